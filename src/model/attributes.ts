@@ -1,0 +1,65 @@
+/** A value that an attribute may have. A number with no fraction is an integer on the wire, any other a double. */
+export type AttributeValue = string | number | boolean | readonly string[]
+
+/**
+ * An ordered set of attributes that is made once and filled again for every item: `clear` keeps the arrays.
+ * Keys and values stand in parallel; only the first `size` of each are valid.
+ */
+export class Attributes {
+  readonly keys: string[] = []
+  readonly values: AttributeValue[] = []
+  size = 0
+
+  /** Takes entries of a plain object, in its order. */
+  static of(entries: Readonly<Record<string, AttributeValue>>): Attributes {
+    const attributes = new Attributes()
+    for (const key of Object.keys(entries)) attributes.set(key, entries[key]!)
+    return attributes
+  }
+
+  clear(): void {
+    this.size = 0
+  }
+
+  /** Adds an attribute that is known not to be there yet. */
+  add(key: string, value: AttributeValue): void {
+    this.keys[this.size] = key
+    this.values[this.size] = value
+    this.size++
+  }
+
+  /** Adds an attribute or replaces its value. */
+  set(key: string, value: AttributeValue): void {
+    const at = this.indexOf(key)
+    if (at < 0) this.add(key, value)
+    else this.values[at] = value
+  }
+
+  get(key: string): AttributeValue | undefined {
+    const at = this.indexOf(key)
+    return at < 0 ? undefined : this.values[at]
+  }
+
+  delete(key: string): boolean {
+    const at = this.indexOf(key)
+    if (at < 0) return false
+    for (let i = at + 1; i < this.size; i++) {
+      this.keys[i - 1] = this.keys[i]!
+      this.values[i - 1] = this.values[i]!
+    }
+    this.size--
+    return true
+  }
+
+  /** A plain object, for people and for tests. */
+  toObject(): Record<string, AttributeValue> {
+    const object: Record<string, AttributeValue> = {}
+    for (let i = 0; i < this.size; i++) object[this.keys[i]!] = this.values[i]!
+    return object
+  }
+
+  private indexOf(key: string): number {
+    for (let i = 0; i < this.size; i++) if (this.keys[i] === key) return i
+    return -1
+  }
+}

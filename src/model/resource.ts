@@ -1,0 +1,20 @@
+import { Attributes, type AttributeValue } from './attributes.ts'
+
+/** Who made the telemetry: one instance per observed entity, compared by identity. Its attributes never change. */
+export interface Resource {
+  readonly attributes: Attributes
+}
+
+/** The instrumentation scope: the part of svc that made the telemetry. */
+export interface Scope {
+  readonly name: string
+  readonly version: string
+}
+
+/** Semantic conventions that all names follow. */
+export const schemaUrl = 'https://opentelemetry.io/schemas/1.44.0'
+
+/** Makes a resource of plain attributes. */
+export function resource(attributes: Readonly<Record<string, AttributeValue>>): Resource {
+  return { attributes: Attributes.of(attributes) }
+}

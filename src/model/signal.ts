@@ -1,0 +1,3 @@
+/** The four kinds of telemetry, in the order in which documents list them. */
+export const signals = ['traces', 'metrics', 'logs', 'profiles'] as const
+export type Signal = (typeof signals)[number]
