@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What becomes of a finished exchange: a record in the ring, or a count in `red`. */
+#pragma once
+#include "maps.h"
+
+static __always_inline void fill_address(u8 *to, const struct sock *sk, u16 family, bool local)
+{
+	u32 *words = (u32 *)to;
+	if (family == AF_INET) {
+		words[0] = 0;
+		words[1] = 0;
+		words[2] = bpf_htonl(0xffff);
+		words[3] = local ? sk->__sk_common.skc_rcv_saddr : sk->__sk_common.skc_daddr;
+		return;
+	}
+	for (int i = 0; i < 4; i++)
+		words[i] = local ? sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i]
+				 : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
+}
+
+static __always_inline bool within_budget(u64 at)
+{
+	if (!budget_per_window)
+		return true;
+	u64 window = at / (MONOTONIC_SECOND / 10);
+	if (budget_window != window) {
+		budget_window = window;
+		budget_used = 0;
+	}
+	return __sync_fetch_and_add(&budget_used, 1) < budget_per_window;
+}
+
+__noinline int svc_aggregate(struct svc_record *r, u64 duration)
+{
+	if (!r)
+		return 0;
+	struct svc_red_key key = {};
+	key.pid = r->pid;
+	key.status = r->status;
+	key.side = r->side;
+	key.method = r->method;
+	key.minor = r->minor;
+	key.aborted = r->aborted;
+	key.error = r->error;
+	__builtin_memcpy(key.comm, r->comm, sizeof(key.comm));
+	if (r->side == svc_side_server) {
+		key.port = r->local_port;
+	} else {
+		key.port = r->peer_port;
+		__builtin_memcpy(key.peer_address, r->peer_address, 16);
+	}
+	struct svc_red *red_value = bpf_map_lookup_elem(&red, &key);
+	if (!red_value) {
+		bpf_map_update_elem(&red, &key, &red_zero, BPF_NOEXIST);
+		red_value = bpf_map_lookup_elem(&red, &key);
+		if (!red_value) {
+			count(svc_counter_red_full);
+			return 0;
+		}
+	}
+	u32 bucket = 0;
+#pragma unroll
+	for (int i = 0; i < SVC_BUCKETS - 1; i++)
+		bucket += duration > svc_bounds_ns[i];
+	red_value->count++;
+	red_value->sum_ns += duration;
+	if (bucket < SVC_BUCKETS)
+		red_value->buckets[bucket]++;
+	return 0;
+}
+
+/* Passes a finished exchange on. Its request and response figures are filled in. */
+static __always_inline int emit(struct exchange *ex, const struct sock *sk, u64 end)
+{
+	struct svc_record *r = &ex->record;
+	r->end_ns = end;
+	if (r->end_ns < r->start_ns)
+		r->end_ns = r->start_ns; /* the request came in parts and the response's time is older */
+	u64 duration = r->end_ns - r->start_ns;
+	u16 family = sk->__sk_common.skc_family;
+	r->family = family;
+	fill_address(r->local_address, sk, family, true);
+	fill_address(r->peer_address, sk, family, false);
+	r->local_port = sk->__sk_common.skc_num;
+	r->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	count(svc_counter_finished);
+
+	bool error = r->aborted || r->status >= 500 || (r->side == svc_side_client && r->status >= 400);
+	if (!(always_errors && error) && !(always_slow && duration > slow_ns) && !within_budget(end)) {
+		count(svc_counter_over_budget);
+		svc_aggregate(r, duration);
+		return 0;
+	}
+	u64 flags = BPF_RB_NO_WAKEUP;
+	if (!(r->sequence & 31) && !ring_woken && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
+		ring_woken = 1;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
+	u32 captured = r->captured;
+	if (captured > CAPTURE)
+		captured = CAPTURE;
+	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, flags)) {
+		count(svc_counter_ring_full);
+		svc_aggregate(r, duration);
+		return 0;
+	}
+	count(svc_counter_records);
+	return 0;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The few kernel types that the programs read, for CO-RE: names and members as in the kernel, offsets by relocation. */
+#pragma once
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+	u8 sk_shutdown;
+	int sk_err;
+};
+
+struct tcp_sock {
+	u32 copied_seq;
+	u32 write_seq;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct thread_info {
+	u32 status; /* x86: TS_COMPAT */
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	int pid;
+	int tgid;
+	char comm[16];
+};
+
+struct file;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
+};
+
+/* Registers of a system call: the arguments keep their values until the task returns to user space. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long di, si, dx, orig_ax;
+};
+#define SYSCALL_NR(regs) ((u32)(regs)->orig_ax)
+#define SYSCALL_ARG1(regs) ((regs)->si) /* the second argument */
+#define SYSCALL_ARG2(regs) ((regs)->dx)
+enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendfile = 40, NR_sendto = 44, NR_recvfrom = 45,
+       NR_sendmsg = 46, NR_recvmsg = 47, NR_splice = 275, NR_preadv2 = 327, NR_pwritev2 = 328, NR_io_uring_enter = 426 };
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	u64 regs[31];
+	s32 syscallno;
+};
+#define SYSCALL_NR(r) ((u32)(r)->syscallno)
+#define SYSCALL_ARG1(r) ((r)->regs[1])
+#define SYSCALL_ARG2(r) ((r)->regs[2])
+enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendfile = 71, NR_splice = 76, NR_sendto = 206,
+       NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_preadv2 = 286, NR_pwritev2 = 287, NR_io_uring_enter = 426 };
+#endif
+
+#pragma clang attribute pop
+
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym; /* 6.2; costs nothing at run time */
+
+enum { TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_TIME_WAIT, TCP_CLOSE,
+       TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN };
+enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_TCP = 6 };
+enum { MSG_PEEK = 0x2, MSG_ERRQUEUE = 0x2000 };
+enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000, TS_COMPAT = 0x2, SHUTDOWN_BOTH = 3 };
+enum { MONOTONIC_SECOND = 1000000000 };

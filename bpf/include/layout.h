@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What crosses into user space. TypeScript reads these layouts from the object's BTF (tools/gen-bpf.ts):
+ * a type whose name starts with svc_ is part of the contract, and this is the only place that defines it. */
+#pragma once
+#include "kernel.h"
+
+/* Upper bound of agent.ebpf.network.capture_bytes. */
+#define SVC_CAPTURE_MAX 8192
+#define SVC_TRACEPARENT 56
+
+enum svc_side { svc_side_client, svc_side_server };
+
+/* Methods of RFC 9110, PATCH (RFC 5789) and QUERY; everything else is "other". */
+enum svc_method {
+	svc_method_other,
+	svc_method_get,
+	svc_method_head,
+	svc_method_post,
+	svc_method_put,
+	svc_method_delete,
+	svc_method_connect,
+	svc_method_options,
+	svc_method_trace,
+	svc_method_patch,
+	svc_method_query,
+};
+
+/* One finished exchange. `captured` bytes of the request's head follow it. */
+struct svc_record {
+	u64 start_ns;    /* CLOCK_MONOTONIC: end of the call that moved the request's first byte */
+	u64 response_ns; /* the same of the response; 0: there was none */
+	u64 end_ns;
+	u64 cgroup;
+	u64 request_bytes; /* head and body */
+	u64 response_bytes;
+	u32 request_head;
+	u32 response_head;
+	u32 pid;      /* thread group id, initial pid namespace */
+	u32 sequence; /* TCP sequence number of the request's first byte */
+	u8 local_address[16]; /* IPv4 as ::ffff:a.b.c.d */
+	u8 peer_address[16];
+	u16 local_port;
+	u16 peer_port;
+	u16 status;
+	u16 error; /* errno */
+	u16 captured;
+	u8 side;
+	u8 method;
+	u8 minor; /* of HTTP/1.minor */
+	u8 aborted;
+	u8 has_traceparent;
+	u8 family;
+	u8 comm[16];
+	u8 traceparent[SVC_TRACEPARENT];
+};
+
+/* Exchanges that got no record are counted here, so that totals stay exact. */
+struct svc_red_key {
+	u8 peer_address[16]; /* of a client's server; zero on the server side */
+	u32 pid;
+	u16 port; /* of the server */
+	u16 status;
+	u8 side;
+	u8 method;
+	u8 minor;
+	u8 aborted;
+	u16 error;
+	u8 pad[2];
+	u8 comm[16];
+};
+
+#define SVC_BUCKETS 15
+struct svc_red {
+	u64 count;
+	u64 sum_ns;
+	u64 buckets[SVC_BUCKETS]; /* bounds of svc_bounds_ns, the last is the overflow */
+};
+
+/* Per-CPU counters. Each says what was not seen, or not passed on one by one. */
+enum svc_counter {
+	svc_counter_finished,           /* exchanges that ended */
+	svc_counter_records,            /* put into the ring */
+	svc_counter_ring_full,          /* counted in `red`: no room in the ring */
+	svc_counter_over_budget,        /* counted in `red`: above max_spans_per_second */
+	svc_counter_red_full,           /* lost: no room in `red` either */
+	svc_counter_fault,              /* a user page was not readable */
+	svc_counter_unreadable,         /* a head was due in bytes that have no user buffer (splice, sendfile) */
+	svc_counter_io_uring,           /* the same by io_uring */
+	svc_counter_compat32,           /* a 32-bit system call */
+	svc_counter_desync,             /* a stream's framing was lost; it is found again at the next head */
+	svc_counter_orphan_response,    /* a response to a request that was not seen */
+	svc_counter_abandoned,          /* exchanges given up when their stream lost its framing */
+	svc_counter_storage_full,       /* no memory for a connection's state */
+	svc_counter_pipeline_full,      /* too many requests in flight */
+	svc_counter_messages_bound,     /* one call held more messages than the bound */
+	svc_counter_connections,        /* connections recognised as HTTP */
+	svc_counter_not_recognised,     /* connections given up: no known protocol */
+	svc_counter_excluded,           /* connections left out by port */
+	svc_counter_sockets_found,      /* sockets that were open at start */
+	svc_counter_count,
+};
+
+/* A listening socket that was open at start, or any TCP socket of a process: written by the iterator. */
+struct svc_socket {
+	u32 pid;
+	u16 port;
+	u8 state;
+	u8 family;
+};

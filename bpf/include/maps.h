@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* State, maps and counters that every capture back end shares. */
+#pragma once
+#include "layout.h"
+
+/* Bytes of a message head that one record carries at most. Objects are built for more than one size. */
+#ifndef CAPTURE
+#define CAPTURE 1024
+#endif
+
+#define CARRY 96  /* an unfinished header line is kept up to this length: traceparent needs 70 */
+#define WINDOW 1024
+#define WIN_SIZE 2048 /* power of two above CARRY + WINDOW, so that a mask bounds every index */
+#define WIN_MASK (WIN_SIZE - 1)
+#define MESSAGES_MAX 512 /* steps over one call's bytes: segments, heads, chunks */
+#define PIPELINE_MAX 4096
+
+/* Set before load. */
+const volatile u32 capture_bytes = CAPTURE;
+const volatile u64 ring_wakeup_bytes = 2 << 20;
+const volatile u64 slow_ns = MONOTONIC_SECOND;
+const volatile bool always_errors = true;
+const volatile bool always_slow = true;
+const volatile bool include_ports = false; /* only ports marked in `ports` as included */
+const volatile u64 svc_bounds_ns[SVC_BUCKETS - 1] = { 5000000, 10000000, 25000000, 50000000, 75000000, 100000000,
+	250000000, 500000000, 750000000, 1000000000, 2500000000, 5000000000, 7500000000, 10000000000 };
+static const struct svc_red red_zero;
+
+/* Written while running. */
+u32 self_pid;           /* set by the iterator, which runs in the agent's own context */
+u32 ring_woken;         /* the consumer was woken and has not drained yet */
+u64 budget_per_window;  /* records allowed in each 100 ms; 0: no bound */
+u64 budget_window;
+u64 budget_used;
+u8 ports[65536];        /* 1: excluded, 2: included */
+
+enum { REQUEST, RESPONSE };
+enum { RX, TX };
+enum mode { UNKNOWN, OFF, SERVER, CLIENT };
+enum state {
+	START,      /* a message head is due */
+	HEAD,       /* inside a head */
+	BODY,       /* `remaining` bytes of a body of known length */
+	BODY_CLOSE, /* a body that ends with the connection */
+	CHUNK_SIZE, /* in the line that gives a chunk's size */
+	CHUNK_DATA, /* `remaining` bytes of a chunk and its line end */
+	TRAILER,    /* after the last chunk */
+};
+enum { F_FIRST = 1, F_LONG = 2, F_CHUNKED = 4, F_LENGTH = 8, F_EXTENSION = 16 };
+
+struct stream {
+	u64 remaining;
+	u64 bytes;   /* of the message so far */
+	u64 content; /* Content-Length */
+	u64 start;   /* first bytes of a message, while there are fewer than a decision needs */
+	u32 seq;     /* number of the message's exchange on this connection, from 1 */
+	u32 head;    /* bytes of the head so far */
+	u16 status;
+	u8 start_len;
+	u8 state;
+	u8 flags;
+	u8 line; /* bytes in the current trailer line, saturated */
+	u8 pad[2];
+};
+
+struct conn {
+	struct stream stream[2];
+	u32 asked;    /* number of the last request */
+	u32 answered; /* number of the last finished exchange */
+	u32 slot_seq; /* exchange that lives in `slots`, 0: none */
+	u32 pid;      /* the process that the next three describe */
+	u64 cgroup;
+	u8 comm[16];
+	u8 mode;
+	u8 joined;    /* the streams' positions are not known: a head may be found later */
+	u8 misses;    /* chunks that were no head, while joined */
+	u8 direction; /* of the bytes in `start`, while the mode is unknown */
+	u8 pad[4];
+};
+
+struct exchange {
+	u8 carry_len[2];
+	u8 carry[2][CARRY];
+	u8 pad[6];
+	struct svc_record record;
+	u8 data[CAPTURE]; /* follows the record without a gap */
+};
+
+struct exchange_key {
+	u64 sk;
+	u64 seq;
+};
+
+/* Scratch of one call. A slot for each program: one may interrupt another. */
+struct work {
+	u64 iov;
+	u64 base;
+	u64 segment; /* bytes left at base */
+	u64 left;    /* bytes of the call that are not consumed */
+	u64 total;
+	u64 now;
+	u32 iov_left;
+	u32 line; /* index of the current line's first byte */
+	u32 scan;
+	u32 end;
+	u32 head_end;
+	u32 kind; /* REQUEST or RESPONSE */
+	u32 direction;
+	u32 failed;
+	u8 win[WIN_SIZE + 64];
+	struct exchange blank;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps");
+
+/* The exchange in flight of a connection; made at the first one and freed with the socket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct exchange);
+} slots SEC(".maps");
+
+/* Further exchanges in flight of a connection (pipelining). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PIPELINE_MAX);
+	__type(key, struct exchange_key);
+	__type(value, struct exchange);
+} pipelined SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 3);
+	__type(key, u32);
+	__type(value, struct work);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, svc_counter_count);
+	__type(key, u32);
+	__type(value, u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 8192);
+	__type(key, struct svc_red_key);
+	__type(value, struct svc_red);
+} red SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} ring SEC(".maps");
+
+static __always_inline void count(u32 counter)
+{
+	u64 *value = bpf_map_lookup_elem(&counters, &counter);
+	if (value)
+		*value += 1;
+}
+
+/* Bounds a number in its register, where the verifier sees it and the compiler cannot take it away. */
+#define bounded(x, mask)                                                                                             \
+	({                                                                                                               \
+		u32 __n = (x);                                                                                               \
+		asm volatile("%0 &= %1" : "+r"(__n) : "i"(mask));                                                           \
+		__n;                                                                                                         \
+	})
+
+static __always_inline u64 now(struct work *w)
+{
+	if (!w->now)
+		w->now = bpf_ktime_get_ns();
+	return w->now;
+}
