@@ -107,3 +107,10 @@ struct svc_socket {
 	u8 state;
 	u8 family;
 };
+
+/* Types that no variable has reach the BTF only by being named. */
+#define SVC_EXPORT(kind, type) const kind type *export_##type __attribute__((unused))
+SVC_EXPORT(enum, svc_side);
+SVC_EXPORT(enum, svc_method);
+SVC_EXPORT(enum, svc_counter);
+SVC_EXPORT(struct, svc_socket);

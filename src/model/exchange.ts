@@ -57,6 +57,8 @@ export class Exchange {
 export class Call {
   /** The span's name. */
   name = ''
+  /** What `exclude_paths` is matched against; '' where the protocol knows no paths. */
+  path = ''
   /** `error.type`; '' when the call did not fail. */
   error = ''
   /** Attributes of the span. */
@@ -88,4 +90,21 @@ export interface Protocol {
   readonly clientDuration: DurationDesc
   /** Fills `call` (which the caller cleared). False: not this protocol, or too few bytes to tell. */
   parse(exchange: Exchange, call: Call): boolean
+}
+
+/** Names the route (a path of few values, `http.route`) that a path belongs to; '' when it has none. */
+export type RouteOf = (exchange: Exchange, path: string) => string
+
+/** What a protocol is given when it is made. */
+export interface ProtocolOptions {
+  readonly route: RouteOf
+  /** Replaces the HTTP methods that count as known (OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS). */
+  readonly knownMethods?: readonly string[]
+}
+
+/** An entry of the list of protocols. */
+export interface ProtocolUnit {
+  readonly name: string
+  readonly summary: string
+  create(options: ProtocolOptions): Protocol
 }

@@ -1,0 +1,53 @@
+/** What one exchange costs from its bytes to a finished call, and then into the RED table, in nanoseconds. */
+import { Call, Exchange } from '../src/model/exchange.ts'
+import { resource } from '../src/model/resource.ts'
+import { protocols } from '../src/protocols/index.ts'
+import { RedTable } from '../src/tracing/red.ts'
+import { Routes } from '../src/tracing/routes.ts'
+
+const routes = new Routes({ patterns: [], unmatched: 'heuristic', maxSegmentCardinality: 10 })
+const protocol = protocols
+  .find(unit => unit.name === 'http1')!
+  .create({ route: (exchange, path) => routes.route('shop', path, exchange.status !== 404) })
+const red = new RedTable({ startUs: 0 })
+const shop = resource({ 'service.name': 'shop' })
+
+function headOf(path: string): Buffer {
+  return Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: shop.example:8080\r\nConnection: keep-alive\r\nAccept: text/html,*/*;q=0.8\r\n` +
+      'User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36\r\n' +
+      'Accept-Encoding: gzip, deflate, br\r\nAccept-Language: en-US,en;q=0.9\r\nCookie: session=0123456789abcdef\r\n\r\n',
+  )
+}
+
+function measure(name: string, heads: readonly Buffer[], server: boolean, withRed: boolean): void {
+  const exchange = new Exchange()
+  Object.assign(exchange, { server, status: 200, peerAddress: '10.0.0.2', peerPort: 51_000 })
+  const call = new Call()
+  const run = (count: number): number => {
+    const start = process.hrtime.bigint()
+    for (let i = 0; i < count; i++) {
+      const head = heads[i % heads.length]!
+      exchange.bytes = head
+      exchange.requestEnd = head.length
+      call.attributes.clear()
+      call.dimensions.clear()
+      protocol.parse(exchange, call)
+      if (withRed)
+        red.observe(shop, server ? protocol.serverDuration : protocol.clientDuration, call.dimensions, i)
+    }
+    return Number(process.hrtime.bigint() - start) / count
+  }
+  run(200_000)
+  const times = Array.from({ length: 7 }, () => run(200_000)).sort((a, b) => a - b)
+  console.log(`${name}: ${times[0]!.toFixed(0)} ns an exchange (median ${times[3]!.toFixed(0)})`)
+}
+
+const few = Array.from({ length: 20 }, (_, i) => headOf(`/api/v1/users/${i}?page=${i}`))
+const many = Array.from({ length: 50_000 }, (_, i) => headOf(`/api/v1/users/${i}?page=${i}`))
+measure('server, 20 URLs', few, true, false)
+measure('server, 20 URLs, with RED', few, true, true)
+measure('client, 20 URLs', few, false, false)
+measure('client, 20 URLs, with RED', few, false, true)
+measure('server, 50,000 URLs, with RED', many, true, true)
+measure('client, 50,000 URLs, with RED', many, false, true)

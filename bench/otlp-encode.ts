@@ -1,0 +1,127 @@
+/** Encodes spans as OTLP requests with svc's encoder and with OpenTelemetry's, by turns: CPU per span and spans per second. */
+import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
+import { traceEncoding } from '../src/exporters/otlp/encode-trace.ts'
+import { RequestBuilder } from '../src/exporters/otlp/request.ts'
+import { resource, type Scope, schemaUrl } from '../src/model/resource.ts'
+import { Span, SpanKind } from '../src/model/span.ts'
+
+const spansPerRequest = 6000
+const rounds = 15
+
+const host = resource({ 'service.name': 'shop', 'host.name': 'host-1', 'process.pid': 4242 })
+const scope: Scope = { name: 'svc/http', version: '0.1.0' }
+
+/** A server span of HTTP as the tracer makes it. */
+function makeSpan(i: number): Span {
+  const span = new Span()
+  for (let k = 0; k < 16; k++) span.traceId[k] = (i * 31 + k) & 0xff
+  for (let k = 0; k < 8; k++) span.spanId[k] = (i * 17 + k + 1) & 0xff
+  span.parentSpanId.fill(7)
+  span.flags = 0x301
+  span.name = 'GET /api/v1/users/{id}'
+  span.kind = SpanKind.server
+  span.startUs = 1.75e15 + i * 10.25
+  span.endUs = span.startUs + 1234.5
+  const { attributes } = span
+  attributes.add('http.request.method', 'GET')
+  attributes.add('url.path', `/api/v1/users/${i}`)
+  attributes.add('url.scheme', 'http')
+  attributes.add('http.route', '/api/v1/users/{id}')
+  attributes.add('http.response.status_code', 200)
+  attributes.add('server.address', 'users.example.internal')
+  attributes.add('server.port', 8080)
+  attributes.add('client.address', `10.1.2.${i & 0xff}`)
+  attributes.add('network.peer.address', `10.1.2.${i & 0xff}`)
+  attributes.add('network.peer.port', 32768 + (i % 20_000))
+  attributes.add('network.protocol.version', '1.1')
+  attributes.add(
+    'user_agent.original',
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko)',
+  )
+  return span
+}
+
+function hrTime(us: number): [number, number] {
+  const seconds = Math.floor(us / 1e6)
+  return [seconds, Math.round((us - seconds * 1e6) * 1000)]
+}
+
+/** The same span as OpenTelemetry's SDK holds it, its ids as text. */
+function sdkSpan(span: Span): object {
+  const context = {
+    traceId: Buffer.from(span.traceId).toString('hex'),
+    spanId: Buffer.from(span.spanId).toString('hex'),
+    traceFlags: span.flags & 0xff,
+  }
+  return {
+    spanContext: () => context,
+    parentSpanContext: { spanId: Buffer.from(span.parentSpanId).toString('hex'), isRemote: true },
+    name: span.name,
+    kind: span.kind - 1,
+    startTime: hrTime(span.startUs),
+    endTime: hrTime(span.endUs),
+    attributes: span.attributes.toObject(),
+    status: { code: 0 },
+    events: [],
+    links: [],
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+    resource: sdkResource,
+    instrumentationScope: sdkScope,
+  }
+}
+
+const sdkResource = { attributes: host.attributes.toObject(), schemaUrl }
+const sdkScope = { ...scope, schemaUrl }
+const spans = Array.from({ length: spansPerRequest }, (_, i) => makeSpan(i))
+const sdkSpans = spans.map(sdkSpan)
+const builder = new RequestBuilder(traceEncoding)
+
+function encodeOurs(): number {
+  for (const span of spans) builder.add(host, scope, span)
+  return builder.take()!.body.length
+}
+
+function encodeTheirs(): number {
+  return ProtobufTraceSerializer.serializeRequest(sdkSpans as never)!.length
+}
+
+interface Series {
+  readonly name: string
+  readonly encode: () => number
+  readonly nanoseconds: number[]
+  bytes: number
+}
+
+const series: Series[] = [
+  { name: 'svc', encode: encodeOurs, nanoseconds: [], bytes: 0 },
+  { name: 'otlp-transformer', encode: encodeTheirs, nanoseconds: [], bytes: 0 },
+]
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!
+}
+
+for (let round = -3; round < rounds; round++) {
+  for (const one of series) {
+    const start = process.hrtime.bigint()
+    one.bytes = one.encode()
+    const taken = Number(process.hrtime.bigint() - start)
+    // The first rounds only let the compiler warm up.
+    if (round >= 0) one.nanoseconds.push(taken / spansPerRequest)
+  }
+}
+
+console.log(
+  `${spansPerRequest} spans with 12 attributes a request, median (least) of ${rounds} rounds by turns`,
+)
+for (const { name, nanoseconds, bytes } of series) {
+  const ns = median(nanoseconds)
+  const least = Math.min(...nanoseconds)
+  const rate = Math.round(1e9 / ns).toLocaleString('en')
+  const size = (bytes / spansPerRequest).toFixed(0)
+  console.log(
+    `${name.padEnd(18)} ${ns.toFixed(0)} (${least.toFixed(0)}) ns/span  ${rate} spans/s  ${size} bytes/span`,
+  )
+}

@@ -1,0 +1,190 @@
+// The tracing subsystem: capture back end, protocols, spans and request metrics, wired to the pipeline.
+
+import { networkInterfaces } from 'node:os'
+import type { Config } from '../config/index.ts'
+import { loadNative, Unsupported } from '../kernel/native.ts'
+import { firstMissing } from '../kernel/needs.ts'
+import { build } from '../lib/build.ts'
+import { errorText } from '../lib/logger.ts'
+import type { Exchange } from '../model/exchange.ts'
+import type { Scope } from '../model/resource.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { CaptureBackend, CaptureOptions } from '../probes/capture.ts'
+import { backends } from '../probes/index.ts'
+import { SocketCapture } from '../probes/socket-capture.ts'
+import { protocols } from '../protocols/index.ts'
+import { RedTable } from '../tracing/red.ts'
+import { pathMatcher, Routes } from '../tracing/routes.ts'
+import type { ProcessTable } from '../tracing/services.ts'
+import { Tracer } from '../tracing/tracer.ts'
+
+/** An exchange slower than this is kept by `always_slow`. */
+const slowNs = 1e9
+const addressesMs = 30_000
+const notFound = 404
+
+/** Why tracing does not run, and the mend. */
+export interface TracingFault {
+  readonly reason: string
+  readonly mend: string
+}
+
+export interface TracingOptions {
+  readonly config: Config
+  readonly pipeline: Pipeline
+  readonly processes: ProcessTable
+}
+
+/** Tracing as it runs. */
+export class Tracing {
+  readonly capture: SocketCapture
+  readonly tracer: Tracer
+  readonly red: RedTable
+  private readonly options: TracingOptions
+  private readonly scope: Scope = { name: 'svc/network', version: build().version }
+  private readonly timers: NodeJS.Timeout[]
+  private localAddresses = new Set<string>()
+  /** Kernel counters as of the last look, and what they say that `counted` has not told yet. */
+  private seen = { ring_full: 0, over_budget: 0, red_full: 0 }
+  private overBudget = 0
+
+  constructor(backend: CaptureBackend, options: TracingOptions) {
+    this.options = options
+    const { pipeline, processes, config } = options
+    const { network } = config.agent.ebpf
+    const { sampling, routes } = network
+    const account = pipeline.ledger.traces
+    const spans = pipeline.intake('traces')
+    this.red = new RedTable({ startUs: Date.now() * 1000 })
+    const routesOf = new Routes({
+      patterns: routes.patterns,
+      unmatched: routes.unmatched,
+      maxSegmentCardinality: routes.max_segment_cardinality,
+    })
+    const route = (exchange: Exchange, path: string): string => {
+      const service = processes.resource(exchange.pid, exchange.comm).attributes.get('service.name')
+      return routesOf.route(String(service), path, exchange.status !== notFound)
+    }
+    const made = protocols.map(protocol => protocol.create({ route }))
+    this.tracer = new Tracer({
+      protocols: network.http ? made : [],
+      scope: this.scope,
+      red: this.red,
+      resourceOf: (pid, comm) => processes.resource(pid, comm),
+      emit: (resource, scope, span) => spans.add(resource, scope, span),
+      drop: (reason, n) => account.miss(reason, n),
+      ratio: sampling.ratio,
+      alwaysErrors: sampling.always_errors,
+      alwaysSlow: sampling.always_slow,
+      slowNs,
+      readContext: network.propagation === 'read',
+      excludedPath: pathMatcher(network.exclude_paths),
+      isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
+      now: () => performance.now(),
+    })
+    this.findAddresses()
+    const native = loadNative()
+    if (native instanceof Unsupported) throw new Error(native.reason)
+    this.capture = new SocketCapture(
+      native,
+      backend,
+      captureOptions(config, made[0]!.serverDuration.bounds),
+      {
+        exchange: exchange => this.tracer.exchange(exchange),
+        counted: (exchange, count, sumNs, buckets) => {
+          this.tracer.counted(exchange, count, sumNs, buckets)
+          const over = Math.min(count, this.overBudget)
+          this.overBudget -= over
+          account.miss('over_budget', over)
+          account.miss('ring_full', count - over)
+        },
+      },
+    )
+    this.timers = [
+      setInterval(() => this.tracer.tick(), 250),
+      setInterval(() => this.findAddresses(), addressesMs),
+      setInterval(() => this.exportMetrics(), network.metrics_interval),
+    ]
+  }
+
+  /** Spans of all kinds that were seen, those included that were lost on the way. */
+  get collected(): ReadonlyMap<string, number> {
+    return this.tracer.collected
+  }
+
+  /** Brings the books up to date with the kernel. */
+  sync(): void {
+    const now = this.capture.counters()
+    this.overBudget += now.over_budget - this.seen.over_budget
+    const lost = now.red_full - this.seen.red_full
+    this.seen = now
+    if (lost > 0) this.options.pipeline.ledger.traces.miss('red_full', lost)
+    this.capture.collect()
+  }
+
+  exportMetrics(): void {
+    this.sync()
+    const intake = this.options.pipeline.intake('metrics')
+    for (const ended of this.options.processes.ended()) this.red.forget(ended)
+    for (const { resource, metrics } of this.red.collect(Date.now() * 1000))
+      for (const metric of metrics) intake.add(resource, this.scope, metric)
+  }
+
+  /** Detaches, and hands on all that was seen. */
+  close(): void {
+    for (const timer of this.timers) clearInterval(timer)
+    this.capture.close()
+    this.tracer.flush()
+  }
+
+  private findAddresses(): void {
+    const found = new Set<string>()
+    for (const addresses of Object.values(networkInterfaces()))
+      for (const { address } of addresses ?? []) found.add(address)
+    this.localAddresses = found
+  }
+}
+
+/** Starts tracing with the back end that the configuration names, or the first that works. */
+export function startTracing(options: TracingOptions): Tracing | TracingFault {
+  const wanted = options.config.agent.ebpf.backend
+  const candidates = backends.filter(({ name }) => wanted === 'auto' || name === wanted)
+  let fault: TracingFault = {
+    reason: `the capture back end "${wanted}" is not built in this version`,
+    mend: 'set agent.ebpf.backend: auto',
+  }
+  for (const backend of candidates) {
+    const native = loadNative()
+    if (native instanceof Unsupported) return native
+    const missing = firstMissing(backend.needs)
+    if (missing !== undefined) {
+      fault = { reason: missing.detail, mend: missing.mend ?? '' }
+      continue
+    }
+    try {
+      return new Tracing(backend, options)
+    } catch (error) {
+      fault = {
+        reason: errorText(error),
+        mend: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
+      }
+    }
+  }
+  return fault
+}
+
+function captureOptions(config: Config, bounds: readonly number[]): CaptureOptions {
+  const { ringbuf_size, network } = config.agent.ebpf
+  const { sampling } = network
+  return {
+    ringBytes: ringbuf_size,
+    captureBytes: network.capture_bytes,
+    includePorts: network.include_ports,
+    excludePorts: network.exclude_ports,
+    maxPerSecond: sampling.max_spans_per_second,
+    alwaysErrors: sampling.always_errors,
+    alwaysSlow: sampling.always_slow,
+    slowNs,
+    boundsNs: bounds.map(bound => Math.round(bound * 1e9)),
+  }
+}

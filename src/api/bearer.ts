@@ -1,0 +1,25 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
+/** Tells whether an `Authorization` header carries one of the tokens (RFC 6750 §2.1). */
+export type BearerCheck = (authorization: string | undefined) => boolean
+
+/**
+ * Prepares the check. Digests of equal length are compared, all of them every time, so the time that it takes says
+ * nothing about a token or which of them came near. Empty tokens are passed over; none left is an error.
+ */
+export function bearerCheck(tokens: readonly string[]): BearerCheck {
+  const digests = tokens.filter(token => token !== '').map(digest)
+  if (digests.length === 0) throw new Error('cannot require a bearer token: none is configured')
+  return authorization => {
+    const given = /^bearer +([^\s]+)\s*$/i.exec(authorization ?? '')?.[1]
+    if (given === undefined) return false
+    const of = digest(given)
+    let equal = false
+    for (const known of digests) if (timingSafeEqual(known, of)) equal = true
+    return equal
+  }
+}
+
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type SelfMetricsSource, selfMetrics } from './self-metrics.ts'
+
+const source: SelfMetricsSource = {
+  collected(emit) {
+    emit('traces', 'http', 10)
+    emit('metrics', 'http', 4)
+  },
+  exported: emit => emit('traces', 'h:4317', 7),
+  dropped: emit => emit('traces', 'queue_full', 1),
+  queued: emit => emit('traces', 2),
+  programs: emit => emit('tracing', 5),
+  mapEntries: emit => emit('exchanges', 3),
+  ringbuf: () => ({ received: 20, lost: 1 }),
+  perf: emit => emit(0, 9, 2),
+  workers: () => 0,
+}
+
+test('every metric of the specification is declared with its type', () => {
+  const types = new Map<string, string>()
+  const page = selfMetrics('svc', source).registry.write()
+  for (const [, name, type] of page.matchAll(/^# TYPE (\S+) (\S+)$/gm)) types.set(name!, type!)
+  const check = (type: string, ...names: string[]) => {
+    for (const name of names) assert.equal(types.get(`svc_${name}`), type, name)
+  }
+  for (const items of ['spans', 'metrics', 'logs', 'profiles'])
+    check('counter', `${items}_collected_total`, `${items}_exported_total`, `${items}_dropped_total`)
+  check('gauge', 'ebpf_programs_loaded', 'ebpf_map_entries', 'export_queue_size')
+  check('counter', 'ebpf_ringbuf_events_total', 'ebpf_ringbuf_lost_total')
+  check('counter', 'ebpf_perf_events_total', 'ebpf_perf_lost_total')
+  check('counter', 'export_requests_total', 'export_errors_total')
+  check('histogram', 'export_latency_seconds', 'export_batch_size')
+  check('counter', 'process_cpu_seconds_total')
+  check('gauge', 'process_resident_memory_bytes', 'process_open_fds', 'go_goroutines')
+  check('counter', 'security_events_total', 'file_integrity_violations_total')
+  check('counter', 'container_escape_attempts_total')
+})
+
+test('values carry their labels, under the configured prefix', () => {
+  const metrics = selfMetrics('agent', source)
+  const request = { endpoint: 'h:4317', signal: 'traces', latencySeconds: 0.02, items: 7 } as const
+  metrics.exportRequest({ ...request, errorType: '' })
+  metrics.exportRequest({ ...request, errorType: 'unavailable' })
+  const lines = metrics.registry.write().split('\n')
+  for (const want of [
+    'agent_spans_collected_total{signal_type="http"} 10',
+    'agent_metrics_collected_total{signal_type="http"} 4',
+    'agent_spans_exported_total{endpoint="h:4317"} 7',
+    'agent_spans_dropped_total{reason="queue_full"} 1',
+    'agent_export_queue_size{signal_type="traces"} 2',
+    'agent_ebpf_programs_loaded{program_type="tracing"} 5',
+    'agent_ebpf_map_entries{map_name="exchanges"} 3',
+    'agent_ebpf_ringbuf_events_total 20',
+    'agent_ebpf_ringbuf_lost_total 1',
+    'agent_ebpf_perf_events_total{cpu="0"} 9',
+    'agent_ebpf_perf_lost_total{cpu="0"} 2',
+    'agent_export_requests_total{endpoint="h:4317",signal_type="traces",status="success"} 1',
+    'agent_export_requests_total{endpoint="h:4317",signal_type="traces",status="error"} 1',
+    'agent_export_errors_total{endpoint="h:4317",signal_type="traces",error_type="unavailable"} 1',
+    'agent_export_latency_seconds_bucket{endpoint="h:4317",signal_type="traces",le="0.025"} 2',
+    'agent_export_batch_size_sum{signal_type="traces"} 14',
+  ])
+    assert.ok(lines.includes(want), want)
+  assert.ok(!lines.some(line => /^agent_(security|file_integrity|container_escape)/.test(line)))
+})
+
+test('the process reports its own use', () => {
+  const page = selfMetrics('svc', source).registry.write()
+  const value = (name: string) => Number(new RegExp(`^svc_${name} (\\S+)$`, 'm').exec(page)?.[1])
+  assert.ok(value('process_cpu_seconds_total') > 0)
+  assert.ok(value('process_resident_memory_bytes') > 1e7)
+  assert.ok(value('process_open_fds') > 3)
+  assert.ok(value('go_goroutines') >= 0)
+})

@@ -1,0 +1,177 @@
+// The agent's metrics about itself: one table of names, types, labels and where their values come from.
+
+import { readdirSync } from 'node:fs'
+import { Registry } from '../lib/registry.ts'
+import type { Signal } from '../model/signal.ts'
+import type { ExportRequest } from '../pipeline/send-loop.ts'
+
+/** One number for a signal and one more label (a kind of item, an endpoint, a reason). */
+export type EmitItems = (signal: Signal, label: string, items: number) => void
+
+/** Where the values come from. Called when the page is written; totals since the start of the process. */
+export interface SelfMetricsSource {
+  /** Items by kind: `http`, `grpc` … for spans; any short, bounded set of names for the others. */
+  collected(emit: EmitItems): void
+  /** Items acknowledged, by endpoint (`host:port`). */
+  exported(emit: EmitItems): void
+  /** Items lost, by reason. */
+  dropped(emit: EmitItems): void
+  /** Items waiting now. */
+  queued(emit: (signal: Signal, items: number) => void): void
+  /** Loaded programs by kernel type. */
+  programs(emit: (type: string, loaded: number) => void): void
+  mapEntries(emit: (map: string, entries: number) => void): void
+  ringbuf(): { readonly received: number; readonly lost: number }
+  /** Perf buffer events by CPU; emits nothing where no perf buffer is used. */
+  perf(emit: (cpu: number, received: number, lost: number) => void): void
+  /** Worker threads that run now. */
+  workers(): number
+}
+
+export interface SelfMetrics {
+  readonly registry: Registry
+  /** Counts an export request that ended. */
+  exportRequest(request: ExportRequest): void
+}
+
+const latencyBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const batchBounds = [1, 10, 100, 500, 1000, 2000, 4000, 8192, 16384, 32768]
+
+/** Name in the metrics, and word for people, of each signal's items. */
+const itemNames = [
+  ['traces', 'spans', 'Spans'],
+  ['metrics', 'metrics', 'Metric points'],
+  ['logs', 'logs', 'Log records'],
+  ['profiles', 'profiles', 'Profiles'],
+] as const satisfies readonly (readonly [Signal, string, string])[]
+
+/** Declares every metric under a name prefix (without the underscore). */
+export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfMetrics {
+  const registry = new Registry()
+  const named = (name: string) => `${namespace}_${name}`
+
+  for (const [signal, name, words] of itemNames) {
+    const counter = (what: string, help: string, label: string, values: (emit: EmitItems) => void) =>
+      registry.collector(named(`${name}_${what}_total`), `${words} ${help}.`, 'counter', [label], emit =>
+        values((of, value, items) => {
+          if (of === signal) emit(items, value)
+        }),
+      )
+    counter('collected', 'collected', 'signal_type', emit => source.collected(emit))
+    counter('exported', 'that the endpoint acknowledged', 'endpoint', emit => source.exported(emit))
+    counter('dropped', 'lost, by reason', 'reason', emit => source.dropped(emit))
+  }
+
+  registry.collector(
+    named('ebpf_programs_loaded'),
+    'eBPF programs loaded.',
+    'gauge',
+    ['program_type'],
+    emit => source.programs((type, loaded) => emit(loaded, type)),
+  )
+  registry.collector(named('ebpf_map_entries'), 'Entries in eBPF maps.', 'gauge', ['map_name'], emit =>
+    source.mapEntries((map, entries) => emit(entries, map)),
+  )
+  registry.collector(
+    named('ebpf_ringbuf_events_total'),
+    'Events read from the ring buffer.',
+    'counter',
+    [],
+    emit => emit(source.ringbuf().received),
+  )
+  registry.collector(
+    named('ebpf_ringbuf_lost_total'),
+    'Events that found no room in the ring buffer.',
+    'counter',
+    [],
+    emit => emit(source.ringbuf().lost),
+  )
+  registry.collector(
+    named('ebpf_perf_events_total'),
+    'Events read from perf buffers.',
+    'counter',
+    ['cpu'],
+    emit => source.perf((cpu, received) => emit(received, String(cpu))),
+  )
+  registry.collector(
+    named('ebpf_perf_lost_total'),
+    'Events that found no room in perf buffers.',
+    'counter',
+    ['cpu'],
+    emit => source.perf((cpu, _received, lost) => emit(lost, String(cpu))),
+  )
+
+  const requests = registry.counter(named('export_requests_total'), 'Export requests that ended.', [
+    'endpoint',
+    'signal_type',
+    'status',
+  ])
+  const errors = registry.counter(named('export_errors_total'), 'Export requests that failed.', [
+    'endpoint',
+    'signal_type',
+    'error_type',
+  ])
+  const latency = registry.histogram(
+    named('export_latency_seconds'),
+    'Time from sending an export request to its end.',
+    latencyBounds,
+    ['endpoint', 'signal_type'],
+  )
+  const batch = registry.histogram(named('export_batch_size'), 'Items in an export request.', batchBounds, [
+    'signal_type',
+  ])
+  registry.collector(
+    named('export_queue_size'),
+    'Items that wait for export.',
+    'gauge',
+    ['signal_type'],
+    emit => source.queued((signal, items) => emit(items, signal)),
+  )
+
+  registry.collector(
+    named('process_cpu_seconds_total'),
+    'CPU time used, in user and kernel mode.',
+    'counter',
+    [],
+    emit => {
+      const { user, system } = process.cpuUsage()
+      emit((user + system) / 1e6)
+    },
+  )
+  registry.collector(named('process_resident_memory_bytes'), 'Resident memory.', 'gauge', [], emit =>
+    emit(process.memoryUsage.rss()),
+  )
+  registry.collector(named('process_open_fds'), 'Open file descriptors.', 'gauge', [], emit =>
+    emit(openDescriptors()),
+  )
+  registry.collector(
+    named('go_goroutines'),
+    'Concurrent work of the runtime: active asynchronous resources and worker threads.',
+    'gauge',
+    [],
+    emit => emit(process.getActiveResourcesInfo().length + source.workers()),
+  )
+
+  registry.counter(named('security_events_total'), 'Security events.', ['event_type', 'severity'])
+  registry.counter(named('file_integrity_violations_total'), 'File integrity violations.', ['path'])
+  registry.counter(named('container_escape_attempts_total'), 'Container escape attempts.', ['escape_type'])
+
+  return {
+    registry,
+    exportRequest({ endpoint, signal, errorType, latencySeconds, items }) {
+      requests.labels(endpoint, signal, errorType === '' ? 'success' : 'error').inc()
+      if (errorType !== '') errors.labels(endpoint, signal, errorType).inc()
+      latency.labels(endpoint, signal).observe(latencySeconds)
+      batch.labels(signal).observe(items)
+    },
+  }
+}
+
+/** The directory that is read counts itself; that one is taken off. */
+function openDescriptors(): number {
+  try {
+    return readdirSync('/proc/self/fd').length - 1
+  } catch {
+    return Number.NaN // /proc is not mounted
+  }
+}

@@ -1,0 +1,174 @@
+import { nearest } from '../lib/nearest.ts'
+import type { ExitCode } from '../lib/start-error.ts'
+
+export interface Flag {
+  readonly name: string
+  /** What its value is, for the help text; without it the flag is a switch. */
+  readonly value?: string
+  readonly summary: string
+}
+
+/** What was written after a command's name. */
+export interface Arguments {
+  /** Value of a flag that has one. */
+  value(name: string): string | undefined
+  has(name: string): boolean
+  /** Words that are no flags. */
+  readonly words: readonly string[]
+}
+
+export interface Command {
+  readonly name: string
+  readonly summary: string
+  readonly flags: readonly Flag[]
+  /** Name of the one word that it takes, in capitals. */
+  readonly word?: string
+  run(args: Arguments): Promise<ExitCode>
+}
+
+export const configFlag: Flag = {
+  name: 'config',
+  value: 'FILE',
+  summary: 'read this configuration; default: $SVC_CONFIG_FILE, ./config.yaml, /etc/svc/config.yaml',
+}
+export const modeFlag: Flag = { name: 'mode', value: 'MODE', summary: 'agent or collector' }
+export const levelFlag: Flag = { name: 'log-level', value: 'LEVEL', summary: 'debug, info, warn or error' }
+export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
+
+/** Flags that every command line takes. */
+const everywhere: readonly Flag[] = [
+  {
+    name: 'validate-config',
+    value: 'FILE',
+    summary: 'check a configuration and print what is wrong with it',
+  },
+  { name: 'version', summary: 'print the version' },
+  { name: 'help', summary: 'print this text' },
+]
+
+/** Words that the specification knows as commands and this version does not have. */
+const notBuilt = ['diagnostics', 'node-exporter']
+
+export interface CommandLine {
+  readonly command: Command
+  /** No command was named: the first one of the list is meant. */
+  readonly implied: boolean
+  readonly args: Arguments
+}
+
+/** Reads the words after the program's name. A string is what is wrong with them. */
+export function parseArguments(argv: readonly string[], commands: readonly Command[]): CommandLine | string {
+  const named = commandWord(argv, commands)
+  let command = commands[0]!
+  if (named !== undefined) {
+    const word = argv[named]!
+    const known = commands.find(({ name }) => name === word)
+    if (!known) return unknownCommand(word, commands)
+    command = known
+  }
+  const flags = [...command.flags, ...everywhere]
+  const values = new Map<string, string>()
+  const words: string[] = []
+  for (let i = 0; i < argv.length; i++) {
+    const text = argv[i]!
+    if (i === named) continue
+    if (!text.startsWith('-') || text === '-') {
+      words.push(text)
+      continue
+    }
+    const equals = text.indexOf('=')
+    const given = equals < 0 ? text : text.slice(0, equals)
+    const name = given === '-h' ? 'help' : given.replace(/^--/, '')
+    const flag = flags.find(each => each.name === name && given !== `-${each.name}`)
+    if (!flag) return unknownFlag(given, command, flags)
+    if (values.has(name)) return `--${name} is given twice`
+    if (flag.value === undefined) {
+      if (equals >= 0) return `--${name} takes no value`
+      values.set(name, '')
+      continue
+    }
+    const value = equals < 0 ? argv[++i] : text.slice(equals + 1)
+    if (value === undefined || value === '' || (equals < 0 && value.startsWith('--')))
+      return `--${name} needs a value: --${name} ${flag.value}`
+    values.set(name, value)
+  }
+  if (words.length > (command.word ? 1 : 0)) return `unexpected word "${words.at(-1)}"`
+  const args = { value: (name: string) => values.get(name), has: (name: string) => values.has(name), words }
+  return { command, implied: named === undefined, args }
+}
+
+/** Where the command's name stands: the first word that is neither a flag nor a flag's value. */
+function commandWord(argv: readonly string[], commands: readonly Command[]): number | undefined {
+  const all = [...everywhere, ...commands.flatMap(({ flags }) => flags)]
+  for (let i = 0; i < argv.length; i++) {
+    const text = argv[i]!
+    if (!text.startsWith('-')) return i
+    const flag = all.find(({ name }) => text === `--${name}` || text.startsWith(`--${name}=`))
+    // What follows a flag that nobody knows may be its value: the flag is what to complain of.
+    if (!flag && text !== '-h') return undefined
+    if (flag?.value !== undefined && !text.includes('=') && !argv[i + 1]?.startsWith('--')) i++
+  }
+  return undefined
+}
+
+function unknownCommand(word: string, commands: readonly Command[]): string {
+  if (notBuilt.includes(word)) return `the command "${word}" is not built in this version`
+  return `unknown command "${word}"${meant(
+    nearest(
+      word,
+      commands.map(({ name }) => name),
+    ),
+  )}`
+}
+
+function unknownFlag(given: string, command: Command, flags: readonly Flag[]): string {
+  const near = nearest(
+    given.replace(/^-+/, ''),
+    flags.map(({ name }) => name),
+  )
+  return `unknown flag ${given} of "svc ${command.name}"${meant(near && `--${near}`)}`
+}
+
+function meant(near: string | undefined): string {
+  return near ? `; did you mean ${near}?` : ''
+}
+
+/** The help of the program, or of one command. */
+export function helpText(commands: readonly Command[], command?: Command): string {
+  if (!command) {
+    return [
+      'Usage: svc [command] [flags]',
+      '',
+      'One agent per host: traces, metrics, logs and profiles by eBPF, sent over OTLP.',
+      '',
+      'Commands:',
+      ...commands.map(
+        ({ name, summary }, i) => `  ${name.padEnd(10)} ${summary}${i === 0 ? ' (the default)' : ''}`,
+      ),
+      '',
+      'Flags:',
+      ...flagLines([...commands[0]!.flags, ...everywhere]),
+      '',
+      'Environment: SVC_<KEY> sets a key of the configuration, as SVC_LOG_LEVEL=debug does; OTEL_EXPORTER_OTLP_* are honoured.',
+      'Exit codes: 0 good, 1 general, 2 configuration or usage, 3 no eBPF though required, 4 no permission, 5 export failed.',
+      'Help of one command: svc COMMAND --help',
+      '',
+    ].join('\n')
+  }
+  const word = command.word ? ` [${command.word}]` : ''
+  return [
+    `Usage: svc ${command.name} [flags]${word}`,
+    '',
+    `${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.`,
+    '',
+    'Flags:',
+    ...flagLines([...command.flags, everywhere.at(-1)!]),
+    '',
+  ].join('\n')
+}
+
+function flagLines(flags: readonly Flag[]): string[] {
+  return flags.map(
+    ({ name, value, summary }) => `  ${`--${name}${value ? ` ${value}` : ''}`.padEnd(23)} ${summary}`,
+  )
+}

@@ -1,0 +1,37 @@
+// Standard output is for data, standard error for talk.
+
+import type { WriteStream } from 'node:tty'
+
+export interface Terminal {
+  /** A person reads standard error. */
+  readonly interactive: boolean
+  readonly color: boolean
+}
+
+/** What standard error is. Colours follow NO_COLOR (no-color.org) and TERM=dumb. */
+export function terminal(env: NodeJS.ProcessEnv = process.env): Terminal {
+  const interactive = (process.stderr as Partial<WriteStream>).isTTY === true
+  return { interactive, color: interactive && colourAllowed(env) }
+}
+
+/** Whether what goes to standard output may carry colours. */
+export function outputColor(env: NodeJS.ProcessEnv = process.env): boolean {
+  return (process.stdout as Partial<WriteStream>).isTTY === true && colourAllowed(env)
+}
+
+function colourAllowed(env: NodeJS.ProcessEnv): boolean {
+  return !env.NO_COLOR && env.TERM !== 'dumb'
+}
+
+export function print(text: string): void {
+  process.stdout.write(text)
+}
+
+export function say(text: string): void {
+  process.stderr.write(text)
+}
+
+/** A reader that has gone (`svc doctor | head -1`, a log pipe that ended) is no failure of ours. */
+export function ignoreBrokenPipes(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+}

@@ -1,0 +1,185 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of references in the file.
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { formatProblems, type LoadOptions, loadConfig } from './index.ts'
+
+const golden = join(import.meta.dirname, '../../test/golden/bad-config.txt')
+
+interface Case {
+  readonly what: string
+  readonly file: string | Buffer
+  readonly options?: Partial<LoadOptions>
+}
+
+/** Every kind of mistake. Each must refuse the start. */
+const cases: readonly Case[] = [
+  { what: 'an unknown key at the top', file: 'security:\n  enabled: true\n' },
+  {
+    what: 'a mistyped key, three levels down',
+    file: 'agent:\n  ebpf:\n    network:\n      exclude_prots: [22]\n',
+  },
+  { what: 'a key one level too high', file: 'network: {http: false}\n' },
+  {
+    what: 'a mistyped key beside a secret',
+    file: 'self_telemetry:\n  auth:\n    bearer_tokn: abc\n    enabled: true\n',
+  },
+  { what: 'a number for a listen address', file: 'self_telemetry:\n  listen: 19090\n' },
+  { what: 'a port that does not exist', file: 'self_telemetry: {listen: ":70000"}\n' },
+  { what: 'a duration without a unit', file: 'otlp:\n  timeout: 10\n' },
+  { what: 'a duration of an unknown unit', file: 'backoff: {max: 30 seconds}\n' },
+  { what: 'a duration that is too short', file: 'agent: {discovery: {interval: 1ms}}\n' },
+  { what: 'a size that is none', file: 'queues: {traces: {mem_limit: lots}}\n' },
+  { what: 'a ring that is no power of two', file: 'agent:\n  ebpf:\n    ringbuf_size: 5000000\n' },
+  { what: 'a number out of range', file: 'agent: {profiling: {sample_rate: 1000}}\n' },
+  { what: 'a number in quotes', file: 'queues:\n  logs:\n    batch_size: "100"\n' },
+  { what: 'a fraction where items are counted', file: 'otlp: {concurrency: 1.5}\n' },
+  { what: 'a boolean in quotes', file: 'agent:\n  ebpf:\n    debug: "true"\n' },
+  { what: 'a boolean of YAML 1.1', file: 'otlp: {insecure: yes}\n' },
+  {
+    what: 'a word that is not among the choices',
+    file: 'log_level: verbose\nmode: Agent\notlp: {protocol: http}\n',
+  },
+  { what: 'a number for text', file: 'service_name: 42\n' },
+  { what: 'a key without a value', file: 'otlp:\n  endpoint:\n  insecure: true\n' },
+  { what: 'a list for a map', file: 'resource:\n  attributes: [a, b]\n' },
+  { what: 'a single value for a list', file: 'agent: {ebpf: {network: {exclude_ports: 22}}}\n' },
+  {
+    what: 'wrong items of a list',
+    file: 'agent:\n  ebpf:\n    network:\n      include_ports: [80, http, 0, 443]\n',
+  },
+  { what: 'text for keys', file: 'otlp: collector:4317\n' },
+  { what: 'a list at the top', file: '- otlp\n- agent\n' },
+  { what: 'text at the top', file: 'just some words\n' },
+  {
+    what: 'an endpoint that is none',
+    file: 'otlp:\n  endpoint: "ftp://collector"\n  traces: {endpoint: "a b:4317"}\n',
+  },
+  {
+    what: 'a header that is none',
+    file: 'otlp:\n  headers:\n    "bad name": x\n    grpc-timeout: 1S\n    ok: "a\\nb"\n',
+  },
+  {
+    what: 'a regular expression that does not compile',
+    file: 'agent: {nodeexporter: {netdev: {device_exclude: ["veth(" ]}}}\n',
+  },
+  { what: 'a repeated key', file: 'otlp:\n  insecure: true\n  endpoint: a:1\n  insecure: false\n' },
+  { what: 'a tab for indentation', file: 'otlp:\n\tendpoint: a:1\n' },
+  { what: 'broken YAML', file: 'otlp: {endpoint: "a:1"\nagent: [\n' },
+  { what: 'a quotation without an end', file: 'service_name: "svc\n' },
+  { what: 'two documents', file: 'mode: agent\n---\nmode: collector\n' },
+  { what: 'an unknown alias', file: 'otlp: *common\n' },
+  { what: 'a merge key', file: 'otlp: &o {insecure: true}\nagent:\n  <<: *o\n' },
+  { what: 'a tag', file: 'service_name: !env NAME\n' },
+  {
+    what: 'aliases that multiply',
+    file: `resource: {attributes: {}}\ncollectors:\n  prometheus:\n    scrape_configs:\n      - &a0 [1,1,1,1,1,1,1,1,1,1]\n${Array.from(
+      { length: 8 },
+      (_, i) => `      - &a${i + 1} [${Array(10).fill(`*a${i}`).join(', ')}]\n`,
+    ).join('')}`,
+  },
+  { what: 'nesting without an end', file: `agent: ${'['.repeat(20_000)}\n` },
+  { what: 'bytes that are no text', file: Buffer.from([0x6d, 0x6f, 0x64, 0x65, 0x3a, 0x20, 0xff, 0x0a]) },
+  { what: 'a file that is too large', file: Buffer.alloc(1024 * 1024 + 1, '#') },
+  { what: 'a file that does not exist', file: '', options: { path: 'absent.yaml', explicit: true } },
+  { what: 'a directory', file: '', options: { path: '.', explicit: true } },
+  {
+    what: 'a file of SVC_CONFIG_FILE that does not exist',
+    file: '',
+    options: { env: { SVC_CONFIG_FILE: 'gone.yaml' } },
+  },
+  { what: 'a variable that is not set', file: 'otlp:\n  endpoint: ${COLLECTOR}\n  concurrency: ${N}\n' },
+  { what: 'a variable with a message', file: 'otlp: {endpoint: "${COLLECTOR:?set it to host:port}"}\n' },
+  { what: 'a reference that is none', file: 'service_name: "a${1}"\ninstance_id: "${OPEN"\n' },
+  {
+    what: 'a secret file that is not there',
+    file: 'self_telemetry:\n  auth:\n    bearer_token: ${file:/nonexistent/token}\n',
+  },
+  {
+    what: 'a variable whose value does not fit',
+    file: 'otlp:\n  concurrency: ${N}\n  headers: {a: x}\n',
+    options: { env: { N: 'many' } },
+  },
+  {
+    what: 'both spellings with different values',
+    file: 'svc:\n  mode: agent\n  otlp: {}\nmode: collector\n',
+  },
+  {
+    what: 'self_telemetry and selfTelemetry',
+    file: 'self_telemetry: {debug: true}\nselfTelemetry: {debug: true}\n',
+  },
+  {
+    what: 'two switches of the textfile collector',
+    file: 'agent:\n  nodeexporter:\n    textfile: true\n    collectors: {textfile: false}\n',
+  },
+  { what: 'authentication without a token', file: 'self_telemetry:\n  auth: {enabled: true}\n' },
+  {
+    what: 'TLS without its files',
+    file: 'agent:\n  nodeexporter:\n    tls: {enabled: true, client_auth: true}\notlp: {tls: {cert_file: a.pem}}\n',
+  },
+  { what: 'two listeners at one port', file: 'self_telemetry: {listen: ":9100"}\n' },
+  {
+    what: 'contradicting durations',
+    file: 'backoff: {initial: 1m, max: 30s}\ncollectors: {prometheus: {scrape_timeout: 2m}}\n',
+  },
+  {
+    what: 'zstd where the runtime has none',
+    file: 'otlp: {compression: zstd}\n',
+    options: { runtime: { zstd: false } },
+  },
+  {
+    what: 'rules that contradict themselves',
+    file: [
+      'pipeline:',
+      '  pii_redaction:',
+      '    rules: [{name: a, type: regex}, {type: email}]',
+      '  transform:',
+      '    rules:',
+      '      - name: r',
+      '        actions: [{type: set_attribute, set_attribute: {key: a}}, {type: drop, replace: {key: b}}]',
+      '',
+    ].join('\n'),
+  },
+  {
+    what: 'a selector of nothing',
+    file: 'discovery: {instrument: [{}, {open_ports: "9-8"}, {open_port: 80}]}\n',
+  },
+  {
+    what: 'unknown and wrong variables',
+    file: '',
+    options: {
+      env: {
+        SVC_AGENT_EBPF_DEBUG: 'maybe',
+        SVC_OTLP_ENDPONT: 'a:1',
+        SVC_OTLP_HEADERS: 'secret',
+        SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '[80, ',
+        SVC_LOG_LEVEL: '',
+        SVC_WHATEVER_ELSE: '1',
+      },
+    },
+  },
+  { what: 'a wrong flag', file: '', options: { flags: { mode: 'both', log_level: 'trace' } } },
+]
+
+test('every kind of bad configuration is refused with a message that names the place and the mend', context => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-config-'))
+  context.after(() => rmSync(directory, { recursive: true }))
+  let text = ''
+  for (const { what, file, options } of cases) {
+    writeFileSync(join(directory, 'config.yaml'), file)
+    const { problems } = loadConfig({
+      explicit: false,
+      env: {},
+      cwd: directory,
+      systemFile: '/nonexistent',
+      ...options,
+    })
+    assert.ok(problems.length > 0, `accepted: ${what}`)
+    text += `# ${what}\n${formatProblems(problems, { terminal: true })}\n`
+  }
+  if (process.env.UPDATE_GOLDEN) writeFileSync(golden, text)
+  assert.equal(text, readFileSync(golden, 'utf8'))
+  assert.ok(cases.length >= 30)
+})

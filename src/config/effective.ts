@@ -1,0 +1,90 @@
+import { signals } from '../model/signal.ts'
+import type { Setting, Settings } from './tree.ts'
+
+/** Where a value may come from, the strongest last. */
+export const sources = ['default', 'otel', 'file', 'environment', 'flag'] as const
+export type SourceKind = (typeof sources)[number]
+
+export interface Sourced extends Setting {
+  readonly source: SourceKind
+}
+
+/** Pairs of keys that mean one thing. From the same source the first wins; else the stronger source does. */
+export const sameThing: readonly (readonly [string, string])[] = [
+  ['pipeline.export.otlp.endpoint', 'otlp.endpoint'],
+  ['pipeline.export.otlp.insecure', 'otlp.insecure'],
+  ['pipeline.operations.shutdown.timeout', 'shutdown_timeout'],
+  ['agent.nodeexporter.textfile.enabled', 'agent.nodeexporter.collectors.textfile'],
+]
+
+/** Keys of a signal that stand in for it in `otlp`. */
+const perSignal = [
+  'endpoint',
+  'protocol',
+  'compression',
+  'timeout',
+  'insecure',
+  'headers',
+  'max_message_size',
+  'concurrency',
+  'tls.ca_file',
+  'tls.cert_file',
+  'tls.key_file',
+  'tls.server_name',
+  'tls.insecure_skip_verify',
+]
+
+/** What mode `collector` turns off. */
+const agentOnly = ['agent.ebpf.enabled', 'agent.profiling.enabled', 'agent.logs.enabled', 'agent.gpu.enabled']
+
+/**
+ * Writes what is meant to where the program reads it, so that nobody else has to know which key wins:
+ * 1. of two keys that mean one thing, the winner's value stands at both;
+ * 2. `otlp.<signal>.*` and `queues.<signal>.batch_size` take the general key's value where they are not set;
+ * 3. a scheme in an endpoint decides about TLS;
+ * 4. mode `collector` turns off what only an agent does, the host metrics unless they were asked for.
+ */
+export function effective(given: ReadonlyMap<string, Sourced>, notes: string[] = []): Settings<Sourced> {
+  const settings = new Map(given)
+  for (const [first, second] of sameThing) {
+    const [a, b] = [settings.get(first), settings.get(second)]
+    const winner = a && !isEmpty(a) && (!b || rank(a) >= rank(b)) ? a : b
+    if (!winner) continue
+    settings.set(first, winner)
+    settings.set(second, winner)
+  }
+  for (const signal of signals) {
+    for (const key of perSignal) inherit(settings, `otlp.${signal}.${key}`, `otlp.${key}`)
+    inherit(settings, `queues.${signal}.batch_size`, 'pipeline.export.batch.size')
+  }
+  for (const at of ['otlp', 'pipeline.export.otlp', ...signals.map(signal => `otlp.${signal}`)]) {
+    const endpoint = settings.get(`${at}.endpoint`)
+    const scheme = /^(https?):\/\//i.exec(String(endpoint?.value ?? ''))?.[1]
+    if (endpoint && scheme)
+      settings.set(`${at}.insecure`, { ...endpoint, value: scheme.toLowerCase() === 'http' })
+  }
+  const mode = settings.get('mode')
+  if (mode?.value === 'collector') {
+    for (const key of agentOnly) {
+      if (settings.get(key)?.value === true) notes.push(`${key} is off in mode collector`)
+      settings.set(key, { ...mode, value: false })
+    }
+    const endpoint = 'agent.nodeexporter.enabled'
+    if (!settings.has(endpoint)) settings.set(endpoint, { ...mode, value: false })
+  }
+  return settings
+}
+
+function inherit(settings: Settings<Sourced>, specific: string, general: string): void {
+  const own = settings.get(specific)
+  const source = settings.get(general)
+  if (source && (!own || isEmpty(own))) settings.set(specific, source)
+}
+
+function isEmpty({ value }: Setting): boolean {
+  return value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+}
+
+function rank({ source }: Sourced): number {
+  return sources.indexOf(source)
+}

@@ -1,0 +1,7 @@
+export { variableOf } from './environment.ts'
+export { jsonSchema } from './json-schema.ts'
+export { defaults, type LoadedConfig, type LoadOptions, loadConfig, type Origin } from './load.ts'
+export { type NotBuilt, notBuiltFeatures } from './not-built.ts'
+export { formatProblems, type Problem } from './problem.ts'
+export { redacted } from './redact.ts'
+export { type Config, schema } from './schema.ts'

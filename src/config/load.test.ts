@@ -1,0 +1,397 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of references in the file.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { stringify } from 'yaml'
+import {
+  defaults,
+  formatProblems,
+  jsonSchema,
+  type LoadedConfig,
+  type LoadOptions,
+  loadConfig,
+  notBuiltFeatures,
+  redacted,
+} from './index.ts'
+import { schema } from './schema.ts'
+import { isBranch, leaves } from './tree.ts'
+import { looseScalar } from './value.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'svc-load-'))
+process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+
+function load(yaml: string | Buffer, options: Partial<LoadOptions> = {}): LoadedConfig {
+  writeFileSync(join(directory, 'config.yaml'), yaml)
+  return loadConfig({ explicit: false, env: {}, cwd: directory, systemFile: '/nonexistent', ...options })
+}
+
+/** Loads what must be good. */
+function good(yaml: string, options: Partial<LoadOptions> = {}): LoadedConfig {
+  const loaded = load(yaml, options)
+  assert.equal(formatProblems(loaded.problems), '')
+  return loaded
+}
+
+test('an empty file gives the defaults, and every default is valid', () => {
+  assert.deepEqual(good('').config, defaults())
+  assert.deepEqual(good('# nothing\n---\n').config, defaults())
+  assert.deepEqual(good('otlp:\nagent: {ebpf: }\n').config, defaults())
+  for (const [path, leaf] of leaves(schema)) {
+    assert.match(leaf.description, /^[A-Z`].*\.$/s, path)
+    assert.notEqual(leaf.default, undefined, path)
+  }
+})
+
+test('the whole tree as it is shown can be written back into a file', () => {
+  const shown = stringify(redacted(defaults(), new Map()))
+  const empty = shown.replaceAll(/^ *(exclude|pattern)?.*: ""$\n/gm, '')
+  const { config } = good(empty)
+  assert.deepEqual(config, defaults())
+})
+
+test('values are typed: durations in milliseconds, sizes in bytes', () => {
+  const { config } = good(`
+otlp: {endpoint: "collector:4317", timeout: 1m30s, headers: {Authorization: Bearer x}}
+agent: {ebpf: {ringbuf_size: 16Mi, network: {include_ports: [80, 443], routes: {patterns: ["/users/{id}"]}}}}
+queues: {logs: {mem_limit: 500MB, max_age: 0}}
+backoff: {jitter: 1}
+discovery: {instrument: [{open_ports: 8080}, {open_ports: "8000-8999"}, {open_ports: "80,443", exe_path: "*/nginx"}]}
+`)
+  assert.equal(config.otlp.timeout, 90_000)
+  assert.deepEqual(config.otlp.headers, { Authorization: 'Bearer x' })
+  assert.equal(config.agent.ebpf.ringbuf_size, 16 * 1024 * 1024)
+  assert.deepEqual(config.agent.ebpf.network.include_ports, [80, 443])
+  assert.equal(config.queues.logs.mem_limit, 500_000_000)
+  assert.equal(config.queues.logs.max_age, 0)
+  assert.deepEqual(
+    config.discovery.instrument.map(entry => entry.open_ports),
+    [
+      [{ from: 8080, to: 8080 }],
+      [{ from: 8000, to: 8999 }],
+      [
+        { from: 80, to: 80 },
+        { from: 443, to: 443 },
+      ],
+    ],
+  )
+})
+
+test('other spellings mean the same', () => {
+  const check = (yaml: string, read: (config: LoadedConfig['config']) => unknown, want: unknown) =>
+    assert.equal(read(good(yaml).config), want, yaml)
+  check('svc: {log_level: debug}', config => config.log_level, 'debug')
+  check('svc: {log_level: debug}\nlog_level: debug', config => config.log_level, 'debug')
+  check('selfTelemetry: {listen: ":1"}', config => config.self_telemetry.listen, ':1')
+  check('selfTelemetry: false', config => config.self_telemetry.enabled, false)
+  check('agent: {ebpf: false}', config => config.agent.ebpf.enabled, false)
+  check('agent: {ebpf: {network: false}}', config => config.agent.ebpf.network.enabled, false)
+  check(
+    'agent: {nodeexporter: {collectors: {thermal: false}}}',
+    config => config.agent.nodeexporter.collectors.thermal_zone,
+    false,
+  )
+  check(
+    'agent: {nodeexporter: {textfile: false}}',
+    config => config.agent.nodeexporter.collectors.textfile,
+    false,
+  )
+  check(
+    'agent: {nodeexporter: {collectors: {textfile: false}}}',
+    config => config.agent.nodeexporter.textfile.enabled,
+    false,
+  )
+  check('otlp: &o {insecure: true}\npipeline: {export: {otlp: *o}}', config => config.otlp.insecure, true)
+})
+
+test('flags win over variables, variables over the file, the file over OTEL variables, those over defaults', () => {
+  const otel = { OTEL_SERVICE_NAME: 'otel' }
+  const env = { ...otel, SVC_SERVICE_NAME: 'variable' }
+  const check = (yaml: string, options: Partial<LoadOptions>, want: string, source: string | undefined) => {
+    const { config, origins } = good(yaml, options)
+    assert.equal(config.service_name, want)
+    assert.equal(origins.get('service_name')?.source, source)
+  }
+  check('', {}, 'svc', undefined)
+  check('', { env: otel }, 'otel', 'otel')
+  check('service_name: file', { env: otel }, 'file', 'file')
+  check('service_name: file', { env }, 'variable', 'environment')
+  check('service_name: file', { env, flags: { service_name: 'flag' } }, 'flag', 'flag')
+})
+
+test('an origin names the place', () => {
+  const { origins, file } = good('otlp:\n  endpoint: a:1\n')
+  assert.equal(file, 'config.yaml')
+  const { source, name, line, column } = origins.get('otlp.endpoint')!
+  assert.deepEqual(
+    { source, name, line, column },
+    { source: 'file', name: 'config.yaml', line: 2, column: 13 },
+  )
+})
+
+test('of two keys that mean one thing the documented one wins', () => {
+  const one = good('otlp: {endpoint: a:1}\npipeline: {export: {otlp: {endpoint: b:2}}}').config
+  assert.equal(one.otlp.endpoint, 'b:2')
+  assert.equal(one.otlp.traces.endpoint, 'b:2')
+  const empty = good('otlp: {endpoint: a:1}\npipeline: {export: {otlp: {endpoint: ""}}}').config
+  assert.equal(empty.otlp.endpoint, 'a:1')
+  const stronger = good('pipeline: {export: {otlp: {endpoint: b:2}}}', {
+    env: { SVC_OTLP_ENDPOINT: 'c:3' },
+  }).config
+  assert.equal(stronger.otlp.endpoint, 'c:3')
+  const weaker = good('pipeline: {export: {otlp: {endpoint: b:2}}}', {
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'c:3' },
+  })
+  assert.equal(weaker.config.otlp.endpoint, 'b:2')
+  const shutdown = good('shutdown_timeout: 5s\npipeline: {operations: {shutdown: {timeout: 20s}}}').config
+  assert.equal(shutdown.shutdown_timeout, 20_000)
+  assert.equal(good('shutdown_timeout: 15s').config.pipeline.operations.shutdown.timeout, 15_000)
+})
+
+test('a signal takes what it does not set from the general keys', () => {
+  const { otlp, queues } = good(`
+otlp: {endpoint: a:1, timeout: 3s, headers: {a: x}, tls: {ca_file: /ca}, logs: {endpoint: b:2, headers: {b: y}}}
+pipeline: {export: {batch: {size: 100}}}
+queues: {logs: {batch_size: 7}}
+`).config
+  assert.equal(otlp.traces.endpoint, 'a:1')
+  assert.equal(otlp.traces.timeout, 3000)
+  assert.equal(otlp.traces.tls.ca_file, '/ca')
+  assert.equal(otlp.logs.endpoint, 'b:2')
+  assert.deepEqual(otlp.logs.headers, { b: 'y' })
+  assert.deepEqual(
+    [queues.traces.batch_size, queues.logs.batch_size, queues.profiles.batch_size],
+    [100, 7, 100],
+  )
+  assert.equal(defaults().queues.profiles.batch_size, 64)
+})
+
+test('mode collector turns off what only an agent does', () => {
+  const { config, notes } = good('mode: collector\nagent: {ebpf: {enabled: true}}')
+  assert.equal(config.agent.ebpf.enabled, false)
+  assert.equal(config.agent.nodeexporter.enabled, false)
+  assert.deepEqual(notes, ['agent.ebpf.enabled is off in mode collector'])
+  assert.equal(good('mode: collector\nagent: {nodeexporter: true}').config.agent.nodeexporter.enabled, true)
+})
+
+test('references are typed by the key, within values only', () => {
+  const env = { PORTS: '80,443', N: '3', ON: 'true', KEY: 'otlp', TEXT: 'a: b' }
+  const { config } = good(
+    'otlp: {concurrency: "${N}", insecure: "${ON}"}\nservice_name: ${N}\ninstance_id: ${TEXT}\nagent: {ebpf: {network: {include_ports: "${PORTS}"}}}',
+    { env },
+  )
+  assert.equal(config.otlp.concurrency, 3)
+  assert.equal(config.otlp.insecure, true)
+  assert.equal(config.service_name, '3')
+  assert.equal(config.instance_id, 'a: b')
+  assert.deepEqual(config.agent.ebpf.network.include_ports, [80, 443])
+  assert.match(load('${KEY}: {}', { env }).problems[0]!.message, /unknown key/)
+})
+
+test('secrets are not shown: secret keys, secret files, tokens in URLs', () => {
+  const secret = join(directory, 'secret')
+  writeFileSync(secret, 'hunter2\n')
+  const { config, origins } = good(`
+otlp: {endpoint: "https://user:hunter2@collector:4317", headers: {Authorization: Bearer hunter2}}
+resource: {attributes: {plain: x, hidden: "a-\${file:${secret}}"}}
+self_telemetry: {auth: {enabled: true, bearer_token: hunter2, bearer_tokens: [hunter2]}}
+pipeline: {transform: {rules: [{name: r, actions: [{type: hash_attribute, hash_attribute: {key: k, salt: hunter2}}]}]}}
+collectors:
+  prometheus:
+    targets: [{name: n, address: a, basic_auth: {username: u, password: hunter2}, headers: {X: hunter2}}]
+    scrape_configs: [{basic_auth: {password: hunter2}, authorization: {credentials: hunter2}, job_name: j}]
+`)
+  const shown = JSON.stringify(redacted(config, origins))
+  assert.doesNotMatch(shown, /hunter2/)
+  assert.doesNotMatch(JSON.stringify([...origins]), /hunter2/)
+  assert.match(shown, /"Authorization":"\[REDACTED\]"/)
+  assert.match(shown, /"plain":"x","hidden":"\[REDACTED\]"/)
+  assert.match(shown, /"username":"u","password":"\[REDACTED\]"/)
+  assert.match(shown, /"job_name":"j"/)
+  assert.equal(config.resource.attributes.hidden, 'a-hunter2')
+})
+
+test('a message never repeats a secret', () => {
+  const secret = join(directory, 'secret')
+  writeFileSync(secret, 'hunter2\n')
+  const check = (yaml: string) => {
+    const { problems } = load(yaml)
+    assert.notEqual(problems.length, 0, yaml)
+    assert.doesNotMatch(formatProblems(problems, { terminal: true }), /hunter2/, yaml)
+  }
+  check(`otlp: {concurrency: "\${file:${secret}}"}`)
+  check('otlp:\n  headers: hunter2')
+  check('self_telemetry:\n  auth: {bearer_token: [hunter2]}')
+  check('self_telemetry:\n  auth: {bearer_tokens: hunter2}')
+  check('otlp:\n  Authorization: Bearer hunter2')
+  check('agent:\n  ebpf:\n    password: "hunter2"')
+})
+
+test('what is not shown in the file is shown as text that a file takes', () => {
+  const { config, origins } = good('queues: {traces: {mem_limit: 1536Ki}}\nbackoff: {max: 90s}')
+  const shown = redacted(config, origins) as Record<string, Record<string, unknown>>
+  assert.equal((shown.queues!.traces as Record<string, unknown>).mem_limit, '1536Ki')
+  assert.equal(shown.backoff!.max, '1m30s')
+  assert.equal((shown.agent!.ebpf as Record<string, unknown>).ringbuf_size, 8_388_608)
+})
+
+test('the file is looked for where the documentation says', () => {
+  const place = mkdtempSync(join(directory, 'find-'))
+  const last = join(place, 'etc.yaml')
+  const find = (options: Partial<LoadOptions>) =>
+    loadConfig({ explicit: false, env: {}, cwd: join(place, 'cwd'), systemFile: last, ...options })
+  mkdirSync(join(place, 'cwd'))
+  assert.equal(find({}).file, null)
+  writeFileSync(last, 'service_name: etc')
+  assert.equal(find({}).config.service_name, 'etc')
+  writeFileSync(join(place, 'cwd/config.yaml'), 'service_name: cwd')
+  assert.equal(find({}).config.service_name, 'cwd')
+  writeFileSync(join(place, 'named.yaml'), 'service_name: named')
+  const env = { SVC_CONFIG_FILE: join(place, 'named.yaml') }
+  assert.equal(find({ env }).config.service_name, 'named')
+  writeFileSync(join(place, 'cwd/flag.yaml'), 'service_name: flag')
+  assert.equal(find({ env, path: 'flag.yaml', explicit: true }).config.service_name, 'flag')
+  assert.equal(find({ path: 'gone.yaml', explicit: true }).problems.length, 1)
+  assert.equal(find({ path: 'gone.yaml', explicit: false }).problems.length, 0)
+})
+
+test('what is on but not built is named, with who asked for it', () => {
+  const keys = (yaml: string) => {
+    const { config, origins } = good(yaml)
+    return new Map(notBuiltFeatures(config, origins).map(({ key, explicit }) => [key, explicit]))
+  }
+  const plain = keys('')
+  assert.equal(plain.get('agent.profiling'), false)
+  assert.equal(plain.get('agent.ebpf.network.grpc'), false)
+  assert.equal(plain.has('agent.ebpf.network.http'), false)
+  assert.equal(plain.has('pipeline.pii_redaction'), false)
+  assert.equal(plain.has('otlp'), false)
+  assert.equal(keys('agent: {profiling: {sample_rate: 99}}').get('agent.profiling'), true)
+  assert.equal(keys('agent: {profiling: false}').has('agent.profiling'), false)
+  assert.equal(keys('otlp: {protocol: http/json}').get('otlp.protocol: http/json'), true)
+  assert.equal(keys('agent: {ebpf: {backend: kprobe}}').get('agent.ebpf.backend: kprobe'), true)
+  assert.equal(
+    keys('agent: {ebpf: {network: {interfaces: [eth0]}}}').get('agent.ebpf.network.interfaces'),
+    true,
+  )
+  assert.equal(keys('agent: {ebpf: false}').has('agent.ebpf.network.grpc'), false)
+  assert.equal(keys('discovery: {exclude: [{name: x}]}').get('discovery'), true)
+  assert.equal(keys('').has('discovery'), false)
+  assert.equal(keys('mode: collector').has('agent.discovery'), false)
+})
+
+test('a file that a pipe gives is read', () => {
+  const script = `import { loadConfig } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))}
+console.log(loadConfig({ path: '/dev/stdin', explicit: true, env: {} }).config.service_name)`
+  const out = execFileSync(
+    'sh',
+    ['-c', 'echo "service_name: piped" | "$0" --input-type=module -e "$1"', process.execPath, script],
+    {
+      encoding: 'utf8',
+    },
+  )
+  assert.equal(out.trim(), 'piped')
+})
+
+test('the JSON Schema has every key, each with description and default', () => {
+  const check = (root: typeof schema | object, json: Record<string, unknown>, path: string): void => {
+    const object = 'anyOf' in json ? ((json.anyOf as object[]).at(-1) as Record<string, unknown>) : json
+    assert.equal(object.additionalProperties, false, path)
+    const properties = object.properties as Record<string, Record<string, unknown>>
+    for (const [name, node] of Object.entries((root as typeof schema).keys)) {
+      const here = `${path}.${name}`
+      assert.ok(properties[name]?.description, here)
+      if (isBranch(node)) check(node, properties[name]!, here)
+      else assert.ok('default' in properties[name]!, here)
+    }
+  }
+  const json = jsonSchema() as Record<string, unknown>
+  check(schema, json, '')
+  assert.ok('svc' in (json.properties as object) && 'selfTelemetry' in (json.properties as object))
+})
+
+test('the reference pages are those of the schema', () => {
+  const tool = join(import.meta.dirname, '../../tools/gen-docs.ts')
+  execFileSync(process.execPath, [tool, '--check'], { stdio: 'inherit' })
+})
+
+/** Something like the tree, with any values in it. */
+const names = [...new Set([...leaves(schema)].flatMap(([path]) => path.split('.')))]
+const anyYaml = fc.letrec(tie => ({
+  value: fc.oneof(
+    { maxDepth: 6, depthSize: 'small' },
+    fc.oneof(
+      fc.boolean(),
+      fc.integer(),
+      fc.double(),
+      fc.constant(null),
+      fc.string(),
+      fc.constantFrom('${X}', '$${', '1h', '1Mi', '['),
+    ),
+    fc.array(tie('value'), { maxLength: 4 }),
+    fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), tie('value'), { maxKeys: 6 }),
+  ),
+})).value
+
+test('no file whatever makes the loader throw', () => {
+  const check = (text: string | Buffer) => {
+    const { problems, config } = load(text, { env: { X: '7' } })
+    formatProblems(problems, { terminal: true, color: true })
+    assert.equal(typeof config.log_level, 'string')
+  }
+  fc.assert(
+    fc.property(anyYaml, value => check(stringify(value))),
+    { numRuns: 300 },
+  )
+  fc.assert(fc.property(fc.string({ unit: 'binary' }), check), { numRuns: 200 })
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), bytes => check(Buffer.from(bytes))),
+    { numRuns: 200 },
+  )
+  const tokens = fc.constantFrom(
+    'otlp',
+    ': ',
+    '\n',
+    '  ',
+    '- ',
+    '[',
+    ']',
+    '{',
+    '}',
+    '&a ',
+    '*a',
+    '"',
+    "'",
+    '#',
+    '|',
+    '!t ',
+    '${',
+    '<<',
+    ',',
+  )
+  fc.assert(
+    fc.property(fc.array(tokens, { maxLength: 40 }), parts => check(parts.join(''))),
+    { numRuns: 500 },
+  )
+})
+
+test('every kind takes any value without throwing', () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...leaves(schema)), fc.string(), ([path, leaf], text) => {
+      leaf.kind.read(looseScalar('X', text), path, { secret: false, problem: () => {} })
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('a large foreign file is refused with a bounded number of messages', () => {
+  for (const unit of ['a: 1\n', '[', '- ', '{', '&a ', '*a ', '"', 'token: ', '? ', '!!x ']) {
+    const { problems } = load(unit.repeat(Math.floor(60_000 / unit.length)))
+    assert.ok(problems.length > 0 && problems.length <= 100, unit)
+  }
+  const many = Array.from({ length: 80_000 }, (_, i) => `k${i}: 1\n`).join('')
+  assert.equal(load(many).problems.length, 100)
+})

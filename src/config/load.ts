@@ -1,0 +1,177 @@
+import { closeSync, existsSync, openSync, readSync } from 'node:fs'
+import { join as joinPath } from 'node:path'
+import { effective, type Sourced, type SourceKind } from './effective.ts'
+import { type Environment, readEnvironment } from './environment.ts'
+import { fileCause } from './expand.ts'
+import { readOtelEnvironment } from './otel-environment.ts'
+import { type Problem, problemWith, reportInto } from './problem.ts'
+import { type Config, schema } from './schema.ts'
+import { build, type Key, readBranch, readKey, type Settings } from './tree.ts'
+import { checkTwins, type Runtime, thisRuntime, validate } from './validate.ts'
+import { fileSource, lineAndColumn, looseScalar } from './value.ts'
+import { parseYaml } from './yaml-place.ts'
+
+/** Larger files are not read: a configuration of thousands of targets is well below. */
+const fileLimit = 1024 * 1024
+const systemFile = '/etc/svc/config.yaml'
+
+/** Where the value of a key came from. Keys that are not listed have their default. */
+export interface Origin {
+  readonly source: SourceKind
+  /** The file, or the name of the variable or flag. */
+  readonly name: string
+  /** From 1; 0 where there is no line. */
+  readonly line: number
+  readonly column: number
+  /** Contents of secret files that are in the value. */
+  readonly secrets: readonly string[]
+}
+
+export interface LoadOptions {
+  /** `--config` or `--validate-config`. */
+  readonly path?: string | undefined
+  /** True: `path` must exist. False: without the file the defaults serve. */
+  readonly explicit: boolean
+  readonly env: Environment
+  /** Values of flags by the key that they set, such as `{ mode: 'collector' }`. */
+  readonly flags?: Readonly<Record<string, string | undefined>>
+  /** Where `./config.yaml` is looked for; the process's own directory when it is left out. */
+  readonly cwd?: string
+  /** The last place to look for a file. */
+  readonly systemFile?: string
+  readonly runtime?: Runtime
+}
+
+export interface LoadedConfig {
+  /** Complete even when there are problems: what was wrong then has its default. */
+  readonly config: Config
+  readonly origins: ReadonlyMap<string, Origin>
+  /** Any problem means: refuse to start. In the order of the file, then variables and flags. */
+  readonly problems: readonly Problem[]
+  /** For the log at level debug. */
+  readonly notes: readonly string[]
+  /** For the log at level warn. */
+  readonly warnings: readonly string[]
+  /** The file that was read, null for none. */
+  readonly file: string | null
+}
+
+/**
+ * Finds and reads the configuration. What a user did wrong comes back as problems, all of them; nothing is thrown.
+ * Precedence: flags, `SVC_*` variables, the file, `OTEL_*` variables, defaults.
+ */
+export function loadConfig(options: LoadOptions): LoadedConfig {
+  const problems: Problem[] = []
+  const notes: string[] = []
+  const report = reportInto(problems)
+  const found = findFile(options)
+  let fromFile: Settings = new Map()
+  let file: string | null = null
+  if (found) {
+    const text = readText(found)
+    if (typeof text !== 'string') problems.push(text)
+    else {
+      file = found.path
+      fromFile = parseConfig(file, text, options.env, problems)
+    }
+  }
+  const otel = readOtelEnvironment(options.env)
+  const flags: Settings = new Map()
+  for (const [path, text] of Object.entries(options.flags ?? {})) {
+    const leaf = schema.keys[path as 'mode'] as Key<unknown> | undefined
+    if (text === undefined || !leaf) continue
+    const value = looseScalar(`--${path.replaceAll('_', '-')}`, text)
+    readKey(leaf, value, { written: path, canonical: path }, flags, report)
+  }
+  const fromEnvironment = readEnvironment(schema, options.env, report, notes)
+
+  const given = new Map<string, Sourced>()
+  const layers: readonly [SourceKind, Settings][] = [
+    ['otel', otel.settings],
+    ['file', fromFile],
+    ['environment', fromEnvironment],
+    ['flag', flags],
+  ]
+  for (const [source, settings] of layers) {
+    for (const [path, setting] of settings) given.set(path, { ...setting, source })
+  }
+  const settings = effective(given, notes)
+  const config = build(schema, settings)
+  const wrong = problems.map(problem => problem.key)
+  validate(config, settings, wrong, options.runtime ?? thisRuntime(), report)
+  // The file from top to bottom, then what has no lines.
+  problems.sort((a, b) => (a.line || Infinity) - (b.line || Infinity) || a.column - b.column)
+  return { config, origins: origins(settings), problems, notes, warnings: otel.warnings, file }
+}
+
+/** The configuration that an empty file gives. */
+export function defaults(): Config {
+  return build(schema, effective(new Map()))
+}
+
+function parseConfig(name: string, text: string, env: Environment, problems: Problem[]): Settings {
+  const settings: Settings = new Map()
+  const ofFile: Problem[] = []
+  const report = reportInto(ofFile)
+  const value = parseYaml(fileSource(name, text), { env }, report)
+  if (value) readBranch(schema, value, { written: '', canonical: '' }, settings, report)
+  checkTwins(settings, report)
+  problems.push(...ofFile)
+  return settings
+}
+
+interface Found {
+  /** As messages show it. */
+  readonly path: string
+  readonly resolved: string
+  /** The variable that names it. */
+  readonly by?: string
+}
+
+function findFile({
+  path,
+  explicit,
+  env,
+  cwd,
+  systemFile: last = systemFile,
+}: LoadOptions): Found | undefined {
+  const inCwd = (name: string) => (cwd === undefined || name.startsWith('/') ? name : joinPath(cwd, name))
+  const asGiven = (name: string) => ({ path: name, resolved: inCwd(name) })
+  if (path !== undefined) return explicit || existsSync(inCwd(path)) ? asGiven(path) : undefined
+  if (env.SVC_CONFIG_FILE) return { ...asGiven(env.SVC_CONFIG_FILE), by: 'SVC_CONFIG_FILE' }
+  if (existsSync(inCwd('config.yaml'))) return asGiven('config.yaml')
+  return existsSync(last) ? asGiven(last) : undefined
+}
+
+function readText({ path, resolved, by }: Found): string | Problem {
+  try {
+    const file = openSync(resolved, 'r')
+    try {
+      const buffer = Buffer.alloc(fileLimit + 1)
+      let size = 0
+      for (let read = -1; read !== 0 && size < buffer.length; size += read) {
+        read = readSync(file, buffer, size, buffer.length - size, null)
+      }
+      if (size > fileLimit)
+        return problemWith(path, 'cannot read the configuration: the file is larger than 1 MiB')
+      return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, size))
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    const cause = error instanceof TypeError ? 'it is not UTF-8 text' : fileCause(error)
+    const named = by === undefined ? '' : ` (${by} names it)`
+    return problemWith(path, `cannot read the configuration: ${cause}${named}`)
+  }
+}
+
+function origins(settings: ReadonlyMap<string, Sourced>): Map<string, Origin> {
+  const result = new Map<string, Origin>()
+  for (const [path, { source, place, secrets }] of settings) {
+    const [line, column] = lineAndColumn(place.source, place.start)
+    const origin = { source, name: place.source.name, line, column, secrets }
+    // Whoever prints an origin must not print these.
+    result.set(path, Object.defineProperty(origin, 'secrets', { enumerable: false }))
+  }
+  return result
+}

@@ -1,0 +1,117 @@
+import { signals } from '../model/signal.ts'
+import type { Environment } from './environment.ts'
+import { formatProblems, type Problem, reportInto } from './problem.ts'
+import { schema } from './schema.ts'
+import { type Branch, isBranch, type Key, readKey, type Settings } from './tree.ts'
+import { type Entry, looseScalar, type Mapping, type Value } from './value.ts'
+
+/** Result of `readOtelEnvironment`. */
+export interface OtelSettings {
+  readonly settings: Settings
+  /** Variables that could not be used. They are shared with other programs, so they do not stop the agent. */
+  readonly warnings: readonly string[]
+}
+
+/** How the text of a variable becomes a value of its key; text is a complaint. */
+type Convert = (name: string, text: string) => Value | string
+
+const transport: readonly [suffix: string, key: string, convert: Convert][] = [
+  ['ENDPOINT', 'endpoint', looseScalar],
+  ['PROTOCOL', 'protocol', looseScalar],
+  ['COMPRESSION', 'compression', looseScalar],
+  ['HEADERS', 'headers', baggage],
+  ['TIMEOUT', 'timeout', milliseconds],
+  ['INSECURE', 'insecure', truth],
+  ['CERTIFICATE', 'tls.ca_file', looseScalar],
+  ['CLIENT_CERTIFICATE', 'tls.cert_file', looseScalar],
+  ['CLIENT_KEY', 'tls.key_file', looseScalar],
+]
+
+/**
+ * Reads the standard variables of OpenTelemetry (OTLP exporter specification 1.11, SDK environment variables). An empty
+ * variable counts as unset. `service.name` of OTEL_RESOURCE_ATTRIBUTES names the agent, not what it observes.
+ */
+export function readOtelEnvironment(env: Environment): OtelSettings {
+  const settings: Settings = new Map()
+  const problems: Problem[] = []
+  const report = reportInto(problems)
+  const warnings: string[] = []
+
+  function take(name: string, path: string, convert: Convert): void {
+    const text = env[name]?.trim()
+    if (!text) return
+    const value = convert(name, text)
+    if (typeof value === 'string') warnings.push(`${name} is ignored: ${value}`)
+    else put(value, path)
+  }
+  function put(value: Value, path: string): void {
+    readKey(keyAt(path), value, { written: path, canonical: path }, settings, report)
+  }
+
+  for (const [suffix, key, convert] of transport) {
+    take(`OTEL_EXPORTER_OTLP_${suffix}`, `otlp.${key}`, convert)
+    for (const signal of signals) {
+      take(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${suffix}`, `otlp.${signal}.${key}`, convert)
+    }
+  }
+  take('OTEL_SERVICE_NAME', 'service_name', looseScalar)
+  take('OTEL_RESOURCE_ATTRIBUTES', 'resource.attributes', (name, text) => {
+    const list = baggage(name, text)
+    if (typeof list === 'string') return list
+    const own = list.entries.find(entry => entry.key === 'service.name')
+    if (own && !settings.has('service_name')) put(own.value, 'service_name')
+    return { ...list, entries: list.entries.filter(entry => entry !== own) }
+  })
+  const disabled = env.OTEL_SDK_DISABLED?.trim() ?? ''
+  const off = disabled === '' ? undefined : truth('OTEL_SDK_DISABLED', disabled)
+  if (typeof off === 'string') warnings.push(`OTEL_SDK_DISABLED is ignored: ${off}`)
+  else if (off?.text === 'true') {
+    warnings.push('OTEL_SDK_DISABLED is true: nothing is exported')
+    for (const signal of signals) {
+      put({ ...off, value: 'false', text: 'false' }, `otlp.${signal}.enabled`)
+    }
+  }
+  for (const problem of problems) warnings.push(`${formatProblems([problem]).trim()}; ignored`)
+  return { settings, warnings }
+}
+
+/** W3C Baggage without properties: `name=value` between commas, both percent-encoded. */
+function baggage(name: string, text: string): Mapping | string {
+  const entries = new Map<string, Entry>()
+  const whole = looseScalar(name, text)
+  for (const part of text.split(',')) {
+    if (part.trim() === '') continue
+    const equals = part.indexOf('=')
+    if (equals < 1) return 'expected name=value between commas'
+    const key = decoded(part.slice(0, equals).trim())
+    const value = decoded(part.slice(equals + 1).trim())
+    if (key === undefined || value === undefined)
+      return 'a "%" in it is not followed by the two digits of a UTF-8 byte'
+    entries.set(key, { key, place: whole.place, value: { ...whole, value, text: value } })
+  }
+  return { type: 'map', entries: [...entries.values()], place: whole.place }
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined // not percent-encoded UTF-8
+  }
+}
+
+function milliseconds(name: string, text: string) {
+  return /^\d{1,12}$/.test(text) ? looseScalar(name, `${text}ms`) : 'expected a whole number of milliseconds'
+}
+
+function truth(name: string, text: string) {
+  const lower = text.toLowerCase()
+  return lower === 'true' || lower === 'false' ? looseScalar(name, lower) : 'expected true or false'
+}
+
+function keyAt(path: string): Key<unknown> {
+  let node: Key<unknown> | Branch = schema
+  for (const name of path.split('.')) node = (node as Branch).keys[name]!
+  if (isBranch(node)) throw new Error(`BUG: ${path} is no key`)
+  return node
+}

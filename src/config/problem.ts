@@ -1,0 +1,89 @@
+import { lineAndColumn, type Place } from './value.ts'
+
+/** One thing that is wrong with the configuration, with the place where a person mends it. */
+export interface Problem {
+  /** The file as it was given, or the name of a variable or flag. */
+  readonly where: string
+  /** From 1; 0 for a variable, a flag, or a file as a whole. Columns count UTF-16 units. */
+  readonly line: number
+  readonly column: number
+  /** The key as it was written; '' where none is concerned. */
+  readonly key: string
+  readonly message: string
+  /** The line of the file; '' where there is none or it holds a secret. */
+  readonly sourceLine: string
+  /** How many characters from `column` on are meant. */
+  readonly length: number
+}
+
+/** Takes what is wrong while a value is read. */
+export interface Report {
+  /** The key is secret: messages must not repeat what was found. */
+  readonly secret: boolean
+  problem(place: Place, key: string, message: string, secret?: boolean): void
+}
+
+/** What follows a key that sounds secret, whether or not there is such a key. */
+const secretValue = /((?:password|secret|token|credential|authorization|api_?key|salt)["']?\s*:\s).+/i
+
+export function problemAt(place: Place, key: string, message: string, secret = false): Problem {
+  const [line, column] = lineAndColumn(place.source, place.start)
+  const start = place.start - column + 1
+  const end = place.source.text.indexOf('\n', start)
+  const text = line === 0 || secret ? '' : place.source.text.slice(start, end < 0 ? undefined : end)
+  const sourceLine = text.replace(/\r$/, '').replace(secretValue, '$1[REDACTED]')
+  const length = Math.max(1, Math.min(place.end - place.start, sourceLine.length - column + 1))
+  return { where: place.source.name, line, column, key, message, sourceLine, length }
+}
+
+/** A problem with no place in the text: a file that cannot be read, for one. */
+export function problemWith(where: string, message: string): Problem {
+  return { where, line: 0, column: 0, key: '', message, sourceLine: '', length: 0 }
+}
+
+/** Reports into a list, at most `limit` problems: a foreign file can have one in every line. */
+export function reportInto(problems: Problem[], secret = false, limit = 100): Report {
+  return {
+    secret,
+    problem(place, key, message, hidden = secret) {
+      if (problems.length < limit) problems.push(problemAt(place, key, message, hidden))
+    },
+  }
+}
+
+/** The same report for a secret key. */
+export function hiding(report: Report, secret: boolean): Report {
+  if (!secret || report.secret) return report
+  return { secret: true, problem: (place, key, message) => report.problem(place, key, message, true) }
+}
+
+interface FormatOptions {
+  /** Also shows the line of the file with the place marked, for people. */
+  readonly terminal?: boolean
+  readonly color?: boolean
+}
+
+/** The problems as text, one line each as `FILE:LINE:COLUMN: key: message`. */
+export function formatProblems(problems: readonly Problem[], options: FormatOptions = {}): string {
+  const paint = (code: number, text: string) => (options.color ? `\x1b[${code}m${text}\x1b[0m` : text)
+  const lines: string[] = []
+  for (const problem of problems) {
+    const at = problem.line > 0 ? `${problem.where}:${problem.line}:${problem.column}` : problem.where
+    const what = problem.key === '' ? problem.message : `${problem.key}: ${problem.message}`
+    lines.push(`${paint(1, `${printable(at)}:`)} ${printable(what)}`)
+    if (!options.terminal || problem.sourceLine === '') continue
+    // Of a very long line, the part around the place.
+    const from = Math.max(0, problem.column - 80)
+    const shown = problem.sourceLine.slice(from, from + 160)
+    const before = shown.slice(0, problem.column - 1 - from).replace(/[^\t]/g, ' ')
+    const length = Math.max(1, Math.min(problem.length, shown.length - before.length))
+    lines.push(`${String(problem.line).padStart(5)} | ${printable(shown)}`)
+    lines.push(`      | ${before}${paint(31, '^'.repeat(length))}`)
+  }
+  return lines.map(line => `${line}\n`).join('')
+}
+
+/** Without characters that could steer a terminal. */
+function printable(text: string): string {
+  return text.replace(/[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
+}

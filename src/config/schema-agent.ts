@@ -1,0 +1,242 @@
+import { list, map } from './collections.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  integer,
+  number,
+  path,
+  port,
+  regex,
+  size,
+  someText,
+  text,
+} from './kinds.ts'
+import { nodeexporter } from './schema-nodeexporter.ts'
+import { branch, key } from './tree.ts'
+
+const Ki = 1024
+const Mi = 1024 * Ki
+const Gi = 1024 * Mi
+const later = { built: false } as const
+
+/** A protocol that is recognised in traffic. */
+function protocol(name: string) {
+  return key(boolean, true, `Makes spans and metrics of ${name} calls.`, later)
+}
+
+const network = branch('Traffic of all processes, seen at their sockets.', {
+  enabled: key(boolean, true, 'Observes network traffic.'),
+  http: key(boolean, true, 'Makes spans and metrics of HTTP/1 requests.'),
+  grpc: protocol('gRPC and HTTP/2'),
+  dns: protocol('DNS'),
+  sql: protocol('PostgreSQL and MySQL'),
+  redis: protocol('Redis'),
+  memcached: protocol('memcached'),
+  mongodb: protocol('MongoDB'),
+  kafka: protocol('Kafka'),
+  amqp: protocol('AMQP'),
+  mqtt: protocol('MQTT'),
+  nats: protocol('NATS'),
+  tls: key(boolean, true, 'Sees through TLS by probes on the TLS libraries of processes.', later),
+  tcp_metrics: key(boolean, true, 'Measures connections: round-trip time, retransmits, failures.', later),
+  flows: key(boolean, true, 'Counts bytes between pairs of hosts.', later),
+  interfaces: key(list(someText), [], 'Network interfaces for flows; empty for all.', later),
+  include_ports: key(list(port), [], 'Server ports to observe; empty for all. `exclude_ports` wins over it.'),
+  exclude_ports: key(list(port), [], 'Server ports not to observe.'),
+  exclude_paths: key(
+    list(text({ expects: 'a path that begins with "/"', pattern: /^\// })),
+    ['/healthz', '/livez', '/ready', '/readyz', '/metrics'],
+    'URL paths of requests that make no spans; they still count in the metrics.',
+  ),
+  capture_headers: key(list(someText), [], 'HTTP headers whose values become span attributes.', later),
+  capture_bytes: key(
+    integer({ min: 256, max: 8192 }),
+    1024,
+    'Bytes of each message that are looked at, per direction.',
+    { restart: true },
+  ),
+  propagation: key(
+    choice(['off', 'read', 'inject-http', 'inject-all'], ['off', 'read']),
+    'read',
+    'Trace context: `read` takes over what requests carry, `inject-*` also adds it to requests that carry none.',
+  ),
+  routes: branch('How a URL path becomes a low-cardinality route.', {
+    patterns: key(
+      list(text({ expects: 'a route such as "/users/{id}" or "/static/*"', pattern: /^\// })),
+      [],
+      'Routes to try first, in this order: `{name}` stands for one segment and `*` for any rest.',
+    ),
+    unmatched: key(
+      choice(['heuristic', 'wildcard', 'path', 'unset']),
+      'heuristic',
+      'For other paths: `heuristic` replaces segments that look like values, `wildcard` says `/**`, `path` keeps the path, `unset` gives no route.',
+    ),
+    max_segment_cardinality: key(
+      integer({ min: 1, max: 10_000 }),
+      10,
+      'Different values of one path segment before it counts as a parameter.',
+    ),
+  }),
+  metrics_interval: key(duration({ min: 100 }), 15_000, 'Time between two exports of the request metrics.'),
+  sampling: branch('Which spans are kept. The metrics count every request in any case.', {
+    max_spans_per_second: key(
+      integer({ min: 0, max: 10_000_000 }),
+      20_000,
+      'Most spans per second; more are dropped and counted. 0 for no limit.',
+    ),
+    ratio: key(number({ min: 0, max: 1 }), 1, 'Part of the traces that is kept.'),
+    always_errors: key(boolean, true, 'Keeps failed requests whatever `ratio` says.'),
+    always_slow: key(boolean, true, 'Keeps unusually slow requests whatever `ratio` says.'),
+  }),
+})
+
+const ebpf = branch('Observation in the kernel.', {
+  enabled: key(boolean, true, 'Loads eBPF programs.', { restart: true }),
+  required: key(
+    boolean,
+    false,
+    'Refuses to start (exit code 3) where eBPF cannot load, instead of going on without.',
+  ),
+  debug: key(boolean, false, 'Keeps verifier logs and per-program statistics, and logs more.'),
+  backend: key(
+    choice(['auto', 'sock', 'fentry', 'kprobe', 'syscalls'], ['auto', 'sock']),
+    'auto',
+    'Kernel hooks that see the traffic; `auto` takes the first that this kernel has.',
+    { restart: true },
+  ),
+  ringbuf_size: key(
+    size({ min: 4 * Ki, max: Gi, powerOfTwo: true, plain: true }),
+    8 * Mi,
+    'Bytes of the ring buffer between kernel and agent.',
+    { restart: true },
+  ),
+  perf_buffer_size: key(
+    size({ min: 4 * Ki, max: 64 * Mi, powerOfTwo: true, plain: true }),
+    64 * Ki,
+    'Bytes per CPU of the buffer that stands in for the ring on kernels before 5.8.',
+    { restart: true, built: false },
+  ),
+  network,
+  syscalls: branch(
+    'Counts and durations of system calls.',
+    {
+      enabled: key(boolean, false, 'Measures system calls.'),
+      include: key(list(someText), [], 'System calls to measure; empty for all.'),
+      exclude: key(
+        list(someText),
+        ['futex', 'nanosleep', 'clock_nanosleep', 'epoll_wait', 'epoll_pwait'],
+        'System calls not to measure.',
+      ),
+    },
+    later,
+  ),
+  process: branch(
+    'Starts and ends of processes, and kills for want of memory.',
+    { enabled: key(boolean, true, 'Records process events.') },
+    later,
+  ),
+})
+
+const profiling = branch(
+  'Profiles of all processes.',
+  {
+    enabled: key(boolean, true, 'Takes profiles.'),
+    sample_rate: key(integer({ min: 1, max: 999 }), 19, 'Samples per second and CPU.'),
+    cpu: key(boolean, true, 'Shows where time on the CPU goes.'),
+    off_cpu: key(boolean, false, 'Shows where threads wait.'),
+    memory: key(boolean, false, 'Shows where memory is allocated.'),
+    interval: key(duration({ min: 1000 }), 10_000, 'Length of one profile.'),
+    include_kernel: key(boolean, true, 'Includes frames of the kernel.'),
+    symbols: branch('How addresses get names.', {
+      demangle: key(boolean, true, 'Shows C++ and Rust names as they are written in the source.'),
+      perf_map: key(boolean, true, 'Reads /tmp/perf-PID.map files of just-in-time compilers.'),
+      debuginfo_dirs: key(list(path), ['/usr/lib/debug'], 'Directories with separate debug information.'),
+      cache_size: key(size({ min: Mi, max: Gi }), 32 * Mi, 'Memory for symbol tables.'),
+    }),
+  },
+  later,
+)
+
+const logs = branch(
+  'Logs of containers, files and the journal.',
+  {
+    enabled: key(boolean, true, 'Collects logs.'),
+    container_logs: key(boolean, true, 'Reads logs of Docker and CRI containers.'),
+    journald: key(boolean, false, 'Reads the systemd journal.'),
+    paths: key(list(path), [], 'Files to follow; may contain `*` and `**`.'),
+    exclude: key(list(path), [], 'Files not to follow; may contain `*` and `**`.'),
+    start_at: key(choice(['end', 'beginning']), 'end', 'Where to begin in files never seen before.'),
+    position_file: key(path, '/var/lib/svc/log-positions', 'File that remembers how far each log was read.', {
+      restart: true,
+    }),
+    multiline: branch('Joins lines that belong to one record.', {
+      enabled: key(boolean, false, 'Joins lines.'),
+      pattern: key(regex, '', 'What marks a line.'),
+      negate: key(boolean, false, 'Marks the lines that do not match instead.'),
+      match: key(
+        choice(['after', 'before']),
+        'after',
+        'Whether marked lines go to the record before them (`after`) or behind them.',
+      ),
+      max_lines: key(integer({ min: 1, max: 100_000 }), 500, 'Most lines of one record.'),
+      timeout: key(duration(), 5000, 'Time after which a record is taken as complete.'),
+    }),
+    parse: branch('What is read out of a log line.', {
+      json: key(boolean, true, 'Reads fields of JSON lines.'),
+      severity: key(boolean, true, 'Finds the severity.'),
+      trace_context: key(boolean, true, 'Finds trace and span ids.'),
+    }),
+  },
+  later,
+)
+
+const discovery = branch(
+  'What is known about the host, its containers and its cluster.',
+  {
+    enabled: key(boolean, true, 'Adds discovered metadata to everything exported.'),
+    interval: key(
+      duration({ min: 1000 }),
+      30_000,
+      'Time between two looks at sources that cannot be watched.',
+    ),
+    detect_kubernetes: key(boolean, true, 'Asks Kubernetes where the agent runs in a cluster.'),
+    detect_docker: key(boolean, true, 'Asks Docker, containerd and Podman.'),
+    detect_cloud: key(boolean, true, 'Asks the cloud’s metadata service.'),
+    docker: branch('Container runtimes.', {
+      endpoint: key(text(), '', 'Socket of the runtime; empty to find it.'),
+    }),
+    kubernetes: branch('Kubernetes.', {
+      kubeconfig: key(path, '', 'Credentials file; empty for the pod’s own account.'),
+      node_name: key(text(), '', 'Name of this node; empty to find it.'),
+      namespaces: key(list(someText), [], 'Namespaces to watch; empty for all.'),
+      labels: key(list(someText), [], 'Pod labels that become resource attributes.'),
+      annotations: key(list(someText), [], 'Pod annotations that become resource attributes.'),
+    }),
+  },
+  later,
+)
+
+const gpu = branch(
+  'Graphics processors.',
+  {
+    enabled: key(boolean, true, 'Measures GPUs.'),
+    nvidia: key(boolean, true, 'Measures NVIDIA GPUs.'),
+    interval: key(duration({ min: 1000 }), 10_000, 'Time between two measurements.'),
+    per_process: key(boolean, true, 'Shows which process uses a GPU.'),
+  },
+  later,
+)
+
+export const agent = branch('What the agent collects on its host.', {
+  ebpf,
+  profiling,
+  logs,
+  discovery,
+  gpu,
+  nodeexporter,
+})
+
+export const resource = branch('The resource of everything exported.', {
+  attributes: key(map(text()), {}, 'Attributes added to the resource of everything exported.'),
+})

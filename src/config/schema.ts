@@ -1,0 +1,177 @@
+import { hostname } from 'node:os'
+import { list } from './collections.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  integer,
+  listenAddress,
+  number,
+  path,
+  size,
+  someText,
+  text,
+} from './kinds.ts'
+import { agent, resource } from './schema-agent.ts'
+import { backoff, otlp, queues } from './schema-export.ts'
+import { pipeline } from './schema-pipeline.ts'
+import { cloud, collectors, discovery } from './schema-scrape.ts'
+import { branch, type Infer, key } from './tree.ts'
+
+const Mi = 1024 * 1024
+const later = { built: false } as const
+const urlPath = text({ expects: 'a path that begins with "/"', pattern: /^\/[!-~]*$/ })
+
+const selfTelemetry = branch('The management API and the agent’s own telemetry.', {
+  enabled: key(boolean, true, 'Serves the management API.', { restart: true }),
+  listen: key(listenAddress, ':19090', 'Address of the management API; port 0 takes any free port.', {
+    restart: true,
+  }),
+  path: key(urlPath, '/metrics', 'Path of the agent’s own metrics.', { restart: true }),
+  prometheus_namespace: key(
+    text({
+      expects: 'a prefix that a metric name can have, such as "svc"',
+      pattern: /^[a-zA-Z_][a-zA-Z0-9_]*$/,
+    }),
+    'svc',
+    'First word of the names of the agent’s own metrics.',
+    { restart: true },
+  ),
+  debug: key(boolean, false, 'Serves `/debug/*`.', later),
+  auth: branch('Bearer tokens of the management API.', {
+    enabled: key(boolean, false, 'Requires a token everywhere except at the health and readiness paths.'),
+    bearer_token: key(text(), '', 'Token that clients must send.', { secret: true }),
+    bearer_tokens: key(list(someText), [], 'More tokens, for a change without a gap.', { secret: true }),
+    exempt: key(list(urlPath), [], 'Paths that need no token either, such as `/metrics`.'),
+  }),
+  admin: branch(
+    'Requests that change something.',
+    {
+      allow_remote: key(
+        boolean,
+        false,
+        'Answers `/admin/*` and `/debug/*` to other hosts though no token is required.',
+      ),
+    },
+    later,
+  ),
+  rate_limit: branch(
+    'Bound on requests.',
+    {
+      enabled: key(boolean, false, 'Bounds requests per client address.'),
+      requests_per_second: key(
+        integer({ min: 1, max: 1_000_000 }),
+        100,
+        'Requests per second and client address.',
+      ),
+    },
+    later,
+  ),
+  cors: branch(
+    'Requests from web pages of other origins.',
+    {
+      enabled: key(boolean, false, 'Allows them.'),
+      allowed_origins: key(list(someText), [], 'Origins, such as `https://ops.example.com`.'),
+    },
+    later,
+  ),
+  tls: branch(
+    'TLS of the management API.',
+    {
+      enabled: key(boolean, false, 'Serves over TLS.'),
+      cert_file: key(path, '', 'PEM file of the certificate.'),
+      key_file: key(path, '', 'PEM file of the private key.'),
+      client_ca_file: key(
+        path,
+        '',
+        'PEM file of the authorities that clients’ certificates must be from; empty to ask for none.',
+      ),
+    },
+    later,
+  ),
+  tracing: branch(
+    'Spans of the agent’s own work.',
+    {
+      enabled: key(boolean, false, 'Traces internal operations.'),
+      sample_rate: key(number({ min: 0, max: 1 }), 0.01, 'Part of the operations that is traced.'),
+    },
+    later,
+  ),
+  admin_socket: key(
+    path,
+    '/run/svc/svc.sock',
+    'Unix socket on which commands of the same host reach the agent.',
+    {
+      restart: true,
+      built: false,
+    },
+  ),
+  ui: branch(
+    'The live page at `/ui`.',
+    {
+      enabled: key(boolean, true, 'Serves the page.'),
+      window: key(duration({ min: 60_000, max: 86_400_000 }), 900_000, 'Time that the page looks back.'),
+      max_memory: key(size({ min: Mi, max: 1024 * Mi }), 24 * Mi, 'Memory for what it shows.'),
+    },
+    later,
+  ),
+})
+
+/** Keys that may also stand under `svc:`. */
+const general = [
+  'mode',
+  'service_name',
+  'instance_id',
+  'log_level',
+  'log_format',
+  'shutdown_timeout',
+] as const
+
+/**
+ * Every key there is, with type, range, default and meaning. Types, messages, environment variables, redaction, the
+ * JSON Schema and the reference page all come from here.
+ */
+export const schema = branch(
+  'Configuration of svc.',
+  {
+    mode: key(
+      choice(['agent', 'collector']),
+      'agent',
+      '`agent` observes its host; `collector` only scrapes targets and forwards.',
+      { restart: true },
+    ),
+    service_name: key(
+      someText,
+      'svc',
+      'Name of the agent in its own telemetry; never given to what it observes.',
+      {
+        restart: true,
+      },
+    ),
+    instance_id: key(someText, hostname() || 'unknown', 'Name of this instance in its own telemetry.', {
+      defaultText: '<hostname>',
+      restart: true,
+    }),
+    log_level: key(choice(['debug', 'info', 'warn', 'error']), 'info', 'Least severity that is logged.'),
+    log_format: key(
+      choice(['json', 'text']),
+      'json',
+      'Form of the log; on a terminal it is text unless this is set.',
+    ),
+    shutdown_timeout: key(duration(), 30_000, 'Longest time from the signal to the end of the process.'),
+    resource,
+    otlp,
+    agent,
+    cloud,
+    discovery,
+    queues,
+    backoff,
+    pipeline,
+    collectors,
+    self_telemetry: selfTelemetry,
+  },
+  { spellings: { selfTelemetry: 'self_telemetry' }, groups: { svc: general } },
+)
+
+/** The whole configuration: durations in milliseconds, sizes in bytes, every default filled in. */
+export type Config = Infer<typeof schema>

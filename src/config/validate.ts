@@ -1,0 +1,151 @@
+import * as zlib from 'node:zlib'
+import { parseListenAddress } from '../lib/listen-address.ts'
+import { signals } from '../model/signal.ts'
+import { sameThing } from './effective.ts'
+import type { Report } from './problem.ts'
+import type { Config } from './schema.ts'
+import type { Settings } from './tree.ts'
+
+/** What the runtime can do. */
+export interface Runtime {
+  readonly zstd: boolean
+}
+
+/** Zstandard came to `node:zlib` with Node 22.15. */
+export function thisRuntime(): Runtime {
+  return { zstd: 'zstdCompress' in zlib }
+}
+
+/** Within one file, two keys for one thing may not contradict each other where neither is meant to win. */
+export function checkTwins(settings: Settings, report: Report): void {
+  const [first, second] = sameThing.find(([key]) => key.startsWith('agent.nodeexporter.textfile'))!
+  const [a, b] = [settings.get(first), settings.get(second)]
+  if (!a || !b || a.value === b.value) return
+  const later = a.place.start > b.place.start ? a : b
+  const other = later === a ? b : a
+  report.problem(
+    later.place,
+    later.written,
+    `is ${later.value}, but "${other.written}" is ${other.value}, and both are one switch; delete one`,
+  )
+}
+
+/**
+ * Checks what no key can see alone. `settings` are those that somebody set, for the places; `wrong` are the keys with
+ * problems of their own, beside which nothing more is said.
+ */
+export function validate(
+  config: Config,
+  settings: Settings,
+  wrong: readonly string[],
+  runtime: Runtime,
+  report: Report,
+): void {
+  /** Reports at the first of the keys that somebody set; defaults never contradict each other. */
+  function refuse(keys: readonly string[], message: string): void {
+    const beside = keys.map(key => key.slice(0, key.lastIndexOf('.') + 1))
+    if (wrong.some(key => beside.some(path => key.startsWith(path)))) return
+    const setting = keys.map(key => settings.get(key)).find(found => found !== undefined)
+    if (setting) report.problem(setting.place, setting.written, message)
+  }
+  const { otlp, agent, self_telemetry: own, pipeline, backoff, collectors } = config
+
+  for (const at of ['otlp', ...signals.map(signal => `otlp.${signal}`)]) {
+    const signal = signals.find(name => at.endsWith(`.${name}`))
+    const { tls, compression } = signal ? otlp[signal] : otlp
+    // What a signal takes over from the general keys was said once already.
+    const inherited = (key: string) => signal && settings.get(`${at}.${key}`) === settings.get(`otlp.${key}`)
+    if (compression === 'zstd' && !runtime.zstd && !inherited('compression')) {
+      refuse(
+        [`${at}.compression`],
+        'this Node.js has no zstd; write "gzip", or run svc on Node.js 22.15 or newer',
+      )
+    }
+    if (
+      (tls.cert_file === '') !== (tls.key_file === '') &&
+      !(inherited('tls.cert_file') && inherited('tls.key_file'))
+    ) {
+      const [has, lacks] = tls.key_file === '' ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
+      refuse([`${at}.tls.${has}`], `needs ${at}.tls.${lacks} beside it`)
+    }
+  }
+
+  for (const [at, tls] of [
+    ['agent.nodeexporter.tls', agent.nodeexporter.tls],
+    ['self_telemetry.tls', own.tls],
+  ] as const) {
+    if (!tls.enabled) continue
+    for (const file of ['cert_file', 'key_file'] as const) {
+      if (tls[file] === '') refuse([`${at}.enabled`], `needs ${at}.${file}`)
+    }
+  }
+  const nodeTls = agent.nodeexporter.tls
+  if (nodeTls.enabled && nodeTls.client_auth && nodeTls.client_ca_file === '') {
+    refuse(['agent.nodeexporter.tls.client_auth'], 'needs agent.nodeexporter.tls.client_ca_file')
+  }
+
+  if (own.auth.enabled && own.auth.bearer_token === '' && own.auth.bearer_tokens.length === 0) {
+    refuse(['self_telemetry.auth.enabled'], 'needs self_telemetry.auth.bearer_token, which is empty')
+  }
+  if (
+    own.enabled &&
+    agent.nodeexporter.enabled &&
+    sameAddress(own.listen, agent.nodeexporter.listen_address)
+  ) {
+    refuse(
+      ['self_telemetry.listen', 'agent.nodeexporter.listen_address'],
+      `self_telemetry.listen and agent.nodeexporter.listen_address are both ${own.listen}; give each its own port`,
+    )
+  }
+
+  if (backoff.initial > backoff.max) {
+    refuse(['backoff.initial', 'backoff.max'], 'backoff.initial is longer than backoff.max')
+  }
+  const { drain_timeout: drain, timeout } = pipeline.operations.shutdown
+  if (drain > timeout && settings.has('pipeline.operations.shutdown.drain_timeout')) {
+    refuse(['pipeline.operations.shutdown.drain_timeout'], 'is longer than the whole shutdown timeout')
+  }
+  const { default_max_series: perMetric, global_max_series: all } = pipeline.limits.cardinality
+  if (perMetric > all) {
+    refuse(
+      ['pipeline.limits.cardinality.default_max_series', 'pipeline.limits.cardinality.global_max_series'],
+      `one metric may have ${perMetric} series, but all together only ${all}`,
+    )
+  }
+
+  const scraping = collectors.prometheus
+  if (scraping.scrape_timeout > scraping.scrape_interval) {
+    refuse(
+      ['collectors.prometheus.scrape_timeout', 'collectors.prometheus.scrape_interval'],
+      'scrape_timeout is longer than scrape_interval',
+    )
+  }
+  if (scraping.shard.index >= scraping.shard.count) {
+    refuse(
+      ['collectors.prometheus.shard.index', 'collectors.prometheus.shard.count'],
+      `shard.index counts from 0, so with shard.count ${scraping.shard.count} it is at most ${scraping.shard.count - 1}`,
+    )
+  }
+
+  const { multiline } = agent.logs
+  if (multiline.enabled && multiline.pattern === '') {
+    refuse(['agent.logs.multiline.enabled'], 'needs agent.logs.multiline.pattern')
+  }
+  const ignored = agent.nodeexporter.filesystem
+  for (const what of ['mount_points', 'fs_types'] as const) {
+    if (ignored[`${what}_include`] === '' || ignored[`${what}_exclude`] === '') continue
+    refuse(
+      [`agent.nodeexporter.filesystem.${what}_include`],
+      `${what}_include and ${what}_exclude exclude each other; delete one`,
+    )
+  }
+}
+
+/** Whether two listeners would want the same port. Any free port (0) never clashes. */
+function sameAddress(first: string, second: string): boolean {
+  const a = parseListenAddress(first)
+  const b = parseListenAddress(second)
+  if (!a || !b || a.port !== b.port || a.port === 0) return false
+  const every = (host: string | undefined) => host === undefined || host === '0.0.0.0' || host === '::'
+  return a.host === b.host || every(a.host) || every(b.host)
+}

@@ -1,0 +1,209 @@
+import { isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument } from 'yaml'
+import { expand } from './expand.ts'
+import type { Report } from './problem.ts'
+import { describe, type Entry, type Place, type Scalar, type Source, type Value } from './value.ts'
+
+/** Aliases may not blow a file up to more values than this. */
+const valueLimit = 100_000
+
+/** One fault of syntax makes others; more of them help nobody. */
+const faultLimit = 10
+
+/** Plainer words for the faults that people meet most; for others the parser's own are clear. */
+const words: Readonly<Record<string, string>> = {
+  TAB_AS_INDENT: 'a tab cannot indent; write spaces',
+  MULTIPLE_DOCS: 'a second document begins here; one file holds one configuration',
+  BAD_ALIAS: 'an alias needs a name, as in "*name"',
+}
+
+const tooDeep = 'values are nested too deep'
+
+/** How the text of a YAML file is read. */
+export interface YamlOptions {
+  /** Variables for `${VAR}`; without it nothing is expanded. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Every scalar may become the type that its key asks for. */
+  readonly loose?: boolean
+  /** Where everything stands, for a text that is itself a value. */
+  readonly place?: Place
+}
+
+/**
+ * Parses YAML 1.2 into values with places. Reports every syntax error, or else every repeated key, unknown alias and
+ * failed expansion. Answers undefined when the text cannot be used at all.
+ */
+export function parseYaml(source: Source, options: YamlOptions, report: Report): Value | undefined {
+  const text = source.text
+  const placeOf = (start: number, end: number): Place => options.place ?? { source, start, end }
+  let root: Node | null
+  try {
+    // Repeated keys are found below with a set: the parser compares each key with all before it.
+    const document = parseDocument(text, {
+      uniqueKeys: false,
+      stringKeys: true,
+      prettyErrors: false,
+      logLevel: 'error',
+    })
+    const faults = [...document.errors, ...document.warnings]
+    if (faults.some(fault => fault.code === 'RESOURCE_EXHAUSTION')) {
+      // Where the parser's stack ended says nothing about the file.
+      report.problem(placeOf(0, 1), '', `not valid YAML: ${tooDeep}`)
+      return undefined
+    }
+    for (const fault of faults.slice(0, faultLimit)) {
+      const end = Math.max(fault.pos[1], fault.pos[0] + 1)
+      report.problem(
+        placeOf(fault.pos[0], end),
+        '',
+        `not valid YAML: ${words[fault.code] ?? lower(fault.message)}`,
+      )
+    }
+    if (faults.length > 0) return undefined
+    root = document.contents
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    report.problem(placeOf(0, 1), '', `not valid YAML: ${tooDeep}`)
+    return undefined
+  }
+  const anchors = new Map<string, { value: Value; size: number }>()
+  let tooMany = false
+
+  function nothing(place: Place): Scalar {
+    return { type: 'scalar', value: null, text: '', loose: false, secrets: [], place }
+  }
+
+  function scalarAt(value: unknown, text: string, place: Place, key: string): Scalar {
+    const plain =
+      typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null
+    if (typeof plain !== 'string' || !options.env) {
+      return { type: 'scalar', value: plain, text, loose: options.loose ?? false, secrets: [], place }
+    }
+    const result = expand(plain, options.env)
+    if (result.error) report.problem(place, key, result.error)
+    return {
+      type: 'scalar',
+      value: result.text,
+      text: result.text,
+      loose: result.expanded || (options.loose ?? false),
+      secrets: result.secrets,
+      broken: result.error !== '',
+      place,
+    }
+  }
+
+  function convert(node: Node | null, after: number, key: string): { value: Value; size: number } {
+    if (!node?.range) return { value: nothing(placeOf(Math.max(0, after - 1), after)), size: 1 }
+    const place = placeOf(node.range[0], node.range[1])
+    if (isAlias(node)) {
+      const target = anchors.get(node.source)
+      if (target) return target
+      report.problem(place, key, `the alias "*${node.source}" has no anchor "&${node.source}" before it`)
+      return { value: nothing(place), size: 1 }
+    }
+    let value: Value
+    let size = 1
+    if (isMap(node)) {
+      const entries: Entry[] = []
+      const seen = new Set<string>()
+      for (const pair of node.items) {
+        const name = isPair(pair) && isScalar(pair.key) ? String(pair.key.value) : ''
+        const range = isPair(pair) ? (pair.key as Node | null)?.range : undefined
+        const keyPlace = range ? placeOf(range[0], range[1]) : place
+        const path = key === '' ? name : `${key}.${name}`
+        const converted = convert(pair.value as Node | null, keyPlace.end, path)
+        size += converted.size
+        if (seen.has(name)) report.problem(keyPlace, path, 'the key stands twice in the same map; delete one')
+        else entries.push({ key: name, place: keyPlace, value: converted.value })
+        seen.add(name)
+      }
+      value = { type: 'map', entries, place }
+    } else if (isSeq(node)) {
+      const items: Value[] = []
+      for (const [i, item] of node.items.entries()) {
+        const converted = convert(item as Node | null, place.start, `${key}[${i}]`)
+        size += converted.size
+        items.push(converted.value)
+      }
+      value = { type: 'list', items, place }
+    } else {
+      const scalar = isScalar(node) ? node.value : null
+      const raw = isScalar(node) ? (node.source ?? '') : ''
+      value = scalarAt(scalar, typeof scalar === 'string' ? scalar : raw, place, key)
+    }
+    if (size > valueLimit) {
+      if (!tooMany) report.problem(place, key, `aliases expand to more than ${valueLimit} values`)
+      tooMany = true
+      value = nothing(place)
+      size = 1
+    }
+    const anchor = (node as { anchor?: string }).anchor
+    if (anchor !== undefined) anchors.set(anchor, { value, size })
+    return { value, size }
+  }
+
+  try {
+    return convert(root, 0, '').value
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    report.problem(placeOf(0, 1), '', `not valid YAML: ${tooDeep}`)
+    return undefined
+  }
+}
+
+/**
+ * What a variable says where its key takes a list or a map: YAML flow (`[80, 443]`, `{a: b}`), or items between commas
+ * (`80,443`, `a=b,c=d`). Anything that is not text from a variable comes back as it is.
+ */
+export function collectionOf(value: Value, want: 'list' | 'map', key: string, report: Report): Value {
+  if (value.type !== 'scalar' || !value.loose || typeof value.value !== 'string') return value
+  const text = value.text.trim()
+  if (text.startsWith('[') || text.startsWith('{')) {
+    const problems: string[] = []
+    const flow = parseYaml(
+      { name: value.place.source.name, text, lineStarts: [] },
+      { loose: true, place: value.place },
+      { secret: report.secret, problem: (_place, _key, message) => problems.push(message) },
+    )
+    for (const message of problems) report.problem(value.place, key, message)
+    return flow
+      ? withSecrets(flow, value.secrets)
+      : { type: want, items: [], entries: [], place: value.place }
+  }
+  const parts = text.split(',').map(part => part.trim())
+  const items = parts.filter(part => part !== '').map(part => ({ ...value, value: part, text: part }))
+  if (want === 'list') return { type: 'list', items, place: value.place }
+  const entries: Entry[] = []
+  const seen = new Set<string>()
+  for (const item of items) {
+    const equals = item.text.indexOf('=')
+    const name = item.text.slice(0, equals).trim()
+    if (equals < 1) {
+      report.problem(
+        value.place,
+        key,
+        `expected name=value between commas, found ${describe(item, report.secret)}`,
+      )
+    } else if (seen.has(name)) {
+      report.problem(value.place, `${key}.${name}`, 'the key stands twice in the same map; delete one')
+    } else {
+      const text = item.text.slice(equals + 1).trim()
+      entries.push({ key: name, place: value.place, value: { ...item, value: text, text } })
+    }
+    seen.add(name)
+  }
+  return { type: 'map', entries, place: value.place }
+}
+
+function withSecrets(value: Value, secrets: readonly string[]): Value {
+  if (secrets.length === 0) return value
+  if (value.type === 'scalar') return { ...value, secrets: [...secrets, value.text] }
+  if (value.type === 'list') return { ...value, items: value.items.map(item => withSecrets(item, secrets)) }
+  return {
+    ...value,
+    entries: value.entries.map(entry => ({ ...entry, value: withSecrets(entry.value, secrets) })),
+  }
+}
+
+function lower(message: string): string {
+  return message.slice(0, 1).toLowerCase() + message.slice(1)
+}

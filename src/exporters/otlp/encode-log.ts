@@ -1,0 +1,39 @@
+import { fieldKey, WireType, type Writer } from '../../lib/protobuf.ts'
+import type { LogRecord } from '../../model/log.ts'
+import { encodeAttributes, encodeId, encodeValue } from './encode-attributes.ts'
+import type { Encoding } from './request.ts'
+
+const logRecords = fieldKey(2, WireType.bytes)
+
+const time = fieldKey(1, WireType.fixed64)
+const severityNumber = fieldKey(2, WireType.varint)
+const severityText = fieldKey(3, WireType.bytes)
+const body = fieldKey(5, WireType.bytes)
+const attributes = fieldKey(6, WireType.bytes)
+const flags = fieldKey(8, WireType.fixed32)
+const traceId = fieldKey(9, WireType.bytes)
+const spanId = fieldKey(10, WireType.bytes)
+const observedTime = fieldKey(11, WireType.fixed64)
+const eventName = fieldKey(12, WireType.bytes)
+
+/** What a record takes beside its body, in a guess that only has to be near. */
+const usualRecord = 128
+
+/** Log records as logs.proto has them. */
+export const logEncoding: Encoding<LogRecord> = { signal: 'logs', encode: encodeLogRecord }
+
+function encodeLogRecord(out: Writer, record: LogRecord): number {
+  out.open(logRecords, record.body.length + usualRecord)
+  if (record.timeUs !== 0) out.microsAsNanos(time, record.timeUs)
+  if (record.severity !== 0) out.int(severityNumber, record.severity)
+  if (record.severityText !== '') out.string(severityText, record.severityText)
+  if (record.body !== '') encodeValue(out, body, record.body)
+  encodeAttributes(out, attributes, record.attributes)
+  if (record.flags !== 0) out.fixed32(flags, record.flags)
+  encodeId(out, traceId, record.traceId)
+  encodeId(out, spanId, record.spanId)
+  if (record.observedUs !== 0) out.microsAsNanos(observedTime, record.observedUs)
+  if (record.eventName !== '') out.string(eventName, record.eventName)
+  out.close()
+  return 1
+}

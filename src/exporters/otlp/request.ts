@@ -1,0 +1,210 @@
+import { fieldKey, varintSize, WireType, Writer } from '../../lib/protobuf.ts'
+import type { Batch } from '../../model/batch.ts'
+import type { Resource, Scope } from '../../model/resource.ts'
+import type { Signal } from '../../model/signal.ts'
+import { resourceBytes, schemaUrlBytes, scopeBytes } from './encode-attributes.ts'
+
+/** How items of one signal go on the wire. */
+export interface Encoding<T> {
+  readonly signal: Signal
+  /**
+   * Writes an item as one field 2 of its scope's message (`spans`, `metrics`, `log_records`, `profiles`) and returns
+   * how many items the receiver will count in it. With 0 it must have written nothing.
+   */
+  encode(out: Writer, item: T): number
+  /** What the items of a request share and the request carries once. */
+  readonly dictionary?: Dictionary
+}
+
+export interface Dictionary {
+  /** An upper bound of what `write` would write now. */
+  readonly bytes: number
+  /** Remembers the present state, for `undo` to return to. */
+  mark(): void
+  undo(): void
+  clear(): void
+  /** Writes the field of the request that holds it. */
+  write(out: Writer): void
+}
+
+interface ScopeGroup {
+  readonly resource: Resource
+  readonly scope: Scope
+  readonly parent: ResourceGroup
+  readonly header: Uint8Array
+  readonly items: Writer
+}
+
+interface ResourceGroup {
+  readonly header: Uint8Array
+  readonly scopes: Map<Scope, ScopeGroup>
+  /** Of all items of its scopes. */
+  itemBytes: number
+}
+
+/** The same numbers in all four signals: `resource_*` of the request, `scope_*` of the resource's message. */
+const resourceField = fieldKey(1, WireType.bytes)
+const scopeField = fieldKey(2, WireType.bytes)
+
+/** Key and length of a resource's or a scope's message: one byte and at most five. */
+const envelope = 6 + schemaUrlBytes.length
+
+/** Default of `keepBytes`: the buffers of a request of the size that a gRPC server takes by default. */
+const defaultKeepBytes = 4 * 1024 * 1024
+
+/**
+ * Collects items of one signal into an OTLP export request (Export*ServiceRequest, opentelemetry-proto 1.11). An item
+ * is encoded when it is added, into the buffer of its resource and scope, so that nothing of it has to be kept. Buffers
+ * are used again by the next request; of those that grew, `keepBytes` at most are kept.
+ */
+export class RequestBuilder<T> {
+  private readonly encoding: Encoding<T>
+  private readonly keepBytes: number
+  private readonly resources = new Map<Resource, ResourceGroup>()
+  private readonly spare: Writer[] = []
+  private spareBytes = 0
+  private current: ScopeGroup | undefined
+  private itemCount = 0
+  private groupBytes = 0
+  private undoLength = 0
+  private undoItems = 0
+  private undoGroupBytes = 0
+
+  constructor(encoding: Encoding<T>, options: { keepBytes?: number } = {}) {
+    this.encoding = encoding
+    this.keepBytes = options.keepBytes ?? defaultKeepBytes
+  }
+
+  get signal(): Signal {
+    return this.encoding.signal
+  }
+
+  /** Items as receivers count them in a partial success: spans, data points, log records, profiles. */
+  get items(): number {
+    return this.itemCount
+  }
+
+  /** An upper bound of the request's size. */
+  get bytes(): number {
+    return this.groupBytes + (this.encoding.dictionary?.bytes ?? 0)
+  }
+
+  /** Memory that is kept for the next request. */
+  get keptBytes(): number {
+    return this.spareBytes
+  }
+
+  /** Adds an item, of which nothing is kept, and returns the new `bytes`. An item that is empty adds nothing. */
+  add(resource: Resource, scope: Scope, item: T): number {
+    let group = this.current
+    if (group === undefined || group.resource !== resource || group.scope !== scope) {
+      group = this.group(resource, scope)
+      this.current = group
+    }
+    const { items, parent } = group
+    const before = items.length
+    this.undoLength = before
+    this.undoItems = this.itemCount
+    this.undoGroupBytes = this.groupBytes
+    this.encoding.dictionary?.mark()
+
+    this.itemCount += this.encoding.encode(items, item)
+    const added = items.length - before
+    if (added === 0) return this.bytes
+    if (before === 0) this.groupBytes += envelope + group.header.length
+    if (parent.itemBytes === 0) this.groupBytes += envelope + parent.header.length
+    parent.itemBytes += added
+    this.groupBytes += added
+    return this.bytes
+  }
+
+  /** Takes back the last `add`, once: for a caller that finds the request too large with it. */
+  undo(): void {
+    const group = this.current
+    if (group === undefined) return
+    group.parent.itemBytes -= group.items.length - this.undoLength
+    group.items.truncate(this.undoLength)
+    this.itemCount = this.undoItems
+    this.groupBytes = this.undoGroupBytes
+    this.encoding.dictionary?.undo()
+    this.current = undefined
+  }
+
+  /** The request with all that was added, and an empty builder; undefined when there is nothing to send. */
+  take(): Batch | undefined {
+    const items = this.itemCount
+    const body = items > 0 ? this.concatenate() : undefined
+    this.reset()
+    return body && { signal: this.encoding.signal, items, body }
+  }
+
+  private group(resource: Resource, scope: Scope): ScopeGroup {
+    let parent = this.resources.get(resource)
+    if (parent === undefined) {
+      parent = { header: resourceBytes(resource), scopes: new Map(), itemBytes: 0 }
+      this.resources.set(resource, parent)
+    }
+    let group = parent.scopes.get(scope)
+    if (group === undefined) {
+      group = { resource, scope, parent, header: scopeBytes(scope), items: this.writer() }
+      parent.scopes.set(scope, group)
+    }
+    return group
+  }
+
+  private writer(): Writer {
+    const writer = this.spare.pop()
+    if (writer === undefined) return new Writer()
+    this.spareBytes -= writer.capacity
+    return writer
+  }
+
+  private concatenate(): Uint8Array {
+    const out = new Writer(this.bytes)
+    for (const resource of this.resources.values()) {
+      if (resource.itemBytes === 0) continue
+      out.header(resourceField, resourceSize(resource))
+      out.raw(resource.header)
+      for (const group of resource.scopes.values()) {
+        if (group.items.length === 0) continue
+        out.header(scopeField, scopeSize(group))
+        out.raw(group.header)
+        out.raw(group.items.written())
+        out.raw(schemaUrlBytes)
+      }
+      out.raw(schemaUrlBytes)
+    }
+    this.encoding.dictionary?.write(out)
+    return out.written()
+  }
+
+  private reset(): void {
+    for (const resource of this.resources.values()) {
+      for (const { items } of resource.scopes.values()) {
+        if (this.spareBytes + items.capacity > this.keepBytes) continue
+        items.clear()
+        this.spare.push(items)
+        this.spareBytes += items.capacity
+      }
+    }
+    this.resources.clear()
+    this.encoding.dictionary?.clear()
+    this.current = undefined
+    this.itemCount = 0
+    this.groupBytes = 0
+  }
+}
+
+function scopeSize(group: ScopeGroup): number {
+  return group.header.length + group.items.length + schemaUrlBytes.length
+}
+
+function resourceSize(resource: ResourceGroup): number {
+  let size = resource.header.length + schemaUrlBytes.length
+  for (const group of resource.scopes.values()) {
+    if (group.items.length === 0) continue
+    const scope = scopeSize(group)
+    size += 1 + varintSize(scope) + scope
+  }
+  return size
+}

@@ -1,0 +1,174 @@
+import type { LinkHandle, MapHandle, Native, ObjectHandle, ProgramSpec } from './native.ts'
+
+export interface LoadOptions {
+  readonly name: string
+  /** Sets sizes and constants. Called for each attempt, as each opens the object anew. */
+  readonly prepare?: (object: ObjectHandle) => void
+  /** Programs that may be left out when the kernel refuses them. */
+  readonly optional?: readonly string[]
+}
+
+/** Why a load failed: which program or map, and the line of the log that tells. */
+export interface Refusal {
+  readonly program: string | undefined
+  readonly map: string | undefined
+  readonly reason: string
+}
+
+/** An object that the kernel refused. `log` is whole, `message` is one line. */
+export class LoadError extends Error {
+  readonly code: string
+  readonly refusal: Refusal
+  readonly log: string
+  constructor(name: string, code: string, refusal: Refusal, log: string) {
+    const what = refusal.program
+      ? `program '${refusal.program}' of BPF object '${name}'`
+      : refusal.map
+        ? `map '${refusal.map}' of BPF object '${name}'`
+        : `BPF object '${name}'`
+    const mend = code === 'EPERM' ? '; run as root, or with CAP_BPF and CAP_PERFMON' : ''
+    super(`cannot load ${what}: ${refusal.reason} (${code})${mend}`)
+    this.name = 'LoadError'
+    this.code = code
+    this.refusal = refusal
+    this.log = log
+  }
+}
+
+/** What is known of one program, for the status document. */
+export interface ProgramState extends ProgramSpec {
+  readonly id: number
+  readonly attached: boolean
+  /** Why it was left out of the load. */
+  readonly refused: string | undefined
+}
+
+/** A loaded object: its maps, its links, and which of its programs the kernel refused. */
+export class BpfObject {
+  readonly native: Native
+  readonly name: string
+  readonly handle: ObjectHandle
+  /** Optional programs that were left out, and why. */
+  readonly leftOut: ReadonlyMap<string, string>
+  readonly #links = new Map<string, LinkHandle>()
+  readonly #maps = new Map<string, MapHandle>()
+
+  private constructor(
+    native: Native,
+    name: string,
+    handle: ObjectHandle,
+    leftOut: ReadonlyMap<string, string>,
+  ) {
+    this.native = native
+    this.name = name
+    this.handle = handle
+    this.leftOut = leftOut
+  }
+
+  /**
+   * Loads an object. When the kernel refuses a program that is optional, tries again without it; any other refusal
+   * is a `LoadError`, and nothing of the object stays in the kernel.
+   */
+  static load(native: Native, bytes: Uint8Array, options: LoadOptions): BpfObject {
+    const optional = new Set(options.optional)
+    const leftOut = new Map<string, string>()
+    for (;;) {
+      const handle = native.objectOpen(bytes, options.name)
+      let done = false
+      try {
+        options.prepare?.(handle)
+        for (const program of leftOut.keys()) native.objectSetAutoload(handle, program, false)
+        const { errno, code, log } = native.objectLoad(handle)
+        done = errno === 0
+        if (done) return new BpfObject(native, options.name, handle, leftOut)
+        const refusal = explainLoadLog(log)
+        // Each attempt leaves out one more, so the loop ends.
+        if (!refusal.program || !optional.delete(refusal.program)) {
+          throw new LoadError(options.name, code, refusal, log)
+        }
+        leftOut.set(refusal.program, refusal.reason)
+      } finally {
+        if (!done) native.objectClose(handle)
+      }
+    }
+  }
+
+  map(name: string): MapHandle {
+    let map = this.#maps.get(name)
+    if (!map) {
+      map = this.native.mapOpen(this.handle, name)
+      this.#maps.set(name, map)
+    }
+    return map
+  }
+
+  /** Attaches a program, once. */
+  attach(program: string): LinkHandle {
+    let link = this.#links.get(program)
+    if (!link) {
+      link = this.native.objectAttach(this.handle, program)
+      this.#links.set(program, link)
+    }
+    return link
+  }
+
+  detach(program: string): void {
+    const link = this.#links.get(program)
+    if (!link) return
+    this.#links.delete(program)
+    this.native.linkDetach(link)
+  }
+
+  programs(): ProgramState[] {
+    return this.native.objectPrograms(this.handle).map(spec => ({
+      ...spec,
+      id: spec.autoload ? this.native.programInfo(this.handle, spec.name).id : 0,
+      attached: this.#links.has(spec.name),
+      refused: this.leftOut.get(spec.name),
+    }))
+  }
+
+  close(): void {
+    this.#links.clear()
+    this.#maps.clear()
+    this.native.objectClose(this.handle)
+  }
+}
+
+/** Finds in libbpf's messages which program or map was refused, and the one line that says why. */
+export function explainLoadLog(log: string): Refusal {
+  const verifier = /prog '([^']+)': -- BEGIN PROG LOAD LOG --\n([\s\S]*?)(?:-- END PROG LOAD LOG --|$)/.exec(
+    log,
+  )
+  const lines = log
+    .split('\n')
+    .map(line => line.replace(/^libbpf: /, '').trim())
+    .filter(line => line !== '')
+  const program = verifier?.[1] ?? firstMatch(lines, /^prog '([^']+)': /)
+  const map = program ? undefined : firstMatch(lines, /^map '([^']+)': failed to create/)
+  const reason = verifier && lastFinding(verifier[2]!)
+  const cause = reason ?? lines.find(isCause) ?? 'the kernel gave no reason'
+  return { program, map, reason: cause.replace(/^(prog|map) '[^']*': /, '') }
+}
+
+function firstMatch(lines: readonly string[], pattern: RegExp): string | undefined {
+  for (const line of lines) {
+    const match = pattern.exec(line)
+    if (match) return match[1]
+  }
+  return undefined
+}
+
+/** The verifier's finding is its last line before the statistics. */
+function lastFinding(log: string): string | undefined {
+  const lines = log.split('\n').map(line => line.trim())
+  return lines.findLast(
+    line =>
+      line !== '' &&
+      !/^(processed \d+ insns|verification time|stack depth|mark_precise|\[\.\.\.\])/.test(line),
+  )
+}
+
+function isCause(line: string): boolean {
+  return !/^(prog '[^']*': failed to load: |failed to load object )/.test(line)
+}

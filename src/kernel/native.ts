@@ -1,0 +1,265 @@
+import { assetDirectories, findAsset } from './assets.ts'
+
+/**
+ * The native addon, as native/*.c exports it: typed here and nowhere wrapped, so that a call costs one call.
+ *
+ * Every function throws: a `TypeError` for arguments that do not fit, else an `Error` "cannot <verb> <object>:
+ * <cause>" with `code` (`EPERM`) and `errno`. Strings have 1 to 127 bytes. Buffers are `Uint8Array`s, and one that is
+ * longer than needed is used from its start. Handles may be dropped: garbage collection releases what they hold.
+ */
+export interface Native {
+  /** Reads a compiled object. Nothing reaches the kernel before `objectLoad`. `name` is cut to 15 bytes there. */
+  objectOpen(bytes: Uint8Array, name: string): ObjectHandle
+  /** Detaches and unloads all of the object; may be called again. Rings and views that are open stay readable. */
+  objectClose(object: ObjectHandle): void
+  objectMaps(object: ObjectHandle): MapSpec[]
+  objectPrograms(object: ObjectHandle): ProgramSpec[]
+  /** Before the load. The size of a ring is rounded up to a power of two pages. */
+  objectSetMaxEntries(object: ObjectHandle, map: string, entries: number): void
+  /** Before the load: first bytes of a section of global data (`.rodata`, `.data`, `.bss`) at an offset. */
+  objectSetData(object: ObjectHandle, section: string, offset: number, bytes: Uint8Array): void
+  /** Before the load: leaves a program out, or takes it in again. */
+  objectSetAutoload(object: ObjectHandle, program: string, on: boolean): void
+  /** Creates the maps and verifies the programs. After a failure the object is only good for `objectClose`. */
+  objectLoad(object: ObjectHandle): LoadResult
+  /** Attaches by the program's section. The object keeps the link, even if its handle is dropped. */
+  objectAttach(object: ObjectHandle, program: string): LinkHandle
+  /** May be called again. */
+  linkDetach(link: LinkHandle): void
+  /** `id` is 0 where the kernel has no link object for it (perf events before 5.15). */
+  linkInfo(link: LinkHandle): { id: number; programId: number; type: string }
+  /** Run time and count stay 0 unless `statsEnable` is on. */
+  programInfo(object: ObjectHandle, program: string): ProgramInfo
+  /** Runs an attached iterator once and returns all that it wrote, `maxBytes` at most. */
+  iteratorRead(link: LinkHandle, maxBytes: number): { bytes: Buffer; truncated: boolean }
+
+  mapOpen(object: ObjectHandle, name: string): MapHandle
+  /** False: no such key. `value` takes `slotSize` bytes. */
+  mapLookup(map: MapHandle, key: Uint8Array, value: Uint8Array): boolean
+  /** `flags`: 0 any, 1 only if absent (else EEXIST), 2 only if there (else ENOENT). A full map is E2BIG. */
+  mapUpdate(map: MapHandle, key: Uint8Array, value: Uint8Array, flags: number): void
+  mapDelete(map: MapHandle, key: Uint8Array): boolean
+  /** Key after `key` (undefined: the first) into `next`. False: there is none. */
+  mapNextKey(map: MapHandle, key: Uint8Array | undefined, next: Uint8Array): boolean
+  /**
+   * Reads the next elements, as many as `keys` and `values` have room for, and deletes them with `take`; returns how
+   * many. `cursor` comes from `batchCursor`; `batchDone(cursor)` tells the end. Uses BPF_MAP_LOOKUP_BATCH (5.6), else
+   * goes key by key: an element deleted meanwhile may then show others twice. ENOSPC: one hash bucket has more
+   * elements than there is room for; try again with more.
+   */
+  mapReadBatch(
+    map: MapHandle,
+    cursor: Uint8Array,
+    keys: Uint8Array,
+    values: Uint8Array,
+    take: boolean,
+  ): number
+  /**
+   * An array map with BPF_F_MMAPABLE (5.5; `.data` and `.bss` are) as memory: reads and writes without a system call.
+   * Elements stand at multiples of the value's size rounded up to 8. The mapping lives as long as the buffer.
+   */
+  mapView(map: MapHandle): ArrayBuffer
+
+  /** Maps a ring buffer (5.8), its data once. There must be one consumer. */
+  ringOpen(map: MapHandle): RingHandle
+  /**
+   * Copies records out, as many as fit whole: u32 length, u32 zero, payload padded to 8 bytes. Returns the bytes
+   * written. Ends at a record whose writer is not done. Skips and counts discarded records, and those that would not
+   * fit an empty `target`.
+   */
+  ringDrain(ring: RingHandle, target: Uint8Array): number
+  /** Bytes that wait, headers and unfinished records included. */
+  ringAvailable(ring: RingHandle): number
+  ringCounters(ring: RingHandle): { records: number; discarded: number; oversized: number }
+  ringClose(ring: RingHandle): void
+
+  /** Rings of one event each for every CPU that is online; `pagesPerCpu` is a power of two. */
+  perfOpen(map: MapHandle, pagesPerCpu: number, wakeupEvents: number): PerfHandle
+  /**
+   * As `ringDrain`, with the CPU in the second u32, and no order between CPUs. The kernel pads samples, so a length
+   * may exceed what the program wrote by up to 7 bytes.
+   */
+  perfDrain(perf: PerfHandle, target: Uint8Array): number
+  perfCounters(perf: PerfHandle): { cpu: number; records: number; lost: number; oversized: number }[]
+  perfClose(perf: PerfHandle): void
+
+  /**
+   * Calls back whenever the descriptor has something to read: a ring map's, a perf buffer's, an epoll's. Does not
+   * keep the process alive. `error` is an errno name; the watch has then ended.
+   */
+  pollStart(fd: number, onReadable: (error: string | undefined) => void): PollHandle
+  pollStop(poll: PollHandle): void
+
+  /**
+   * The three probes by libbpf: 1 works, 0 does not, negative: -errno, cannot be told. Without privilege they mean
+   * nothing (`tryLoad` tells), and libbpf 1.1 cannot try `tracing`: ask `btfHas` for its attach points.
+   */
+  probeProgramType(type: number): number
+  probeMapType(type: number): number
+  probeHelper(programType: number, helper: number): number
+  /** Tries to load instructions (8 bytes each) and unloads them: '' or the errno's name, EPERM without privilege. */
+  tryLoad(programType: number, instructions: Uint8Array): string
+  /** Whether the kernel's BTF has these types. Costs some 10 ms, for any number of names. ENOENT: no BTF. */
+  btfHas(kind: 'func' | 'struct' | 'typedef' | 'enum', names: readonly string[]): boolean[]
+
+  /** CPUs that may ever be online: the number of slots in a per-CPU value. */
+  numCpus(): number
+  /** Lifts RLIMIT_MEMLOCK, against which kernels before 5.11 count maps. */
+  bumpMemlock(): void
+  /** The three clocks at one moment, to within a microsecond. Monotonic is that of `bpf_ktime_get_ns`. */
+  clock(): { monotonicNs: number; boottimeNs: number; realtimeUs: number }
+  /** Name of the calling thread, 15 bytes. */
+  setProcessName(name: string): void
+  /** Returns free memory of the C heap to the system; true if there was some. */
+  trimHeap(): boolean
+  /** The kernel measures run time and count of all programs (5.8) until `statsDisable` or the process's end. */
+  statsEnable(): StatsHandle
+  statsDisable(stats: StatsHandle): void
+}
+
+declare const kind: unique symbol
+export type ObjectHandle = { readonly [kind]: 'object' }
+export type LinkHandle = { readonly [kind]: 'link' }
+export type PollHandle = { readonly [kind]: 'poll' }
+export type StatsHandle = { readonly [kind]: 'stats' }
+/** `size`: bytes of its data. */
+export type RingHandle = { readonly [kind]: 'ring'; readonly size: number }
+/** `fd`: an epoll descriptor over all CPUs. */
+export type PerfHandle = { readonly [kind]: 'perf'; readonly fd: number }
+export type MapHandle = {
+  readonly [kind]: 'map'
+  readonly name: string
+  readonly type: string
+  /** Valid until the object is closed. */
+  readonly fd: number
+  readonly keySize: number
+  readonly valueSize: number
+  /** Bytes of one value in lookups and updates: per-CPU maps have one for each of `numCpus`, padded to 8. */
+  readonly slotSize: number
+  readonly maxEntries: number
+}
+
+/** Types are named as libbpf names them: `ringbuf`, `percpu_hash`. Sections of data are `<object>.rodata`. */
+export interface MapSpec {
+  readonly name: string
+  readonly type: string
+  readonly keySize: number
+  readonly valueSize: number
+  readonly maxEntries: number
+}
+
+export interface ProgramSpec {
+  readonly name: string
+  readonly section: string
+  readonly type: string
+  readonly autoload: boolean
+}
+
+export interface ProgramInfo {
+  readonly id: number
+  readonly type: string
+  readonly tag: string
+  readonly runTimeNs: number
+  readonly runCount: number
+  readonly instructions: number
+}
+
+/** `errno` 0: loaded. `log`: what libbpf and the verifier said, its middle cut out above 60 KB. */
+export interface LoadResult {
+  readonly errno: number
+  readonly code: string
+  readonly log: string
+}
+
+/** Something that this machine lacks: what, and what mends it. */
+export class Unsupported {
+  readonly reason: string
+  readonly mend: string
+  constructor(reason: string, mend: string) {
+    this.reason = reason
+    this.mend = mend
+  }
+}
+
+let loaded: Native | undefined
+
+/** Loads the addon, once. The only place that does. */
+export function loadNative(): Native | Unsupported {
+  if (loaded) return loaded
+  const path = findAsset('svc.node')
+  if (!path) {
+    return new Unsupported(
+      `cannot find the native addon svc.node in ${assetDirectories.join(' or ')}`,
+      'install the package anew, or run tools/setup in a source tree',
+    )
+  }
+  const native = loadNativeFrom(path)
+  if (!(native instanceof Unsupported)) loaded = native
+  return native
+}
+
+/** Loads the addon from a file of its own. */
+export function loadNativeFrom(path: string): Native | Unsupported {
+  const module = { exports: {} }
+  try {
+    process.dlopen(module, path)
+  } catch (error) {
+    return explain(path, error instanceof Error ? error.message : String(error))
+  }
+  return module.exports as Native
+}
+
+/** Debian packages of what the addon is linked to. */
+const packages: Readonly<Record<string, string>> = {
+  'libbpf.so.1': 'libbpf1',
+  'libelf.so.1': 'libelf1',
+  'libz.so.1': 'zlib1g',
+}
+
+function explain(path: string, message: string): Unsupported {
+  const missing = /(lib[\w.+-]+\.so[.\d]*): cannot open shared object/.exec(message)?.[1]
+  if (missing) {
+    return new Unsupported(
+      `cannot load the native addon: the library ${missing} is missing`,
+      `apt-get install ${packages[missing] ?? `the package that has ${missing}`}`,
+    )
+  }
+  if (/version `LIBBPF_/.test(message)) {
+    return new Unsupported(
+      'cannot load the native addon: libbpf is older than 1.0',
+      'install libbpf 1.0 or newer (apt-get install libbpf1)',
+    )
+  }
+  return new Unsupported(`cannot load the native addon ${path}: ${message}`, 'install the package anew')
+}
+
+/** A cursor at the start of a map, for `mapReadBatch`; fill it with zeros to start again. */
+export function batchCursor(map: MapHandle): Uint8Array {
+  return new Uint8Array(8 + Math.max(8, map.keySize))
+}
+
+/** Whether `mapReadBatch` has read the whole map. */
+export function batchDone(cursor: Uint8Array): boolean {
+  return cursor[0] === 3
+}
+
+/** Numbers of `enum bpf_prog_type` for the probes. */
+export const programType = {
+  socketFilter: 1,
+  kprobe: 2,
+  tracepoint: 5,
+  perfEvent: 7,
+  rawTracepoint: 17,
+  tracing: 26,
+} as const
+
+/** Numbers of `enum bpf_map_type` for the probes. */
+export const mapType = {
+  hash: 1,
+  perfEventArray: 4,
+  percpuHash: 5,
+  lruHash: 9,
+  skStorage: 24,
+  ringbuf: 27,
+  taskStorage: 29,
+} as const

@@ -1,0 +1,293 @@
+import type {
+  ClientHttp2Stream,
+  IncomingHttpHeaders,
+  IncomingHttpStatusHeader,
+  OutgoingHttpHeaders,
+} from 'node:http2'
+import { gunzip } from 'node:zlib'
+import {
+  decodeStatusMessage,
+  GrpcError,
+  GrpcStatus,
+  resetName,
+  statusName,
+  statusOfHttp,
+  statusOfReset,
+} from './grpc-status.ts'
+import {
+  ConnectError,
+  type Http2Connection,
+  Http2Connector,
+  type Http2ConnectorOptions,
+} from './http2-connector.ts'
+
+export interface GrpcClientOptions extends Http2ConnectorOptions {
+  /** A larger answer, compressed or not, fails the call. */
+  readonly maxResponseBytes: number
+}
+
+export interface GrpcRequest {
+  /** `/package.Service/Method` */
+  readonly path: string
+  readonly message: Uint8Array
+  /** The message is compressed with gzip. */
+  readonly gzip: boolean
+  /** Metadata, keys in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+}
+
+const cancel = 8 // CANCEL, RFC 9113, section 7
+const refusedStream = 7
+const prefixBytes = 5
+
+/** Unary gRPC calls over one HTTP/2 connection that is made when it is needed (grpc/doc/PROTOCOL-HTTP2.md). */
+export class GrpcClient {
+  readonly #connector: Http2Connector
+  readonly #maxResponseBytes: number
+
+  constructor(options: GrpcClientOptions) {
+    this.#connector = new Http2Connector(options)
+    this.#maxResponseBytes = options.maxResponseBytes
+  }
+
+  get connected(): boolean {
+    return this.#connector.connected
+  }
+
+  /** Resolves with the answer's message. Rejects with a `GrpcError`, also when `stop` is raised or time is up. */
+  async call(request: GrpcRequest, stop: AbortSignal): Promise<Uint8Array> {
+    const deadline = performance.now() + request.timeoutMs
+    try {
+      return await this.#attempt(request, deadline, stop)
+    } catch (error) {
+      // A server that goes away refuses what it has not looked at: the next connection may take it at once.
+      if (error instanceof GrpcError && error.untouched) return await this.#attempt(request, deadline, stop)
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#connector.close()
+  }
+
+  #attempt(request: GrpcRequest, deadline: number, stop: AbortSignal): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      let exchange: Exchange | undefined
+      let done = false
+      const finish = (settle: () => void): void => {
+        if (done) return
+        done = true
+        clearTimeout(timer)
+        stop.removeEventListener('abort', stopped)
+        settle()
+      }
+      const fail = (error: unknown): void => finish(() => reject(error))
+      const stopped = (): void => {
+        fail(new GrpcError('the call was stopped', { code: GrpcStatus.cancelled }))
+        exchange?.abandon()
+      }
+      const late = (): void => {
+        const limit = `within ${request.timeoutMs} ms`
+        if (!exchange) {
+          fail(new GrpcError(`no connection ${limit}`, { code: GrpcStatus.unavailable, type: 'connect' }))
+          return
+        }
+        fail(new GrpcError(`no answer ${limit}`, { code: GrpcStatus.deadline_exceeded }))
+        // The path may be dead with nobody to say so, as after a firewall forgot us: the next call goes a new way.
+        exchange.connection.retire()
+        exchange.abandon()
+      }
+      const timer = setTimeout(late, Math.max(0, deadline - performance.now()))
+      stop.addEventListener('abort', stopped)
+      if (stop.aborted) return stopped()
+      this.#connector.connection().then(
+        connection => {
+          if (done) return
+          exchange = new Exchange(connection, this.#maxResponseBytes)
+          exchange.run(request, deadline).then(body => finish(() => resolve(body)), fail)
+        },
+        error => fail(connectFailure(error)),
+      )
+    })
+  }
+}
+
+/** One request and its answer on one stream. */
+class Exchange {
+  readonly connection: Http2Connection
+  readonly #maxBytes: number
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
+  #headers: (IncomingHttpHeaders & IncomingHttpStatusHeader) | undefined
+  #trailers: IncomingHttpHeaders | undefined
+  #stream: ClientHttp2Stream | undefined
+  #cause: Error | undefined
+
+  constructor(connection: Http2Connection, maxBytes: number) {
+    this.connection = connection
+    this.#maxBytes = maxBytes
+  }
+
+  run(request: GrpcRequest, deadline: number): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      let stream: ClientHttp2Stream
+      try {
+        stream = this.connection.session.request(requestHeaders(request, deadline))
+      } catch (error) {
+        reject(unsent(error as Error))
+        return
+      }
+      this.#stream = stream
+      this.connection.begin()
+      stream.on('response', headers => {
+        this.#headers = headers
+      })
+      stream.on('trailers', trailers => {
+        this.#trailers = trailers
+      })
+      stream.on('data', (chunk: Buffer) => {
+        this.#bytes += chunk.length
+        if (this.#bytes <= this.#maxBytes + prefixBytes) {
+          this.#chunks.push(chunk)
+          return
+        }
+        reject(tooLarge(this.#maxBytes))
+        this.abandon()
+      })
+      stream.on('error', error => {
+        this.#cause = error
+      })
+      // A server may answer before it has read all, and then the stream stays half open: the status is the end.
+      stream.on('end', () => {
+        if (this.#status === undefined) return
+        this.#conclude().then(resolve, reject)
+        if (!stream.writableFinished) this.abandon()
+      })
+      stream.on('close', () => {
+        this.connection.end()
+        this.#conclude().then(resolve, reject)
+      })
+      const prefix = Buffer.allocUnsafe(prefixBytes)
+      prefix[0] = request.gzip ? 1 : 0
+      prefix.writeUInt32BE(request.message.length, 1)
+      stream.cork()
+      stream.write(prefix)
+      stream.end(request.message)
+      stream.uncork()
+    })
+  }
+
+  /** Tells the server and frees the stream at once, though the reset may never get through. */
+  abandon(): void {
+    this.#stream?.close(cancel)
+    this.#stream?.destroy()
+  }
+
+  get #status(): string | undefined {
+    const status = this.#trailers?.['grpc-status'] ?? this.#headers?.['grpc-status']
+    return Array.isArray(status) ? status[0] : status
+  }
+
+  async #conclude(): Promise<Uint8Array> {
+    const status = this.#status
+    if (status === undefined) throw this.#withoutStatus()
+    if (status !== '0') throw this.#refusal(status)
+    const framed = Buffer.concat(this.#chunks)
+    if (framed.length === 0) return framed
+    const length = framed.length < prefixBytes ? -1 : framed.readUInt32BE(1)
+    if (length !== framed.length - prefixBytes)
+      throw new GrpcError('the answer is not one gRPC message', { code: GrpcStatus.internal })
+    const message = framed.subarray(prefixBytes)
+    return framed[0] === 0 ? message : inflate(message, this.#headers?.['grpc-encoding'], this.#maxBytes)
+  }
+
+  #refusal(status: string): GrpcError {
+    const code = /^\d+$/.test(status) ? Number(status) : GrpcStatus.unknown
+    const said = this.#trailers?.['grpc-status'] === undefined ? this.#headers : this.#trailers
+    const message = decodeStatusMessage(String(said?.['grpc-message'] ?? ''))
+    const details = said?.['grpc-status-details-bin']
+    const name = statusName(code).toUpperCase()
+    return new GrpcError(message ? `${name}: ${message}` : name, {
+      code,
+      ...(typeof details === 'string' && { details: Buffer.from(details, 'base64') }),
+    })
+  }
+
+  #withoutStatus(): GrpcError {
+    const http = this.#headers?.[':status']
+    if (http !== undefined && http !== 200)
+      return new GrpcError(`the server answered HTTP ${http} and no gRPC status`, {
+        code: statusOfHttp(http),
+      })
+    const { connection } = this
+    const cause = this.#cause
+    if (connection.lost || connection.session.destroyed) {
+      const reason = connection.reason || cause?.message || 'the other side closed it'
+      return new GrpcError(`the connection was lost: ${reason}`, { code: GrpcStatus.unavailable, cause })
+    }
+    const reset = this.#stream?.rstCode ?? 0
+    if (reset !== 0)
+      return new GrpcError(`the server reset the stream with ${resetName(reset)}`, {
+        code: statusOfReset(reset),
+        untouched: reset === refusedStream,
+        cause,
+      })
+    return new GrpcError('the server ended its answer without a gRPC status: is it a gRPC server?', {
+      code: GrpcStatus.unknown,
+      cause,
+    })
+  }
+}
+
+function requestHeaders(request: GrpcRequest, deadline: number): OutgoingHttpHeaders {
+  return {
+    ...request.headers,
+    ':method': 'POST',
+    ':path': request.path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'grpc-timeout': grpcTimeout(deadline - performance.now()),
+    'grpc-accept-encoding': 'identity,gzip',
+    ...(request.gzip && { 'grpc-encoding': 'gzip' }),
+  }
+}
+
+/** At most eight digits and a unit (grpc/doc/PROTOCOL-HTTP2.md). */
+function grpcTimeout(ms: number): string {
+  const whole = Math.max(1, Math.ceil(ms))
+  return whole < 1e8 ? `${whole}m` : `${Math.min(99_999_999, Math.ceil(whole / 1000))}S`
+}
+
+function inflate(message: Buffer, encoding: unknown, maxBytes: number): Promise<Uint8Array> {
+  if (encoding !== 'gzip')
+    throw new GrpcError(`the answer is compressed with ${String(encoding ?? 'nothing known')}`, {
+      code: GrpcStatus.internal,
+    })
+  return new Promise((resolve, reject) => {
+    gunzip(message, { maxOutputLength: maxBytes }, (error, plain) => {
+      if (!error) resolve(plain)
+      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxBytes))
+      else
+        reject(new GrpcError(`the answer is no valid gzip: ${error.message}`, { code: GrpcStatus.internal }))
+    })
+  })
+}
+
+function tooLarge(maxBytes: number): GrpcError {
+  return new GrpcError(`the answer is larger than ${maxBytes} bytes`, { code: GrpcStatus.resource_exhausted })
+}
+
+function connectFailure(error: unknown): GrpcError {
+  const type = error instanceof ConnectError ? error.type : 'connect'
+  return new GrpcError((error as Error).message, { code: GrpcStatus.unavailable, type, cause: error })
+}
+
+/** The session went away between its choice and its use. */
+function unsent(error: Error): GrpcError {
+  return new GrpcError(`the connection was lost: ${error.message}`, {
+    code: GrpcStatus.unavailable,
+    untouched: true,
+    cause: error,
+  })
+}

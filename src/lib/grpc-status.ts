@@ -1,0 +1,126 @@
+/** Status codes of gRPC (grpc/doc/statuscodes.md). */
+export const GrpcStatus = {
+  ok: 0,
+  cancelled: 1,
+  unknown: 2,
+  invalid_argument: 3,
+  deadline_exceeded: 4,
+  not_found: 5,
+  already_exists: 6,
+  permission_denied: 7,
+  resource_exhausted: 8,
+  failed_precondition: 9,
+  aborted: 10,
+  out_of_range: 11,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  data_loss: 15,
+  unauthenticated: 16,
+} as const
+
+const names = Object.keys(GrpcStatus)
+
+/** A code's name in lower case: `unavailable`. A code that gRPC does not know counts as `unknown`. */
+export function statusName(code: number): string {
+  return names[code] ?? 'unknown'
+}
+
+/** The status of an HTTP answer that carries none of its own (grpc/doc/http-grpc-status-mapping.md). */
+export function statusOfHttp(httpStatus: number): number {
+  switch (httpStatus) {
+    case 400:
+      return GrpcStatus.internal
+    case 401:
+      return GrpcStatus.unauthenticated
+    case 403:
+      return GrpcStatus.permission_denied
+    case 404:
+      return GrpcStatus.unimplemented
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return GrpcStatus.unavailable
+    default:
+      return GrpcStatus.unknown
+  }
+}
+
+/** Names of HTTP/2 error codes by number (RFC 9113, section 7). */
+const resets = [
+  'NO_ERROR',
+  'PROTOCOL_ERROR',
+  'INTERNAL_ERROR',
+  'FLOW_CONTROL_ERROR',
+  'SETTINGS_TIMEOUT',
+  'STREAM_CLOSED',
+  'FRAME_SIZE_ERROR',
+  'REFUSED_STREAM',
+  'CANCEL',
+  'COMPRESSION_ERROR',
+  'CONNECT_ERROR',
+  'ENHANCE_YOUR_CALM',
+  'INADEQUATE_SECURITY',
+  'HTTP_1_1_REQUIRED',
+] as const
+
+export function resetName(code: number): string {
+  return resets[code] ?? `error ${code}`
+}
+
+/**
+ * The status of a stream that the peer reset (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). One row differs:
+ * ENHANCE_YOUR_CALM is `unavailable` and not `resource_exhausted`, since it asks for a slower pace and says
+ * nothing against the request, which must not be dropped for it.
+ */
+export function statusOfReset(code: number): number {
+  switch (resets[code]) {
+    case 'REFUSED_STREAM':
+    case 'ENHANCE_YOUR_CALM':
+      return GrpcStatus.unavailable
+    case 'CANCEL':
+      return GrpcStatus.cancelled
+    case 'INADEQUATE_SECURITY':
+      return GrpcStatus.permission_denied
+    case undefined:
+    case 'STREAM_CLOSED':
+    case 'HTTP_1_1_REQUIRED':
+      return GrpcStatus.unknown
+    default:
+      return GrpcStatus.internal
+  }
+}
+
+/** Reads a `grpc-message`: percent-encoded UTF-8. What is not well encoded stays as it came, as gRPC asks. */
+export function decodeStatusMessage(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text // an error to the caller would hide the message
+  }
+}
+
+/** A call that did not end with status ok. */
+export class GrpcError extends Error {
+  readonly code: number
+  /** The code's name, or the transport's fault: `connect`, `dns`, `tls`. */
+  readonly type: string
+  /** The bytes of `grpc-status-details-bin` (a google.rpc.Status), undefined when there were none. */
+  readonly details: Uint8Array | undefined
+  /** The server did not look at the request: it may be sent again at once. */
+  readonly untouched: boolean
+
+  constructor(
+    message: string,
+    options: { code: number; type?: string; details?: Uint8Array; untouched?: boolean; cause?: unknown },
+  ) {
+    super(message, { cause: options.cause })
+    this.name = 'GrpcError'
+    this.code = options.code
+    this.type = options.type ?? statusName(options.code)
+    this.details = options.details
+    this.untouched = options.untouched ?? false
+  }
+}

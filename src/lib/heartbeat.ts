@@ -1,0 +1,38 @@
+// Tells whether the event loop was stuck: a timer notes the monotonic clock, and a gap between two notes is the
+// time during which nothing else could run either.
+
+import { performance } from 'node:perf_hooks'
+
+const tickMs = 500
+
+export interface Heartbeat {
+  /** Why the loop counts as stuck, or undefined. A stall longer than the bound counts until the bound has passed again. */
+  stuck(): string | undefined
+  stop(): void
+}
+
+/** Starts the ticks. They keep no process alive. `boundMs` is how long a stall may last. */
+export function startHeartbeat(boundMs: number): Heartbeat {
+  let last = performance.now()
+  let stalledMs = 0
+  let stallEnded = 0
+  const tick = () => {
+    const now = performance.now()
+    if (now - last - tickMs > boundMs) {
+      stalledMs = now - last
+      stallEnded = now
+    }
+    last = now
+  }
+  const timer = setInterval(tick, tickMs)
+  timer.unref()
+  return {
+    stuck() {
+      // A request may be served before the timer that was due during the stall.
+      tick()
+      if (stalledMs === 0 || performance.now() - stallEnded > boundMs) return undefined
+      return `the event loop was stuck for ${(stalledMs / 1000).toFixed(1)} s`
+    },
+    stop: () => clearInterval(timer),
+  }
+}

@@ -1,0 +1,146 @@
+// Log lines as JSON, or as text for people.
+
+export const levels = ['debug', 'info', 'warn', 'error'] as const
+export type Level = (typeof levels)[number]
+
+export type LogFormat = 'json' | 'text'
+
+/** Details of a record, beside its sentence. Errors are written as their message and those of their causes. */
+export type Fields = Readonly<Record<string, unknown>>
+
+export interface Logger {
+  /** Least level that is written; may be set at any time. */
+  level: Level
+  /** True when a record of this level would be written: ask before making costly fields. */
+  enabled(level: Level): boolean
+  debug(message: string, fields?: Fields): void
+  info(message: string, fields?: Fields): void
+  warn(message: string, fields?: Fields): void
+  error(message: string, fields?: Fields): void
+}
+
+export interface LoggerOptions {
+  readonly level: Level
+  readonly format: LogFormat
+  /** Colours for the text form. */
+  readonly color?: boolean
+  /** Takes one whole line, its end included. */
+  readonly write: (line: string) => void
+  /** Milliseconds since the Unix epoch. */
+  readonly now?: () => number
+}
+
+/** Makes a logger. A record below the level costs one comparison. */
+export function createLogger(options: LoggerOptions): Logger {
+  const { write, now = Date.now } = options
+  const line = options.format === 'json' ? jsonLine : options.color ? colourLine : textLine
+  let least = levels.indexOf(options.level)
+  const writer = (level: Level) => {
+    const rank = levels.indexOf(level)
+    return (message: string, fields?: Fields) => {
+      if (rank >= least) write(line(now(), level, message, fields))
+    }
+  }
+  return {
+    get level() {
+      return levels[least]!
+    },
+    set level(level: Level) {
+      least = levels.indexOf(level)
+    },
+    enabled: level => levels.indexOf(level) >= least,
+    debug: writer('debug'),
+    info: writer('info'),
+    warn: writer('warn'),
+    error: writer('error'),
+  }
+}
+
+/**
+ * Writes the first of equal records and holds back its repetitions for `intervalMs`; the next one that is written
+ * tells in its field `repeated` how many were held back. `key` names the kind of record; 256 kinds are remembered.
+ */
+export function limitRepeats(log: Logger, intervalMs: number, now: () => number = Date.now) {
+  const seen = new Map<string, { at: number; held: number }>()
+  return (level: Level, key: string, message: string, fields?: Fields): void => {
+    if (!log.enabled(level)) return
+    const last = seen.get(key)
+    const at = now()
+    if (last && at - last.at < intervalMs) {
+      last.held++
+      return
+    }
+    if (!last && seen.size >= 256) seen.delete(seen.keys().next().value!)
+    seen.set(key, { at, held: 0 })
+    log[level](message, last?.held ? { ...fields, repeated: last.held } : fields)
+  }
+}
+
+const reserved = new Set(['timestamp', 'level', 'msg'])
+
+function jsonLine(at: number, level: Level, message: string, fields?: Fields): string {
+  let line = `{"timestamp":"${new Date(at).toISOString()}","level":"${level}","msg":${JSON.stringify(message)}`
+  if (fields) {
+    for (const key of Object.keys(fields)) {
+      const value = jsonValue(fields[key])
+      if (value !== undefined) line += `,${JSON.stringify(reserved.has(key) ? `${key}_` : key)}:${value}`
+    }
+  }
+  return `${line}}\n`
+}
+
+function jsonValue(value: unknown): string | undefined {
+  if (value instanceof Error) return JSON.stringify(errorText(value))
+  try {
+    return JSON.stringify(value, (_key, part: unknown) => (typeof part === 'bigint' ? String(part) : part))
+  } catch {
+    // A cycle: a record that is written badly beats an agent that fails by its log.
+    return JSON.stringify(String(value))
+  }
+}
+
+function textLine(at: number, level: Level, message: string, fields?: Fields): string {
+  return `${new Date(at).toISOString()} ${level.toUpperCase().padEnd(5)} ${visible(message)}${textFields(fields)}\n`
+}
+
+const colours: Record<Level, number> = { debug: 90, info: 32, warn: 33, error: 31 }
+
+function colourLine(at: number, level: Level, message: string, fields?: Fields): string {
+  const time = new Date(at).toISOString()
+  const name = level.toUpperCase().padEnd(5)
+  return `\x1b[90m${time}\x1b[0m \x1b[${colours[level]}m${name}\x1b[0m ${visible(message)}\x1b[90m${textFields(fields)}\x1b[0m\n`
+}
+
+function textFields(fields?: Fields): string {
+  if (!fields) return ''
+  let text = ''
+  for (const key of Object.keys(fields)) {
+    const value = fields[key]
+    const plain = value instanceof Error ? errorText(value) : value
+    const bare = typeof plain === 'string' && /^[^\s"=\x00-\x1f\x7f-\x9f]+$/.test(plain)
+    const shown = bare ? plain : jsonValue(plain)
+    if (shown !== undefined) text += ` ${key}=${visible(shown)}`
+  }
+  return text
+}
+
+/** Control characters written out: a name from the host must not move a reader's cursor or start a line of its own. */
+function visible(text: string): string {
+  return text.replace(
+    /[\x00-\x1f\x7f-\x9f]/g,
+    character => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  )
+}
+
+/** The message of an error and of what caused it, joined by `: `. */
+export function errorText(error: unknown): string {
+  const parts: string[] = []
+  let part: unknown = error
+  // A bound on the depth: a cause may be the error itself.
+  for (let depth = 0; part !== undefined && depth < 8; depth++) {
+    const text = part instanceof Error ? part.message : String(part)
+    if (!parts.some(before => before.includes(text))) parts.push(text)
+    part = part instanceof Error ? part.cause : undefined
+  }
+  return parts.join(': ')
+}

@@ -1,0 +1,38 @@
+import { helpText, parseArguments } from './cli/arguments.ts'
+import { commands } from './cli/index.ts'
+import { ignoreBrokenPipes, print, say } from './cli/terminal.ts'
+import { validateFile } from './cli/validate.ts'
+import { printVersion } from './cli/version.ts'
+import { errorText } from './lib/logger.ts'
+import { ExitCode, StartError } from './lib/start-error.ts'
+
+async function main(argv: readonly string[]): Promise<ExitCode> {
+  const line = parseArguments(argv, commands)
+  if (typeof line === 'string') {
+    say(`svc: ${line}\nRun "svc --help" for usage.\n`)
+    return ExitCode.usage
+  }
+  const { command, implied, args } = line
+  if (args.has('help')) {
+    print(helpText(commands, implied ? undefined : command))
+    return ExitCode.ok
+  }
+  if (args.has('version')) {
+    printVersion()
+    return ExitCode.ok
+  }
+  const file = args.value('validate-config')
+  return file === undefined ? command.run(args) : validateFile(args, file)
+}
+
+ignoreBrokenPipes()
+main(process.argv.slice(2)).then(
+  code => {
+    process.exitCode = code
+  },
+  (error: unknown) => {
+    const expected = error instanceof StartError
+    say(`svc: ${expected || !(error instanceof Error) ? errorText(error) : (error.stack ?? error.message)}\n`)
+    process.exitCode = expected ? error.exitCode : ExitCode.general
+  },
+)

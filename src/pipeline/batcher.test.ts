@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
+import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
+import { RequestBuilder } from '../exporters/otlp/request.ts'
+import { Attributes } from '../model/attributes.ts'
+import type { Batch } from '../model/batch.ts'
+import type { Metric } from '../model/metric.ts'
+import { resource } from '../model/resource.ts'
+import { Span } from '../model/span.ts'
+import { Batcher, type Builder, Discard } from './batcher.ts'
+import { Account } from './ledger.ts'
+
+const host = resource({ 'host.name': 'test' })
+const scope = { name: 'svc', version: '1' }
+const limits = { maxItems: 1000, maxBytes: 1 << 20, timeoutMs: 60_000 }
+
+function open<T>(builder: Builder<T>, options: Partial<typeof limits> = {}) {
+  const account = new Account()
+  const batches: Batch[] = []
+  const out = (batch: Batch): void => {
+    batches.push(batch)
+  }
+  const batcher = new Batcher({ builder, account, out, ...limits, ...options })
+  return { batcher, account, batches }
+}
+
+function named(name: string): Span {
+  const span = new Span()
+  span.name = name
+  return span
+}
+
+const traces = () => new RequestBuilder(traceEncoding)
+
+test('a batch is cut when it has enough items', () => {
+  const { batcher, account, batches } = open(traces(), { maxItems: 10 })
+  for (let i = 0; i < 25; i++) batcher.add(host, scope, named('span'))
+  assert.deepEqual(
+    batches.map(batch => batch.items),
+    [10, 10],
+  )
+  assert.equal(batcher.items, 5)
+  assert.equal(account.collected, 25)
+  batcher.close()
+  assert.equal(batches.length, 3)
+})
+
+test('a batch is cut before it would be too large, and no batch ever is', () => {
+  const { batcher, account, batches } = open(traces(), { maxBytes: 10_000 })
+  for (let i = 0; i < 100; i++) batcher.add(host, scope, named('x'.repeat(10 * i)))
+  batcher.cut()
+  assert.ok(batches.length > 1)
+  for (const batch of batches) assert.ok(batch.body.length <= 10_000, String(batch.body.length))
+  assert.equal(
+    batches.reduce((sum, batch) => sum + batch.items, 0),
+    100,
+  )
+  assert.equal(account.queued, 100)
+  batcher.close()
+})
+
+test('one item that is too large for any batch is dropped by itself', () => {
+  const { batcher, account, batches } = open(traces(), { maxBytes: 10_000 })
+  batcher.add(host, scope, named('before'))
+  batcher.add(host, scope, named('x'.repeat(20_000)))
+  batcher.add(host, scope, named('after'))
+  batcher.close()
+  assert.equal(
+    batches.reduce((sum, batch) => sum + batch.items, 0),
+    2,
+  )
+  assert.deepEqual([...account.dropped], [['too_large', 1]])
+  assert.equal(account.collected, 3)
+})
+
+test('a batch goes when its time is up', async () => {
+  const { batcher, batches } = open(traces(), { timeoutMs: 5 })
+  batcher.add(host, scope, named('span'))
+  while (batches.length === 0) await new Promise(resolve => setTimeout(resolve, 2))
+  assert.equal(batches[0]!.items, 1)
+  assert.equal(batcher.items, 0)
+})
+
+test('a metric counts by its data points', () => {
+  const { batcher, account } = open(new RequestBuilder(metricEncoding))
+  const point = { attributes: new Attributes(), startUs: 0, timeUs: 1, value: 1 }
+  const gauge: Metric = {
+    kind: 'gauge',
+    name: 'a',
+    description: '',
+    unit: '1',
+    points: [point, point, point],
+  }
+  batcher.add(host, scope, gauge)
+  batcher.add(host, scope, { ...gauge, points: [] })
+  assert.equal(account.collected, 3)
+  assert.equal(batcher.items, 3)
+  batcher.close()
+})
+
+test('an item that cannot be encoded is dropped and harms no other', () => {
+  const { batcher, account, batches } = open(traces())
+  batcher.add(host, scope, named('before'))
+  batcher.add(host, scope, { ...named('bad'), attributes: null } as unknown as Span)
+  batcher.add(host, scope, named('after'))
+  batcher.close()
+  assert.deepEqual([...account.dropped], [['encode', 1]])
+  assert.equal(batches[0]!.items, 2)
+  assert.equal(account.queued, 2)
+})
+
+test('what comes after the end is dropped as such', () => {
+  const { batcher, account, batches } = open(traces())
+  batcher.close()
+  batcher.add(host, scope, named('late'))
+  assert.deepEqual([...account.dropped], [['shutdown', 1]])
+  assert.equal(batches.length, 0)
+  assert.equal(account.queued, 0)
+})
+
+test('items that go nowhere are counted with the reason', () => {
+  const account = new Account()
+  const discard = new Discard<Metric>(account, 'no_endpoint', metric => metric.points.length)
+  const point = { attributes: new Attributes(), startUs: 0, timeUs: 1, value: 1 }
+  discard.add(host, scope, { kind: 'gauge', name: 'a', description: '', unit: '1', points: [point, point] })
+  assert.equal(account.collected, 2)
+  assert.deepEqual([...account.dropped], [['no_endpoint', 2]])
+})

@@ -1,0 +1,45 @@
+import type { Signal } from '../model/signal.ts'
+
+/**
+ * The balance of one signal, in items. At every moment `collected` is `exported` + `rejected` + dropped +
+ * queued: an item is entered once, when it is taken in, and leaves by exactly one of the other columns.
+ */
+export class Account {
+  /** Taken in since the start. */
+  collected = 0
+  /** Acknowledged by the receiver. */
+  exported = 0
+  /** Refused by the receiver for good, out of batches that it took (partial success). */
+  rejected = 0
+  /** Lost, by reason. */
+  readonly dropped = new Map<string, number>()
+  #droppedTotal = 0
+
+  /** Counts items that were collected and are lost. */
+  drop(reason: string, items: number): void {
+    if (items === 0) return
+    this.#droppedTotal += items
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + items)
+  }
+
+  /** Counts items that are lost before they reach the pipeline. */
+  miss(reason: string, items: number): void {
+    this.collected += items
+    this.drop(reason, items)
+  }
+
+  get droppedTotal(): number {
+    return this.#droppedTotal
+  }
+
+  /** What the other columns leave: items that wait or are under way. */
+  get queued(): number {
+    return this.collected - this.exported - this.rejected - this.#droppedTotal
+  }
+}
+
+export type Ledger = Readonly<Record<Signal, Account>>
+
+export function openLedger(): Ledger {
+  return { traces: new Account(), metrics: new Account(), logs: new Account(), profiles: new Account() }
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Batch } from '../model/batch.ts'
+import { type Entry, Queue } from './queue.ts'
+
+/** A batch that takes exactly `bytes` of the queue. */
+function batch(items: number, bytes = 1000): Batch {
+  return { signal: 'traces', items, body: new Uint8Array(bytes - 256) }
+}
+
+function open(limitBytes: number, maxAgeMs = 0) {
+  const drops: string[] = []
+  const queue = new Queue({ limitBytes, maxAgeMs }, (reason, items) => drops.push(`${items} ${reason}`))
+  return { queue, drops }
+}
+
+const takeAll = (queue: Queue): number[] => {
+  const items: number[] = []
+  for (let entry = queue.take(); entry; entry = queue.take()) items.push(entry.batch.items)
+  return items
+}
+
+test('batches leave in the order in which they came', () => {
+  const { queue } = open(1e6)
+  for (let i = 1; i <= 100; i++) queue.push(batch(i))
+  assert.deepEqual(
+    takeAll(queue),
+    Array.from({ length: 100 }, (_, i) => i + 1),
+  )
+})
+
+test('a full queue drops the oldest that is not being sent', () => {
+  const { queue, drops } = open(3000)
+  for (const items of [1, 2, 3]) queue.push(batch(items))
+  const sending = queue.take()!
+  queue.push(batch(4))
+  assert.deepEqual(drops, ['2 queue_full'])
+  assert.equal(queue.items, 8)
+  assert.equal(queue.bytes, 3000)
+  queue.settle(sending)
+  assert.deepEqual(takeAll(queue), [3, 4])
+})
+
+test('where all the room is being sent, the newcomer is dropped, as is one that is too large for any room', () => {
+  const { queue, drops } = open(1000)
+  queue.push(batch(1))
+  queue.take()
+  queue.push(batch(2))
+  assert.deepEqual(drops, ['2 queue_full'])
+  const other = open(1000)
+  other.queue.push(batch(5, 1001))
+  assert.deepEqual(other.drops, ['5 queue_full'])
+  assert.equal(other.queue.items, 0)
+})
+
+test('a batch that comes back takes its old place', () => {
+  const { queue } = open(1e6)
+  for (const items of [1, 2, 3, 4]) queue.push(batch(items))
+  const [first, second, third] = [queue.take()!, queue.take()!, queue.take()!]
+  queue.putBack(third)
+  queue.putBack(first)
+  assert.equal(queue.oldestNumber, first.number)
+  queue.putBack(second)
+  assert.deepEqual(takeAll(queue), [1, 2, 3, 4])
+})
+
+test('what has waited longer than the age limit is dropped, what is being sent is not', async () => {
+  const { queue, drops } = open(1e6, 20)
+  queue.push(batch(1))
+  const sending = queue.take()!
+  queue.push(batch(2))
+  await new Promise(resolve => setTimeout(resolve, 40))
+  queue.push(batch(3))
+  assert.deepEqual(drops, ['2 expired'])
+  assert.equal(queue.settle(sending), true)
+  assert.equal(queue.items, 3)
+})
+
+test('a batch is settled once, and not after the queue was cleared', () => {
+  const { queue, drops } = open(1e6)
+  queue.push(batch(1))
+  queue.push(batch(2))
+  const [first, second] = [queue.take()!, queue.take()!]
+  assert.equal(queue.settle(first), true)
+  assert.equal(queue.settle(first), false)
+  queue.clear('shutdown')
+  assert.equal(queue.settle(second), false)
+  queue.putBack(second)
+  assert.deepEqual(drops, ['2 shutdown'])
+  assert.deepEqual([queue.items, queue.bytes, queue.waiting, queue.sending], [0, 0, 0, 0])
+})
+
+test('capacity in items is what fits at the mean size', () => {
+  const { queue } = open(100_000)
+  assert.equal(queue.capacityItems, 0)
+  queue.push(batch(10, 1000))
+  assert.equal(queue.capacityItems, 1000)
+  queue.push(batch(10, 3000))
+  assert.equal(queue.capacityItems, 500)
+})
+
+test('after any run of steps the books agree: in, out and dropped', () => {
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('push'), size: fc.integer({ min: 256, max: 3000 }) }),
+    fc.record({ do: fc.constantFrom('take', 'settle', 'putBack'), size: fc.nat() }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), steps => {
+      let dropped = 0
+      let pushed = 0
+      let settled = 0
+      const queue = new Queue({ limitBytes: 10_000, maxAgeMs: 0 }, (_reason, items) => {
+        dropped += items
+      })
+      const sending: Entry[] = []
+      for (const { do: what, size } of steps) {
+        if (what === 'push') {
+          queue.push(batch((size % 7) + 1, size))
+          pushed += (size % 7) + 1
+        } else if (what === 'take') {
+          const entry = queue.take()
+          if (entry) sending.push(entry)
+        } else if (sending.length > 0) {
+          const [entry] = sending.splice(size % sending.length, 1)
+          if (what === 'putBack') queue.putBack(entry!)
+          else if (queue.settle(entry!)) settled += entry!.batch.items
+        }
+        assert.equal(pushed, settled + dropped + queue.items)
+        assert.equal(queue.sending, sending.length)
+        assert.ok(queue.bytes <= 10_000)
+      }
+      let last = 0
+      for (let entry = queue.take(); entry; entry = queue.take()) {
+        assert.ok(entry.number > last)
+        last = entry.number
+      }
+    }),
+  )
+})

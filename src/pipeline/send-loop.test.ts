@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { Level, Logger } from '../lib/logger.ts'
+import { type Batch, type Receipt, SendError } from '../model/batch.ts'
+import { Account } from './ledger.ts'
+import { Queue } from './queue.ts'
+import { type ExportRequest, SendLoop, type SendLoopOptions } from './send-loop.ts'
+
+/** A destination whose every answer the test gives by hand. */
+class Destination {
+  readonly endpoint = 'test:1'
+  readonly open: {
+    batch: Batch
+    resolve: (receipt?: Partial<Receipt>) => void
+    reject: (e: unknown) => void
+  }[] = []
+  readonly times: number[] = []
+  deaf = false
+
+  send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
+    this.times.push(performance.now())
+    return new Promise((resolve, reject) => {
+      this.open.push({ batch, reject, resolve: receipt => resolve({ rejected: 0, message: '', ...receipt }) })
+      if (!this.deaf) stop.addEventListener('abort', () => reject(fault('cancelled')))
+    })
+  }
+
+  async close(): Promise<void> {}
+
+  /** The next request that comes, or came and has no answer yet. */
+  async next() {
+    while (this.open.length === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    return this.open.shift()!
+  }
+}
+
+function fault(type: string, retryable = true, retryAfterMs = 0): SendError {
+  return new SendError(`cannot send: ${type}`, { type, retryable, retryAfterMs })
+}
+
+function start(t: TestContext, options: Partial<SendLoopOptions> = {}) {
+  const account = new Account()
+  const queue = new Queue({ limitBytes: 1e6, maxAgeMs: 0 }, (reason, items) => account.drop(reason, items))
+  const destination = new Destination()
+  const logs: string[] = []
+  const requests: ExportRequest[] = []
+  const write = (level: Level) => (message: string) => void logs.push(`${level}: ${message}`)
+  const log: Logger = {
+    level: 'info',
+    enabled: level => level !== 'debug',
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+  }
+  const loop = new SendLoop({
+    signal: 'traces',
+    sender: destination,
+    queue,
+    account,
+    concurrency: 3,
+    retry: { initialMs: 5, maxMs: 20, multiplier: 2, jitter: 0, maxElapsedMs: 0 },
+    onAuthError: 'park',
+    log,
+    observe: request => requests.push(request),
+    ...options,
+  })
+  t.after(() => loop.stop())
+  const push = (...items: number[]): void => {
+    for (const count of items) {
+      account.collected += count
+      queue.push({ signal: 'traces', items: count, body: new Uint8Array(100) })
+      loop.pump()
+    }
+  }
+  const settled = async (): Promise<void> => {
+    while (queue.items > 0) await new Promise(resolve => setTimeout(resolve, 1))
+    await turn()
+  }
+  return { account, queue, destination, loop, push, logs, requests, settled }
+}
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+test('no more requests run at a time than allowed', async t => {
+  const { destination, push, account } = start(t)
+  push(1, 2, 3, 4, 5)
+  assert.equal(destination.open.length, 3)
+  ;(await destination.next()).resolve()
+  await turn()
+  assert.equal(destination.open.length, 3)
+  assert.equal(account.exported, 1)
+})
+
+test('after a failure the batch comes first again, one request at a time, until one succeeds', async t => {
+  const { destination, push, account, settled, logs, loop } = start(t)
+  push(1, 2, 3, 4)
+  for (const request of destination.open.splice(0)) request.reject(fault('unavailable'))
+  const probe = await destination.next()
+  assert.equal(probe.batch.items, 1)
+  await turn()
+  assert.equal(destination.open.length, 0)
+  assert.equal(loop.destination.connected, false)
+  assert.equal(loop.destination.lastError, 'cannot send: unavailable')
+  probe.resolve()
+  await turn()
+  assert.deepEqual(
+    destination.open.map(request => request.batch.items),
+    [2, 3, 4],
+  )
+  for (const request of destination.open.splice(0)) request.resolve()
+  await settled()
+  assert.equal(account.exported, 10)
+  assert.equal(account.droppedTotal, 0)
+  assert.deepEqual(logs, ['warn: Export fails; data is kept and sent again.', 'info: Export works again.'])
+  assert.deepEqual([loop.destination.connected, loop.destination.lastError], [true, null])
+})
+
+test('requests that fail together count as one failure, so the wait grows once', async t => {
+  const retry = { initialMs: 50, maxMs: 60_000, multiplier: 1000, jitter: 0, maxElapsedMs: 0 }
+  const { destination, push } = start(t, { retry })
+  push(1, 2, 3)
+  for (const request of destination.open.splice(0)) request.reject(fault('unavailable'))
+  assert.equal((await destination.next()).batch.items, 1)
+})
+
+test('the wait that the server asks for holds for the whole signal, also where it asks at a later failure', async t => {
+  const { destination, push } = start(t)
+  push(1, 2)
+  const [first, second] = destination.open.splice(0)
+  const asked = performance.now()
+  first!.reject(fault('unavailable'))
+  await turn()
+  second!.reject(fault('unavailable', true, 80))
+  push(3)
+  await destination.next()
+  assert.ok(destination.times[2]! - asked >= 79, `${destination.times[2]! - asked}`)
+})
+
+test('a final error drops the batch with its name and goes on at once', async t => {
+  const { destination, push, account, settled, logs, requests, loop } = start(t)
+  push(7, 2)
+  ;(await destination.next()).reject(fault('invalid_argument', false))
+  ;(await destination.next()).resolve()
+  await settled()
+  assert.deepEqual([...account.dropped], [['invalid_argument', 7]])
+  assert.equal(account.exported, 2)
+  assert.deepEqual(logs, ['error: A batch was dropped.'])
+  assert.equal(loop.destination.connected, true)
+  assert.deepEqual(
+    requests.map(({ signal, endpoint, errorType, items }) => [signal, endpoint, errorType, items]),
+    [
+      ['traces', 'test:1', 'invalid_argument', 7],
+      ['traces', 'test:1', '', 2],
+    ],
+  )
+})
+
+test('what the receiver rejects is neither exported nor dropped, and never more than was sent', async t => {
+  const { destination, push, account, settled, loop, logs } = start(t)
+  push(10, 5)
+  ;(await destination.next()).resolve({ rejected: 3, message: 'too old' })
+  ;(await destination.next()).resolve({ rejected: 99 })
+  await settled()
+  assert.deepEqual([account.exported, account.rejected, account.droppedTotal], [7, 8, 0])
+  assert.equal(loop.destination.lastWarning, '5 items rejected')
+  assert.equal(loop.destination.lastError, null)
+  assert.deepEqual(logs, ['error: The receiver rejected items.'])
+})
+
+test('refused credentials park the signal: data is kept and one request asks again', async t => {
+  const { destination, push, account, settled, loop } = start(t)
+  push(1, 2)
+  for (const request of destination.open.splice(0)) request.reject(fault('unauthenticated', false))
+  await turn()
+  assert.equal(loop.destination.parked, true)
+  assert.equal(account.droppedTotal, 0)
+  const probe = await destination.next()
+  assert.equal(destination.open.length, 0)
+  probe.resolve()
+  ;(await destination.next()).resolve()
+  await settled()
+  assert.equal(loop.destination.parked, false)
+  assert.equal(account.exported, 3)
+})
+
+test('refused credentials drop the batch where the operator chose so', async t => {
+  const { destination, push, account, settled } = start(t, { onAuthError: 'drop' })
+  push(4)
+  ;(await destination.next()).reject(fault('permission_denied', false))
+  await settled()
+  assert.deepEqual([...account.dropped], [['permission_denied', 4]])
+})
+
+test('a batch that was tried for too long is dropped as such', async t => {
+  const retry = { initialMs: 1, maxMs: 5, multiplier: 2, jitter: 0, maxElapsedMs: 30 }
+  const { destination, push, account, queue } = start(t, { retry })
+  push(4)
+  while (queue.items > 0) {
+    ;(await destination.next()).reject(fault('unavailable'))
+    await turn()
+  }
+  assert.deepEqual([...account.dropped], [['retry_timeout', 4]])
+})
+
+test('a sender that fails by its own fault does not stop the others', async t => {
+  const { destination, push, account, settled } = start(t)
+  push(1, 2)
+  ;(await destination.next()).reject(new TypeError('bug'))
+  ;(await destination.next()).resolve()
+  await settled()
+  assert.deepEqual([...account.dropped], [['internal', 1]])
+  assert.equal(account.exported, 2)
+})
+
+test('a flush waits for what is queued, not for what comes later, and counts what was acknowledged', async t => {
+  const { destination, push, loop } = start(t, { concurrency: 1 })
+  push(1, 2)
+  const flush = loop.flush(60_000)
+  push(4)
+  ;(await destination.next()).resolve({ rejected: 1 })
+  ;(await destination.next()).resolve()
+  assert.equal(await flush, 2)
+  ;(await destination.next()).resolve()
+})
+
+test('a flush of nothing is done at once, and one that finds no receiver ends with its time', async t => {
+  const { destination, push, loop } = start(t)
+  assert.equal(await loop.flush(60_000), 0)
+  push(1)
+  assert.equal(await loop.flush(10), 0)
+  ;(await destination.next()).resolve()
+})
+
+test('a flush does not sit out our own wait', async t => {
+  const retry = { initialMs: 600_000, maxMs: 600_000, multiplier: 2, jitter: 0, maxElapsedMs: 0 }
+  const { destination, push, loop } = start(t, { retry })
+  push(3)
+  ;(await destination.next()).reject(fault('unavailable'))
+  await turn()
+  const flush = loop.flush(60_000)
+  ;(await destination.next()).resolve()
+  assert.equal(await flush, 3)
+})
+
+test('stopping puts what is under way back, and nothing is sent after it', async t => {
+  const { destination, push, loop, queue, account } = start(t)
+  push(1, 2, 4, 8)
+  await loop.stop()
+  assert.equal(queue.items, 15)
+  assert.equal(queue.sending, 0)
+  push(16)
+  assert.equal(destination.times.length, 3)
+  assert.equal(account.droppedTotal, 0)
+})
+
+test('stopping does not wait for a sender that ignores it, whose late answer changes nothing', async t => {
+  const { destination, push, loop, queue, account } = start(t)
+  destination.deaf = true
+  push(5)
+  await loop.stop()
+  queue.clear('shutdown')
+  ;(await destination.next()).resolve()
+  await turn()
+  assert.deepEqual([account.exported, account.droppedTotal, account.queued], [0, 5, 0])
+})

@@ -1,0 +1,70 @@
+import type { Need } from '../kernel/needs.ts'
+import type { Exchange } from '../model/exchange.ts'
+
+/** What a capture back end is told. */
+export interface CaptureOptions {
+  /** Bytes, a power of two. */
+  readonly ringBytes: number
+  /** Of a message's head, at most. */
+  readonly captureBytes: number
+  /** Empty: all. `excludePorts` wins. Ports are those of the server's end. */
+  readonly includePorts: readonly number[]
+  readonly excludePorts: readonly number[]
+  /** Records a second; what is above is counted in the kernel. 0: no bound. */
+  readonly maxPerSecond: number
+  /** Failed exchanges, and those slower than `slowNs`, do not count against `maxPerSecond`. */
+  readonly alwaysErrors: boolean
+  readonly alwaysSlow: boolean
+  readonly slowNs: number
+  /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 14 of them. */
+  readonly boundsNs: readonly number[]
+}
+
+/** Where a capture hands on what it saw. The exchange is reused: nothing of it may be kept. */
+export interface CaptureSink {
+  exchange(exchange: Exchange): void
+  /**
+   * Exchanges that the kernel only counted: `exchange` has what they share. Its head is as short as can be, with the
+   * target `*`, since the path is not known.
+   */
+  counted(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void
+}
+
+/**
+ * A way of seeing the bytes that go over sockets. All back ends fill the same maps with the same layouts (bpf/include),
+ * so that what reads them is one class, `SocketCapture`; a back end is a declaration.
+ */
+export interface CaptureBackend {
+  /** As `agent.ebpf.backend` names it. */
+  readonly name: string
+  readonly summary: string
+  readonly needs: readonly Need[]
+  /** File name of its BPF object. */
+  readonly object: string
+  readonly programs: readonly string[]
+  /** The iterator that tells the kernel who the agent is and finds the sockets that are open already. */
+  readonly bootstrap: string
+  /** Offsets of its global variables, from the object's BTF. */
+  readonly layout: CaptureLayout
+}
+
+export interface CaptureLayout {
+  readonly rodata: {
+    readonly size: number
+    readonly captureBytes: number
+    readonly ringWakeupBytes: number
+    readonly slowNs: number
+    readonly alwaysErrors: number
+    readonly alwaysSlow: number
+    readonly includePorts: number
+    readonly svcBoundsNs: number
+    readonly svcBoundsNsSize: number
+  }
+  readonly bss: {
+    readonly size: number
+    readonly selfPid: number
+    readonly ringWoken: number
+    readonly budgetPerWindow: number
+    readonly ports: number
+  }
+}

@@ -1,0 +1,157 @@
+import { svcMethod, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { Interner } from '../lib/interner.ts'
+import type { Exchange } from '../model/exchange.ts'
+
+const server = svcSide.indexOf('server')
+const twoTo32 = 4294967296
+
+/** Reads `svc_record` and `svc_red_key` (bpf/include/layout.h) into an exchange. Allocates nothing once it is warm. */
+export class RecordReader {
+  private readonly words = new Interner({ slots: 1024, maxLength: 64 })
+  private readonly addresses = new BoundedMap<string, string>(4096)
+  /** Request heads that stand for what was only counted, by method and minor version. */
+  private readonly heads = new Map<number, Buffer>()
+  /** Microseconds between the kernel's monotonic clock and the Unix epoch. */
+  private offsetUs = 0
+
+  /** Tells the clocks at one moment; to be called now and then, as the wall clock is adjusted. */
+  setClock(monotonicNs: number, realtimeUs: number): void {
+    this.offsetUs = realtimeUs - monotonicNs / 1000
+  }
+
+  /**
+   * Reads the record at byte `at` of `bytes` (a multiple of 8). `words32` and `words16` are views of the same memory
+   * from its first byte.
+   */
+  record(exchange: Exchange, bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): void {
+    const w = at >>> 2
+    const h = at >>> 1
+    const startNs =
+      words32[w + (svcRecord.startNs >> 2)]! + words32[w + (svcRecord.startNs >> 2) + 1]! * twoTo32
+    const responseNs =
+      words32[w + (svcRecord.responseNs >> 2)]! + words32[w + (svcRecord.responseNs >> 2) + 1]! * twoTo32
+    const endNs = words32[w + (svcRecord.endNs >> 2)]! + words32[w + (svcRecord.endNs >> 2) + 1]! * twoTo32
+    const requestHead = words32[w + (svcRecord.requestHead >> 2)]!
+    const responseHead = words32[w + (svcRecord.responseHead >> 2)]!
+    const captured = words16[h + (svcRecord.captured >> 1)]!
+    exchange.bytes = bytes
+    exchange.requestStart = at + svcRecord.size
+    exchange.requestEnd = exchange.requestStart + captured
+    exchange.responseStart = exchange.requestEnd
+    exchange.responseEnd = exchange.requestEnd
+    exchange.protocol = 'http1'
+    exchange.server = bytes[at + svcRecord.side] === server
+    exchange.pid = words32[w + (svcRecord.pid >> 2)]!
+    exchange.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
+    exchange.cgroup =
+      words32[w + (svcRecord.cgroup >> 2)]! + words32[w + (svcRecord.cgroup >> 2) + 1]! * twoTo32
+    exchange.localAddress = this.address(bytes, at + svcRecord.localAddress)
+    exchange.peerAddress = this.address(bytes, at + svcRecord.peerAddress)
+    exchange.localPort = words16[h + (svcRecord.localPort >> 1)]!
+    exchange.peerPort = words16[h + (svcRecord.peerPort >> 1)]!
+    exchange.status = words16[h + (svcRecord.status >> 1)]!
+    exchange.errno = words16[h + (svcRecord.error >> 1)]!
+    exchange.aborted = bytes[at + svcRecord.aborted] !== 0
+    exchange.startUs = startNs / 1000 + this.offsetUs
+    exchange.responseUs = responseNs === 0 ? 0 : responseNs / 1000 + this.offsetUs
+    exchange.endUs = endNs / 1000 + this.offsetUs
+    exchange.durationNs = endNs - startNs
+    exchange.requestBytes =
+      words32[w + (svcRecord.requestBytes >> 2)]! + words32[w + (svcRecord.requestBytes >> 2) + 1]! * twoTo32
+    exchange.responseBytes =
+      words32[w + (svcRecord.responseBytes >> 2)]! +
+      words32[w + (svcRecord.responseBytes >> 2) + 1]! * twoTo32
+    exchange.requestBodyBytes = Math.max(0, exchange.requestBytes - requestHead)
+    exchange.responseBodyBytes = Math.max(0, exchange.responseBytes - responseHead)
+    exchange.sequence = words32[w + (svcRecord.sequence >> 2)]!
+    exchange.traceparentStart = at + svcRecord.traceparent
+    exchange.traceparentEnd =
+      exchange.traceparentStart + (bytes[at + svcRecord.hasTraceparent] === 0 ? 0 : 55)
+  }
+
+  /** Reads a key of `red`: the exchange gets what its requests had in common, and zero for all that they had not. */
+  counted(exchange: Exchange, key: Buffer): void {
+    const head = this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!)
+    const isServer = key[svcRedKey.side] === server
+    const port = key.readUInt16LE(svcRedKey.port)
+    exchange.bytes = head
+    exchange.requestStart = 0
+    exchange.requestEnd = head.length
+    exchange.responseStart = head.length
+    exchange.responseEnd = head.length
+    exchange.protocol = 'http1'
+    exchange.server = isServer
+    exchange.pid = key.readUInt32LE(svcRedKey.pid)
+    exchange.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
+    exchange.cgroup = 0
+    exchange.localAddress = ''
+    exchange.peerAddress = isServer ? '' : this.address(key, svcRedKey.peerAddress)
+    exchange.localPort = isServer ? port : 0
+    exchange.peerPort = isServer ? 0 : port
+    exchange.status = key.readUInt16LE(svcRedKey.status)
+    exchange.errno = key.readUInt16LE(svcRedKey.error)
+    exchange.aborted = key[svcRedKey.aborted] !== 0
+    exchange.startUs = 0
+    exchange.responseUs = 0
+    exchange.endUs = 0
+    exchange.durationNs = 0
+    exchange.requestBytes = 0
+    exchange.responseBytes = 0
+    exchange.requestBodyBytes = 0
+    exchange.responseBodyBytes = 0
+    exchange.sequence = 0
+    exchange.traceparentStart = 0
+    exchange.traceparentEnd = 0
+  }
+
+  private headOf(method: number, minor: number): Buffer {
+    const id = method * 256 + minor
+    let head = this.heads.get(id)
+    if (head === undefined) {
+      head = Buffer.from(`${(svcMethod[method] ?? 'other').toUpperCase()} * HTTP/1.${minor}\r\n\r\n`)
+      this.heads.set(id, head)
+    }
+    return head
+  }
+
+  private text(bytes: Buffer, from: number, size: number): string {
+    let end = from
+    while (end < from + size && bytes[end] !== 0) end++
+    return this.words.intern(bytes, from, end)
+  }
+
+  private address(bytes: Buffer, at: number): string {
+    const raw = this.words.intern(bytes, at, at + 16)
+    let text = this.addresses.get(raw)
+    if (text === undefined) {
+      text = addressText(bytes, at)
+      this.addresses.set(raw, text)
+    }
+    return text
+  }
+}
+
+/** The text of a 16-byte address: IPv4 where it is one (RFC 4291, 2.5.5.2), else IPv6 in its shortest form (RFC 5952). */
+export function addressText(bytes: Uint8Array, at: number): string {
+  const group = (i: number): number => (bytes[at + 2 * i]! << 8) | bytes[at + 2 * i + 1]!
+  let zeros = 0
+  while (zeros < 5 && group(zeros) === 0) zeros++
+  if (zeros === 5 && group(5) === 0xffff) {
+    return `${bytes[at + 12]}.${bytes[at + 13]}.${bytes[at + 14]}.${bytes[at + 15]}`
+  }
+  let best = -1
+  let bestLength = 1
+  for (let i = 0; i < 8; i++) {
+    let length = 0
+    while (i + length < 8 && group(i + length) === 0) length++
+    if (length > bestLength) {
+      best = i
+      bestLength = length
+    }
+  }
+  const groups: string[] = []
+  for (let i = 0; i < 8; i++) groups.push(group(i).toString(16))
+  if (best < 0) return groups.join(':')
+  return `${groups.slice(0, best).join(':')}::${groups.slice(best + bestLength).join(':')}`
+}

@@ -1,0 +1,14 @@
+import { bss, rodata } from '../kernel/gen/sock.ts'
+import { btf, loadPrograms, socketTracepoints } from '../kernel/needs.ts'
+import type { CaptureBackend } from './capture.ts'
+
+/** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
+export const sock: CaptureBackend = {
+  name: 'sock',
+  summary: 'Socket tracepoints: one program run for each socket call, none for other files.',
+  needs: [loadPrograms, btf, socketTracepoints],
+  object: 'sock.bpf.o',
+  programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state'],
+  bootstrap: 'svc_sock_bootstrap',
+  layout: { bss, rodata },
+}

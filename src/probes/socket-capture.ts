@@ -1,0 +1,296 @@
+import { readFileSync } from 'node:fs'
+import { findAsset } from '../kernel/assets.ts'
+import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { svcCounter, svcRecord, svcRed, svcRedKey, svcSocket } from '../kernel/gen/sock.ts'
+import {
+  batchCursor,
+  batchDone,
+  type MapHandle,
+  type Native,
+  type ObjectHandle,
+  type PollHandle,
+  type RingHandle,
+} from '../kernel/native.ts'
+import { Exchange } from '../model/exchange.ts'
+import type { CaptureBackend, CaptureOptions, CaptureSink } from './capture.ts'
+import { RecordReader } from './record-reader.ts'
+
+/** How often the ring is drained. The kernel wakes the agent before that when a quarter of the ring is full. */
+const drainMs = 100
+/** How often the clocks are compared: NTP moves the wall clock. */
+const clockMs = 10_000
+const drainBytes = 256 * 1024
+/** Rounds of `drainBytes` before other work gets a turn. */
+const drainRounds = 32
+/** Collections without a change after which a counted series of the kernel is let go. */
+const idleCollections = 4
+const iteratorBytes = 4 * 1024 * 1024
+const batchEntries = 256
+
+/** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
+export type CaptureCounter = (typeof svcCounter)[number]
+
+export interface MapState {
+  readonly name: string
+  readonly type: string
+  readonly entries: number
+  readonly maxEntries: number
+}
+
+interface Counted {
+  readonly key: Buffer
+  /** count, sum, buckets as of the last collection. */
+  readonly seen: Float64Array
+  idle: number
+}
+
+/** Loads a capture back end, drains what it records and reads what it counts. */
+export class SocketCapture {
+  readonly backend: CaptureBackend
+  /** Bytes. */
+  readonly ringSize: number
+  /** Records read from the ring. */
+  received = 0
+  /** TCP sockets of other processes that were open at the start, listening ones included. */
+  socketsFound = 0
+  private readonly native: Native
+  private readonly object: BpfObject
+  private readonly sink: CaptureSink
+  private readonly ring: RingHandle
+  private readonly poll: PollHandle
+  private readonly timer: NodeJS.Timeout
+  private readonly reader = new RecordReader()
+  private readonly exchange = new Exchange()
+  private readonly bytes = Buffer.from(new ArrayBuffer(drainBytes))
+  private readonly words32 = new Uint32Array(this.bytes.buffer)
+  private readonly words16 = new Uint16Array(this.bytes.buffer)
+  private readonly ringWoken: Uint32Array
+  private readonly counted = new Map<string, Counted>()
+  private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
+  private clockAt = 0
+  private closed = false
+
+  /**
+   * Loads and attaches. Throws where the kernel refuses (`LoadError`, or an error of the native boundary); nothing of
+   * it stays in the kernel then.
+   */
+  constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
+    this.native = native
+    this.backend = backend
+    this.sink = sink
+    const path = findAsset(backend.object)
+    if (path === undefined) throw new Error(`cannot find the BPF object ${backend.object}: run tools/setup`)
+    try {
+      native.bumpMemlock()
+    } catch {
+      // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
+    }
+    this.object = BpfObject.load(native, readFileSync(path), {
+      name: backend.name,
+      prepare: object => this.prepare(object, options),
+    })
+    try {
+      this.setClock()
+      const { bss } = backend.layout
+      const globals = native.mapView(this.object.map('.bss'))
+      this.ringWoken = new Uint32Array(globals, bss.ringWoken, 1)
+      this.setLimits(globals, options)
+      const ringMap = this.object.map('ring')
+      this.ring = native.ringOpen(ringMap)
+      this.ringSize = this.ring.size
+      // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
+      // that were opened between it and the attachment.
+      this.bootstrap()
+      for (const program of backend.programs) this.object.attach(program)
+      this.socketsFound = this.bootstrap()
+      this.poll = native.pollStart(ringMap.fd, () => this.drain())
+      this.timer = setInterval(() => this.drain(), drainMs)
+    } catch (error) {
+      this.object.close()
+      throw error
+    }
+  }
+
+  /** Hands on all records that wait. */
+  drain(): void {
+    if (this.closed) return
+    const started = performance.now()
+    if (started - this.clockAt > clockMs) this.setClock()
+    this.ringWoken[0] = 0
+    for (let round = 0; round < drainRounds; round++) {
+      const length = this.native.ringDrain(this.ring, this.bytes)
+      if (length === 0) return
+      this.read(length)
+    }
+    setImmediate(() => this.drain())
+  }
+
+  /** Hands on what the kernel counted since the last call, records first. */
+  collect(): void {
+    if (this.closed) return
+    this.drain()
+    const map = this.object.map('red')
+    const cpus = this.native.numCpus()
+    const keys = Buffer.alloc(batchEntries * svcRedKey.size)
+    const values = Buffer.alloc(batchEntries * map.slotSize)
+    const cursor = batchCursor(map)
+    while (!batchDone(cursor)) {
+      const n = this.native.mapReadBatch(map, cursor, keys, values, false)
+      for (let i = 0; i < n; i++) {
+        const key = keys.subarray(i * svcRedKey.size, (i + 1) * svcRedKey.size)
+        this.countedOf(map, key, values.subarray(i * map.slotSize, (i + 1) * map.slotSize), cpus)
+      }
+    }
+  }
+
+  /** What the kernel side counted, over all CPUs. */
+  counters(): Record<CaptureCounter, number> {
+    const map = this.object.map('counters')
+    const key = Buffer.alloc(4)
+    const value = Buffer.alloc(map.slotSize)
+    const counters = {} as Record<CaptureCounter, number>
+    for (const [index, name] of svcCounter.entries()) {
+      key.writeUInt32LE(index)
+      this.native.mapLookup(map, key, value)
+      let total = 0
+      for (let at = 0; at < map.slotSize; at += 8) total += u64(value, at)
+      counters[name] = total
+    }
+    return counters
+  }
+
+  programs(): ProgramState[] {
+    return this.object.programs()
+  }
+
+  /** Maps with the entries that they hold now; sockets' own storage and arrays count as full of what they declare. */
+  maps(): MapState[] {
+    return this.native.objectMaps(this.object.handle).map(spec => ({
+      name: spec.name,
+      type: spec.type,
+      entries: this.entriesOf(spec.name, spec.type, spec.maxEntries),
+      maxEntries: spec.maxEntries,
+    }))
+  }
+
+  /** Changes what can change without loading anew. */
+  setLimits(globals: ArrayBuffer, options: CaptureOptions): void {
+    const { bss } = this.backend.layout
+    const budget = new DataView(globals)
+    budget.setBigUint64(bss.budgetPerWindow, BigInt(Math.ceil(options.maxPerSecond / 10)), true)
+    const ports = new Uint8Array(globals, bss.ports, 65536)
+    ports.fill(0)
+    for (const port of options.includePorts) ports[port] = 2
+    for (const port of options.excludePorts) ports[port] = 1
+  }
+
+  /** Detaches and unloads. What still waits is handed on first. */
+  close(): void {
+    if (this.closed) return
+    clearInterval(this.timer)
+    this.native.pollStop(this.poll)
+    for (const program of this.backend.programs) this.object.detach(program)
+    this.collect()
+    this.closed = true
+    this.native.ringClose(this.ring)
+    this.object.close()
+  }
+
+  private prepare(object: ObjectHandle, options: CaptureOptions): void {
+    const { rodata } = this.backend.layout
+    this.native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+    const set = (offset: number, size: 1 | 4 | 8, value: number) => {
+      const bytes = Buffer.alloc(size)
+      if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))
+      else bytes.writeUIntLE(value, 0, size)
+      this.native.objectSetData(object, '.rodata', offset, bytes)
+    }
+    set(rodata.captureBytes, 4, options.captureBytes)
+    set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
+    set(rodata.slowNs, 8, options.slowNs)
+    set(rodata.alwaysErrors, 1, Number(options.alwaysErrors))
+    set(rodata.alwaysSlow, 1, Number(options.alwaysSlow))
+    set(rodata.includePorts, 1, Number(options.includePorts.length > 0))
+    if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
+      throw new RangeError(
+        `the kernel counts in ${rodata.svcBoundsNsSize / 8} bounds, not ${options.boundsNs.length}`,
+      )
+    }
+    for (const [i, bound] of options.boundsNs.entries()) set(rodata.svcBoundsNs + 8 * i, 8, bound)
+  }
+
+  private bootstrap(): number {
+    const link = this.object.attach(this.backend.bootstrap)
+    const { bytes } = this.native.iteratorRead(link, iteratorBytes)
+    this.object.detach(this.backend.bootstrap)
+    return bytes.length / svcSocket.size
+  }
+
+  private setClock(): void {
+    const { monotonicNs, realtimeUs } = this.native.clock()
+    this.reader.setClock(monotonicNs, realtimeUs)
+    this.clockAt = performance.now()
+  }
+
+  private read(length: number): void {
+    const { words32, exchange } = this
+    for (let at = 0; at < length; ) {
+      const size = words32[at >>> 2]!
+      if (size >= svcRecord.size) {
+        this.reader.record(exchange, this.bytes, words32, this.words16, at + 8)
+        this.received++
+        this.sink.exchange(exchange)
+      }
+      at += 8 + ((size + 7) & ~7)
+    }
+  }
+
+  private countedOf(map: MapHandle, key: Buffer, value: Buffer, cpus: number): void {
+    const id = key.toString('latin1')
+    let known = this.counted.get(id)
+    if (known === undefined) {
+      known = { key: Buffer.from(key), seen: new Float64Array(svcRed.size / 8), idle: 0 }
+      this.counted.set(id, known)
+    }
+    const { seen } = known
+    const delta = (offset: number): number => {
+      let total = 0
+      for (let cpu = 0; cpu < cpus; cpu++) total += u64(value, cpu * svcRed.size + offset)
+      const change = total - seen[offset >> 3]!
+      seen[offset >> 3] = total
+      return change
+    }
+    const sumNs = delta(svcRed.sumNs)
+    // A count that is read while it is written may differ by the call under way from the buckets: the buckets decide.
+    delta(svcRed.count)
+    let count = 0
+    for (let i = 0; i < this.buckets.length; i++) {
+      this.buckets[i] = delta(svcRed.buckets + 8 * i)
+      count += this.buckets[i]!
+    }
+    if (count === 0) {
+      if (++known.idle < idleCollections) return
+      this.counted.delete(id)
+      this.native.mapDelete(map, known.key)
+      return
+    }
+    known.idle = 0
+    this.reader.counted(this.exchange, known.key)
+    this.sink.counted(this.exchange, count, sumNs, this.buckets)
+  }
+
+  private entriesOf(name: string, type: string, maxEntries: number): number {
+    if (!/^(percpu_)?hash$/.test(type)) return type.endsWith('array') ? maxEntries : 0
+    const map = this.object.map(name)
+    const keys = Buffer.alloc(batchEntries * map.keySize)
+    const values = Buffer.alloc(batchEntries * map.slotSize)
+    const cursor = batchCursor(map)
+    let entries = 0
+    while (!batchDone(cursor)) entries += this.native.mapReadBatch(map, cursor, keys, values, false)
+    return entries
+  }
+}
+
+function u64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 4294967296
+}

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
+import { Call, Exchange, type Protocol } from '../model/exchange.ts'
+import { protocols } from './index.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+/** One whole message of each protocol that there is. A new protocol adds its own. */
+const messages = [
+  'GET /users/42?q=1&sig=x HTTP/1.1\r\nHost: a.example:8080\r\nUser-Agent: curl/8\r\nForwarded: for="[::1]:1";proto=https\r\n\r\n',
+  'POST /v1/traces HTTP/1.1\r\nHost: [::1]:4318\r\nContent-Type: application/json\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n{}',
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  '*2\r\n$3\r\nGET\r\n$1\r\na\r\n',
+  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+].map(text => Buffer.from(text, 'latin1'))
+
+function fill(exchange: Exchange, bytes: Buffer, server: boolean): void {
+  exchange.bytes = bytes
+  exchange.requestStart = 0
+  exchange.requestEnd = bytes.length
+  exchange.server = server
+  exchange.status = 200
+  exchange.peerAddress = '10.0.0.2'
+  exchange.peerPort = 80
+}
+
+function clear(call: Call): void {
+  call.name = ''
+  call.path = ''
+  call.error = ''
+  call.telemetry = false
+  call.attributes.clear()
+  call.dimensions.clear()
+}
+
+/** Parses and holds what came out to what every protocol promises. */
+function parse(protocol: Protocol, exchange: Exchange, call: Call): boolean {
+  clear(call)
+  const parsed = protocol.parse(exchange, call)
+  if (!parsed) {
+    assert.deepEqual([call.name, call.attributes.size, call.dimensions.size], ['', 0, 0])
+    return false
+  }
+  assert.notEqual(call.name, '')
+  for (const set of [call.attributes, call.dimensions]) {
+    const keys = set.keys.slice(0, set.size)
+    assert.equal(new Set(keys).size, keys.length, `a key stands twice in ${keys}`)
+    for (const value of set.values.slice(0, set.size))
+      assert.ok(value !== undefined && value !== '', String(keys))
+  }
+  assert.equal(call.attributes.get('error.type') ?? '', call.error)
+  return true
+}
+
+test('names are unique', () => {
+  assert.equal(new Set(protocols.map(unit => unit.name)).size, protocols.length)
+})
+
+for (const unit of protocols) {
+  const create = () => unit.create({ route: (_exchange, path) => path })
+
+  test(`${unit.name}: its name and its summary are well formed`, () => {
+    assert.match(unit.name, /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/)
+    assert.match(unit.summary, /^[A-Z].*\.$/)
+    const protocol = create()
+    assert.equal(protocol.name, unit.name)
+    assert.equal(protocol.summary, unit.summary)
+    assert.match(protocol.signalType, /^[a-z][a-z0-9_]*$/)
+    for (const { name, description, bounds } of [protocol.serverDuration, protocol.clientDuration]) {
+      assert.match(name, /^[a-z]+(\.[a-z_]+)+\.duration$/)
+      assert.match(description, /^[A-Z].*\.$/)
+      assert.ok(bounds.length > 0 && bounds.every((bound, i) => i === 0 || bound > bounds[i - 1]!))
+    }
+  })
+
+  test(`${unit.name}: it recognises at least one message of this test`, () => {
+    const protocol = create()
+    const exchange = new Exchange()
+    const recognised = messages.filter(message => {
+      fill(exchange, message, true)
+      return parse(protocol, exchange, new Call())
+    })
+    assert.ok(recognised.length > 0)
+  })
+
+  test(`${unit.name}: nothing is not a message`, () => {
+    const exchange = new Exchange()
+    fill(exchange, Buffer.alloc(0), true)
+    assert.equal(parse(create(), exchange, new Call()), false)
+  })
+
+  test(`${unit.name}: a message cut behind any byte is parsed or refused, and reads nothing beyond the cut`, () => {
+    const protocol = create()
+    const exchange = new Exchange()
+    for (const message of messages) {
+      for (let cut = 0; cut <= message.length; cut++) {
+        const exact = new Call()
+        fill(exchange, message.subarray(0, cut), true)
+        const parsed = parse(protocol, exchange, exact)
+        const inside = new Call()
+        fill(exchange, Buffer.concat([message.subarray(0, cut), Buffer.from('\r\nHost: beyond\r\n')]), true)
+        exchange.requestEnd = cut
+        assert.equal(parse(protocol, exchange, inside), parsed)
+        assert.deepEqual(inside, exact)
+      }
+    }
+  })
+
+  test(`${unit.name}: no bytes make it throw`, () => {
+    const protocol = create()
+    const exchange = new Exchange()
+    const call = new Call()
+    const pieces = fc.array(
+      fc.oneof(fc.uint8Array({ maxLength: 30 }), fc.constantFrom<Uint8Array>(...messages)),
+      { maxLength: 3 },
+    )
+    fc.assert(
+      fc.property(
+        pieces,
+        fc.integer({ min: -3, max: 200 }),
+        fc.integer({ min: -3, max: 400 }),
+        fc.boolean(),
+        (parts, start, end, server) => {
+          fill(exchange, Buffer.concat(parts), server)
+          exchange.requestStart = start
+          exchange.requestEnd = end
+          parse(protocol, exchange, call)
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test(`${unit.name}: a hundred thousand calls, no two alike, leave no growth behind`, () => {
+    const protocol = create()
+    const exchange = new Exchange()
+    const call = new Call()
+    const bytes = Buffer.alloc(4_096)
+    let counter = 0
+    const run = (count: number) => {
+      for (let i = 0; i < count; i++) {
+        const size = bytes.write(messageNumber(counter++), 'latin1')
+        fill(exchange, bytes, i % 2 === 0)
+        exchange.requestEnd = size
+        clear(call)
+        protocol.parse(exchange, call)
+      }
+      return usedHeap()
+    }
+    const before = run(50_000)
+    const after = run(100_000)
+    assert.ok(after - before < 4 << 20, `${Math.round((after - before) / 1024)} KiB more`)
+  })
+}
+
+function messageNumber(n: number): string {
+  const message = messages[n % messages.length]!.toString('latin1')
+  return message
+    .replace('/users/42', `/users/${n}/${n}`)
+    .replace('a.example', `host${n}`)
+    .replace('curl', `agent${n}`)
+}
+
+/** Bytes in use behind a collection, which two of them settle. */
+function usedHeap(): number {
+  collectGarbage()
+  collectGarbage()
+  return process.memoryUsage().heapUsed
+}

@@ -1,0 +1,269 @@
+import { Attributes, type AttributeValue } from '../model/attributes.ts'
+import type { DurationDesc } from '../model/exchange.ts'
+import type { HistogramPoint, Metric } from '../model/metric.ts'
+import type { Resource } from '../model/resource.ts'
+
+export interface RedOptions {
+  /** Microseconds since the Unix epoch: from when the table counts. */
+  readonly startUs: number
+  /** Series beyond this many go to one series per resource and metric, marked `otel.metric.overflow`. */
+  readonly maxSeries?: number
+  /** Resources beyond this many are not recorded at all; what they lose is counted in `lost`. */
+  readonly maxResources?: number
+}
+
+/** The metrics of one resource, as `collect` gives them. */
+export interface ResourceMetrics {
+  readonly resource: Resource
+  readonly metrics: Metric[]
+}
+
+/**
+ * Rate, errors and duration of calls: one exact, cumulative histogram for each resource, metric and combination of
+ * dimensions. Recording into a series that exists allocates nothing.
+ */
+export class RedTable {
+  /** Observations that went to an overflow series. */
+  overflowed = 0
+  /** Observations that found no room at all. */
+  lost = 0
+  private readonly resources = new Map<Resource, ResourceTable>()
+  private readonly scales = new Map<DurationDesc, Float64Array>()
+  private readonly maxSeries: number
+  private readonly maxResources: number
+  private seriesCount = 0
+  /** When the last collection was, and so when a series that is new since then began. */
+  private sinceUs: number
+
+  constructor(options: RedOptions) {
+    this.sinceUs = options.startUs
+    this.maxSeries = options.maxSeries ?? 10_000
+    this.maxResources = options.maxResources ?? 4_096
+  }
+
+  /** How many series there are, overflow series left out. */
+  get series(): number {
+    return this.seriesCount
+  }
+
+  /** Records one call. `dimensions` are copied. */
+  observe(resource: Resource, desc: DurationDesc, dimensions: Attributes, durationNs: number): void {
+    const series = this.find(resource, desc, dimensions, 1)
+    if (series === undefined) return
+    const scale = series.scale
+    let bucket = 0
+    while (bucket < scale.length && durationNs > scale[bucket]!) bucket++
+    series.buckets[bucket]!++
+    series.count++
+    series.sumNs += durationNs
+  }
+
+  /**
+   * Adds calls that were counted elsewhere (in the kernel). `buckets` has one entry more than `desc.bounds`; its counts
+   * add up to `count`.
+   */
+  merge(
+    resource: Resource,
+    desc: DurationDesc,
+    dimensions: Attributes,
+    count: number,
+    sumNs: number,
+    buckets: ArrayLike<number>,
+  ): void {
+    const series = this.find(resource, desc, dimensions, count)
+    if (series === undefined) return
+    for (let i = 0; i < series.buckets.length; i++) series.buckets[i]! += buckets[i] ?? 0
+    series.count += count
+    series.sumNs += sumNs
+  }
+
+  /**
+   * All series at `timeUs` (microseconds since the Unix epoch), sums in seconds. The points stay valid until the next
+   * call on this table. Resources that were forgotten are told here for the last time.
+   */
+  collect(timeUs: number): ResourceMetrics[] {
+    const all: ResourceMetrics[] = []
+    for (const [resource, table] of this.resources) {
+      all.push({ resource, metrics: table.metrics(timeUs) })
+      if (!table.forgotten) continue
+      this.resources.delete(resource)
+      this.seriesCount -= table.series
+    }
+    this.sinceUs = timeUs
+    return all
+  }
+
+  /** The resource is gone (its process ended): its series are collected once more and then let go. */
+  forget(resource: Resource): void {
+    const table = this.resources.get(resource)
+    if (table !== undefined) table.forgotten = true
+  }
+
+  private find(
+    resource: Resource,
+    desc: DurationDesc,
+    dimensions: Attributes,
+    count: number,
+  ): Series | undefined {
+    let table = this.resources.get(resource)
+    if (table === undefined) {
+      if (this.resources.size >= this.maxResources) {
+        this.lost += count
+        return undefined
+      }
+      table = new ResourceTable()
+      this.resources.set(resource, table)
+    }
+    let histogram = table.histograms.get(desc)
+    if (histogram === undefined) {
+      histogram = new HistogramTable(this.scaleOf(desc))
+      table.histograms.set(desc, histogram)
+    }
+    const found = histogram.find(dimensions)
+    if (found !== undefined) return found
+    if (this.seriesCount >= this.maxSeries) {
+      this.overflowed += count
+      return histogram.overflow(this.sinceUs)
+    }
+    this.seriesCount++
+    table.series++
+    return histogram.add(dimensions, this.sinceUs)
+  }
+
+  /** The bounds in nanoseconds. */
+  private scaleOf(desc: DurationDesc): Float64Array {
+    let scale = this.scales.get(desc)
+    if (scale === undefined) {
+      scale = Float64Array.from(desc.bounds, bound => Math.round(bound * 1e9))
+      this.scales.set(desc, scale)
+    }
+    return scale
+  }
+}
+
+class ResourceTable {
+  readonly histograms = new Map<DurationDesc, HistogramTable>()
+  /** Overflow series left out. */
+  series = 0
+  forgotten = false
+
+  metrics(timeUs: number): Metric[] {
+    const metrics: Metric[] = []
+    for (const [desc, histogram] of this.histograms) {
+      const { name, description, bounds } = desc
+      metrics.push({
+        kind: 'histogram',
+        name,
+        description,
+        unit: 's',
+        bounds,
+        points: histogram.points(timeUs),
+      })
+    }
+    return metrics
+  }
+}
+
+class Series {
+  count = 0
+  sumNs = 0
+  readonly buckets: Float64Array
+  readonly attributes: Attributes
+  readonly startUs: number
+  readonly scale: Float64Array
+
+  constructor(attributes: Attributes, startUs: number, scale: Float64Array) {
+    this.attributes = attributes
+    this.startUs = startUs
+    this.scale = scale
+    this.buckets = new Float64Array(scale.length + 1)
+  }
+
+  point(timeUs: number): HistogramPoint {
+    const { attributes, startUs, count, buckets } = this
+    return { attributes, startUs, timeUs, count, sum: this.sumNs / 1e9, buckets }
+  }
+}
+
+/** Where a list of dimensions led: the series that ends here, and the keys that may come next. */
+class Place {
+  series: Series | undefined
+  next: Branch | undefined
+}
+
+/** The values of one key. `other` has another key: a protocol leaves out the dimensions that do not apply. */
+class Branch {
+  readonly key: string
+  readonly places = new Map<AttributeValue, Place>()
+  readonly other: Branch | undefined
+  constructor(key: string, other: Branch | undefined) {
+    this.key = key
+    this.other = other
+  }
+}
+
+/** The series of one resource and metric, in a tree: a protocol gives its keys in a fixed order. */
+class HistogramTable {
+  private readonly all: Series[] = []
+  private readonly root = new Place()
+  private readonly scale: Float64Array
+  private overflowing: Series | undefined
+
+  constructor(scale: Float64Array) {
+    this.scale = scale
+  }
+
+  find(dimensions: Attributes): Series | undefined {
+    let place = this.root
+    for (let i = 0; i < dimensions.size; i++) {
+      const next = branchOf(place, dimensions.keys[i]!)?.places.get(dimensions.values[i]!)
+      if (next === undefined) return undefined
+      place = next
+    }
+    return place.series
+  }
+
+  /** Adds a series that `find` did not find. */
+  add(dimensions: Attributes, startUs: number): Series {
+    const attributes = new Attributes()
+    let place = this.root
+    for (let i = 0; i < dimensions.size; i++) {
+      const key = dimensions.keys[i]!
+      const value = dimensions.values[i]!
+      attributes.add(key, value)
+      let branch = branchOf(place, key)
+      if (branch === undefined) {
+        branch = new Branch(key, place.next)
+        place.next = branch
+      }
+      let next = branch.places.get(value)
+      if (next === undefined) {
+        next = new Place()
+        branch.places.set(value, next)
+      }
+      place = next
+    }
+    place.series = new Series(attributes, startUs, this.scale)
+    this.all.push(place.series)
+    return place.series
+  }
+
+  /** The series for whatever has no room of its own. */
+  overflow(startUs: number): Series {
+    if (this.overflowing === undefined) {
+      this.overflowing = new Series(Attributes.of({ 'otel.metric.overflow': true }), startUs, this.scale)
+      this.all.push(this.overflowing)
+    }
+    return this.overflowing
+  }
+
+  points(timeUs: number): HistogramPoint[] {
+    return this.all.map(series => series.point(timeUs))
+  }
+}
+
+function branchOf(place: Place, key: string): Branch | undefined {
+  let branch = place.next
+  while (branch !== undefined && branch.key !== key) branch = branch.other
+  return branch
+}

@@ -1,0 +1,212 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { isIdentifier } from './route-segment.ts'
+
+export interface RouteOptions {
+  /**
+   * Routes that the user knows, tried in their order before anything is guessed; the first that matches names the
+   * route. `{name}`, `:name` and `*` stand for one segment, `{name...}` and `**` at the end for all that follow.
+   */
+  readonly patterns: readonly string[]
+  /**
+   * What becomes of a path that no pattern matches. `heuristic`: its route is guessed; `path`: the path itself is the
+   * route (only for services with few paths); `wildcard`: the route is `/**`; `unset`: it has none.
+   */
+  readonly unmatched: 'heuristic' | 'path' | 'wildcard' | 'unset'
+  /** How many words the heuristic tells apart below one prefix before they become `*`. */
+  readonly maxSegmentCardinality: number
+}
+
+/**
+ * Finds the route (`http.route`) of a path, for each service by itself. Guessing replaces what looks like an
+ * identifier by `*`, and so does every further word below a prefix under which too many words were seen. The same
+ * requests in the same order always give the same routes. Memory is bounded for any number of services and paths.
+ */
+export class Routes {
+  private readonly services = new BoundedMap<string, ServiceRoutes>(maxServices)
+  private readonly patterns: readonly Pattern[]
+  private readonly options: RouteOptions
+
+  constructor(options: RouteOptions) {
+    this.options = options
+    this.patterns = options.patterns.map(compilePattern)
+  }
+
+  /**
+   * The route of `path`, '' for none. `served` false (the service answered 404) guesses from what is known already and
+   * learns nothing, so that a scanner's thousand paths do not spend the words that a prefix may have.
+   */
+  route(service: string, path: string, served = true): string {
+    let routes = this.services.get(service)
+    if (routes === undefined) {
+      routes = new ServiceRoutes(this.patterns, this.options)
+      this.services.set(service, routes)
+    }
+    return routes.route(path, served)
+  }
+}
+
+/** Tells whether a path is one of `patterns`: an exact path, or a prefix that ends in `*`. */
+export function pathMatcher(patterns: readonly string[]): (path: string) => boolean {
+  const exact = new Set<string>()
+  const prefixes: string[] = []
+  for (const pattern of patterns) {
+    if (pattern.endsWith('*')) prefixes.push(pattern.slice(0, -1))
+    else exact.add(pattern)
+  }
+  return path => {
+    if (exact.has(path)) return true
+    for (const prefix of prefixes) if (path.startsWith(prefix)) return true
+    return false
+  }
+}
+
+const maxServices = 128
+const maxCachedPaths = 512
+/** Words that one service's tree may hold; a full tree learns no more. */
+const maxWords = 2_000
+const maxSegments = 10
+
+/** One place in the tree of words: what may come next. */
+class Place {
+  readonly words = new Map<string, Place>()
+  /** Below what is not told apart: identifiers and, once `folded`, all words. */
+  rest: Place | undefined
+  folded = false
+}
+
+class ServiceRoutes {
+  private readonly known = new BoundedMap<string, string>(maxCachedPaths)
+  /** Guesses for paths that were not served; any word learned may change them. */
+  private readonly strangers = new BoundedMap<string, string>(maxCachedPaths)
+  private readonly root = new Place()
+  private words = 0
+  private readonly patterns: readonly Pattern[]
+  private readonly options: RouteOptions
+
+  constructor(patterns: readonly Pattern[], options: RouteOptions) {
+    this.patterns = patterns
+    this.options = options
+  }
+
+  route(path: string, served: boolean): string {
+    return this.known.get(path) ?? (served ? undefined : this.strangers.get(path)) ?? this.find(path, served)
+  }
+
+  /** Apart from `route`, whose every call would else pay for the closure. */
+  private find(path: string, served: boolean): string {
+    const segments = segmentsOf(path)
+    const named = this.patterns.find(pattern => pattern.matches(segments))
+    const route = named?.text ?? this.unmatched(path, segments, served)
+    const guessed = named === undefined && this.options.unmatched === 'heuristic'
+    const cache = guessed && !served ? this.strangers : this.known
+    cache.set(path, route)
+    return route
+  }
+
+  private unmatched(path: string, segments: readonly string[], served: boolean): string {
+    switch (this.options.unmatched) {
+      case 'heuristic':
+        return this.guess(segments, served)
+      case 'path':
+        return path
+      case 'wildcard':
+        return '/**'
+      case 'unset':
+        return ''
+    }
+  }
+
+  private guess(segments: readonly string[], learn: boolean): string {
+    let route = ''
+    let place: Place | undefined = this.root
+    for (let i = 0; i < segments.length; i++) {
+      if (i === maxSegments) return `${route}/**`
+      const segment: string = segments[i]!
+      const next: Place | undefined =
+        place === undefined || isIdentifier(segment) ? undefined : this.wordBelow(place, segment, learn)
+      route += next === undefined ? '/*' : `/${segment}`
+      place = next ?? (place === undefined ? undefined : this.restBelow(place, learn))
+    }
+    return route === '' ? '/' : route
+  }
+
+  /** The place below a word; undefined when it is not told apart from others. */
+  private wordBelow(place: Place, word: string, learn: boolean): Place | undefined {
+    if (place.folded) return undefined
+    const found = place.words.get(word)
+    if (found !== undefined || !learn) return found
+    if (place.words.size >= this.options.maxSegmentCardinality) {
+      // What was learned below these words goes with them, and is learned again below the one place that is left.
+      this.words -= wordsBelow(place)
+      place.words.clear()
+      place.folded = true
+      this.known.clear()
+      this.strangers.clear()
+      return undefined
+    }
+    if (this.words >= maxWords) return undefined
+    const next = new Place()
+    place.words.set(word, next)
+    this.learned()
+    return next
+  }
+
+  private restBelow(place: Place, learn: boolean): Place | undefined {
+    if (place.rest === undefined && learn && this.words < maxWords) {
+      place.rest = new Place()
+      this.learned()
+    }
+    return place.rest
+  }
+
+  private learned(): void {
+    this.words++
+    this.strangers.clear()
+  }
+}
+
+/** How many places hang below the words of `place`. No deeper than `maxSegments`. */
+function wordsBelow(place: Place): number {
+  let count = 0
+  for (const next of place.words.values()) count += 1 + allBelow(next)
+  return count
+}
+
+function allBelow(place: Place): number {
+  return wordsBelow(place) + (place.rest === undefined ? 0 : 1 + allBelow(place.rest))
+}
+
+interface Pattern {
+  readonly text: string
+  matches(segments: readonly string[]): boolean
+}
+
+function compilePattern(text: string): Pattern {
+  const parts = segmentsOf(text)
+  const rest = parts.length > 0 && /^(\*\*|\{[^{}]*(\.\.\.|\*)\})$/.test(parts.at(-1)!)
+  // Undefined: any segment.
+  const wanted = (rest ? parts.slice(0, -1) : parts).map(part =>
+    /^(\*|:.+|\{[^{}]*\})$/.test(part) ? undefined : part,
+  )
+  return {
+    text,
+    matches(segments) {
+      if (rest ? segments.length < wanted.length : segments.length !== wanted.length) return false
+      return wanted.every((part, i) => part === undefined || part === segments[i])
+    },
+  }
+}
+
+/** The segments that are not empty, without `;` parameters (RFC 3986, section 3.3). */
+function segmentsOf(path: string): string[] {
+  const segments: string[] = []
+  for (const part of path.split('/', maxSplit)) {
+    const end = part.indexOf(';')
+    const segment = end < 0 ? part : part.slice(0, end)
+    if (segment !== '') segments.push(segment)
+  }
+  return segments
+}
+
+/** A path of a thousand slashes is cut here; the depth that routes reach is far less. */
+const maxSplit = 64

@@ -1,0 +1,282 @@
+/** What /proc tells of a process. */
+export interface ProcessFacts {
+  /** The kernel's short name of it, at most 15 bytes. */
+  readonly comm: string
+  /** Path of its executable, '' where it cannot be read. */
+  readonly executable: string
+  readonly args: readonly string[]
+  /** Its working directory, '' where it cannot be read. */
+  readonly cwd: string
+}
+
+export interface ServiceName {
+  readonly name: string
+  /** `process.runtime.name`; '' where it is not known. */
+  readonly runtime: string
+  /** `telemetry.sdk.language` of the program; '' where it is not known. */
+  readonly language: string
+}
+
+/**
+ * Names the service that a process is: the script, module or archive that an interpreter runs, else the executable.
+ * A name that says nothing (`server.js`, `main.py`, `index.php`) gives way to the directory that it lies in.
+ */
+export function serviceName(facts: ProcessFacts): ServiceName {
+  const program = baseName(facts.executable) || facts.comm
+  for (const { pattern, runtime, language, script } of interpreters) {
+    if (!pattern.test(program)) continue
+    const name = script(facts.args.slice(1), facts) || titleOf(facts) || trimVersion(program)
+    return { name, runtime, language }
+  }
+  return { name: program || 'unknown', runtime: '', language: '' }
+}
+
+interface Interpreter {
+  readonly pattern: RegExp
+  readonly runtime: string
+  readonly language: string
+  /** Names what the interpreter runs with these arguments; '' when they do not tell. */
+  script(args: readonly string[], facts: ProcessFacts): string
+}
+
+const interpreters: readonly Interpreter[] = [
+  {
+    pattern: /^(node|nodejs)(-?\d+)?$/,
+    runtime: 'nodejs',
+    language: 'nodejs',
+    script: scriptBehind({
+      valued: /^(-r|--require|--import|--loader|--experimental-loader|-C|--conditions)$/,
+      none: /^(-e|-p|-pe|-i|--eval|--print|--test)$/,
+    }),
+  },
+  {
+    pattern: /^(deno|bun)$/,
+    runtime: '',
+    language: 'nodejs',
+    script: scriptBehind({ valued: /^(-c|--config|-r|--preload)$/, none: /^(-e|eval|repl)$/, skip: /^run$/ }),
+  },
+  { pattern: /^python[\d.]*$/, runtime: 'cpython', language: 'python', script: pythonName },
+  { pattern: /^pypy[\d.]*$/, runtime: 'pypy', language: 'python', script: pythonName },
+  { pattern: /^java$/, runtime: '', language: 'java', script: javaName },
+  {
+    pattern: /^(ruby|jruby|truffleruby)[\d.]*$/,
+    runtime: '',
+    language: 'ruby',
+    script: scriptBehind({ valued: /^-[IrCE]$/, none: /^-e$/ }),
+  },
+  { pattern: /^php-fpm[\d.]*$/, runtime: '', language: 'php', script: () => 'php-fpm' },
+  {
+    pattern: /^php[\d.]*$/,
+    runtime: '',
+    language: 'php',
+    script: scriptBehind({ valued: /^-[cdtSz]$/, none: /^-[rRB]$/ }),
+  },
+  {
+    pattern: /^dotnet$/,
+    runtime: '',
+    language: 'dotnet',
+    script: scriptBehind({ valued: /^--(fx-version|depsfile|runtimeconfig)$/, none: /^$/, skip: /^exec$/ }),
+  },
+  { pattern: /^beam(\.smp)?$/, runtime: '', language: 'erlang', script: erlangName },
+  {
+    pattern: /^perl[\d.]*$/,
+    runtime: '',
+    language: '',
+    script: scriptBehind({ valued: /^-I$/, none: /^-[eE]$/ }),
+  },
+]
+
+/** Names of files that do not tell what the program is. */
+const genericNames = new Set(
+  [
+    'app',
+    'application',
+    'artisan',
+    'asgi',
+    'bootstrap',
+    'cli',
+    'console',
+    'entry',
+    'entrypoint',
+    'index',
+    'init',
+  ].concat(
+    [
+      'launcher',
+      'main',
+      'manage',
+      'program',
+      'rackup',
+      'rails',
+      'run',
+      'server',
+      'service',
+      'start',
+      'startup',
+    ],
+    ['worker', 'wsgi', '__init__', '__main__'],
+  ),
+)
+
+/** Names of directories that do not tell it either; the one above them may. */
+const genericDirectories = new Set(
+  [
+    'app',
+    'bin',
+    'build',
+    'cmd',
+    'code',
+    'current',
+    'dist',
+    'html',
+    'lib',
+    'out',
+    'public',
+    'release',
+    'scripts',
+  ].concat(['server', 'src', 'target', 'web', 'www']),
+)
+
+/** Directories of the system: above them nothing is named after a program. */
+const systemDirectories = new Set([
+  '',
+  'etc',
+  'home',
+  'local',
+  'mnt',
+  'node_modules',
+  'opt',
+  'root',
+  'sbin',
+  'share',
+  'srv',
+  'tmp',
+  'usr',
+  'var',
+])
+
+/** Servers that run the application that one of their arguments names, as `module:object`. */
+const pythonServers = new Set(['daphne', 'granian', 'gunicorn', 'hypercorn', 'uvicorn', 'uwsgi'])
+
+interface Options {
+  /** Options whose value is the next argument. */
+  readonly valued: RegExp
+  /** Arguments that say that there is no script. */
+  readonly none: RegExp
+  /** Words before the script that are not options. */
+  readonly skip?: RegExp
+}
+
+/** The first argument that is no option. */
+function scriptBehind(options: Options): Interpreter['script'] {
+  return (args, facts) => {
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i]!
+      if (options.none.test(arg)) return ''
+      if (options.valued.test(arg)) i++
+      else if (!arg.startsWith('-') && options.skip?.test(arg) !== true) return scriptName(arg, facts)
+    }
+    return ''
+  }
+}
+
+function pythonName(args: readonly string[], facts: ProcessFacts): string {
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!
+    if (arg === '-c') return ''
+    if (arg === '-m') return pythonModule(args[i + 1] ?? '', args.slice(i + 2), facts)
+    if (arg === '-W' || arg === '-X') i++
+    else if (!arg.startsWith('-')) return pythonModule(baseName(arg), args.slice(i + 1), facts, arg)
+  }
+  return ''
+}
+
+/** Names a module, or the application that it serves. `script` is the path where it was started by path. */
+function pythonModule(module: string, args: readonly string[], facts: ProcessFacts, script = ''): string {
+  if (pythonServers.has(module)) {
+    const application = args.find(arg => /^[A-Za-z_][\w.]*:[A-Za-z_]\w*$/.test(arg))
+    if (application === undefined) return module
+    const parts = application.split(':')[0]!.split('.')
+    return parts.find(part => !genericNames.has(part)) ?? (directoryName(facts.cwd) || module)
+  }
+  if (script !== '') return scriptName(script, facts)
+  return genericNames.has(module) ? directoryName(facts.cwd) || module : module
+}
+
+function javaName(args: readonly string[]): string {
+  for (const arg of args) {
+    const given = /^-D(?:otel\.service\.name|spring\.application\.name)=(.+)$/.exec(arg)
+    if (given !== null) return given[1]!
+  }
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i]!
+    if (arg === '-jar') return archiveName(args[i + 1] ?? '')
+    if (arg === '-m' || arg === '--module') return className((args[i + 1] ?? '').split('/').at(-1)!)
+    if (
+      /^(-cp|-classpath|--class-path|-p|--module-path|--add-modules|--add-opens|--add-exports|--add-reads)$/.test(
+        arg,
+      )
+    )
+      i++
+    else if (!arg.startsWith('-') && !arg.startsWith('@')) return className(arg)
+  }
+  return ''
+}
+
+/** `shop-1.2.3-SNAPSHOT.jar` is `shop`. */
+function archiveName(path: string): string {
+  return baseName(path)
+    .replace(/\.[jw]ar$/, '')
+    .replace(/[-_]v?\d[\w.+-]*$/, '')
+}
+
+/** The class without its package; a class that says nothing gives way to the nearest part of the package that does. */
+function className(path: string): string {
+  const parts = path.split('.')
+  return parts.findLast(part => !genericNames.has(part.toLowerCase())) ?? parts.at(-1)!
+}
+
+function erlangName(args: readonly string[]): string {
+  const at = args.findIndex(arg => arg === '-sname' || arg === '-name')
+  return at < 0 ? '' : (args[at + 1] ?? '').split('@')[0]!
+}
+
+/** Names a script by its file, or by its directory where the file says nothing. */
+function scriptName(script: string, facts: ProcessFacts): string {
+  const name = baseName(script).replace(/\.(c?js|mjs|[cm]?ts|jsx|tsx|pyc?|rb|ru|php|phar|pl|dll|exe)$/, '')
+  if (name !== '' && name !== '.' && name !== '..' && !genericNames.has(name.toLowerCase())) return name
+  const slash = script.lastIndexOf('/')
+  const directory = slash < 0 ? '' : script.slice(0, slash)
+  const path = script.startsWith('/') ? directory : `${facts.cwd}/${directory}`
+  return directoryName(path) || name
+}
+
+/** The last part of a path that tells something; '' when none does. */
+function directoryName(path: string): string {
+  const parts: string[] = []
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '.' && part !== '') parts.push(part)
+  }
+  for (const part of parts.reverse()) {
+    if (systemDirectories.has(part)) return ''
+    if (!genericDirectories.has(part)) return part
+  }
+  return ''
+}
+
+/** The name in a title that the program gave itself in place of its arguments (`puma 6.4 (tcp://…)`). */
+function titleOf(facts: ProcessFacts): string {
+  const title = facts.args.length === 1 ? facts.args[0]! : ''
+  const word = /^[A-Za-z][\w-]*(?=[ :])/.exec(title)
+  return word === null ? '' : word[0]
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** `python3.11` is `python3`: a name that outlives an update. */
+function trimVersion(program: string): string {
+  return program.replace(/\.\d+$/, '')
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import type { Resource } from '../model/resource.ts'
+import { ProcessTable, type ProcessTableOptions } from './services.ts'
+
+const fixed = { hostName: 'host-1', bootId: 'boot-1', version: '1.2.3' }
+const procDir = mkdtempSync(join(tmpdir(), 'svc-proc-'))
+after(() => rmSync(procDir, { recursive: true }))
+
+interface Program {
+  readonly start?: number
+  readonly comm?: string
+  readonly exe?: string
+  readonly cwd?: string
+  readonly args?: readonly string[]
+  readonly environ?: readonly string[]
+}
+
+/** Puts a process into the made-up /proc, in place of the one that had its number. */
+function run(pid: number, program: Program): void {
+  const directory = join(procDir, String(pid))
+  rmSync(directory, { recursive: true, force: true })
+  mkdirSync(directory)
+  const { start = 1_000, comm = 'x', exe, cwd, args = [], environ = [] } = program
+  const before = ['S', ...Array.from({ length: 18 }, (_, i) => i)].join(' ')
+  writeFileSync(join(directory, 'stat'), `${pid} (${comm}) ${before} ${start} 0 0\n`)
+  writeFileSync(join(directory, 'cmdline'), args.map(arg => `${arg}\0`).join(''))
+  writeFileSync(join(directory, 'environ'), environ.map(each => `${each}\0`).join(''))
+  if (exe !== undefined) symlinkSync(exe, join(directory, 'exe'))
+  if (cwd !== undefined) symlinkSync(cwd, join(directory, 'cwd'))
+}
+
+function exit(pid: number): void {
+  rmSync(join(procDir, String(pid)), { recursive: true })
+}
+
+const clock = { ms: 0 }
+
+function table(options: Partial<ProcessTableOptions> = {}): ProcessTable {
+  return new ProcessTable({ procDir, ...fixed, now: () => clock.ms, ...options })
+}
+
+function described(resource: Resource): Record<string, unknown> {
+  return resource.attributes.toObject()
+}
+
+const nginx: Program = { comm: 'nginx', exe: '/usr/sbin/nginx', args: ['nginx: worker process'] }
+
+test('a resource tells who the process is, and of its command line only the first word', () => {
+  run(10, {
+    comm: 'MainThread',
+    exe: '/opt/node/bin/node',
+    cwd: '/srv/shop',
+    args: ['node', 'server.js', '--password=secret'],
+    environ: ['HOME=/root', 'API_KEY=secret'],
+  })
+  const got = described(table().resource(10, 'node'))
+  assert.match(
+    String(got['service.instance.id']),
+    /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+  )
+  delete got['service.instance.id']
+  assert.deepEqual(got, {
+    'service.name': 'shop',
+    'process.pid': 10,
+    'process.executable.name': 'node',
+    'process.executable.path': '/opt/node/bin/node',
+    'process.command': 'node',
+    'process.runtime.name': 'nodejs',
+    'host.name': 'host-1',
+    'telemetry.sdk.name': 'svc',
+    'telemetry.sdk.version': '1.2.3',
+    'telemetry.sdk.language': 'nodejs',
+  })
+})
+
+test('a program whose language is not known has no language', () => {
+  run(11, nginx)
+  const got = described(table().resource(11, 'nginx'))
+  assert.equal(got['service.name'], 'nginx')
+  assert.equal(got['process.command'], 'nginx:')
+  assert.ok(!('telemetry.sdk.language' in got) && !('process.runtime.name' in got))
+})
+
+test('what the process was told of OpenTelemetry wins over what its command line says', () => {
+  const check = (environ: string[], want: Record<string, unknown>) => {
+    run(12, { ...nginx, environ })
+    const got = described(table().resource(12, 'nginx'))
+    for (const [key, value] of Object.entries(want)) assert.equal(got[key], value, `${environ}: ${key}`)
+  }
+  check(['OTEL_SERVICE_NAME=pay'], { 'service.name': 'pay' })
+  check(['OTEL_RESOURCE_ATTRIBUTES=service.name=pay,service.version=2,team=a%20b'], {
+    'service.name': 'pay',
+    'service.version': '2',
+    team: 'a b',
+  })
+  check(['OTEL_RESOURCE_ATTRIBUTES=service.name=a', 'OTEL_SERVICE_NAME=b'], { 'service.name': 'b' })
+  check(['OTEL_SERVICE_NAME=b', 'OTEL_RESOURCE_ATTRIBUTES=service.name=a'], { 'service.name': 'b' })
+  check(['OTEL_SERVICE_NAME='], { 'service.name': 'nginx' })
+  check(['OTEL_RESOURCE_ATTRIBUTES=process.pid=1,telemetry.sdk.name=x,service.instance.id=i'], {
+    'process.pid': 12,
+    'telemetry.sdk.name': 'svc',
+    'service.instance.id': 'i',
+  })
+  check(['OTEL_RESOURCE_ATTRIBUTES=service.name=a,broken'], { 'service.name': 'nginx' })
+  check(['OTEL_RESOURCE_ATTRIBUTES=service.name=%zz'], { 'service.name': 'nginx' })
+  check(['MY_OTEL_SERVICE_NAME=no'], { 'service.name': 'nginx' })
+})
+
+test('a process keeps its one resource, also when it gives itself another name', () => {
+  run(13, nginx)
+  const processes = table()
+  const first = processes.resource(13, 'nginx')
+  assert.equal(processes.resource(13, 'nginx'), first)
+  run(13, { ...nginx, comm: 'other' })
+  clock.ms += 1_000
+  assert.equal(processes.resource(13, 'nginx'), first)
+  clock.ms += 1_000
+  assert.equal(processes.resource(13, 'nginx'), first)
+})
+
+test('a number that was used again gets a resource of its own within a second', () => {
+  run(14, nginx)
+  const processes = table()
+  const first = processes.resource(14, 'nginx')
+  run(14, { start: 2_000, comm: 'redis', exe: '/usr/bin/redis-server' })
+  clock.ms += 999
+  assert.equal(processes.resource(14, 'redis'), first)
+  clock.ms += 1
+  const second = processes.resource(14, 'redis')
+  assert.equal(second.attributes.get('service.name'), 'redis-server')
+  assert.notEqual(second.attributes.get('service.instance.id'), first.attributes.get('service.instance.id'))
+  assert.deepEqual(processes.ended(), [first])
+})
+
+test('a process that executes another program gets another resource', () => {
+  run(15, { comm: 'sh', exe: '/bin/sh', args: ['sh', '/start.sh'] })
+  const processes = table()
+  assert.equal(processes.resource(15, 'sh').attributes.get('service.name'), 'sh')
+  run(15, { comm: 'node', exe: '/usr/bin/node', args: ['node', '/srv/api.js'] })
+  clock.ms += 1_000
+  assert.equal(processes.resource(15, 'node').attributes.get('service.name'), 'api')
+})
+
+test('the instance id outlives the agent but not the process', () => {
+  run(16, nginx)
+  const id = () => table().resource(16, 'nginx').attributes.get('service.instance.id')
+  const first = id()
+  assert.equal(id(), first)
+  run(16, { ...nginx, start: 1_001 })
+  assert.notEqual(id(), first)
+})
+
+test('a process that ended before anybody looked is named by its short name', () => {
+  const got = described(table().resource(17, 'curl'))
+  assert.equal(got['service.name'], 'curl')
+  assert.equal(got['process.executable.name'], 'curl')
+  assert.equal(got['process.pid'], 17)
+})
+
+test('a process that ended keeps its resource for what comes late, and is reported once', () => {
+  run(18, nginx)
+  run(19, nginx)
+  const processes = table()
+  const [gone, stays] = [processes.resource(18, 'nginx'), processes.resource(19, 'nginx')]
+  assert.deepEqual(processes.ended(), [])
+  exit(18)
+  clock.ms += 1_000
+  assert.equal(processes.resource(18, 'nginx'), gone)
+  assert.deepEqual(processes.ended(), [gone])
+  assert.deepEqual(processes.ended(), [])
+  assert.equal(processes.resource(19, 'nginx'), stays)
+  assert.equal(processes.size, 1)
+})
+
+test('any number of processes takes bounded room, and those let go are reported', () => {
+  const processes = table({ maxProcesses: 8 })
+  for (let pid = 100_000; pid < 100_050; pid++) processes.resource(pid, 'x')
+  assert.equal(processes.size, 8)
+  assert.equal(processes.ended().length, 50)
+})
+
+test('a name with spaces and parentheses does not mislead', () => {
+  run(20, { comm: 'a) R 1 2 (b', exe: '/usr/bin/odd' })
+  const processes = table()
+  const first = processes.resource(20, '')
+  clock.ms += 1_000
+  assert.equal(processes.resource(20, ''), first)
+  assert.deepEqual(processes.ended(), [])
+})
+
+test('an executable that was replaced by an update keeps its name', () => {
+  run(21, { comm: 'nginx', exe: '/usr/sbin/nginx (deleted)' })
+  assert.equal(table().resource(21, 'nginx').attributes.get('service.name'), 'nginx')
+})
+
+test('damaged files of a process make no error', () => {
+  for (const stat of ['', '(', ')(', '22 (x)', '22 (x) S 1 2', `22 (x) ${'x '.repeat(30)}`]) {
+    run(22, nginx)
+    writeFileSync(join(procDir, '22', 'stat'), stat)
+    assert.equal(table().resource(22, 'fallback').attributes.get('service.name'), 'fallback', stat)
+  }
+})
+
+test('real processes are found in the real /proc, and their end is seen', async () => {
+  const processes = new ProcessTable(fixed)
+  const own = processes.resource(process.pid, 'node')
+  assert.equal(own.attributes.get('process.executable.path'), process.execPath)
+  const child = spawn('sleep', ['60'], { env: { OTEL_SERVICE_NAME: 'sleeper', PATH: process.env.PATH } })
+  await once(child, 'spawn')
+  const sleeper = processes.resource(child.pid!, 'sleep')
+  const ended = once(child, 'exit')
+  child.kill()
+  await ended
+  assert.equal(sleeper.attributes.get('service.name'), 'sleeper')
+  assert.deepEqual(processes.ended(), [sleeper])
+  assert.equal(processes.resource(process.pid, 'node'), own)
+})

@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { checkArchitecture } from '../tools/check-architecture.ts'
+
+type Tree = Readonly<Record<string, string>>
+
+/** A small tree with nothing wrong in it. */
+const sound: Tree = {
+  '.gitignore': 'dist/\n',
+  'budgets.json': '{"lines":{"source":10,"test":20,"tool":5},"dependencies":1}',
+  'package.json': '{"dependencies":{"yaml":"2"},"exports":{"./events":"./src/lib/events.ts"}}',
+  'src/main.ts': "import './agent.ts'\n",
+  'src/agent.ts':
+    "import { http1 } from './protocols/index.ts'\nimport './config/load.ts'\nimport './exporters/otlp-grpc.ts'\n",
+  'src/api/types.ts': "import type { Span } from '../model/span.ts'\n",
+  'src/config/load.ts': "import { parse } from 'yaml'\nimport { readFileSync } from 'node:fs'\n",
+  'src/exporters/otlp-grpc.ts': "import { encode } from './otlp/encode.ts'\nimport http2 from 'node:http2'\n",
+  'src/exporters/otlp/encode.ts': "import type { Span } from '../../model/span.ts'\n",
+  'src/lib/events.ts': 'export const events = 1\n',
+  'src/model/span.ts': 'export interface Span {}\n',
+  'src/protocols/http1.ts': "import { head } from './_shared.ts'\n",
+  'src/protocols/_shared.ts': 'export const head = 1\n',
+  'src/protocols/index.ts': "export { http1 } from './http1.ts'\n",
+  'src/protocols/http1.test.ts': "import { spawn } from 'node:child_process'\n// TODO\n",
+}
+
+/** Calls `use` with a checkout that holds the sound tree and, over it, `changes`. */
+function withTree(changes: Tree, use: (root: string) => void): void {
+  const root = mkdtempSync(join(tmpdir(), 'architecture-'))
+  try {
+    execFileSync('git', ['init', '--quiet', root])
+    for (const [file, text] of Object.entries({ ...sound, ...changes })) {
+      mkdirSync(dirname(join(root, file)), { recursive: true })
+      writeFileSync(join(root, file), text)
+    }
+    use(root)
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+}
+
+/** The tree with `changes` has exactly the faults `want`. */
+function check(changes: Tree, ...want: RegExp[]): void {
+  withTree(changes, root => {
+    const faults = checkArchitecture(root)
+    assert.equal(faults.length, want.length, faults.join('\n'))
+    for (const pattern of want)
+      assert.ok(
+        faults.some(fault => pattern.test(fault)),
+        `${pattern}\n${faults.join('\n')}`,
+      )
+  })
+}
+
+test('a sound tree has no fault', () => check({}))
+
+test('an area imports only what its row names, values and types alike', () => {
+  check(
+    { 'src/model/span.ts': "import { a } from '../config/load.ts'\n" },
+    /^src\/model\/span\.ts:1: layers: "\.\.\/config\/load\.ts": model may import model, lib$/,
+  )
+  check(
+    { 'src/lib/events.ts': "\nexport type {\n  Span,\n} from '../model/span.ts'\n" },
+    /^src\/lib\/events\.ts:2: layers: "\.\.\/model\/span\.ts"/,
+  )
+  check(
+    { 'src/config/load.ts': "export const tree = () => import('../agent.ts')\n" },
+    /^src\/config\/load\.ts:1: layers: "\.\.\/agent\.ts"/,
+    /cycles: src\/agent\.ts → src\/config\/load\.ts → src\/agent\.ts/,
+  )
+  check({ 'src/lib/events.ts': "import data from '../../package.json'\n" }, /events\.ts:1: layers: /)
+})
+
+test('an area that the table does not know is a fault', () => {
+  check(
+    { 'src/misc/a.ts': '', 'src/main.ts': "import './agent.ts'\nimport './misc/a.ts'\n" },
+    /^src\/misc\/a\.ts:1: areas: "misc"/,
+  )
+})
+
+test('a source file does not import a test, its own area included', () => {
+  check(
+    { 'src/protocols/http1.ts': "import './_shared.ts'\nimport './http1.test.ts'\n" },
+    /^src\/protocols\/http1\.ts:2: layers: "\.\/http1\.test\.ts": a source file does not import a test/,
+  )
+})
+
+test('pure areas import nothing of Node, with or without its prefix, however it is written', () => {
+  const banned = /^src\/protocols\/_shared\.ts:1: bans: "(node:)?buffer": this area is pure/
+  check({ 'src/protocols/_shared.ts': "import { Buffer } from 'node:buffer'\n" }, banned)
+  check({ 'src/protocols/_shared.ts': "import { Buffer } from 'buffer'\n" }, banned)
+  check({ 'src/protocols/_shared.ts': "const b = process.getBuiltinModule('node:buffer')\n" }, banned)
+  check({ 'src/model/span.ts': "import 'node:fs'\n" }, /^src\/model\/span\.ts:1: bans: "node:fs"/)
+})
+
+test('a processor does not reach files or the network', () => {
+  check(
+    {
+      'src/agent.ts': `${sound['src/agent.ts']}import './processors/redact.ts'\n`,
+      'src/processors/redact.ts':
+        "import { createHash } from 'node:crypto'\nimport fs from 'node:fs/promises'\n",
+    },
+    /^src\/processors\/redact\.ts:2: bans: "node:fs\/promises"/,
+  )
+})
+
+test('only src/kernel/child.ts spawns', () => {
+  const spawning = "import { spawn } from 'node:child_process'\n"
+  check({ 'src/main.ts': `import './agent.ts'\n${spawning}` }, /^src\/main\.ts:2: bans: "node:child_process"/)
+  check({
+    'src/main.ts': "import './agent.ts'\nimport './kernel/child.ts'\n",
+    'src/kernel/child.ts': spawning,
+  })
+  check({ 'bench/start.ts': spawning, 'tools/bundle.ts': spawning })
+})
+
+test('a unit, which is what the list of its area names, does not import another', () => {
+  check(
+    {
+      'src/protocols/redis.ts': "import './http1.ts'\n",
+      'src/protocols/index.ts': "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
+    },
+    /^src\/protocols\/redis\.ts:1: units: "\.\/http1\.ts"/,
+  )
+  check({
+    'src/protocols/redis.ts': "import './framing.ts'\n",
+    'src/protocols/framing.ts': '',
+    'src/protocols/http1.ts': "import './framing.ts'\nimport './_shared.ts'\n",
+    'src/protocols/index.ts': "import { http1 } from './http1.ts'\nimport { redis } from './redis.ts'\n",
+  })
+})
+
+test('in an area without a list each file is a unit, but not what is in folders or _shared.ts', () => {
+  check(
+    { 'src/exporters/otlp/encode.ts': "import '../stdout.ts'\n", 'src/exporters/stdout.ts': '' },
+    /^src\/exporters\/otlp\/encode\.ts:1: units: "\.\.\/stdout\.ts"/,
+  )
+  check({
+    'src/exporters/otlp/encode.ts': "import '../_shared.ts'\n",
+    'src/exporters/_shared.ts': '',
+  })
+})
+
+test('a package comes from the dependencies, not from what only development has', () => {
+  check(
+    { 'src/config/load.ts': "import pb from 'protobufjs/light'\n" },
+    /load\.ts:1: packages: "protobufjs\/light"/,
+  )
+  check({ 'src/config/load.ts': "import x from 'yaml-extra'\n" }, /load\.ts:1: packages: "yaml-extra"/)
+  check(
+    { 'package.json': '{"dependencies":{"yaml":"2","ms":"2"},"exports":"./src/lib/events.ts"}' },
+    /^package\.json:1: dependencies: 2/,
+  )
+})
+
+test('a cycle is found among types too, once', () => {
+  check(
+    {
+      'src/lib/events.ts': "import type { B } from './b.ts'\n",
+      'src/lib/b.ts': "import { c } from './c.ts'\n",
+      'src/lib/c.ts': "import { events } from './events.ts'\n",
+    },
+    /^src\/lib\/events\.ts:1: cycles: src\/lib\/events\.ts → src\/lib\/b\.ts → src\/lib\/c\.ts → src\/lib\/events\.ts$/,
+  )
+})
+
+test('a file that nothing reaches is a fault, also when a test or another such file imports it', () => {
+  check(
+    {
+      'src/lib/lost.ts': "import './lost-too.ts'\n",
+      'src/lib/lost-too.ts': '',
+      'src/lib/lost.test.ts': "import './lost.ts'\n",
+    },
+    /^src\/lib\/lost\.ts:1: reach: /,
+    /^src\/lib\/lost-too\.ts:1: reach: /,
+  )
+})
+
+test('files keep to the lines of budgets.json, generated and foreign ones are free', () => {
+  const lines = (n: number) => '//\n'.repeat(n)
+  check({ 'src/lib/events.ts': lines(10), 'test/a.test.ts': lines(20), 'tools/a.ts': lines(5) })
+  check({ 'src/lib/events.ts': lines(11) }, /^src\/lib\/events\.ts:1: lines: 11, the limit is 10/)
+  check({ 'bpf/sock.bpf.c': lines(11) }, /^bpf\/sock\.bpf\.c:1: lines: 11/)
+  check({ 'src/lib/events.test.ts': lines(21) }, /^src\/lib\/events\.test\.ts:1: lines: 21, the limit is 20/)
+  check({ 'tools/a.ts': lines(6) }, /^tools\/a\.ts:1: lines: 6, the limit is 5/)
+  check({ 'test/fixtures/a.c': lines(50), 'dist/a.c': lines(50) })
+})
+
+test('words of unfinished work are refused in code, with their line, and free elsewhere', () => {
+  check(
+    { 'src/lib/events.ts': '\n// Not implemented\n' },
+    /^src\/lib\/events\.ts:2: words: "Not implemented"/,
+  )
+  check({ 'bpf/sock.bpf.c': '/* FIXME */\n' }, /^bpf\/sock\.bpf\.c:1: words: "FIXME"/)
+  check({ 'native/addon.c': '/* works for now */\n' }, /^native\/addon\.c:1: words: "for now"/)
+  check({ 'docs/a.md': 'TODO\n', 'src/lib/events.ts': '// todos, before nowhere\n' })
+})
+
+test('the global fetch is refused, a method of that name is not', () => {
+  check({ 'src/lib/events.ts': 'await fetch(url)\n' }, /^src\/lib\/events\.ts:1: globals: "fetch\("/)
+  check({ 'src/lib/events.ts': 'await target.fetch(url)\n' })
+})
+
+test('paths of one machine and hosts of registries are refused in every file', () => {
+  check({ 'docs/a.md': `see /${'work'}/notes\n` }, /^docs\/a\.md:1: paths: "\/work\/notes"/)
+  check({ 'docs/a.md': 'https://host.example/work/notes, lib/work/x and ./work/y\n' })
+  check(
+    { 'package-lock.json': `"https://registry.${'npmjs'}.org/yaml"` },
+    /^package-lock\.json:1: hosts: "registry\.npmjs\.org"/,
+  )
+  withTree({}, root => {
+    writeFileSync(join(root, 'notes.txt'), `\n${root}/src`)
+    assert.deepEqual(checkArchitecture(root), [`notes.txt:2: paths: "${root}/": a path of one machine`])
+  })
+})
+
+test('the command prints the faults and exits 1, or says nothing and exits 0', () => {
+  const command = resolve('tools/check-architecture.ts')
+  const run = (root: string) => spawnSync(process.execPath, [command], { cwd: root, encoding: 'utf8' })
+  withTree({}, root => {
+    const { status, stdout, stderr } = run(root)
+    assert.deepEqual({ status, stdout, stderr }, { status: 0, stdout: '', stderr: '' })
+  })
+  withTree({ 'src/lib/lost.ts': '' }, root => {
+    const { status, stderr } = run(root)
+    assert.equal(status, 1)
+    assert.match(stderr, /^src\/lib\/lost\.ts:1: reach: /)
+  })
+})

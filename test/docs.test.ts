@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+
+const pages = execFileSync('git', ['ls-files', '-coz', '--exclude-standard', '*.md'])
+  .toString()
+  .split('\0')
+  .filter(page => page !== '' && existsSync(page))
+
+test('every link between the pages leads to a file', () => {
+  const broken: string[] = []
+  let links = 0
+  for (const page of pages) {
+    for (const [, target] of readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      links++
+      if (!existsSync(join(dirname(page), target!))) broken.push(`${page}: ${target}`)
+    }
+  }
+  assert.ok(links > 0)
+  assert.deepEqual(broken, [])
+})
+
+test('every file of the tree that a page names exists', () => {
+  const missing: string[] = []
+  let named = 0
+  for (const page of pages) {
+    const text = readFileSync(page, 'utf8')
+    for (const [, path] of text.matchAll(
+      /`(?:bash |node )?((?:src|bpf|native|test|tools|bench|docs|bin)\/[\w./-]*)[` ]/g,
+    )) {
+      named++
+      if (!existsSync(path!)) missing.push(`${page}: ${path}`)
+    }
+  }
+  assert.ok(named > 0)
+  assert.deepEqual(missing, [])
+})

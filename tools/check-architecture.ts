@@ -1,0 +1,150 @@
+// The architecture: who may import whom, what no file may hold, how long a file may grow (budgets.json).
+// Prints a line for each fault, `file:line: rule: what`, and exits 1 where there is one.
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { posix, resolve } from 'node:path'
+
+/** What an area of src/ may import besides itself: what stands on its right. An area without a row is a fault. */
+const allow: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  model: ['lib'],
+  config: ['lib', 'model'],
+  kernel: ['lib', 'model'],
+  protocols: ['lib', 'model'],
+  processors: ['lib', 'model'],
+  exporters: ['lib', 'model'],
+  tracing: ['lib', 'model'],
+  pipeline: ['lib', 'model'],
+  probes: ['lib', 'model', 'kernel'],
+  collectors: ['lib', 'model', 'kernel'],
+  unwinders: ['lib', 'model', 'kernel'],
+  discovery: ['lib', 'model', 'kernel'],
+  api: ['lib', 'model', 'config', 'pipeline'],
+  'agent.ts': ['*'],
+  cli: ['*'],
+  'main.ts': ['*'],
+}
+
+/** Areas of units: one does not import another. What they share stands in lib, or beside them and not in the list. */
+const units = /^src\/(protocols|processors|exporters|probes|collectors|unwinders|discovery)\//
+
+/** Modules that source files (not tests) may not import. */
+const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
+  [/^src\/(protocols|model)\//, /^node:/, 'this area is pure'],
+  [/^src\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
+  [/^src\/(?!kernel\/child\.ts$)/, /^node:child_process$/, 'only src/kernel/child.ts spawns'],
+]
+
+/** Text that no file may hold, comments included. */
+const code = /^(src|bpf|native|ui)\/(?!.*\.test\.ts$)/
+const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
+  [code, /\b(placeholder|for now|not implemented|TODO|FIXME|XXX)\b/i, 'words', 'finish it or leave it out'],
+  [code, /(?<![\w.'])fetch\(|new WebSocket\(/, 'globals', 'loads 10 MB of undici: use node:http'],
+  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
+  [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
+]
+
+const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
+const isList = /^src\/\w+\/index\.ts$/
+const isTest = (file: string) => file.startsWith('test/') || file.endsWith('.test.ts')
+const imports =
+  /^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"\n]+)['"]|\b(?:import|require|URL)\(\s*['"]([^'"\n]+)['"]|['"](node:[\w/]+)['"]/gm
+
+/** The faults of the files below `root` that git knows or would add. */
+export function checkArchitecture(root: string): string[] {
+  const faults: string[] = []
+  const json = (name: string) => JSON.parse(readFileSync(resolve(root, name), 'utf8'))
+  const { lines: limits, dependencies: most } = json('budgets.json')
+  const { dependencies = {}, exports = {} } = json('package.json')
+  const packages = Object.keys(dependencies)
+  if (packages.length > most)
+    faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
+
+  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], { cwd: root }).toString()
+  const files = listed.split('\0').filter(file => file !== '' && existsSync(resolve(root, file)))
+  /** What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`. */
+  const isUnit = (file: string) => {
+    const [area, path] = /^(src\/\w+\/)(.*)/.exec(file)!.slice(1) as [string, string]
+    const list = resolve(root, area, 'index.ts')
+    return existsSync(list) ? readFileSync(list, 'latin1').includes(`'./${path}'`) : /^[^_/]+$/.test(path)
+  }
+  const graph = new Map<string, string[]>() // source file → source files that it imports
+  for (const file of files) {
+    const text = readFileSync(resolve(root, file), 'latin1')
+    const report = (index: number, rule: string, what: string) =>
+      faults.push(`${file}:${text.slice(0, index).split('\n').length}: ${rule}: ${what}`)
+    for (const [where, pattern, rule, why] of texts) {
+      const found = where.test(file) ? pattern.exec(text) : null
+      if (found) report(found.index, rule, `"${found[0]}": ${why}`)
+    }
+    const own = text.indexOf(`${resolve(root)}/`)
+    if (own >= 0) report(own, 'paths', `"${resolve(root)}/": a path of one machine`)
+    const limit = isTest(file) ? limits.test : file.startsWith('tools/') ? limits.tool : limits.source
+    const lines = text.split('\n').length - 1
+    if (counted.test(file) && lines > limit)
+      report(0, 'lines', `${lines}, the limit is ${limit}: split it by subject`)
+    if (/^src\/.*\.tsx?$/.test(file) && !isTest(file))
+      graph.set(file, checkImports(file, text, { packages, isUnit, report }))
+  }
+
+  const reached = new Set<string>()
+  const visit = (file: string, trail: readonly string[]) => {
+    if (trail.includes(file))
+      faults.push(`${file}:1: cycles: ${[...trail.slice(trail.indexOf(file)), file].join(' → ')}`)
+    if (reached.has(file) || !graph.has(file)) return
+    reached.add(file)
+    for (const target of graph.get(file)!) visit(target, [...trail, file])
+  }
+  const exported = JSON.stringify(exports).match(/src\/[^"]+/g) ?? []
+  for (const entry of ['src/main.ts', 'src/api/types.ts', ...exported]) visit(entry, [])
+  for (const file of graph.keys()) {
+    if (!reached.has(file))
+      faults.push(`${file}:1: reach: nothing leads here from src/main.ts or the package's exports`)
+    visit(file, [])
+  }
+  return faults
+}
+
+interface Context {
+  readonly packages: readonly string[]
+  isUnit(file: string): boolean
+  report(index: number, rule: string, what: string): void
+}
+
+/** Reports what `file` may not import, and returns the source files that it imports. */
+function checkImports(file: string, text: string, { packages, isUnit, report }: Context): string[] {
+  const area = file.split('/')[1]!
+  const allowed = allow[area]
+  if (!allowed) report(0, 'areas', `"${area}" has no row in the table of tools/check-architecture.ts`)
+  const targets: string[] = []
+  for (const found of text.matchAll(imports)) {
+    const specifier = (found[1] ?? found[2] ?? found[3])!
+    const refuse = (rule: string, why: string) => report(found.index, rule, `"${specifier}": ${why}`)
+    const module = builtinModules.includes(specifier) ? `node:${specifier}` : specifier
+    for (const [where, banned, why] of bans) if (where.test(file) && banned.test(module)) refuse('bans', why)
+    if (!specifier.startsWith('.')) {
+      if (!module.startsWith('node:') && !packages.some(name => `${module}/`.startsWith(`${name}/`)))
+        refuse('packages', 'not among the dependencies of package.json')
+      continue
+    }
+    const target = posix.join(posix.dirname(file), specifier)
+    const to = target.startsWith('src/') ? target.split('/')[1]! : target
+    targets.push(target)
+    if (isTest(target)) refuse('layers', 'a source file does not import a test')
+    else if (allowed && to !== area && !allowed.includes(to) && !allowed.includes('*'))
+      refuse('layers', `${area} may import ${[area, ...allowed].join(', ')}`)
+    else if (to === area && units.test(file) && isUnit(target) && !isList.test(file))
+      refuse(
+        'units',
+        'a unit is imported by the list of its area alone: share through a file that is no unit',
+      )
+  }
+  return targets
+}
+
+if (import.meta.main) {
+  const faults = checkArchitecture(process.cwd())
+  for (const fault of faults) console.error(fault)
+  process.exitCode = faults.length > 0 ? 1 : 0
+}
