@@ -50,15 +50,13 @@ export async function startAgent({
     : undefined
 
   async function stop(): Promise<void> {
-    // Last numbers first: the metrics tell of all that the spans do.
-    if (tracing instanceof Tracing) {
-      tracing.close()
-      tracing.exportMetrics()
-    }
+    const running = tracing instanceof Tracing ? tracing : undefined
+    running?.stop()
     const { drain_timeout } = config.pipeline.operations.shutdown
     const { exported, dropped } = await pipeline.drain(drain_timeout)
     log.info('drained', { exported, dropped })
     await api?.close()
+    running?.close()
   }
   let stopping: Promise<void> | undefined
   return {

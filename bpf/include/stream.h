@@ -479,7 +479,6 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 			return 0;
 		}
 		c->mode = server ? SERVER : CLIENT;
-		count(svc_counter_connections);
 	}
 	struct stream *s = &c->stream[REQUEST], *response = &c->stream[RESPONSE];
 	if (response->state == BODY_CLOSE) { /* it was not the last response after all */
@@ -632,11 +631,14 @@ static __always_inline int on_head(struct step *step)
 	w->failed = 0;
 	svc_scan(w, s, &ex->record);
 	if (w->failed) { /* the first line is no HTTP/1 */
-		u32 asked = c->asked, answered = c->answered;
-		lose(step, svc_counter_desync);
-		if (asked <= 1 && !answered)
-			give_up(step, svc_counter_not_recognised);
 		w->failed = 0;
+		if (kind == REQUEST && c->asked == 1) { /* nor is the connection: HTTP/2 with prior knowledge starts like this */
+			exchange_free(step->sk, c, 1);
+			c->answered = 1;
+			give_up(step, svc_counter_not_recognised);
+		} else {
+			lose(step, svc_counter_desync);
+		}
 		return 0;
 	}
 	u32 stop = w->head_end ? w->head_end : w->end;
@@ -655,7 +657,15 @@ static __always_inline int on_head(struct step *step)
 	s->bytes += consumed;
 	consume(w, consumed);
 	if (w->head_end) {
-		if (!body_follows(c, s, kind, ex->record.method))
+		if (kind == REQUEST && c->asked == 1)
+			count(svc_counter_connections);
+		bool body = body_follows(c, s, kind, ex->record.method);
+		if (body && s->state == BODY && s->remaining == w->left) { /* all of it is here: the common case in one step */
+			s->bytes += s->remaining;
+			w->left = 0;
+			body = false;
+		}
+		if (!body)
 			message_end(step, kind, ex);
 		return 0;
 	}

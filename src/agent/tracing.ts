@@ -130,11 +130,18 @@ export class Tracing {
       for (const metric of metrics) intake.add(resource, this.scope, metric)
   }
 
-  /** Detaches, and hands on all that was seen. */
-  close(): void {
+  /** Detaches, and hands on all that was seen. Its counters can be read until it is closed. */
+  stop(): void {
     for (const timer of this.timers) clearInterval(timer)
-    this.capture.close()
+    this.capture.detach()
+    this.sync()
     this.tracer.flush()
+    this.exportMetrics()
+  }
+
+  /** Unloads. */
+  close(): void {
+    this.capture.close()
   }
 
   private findAddresses(): void {

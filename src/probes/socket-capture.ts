@@ -68,6 +68,7 @@ export class SocketCapture {
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
   private clockAt = 0
+  private detached = false
   private closed = false
 
   /**
@@ -184,13 +185,26 @@ export class SocketCapture {
     for (const port of options.excludePorts) ports[port] = 1
   }
 
-  /** Detaches and unloads. What still waits is handed on first. */
-  close(): void {
-    if (this.closed) return
+  /** Detaches: nothing more is recorded. What was recorded and counted can still be collected. */
+  detach(): void {
+    if (this.detached) return
+    this.detached = true
     clearInterval(this.timer)
     this.native.pollStop(this.poll)
     for (const program of this.backend.programs) this.object.detach(program)
-    this.collect()
+  }
+
+  /** Detaches: nothing new is seen after this. What still waits stays readable. */
+  detach(): void {
+    clearInterval(this.timer)
+    this.native.pollStop(this.poll)
+    for (const program of this.backend.programs) this.object.detach(program)
+  }
+
+  /** Detaches and unloads. May be called again. */
+  close(): void {
+    if (this.closed) return
+    this.detach()
     this.closed = true
     this.native.ringClose(this.ring)
     this.object.close()
