@@ -44,9 +44,12 @@ export class Tracing {
   private readonly scope: Scope = { name: 'svc/network', version: build().version }
   private readonly timers: NodeJS.Timeout[]
   private localAddresses = new Set<string>()
-  /** Kernel counters as of the last look, and what they say that `counted` has not told yet. */
+  /** Kernel counters as of the last look. */
   private seen = { ring_full: 0, over_budget: 0, red_full: 0 }
-  private overBudget = 0
+  /** Exchanges without a record by reason, less those that the books have. */
+  private readonly reasons = { ring_full: 0, over_budget: 0 }
+  /** Exchanges that the kernel only counted and that the books do not have yet. */
+  private unbooked = 0
 
   constructor(backend: CaptureBackend, options: TracingOptions) {
     this.options = options
@@ -93,10 +96,7 @@ export class Tracing {
         exchange: exchange => this.tracer.exchange(exchange),
         counted: (exchange, count, sumNs, buckets) => {
           this.tracer.counted(exchange, count, sumNs, buckets)
-          const over = Math.min(count, this.overBudget)
-          this.overBudget -= over
-          account.miss('over_budget', over)
-          account.miss('ring_full', count - over)
+          this.unbooked += count
         },
       },
     )
@@ -114,12 +114,31 @@ export class Tracing {
 
   /** Brings the books up to date with the kernel. */
   sync(): void {
-    const now = this.capture.counters()
-    this.overBudget += now.over_budget - this.seen.over_budget
-    const lost = now.red_full - this.seen.red_full
-    this.seen = now
-    if (lost > 0) this.options.pipeline.ledger.traces.miss('red_full', lost)
     this.capture.collect()
+    // The kernel notes the reason before the exchange; read the other way round, no exchange lacks its reason.
+    const now = this.capture.counters()
+    const { reasons, seen } = this
+    const account = this.options.pipeline.ledger.traces
+    reasons.ring_full += now.ring_full - seen.ring_full
+    reasons.over_budget += now.over_budget - seen.over_budget
+    const lost = now.red_full - seen.red_full
+    this.seen = now
+    this.explain(lost)
+    this.tracer.lost(lost)
+    account.miss('red_full', lost)
+    const ringFull = this.explain(this.unbooked)
+    account.miss('ring_full', ringFull)
+    account.miss('over_budget', this.unbooked - ringFull)
+    this.unbooked = 0
+  }
+
+  /** Takes `exchanges` off the reasons. Returns how many of them found the ring full; the others were over budget. */
+  private explain(exchanges: number): number {
+    const { reasons } = this
+    const ringFull = Math.min(exchanges, reasons.ring_full)
+    reasons.ring_full -= ringFull
+    reasons.over_budget -= exchanges - ringFull
+    return ringFull
   }
 
   exportMetrics(): void {

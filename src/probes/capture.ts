@@ -39,8 +39,8 @@ export interface CaptureBackend {
   readonly name: string
   readonly summary: string
   readonly needs: readonly Need[]
-  /** File name of its BPF object. */
-  readonly object: string
+  /** Its BPF objects, smallest first: each takes heads of up to so many bytes. */
+  readonly objects: readonly { readonly file: string; readonly captureBytes: number }[]
   readonly programs: readonly string[]
   /** The iterator that tells the kernel who the agent is and finds the sockets that are open already. */
   readonly bootstrap: string

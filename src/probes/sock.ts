@@ -7,7 +7,10 @@ export const sock: CaptureBackend = {
   name: 'sock',
   summary: 'Socket tracepoints: one program run for each socket call, none for other files.',
   needs: [loadPrograms, btf, socketTracepoints],
-  object: 'sock.bpf.o',
+  objects: [
+    { file: 'sock.bpf.o', captureBytes: 1024 },
+    { file: 'large/sock.bpf.o', captureBytes: 8192 },
+  ],
   programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state'],
   bootstrap: 'svc_sock_bootstrap',
   layout: { bss, rodata },

@@ -79,8 +79,11 @@ export class SocketCapture {
     this.native = native
     this.backend = backend
     this.sink = sink
-    const path = findAsset(backend.object)
-    if (path === undefined) throw new Error(`cannot find the BPF object ${backend.object}: run tools/setup`)
+    const { file } = backend.objects.find(({ captureBytes }) => captureBytes >= options.captureBytes) ?? {}
+    const path = file && findAsset(file)
+    if (!path) {
+      throw new Error(`cannot find the BPF object ${file} for captures of ${options.captureBytes} bytes: run tools/setup`)
+    }
     try {
       native.bumpMemlock()
     } catch {
@@ -185,20 +188,15 @@ export class SocketCapture {
     for (const port of options.excludePorts) ports[port] = 1
   }
 
-  /** Detaches: nothing more is recorded. What was recorded and counted can still be collected. */
+  /** Detaches, and hands on all records. What was counted can still be collected. */
   detach(): void {
     if (this.detached) return
     this.detached = true
     clearInterval(this.timer)
     this.native.pollStop(this.poll)
     for (const program of this.backend.programs) this.object.detach(program)
-  }
-
-  /** Detaches: nothing new is seen after this. What still waits stays readable. */
-  detach(): void {
-    clearInterval(this.timer)
-    this.native.pollStop(this.poll)
-    for (const program of this.backend.programs) this.object.detach(program)
+    for (let length = -1; length !== 0; this.read(length))
+      length = this.native.ringDrain(this.ring, this.bytes)
   }
 
   /** Detaches and unloads. May be called again. */

@@ -35,10 +35,8 @@ const holdMs = 2000
 
 /** Makes spans and request metrics of exchanges. Allocates nothing per exchange once its caches are warm. */
 export class Tracer {
-  /** Exchanges seen, by `signal_type`. */
+  /** Exchanges seen, by `signal_type`; `unknown` are those that no protocol could read. */
   readonly collected = new Map<string, number>()
-  /** Exchanges that no protocol could read. */
-  unreadable = 0
   /** Exports of telemetry by instrumented applications: neither spans nor metrics. */
   telemetry = 0
   private readonly options: TracerOptions
@@ -64,7 +62,7 @@ export class Tracer {
     const { options, call } = this
     const protocol = this.read(exchange)
     if (protocol === undefined) {
-      this.unreadable++
+      this.lost(1)
       options.drop('unreadable', 1)
       return
     }
@@ -93,7 +91,7 @@ export class Tracer {
     const { options, call } = this
     const protocol = this.read(exchange)
     if (protocol === undefined) {
-      this.unreadable += count
+      this.lost(count)
       return
     }
     this.collected.set(protocol.signalType, (this.collected.get(protocol.signalType) ?? 0) + count)
@@ -105,6 +103,11 @@ export class Tracer {
       sumNs,
       buckets,
     )
+  }
+
+  /** Counts exchanges of which nothing is known but that they were there. */
+  lost(exchanges: number): void {
+    if (exchanges > 0) this.collected.set('unknown', (this.collected.get('unknown') ?? 0) + exchanges)
   }
 
   /** Hands on the spans whose other side did not show up in time. To be called a few times a second. */

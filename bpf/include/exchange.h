@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The exchanges in flight of a connection: where they are kept, how they end, what is done when framing is lost. */
+#pragma once
+#include "emit.h"
+
+struct step {
+	struct sock *sk;
+	struct conn *c;
+	struct work *w;
+};
+
+static __always_inline struct exchange *exchange_of(struct sock *sk, struct conn *c, u32 seq)
+{
+	if (c->slot_seq == seq)
+		return bpf_sk_storage_get(&slots, sk, 0, 0);
+	struct exchange_key key = { .sk = (u64)sk, .seq = seq };
+	return bpf_map_lookup_elem(&pipelined, &key);
+}
+
+static __always_inline void exchange_free(struct sock *sk, struct conn *c, u32 seq)
+{
+	if (c->slot_seq == seq) {
+		c->slot_seq = 0;
+		return;
+	}
+	struct exchange_key key = { .sk = (u64)sk, .seq = seq };
+	bpf_map_delete_elem(&pipelined, &key);
+}
+
+static __always_inline struct exchange *exchange_new(struct sock *sk, struct conn *c, struct work *w)
+{
+	u32 seq = ++c->asked;
+	if (!c->slot_seq) {
+		struct exchange *ex = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (ex)
+			c->slot_seq = seq;
+		else
+			count(svc_counter_storage_full);
+		return ex;
+	}
+	struct exchange_key key = { .sk = (u64)sk, .seq = seq };
+	bpf_map_update_elem(&pipelined, &key, &w->blank, BPF_ANY);
+	struct exchange *ex = bpf_map_lookup_elem(&pipelined, &key);
+	if (!ex)
+		count(svc_counter_pipeline_full);
+	return ex;
+}
+
+static __always_inline void stream_reset(struct stream *s)
+{
+	s->state = START;
+	s->start_len = 0;
+	s->bytes = 0;
+	s->head = 0;
+	s->flags = 0;
+}
+
+static long abandon_one(u32 i, struct step *step)
+{
+	struct conn *c = step->c;
+	if (c->answered >= c->asked)
+		return 1;
+	c->answered++;
+	exchange_free(step->sk, c, c->answered);
+	count(svc_counter_abandoned);
+	return 0;
+}
+
+/* The framing is lost: gives up what is in flight and looks for the next request head. */
+static __noinline int lose(struct step *step, u32 reason)
+{
+	struct conn *c = step->c;
+	count(reason);
+	bpf_loop(PIPELINE_MAX, abandon_one, step, 0);
+	c->answered = c->asked;
+	stream_reset(&c->stream[REQUEST]);
+	stream_reset(&c->stream[RESPONSE]);
+	c->joined = 1;
+	step->w->left = 0;
+	return 0;
+}
+
+static __always_inline void give_up(struct step *step, u32 reason)
+{
+	count(reason);
+	step->c->mode = OFF;
+	step->w->left = 0;
+}
+
+static __always_inline void finish(struct step *step, struct exchange *ex, u32 seq, bool aborted)
+{
+	struct conn *c = step->c;
+	struct sock *sk = step->sk;
+	struct stream *request = &c->stream[REQUEST], *response = &c->stream[RESPONSE];
+	if (ex) {
+		struct svc_record *r = &ex->record;
+		bool answering = response->seq == seq;
+		r->status = answering ? response->status : 0;
+		r->response_bytes = answering ? response->bytes : 0;
+		r->response_head = answering ? response->head : 0;
+		if (request->seq == seq && request->state != START) { /* answered before it was complete */
+			r->request_bytes = request->bytes;
+			r->request_head = request->head;
+		}
+		r->aborted = aborted;
+		r->error = aborted ? sk->sk_err : 0;
+		emit(ex, sk, now(step->w));
+	}
+	exchange_free(sk, c, seq);
+	c->answered = seq;
+}
+
+static __noinline int finish_found(struct step *step, u32 seq, bool aborted)
+{
+	finish(step, exchange_of(step->sk, step->c, seq), seq, aborted);
+	return 0;
+}

@@ -1,0 +1,204 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, until } from './program.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+
+/** A configuration, or a part of one. */
+export interface Tree {
+  readonly [key: string]: string | number | boolean | readonly (string | number)[] | Tree
+}
+
+export interface AgentOptions {
+  /** `host:port` of the receiver; left out: nothing is exported. */
+  readonly endpoint?: string
+  /** Laid over the configuration that all tests share. */
+  readonly config?: Tree
+  /** What the agent's command line is passed to, for example `['unshare', '-m']`. */
+  readonly wrapper?: readonly string[]
+  /** What the first answer of /ready must be; left out: 200. */
+  readonly readyStatus?: number
+}
+
+export interface LogLine {
+  readonly level: string
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+/** Why an agent ended. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** The agent, run from its sources as a process of its own. */
+export class AgentProcess {
+  readonly pid: number
+  readonly port: number
+  readonly log: LogLine[] = []
+  readonly exited: Promise<Exit>
+  readonly #child: ChildProcess
+  readonly #directory: string
+
+  private constructor(child: ChildProcess, port: number, directory: string) {
+    this.#child = child
+    this.pid = child.pid!
+    this.port = port
+    this.#directory = directory
+    let rest = ''
+    child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) this.log.push(parseLog(line))
+    })
+    this.exited = new Promise(resolve =>
+      child.once('close', (code, signal) => {
+        rmSync(directory, { recursive: true, force: true })
+        resolve({ code, signal })
+      }),
+    )
+  }
+
+  /** Starts one and does not wait for it. */
+  static async spawn({ endpoint = '', config = {}, wrapper = [] }: AgentOptions = {}): Promise<AgentProcess> {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
+    chmodSync(directory, 0o755) // an agent without rights is to read its configuration
+    const port = await freePort()
+    const shared: Tree = {
+      otlp: { endpoint, insecure: true },
+      self_telemetry: { listen: `127.0.0.1:${port}` },
+      agent: { ebpf: { network: { metrics_interval: '500ms', sampling: { max_spans_per_second: 0 } } } },
+      pipeline: { export: { batch: { timeout: '100ms' }, queue: { enabled: false } } },
+      backoff: { initial: '100ms', max: '500ms' },
+    }
+    const file = join(directory, 'config.yaml')
+    writeFileSync(file, JSON.stringify(merge(shared, config))) // JSON is YAML
+    const [command, ...args] = [
+      ...wrapper,
+      process.execPath,
+      join(root, 'src/main.ts'),
+      'run',
+      '--config',
+      file,
+    ]
+    const env = { ...process.env, NODE_OPTIONS: '' }
+    const child = spawn(command!, args, { cwd: directory, env, stdio: ['ignore', 'inherit', 'pipe'] })
+    return new AgentProcess(child, port, directory)
+  }
+
+  /** Starts one and waits until it answers. */
+  static async start(options: AgentOptions = {}): Promise<AgentProcess> {
+    const agent = await AgentProcess.spawn(options)
+    let last = 0
+    try {
+      const { readyStatus = 200 } = options
+      await until(
+        () => `the agent answers ${readyStatus} (${last}):\n${agent.logText()}`,
+        20_000,
+        async () => {
+          last = (await agent.get('/ready').catch(() => ({ status: 0 }))).status
+          return last === readyStatus
+        },
+      )
+    } catch (error) {
+      await agent.kill()
+      throw error
+    }
+    return agent
+  }
+
+  async get(path: string): Promise<{ status: number; text: string }> {
+    return new Promise((resolve, reject) => {
+      const call = request({ host: '127.0.0.1', port: this.port, path, agent: false }, response => {
+        let text = ''
+        response.setEncoding('utf8').on('data', part => {
+          text += part
+        })
+        response.on('end', () => resolve({ status: response.statusCode!, text }))
+      })
+      call.on('error', reject).end()
+    })
+  }
+
+  async document<T>(path: string): Promise<T> {
+    return JSON.parse((await this.get(path)).text) as T
+  }
+
+  /** What the kernel side counted. */
+  async counters(): Promise<Record<string, number>> {
+    return (await this.document<{ counters: Record<string, number> }>('/status/ebpf')).counters
+  }
+
+  /** The agent's own metrics: values by name and labels as they are written. */
+  async metrics(): Promise<Metrics> {
+    const { text } = await this.get('/metrics')
+    const series = new Map<string, number>()
+    for (const line of text.split('\n')) {
+      const space = line.lastIndexOf(' ')
+      if (!line.startsWith('#') && space > 0) series.set(line.slice(0, space), Number(line.slice(space + 1)))
+    }
+    return new Metrics(series)
+  }
+
+  logText(): string {
+    return this.log.map(line => JSON.stringify(line)).join('\n')
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name)
+  }
+
+  /** Asks it to end and waits for that. */
+  async stop(): Promise<Exit> {
+    this.signal('SIGTERM')
+    return this.exited
+  }
+
+  async kill(): Promise<Exit> {
+    this.signal('SIGKILL')
+    const exit = await this.exited
+    rmSync(this.#directory, { recursive: true, force: true })
+    return exit
+  }
+}
+
+export class Metrics {
+  readonly #series: ReadonlyMap<string, number>
+
+  constructor(series: ReadonlyMap<string, number>) {
+    this.#series = series
+  }
+
+  /** The sum of the series of a name whose labels hold `labels` as written, for example `reason="ring_full"`. */
+  sum(name: string, labels = ''): number {
+    let sum = 0
+    for (const [series, value] of this.#series)
+      if ((series === name || series.startsWith(`${name}{`)) && series.includes(labels)) sum += value
+    return sum
+  }
+}
+
+function parseLog(line: string): LogLine {
+  try {
+    return JSON.parse(line) as LogLine
+  } catch {
+    return { level: 'raw', msg: line } // what the runtime itself says is no JSON
+  }
+}
+
+function merge(under: Tree, over: Tree): Tree {
+  const merged: Record<string, Tree[string]> = { ...under }
+  for (const [key, value] of Object.entries(over)) {
+    const old = merged[key]
+    merged[key] = isTree(old) && isTree(value) ? merge(old, value) : value
+  }
+  return merged
+}
+
+function isTree(value: Tree[string] | undefined): value is Tree {
+  return typeof value === 'object' && !Array.isArray(value)
+}

@@ -1,0 +1,110 @@
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+const fixtures = join(import.meta.dirname, '..', 'fixtures', 'web')
+
+/** The distribution's Python, rather than whatever wrapper the path has: wrappers start further processes. */
+const python = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3'
+
+/**
+ * A program of its own that answers each line on its standard input by one line of JSON, and ends with its input. Its
+ * first line, unasked, says that it is ready.
+ */
+export class Program<Ready = { port: number }> {
+  readonly pid: number
+  readonly ready: Ready
+  readonly #child: ChildProcess
+  readonly #replies: AsyncIterator<string>
+  readonly #ended: Promise<void>
+
+  private constructor(
+    child: ChildProcess,
+    replies: AsyncIterator<string>,
+    ended: Promise<void>,
+    ready: Ready,
+  ) {
+    this.pid = child.pid!
+    this.ready = ready
+    this.#child = child
+    this.#replies = replies
+    this.#ended = ended
+  }
+
+  /** Starts a script of test/fixtures/web, by Node.js or by Python as its name says. */
+  static async start<Ready = { port: number }>(
+    script: string,
+    options: unknown = {},
+    env: Record<string, string> = {},
+  ): Promise<Program<Ready>> {
+    const command = script.endsWith('.py') ? python : process.execPath
+    const settings: SpawnOptions = {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: { ...process.env, ...env, NODE_OPTIONS: '' },
+    }
+    const child = spawn(command, [join(fixtures, script), JSON.stringify(options)], settings)
+    const ended = new Promise<void>(resolve => child.once('close', () => resolve()))
+    const replies = createInterface(child.stdout!)[Symbol.asyncIterator]()
+    const { value, done } = await replies.next()
+    if (done) throw new Error(`${script} ended before it was ready`)
+    return new Program(child, replies, ended, JSON.parse(value) as Ready)
+  }
+
+  async ask<Reply>(line: string): Promise<Reply> {
+    this.#child.stdin!.write(`${line}\n`)
+    const { value, done } = await this.#replies.next()
+    if (done) throw new Error(`the program with pid ${this.pid} ended before it answered "${line}"`)
+    return JSON.parse(value) as Reply
+  }
+
+  async close(): Promise<void> {
+    this.#child.stdin!.end()
+    await this.#ended
+  }
+
+  /** Ends it at once. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#ended
+  }
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+/** Resolves when somebody listens there. */
+export async function listening(port: number, timeoutMs = 10_000): Promise<void> {
+  await until(`somebody listens at port ${port}`, timeoutMs, async () => {
+    const socket = connect(port, '127.0.0.1')
+    return new Promise<boolean>(resolve => {
+      socket.once('connect', () => resolve(true))
+      socket.once('error', () => resolve(false))
+    }).finally(() => socket.destroy())
+  })
+}
+
+/** Asks until the answer is yes. `what` names it in the error. */
+export async function until(
+  what: string | (() => string),
+  timeoutMs: number,
+  test: () => boolean | Promise<boolean>,
+): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await test())) {
+    if (performance.now() > end)
+      throw new Error(`waited ${timeoutMs} ms in vain until ${typeof what === 'string' ? what : what()}`)
+    await pause(25)
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}
