@@ -4,7 +4,7 @@ import { openPipeline } from './agent/outlets.ts'
 import { startTracing, Tracing, type TracingFault } from './agent/tracing.ts'
 import { agentView, degradations, endpointOf, metricsSource, type Parts } from './agent/view.ts'
 import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
-import { startApi } from './api/server.ts'
+import { type Api, startApi } from './api/server.ts'
 import type { BannerLine, RunningAgent } from './api/types.ts'
 import { type LoadedConfig, notBuiltFeatures } from './config/index.ts'
 import { build } from './lib/build.ts'
@@ -33,24 +33,34 @@ export async function startAgent({
   })
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
-  if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
+  // Recognised is HTTP/1 alone: without it there is nothing to look for.
+  if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled && ebpf.network.http) {
     tracing = startTracing({ config, pipeline, processes })
     if (!(tracing instanceof Tracing) && ebpf.required) {
+      await pipeline.close()
       throw new StartError(
         `cannot start: agent.ebpf.required is true and eBPF is not available: ${tracing.reason}; ${tracing.mend}`,
         ExitCode.ebpf,
       )
     }
   }
+  const running = tracing instanceof Tracing ? tracing : undefined
   const parts: Parts = { loaded, pipeline, outletFaults: faults, tracing, startedMs }
   self = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
   const view = agentView(parts, self.registry)
-  const api = config.self_telemetry.enabled
-    ? await startApi({ settings: config.self_telemetry, view, log })
-    : undefined
+  let api: Api | undefined
+  if (config.self_telemetry.enabled) {
+    try {
+      api = await startApi({ settings: config.self_telemetry, view, log })
+    } catch (error) {
+      running?.stop()
+      running?.close()
+      await pipeline.close()
+      throw error
+    }
+  }
 
   async function stop(): Promise<void> {
-    const running = tracing instanceof Tracing ? tracing : undefined
     running?.stop()
     const { drain_timeout } = config.pipeline.operations.shutdown
     const { exported, dropped } = await pipeline.drain(drain_timeout)

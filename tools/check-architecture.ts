@@ -46,14 +46,13 @@ const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][]
   [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
 ]
 
+const entries = ['src/main.ts', 'src/api/types.ts', 'src/kernel/btf.ts'] // the last is for tools/gen-bpf.ts
 const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
-const forTools = 'src/kernel/btf.ts' // tools/gen-bpf.ts
-const isList = /^src\/\w+\/index\.ts$/
 const isTest = (file: string) => file.startsWith('test/') || file.endsWith('.test.ts')
 const imports =
   /^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"\n]+)['"]|\b(?:import|require|URL)\(\s*['"]([^'"\n]+)['"]|['"](node:[\w/]+)['"]/gm
 
-/** The faults of the files below `root` that git knows or would add. */
+/** The faults of the files below `root` (absolute) that git knows or would add. */
 export function checkArchitecture(root: string): string[] {
   const faults: string[] = []
   const json = (name: string) => JSON.parse(readFileSync(resolve(root, name), 'utf8'))
@@ -80,8 +79,8 @@ export function checkArchitecture(root: string): string[] {
       const found = where.test(file) ? pattern.exec(text) : null
       if (found) report(found.index, rule, `"${found[0]}": ${why}`)
     }
-    const own = text.indexOf(`${resolve(root)}/`)
-    if (own >= 0) report(own, 'paths', `"${resolve(root)}/": a path of one machine`)
+    const own = text.indexOf(`${root}/`)
+    if (own >= 0) report(own, 'paths', `"${root}/": a path of one machine`)
     const limit = isTest(file) ? limits.test : file.startsWith('tools/') ? limits.tool : limits.source
     const lines = text.split('\n').length - 1
     if (counted.test(file) && lines > limit)
@@ -98,8 +97,7 @@ export function checkArchitecture(root: string): string[] {
     reached.add(file)
     for (const target of graph.get(file)!) visit(target, [...trail, file])
   }
-  const exported = JSON.stringify(exports).match(/src\/[^"]+/g) ?? []
-  for (const entry of ['src/main.ts', 'src/api/types.ts', forTools, ...exported]) visit(entry, [])
+  for (const entry of [...entries, ...(JSON.stringify(exports).match(/src\/[^"]+/g) ?? [])]) visit(entry, [])
   for (const file of graph.keys()) {
     if (!reached.has(file))
       faults.push(`${file}:1: reach: nothing leads here from src/main.ts or the package's exports`)
@@ -136,7 +134,7 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
     if (isTest(target)) refuse('layers', 'a source file does not import a test')
     else if (allowed && to !== area && !allowed.includes(to) && !allowed.includes('*'))
       refuse('layers', `${area} may import ${[area, ...allowed].join(', ')}`)
-    else if (to === area && units.test(file) && isUnit(target) && !isList.test(file))
+    else if (to === area && units.test(file) && isUnit(target) && file !== `src/${area}/index.ts`)
       refuse(
         'units',
         'a unit is imported by the list of its area alone: share through a file that is no unit',

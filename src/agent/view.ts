@@ -34,9 +34,15 @@ export interface Parts {
 /** Values of the agent's own metrics. */
 export function metricsSource({ pipeline, tracing }: Parts): SelfMetricsSource {
   const running = tracing instanceof Tracing ? tracing : undefined
+  let synced = false
   return {
     collected: emit => {
-      running?.sync()
+      // A page is written in one go: once in the books, all of its numbers are of one moment.
+      if (!synced) running?.sync()
+      synced = true
+      queueMicrotask(() => {
+        synced = false
+      })
       for (const [type, items] of running?.collected ?? []) emit('traces', type, items)
       for (const signal of signals)
         if (signal !== 'traces' && pipeline.state(signal).collected > 0)
@@ -114,11 +120,13 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
     exporting: (): ExportDocument => {
       const destinations = signals.map(signal => pipeline.state(signal).destination)
       const last = Math.max(0, ...destinations.map(destination => destination?.lastExportMs ?? 0))
+      const sent = signals.find(signal => pipeline.state(signal).destination !== undefined)
+      const { protocol, compression, endpoint, insecure } = config.otlp[sent ?? 'traces']
       return {
         endpoint: endpointOf(parts),
-        protocol: config.otlp.protocol,
-        tls: usesTls(config.otlp.endpoint, config.otlp.insecure),
-        compression: config.otlp.compression,
+        protocol,
+        tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
+        compression,
         connected: destinations.some(destination => destination?.connected),
         last_export: last === 0 ? null : new Date(last).toISOString(),
         last_error:
@@ -199,12 +207,13 @@ function status(parts: Parts): StatusDocument {
 }
 
 function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
-  const { queued, capacity, exported, droppedTotal, queuedBytes, capacityBytes } = pipeline.state(signal)
+  const { queued, capacity, exported, rejected, droppedTotal, queuedBytes, capacityBytes } =
+    pipeline.state(signal)
   return {
     size: queued,
     capacity,
     exported,
-    dropped: droppedTotal,
+    dropped: droppedTotal + rejected,
     bytes: queuedBytes,
     capacity_bytes: capacityBytes,
   }
@@ -217,8 +226,4 @@ export function endpointOf({ pipeline }: Parts): string {
     if (destination !== undefined) return destination.endpoint
   }
   return ''
-}
-
-function usesTls(endpoint: string, insecure: boolean): boolean {
-  return endpoint !== '' && parseEndpoint(endpoint, insecure).secure
 }

@@ -287,7 +287,7 @@ test('under random faults every item is in one column, and what was acknowledged
     return chances[pick]?.(items) ?? { kind: 'ok' }
   }
   const pipeline = open(t, receiver.endpoint, { timeoutMs: 100, queueBytes: 200_000 })
-  const total = soak ? 2_000_000 : 50_000
+  const total = soak ? 500_000 : 50_000
   const sent = new Set<string>()
   while (sent.size < total) {
     for (const name of addSpans(pipeline, 250)) sent.add(name)

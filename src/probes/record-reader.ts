@@ -5,6 +5,9 @@ import type { Exchange } from '../model/exchange.ts'
 
 const server = svcSide.indexOf('server')
 const twoTo32 = 4294967296
+/** Of version 00 (W3C Trace Context, 3.2.2). */
+const traceparentLength = 55
+const space = 0x20
 
 /** Reads `svc_record` and `svc_red_key` (bpf/include/layout.h) into an exchange. Allocates nothing once it is warm. */
 export class RecordReader {
@@ -66,8 +69,12 @@ export class RecordReader {
     exchange.responseBodyBytes = Math.max(0, exchange.responseBytes - responseHead)
     exchange.sequence = words32[w + (svcRecord.sequence >> 2)]!
     exchange.traceparentStart = at + svcRecord.traceparent
-    exchange.traceparentEnd =
-      exchange.traceparentStart + (bytes[at + svcRecord.hasTraceparent] === 0 ? 0 : 55)
+    exchange.traceparentEnd = exchange.traceparentStart
+    if (bytes[at + svcRecord.hasTraceparent] !== 0) {
+      // The byte behind the value's 55 is the line's end, or what tells a longer value.
+      const longer = bytes[exchange.traceparentStart + traceparentLength]! > space
+      exchange.traceparentEnd += traceparentLength + (longer ? 1 : 0)
+    }
   }
 
   /** Reads a key of `red`: the exchange gets what its requests had in common, and zero for all that they had not. */

@@ -68,6 +68,8 @@ export class SocketCapture {
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
   private clockAt = 0
+  private again: NodeJS.Immediate | undefined
+  private lastCounters: Record<CaptureCounter, number> | undefined
   private detached = false
   private closed = false
 
@@ -82,7 +84,9 @@ export class SocketCapture {
     const { file } = backend.objects.find(({ captureBytes }) => captureBytes >= options.captureBytes) ?? {}
     const path = file && findAsset(file)
     if (!path) {
-      throw new Error(`cannot find the BPF object ${file} for captures of ${options.captureBytes} bytes: run tools/setup`)
+      throw new Error(
+        `cannot find the BPF object ${file} for captures of ${options.captureBytes} bytes: run tools/setup`,
+      )
     }
     try {
       native.bumpMemlock()
@@ -93,6 +97,7 @@ export class SocketCapture {
       name: backend.name,
       prepare: object => this.prepare(object, options),
     })
+    let ring: RingHandle | undefined
     try {
       this.setClock()
       const { bss } = backend.layout
@@ -100,8 +105,9 @@ export class SocketCapture {
       this.ringWoken = new Uint32Array(globals, bss.ringWoken, 1)
       this.setLimits(globals, options)
       const ringMap = this.object.map('ring')
-      this.ring = native.ringOpen(ringMap)
-      this.ringSize = this.ring.size
+      ring = native.ringOpen(ringMap)
+      this.ring = ring
+      this.ringSize = ring.size
       // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
       // that were opened between it and the attachment.
       this.bootstrap()
@@ -110,6 +116,7 @@ export class SocketCapture {
       this.poll = native.pollStart(ringMap.fd, () => this.drain())
       this.timer = setInterval(() => this.drain(), drainMs)
     } catch (error) {
+      if (ring !== undefined) native.ringClose(ring)
       this.object.close()
       throw error
     }
@@ -126,7 +133,10 @@ export class SocketCapture {
       if (length === 0) return
       this.read(length)
     }
-    setImmediate(() => this.drain())
+    this.again ??= setImmediate(() => {
+      this.again = undefined
+      this.drain()
+    })
   }
 
   /** Hands on what the kernel counted since the last call, records first. */
@@ -134,7 +144,6 @@ export class SocketCapture {
     if (this.closed) return
     this.drain()
     const map = this.object.map('red')
-    const cpus = this.native.numCpus()
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
     const cursor = batchCursor(map)
@@ -142,13 +151,14 @@ export class SocketCapture {
       const n = this.native.mapReadBatch(map, cursor, keys, values, false)
       for (let i = 0; i < n; i++) {
         const key = keys.subarray(i * svcRedKey.size, (i + 1) * svcRedKey.size)
-        this.countedOf(map, key, values.subarray(i * map.slotSize, (i + 1) * map.slotSize), cpus)
+        this.countedOf(map, key, values.subarray(i * map.slotSize, (i + 1) * map.slotSize))
       }
     }
   }
 
-  /** What the kernel side counted, over all CPUs. */
+  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number> {
+    if (this.lastCounters !== undefined) return this.lastCounters
     const map = this.object.map('counters')
     const key = Buffer.alloc(4)
     const value = Buffer.alloc(map.slotSize)
@@ -164,11 +174,12 @@ export class SocketCapture {
   }
 
   programs(): ProgramState[] {
-    return this.object.programs()
+    return this.closed ? [] : this.object.programs()
   }
 
   /** Maps with the entries that they hold now; sockets' own storage and arrays count as full of what they declare. */
   maps(): MapState[] {
+    if (this.closed) return []
     return this.native.objectMaps(this.object.handle).map(spec => ({
       name: spec.name,
       type: spec.type,
@@ -203,6 +214,7 @@ export class SocketCapture {
   close(): void {
     if (this.closed) return
     this.detach()
+    this.lastCounters = this.counters()
     this.closed = true
     this.native.ringClose(this.ring)
     this.object.close()
@@ -257,7 +269,7 @@ export class SocketCapture {
     }
   }
 
-  private countedOf(map: MapHandle, key: Buffer, value: Buffer, cpus: number): void {
+  private countedOf(map: MapHandle, key: Buffer, value: Buffer): void {
     const id = key.toString('latin1')
     let known = this.counted.get(id)
     if (known === undefined) {
@@ -266,22 +278,28 @@ export class SocketCapture {
     }
     const { seen } = known
     const delta = (offset: number): number => {
-      let total = 0
-      for (let cpu = 0; cpu < cpus; cpu++) total += u64(value, cpu * svcRed.size + offset)
+      const total = overCpus(value, offset)
       const change = total - seen[offset >> 3]!
       seen[offset >> 3] = total
       return change
     }
     const sumNs = delta(svcRed.sumNs)
-    // A count that is read while it is written may differ by the call under way from the buckets: the buckets decide.
+    // A value that is read while it is written may lack parts of the call under way: the buckets decide how many calls
+    // there were, and what is left of the sum comes with a later collection, even if no call does.
     delta(svcRed.count)
     let count = 0
     for (let i = 0; i < this.buckets.length; i++) {
       this.buckets[i] = delta(svcRed.buckets + 8 * i)
       count += this.buckets[i]!
     }
-    if (count === 0) {
+    if (count === 0 && sumNs === 0) {
       if (++known.idle < idleCollections) return
+      // Looked at once more, as the others of its batch took their time.
+      if (
+        this.native.mapLookup(map, known.key, value) &&
+        overCpus(value, svcRed.count) !== seen[svcRed.count >> 3]
+      )
+        return
       this.counted.delete(id)
       this.native.mapDelete(map, known.key)
       return
@@ -301,6 +319,13 @@ export class SocketCapture {
     while (!batchDone(cursor)) entries += this.native.mapReadBatch(map, cursor, keys, values, false)
     return entries
   }
+}
+
+/** A number of a per-CPU `svc_red`, over all CPUs. */
+function overCpus(value: Buffer, offset: number): number {
+  let total = 0
+  for (let at = offset; at < value.length; at += svcRed.size) total += u64(value, at)
+  return total
 }
 
 function u64(bytes: Buffer, at: number): number {

@@ -32,7 +32,7 @@ interface Slot {
 export class Join {
   /** Server spans that got a parent. */
   joined = 0
-  /** Server spans that waited in vain. */
+  /** Server spans that waited in vain, those included that had to make room. */
   expired = 0
   /** Server spans that wait now. */
   waitingNow = 0
@@ -58,8 +58,8 @@ export class Join {
       const server = found.span
       adopt(server, span.traceId, span.spanId)
       // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
-      if (server.startUs < span.startUs) span.startUs = server.startUs
-      if (server.endUs > span.endUs) span.endUs = server.endUs
+      span.startUs = Math.min(span.startUs, server.startUs)
+      span.endUs = Math.max(span.endUs, server.endUs)
       this.joined++
       this.release(found)
       return
@@ -87,17 +87,18 @@ export class Join {
   ): boolean {
     const ports = clientPort * 65536 + serverPort
     const found = this.find(sequence, ports)
-    if (found !== undefined && found.state === aClient) {
+    if (found !== undefined && found.state === aClient && nowMs - found.atMs < this.holdMs) {
       const client = found.span
       adopt(span, client.traceId, client.spanId)
-      if (span.startUs < client.startUs) span.startUs = client.startUs
-      if (span.endUs > client.endUs) span.endUs = client.endUs
+      // The client's span is gone, so the child gives way. The wall clock may have been set between the two.
+      span.startUs = within(span.startUs, client.startUs, client.endUs)
+      span.endUs = within(span.endUs, span.startUs, client.endUs)
       found.state = empty
       this.joined++
       return true
     }
     const slot = found ?? this.take(sequence, ports, nowMs)
-    if (slot.state === aServer) this.release(slot)
+    if (slot.state === aServer) this.giveUp(slot)
     slot.state = aServer
     this.waitingNow++
     slot.sequence = sequence
@@ -122,6 +123,11 @@ export class Join {
     const at = this.tail++ % slots
     const slot = this.table[this.waiting[at]!]
     if (slot === undefined || slot.state !== aServer || slot.atMs !== this.waitingSince[at]) return
+    this.giveUp(slot)
+  }
+
+  /** Hands on a server's span without a parent. */
+  private giveUp(slot: Slot): void {
     this.expired++
     this.release(slot)
   }
@@ -158,7 +164,7 @@ export class Join {
       }
       if (oldest === undefined || slot.atMs < oldest.atMs) oldest = slot
     }
-    if (oldest!.state === aServer) this.release(oldest!)
+    if (oldest!.state === aServer) this.giveUp(oldest!)
     oldest!.state = empty
     oldest!.sequence = sequence
     oldest!.ports = ports
@@ -174,6 +180,10 @@ function emptySlot(index: number): Slot {
 function place(sequence: number, ports: number): number {
   const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
   return ((hash ^ (hash >>> 15)) & (slots / ways - 1)) * ways
+}
+
+function within(time: number, from: number, to: number): number {
+  return Math.max(from, Math.min(to, time))
 }
 
 function adopt(child: Span, traceId: Uint8Array, parentId: Uint8Array): void {

@@ -163,16 +163,15 @@ export class Tracer {
           )
         : -1
     if (flags >= 0) {
-      // What the sender says is more than what we could guess.
-      span.flags = flagsWithRemoteParent | flags
+      // What the sender says is more than what we could guess. A server's parent is in another process; a client's may
+      // be in its own (its SDK wrote the header) or be the caller whose header it passes on.
+      span.flags = exchange.server ? flagsWithRemoteParent | flags : flags
       if (this.kept(exchange)) options.emit(resource, options.scope, span)
       return
     }
     span.parentSpanId.fill(0)
     span.flags = 1
-    this.fill(span.traceId)
-    const local = exchange.sequence !== 0 && options.isLocal(exchange.peerAddress)
-    if (local) {
+    if (exchange.sequence !== 0 && options.isLocal(exchange.peerAddress)) {
       // Both sides get the trace from what they both know, so that the ratio decides alike for both.
       this.localTraceId(exchange)
       if (!this.kept(exchange)) return
@@ -183,8 +182,9 @@ export class Tracer {
       ) {
         return
       }
-    } else if (!this.kept(exchange)) {
-      return
+    } else {
+      this.fill(span.traceId)
+      if (!this.kept(exchange)) return
     }
     options.emit(resource, options.scope, span)
   }
@@ -206,7 +206,10 @@ export class Tracer {
 
   private readonly secret = new Uint32Array(randomFillSync(new Uint8Array(16)).buffer)
 
-  /** Decides by the trace id (its last 7 bytes, as W3C Trace Context level 2 has them random), alike for all its spans. */
+  /**
+   * Decides by the trace id, alike for all its spans and as OpenTelemetry's samplers do: its last 7 bytes are random
+   * (W3C Trace Context level 2), and what lies above the threshold is kept. Of them 6 are precise enough.
+   */
   private kept(exchange: Exchange): boolean {
     const { options, span, call } = this
     if (options.ratio >= 1) return true
@@ -215,7 +218,7 @@ export class Tracer {
     const { traceId } = span
     let value = 0
     for (let i = 9; i < 15; i++) value = value * 256 + traceId[i]!
-    if (value < options.ratio * 2 ** 48) return true
+    if (value >= (1 - options.ratio) * 2 ** 48) return true
     options.drop('sampled', 1)
     return false
   }

@@ -15,6 +15,8 @@ export interface Tree {
 export interface AgentOptions {
   /** `host:port` of the receiver; left out: nothing is exported. */
   readonly endpoint?: string
+  /** Ports of the servers that it looks at, beside its own; left out: all. A test does not depend on a silent host. */
+  readonly ports?: readonly number[]
   /** Laid over the configuration that all tests share. */
   readonly config?: Tree
   /** What the agent's command line is passed to, for example `['unshare', '-m']`. */
@@ -64,14 +66,27 @@ export class AgentProcess {
   }
 
   /** Starts one and does not wait for it. */
-  static async spawn({ endpoint = '', config = {}, wrapper = [] }: AgentOptions = {}): Promise<AgentProcess> {
+  static async spawn({
+    endpoint = '',
+    ports,
+    config = {},
+    wrapper = [],
+  }: AgentOptions = {}): Promise<AgentProcess> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
     chmodSync(directory, 0o755) // an agent without rights is to read its configuration
     const port = await freePort()
     const shared: Tree = {
       otlp: { endpoint, insecure: true },
       self_telemetry: { listen: `127.0.0.1:${port}` },
-      agent: { ebpf: { network: { metrics_interval: '500ms', sampling: { max_spans_per_second: 0 } } } },
+      agent: {
+        ebpf: {
+          network: {
+            metrics_interval: '500ms',
+            sampling: { max_spans_per_second: 0 },
+            include_ports: ports === undefined ? [] : [...ports, port],
+          },
+        },
+      },
       pipeline: { export: { batch: { timeout: '100ms' }, queue: { enabled: false } } },
       backoff: { initial: '100ms', max: '500ms' },
     }

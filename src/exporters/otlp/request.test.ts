@@ -172,6 +172,22 @@ test('an undone item leaves no trace in the request', () => {
   checkUndo(() => new RequestBuilder(profileEncoding()), arbitrary.profile)
 })
 
+test('an item that cannot be encoded is undone like any other', () => {
+  const builder = new RequestBuilder(traceEncoding)
+  const plain = new RequestBuilder(traceEncoding)
+  const broken = named('broken')
+  broken.attributes.add('fine', 'yes')
+  broken.attributes.add('value', null as never)
+  for (const name of ['a', 'b']) {
+    assert.throws(() => builder.add(shop, http, broken), TypeError)
+    builder.undo()
+    builder.add(shop, http, named(name))
+    plain.add(shop, http, named(name))
+    assert.deepEqual([builder.items, builder.bytes], [plain.items, plain.bytes])
+  }
+  assert.deepEqual(builder.take(), plain.take())
+})
+
 test('a second undo takes nothing more back', () => {
   const builder = new RequestBuilder(traceEncoding)
   builder.add(shop, http, named('a'))

@@ -69,6 +69,7 @@ export class RequestBuilder<T> {
   private undoLength = 0
   private undoItems = 0
   private undoGroupBytes = 0
+  private undoItemBytes = 0
 
   constructor(encoding: Encoding<T>, options: { keepBytes?: number } = {}) {
     this.encoding = encoding
@@ -106,6 +107,7 @@ export class RequestBuilder<T> {
     this.undoLength = before
     this.undoItems = this.itemCount
     this.undoGroupBytes = this.groupBytes
+    this.undoItemBytes = parent.itemBytes
     this.encoding.dictionary?.mark()
 
     this.itemCount += this.encoding.encode(items, item)
@@ -118,11 +120,11 @@ export class RequestBuilder<T> {
     return this.bytes
   }
 
-  /** Takes back the last `add`, once: for a caller that finds the request too large with it. */
+  /** Takes back the last `add`, once: for a caller that finds the request too large with it, or when it has thrown. */
   undo(): void {
     const group = this.current
     if (group === undefined) return
-    group.parent.itemBytes -= group.items.length - this.undoLength
+    group.parent.itemBytes = this.undoItemBytes
     group.items.truncate(this.undoLength)
     this.itemCount = this.undoItems
     this.groupBytes = this.undoGroupBytes

@@ -1,0 +1,476 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
+import { Attributes } from '../model/attributes.ts'
+import { Exchange } from '../model/exchange.ts'
+import type { HistogramPoint } from '../model/metric.ts'
+import { resource } from '../model/resource.ts'
+import type { Span } from '../model/span.ts'
+import { http1 } from '../protocols/http1.ts'
+import { RedTable } from './red.ts'
+import { Tracer, type TracerOptions } from './tracer.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+const scope = { name: 'svc/test', version: '1' }
+const nobody = '0000000000000000'
+const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+const parentId = '00f067aa0ba902b7'
+
+interface Emitted {
+  readonly service: unknown
+  readonly name: string
+  readonly kind: number
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId: string
+  readonly flags: number
+  readonly startUs: number
+  readonly endUs: number
+  readonly status: number
+  readonly attributes: Record<string, unknown>
+}
+
+const hex = (id: Uint8Array): string => Buffer.from(id).toString('hex')
+
+function open(options: Partial<TracerOptions> = {}) {
+  const spans: Emitted[] = []
+  const dropped = new Map<string, number>()
+  const red = new RedTable({ startUs: 0 })
+  const services = new Map<number, ReturnType<typeof resource>>()
+  const clock = { ms: 0 }
+  const tracer = new Tracer({
+    protocols: [http1.create({ route: (_exchange, path) => path })],
+    scope,
+    red,
+    resourceOf: pid => {
+      let of = services.get(pid)
+      if (of === undefined) services.set(pid, (of = resource({ 'service.name': `service ${pid}` })))
+      return of
+    },
+    emit: (of, from, span) => {
+      assert.equal(from, scope)
+      spans.push(copy(of.attributes.get('service.name'), span))
+    },
+    drop: (reason, n) => dropped.set(reason, (dropped.get(reason) ?? 0) + n),
+    ratio: 1,
+    alwaysErrors: true,
+    alwaysSlow: true,
+    slowNs: 1e9,
+    readContext: true,
+    excludedPath: path => path === '/healthz',
+    isLocal: address => address === '127.0.0.1',
+    now: () => clock.ms,
+    ...options,
+  })
+  return { tracer, spans, dropped, red, clock }
+}
+
+function copy(service: unknown, span: Span): Emitted {
+  const { name, kind, flags, startUs, endUs, status } = span
+  return {
+    service,
+    name,
+    kind,
+    traceId: hex(span.traceId),
+    spanId: hex(span.spanId),
+    parentSpanId: hex(span.parentSpanId),
+    flags,
+    startUs,
+    endUs,
+    status,
+    attributes: span.attributes.toObject(),
+  }
+}
+
+interface Given {
+  readonly server?: boolean
+  readonly path?: string
+  readonly method?: string
+  readonly status?: number
+  readonly sequence?: number
+  readonly peerAddress?: string
+  readonly traceparent?: string
+  readonly durationMs?: number
+  readonly protocol?: string
+  readonly pid?: number
+  readonly clientPort?: number
+}
+
+/** An exchange over port 80, by default the server's side of one with another host. */
+function exchangeOf(given: Given): Exchange {
+  const exchange = new Exchange()
+  const { server = true, path = '/', method = 'GET', traceparent = '', clientPort = 40_000 } = given
+  const head = `${method} ${path} HTTP/1.1\r\nHost: shop\r\n\r\n`
+  exchange.bytes = Buffer.from(head + traceparent, 'latin1')
+  exchange.requestEnd = head.length
+  exchange.traceparentStart = head.length
+  exchange.traceparentEnd = exchange.bytes.length
+  exchange.protocol = given.protocol ?? 'http1'
+  exchange.server = server
+  exchange.pid = given.pid ?? (server ? 2 : 1)
+  exchange.status = given.status ?? 200
+  exchange.sequence = given.sequence ?? 1
+  exchange.localAddress = '10.0.0.1'
+  exchange.peerAddress = given.peerAddress ?? '10.0.0.2'
+  exchange.localPort = server ? 80 : clientPort
+  exchange.peerPort = server ? clientPort : 80
+  exchange.startUs = 1_000_000
+  exchange.durationNs = (given.durationMs ?? 5) * 1e6
+  exchange.endUs = 1_000_000 + exchange.durationNs / 1000
+  return exchange
+}
+
+/** The two sides of one exchange within the host. */
+function local(given: Given): { client: Exchange; server: Exchange } {
+  const both = { peerAddress: '127.0.0.1', ...given }
+  return { client: exchangeOf({ ...both, server: false }), server: exchangeOf({ ...both, server: true }) }
+}
+
+function points(red: RedTable): HistogramPoint[] {
+  return red
+    .collect(1)
+    .flatMap(({ metrics }) => metrics)
+    .flatMap(metric => (metric.kind === 'histogram' ? metric.points : []))
+}
+
+test('an exchange becomes a span and a count', () => {
+  const { tracer, spans, red } = open()
+  tracer.exchange(exchangeOf({ path: '/users', status: 500 }))
+  assert.equal(spans.length, 1)
+  const [span] = spans
+  assert.deepEqual(
+    [span!.service, span!.name, span!.kind, span!.status, span!.flags, span!.parentSpanId],
+    ['service 2', 'GET /users', 2, 2, 1, nobody],
+  )
+  assert.deepEqual([span!.startUs, span!.endUs], [1_000_000, 1_005_000])
+  assert.equal(span!.attributes['http.response.status_code'], 500)
+  assert.deepEqual([...tracer.collected], [['http', 1]])
+  assert.deepEqual(
+    points(red).map(({ count, sum, attributes }) => [count, sum, attributes.get('http.route')]),
+    [[1, 0.005, '/users']],
+  )
+})
+
+test('ids are random: no two spans and no two traces share one', () => {
+  const { tracer, spans } = open()
+  for (let i = 0; i < 5000; i++) tracer.exchange(exchangeOf({}))
+  assert.equal(new Set(spans.map(span => span.spanId)).size, 5000)
+  assert.equal(new Set(spans.map(span => span.traceId)).size, 5000)
+})
+
+test('a traceparent is taken over: trace, parent and flags', () => {
+  const check = (flags: string, server: boolean, want: number) => {
+    const { tracer, spans } = open()
+    tracer.exchange(exchangeOf({ server, traceparent: `00-${traceId}-${parentId}-${flags}` }))
+    const [span] = spans
+    assert.deepEqual([span!.traceId, span!.parentSpanId, span!.flags], [traceId, parentId, want])
+    assert.notEqual(span!.spanId, parentId)
+  }
+  check('01', true, 0x301)
+  check('00', true, 0x300)
+  check('03', true, 0x303)
+  check('ff', true, 0x303)
+  // A client's parent may be in its own process, so nothing is said of where it is.
+  check('01', false, 0x001)
+})
+
+test('what is no traceparent begins a trace of its own', () => {
+  const check = (traceparent: string) => {
+    const { tracer, spans } = open()
+    tracer.exchange(exchangeOf({ traceparent }))
+    assert.equal(spans.length, 1)
+    assert.notEqual(spans[0]!.traceId, traceId, traceparent)
+    assert.notEqual(spans[0]!.traceId, '0'.repeat(32))
+    assert.deepEqual([spans[0]!.parentSpanId, spans[0]!.flags], [nobody, 1], traceparent)
+  }
+  check('')
+  check(`ff-${traceId}-${parentId}-01`)
+  check(`00-${'0'.repeat(32)}-${parentId}-01`)
+  check(`00-${traceId}-${nobody}-01`)
+  check(`00-${traceId.toUpperCase()}-${parentId}-01`)
+  check(`00-${traceId}-${parentId}-0`)
+  check(`00-${traceId}-${parentId}-01x`)
+})
+
+test('an invalid traceparent does not keep two sides of one host apart', () => {
+  const { tracer, spans } = open()
+  const sides = local({ traceparent: `00-${traceId}-${nobody}-01` })
+  tracer.exchange(sides.client)
+  tracer.exchange(sides.server)
+  assert.equal(spans[1]!.parentSpanId, spans[0]!.spanId)
+})
+
+test('where headers are not read, they say nothing', () => {
+  const { tracer, spans } = open({ readContext: false })
+  tracer.exchange(exchangeOf({ traceparent: `00-${traceId}-${parentId}-01` }))
+  assert.notEqual(spans[0]!.traceId, traceId)
+  assert.equal(spans[0]!.parentSpanId, nobody)
+})
+
+test('the sides of an exchange within the host are one trace, whichever comes first', () => {
+  const check = (order: readonly ['client' | 'server', 'client' | 'server']) => {
+    const { tracer, spans } = open()
+    const sides = local({ sequence: 4_294_967_295 })
+    for (const side of order) tracer.exchange(sides[side])
+    const client = spans.find(({ kind }) => kind === 3)!
+    const server = spans.find(({ kind }) => kind === 2)!
+    assert.equal(spans.length, 2)
+    assert.deepEqual([server.traceId, server.parentSpanId, server.flags], [client.traceId, client.spanId, 0x301])
+    assert.deepEqual([client.parentSpanId, client.flags], [nobody, 1])
+    assert.equal(tracer.joins.joined, 1)
+  }
+  check(['client', 'server'])
+  check(['server', 'client'])
+})
+
+test('a server whose client does not show up is handed on after two seconds, in the trace that the client would have', () => {
+  const { tracer, spans, clock } = open()
+  const sides = local({})
+  tracer.exchange(sides.server)
+  clock.ms = 1999
+  tracer.tick()
+  assert.equal(spans.length, 0)
+  assert.equal(tracer.joins.waitingNow, 1)
+  clock.ms = 2000
+  tracer.tick()
+  assert.deepEqual([spans[0]!.kind, spans[0]!.parentSpanId, spans[0]!.flags], [2, nobody, 1])
+  tracer.exchange(sides.client)
+  assert.equal(spans[1]!.traceId, spans[0]!.traceId)
+  assert.equal(tracer.joins.waitingNow, 0)
+})
+
+test('a flush hands on all that waits', () => {
+  const { tracer, spans } = open()
+  for (let sequence = 1; sequence <= 10; sequence++) tracer.exchange(local({ sequence }).server)
+  assert.equal(spans.length, 0)
+  tracer.flush()
+  assert.equal(spans.length, 10)
+  assert.equal(tracer.joins.waitingNow, 0)
+})
+
+test('an exchange without a sequence number is not joined', () => {
+  const { tracer, spans } = open()
+  tracer.exchange(local({ sequence: 0 }).server)
+  assert.equal(spans.length, 1)
+})
+
+test('the ratio is exact in expectation, and what it leaves out is counted', () => {
+  const check = (ratio: number, peerAddress: string) => {
+    const { tracer, spans, dropped, red } = open({ ratio })
+    const count = 20_000
+    for (let i = 1; i <= count; i++)
+      tracer.exchange(exchangeOf({ server: false, sequence: i * 1000, peerAddress, clientPort: 1 + (i & 0x7fff) }))
+    // Six standard deviations: one failure in 500 million runs.
+    const slack = 6 * Math.sqrt(count * ratio * (1 - ratio))
+    assert.ok(Math.abs(spans.length - count * ratio) <= slack, `${spans.length} of ${count} at ${ratio}`)
+    assert.equal(spans.length + (dropped.get('sampled') ?? 0), count)
+    assert.equal(points(red)[0]!.count, count)
+  }
+  for (const address of ['10.0.0.2', '127.0.0.1']) {
+    check(0, address)
+    check(0.01, address)
+    check(0.5, address)
+    check(0.99, address)
+    check(1, address)
+  }
+})
+
+test('the ratio decides alike for both sides of an exchange and for all spans of a trace', () => {
+  const { tracer, spans, dropped } = open({ ratio: 0.5 })
+  const count = 4000
+  for (let sequence = 1; sequence <= count; sequence++) {
+    const sides = local({ sequence, clientPort: 1024 + (sequence % 50_000) })
+    for (const side of sequence % 2 === 0 ? (['client', 'server'] as const) : (['server', 'client'] as const))
+      tracer.exchange(sides[side])
+  }
+  assert.equal(tracer.joins.waitingNow, 0)
+  const kept = new Map<string, number>()
+  for (const span of spans) kept.set(span.traceId, (kept.get(span.traceId) ?? 0) + 1)
+  assert.ok(kept.size > count / 3 && kept.size < count / 1.5, String(kept.size))
+  assert.ok([...kept.values()].every(sides => sides === 2))
+  assert.equal(spans.length + dropped.get('sampled')!, 2 * count)
+  // Two agents see the same header: one decision, without a word between them.
+  const check = (id: string, want: number) => {
+    const other = open({ ratio: 0.5 })
+    const traceparent = `00-${id}-${parentId}-01`
+    other.tracer.exchange(exchangeOf({ traceparent }))
+    other.tracer.exchange(exchangeOf({ traceparent, server: false }))
+    assert.equal(other.spans.length, want, id)
+  }
+  // OpenTelemetry keeps what is at or above the threshold, here half of 2^56.
+  check('00000000000000000080000000000000', 2)
+  check('ffffffffffffffffff7fffffffffffff', 0)
+  check('000000000000000000ffffffffffffff', 2)
+})
+
+test('failed and slow exchanges are kept whatever the ratio says, if it is asked for', () => {
+  const check = (given: Given, options: Partial<TracerOptions>, want: number) => {
+    const { tracer, spans, dropped } = open({ ratio: 0, ...options })
+    tracer.exchange(exchangeOf(given))
+    assert.equal(spans.length, want)
+    assert.equal(dropped.get('sampled') ?? 0, 1 - want)
+  }
+  check({ status: 500 }, {}, 1)
+  check({ status: 500 }, { alwaysErrors: false }, 0)
+  check({ status: 404 }, {}, 0)
+  check({ status: 404, server: false }, {}, 1)
+  check({ durationMs: 1000 }, {}, 0)
+  check({ durationMs: 1001 }, {}, 1)
+  check({ durationMs: 1001 }, { alwaysSlow: false }, 0)
+})
+
+test('an excluded path makes no span and counts in the metrics', () => {
+  const { tracer, spans, dropped, red } = open()
+  tracer.exchange(exchangeOf({ path: '/healthz' }))
+  assert.equal(spans.length, 0)
+  assert.deepEqual([...dropped], [['excluded_path', 1]])
+  assert.deepEqual([...tracer.collected], [['http', 1]])
+  assert.equal(points(red)[0]!.count, 1)
+})
+
+test('an export of telemetry is neither span nor metric', () => {
+  const { tracer, spans, dropped, red } = open()
+  const exchange = exchangeOf({})
+  exchange.bytes = Buffer.from(
+    'POST /v1/traces HTTP/1.1\r\nHost: collector:4318\r\nContent-Type: application/x-protobuf\r\n\r\n',
+  )
+  exchange.requestEnd = exchange.bytes.length
+  exchange.traceparentEnd = exchange.traceparentStart
+  tracer.exchange(exchange)
+  assert.deepEqual([spans.length, dropped.size, tracer.collected.size, tracer.telemetry], [0, 0, 0, 1])
+  assert.deepEqual(points(red), [])
+})
+
+test('what no protocol can read is counted as collected and as dropped', () => {
+  const check = (given: Given, bytes: string | undefined) => {
+    const { tracer, spans, dropped } = open()
+    const exchange = exchangeOf(given)
+    if (bytes !== undefined) exchange.bytes = Buffer.from(bytes)
+    tracer.exchange(exchange)
+    assert.equal(spans.length, 0)
+    assert.deepEqual([...tracer.collected], [['unknown', 1]])
+    assert.deepEqual([...dropped], [['unreadable', 1]])
+  }
+  check({ protocol: 'smtp' }, undefined)
+  check({}, '\x16\x03\x01 nothing of HTTP')
+  check({}, '')
+})
+
+test('exchanges that the kernel only counted are in the metrics, without a route, and make no span', () => {
+  const { tracer, spans, dropped, red } = open()
+  const exchange = exchangeOf({ path: '*', method: 'POST', status: 503 })
+  const buckets = new Float64Array(15)
+  buckets[0] = 2
+  buckets[14] = 1
+  tracer.counted(exchange, 3, 12_000_000_000, buckets)
+  tracer.counted(exchange, 0, 500_000_000, new Float64Array(15))
+  assert.deepEqual([spans.length, dropped.size], [0, 0])
+  assert.deepEqual([...tracer.collected], [['http', 3]])
+  const [point, ...others] = points(red)
+  assert.deepEqual(others, [])
+  assert.deepEqual([point!.count, point!.sum, Array.from(point!.buckets)], [3, 12.5, Array.from(buckets)])
+  assert.deepEqual(point!.attributes.toObject(), {
+    'http.request.method': 'POST',
+    'url.scheme': 'http',
+    'http.response.status_code': 503,
+    'error.type': '503',
+    'network.protocol.version': '1.1',
+  })
+  tracer.counted(exchangeOf({ protocol: 'smtp' }), 4, 1, buckets)
+  assert.equal(tracer.collected.get('unknown'), 4)
+})
+
+test('after any sequence of exchanges what was collected is emitted, dropped or waits', () => {
+  const one = fc.record({
+    server: fc.boolean(),
+    path: fc.constantFrom('/', '/users', '/healthz', '*'),
+    status: fc.constantFrom(0, 200, 404, 500),
+    sequence: fc.nat(6),
+    peerAddress: fc.constantFrom('127.0.0.1', '10.0.0.2'),
+    traceparent: fc.constantFrom('', `00-${traceId}-${parentId}-01`, 'nonsense'),
+    protocol: fc.constantFrom('http1', 'http1', 'http1', 'smtp'),
+    durationMs: fc.constantFrom(1, 2000),
+  })
+  const step = fc.oneof({ weight: 9, arbitrary: one }, fc.nat(1500))
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), fc.constantFrom(0, 0.3, 1), (steps, ratio) => {
+      const { tracer, spans, dropped, clock, red } = open({ ratio })
+      const sum = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0)
+      const balance = () => spans.length + sum(dropped.values()) + tracer.joins.waitingNow
+      let given = 0
+      for (const next of steps) {
+        if (typeof next === 'number') {
+          clock.ms += next
+          tracer.tick()
+        } else {
+          tracer.exchange(exchangeOf(next))
+          given++
+        }
+        assert.equal(sum(tracer.collected.values()), given)
+        assert.equal(balance(), given)
+      }
+      tracer.flush()
+      assert.equal(tracer.joins.waitingNow, 0)
+      assert.equal(balance(), given)
+      const counted = sum(points(red).map(({ count }) => count))
+      assert.equal(counted, given - (dropped.get('unreadable') ?? 0))
+      for (const span of spans) assert.ok(span.endUs >= span.startUs)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('a hundred thousand exchanges leave no growth behind, and hardly anything for the collector', () => {
+  let emitted = 0
+  const seen = new Attributes()
+  const made = resource({ 'service.name': 'shop' })
+  const { tracer } = open({
+    resourceOf: () => made,
+    emit: (_resource, _scope, span) => {
+      seen.clear()
+      emitted += span.attributes.size > 0 ? 1 : 0
+    },
+    ratio: 0.9,
+  })
+  const given: Exchange[] = []
+  for (let i = 0; i < 256; i++) {
+    given.push(local({ path: `/users/${i % 16}` }).client, local({ path: `/users/${i % 16}` }).server)
+    given.push(exchangeOf({ traceparent: `00-${traceId}-${parentId}-01` }), exchangeOf({ status: 500 }))
+  }
+  let sequence = 0
+  const run = (rounds: number) => {
+    for (let round = 0; round < rounds; round++) {
+      for (let i = 0; i < given.length; i += 2) {
+        // Each pair is the next exchange on its connection.
+        sequence = (sequence + 1000) >>> 0
+        given[i]!.sequence = sequence
+        given[i + 1]!.sequence = sequence
+        tracer.exchange(given[i]!)
+        tracer.exchange(given[i + 1]!)
+      }
+    }
+    tracer.flush()
+  }
+  const before = usedHeap(() => run(50))
+  const after = usedHeap(() => run(100))
+  assert.ok(emitted > 100_000)
+  assert.ok(after - before < 1 << 20, `${Math.round((after - before) / 1024)} KiB more`)
+  // Few enough that no collection falls into them.
+  collectGarbage()
+  const start = process.memoryUsage().heapUsed
+  run(4)
+  const bytes = (process.memoryUsage().heapUsed - start) / (4 * given.length)
+  assert.ok(bytes < 64, `${bytes} bytes an exchange`)
+})
+
+/** Bytes in use behind a collection, which two of them settle. */
+function usedHeap(work: () => void): number {
+  work()
+  collectGarbage()
+  collectGarbage()
+  return process.memoryUsage().heapUsed
+}
