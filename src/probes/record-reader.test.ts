@@ -104,7 +104,10 @@ test('every field of a record has its place in the exchange', () => {
       },
     )
     const { localAddress, localPort, peerAddress, peerPort } = exchange
-    assert.deepEqual([localAddress, localPort, peerAddress, peerPort], ['127.0.0.1', 8080, '10.1.2.3', 65_535])
+    assert.deepEqual(
+      [localAddress, localPort, peerAddress, peerPort],
+      ['127.0.0.1', 8080, '10.1.2.3', 65_535],
+    )
     const { requestBytes, responseBytes, requestBodyBytes, responseBodyBytes } = exchange
     assert.deepEqual([requestBytes, responseBytes, requestBodyBytes, responseBodyBytes], [100, 200, 10, 50])
   }
@@ -126,7 +129,12 @@ test('times are those of the wall clock, and the duration is exact', () => {
 })
 
 test('numbers above 32 bits are read whole', () => {
-  const exchange = read({ requestBytes: 5_000_000_000_000n, responseBytes: 2n ** 33n, startNs: 2n ** 50n, endNs: 2n ** 50n + 7n })
+  const exchange = read({
+    requestBytes: 5_000_000_000_000n,
+    responseBytes: 2n ** 33n,
+    startNs: 2n ** 50n,
+    endNs: 2n ** 50n + 7n,
+  })
   assert.deepEqual([exchange.requestBytes, exchange.responseBytes], [5e12, 2 ** 33])
   assert.equal(exchange.durationNs, 7)
 })
@@ -188,7 +196,11 @@ test('texts and addresses of one record do not leak into the next', () => {
   const names = ['a', 'fifteen-letters', '', 'nginx: worker p']
   for (let i = 0; i < 10_000; i++) {
     const comm = `${names[i % 4]}`
-    const given = { comm, local: `10.0.${i >> 8}.${i & 255}`, peer: i % 2 === 0 ? '10.0.0.1' : 'fe80'.padEnd(32, '0') }
+    const given = {
+      comm,
+      local: `10.0.${i >> 8}.${i & 255}`,
+      peer: i % 2 === 0 ? '10.0.0.1' : 'fe80'.padEnd(32, '0'),
+    }
     const { comm: name, localAddress, peerAddress } = read(given, 0, reader)
     assert.deepEqual([name, localAddress], [comm, given.local])
     assert.equal(peerAddress, i % 2 === 0 ? '10.0.0.1' : 'fe80::')

@@ -232,7 +232,8 @@ test('after any sequence of events every server was emitted once or waits', () =
         else if (one.kind === 'tick') join.expire(nowMs)
         // Four numbers on ten connections, so that all of them come again.
         else if (one.kind === 'client') join.client(one.exchange % 4, one.exchange >> 2, 80, client(9), nowMs)
-        else if (join.server(one.exchange % 4, one.exchange >> 2, 80, shop, server(servers++), nowMs)) atOnce++
+        else if (join.server(one.exchange % 4, one.exchange >> 2, 80, shop, server(servers++), nowMs))
+          atOnce++
         assert.equal(atOnce + emitted.length + join.waitingNow, servers)
       }
       join.expire(Number.POSITIVE_INFINITY)

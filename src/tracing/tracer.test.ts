@@ -219,7 +219,10 @@ test('the sides of an exchange within the host are one trace, whichever comes fi
     const client = spans.find(({ kind }) => kind === 3)!
     const server = spans.find(({ kind }) => kind === 2)!
     assert.equal(spans.length, 2)
-    assert.deepEqual([server.traceId, server.parentSpanId, server.flags], [client.traceId, client.spanId, 0x301])
+    assert.deepEqual(
+      [server.traceId, server.parentSpanId, server.flags],
+      [client.traceId, client.spanId, 0x301],
+    )
     assert.deepEqual([client.parentSpanId, client.flags], [nobody, 1])
     assert.equal(tracer.joins.joined, 1)
   }
@@ -263,7 +266,9 @@ test('the ratio is exact in expectation, and what it leaves out is counted', () 
     const { tracer, spans, dropped, red } = open({ ratio })
     const count = 20_000
     for (let i = 1; i <= count; i++)
-      tracer.exchange(exchangeOf({ server: false, sequence: i * 1000, peerAddress, clientPort: 1 + (i & 0x7fff) }))
+      tracer.exchange(
+        exchangeOf({ server: false, sequence: i * 1000, peerAddress, clientPort: 1 + (i & 0x7fff) }),
+      )
     // Six standard deviations: one failure in 500 million runs.
     const slack = 6 * Math.sqrt(count * ratio * (1 - ratio))
     assert.ok(Math.abs(spans.length - count * ratio) <= slack, `${spans.length} of ${count} at ${ratio}`)

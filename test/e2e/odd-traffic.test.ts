@@ -32,7 +32,11 @@ before(async () => {
   agent = await AgentProcess.start({
     endpoint: telemetry.endpoint,
     ports: [talk.port, excluded.port, nginx.port, tlsPort],
-    config: { agent: { ebpf: { network: { exclude_ports: [excluded.port] } } } },
+    config: {
+      agent: {
+        ebpf: { network: { exclude_ports: [excluded.port], routes: { max_segment_cardinality: 100 } } },
+      },
+    },
   })
 })
 
@@ -213,25 +217,25 @@ test('a client that leaves in the middle of an answer makes both spans errors', 
 })
 
 test('a server that resets the connection instead of answering makes an error of connection_reset', async () => {
-  await have([{ request: [get('/reset')], answer: [], then: 'reset' }])
+  await have([{ request: [get('/reset')], answer: [], next: 'reset' }])
   const want = { 'http.response.status_code': undefined, 'http.response.body.size': undefined }
   const byItself = { 'error.type': 'connection_closed' }
   check(talk.port, '/reset', want, byItself, { 'error.type': 'connection_reset' })
 })
 
 test('a server that closes instead of answering makes an error', async () => {
-  await have([{ request: [get('/closed')], answer: [], then: 'close' }])
+  await have([{ request: [get('/closed')], answer: [], next: 'close' }])
   check(talk.port, '/closed', { 'http.response.status_code': undefined, 'error.type': 'connection_closed' })
 })
 
 test('an answer without a length ends with its connection and is no error', async () => {
   const old = head('GET /until-close/1.0 HTTP/1.0')
-  await have([{ request: [old], answer: [head('HTTP/1.0 200 OK'), 'some', 'body'], then: 'close' }])
+  await have([{ request: [old], answer: [head('HTTP/1.0 200 OK'), 'some', 'body'], next: 'close' }])
   await have([
     {
       request: [get('/until-close/1.1')],
       answer: [`${head('HTTP/1.1 200 OK', 'Connection: close')}all of it`],
-      then: 'close',
+      next: 'close',
     },
   ])
   const version = { 'network.protocol.version': '1.0' }
@@ -354,7 +358,7 @@ test('connections that do not speak HTTP make no spans', async () => {
   await talk.have([{ request: ['GET key\r\n'], answer: ['END\r\n'] }])
   await talk.have([{ request: ['GET '], answer: ['what?\r\n'] }])
   await talk.have([{ request: ['GET / FTP/1.1\r\n\r\n'], answer: [`${ok}hi`] }])
-  await talk.have([{ request: ['G'], answer: [], then: 'reset' }])
+  await talk.have([{ request: ['G'], answer: [], next: 'reset' }])
   await output('curl', '-skf', `https://127.0.0.1:${tlsPort}/items/1`)
   await telemetry.settle(agent)
   assert.deepEqual(telemetry.spans(tlsPort), [])

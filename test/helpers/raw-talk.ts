@@ -9,7 +9,7 @@ export interface Turn {
   readonly request: Pieces
   readonly answer: Pieces
   /** What the server does after its answer; `keep` when left out. */
-  readonly then?: 'keep' | 'close' | 'reset'
+  readonly next?: 'keep' | 'close' | 'reset'
 }
 
 /** Speaks both sides of a connection byte by byte, the server's in a process of its own. */
@@ -40,9 +40,9 @@ export class RawTalk {
    */
   async have(turns: readonly Turn[], { stopAfter = Number.POSITIVE_INFINITY } = {}): Promise<void> {
     let after = 0
-    const script = turns.map(({ request, answer, then = 'keep' }) => {
+    const script = turns.map(({ request, answer, next = 'keep' }) => {
       after += sizeOf(request)
-      return { after, pieces: answer, then }
+      return { after, pieces: answer, next }
     })
     await this.#server.ask(JSON.stringify(script))
     const socket = connect({ port: this.port, host: '127.0.0.1', noDelay: true })
@@ -52,14 +52,14 @@ export class RawTalk {
       socket.once('error', reject)
     })
     let want = 0
-    for (const { request, answer, then = 'keep' } of turns) {
+    for (const { request, answer, next = 'keep' } of turns) {
       for (const piece of request) {
         await new Promise<void>(resolve => socket.write(piece, 'latin1', () => resolve()))
         await new Promise(resolve => setImmediate(resolve))
       }
       want += sizeOf(answer)
       await reader.upTo(Math.min(want, stopAfter))
-      if (then !== 'keep') await reader.closed
+      if (next !== 'keep') await reader.closed
     }
     socket.destroy()
     await reader.closed

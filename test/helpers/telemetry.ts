@@ -67,10 +67,11 @@ export class Telemetry {
     this.#file = openSync(file, 'r')
   }
 
-  static async start(): Promise<Telemetry> {
+  /** Port 0: any that is free. */
+  static async start(port = 0): Promise<Telemetry> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-telemetry-'))
     const dump = join(directory, 'received.jsonl')
-    return new Telemetry(await spawnReceiver({ dump }), directory, dump)
+    return new Telemetry(await spawnReceiver({ port, dump }), directory, dump)
   }
 
   get endpoint(): string {

@@ -1,0 +1,384 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { get } from 'node:http'
+import { createInterface } from 'node:readline'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import type { Exchange } from '../model/exchange.ts'
+import type { CaptureBackend, CaptureOptions } from './capture.ts'
+import { sock } from './sock.ts'
+import { SocketCapture } from './socket-capture.ts'
+
+/** Answers /status/NNN with that status and a body of five bytes. */
+const serverScript = `
+const server = require('node:http').createServer((request, response) => {
+  response.statusCode = Number(request.url.split('/')[2] ?? 200)
+  response.end('hello')
+})
+server.keepAliveTimeout = 60000
+server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+process.stdin.on('end', () => process.exit(0)).resume()`
+
+/** Reads lines "port count path" and says "done" when the last answer to each came, over 8 connections. */
+const clientScript = `
+const { Agent, get } = require('node:http')
+const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+require('node:readline').createInterface(process.stdin).on('line', line => {
+  const [port, count, path] = line.split(' ')
+  let left = Number(count)
+  for (let i = 0; i < count; i++)
+    get({ port, host: '127.0.0.1', path, agent }, response => {
+      response.resume().on('end', () => { if (--left === 0) console.log('done') })
+    })
+}).on('close', () => process.exit(0))`
+
+class Peer {
+  readonly child: ChildProcess
+  private readonly lines: AsyncIterator<string>
+
+  constructor(script: string) {
+    this.child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+    this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]()
+  }
+
+  get pid(): number {
+    return this.child.pid!
+  }
+
+  async line(): Promise<string> {
+    const { value, done } = await this.lines.next()
+    if (done) throw new Error('the peer has ended')
+    return value
+  }
+
+  say(line: string): void {
+    this.child.stdin!.write(`${line}\n`)
+  }
+
+  async end(): Promise<void> {
+    const ended = new Promise(resolve => this.child.once('exit', resolve))
+    this.child.stdin!.end()
+    await ended
+  }
+}
+
+let server: Peer
+let client: Peer
+let port = 0
+
+before(async () => {
+  server = new Peer(serverScript)
+  client = new Peer(clientScript)
+  port = Number(await server.line())
+})
+
+after(async () => {
+  await client.end()
+  await server.end()
+})
+
+/** Requests of the client to the server; resolves with the last answer. */
+async function requests(count: number, path: string): Promise<void> {
+  client.say(`${port} ${count} ${path}`)
+  assert.equal(await client.line(), 'done')
+}
+
+/** What came of the exchanges between client and server, the only ones that are looked at. */
+class Seen {
+  readonly records: { server: boolean; status: number; sequence: number; pid: number; path: string }[] = []
+  /** By side and status. */
+  readonly counts = new Map<string, number>()
+  counted = 0
+
+  exchange(exchange: Exchange): void {
+    const { status, sequence, pid, bytes, requestStart, requestEnd } = exchange
+    const path = bytes.toString('latin1', requestStart, requestEnd).split(' ')[1] ?? ''
+    this.records.push({ server: exchange.server, status, sequence, pid, path })
+    assert.equal(pid, exchange.server ? server.pid : client.pid)
+    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, port)
+    assert.ok(exchange.endUs >= exchange.startUs && exchange.durationNs > 0)
+    assert.deepEqual([exchange.requestBodyBytes, exchange.responseBodyBytes], [0, 5])
+    this.add(exchange.server, status, 1)
+  }
+
+  count(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void {
+    assert.equal(exchange.pid, exchange.server ? server.pid : client.pid)
+    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, port)
+    assert.equal(
+      Array.from(buckets).reduce((a, b) => a + b, 0),
+      count,
+    )
+    assert.ok(sumNs >= 0)
+    this.counted += count
+    this.add(exchange.server, exchange.status, count)
+  }
+
+  private add(ofServer: boolean, status: number, count: number): void {
+    const key = `${ofServer ? 'server' : 'client'} ${status}`
+    this.counts.set(key, (this.counts.get(key) ?? 0) + count)
+  }
+}
+
+function options(given: Partial<CaptureOptions> = {}): CaptureOptions {
+  return {
+    ringBytes: 1 << 20,
+    captureBytes: 1024,
+    includePorts: [port],
+    excludePorts: [],
+    maxPerSecond: 0,
+    alwaysErrors: true,
+    alwaysSlow: true,
+    slowNs: 1e9,
+    boundsNs: Array.from({ length: 14 }, (_, i) => (i + 1) * 1e6),
+    ...given,
+  }
+}
+
+async function capturing(
+  given: Partial<CaptureOptions>,
+  body: (capture: SocketCapture, seen: Seen) => Promise<void>,
+): Promise<void> {
+  const seen = new Seen()
+  const capture = new SocketCapture(nativeOrThrow(), sock, options(given), {
+    exchange: exchange => seen.exchange(exchange),
+    counted: (exchange, count, sumNs, buckets) => seen.count(exchange, count, sumNs, buckets),
+  })
+  try {
+    await body(capture, seen)
+  } finally {
+    capture.close()
+  }
+}
+
+/** Descriptors of this process that belong to BPF. */
+function bpfDescriptors(): string[] {
+  const found: string[] = []
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      found.push(readlinkSync(`/proc/self/fd/${fd}`))
+    } catch {
+      // The one that the directory was read by.
+    }
+  }
+  return found.filter(target => target.includes('bpf')).sort()
+}
+
+/** Whether the kernel still knows a program. What frees it may run a moment later. */
+async function isLoaded(id: number): Promise<boolean> {
+  for (let tries = 0; tries < 50; tries++) {
+    try {
+      execFileSync('bpftool', ['prog', 'show', 'id', String(id)], { stdio: 'pipe' })
+    } catch {
+      return false
+    }
+    await sleep(100)
+  }
+  return true
+}
+
+const kernel = { skip: withoutBpf }
+
+test('every exchange comes once from each side, with one sequence number for both', kernel, () =>
+  capturing({}, async (capture, seen) => {
+    await requests(300, '/status/200')
+    await requests(100, '/status/404')
+    capture.detach()
+    assert.deepEqual(
+      seen.counts,
+      new Map([
+        ['server 200', 300],
+        ['client 200', 300],
+        ['server 404', 100],
+        ['client 404', 100],
+      ]),
+    )
+    const sequences = (of: boolean) =>
+      seen.records.filter(each => each.server === of).map(each => each.sequence)
+    assert.deepEqual(sequences(true).sort(), sequences(false).sort())
+    assert.ok(seen.records.every(({ path, status }) => path === `/status/${status}`))
+    assert.equal(capture.received, 800)
+    capture.collect()
+    assert.equal(seen.counted, 0)
+  }),
+)
+
+test('counters tell the sum over all CPUs, and every exchange is in one of them', kernel, () =>
+  capturing({}, async capture => {
+    const start = capture.counters()
+    assert.equal(start.finished, 0)
+    await requests(200, '/status/200')
+    capture.detach()
+    const { finished, records, ring_full, over_budget, red_full } = capture.counters()
+    assert.deepEqual([finished, records, ring_full, over_budget, red_full], [400, 400, 0, 0, 0])
+  }),
+)
+
+test('what finds no room in the ring is counted instead, and nothing is missing', kernel, () =>
+  capturing({ ringBytes: 4096 }, async (capture, seen) => {
+    await requests(1500, '/status/200')
+    await requests(500, '/status/500')
+    capture.detach()
+    capture.collect()
+    assert.deepEqual([...seen.counts].sort(), [
+      ['client 200', 1500],
+      ['client 500', 500],
+      ['server 200', 1500],
+      ['server 500', 500],
+    ])
+    const { finished, records, ring_full, red_full } = capture.counters()
+    assert.deepEqual([finished, red_full], [4000, 0])
+    assert.deepEqual([records, ring_full], [capture.received, seen.counted])
+    assert.ok(seen.counted > 0 && capture.received > 0)
+    assert.equal(capture.ringSize, 4096)
+    // All of it was told: a further look finds nothing new.
+    capture.collect()
+    assert.equal(seen.counted, ring_full)
+  }),
+)
+
+test('collections in the midst of traffic count everything once', kernel, () =>
+  capturing({ ringBytes: 4096 }, async (capture, seen) => {
+    let collections = 0
+    const traffic = requests(3000, '/status/200')
+    let over = false
+    const end = traffic.then(() => {
+      over = true
+    })
+    while (!over) {
+      capture.collect()
+      collections++
+      await sleep(1)
+    }
+    await end
+    capture.detach()
+    capture.collect()
+    assert.ok(collections > 5)
+    assert.deepEqual([...seen.counts].sort(), [
+      ['client 200', 3000],
+      ['server 200', 3000],
+    ])
+    assert.ok(seen.counted > 0)
+  }),
+)
+
+test('a counted series that is idle is let go, and counts anew from nothing', kernel, () =>
+  capturing({ ringBytes: 4096 }, async (capture, seen) => {
+    const entries = () => capture.maps().find(({ name }) => name === 'red')!.entries
+    const total = () => seen.records.length + seen.counted
+    await requests(500, '/status/200')
+    capture.collect()
+    assert.equal(total(), 1000)
+    assert.ok(entries() > 0)
+    for (let i = 0; i < 8; i++) capture.collect()
+    assert.equal(entries(), 0)
+    await requests(500, '/status/200')
+    capture.collect()
+    assert.equal(total(), 2000)
+    assert.ok(entries() > 0)
+  }),
+)
+
+test('above the bound on records exchanges are counted, except those that failed', kernel, () =>
+  capturing({ maxPerSecond: 10 }, async (capture, seen) => {
+    await requests(300, '/status/200')
+    await requests(100, '/status/500')
+    capture.detach()
+    capture.collect()
+    const recorded = (status: number) => seen.records.filter(each => each.status === status).length
+    assert.equal(recorded(500), 200)
+    assert.ok(recorded(200) < 600)
+    assert.deepEqual([seen.counts.get('server 200'), seen.counts.get('client 200')], [300, 300])
+    const { over_budget, ring_full } = capture.counters()
+    assert.deepEqual([over_budget, ring_full], [seen.counted, 0])
+  }),
+)
+
+test('a port that is not included, or excluded, is not looked at', kernel, async () => {
+  const check = (given: Partial<CaptureOptions>) =>
+    capturing(given, async (capture, seen) => {
+      // A new connection: those that are known keep their verdict.
+      const fresh = new Peer(clientScript)
+      fresh.say(`${port} 20 /status/200`)
+      await fresh.line()
+      await fresh.end()
+      capture.detach()
+      capture.collect()
+      assert.deepEqual([seen.records.length, seen.counted], [0, 0])
+      const { excluded } = capture.counters()
+      assert.ok(excluded > 0)
+    })
+  await check({ includePorts: [port === 1 ? 2 : 1] })
+  await check({ includePorts: [port], excludePorts: [port] })
+})
+
+test('the agent does not see itself', kernel, () =>
+  capturing({}, async (capture, seen) => {
+    for (let i = 0; i < 5; i++)
+      await new Promise<void>((resolve, reject) => {
+        get({ port, host: '127.0.0.1', path: '/status/200', agent: false }, response => {
+          response.resume().on('end', resolve)
+        }).on('error', reject)
+      })
+    capture.detach()
+    assert.deepEqual([...seen.counts], [['server 200', 5]])
+  }),
+)
+
+test('the documents have every program and every map', kernel, () =>
+  capturing({}, async capture => {
+    const programs = capture.programs()
+    for (const name of sock.programs) {
+      const state = programs.find(program => program.name === name)
+      assert.ok(state !== undefined && state.attached && state.id > 0, name)
+      assert.equal(state.type, 'tracing')
+    }
+    const maps = new Map(capture.maps().map(map => [map.name, map]))
+    for (const name of ['red', 'ring', 'counters', 'conns']) assert.ok(maps.has(name), name)
+    assert.deepEqual([maps.get('red')!.type, maps.get('red')!.entries], ['percpu_hash', 0])
+    assert.equal(maps.get('ring')!.maxEntries, 1 << 20)
+    assert.ok(capture.socketsFound > 0)
+  }),
+)
+
+test('the end leaves nothing in the kernel, and may come twice', kernel, async () => {
+  const start = bpfDescriptors()
+  const ids: number[] = []
+  await capturing({}, async (capture, seen) => {
+    await requests(10, '/status/200')
+    ids.push(...capture.programs().map(({ id }) => id))
+    assert.ok(bpfDescriptors().length > start.length)
+    capture.close()
+    // Detaching hands on what was recorded.
+    assert.equal(seen.records.length, 20)
+    capture.close()
+    capture.detach()
+    capture.drain()
+    capture.collect()
+    assert.deepEqual(bpfDescriptors(), start)
+    assert.deepEqual([capture.programs(), capture.maps()], [[], []])
+    assert.equal(capture.counters().finished, 20)
+  })
+  assert.ok(ids.length >= 4)
+  for (const id of ids) assert.equal(await isLoaded(id), false)
+})
+
+test('a capture that cannot start says why and leaves nothing in the kernel', kernel, () => {
+  const sink = { exchange: () => {}, counted: () => {} }
+  const check = (backend: CaptureBackend, given: Partial<CaptureOptions>, message: RegExp) => {
+    const start = bpfDescriptors()
+    assert.throws(() => new SocketCapture(nativeOrThrow(), backend, options(given), sink), { message })
+    assert.deepEqual(bpfDescriptors(), start)
+  }
+  check(
+    { ...sock, objects: [{ file: 'absent.bpf.o', captureBytes: 1024 }] },
+    {},
+    /^cannot find the BPF object absent\.bpf\.o .*: run tools\/setup$/,
+  )
+  check({ ...sock, programs: [...sock.programs, 'svc_absent'] }, {}, /^cannot attach program 'svc_absent'/)
+  check({ ...sock, bootstrap: 'svc_absent' }, {}, /^cannot attach program 'svc_absent'/)
+  check(sock, { boundsNs: [1, 2, 3] }, /^the kernel counts in 14 bounds, not 3$/)
+  check(sock, { captureBytes: 1 << 20 }, /^cannot find the BPF object/)
+})
