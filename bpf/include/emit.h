@@ -18,16 +18,19 @@ static __always_inline void fill_address(u8 *to, const struct sock *sk, u16 fami
 				 : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
 }
 
-static __always_inline bool within_budget(u64 at)
+/* Exchanges that are to be kept first have a budget of their own, of the same size: a storm of errors must not take the
+ * whole machine either. */
+static __always_inline bool within_budget(u64 at, bool first)
 {
 	if (!budget_per_window)
 		return true;
 	u64 window = at / (MONOTONIC_SECOND / 10);
 	if (budget_window != window) {
 		budget_window = window;
-		budget_used = 0;
+		budget_used[0] = 0;
+		budget_used[1] = 0;
 	}
-	return __sync_fetch_and_add(&budget_used, 1) < budget_per_window;
+	return __sync_fetch_and_add(&budget_used[first], 1) < budget_per_window;
 }
 
 __noinline int svc_aggregate(struct svc_record *r, u64 duration)
@@ -86,7 +89,8 @@ static __always_inline int emit(struct exchange *ex, const struct sock *sk, u64 
 	count(svc_counter_finished);
 
 	bool error = r->aborted || r->status >= 500 || (r->side == svc_side_client && r->status >= 400);
-	if (!(always_errors && error) && !(always_slow && duration > slow_ns) && !within_budget(end)) {
+	bool first = (always_errors && error) || (always_slow && duration > slow_ns);
+	if (!within_budget(end, first)) {
 		count(svc_counter_over_budget);
 		svc_aggregate(r, duration);
 		return 0;

@@ -147,7 +147,7 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 	return 0;
 }
 
-#define SCAN_STEPS 256 /* eight bytes or a line each: more than a window of common heads needs */
+#define SCAN_STEPS 160 /* eight bytes or a line each: more than a window of common heads needs */
 
 /* True: the line is one that on_line wants. Most are not, and a call costs more than this. */
 static __always_inline bool wanted(struct work *w, u32 line, u8 flags)
@@ -254,4 +254,50 @@ static __always_inline bool body_follows(struct conn *c, struct stream *s, u32 k
 		return false;
 	s->state = BODY_CLOSE;
 	return true;
+}
+
+static __always_inline u8 chunk_digit(u8 ch)
+{
+	u8 lower = ch | 0x20;
+	if (ch >= '0' && ch <= '9')
+		return ch - '0';
+	return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
+}
+
+#define CHUNK_LINE 32 /* bytes that are looked at in one step; longer lines take more steps */
+
+/* Reads on in the line that gives a chunk's size, or in the trailer; returns how many bytes it took. Sets w->head_end
+ * at the end of the message. Global like the scan. */
+__noinline int svc_chunk_line(struct work *w, struct stream *s)
+{
+	if (!w || !s)
+		return 0;
+	for (u32 i = 0; i < CHUNK_LINE; i++) {
+		if (CARRY + i >= w->end)
+			return i;
+		u8 ch = w->win[CARRY + i];
+		if (s->state == TRAILER) {
+			if (ch == '\n' && !s->line) {
+				w->head_end = 1;
+				return i + 1;
+			}
+			if (ch != '\r')
+				s->line = ch != '\n';
+			continue;
+		}
+		u8 digit = chunk_digit(ch);
+		if (ch == '\n') {
+			s->state = s->remaining ? CHUNK_DATA : TRAILER;
+			if (s->state == CHUNK_DATA) {
+				s->remaining += 2;
+				return i + 1;
+			}
+			s->line = 0;
+		} else if (digit < 16 && !(s->flags & F_EXTENSION)) {
+			s->remaining = s->remaining << 4 | digit;
+		} else if (ch != '\r') {
+			s->flags |= F_EXTENSION;
+		}
+	}
+	return CHUNK_LINE;
 }

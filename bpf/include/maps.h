@@ -17,7 +17,7 @@
 
 /* Set before load. */
 const volatile u32 capture_bytes = CAPTURE;
-const volatile u64 ring_wakeup_bytes = 2 << 20;
+const volatile u64 ring_wakeup_bytes = 512 << 10;
 const volatile u64 slow_ns = MONOTONIC_SECOND;
 const volatile bool always_errors = true;
 const volatile bool always_slow = true;
@@ -31,7 +31,7 @@ u32 self_pid;           /* set by the iterator, which runs in the agent's own co
 u32 ring_woken;         /* the consumer was woken and has not drained yet */
 u64 budget_per_window;  /* records allowed in each 100 ms; 0: no bound */
 u64 budget_window;
-u64 budget_used;
+u64 budget_used[2];
 u8 ports[65536];        /* 1: excluded, 2: included */
 
 enum { REQUEST, RESPONSE };
@@ -159,7 +159,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
+	__uint(max_entries, 2 << 20);
 } ring SEC(".maps");
 
 static __always_inline void count(u32 counter)

@@ -267,53 +267,22 @@ static __always_inline int on_head(struct step *step)
 }
 
 /* CHUNK_SIZE and TRAILER: a short line is under way. */
-static __noinline int on_chunk_line(struct step *step)
+static __always_inline int on_chunk_line(struct step *step)
 {
 	struct work *w = step->w;
 	u32 kind = w->kind & 1;
 	struct stream *s = &step->c->stream[kind];
-	u32 n = read_window(w, 32);
+	u32 n = read_window(w, CHUNK_LINE);
 	if (!n)
 		return 0;
-	u32 used = 0;
-	bool end = false;
-	for (u32 i = 0; i < 32; i++) {
-		if (i >= n)
-			break;
-		u8 ch = w->win[CARRY + i];
-		used = i + 1;
-		if (s->state == CHUNK_SIZE) {
-			u8 lower = ch | 0x20;
-			if (ch == '\n') {
-				if (s->remaining) {
-					s->remaining += 2;
-					s->state = CHUNK_DATA;
-					break;
-				}
-				s->state = TRAILER;
-				s->line = 0;
-			} else if (s->flags & F_EXTENSION || ch == '\r') {
-				continue;
-			} else if (ch >= '0' && ch <= '9') {
-				s->remaining = s->remaining << 4 | (ch - '0');
-			} else if (lower >= 'a' && lower <= 'f') {
-				s->remaining = s->remaining << 4 | (lower - 'a' + 10);
-			} else {
-				s->flags |= F_EXTENSION;
-			}
-		} else if (ch == '\n') {
-			if (!s->line) {
-				end = true;
-				break;
-			}
-			s->line = 0;
-		} else if (ch != '\r') {
-			s->line = 1;
-		}
-	}
+	w->end = CARRY + n;
+	w->head_end = 0;
+	u32 used = svc_chunk_line(w, s);
+	if (used > n)
+		return 0;
 	s->bytes += used;
 	consume(w, used);
-	if (end)
+	if (w->head_end)
 		message_end_found(step, kind);
 	return 0;
 }
@@ -384,8 +353,7 @@ static __always_inline int on_data(struct sock *sk, struct conn *c, struct work 
 		w->kind = (c->mode == SERVER) == (w->direction == RX) ? REQUEST : RESPONSE;
 	}
 	struct step step = { .sk = sk, .c = c, .w = w };
-	if (!on_step(0, &step))
-		bpf_loop(MESSAGES_MAX, on_step, &step, 0);
+	bpf_loop(MESSAGES_MAX, on_step, &step, 0);
 	if (w->left && c->mode != OFF)
 		lose(&step, svc_counter_messages_bound);
 	return 0;

@@ -24,6 +24,11 @@ export interface OutletFault {
 
 /** Deployed receivers take 4 MiB; a sixteenth is left for what the transport adds. */
 const share = 15 / 16
+/**
+ * Batches of this size already compress as well as larger ones, and take a quarter of the memory of full ones on their
+ * way: encoded, compressed, several under way.
+ */
+const batchBytes = 1024 * 1024
 
 export function openPipeline(
   config: Config,
@@ -76,7 +81,7 @@ export function openPipeline(
       sender: senderOf(signal),
       builder,
       batchItems: queue.batch_size,
-      batchBytes: Math.floor(config.otlp[signal].max_message_size * share),
+      batchBytes: Math.min(batchBytes, Math.floor(config.otlp[signal].max_message_size * share)),
       batchTimeoutMs: config.pipeline.export.batch.timeout,
       queueBytes: queue.mem_limit,
       maxAgeMs: queue.max_age,

@@ -182,12 +182,12 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
   for (const backend of candidates) {
     const native = loadNative()
     if (native instanceof Unsupported) return native
-    const missing = firstMissing(backend.needs)
-    if (missing !== undefined) {
-      fault = { reason: missing.detail, mend: missing.mend ?? '' }
-      continue
-    }
     try {
+      const missing = firstMissing(backend.needs)
+      if (missing !== undefined) {
+        fault = { reason: missing.detail, mend: missing.mend ?? '' }
+        continue
+      }
       return new Tracing(backend, options)
     } catch (error) {
       fault = {

@@ -83,7 +83,7 @@ const network = branch('Traffic of all processes, seen at their sockets.', {
     max_spans_per_second: key(
       integer({ min: 0, max: 10_000_000 }),
       20_000,
-      'Most spans per second; more are dropped and counted. 0 for no limit.',
+      'Most spans per second, and as many failed or slow ones besides; what is above is dropped and counted, and the metrics stay exact. 0 for no limit.',
     ),
     ratio: key(number({ min: 0, max: 1 }), 1, 'Part of the traces that is kept.'),
     always_errors: key(boolean, true, 'Keeps failed requests whatever `ratio` says.'),
@@ -107,8 +107,8 @@ const ebpf = branch('Observation in the kernel.', {
   ),
   ringbuf_size: key(
     size({ min: 4 * Ki, max: Gi, powerOfTwo: true, plain: true }),
-    8 * Mi,
-    'Bytes of the ring buffer between kernel and agent.',
+    2 * Mi,
+    'Bytes of the ring buffer between kernel and agent. It is resident memory of the agent; what finds no room is still counted in the metrics.',
     { restart: true },
   ),
   perf_buffer_size: key(

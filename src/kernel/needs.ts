@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { loadNative, mapType, type Native, programType, Unsupported } from './native.ts'
 
@@ -63,7 +63,7 @@ export const btf: Need = {
   try: () => {
     const path = '/sys/kernel/btf/vmlinux'
     try {
-      readFileSync(path, { flag: 'r' }).subarray(0, 2)
+      closeSync(openSync(path, 'r'))
       return { state: 'ok', detail: path }
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code
@@ -108,6 +108,8 @@ export const ringBuffer: Need = {
   name: 'ring buffer',
   try: () =>
     withNative(native => {
+      if (native.tryLoad(programType.rawTracepoint, returnZero) !== '')
+        return { state: 'unknown', detail: 'cannot be tried without the right to load programs' }
       const answer = native.probeMapType(mapType.ringbuf)
       if (answer === 1) return { state: 'ok', detail: 'BPF_MAP_TYPE_RINGBUF' }
       if (answer < 0) return { state: 'unknown', detail: `the probe failed with errno ${-answer}` }
@@ -115,7 +117,7 @@ export const ringBuffer: Need = {
         state: 'missing',
         detail: 'a ring buffer could not be made',
         lose: tracing,
-        mend: 'run Linux 5.8 or newer, as root or with CAP_BPF and CAP_PERFMON',
+        mend: 'run Linux 5.8 or newer',
       }
     }),
 }

@@ -179,7 +179,7 @@ test('every address reads back as the one it was', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(0, 0, 1, 0xffff, 0xdb8), { minLength: 8, maxLength: 8 }), groups => {
       const raw = Buffer.alloc(16)
-      groups.forEach((group, i) => raw.writeUInt16BE(group, 2 * i))
+      for (const [i, group] of groups.entries()) raw.writeUInt16BE(group, 2 * i)
       const text = addressText(raw, 0)
       if (text.includes('.')) return
       const [left = '', right] = text.split('::')

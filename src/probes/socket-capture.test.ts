@@ -1,90 +1,24 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { get } from 'node:http'
-import { createInterface } from 'node:readline'
 import { after, before, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { type Peers, startPeers } from '../../test/helpers/peers.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { CaptureBackend, CaptureOptions } from './capture.ts'
 import { sock } from './sock.ts'
 import { SocketCapture } from './socket-capture.ts'
 
-/** Answers /status/NNN with that status and a body of five bytes. */
-const serverScript = `
-const server = require('node:http').createServer((request, response) => {
-  response.statusCode = Number(request.url.split('/')[2] ?? 200)
-  response.end('hello')
-})
-server.keepAliveTimeout = 60000
-server.listen(0, '127.0.0.1', () => console.log(server.address().port))
-process.stdin.on('end', () => process.exit(0)).resume()`
-
-/** Reads lines "port count path" and says "done" when the last answer to each came, over 8 connections. */
-const clientScript = `
-const { Agent, get } = require('node:http')
-const agent = new Agent({ keepAlive: true, maxSockets: 8 })
-require('node:readline').createInterface(process.stdin).on('line', line => {
-  const [port, count, path] = line.split(' ')
-  let left = Number(count)
-  for (let i = 0; i < count; i++)
-    get({ port, host: '127.0.0.1', path, agent }, response => {
-      response.resume().on('end', () => { if (--left === 0) console.log('done') })
-    })
-}).on('close', () => process.exit(0))`
-
-class Peer {
-  readonly child: ChildProcess
-  private readonly lines: AsyncIterator<string>
-
-  constructor(script: string) {
-    this.child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
-    this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]()
-  }
-
-  get pid(): number {
-    return this.child.pid!
-  }
-
-  async line(): Promise<string> {
-    const { value, done } = await this.lines.next()
-    if (done) throw new Error('the peer has ended')
-    return value
-  }
-
-  say(line: string): void {
-    this.child.stdin!.write(`${line}\n`)
-  }
-
-  async end(): Promise<void> {
-    const ended = new Promise(resolve => this.child.once('exit', resolve))
-    this.child.stdin!.end()
-    await ended
-  }
-}
-
-let server: Peer
-let client: Peer
-let port = 0
+let peers: Peers
 
 before(async () => {
-  server = new Peer(serverScript)
-  client = new Peer(clientScript)
-  port = Number(await server.line())
+  peers = await startPeers()
 })
 
-after(async () => {
-  await client.end()
-  await server.end()
-})
-
-/** Requests of the client to the server; resolves with the last answer. */
-async function requests(count: number, path: string): Promise<void> {
-  client.say(`${port} ${count} ${path}`)
-  assert.equal(await client.line(), 'done')
-}
+after(() => peers.close())
 
 /** What came of the exchanges between client and server, the only ones that are looked at. */
 class Seen {
@@ -97,16 +31,16 @@ class Seen {
     const { status, sequence, pid, bytes, requestStart, requestEnd } = exchange
     const path = bytes.toString('latin1', requestStart, requestEnd).split(' ')[1] ?? ''
     this.records.push({ server: exchange.server, status, sequence, pid, path })
-    assert.equal(pid, exchange.server ? server.pid : client.pid)
-    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, port)
+    assert.equal(pid, exchange.server ? peers.serverPid : peers.clientPid)
+    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, peers.port)
     assert.ok(exchange.endUs >= exchange.startUs && exchange.durationNs > 0)
     assert.deepEqual([exchange.requestBodyBytes, exchange.responseBodyBytes], [0, 5])
     this.add(exchange.server, status, 1)
   }
 
   count(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void {
-    assert.equal(exchange.pid, exchange.server ? server.pid : client.pid)
-    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, port)
+    assert.equal(exchange.pid, exchange.server ? peers.serverPid : peers.clientPid)
+    assert.equal(exchange.server ? exchange.localPort : exchange.peerPort, peers.port)
     assert.equal(
       Array.from(buckets).reduce((a, b) => a + b, 0),
       count,
@@ -126,7 +60,7 @@ function options(given: Partial<CaptureOptions> = {}): CaptureOptions {
   return {
     ringBytes: 1 << 20,
     captureBytes: 1024,
-    includePorts: [port],
+    includePorts: [peers.port],
     excludePorts: [],
     maxPerSecond: 0,
     alwaysErrors: true,
@@ -153,8 +87,10 @@ async function capturing(
   }
 }
 
-/** Descriptors of this process that belong to BPF. */
-function bpfDescriptors(): string[] {
+/** Descriptors of this process that belong to BPF, once the event loop has closed those of watches that ended. */
+async function bpfDescriptors(): Promise<string[]> {
+  await nextTurn()
+  await nextTurn()
   const found: string[] = []
   for (const fd of readdirSync('/proc/self/fd')) {
     try {
@@ -183,8 +119,8 @@ const kernel = { skip: withoutBpf }
 
 test('every exchange comes once from each side, with one sequence number for both', kernel, () =>
   capturing({}, async (capture, seen) => {
-    await requests(300, '/status/200')
-    await requests(100, '/status/404')
+    await peers.requests(300, '/status/200')
+    await peers.requests(100, '/status/404')
     capture.detach()
     assert.deepEqual(
       seen.counts,
@@ -209,7 +145,7 @@ test('counters tell the sum over all CPUs, and every exchange is in one of them'
   capturing({}, async capture => {
     const start = capture.counters()
     assert.equal(start.finished, 0)
-    await requests(200, '/status/200')
+    await peers.requests(200, '/status/200')
     capture.detach()
     const { finished, records, ring_full, over_budget, red_full } = capture.counters()
     assert.deepEqual([finished, records, ring_full, over_budget, red_full], [400, 400, 0, 0, 0])
@@ -218,8 +154,8 @@ test('counters tell the sum over all CPUs, and every exchange is in one of them'
 
 test('what finds no room in the ring is counted instead, and nothing is missing', kernel, () =>
   capturing({ ringBytes: 4096 }, async (capture, seen) => {
-    await requests(1500, '/status/200')
-    await requests(500, '/status/500')
+    await peers.requests(1500, '/status/200')
+    await peers.requests(500, '/status/500')
     capture.detach()
     capture.collect()
     assert.deepEqual([...seen.counts].sort(), [
@@ -242,7 +178,7 @@ test('what finds no room in the ring is counted instead, and nothing is missing'
 test('collections in the midst of traffic count everything once', kernel, () =>
   capturing({ ringBytes: 4096 }, async (capture, seen) => {
     let collections = 0
-    const traffic = requests(3000, '/status/200')
+    const traffic = peers.requests(3000, '/status/200')
     let over = false
     const end = traffic.then(() => {
       over = true
@@ -268,13 +204,13 @@ test('a counted series that is idle is let go, and counts anew from nothing', ke
   capturing({ ringBytes: 4096 }, async (capture, seen) => {
     const entries = () => capture.maps().find(({ name }) => name === 'red')!.entries
     const total = () => seen.records.length + seen.counted
-    await requests(500, '/status/200')
+    await peers.requests(500, '/status/200')
     capture.collect()
     assert.equal(total(), 1000)
     assert.ok(entries() > 0)
     for (let i = 0; i < 8; i++) capture.collect()
     assert.equal(entries(), 0)
-    await requests(500, '/status/200')
+    await peers.requests(500, '/status/200')
     capture.collect()
     assert.equal(total(), 2000)
     assert.ok(entries() > 0)
@@ -283,8 +219,8 @@ test('a counted series that is idle is let go, and counts anew from nothing', ke
 
 test('above the bound on records exchanges are counted, except those that failed', kernel, () =>
   capturing({ maxPerSecond: 10 }, async (capture, seen) => {
-    await requests(300, '/status/200')
-    await requests(100, '/status/500')
+    await peers.requests(300, '/status/200')
+    await peers.requests(100, '/status/500')
     capture.detach()
     capture.collect()
     const recorded = (status: number) => seen.records.filter(each => each.status === status).length
@@ -296,29 +232,43 @@ test('above the bound on records exchanges are counted, except those that failed
   }),
 )
 
+test('a long head is kept up to the bound, by the object that has room for it', kernel, async () => {
+  const path = `/status/200/${'x'.repeat(6000)}`
+  const check = (captureBytes: number, want: number) =>
+    capturing({ captureBytes }, async (capture, seen) => {
+      await peers.requests(4, path)
+      capture.detach()
+      assert.deepEqual(
+        seen.records.map(record => record.path.length),
+        new Array(8).fill(want),
+      )
+      assert.ok(seen.records.every(record => path.startsWith(record.path)))
+    })
+  await check(8192, path.length)
+  await check(1024, 1024 - 'GET '.length)
+  await check(256, 256 - 'GET '.length)
+})
+
 test('a port that is not included, or excluded, is not looked at', kernel, async () => {
   const check = (given: Partial<CaptureOptions>) =>
     capturing(given, async (capture, seen) => {
-      // A new connection: those that are known keep their verdict.
-      const fresh = new Peer(clientScript)
-      fresh.say(`${port} 20 /status/200`)
-      await fresh.line()
-      await fresh.end()
+      // New connections: those that are known keep their verdict.
+      await peers.freshRequests(20, '/status/200')
       capture.detach()
       capture.collect()
       assert.deepEqual([seen.records.length, seen.counted], [0, 0])
       const { excluded } = capture.counters()
       assert.ok(excluded > 0)
     })
-  await check({ includePorts: [port === 1 ? 2 : 1] })
-  await check({ includePorts: [port], excludePorts: [port] })
+  await check({ includePorts: [1] })
+  await check({ includePorts: [peers.port], excludePorts: [peers.port] })
 })
 
 test('the agent does not see itself', kernel, () =>
   capturing({}, async (capture, seen) => {
     for (let i = 0; i < 5; i++)
       await new Promise<void>((resolve, reject) => {
-        get({ port, host: '127.0.0.1', path: '/status/200', agent: false }, response => {
+        get({ port: peers.port, host: '127.0.0.1', path: '/status/200', agent: false }, response => {
           response.resume().on('end', resolve)
         }).on('error', reject)
       })
@@ -332,7 +282,7 @@ test('the documents have every program and every map', kernel, () =>
     const programs = capture.programs()
     for (const name of sock.programs) {
       const state = programs.find(program => program.name === name)
-      assert.ok(state !== undefined && state.attached && state.id > 0, name)
+      assert.ok(state?.attached && state.id > 0, name)
       assert.equal(state.type, 'tracing')
     }
     const maps = new Map(capture.maps().map(map => [map.name, map]))
@@ -344,12 +294,12 @@ test('the documents have every program and every map', kernel, () =>
 )
 
 test('the end leaves nothing in the kernel, and may come twice', kernel, async () => {
-  const start = bpfDescriptors()
+  const start = await bpfDescriptors()
   const ids: number[] = []
   await capturing({}, async (capture, seen) => {
-    await requests(10, '/status/200')
+    await peers.requests(10, '/status/200')
     ids.push(...capture.programs().map(({ id }) => id))
-    assert.ok(bpfDescriptors().length > start.length)
+    assert.ok((await bpfDescriptors()).length > start.length)
     capture.close()
     // Detaching hands on what was recorded.
     assert.equal(seen.records.length, 20)
@@ -357,7 +307,7 @@ test('the end leaves nothing in the kernel, and may come twice', kernel, async (
     capture.detach()
     capture.drain()
     capture.collect()
-    assert.deepEqual(bpfDescriptors(), start)
+    assert.deepEqual(await bpfDescriptors(), start)
     assert.deepEqual([capture.programs(), capture.maps()], [[], []])
     assert.equal(capture.counters().finished, 20)
   })
@@ -365,20 +315,24 @@ test('the end leaves nothing in the kernel, and may come twice', kernel, async (
   for (const id of ids) assert.equal(await isLoaded(id), false)
 })
 
-test('a capture that cannot start says why and leaves nothing in the kernel', kernel, () => {
+test('a capture that cannot start says why and leaves nothing in the kernel', kernel, async () => {
   const sink = { exchange: () => {}, counted: () => {} }
-  const check = (backend: CaptureBackend, given: Partial<CaptureOptions>, message: RegExp) => {
-    const start = bpfDescriptors()
+  const check = async (backend: CaptureBackend, given: Partial<CaptureOptions>, message: RegExp) => {
+    const start = await bpfDescriptors()
     assert.throws(() => new SocketCapture(nativeOrThrow(), backend, options(given), sink), { message })
-    assert.deepEqual(bpfDescriptors(), start)
+    assert.deepEqual(await bpfDescriptors(), start)
   }
-  check(
+  await check(
     { ...sock, objects: [{ file: 'absent.bpf.o', captureBytes: 1024 }] },
     {},
     /^cannot find the BPF object absent\.bpf\.o .*: run tools\/setup$/,
   )
-  check({ ...sock, programs: [...sock.programs, 'svc_absent'] }, {}, /^cannot attach program 'svc_absent'/)
-  check({ ...sock, bootstrap: 'svc_absent' }, {}, /^cannot attach program 'svc_absent'/)
-  check(sock, { boundsNs: [1, 2, 3] }, /^the kernel counts in 14 bounds, not 3$/)
-  check(sock, { captureBytes: 1 << 20 }, /^cannot find the BPF object/)
+  await check(
+    { ...sock, programs: [...sock.programs, 'svc_absent'] },
+    {},
+    /^cannot find program 'svc_absent'/,
+  )
+  await check({ ...sock, bootstrap: 'svc_absent' }, {}, /^cannot find program 'svc_absent'/)
+  await check(sock, { boundsNs: [1, 2, 3] }, /^the kernel counts in 14 bounds, not 3$/)
+  await check(sock, { captureBytes: 1 << 20 }, /^cannot find the BPF object/)
 })

@@ -47,8 +47,8 @@ function open(options: Partial<TracerOptions> = {}) {
     scope,
     red,
     resourceOf: pid => {
-      let of = services.get(pid)
-      if (of === undefined) services.set(pid, (of = resource({ 'service.name': `service ${pid}` })))
+      const of = services.get(pid) ?? resource({ 'service.name': `service ${pid}` })
+      services.set(pid, of)
       return of
     },
     emit: (of, from, span) => {

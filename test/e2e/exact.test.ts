@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess } from '../helpers/agent-process.ts'
-import { Buyer, checkCounts, checkSpans, concurrency, full, output, plan, requests } from '../helpers/load.ts'
+import { Buyer, checkCounts, checkSpans, concurrency, output, plan, requests } from '../helpers/load.ts'
 import { freePort } from '../helpers/program.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
 import { type Nginx, type Shop, startNginx, startNodeShop, startPythonShop } from '../helpers/web-servers.ts'
@@ -82,7 +82,7 @@ test('a curl of one request has one client span that is the parent of the one se
   const port = await freePort()
   const agent = await startAgent(port)
   const shop = closing(await startPythonShop(port))
-  const count = full ? 200 : 10
+  const count = requests / 50
   for (let i = 0; i < count; i++) await output('curl', '-sf', `http://127.0.0.1:${shop.port}/items/${i}`)
   await telemetry.arrived(2 * count, shop.port)
   await telemetry.settle(agent)
@@ -100,13 +100,12 @@ test('a curl of one request has one client span that is the parent of the one se
 test('wrk and nginx count as many requests as there are spans', async () => {
   const port = await freePort()
   const agent = await startAgent(port)
-  const nginx: Nginx = closing(await startNginx(port))
-  const seconds = full ? '10s' : '1s'
+  const nginx = closing(await startNginx(port))
   const said = await output(
     'wrk',
     '-t1',
     `-c${concurrency}`,
-    `-d${seconds}`,
+    '-d1s',
     `http://127.0.0.1:${nginx.port}/items/1`,
   )
   const answered = Number(/(\d+) requests in/.exec(said)?.[1])

@@ -30,7 +30,14 @@ interface Readiness {
 
 const asNobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] as const
 /** Its own view of the files of the host, in which the kernel's types are hidden. */
-const withoutBtf = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', 'sh'] as const
+const withoutBtf = [
+  'unshare',
+  '-m',
+  'sh',
+  '-c',
+  'mount -t tmpfs none /sys/kernel/btf && exec "$@"',
+  'sh',
+] as const
 
 /** Programs in the kernel, by whomever. */
 async function programs(): Promise<number[]> {

@@ -8,8 +8,9 @@ import { Program } from './program.ts'
 import { client, type SpanLine, server, type Telemetry } from './telemetry.ts'
 import type { Shop } from './web-servers.ts'
 
-/** How much load a test makes: the full count with SVC_SOAK=1. */
-export const full = process.env.SVC_SOAK === '1'
+const full = process.env.SVC_SOAK === '1'
+
+/** How many requests a load makes: the full count with SVC_SOAK=1. */
 export const requests = full ? 10_000 : 600
 export const concurrency = 50
 
@@ -110,11 +111,7 @@ export function checkSpans(telemetry: Telemetry, shop: Shop, buyer: Buyer): void
     assert.equal(ofServer.traceId, ofClient.traceId, entry.path)
     assert.equal(ofServer.parentSpanId, ofClient.spanId, entry.path)
     assert.equal(ofClient.parentSpanId, '')
-    assert.equal(
-      ofServer.attributes['network.peer.address'] === '127.0.0.1' && ofServer.flags & 0x300,
-      0x300,
-      'the parent is known to be remote',
-    )
+    assert.equal(ofServer.flags & 0x300, 0x300, 'it is known that the parent is in another process')
     assert.ok(BigInt(ofClient.startNs) <= BigInt(ofServer.startNs), `${entry.path}: a child starts later`)
     assert.ok(BigInt(ofServer.endNs) <= BigInt(ofClient.endNs), `${entry.path}: a child ends earlier`)
   }

@@ -129,7 +129,7 @@ export class Telemetry {
   async arrived(count: number, port: number, kind?: typeof server | typeof client): Promise<void> {
     await until(
       () => `${count} spans of port ${port} are there: ${this.spans(port, kind).length} are`,
-      20 * second,
+      60 * second,
       () => this.spans(port, kind).length >= count,
     )
   }

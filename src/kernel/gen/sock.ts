@@ -117,7 +117,7 @@ export const svcCounter = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 65608,
+  size: 65616,
   selfPid: 0,
   exportSvcSide: 8,
   exportSvcMethod: 16,
@@ -127,7 +127,8 @@ export const bss = {
   budgetPerWindow: 48,
   budgetWindow: 56,
   budgetUsed: 64,
-  ports: 72,
+  budgetUsedSize: 16,
+  ports: 80,
   portsSize: 65536,
 } as const
 
