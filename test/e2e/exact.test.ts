@@ -4,7 +4,7 @@ import { AgentProcess } from '../helpers/agent-process.ts'
 import { Buyer, checkCounts, checkSpans, concurrency, output, plan, requests } from '../helpers/load.ts'
 import { freePort } from '../helpers/program.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
-import { type Nginx, type Shop, startNginx, startNodeShop, startPythonShop } from '../helpers/web-servers.ts'
+import { type Shop, startNginx, startNodeShop, startPythonShop } from '../helpers/web-servers.ts'
 
 let telemetry: Telemetry
 const open: { close(): Promise<unknown> }[] = []

@@ -163,6 +163,58 @@ test('answers that have no body whatever their head says do not swallow the next
   check(talk.port, '/none/after', { ...good, ...bodies(0, 2) })
 })
 
+test('interim answers belong to the exchange that they announce', async () => {
+  const hints = head('HTTP/1.1 103 Early Hints', 'Link: </style.css>; rel=preload')
+  const processing = head('HTTP/1.1 102 Processing')
+  await have([
+    { request: [get('/interim/first')], answer: [hints, processing, `${ok}hi`] },
+    { request: [get('/interim/second')], answer: [`${hints}${hints}${ok}hi`] },
+  ])
+  for (const path of ['first', 'second']) check(talk.port, `/interim/${path}`, { ...good, ...bodies(0, 2) })
+})
+
+test('an answer before the whole request came does not confuse what follows', async () => {
+  const refused = head('HTTP/1.1 413 Content Too Large', 'Content-Length: 0')
+  const post = (path: string, coding: string) =>
+    head(`POST ${path} HTTP/1.1`, `Host: 127.0.0.1:${talk.port}`, coding)
+  const known = post('/early/known', 'Content-Length: 1000')
+  const unknown = post('/early/unknown', 'Transfer-Encoding: chunked')
+  await have([
+    {
+      request: [known, ...split('e'.repeat(1000), 10)],
+      answer: [refused],
+      early: known.length + 10,
+    },
+    { request: [get('/early/between')], answer: [`${ok}hi`] },
+    { request: [unknown, ...split(chunked('e'.repeat(1000)), 10)], answer: [refused], early: unknown.length },
+    { request: [get('/early/after')], answer: [`${ok}hi`] },
+  ])
+  const status = { 'http.response.status_code': 413, 'http.response.body.size': 0 }
+  for (const path of ['known', 'unknown'])
+    check(talk.port, `/early/${path}`, status, {}, { 'error.type': '413' })
+  for (const path of ['between', 'after']) check(talk.port, `/early/${path}`, { ...good, ...bodies(0, 2) })
+})
+
+test('a target longer than what is captured is cut and its exchange followed', async () => {
+  const long = `/target/${'t'.repeat(3000)}`
+  await have([
+    { request: [get(long)], answer: [`${ok}hi`] },
+    { request: split(get(`${long}?again`), 500), answer: [`${ok}hi`] },
+    { request: [get('/target-after')], answer: [`${ok}hi`] },
+  ])
+  check(talk.port, '/target-after', good)
+  const cut = telemetry
+    .spans(talk.port, server)
+    .filter(({ attributes }) => String(attributes['url.path']).startsWith('/target/'))
+  assert.equal(cut.length, 2)
+  expected += 4
+  for (const { attributes } of cut) {
+    assert.ok(long.startsWith(String(attributes['url.path'])))
+    assert.equal(attributes['http.request.method'], 'GET')
+    assert.equal(attributes['http.response.status_code'], 200)
+  }
+})
+
 test('a megabyte that nginx sends by sendfile is counted to the byte', async () => {
   const text = await output('curl', '-sf', `http://127.0.0.1:${nginx.port}/files/big`)
   assert.equal(text.length, bigBytes)
@@ -388,4 +440,30 @@ test('nothing of all this made spans beyond the expected', async () => {
   await telemetry.settle(agent)
   await until('', 1000, () => telemetry.spans(talk.port).length >= expected)
   assert.equal(telemetry.spans(talk.port).length, expected)
+})
+
+test('with capture_bytes at its most a target of seven kilobytes is told whole, and a traceparent behind it', async () => {
+  const seen = await Telemetry.start()
+  const config = { agent: { ebpf: { network: { capture_bytes: 8192 } } } }
+  const whole = await AgentProcess.start({ endpoint: seen.endpoint, ports: [talk.port], config })
+  try {
+    const path = `/whole/${'w'.repeat(7000)}`
+    const traceId = '0af7651916cd43dd8448eb211c80319c'
+    const request = get(path, 'X-Filler: f', `traceparent: 00-${traceId}-b7ad6b7169203331-01`)
+    await talk.have([
+      { request: [request], answer: [`${ok}hi`] },
+      { request: split(request, 333), answer: [`${ok}hi`] },
+    ])
+    await seen.arrived(4, talk.port)
+    await seen.settle(whole)
+    const spans = seen.spans(talk.port)
+    assert.equal(spans.length, 4)
+    for (const span of spans) assert.equal(span.traceId, traceId)
+    for (const { attributes } of seen.spans(talk.port, server)) assert.equal(attributes['url.path'], path)
+    for (const { attributes } of seen.spans(talk.port, client))
+      assert.equal(attributes['url.full'], `http://127.0.0.1:${talk.port}${path}`)
+  } finally {
+    await whole.stop()
+    await seen.close()
+  }
 })

@@ -8,6 +8,8 @@ export type Pieces = readonly string[]
 export interface Turn {
   readonly request: Pieces
   readonly answer: Pieces
+  /** The server answers when it has so many bytes of the request; all of them when left out. */
+  readonly early?: number
   /** What the server does after its answer; `keep` when left out. */
   readonly next?: 'keep' | 'close' | 'reset'
 }
@@ -40,9 +42,10 @@ export class RawTalk {
    */
   async have(turns: readonly Turn[], { stopAfter = Number.POSITIVE_INFINITY } = {}): Promise<void> {
     let after = 0
-    const script = turns.map(({ request, answer, next = 'keep' }) => {
+    const script = turns.map(({ request, answer, early = sizeOf(request), next = 'keep' }) => {
+      const answered = { after: after + early, pieces: answer, next }
       after += sizeOf(request)
-      return { after, pieces: answer, next }
+      return answered
     })
     await this.#server.ask(JSON.stringify(script))
     const socket = connect({ port: this.port, host: '127.0.0.1', noDelay: true })

@@ -1,0 +1,306 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { get } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { after, before, test } from 'node:test'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { startReceiver } from '../../test/helpers/otlp-receiver.ts'
+import { type Peers, startPeers } from '../../test/helpers/peers.ts'
+import { startAgent } from '../agent.ts'
+import type { RunningAgent } from '../api/types.ts'
+import { loadConfig } from '../config/index.ts'
+import { createLogger } from '../lib/logger.ts'
+import { StartError } from '../lib/start-error.ts'
+
+let peers: Peers
+before(async () => {
+  peers = await startPeers()
+})
+after(() => peers.close())
+
+/** An agent that looks at the peers alone, and its log. */
+async function start(env: Record<string, string>): Promise<RunningAgent & { readonly logged: string[] }> {
+  const logged: string[] = []
+  const loaded = loadConfig({
+    explicit: false,
+    cwd: '/nonexistent',
+    systemFile: '/nonexistent',
+    env: {
+      SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
+      SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
+      SVC_OTLP_INSECURE: 'true',
+      ...env,
+    },
+  })
+  assert.deepEqual(loaded.problems, [])
+  const log = createLogger({ level: 'info', format: 'json', write: line => logged.push(line) })
+  return { ...(await startAgent({ loaded, log })), logged }
+}
+
+async function running(env: Record<string, string>, body: (agent: RunningAgent) => Promise<void>) {
+  const agent = await start(env)
+  try {
+    await body(agent)
+  } finally {
+    await agent.stop()
+  }
+}
+
+/** Values of the agent's metrics: of one series where the line is given whole, else the sum over the labels. */
+function metrics(agent: RunningAgent): (name: string) => number {
+  const lines = agent.view.registry
+    .write()
+    .split('\n')
+    .filter(line => line !== '' && !line.startsWith('#'))
+  return name =>
+    lines
+      .filter(line => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+}
+
+function checkBalance(agent: RunningAgent): number {
+  const of = metrics(agent)
+  for (const [signal, items] of [
+    ['traces', 'spans'],
+    ['metrics', 'metrics'],
+  ]) {
+    const collected = of(`svc_${items}_collected_total`)
+    const exported = of(`svc_${items}_exported_total`)
+    const dropped = of(`svc_${items}_dropped_total`)
+    const queued = of(`svc_export_queue_size{signal_type="${signal}"}`)
+    assert.equal(exported + dropped + queued, collected, `${items}: ${exported} + ${dropped} + ${queued}`)
+  }
+  return of('svc_spans_collected_total')
+}
+
+async function until(what: string, done: () => boolean): Promise<void> {
+  for (let tries = 0; !done(); tries++) {
+    if (tries > 500) throw new Error(`never came: ${what}`)
+    await sleep(20)
+  }
+}
+
+/** BPF descriptors and timers of this process, once what ended has had its turn. */
+async function attachments(): Promise<string[]> {
+  await nextTurn()
+  await nextTurn()
+  const found = process
+    .getActiveResourcesInfo()
+    .filter(name => name === 'Timeout' || name === 'TCPServerWrap')
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${fd}`)
+      if (target.includes('bpf')) found.push(target)
+    } catch {
+      // The one that the directory was read by.
+    }
+  }
+  return found.sort()
+}
+
+const kernel = { skip: withoutBpf }
+
+test('at every scrape what was collected is exported, dropped or queued', kernel, async () => {
+  const receiver = await startReceiver()
+  const agent = await start({
+    SVC_OTLP_ENDPOINT: receiver.endpoint,
+    SVC_AGENT_EBPF_RINGBUF_SIZE: '4096',
+    SVC_AGENT_EBPF_NETWORK_SAMPLING_RATIO: '0.7',
+    SVC_AGENT_EBPF_NETWORK_METRICS_INTERVAL: '200ms',
+    SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '50ms',
+    SVC_QUEUES_TRACES_BATCH_SIZE: '100',
+  })
+  try {
+    // Now and then the receiver refuses some of a batch, or all of it.
+    receiver.answer = ({ items, signal }) => {
+      if (signal !== 'traces') return { kind: 'ok' }
+      const which = receiver.requests.length % 5
+      if (which === 1) return { kind: 'ok', rejected: Math.min(3, items), message: 'too old' }
+      return which === 2 ? { kind: 'refuse', code: 3, message: 'no' } : { kind: 'ok' }
+    }
+    let over = false
+    const traffic = (async () => {
+      await peers.requests(1500, '/status/200')
+      await peers.requests(20, '/healthz')
+      await peers.requests(500, '/status/500')
+      over = true
+    })()
+    let scrapes = 0
+    for (; !over; scrapes++) {
+      checkBalance(agent)
+      await sleep(5)
+    }
+    await traffic
+    assert.ok(scrapes > 5)
+    assert.equal(checkBalance(agent), 4040)
+    await until('an export', () => receiver.counts.traces > 0)
+  } finally {
+    await agent.stop()
+  }
+  assert.equal(checkBalance(agent), 4040)
+  const of = metrics(agent)
+  assert.equal(of('svc_export_queue_size'), 0)
+  assert.equal(of('svc_spans_exported_total'), receiver.counts.traces)
+  for (const reason of ['ring_full', 'sampled', 'rejected', 'invalid_argument', 'excluded_path'])
+    assert.ok(of(`svc_spans_dropped_total{reason="${reason}"}`) > 0, reason)
+  await receiver.close()
+})
+
+test(
+  'the last metrics tell of every request, and go out after the programs are detached',
+  kernel,
+  async () => {
+    const receiver = await startReceiver({ keep: true })
+    const agent = await start({ SVC_OTLP_ENDPOINT: receiver.endpoint })
+    const { url } = agent.links().find(({ what }) => what === 'status')!
+    await peers.requests(300, '/status/404')
+    let release: () => void = () => {}
+    const held = new Promise<void>(resolve => {
+      release = resolve
+    })
+    receiver.answer = async () => {
+      await held
+      return { kind: 'ok' }
+    }
+    const stopping = agent.stop()
+    assert.equal(agent.stop(), stopping)
+    await until('the last request', () => receiver.requests.some(({ signal }) => signal === 'metrics'))
+    // While it drains the agent still answers, and sees nothing more.
+    assert.equal(agent.view.ebpf().programs.filter(({ attached }) => attached).length, 0)
+    await peers.requests(10, '/status/404')
+    const status = await new Promise<number>((resolve, reject) => {
+      get(url, response => resolve(response.resume().statusCode!)).on('error', reject)
+    })
+    assert.equal(status, 200)
+    release()
+    await stopping
+    await assert.rejects(new Promise((resolve, reject) => get(url, resolve).on('error', reject)), {
+      code: 'ECONNREFUSED',
+    })
+    const counts = receiver.lines
+      .filter(({ signal }) => signal === 'metrics')
+      .map(({ name, points }) => [
+        name,
+        (points as { count: number }[]).reduce((sum, { count }) => sum + count, 0),
+      ])
+    assert.deepEqual(counts.toSorted(), [
+      ['http.client.request.duration', 300],
+      ['http.server.request.duration', 300],
+    ])
+    assert.equal(receiver.counts.traces, 600)
+    // After the end the documents are still there.
+    assert.equal(agent.view.status().export.spans_exported, 600)
+    assert.equal(agent.view.ebpf().counters.finished, 600)
+    assert.match(agent.logged.at(-1)!, /"msg":"drained","exported":\{"traces":600,/)
+    await receiver.close()
+  },
+)
+
+test(
+  'a receiver that never answers does not hold the end up for longer than the drain timeout',
+  kernel,
+  async () => {
+    const receiver = await startReceiver()
+    receiver.answer = () => ({ kind: 'stall' })
+    const agent = await start({
+      SVC_OTLP_ENDPOINT: receiver.endpoint,
+      SVC_PIPELINE_OPERATIONS_SHUTDOWN_DRAIN_TIMEOUT: '200ms',
+    })
+    await peers.requests(50, '/status/200')
+    await agent.stop()
+    assert.equal(checkBalance(agent), 100)
+    assert.equal(metrics(agent)('svc_spans_dropped_total{reason="shutdown"}'), 100)
+    await receiver.close()
+  },
+)
+
+test('a port in use is fatal, and leaves nothing attached', kernel, async () => {
+  const taken = createServer()
+  await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve))
+  const { port } = taken.address() as AddressInfo
+  const start0 = await attachments()
+  await assert.rejects(start({ SVC_SELF_TELEMETRY_LISTEN: `127.0.0.1:${port}` }), (error: unknown) => {
+    assert.ok(error instanceof StartError)
+    assert.match(error.message, new RegExp(`127\\.0\\.0\\.1:${port}`))
+    assert.match(error.message, /self_telemetry\.listen/)
+    assert.equal(error.exitCode, 1)
+    return true
+  })
+  assert.deepEqual(await attachments(), start0)
+  await new Promise(resolve => taken.close(resolve))
+})
+
+test('eBPF that is required and cannot be had is fatal', async () => {
+  const start0 = await attachments()
+  await assert.rejects(
+    start({ SVC_AGENT_EBPF_REQUIRED: 'true', SVC_AGENT_EBPF_BACKEND: 'fentry' }),
+    (error: unknown) => {
+      assert.ok(error instanceof StartError)
+      assert.equal(error.exitCode, 3)
+      assert.match(
+        error.message,
+        /^cannot start: agent\.ebpf\.required is true and eBPF is not available: the capture back end "fentry" is not built/,
+      )
+      return true
+    },
+  )
+  assert.deepEqual(await attachments(), start0)
+})
+
+test('an agent that ended leaves nothing attached', kernel, async () => {
+  const start0 = await attachments()
+  await running({}, async () => {
+    assert.notDeepEqual(await attachments(), start0)
+  })
+  assert.deepEqual(await attachments(), start0)
+})
+
+test('the banner says of each subsystem what it does', async () => {
+  const check = async (env: Record<string, string>, want: readonly (readonly [string, string, RegExp])[]) => {
+    await running({ SVC_AGENT_EBPF_ENABLED: 'false', ...env }, async agent => {
+      const lines = agent.banner()
+      assert.deepEqual(
+        lines.map(({ state, name }) => [state, name]),
+        want.map(([state, name]) => [state, name]),
+      )
+      for (const [i, [, , detail]] of want.entries()) assert.match(lines[i]!.detail, detail)
+      // What does not work says what to do about it.
+      for (const { state, mend } of lines) if (state === 'failed' || state === 'none') assert.ok(mend)
+    })
+  }
+  const later = ['off', 'later', /not built/] as const
+  const none = ['none', 'export', /nothing leaves this host/] as const
+  await check({}, [['off', 'traces', /switched off by agent\.ebpf/], none, later])
+  const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_HTTP: 'false' }
+  await check(off, [['off', 'traces', /switched off by agent\.ebpf/], none, later])
+  await check({ SVC_MODE: 'collector' }, [['off', 'traces', /mode is collector/], none, later])
+  await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
+    ['off', 'traces', /switched off/],
+    ['ok', 'export', /^OTLP over gRPC to 127\.0\.0\.1:1$/],
+    later,
+  ])
+  await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
+    ['failed', 'traces', /"kprobe" is not built/],
+    none,
+    ['limited', 'not built', /agent\.ebpf\.backend/],
+    later,
+  ])
+})
+
+test('the banner of an agent that sees the host names the back end', kernel, () =>
+  running({}, async agent => {
+    const [traces] = agent.banner()
+    assert.equal(traces!.state, 'ok')
+    assert.match(traces!.detail, /^HTTP\/1 of every process, by sock; \d+ sockets were open already$/)
+  }),
+)
+
+test('without the management API there is nothing to look at and no port', () =>
+  running({ SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_ENABLED: 'false' }, async agent => {
+    assert.deepEqual(agent.links(), [])
+    assert.deepEqual(
+      (await attachments()).filter(name => name === 'TCPServerWrap'),
+      [],
+    )
+  }))
