@@ -84,7 +84,8 @@ static __always_inline int emit(struct exchange *ex, const struct sock *sk, u64 
 	r->family = family;
 	fill_address(r->local_address, sk, family, true);
 	fill_address(r->peer_address, sk, family, false);
-	r->local_port = sk->__sk_common.skc_num;
+	struct inet_sock *inet = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_sock));
+	r->local_port = bpf_ntohs(inet->inet_sport);
 	r->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	count(svc_counter_finished);
 

@@ -41,6 +41,10 @@ struct sock {
 	int sk_err;
 };
 
+struct inet_sock {
+	u16 inet_sport; /* network order; kept when a closing socket gives its port back, unlike skc_num */
+};
+
 struct tcp_sock {
 	u32 copied_seq;
 	u32 write_seq;

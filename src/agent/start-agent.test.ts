@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { get } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, afterEach, before, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { startReceiver } from '../../test/helpers/otlp-receiver.ts'
+import { type Receiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
 import { startAgent } from '../agent.ts'
 import type { RunningAgent } from '../api/types.ts'
@@ -18,6 +18,18 @@ before(async () => {
   peers = await startPeers()
 })
 after(() => peers.close())
+
+/** What a test that fails leaves open. */
+const open: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+async function receiving(): Promise<Receiver> {
+  const receiver = await startReceiver({ keep: true })
+  open.push(() => receiver.close())
+  return receiver
+}
 
 /** An agent that looks at the peers alone, and its log. */
 async function start(env: Record<string, string>): Promise<RunningAgent & { readonly logged: string[] }> {
@@ -35,16 +47,9 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
   })
   assert.deepEqual(loaded.problems, [])
   const log = createLogger({ level: 'info', format: 'json', write: line => logged.push(line) })
-  return { ...(await startAgent({ loaded, log })), logged }
-}
-
-async function running(env: Record<string, string>, body: (agent: RunningAgent) => Promise<void>) {
-  const agent = await start(env)
-  try {
-    await body(agent)
-  } finally {
-    await agent.stop()
-  }
+  const agent = await startAgent({ loaded, log })
+  open.push(() => agent.stop())
+  return { ...agent, logged }
 }
 
 /** Values of the agent's metrics: of one series where the line is given whole, else the sum over the labels. */
@@ -102,7 +107,7 @@ async function attachments(): Promise<string[]> {
 const kernel = { skip: withoutBpf }
 
 test('at every scrape what was collected is exported, dropped or queued', kernel, async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiving()
   const agent = await start({
     SVC_OTLP_ENDPOINT: receiver.endpoint,
     SVC_AGENT_EBPF_RINGBUF_SIZE: '4096',
@@ -111,40 +116,36 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
     SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '50ms',
     SVC_QUEUES_TRACES_BATCH_SIZE: '100',
   })
-  try {
-    // Now and then the receiver refuses some of a batch, or all of it.
-    receiver.answer = ({ items, signal }) => {
-      if (signal !== 'traces') return { kind: 'ok' }
-      const which = receiver.requests.length % 5
-      if (which === 1) return { kind: 'ok', rejected: Math.min(3, items), message: 'too old' }
-      return which === 2 ? { kind: 'refuse', code: 3, message: 'no' } : { kind: 'ok' }
-    }
-    let over = false
-    const traffic = (async () => {
-      await peers.requests(1500, '/status/200')
-      await peers.requests(20, '/healthz')
-      await peers.requests(500, '/status/500')
-      over = true
-    })()
-    let scrapes = 0
-    for (; !over; scrapes++) {
-      checkBalance(agent)
-      await sleep(5)
-    }
-    await traffic
-    assert.ok(scrapes > 5)
-    assert.equal(checkBalance(agent), 4040)
-    await until('an export', () => receiver.counts.traces > 0)
-  } finally {
-    await agent.stop()
+  // Now and then the receiver refuses some of a batch, or all of it.
+  receiver.answer = ({ items, signal }) => {
+    if (signal !== 'traces') return { kind: 'ok' }
+    const which = receiver.requests.length % 5
+    if (which === 1) return { kind: 'ok', rejected: Math.min(3, items), message: 'too old' }
+    return which === 2 ? { kind: 'refuse', code: 3, message: 'no' } : { kind: 'ok' }
   }
+  let over = false
+  const traffic = (async () => {
+    await peers.requests(1500, '/status/200')
+    await peers.requests(20, '/healthz')
+    await peers.requests(500, '/status/500')
+    over = true
+  })()
+  let scrapes = 0
+  for (; !over; scrapes++) {
+    checkBalance(agent)
+    await sleep(5)
+  }
+  await traffic
+  assert.ok(scrapes > 5)
+  assert.equal(checkBalance(agent), 4040)
+  await until('an export', () => receiver.counts.traces > 0)
+  await agent.stop()
   assert.equal(checkBalance(agent), 4040)
   const of = metrics(agent)
   assert.equal(of('svc_export_queue_size'), 0)
   assert.equal(of('svc_spans_exported_total'), receiver.counts.traces)
   for (const reason of ['ring_full', 'sampled', 'rejected', 'invalid_argument', 'excluded_path'])
     assert.ok(of(`svc_spans_dropped_total{reason="${reason}"}`) > 0, reason)
-  await receiver.close()
 })
 
 test(
@@ -170,14 +171,17 @@ test(
     assert.equal(agent.view.ebpf().programs.filter(({ attached }) => attached).length, 0)
     await peers.requests(10, '/status/404')
     const status = await new Promise<number>((resolve, reject) => {
-      get(url, response => resolve(response.resume().statusCode!)).on('error', reject)
+      get(url, { agent: false }, response => resolve(response.resume().statusCode!)).on('error', reject)
     })
     assert.equal(status, 200)
     release()
     await stopping
-    await assert.rejects(new Promise((resolve, reject) => get(url, resolve).on('error', reject)), {
-      code: 'ECONNREFUSED',
-    })
+    await assert.rejects(
+      new Promise((resolve, reject) => get(url, { agent: false }, resolve).on('error', reject)),
+      {
+        code: 'ECONNREFUSED',
+      },
+    )
     const counts = receiver.lines
       .filter(({ signal }) => signal === 'metrics')
       .map(({ name, points }) => [
@@ -193,7 +197,6 @@ test(
     assert.equal(agent.view.status().export.spans_exported, 600)
     assert.equal(agent.view.ebpf().counters.finished, 600)
     assert.match(agent.logged.at(-1)!, /"msg":"drained","exported":\{"traces":600,/)
-    await receiver.close()
   },
 )
 
@@ -201,7 +204,7 @@ test(
   'a receiver that never answers does not hold the end up for longer than the drain timeout',
   kernel,
   async () => {
-    const receiver = await startReceiver()
+    const receiver = await receiving()
     receiver.answer = () => ({ kind: 'stall' })
     const agent = await start({
       SVC_OTLP_ENDPOINT: receiver.endpoint,
@@ -211,7 +214,6 @@ test(
     await agent.stop()
     assert.equal(checkBalance(agent), 100)
     assert.equal(metrics(agent)('svc_spans_dropped_total{reason="shutdown"}'), 100)
-    await receiver.close()
   },
 )
 
@@ -250,24 +252,24 @@ test('eBPF that is required and cannot be had is fatal', async () => {
 
 test('an agent that ended leaves nothing attached', kernel, async () => {
   const start0 = await attachments()
-  await running({}, async () => {
-    assert.notDeepEqual(await attachments(), start0)
-  })
+  const agent = await start({})
+  assert.notDeepEqual(await attachments(), start0)
+  await agent.stop()
   assert.deepEqual(await attachments(), start0)
 })
 
 test('the banner says of each subsystem what it does', async () => {
   const check = async (env: Record<string, string>, want: readonly (readonly [string, string, RegExp])[]) => {
-    await running({ SVC_AGENT_EBPF_ENABLED: 'false', ...env }, async agent => {
-      const lines = agent.banner()
-      assert.deepEqual(
-        lines.map(({ state, name }) => [state, name]),
-        want.map(([state, name]) => [state, name]),
-      )
-      for (const [i, [, , detail]] of want.entries()) assert.match(lines[i]!.detail, detail)
-      // What does not work says what to do about it.
-      for (const { state, mend } of lines) if (state === 'failed' || state === 'none') assert.ok(mend)
-    })
+    const agent = await start({ SVC_AGENT_EBPF_ENABLED: 'false', ...env })
+    const lines = agent.banner()
+    assert.deepEqual(
+      lines.map(({ state, name }) => [state, name]),
+      want.map(([state, name]) => [state, name]),
+    )
+    for (const [i, [, , detail]] of want.entries()) assert.match(lines[i]!.detail, detail)
+    // What does not work says what to do about it.
+    for (const { state, mend } of lines) if (state === 'failed' || state === 'none') assert.ok(mend)
+    await agent.stop()
   }
   const later = ['off', 'later', /not built/] as const
   const none = ['none', 'export', /nothing leaves this host/] as const
@@ -288,19 +290,16 @@ test('the banner says of each subsystem what it does', async () => {
   ])
 })
 
-test('the banner of an agent that sees the host names the back end', kernel, () =>
-  running({}, async agent => {
-    const [traces] = agent.banner()
-    assert.equal(traces!.state, 'ok')
-    assert.match(traces!.detail, /^HTTP\/1 of every process, by sock; \d+ sockets were open already$/)
-  }),
-)
+test('the banner of an agent that sees the host names the back end', kernel, async () => {
+  const [traces] = (await start({})).banner()
+  assert.equal(traces!.state, 'ok')
+  assert.match(traces!.detail, /^HTTP\/1 of every process, by sock; \d+ sockets were open already$/)
+})
 
-test('without the management API there is nothing to look at and no port', () =>
-  running({ SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_ENABLED: 'false' }, async agent => {
-    assert.deepEqual(agent.links(), [])
-    assert.deepEqual(
-      (await attachments()).filter(name => name === 'TCPServerWrap'),
-      [],
-    )
-  }))
+test('without the management API there is nothing to look at and no port', async () => {
+  const ports = async () => (await attachments()).filter(name => name === 'TCPServerWrap')
+  const before = await ports()
+  const agent = await start({ SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_ENABLED: 'false' })
+  assert.deepEqual(agent.links(), [])
+  assert.deepEqual(await ports(), before)
+})
