@@ -90,9 +90,9 @@ async function until(what: string, done: () => boolean): Promise<void> {
 async function attachments(): Promise<string[]> {
   await nextTurn()
   await nextTurn()
-  const found = process
+  const found: string[] = process
     .getActiveResourcesInfo()
-    .filter(name => name === 'Timeout' || name === 'TCPServerWrap')
+    .filter(name => /^(Timeout|TCPServerWrap)$/.test(name))
   for (const fd of readdirSync('/proc/self/fd')) {
     try {
       const target = readlinkSync(`/proc/self/fd/${fd}`)
@@ -148,74 +148,66 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
     assert.ok(of(`svc_spans_dropped_total{reason="${reason}"}`) > 0, reason)
 })
 
-test(
-  'the last metrics tell of every request, and go out after the programs are detached',
-  kernel,
-  async () => {
-    const receiver = await startReceiver({ keep: true })
-    const agent = await start({ SVC_OTLP_ENDPOINT: receiver.endpoint })
-    const { url } = agent.links().find(({ what }) => what === 'status')!
-    await peers.requests(300, '/status/404')
-    let release: () => void = () => {}
-    const held = new Promise<void>(resolve => {
-      release = resolve
-    })
-    receiver.answer = async () => {
-      await held
-      return { kind: 'ok' }
-    }
-    const stopping = agent.stop()
-    assert.equal(agent.stop(), stopping)
-    await until('the last request', () => receiver.requests.some(({ signal }) => signal === 'metrics'))
-    // While it drains the agent still answers, and sees nothing more.
-    assert.equal(agent.view.ebpf().programs.filter(({ attached }) => attached).length, 0)
-    await peers.requests(10, '/status/404')
-    const status = await new Promise<number>((resolve, reject) => {
-      get(url, { agent: false }, response => resolve(response.resume().statusCode!)).on('error', reject)
-    })
-    assert.equal(status, 200)
-    release()
-    await stopping
-    await assert.rejects(
-      new Promise((resolve, reject) => get(url, { agent: false }, resolve).on('error', reject)),
-      {
-        code: 'ECONNREFUSED',
-      },
-    )
-    const counts = receiver.lines
-      .filter(({ signal }) => signal === 'metrics')
-      .map(({ name, points }) => [
-        name,
-        (points as { count: number }[]).reduce((sum, { count }) => sum + count, 0),
-      ])
-    assert.deepEqual(counts.toSorted(), [
-      ['http.client.request.duration', 300],
-      ['http.server.request.duration', 300],
+test('the last metrics tell of every request', kernel, async () => {
+  const receiver = await receiving()
+  const agent = await start({ SVC_OTLP_ENDPOINT: receiver.endpoint })
+  const { url } = agent.links().find(({ what }) => what === 'status')!
+  await peers.requests(300, '/status/404')
+  let release: () => void = () => {}
+  const held = new Promise<void>(resolve => {
+    release = resolve
+  })
+  receiver.answer = async () => {
+    await held
+    return { kind: 'ok' }
+  }
+  const stopping = agent.stop()
+  assert.equal(agent.stop(), stopping)
+  await until('the last request', () => receiver.requests.some(({ signal }) => signal === 'metrics'))
+  // While it drains the agent still answers, and sees nothing more.
+  assert.equal(agent.view.ebpf().programs.filter(({ attached }) => attached).length, 0)
+  await peers.requests(10, '/status/404')
+  const status = await new Promise<number>((resolve, reject) => {
+    get(url, { agent: false }, response => resolve(response.resume().statusCode!)).on('error', reject)
+  })
+  assert.equal(status, 200)
+  release()
+  await stopping
+  await assert.rejects(
+    new Promise((resolve, reject) => get(url, { agent: false }, resolve).on('error', reject)),
+    {
+      code: 'ECONNREFUSED',
+    },
+  )
+  const counts = receiver.lines
+    .filter(({ signal }) => signal === 'metrics')
+    .map(({ name, points }) => [
+      name,
+      (points as { count: number }[]).reduce((sum, { count }) => sum + count, 0),
     ])
-    assert.equal(receiver.counts.traces, 600)
-    // After the end the documents are still there.
-    assert.equal(agent.view.status().export.spans_exported, 600)
-    assert.equal(agent.view.ebpf().counters.finished, 600)
-    assert.match(agent.logged.at(-1)!, /"msg":"drained","exported":\{"traces":600,/)
-  },
-)
+  assert.deepEqual(counts.toSorted(), [
+    ['http.client.request.duration', 300],
+    ['http.server.request.duration', 300],
+  ])
+  assert.equal(receiver.counts.traces, 600)
+  // After the end the documents are still there.
+  assert.equal(agent.view.status().export.spans_exported, 600)
+  assert.equal(agent.view.ebpf().counters.finished, 600)
+  assert.match(agent.logged.at(-1)!, /"msg":"drained","exported":\{"traces":600,/)
+})
 
-test(
-  'a receiver that never answers does not hold the end up for longer than the drain timeout',
-  kernel,
-  async () => {
-    const receiver = await receiving()
-    receiver.answer = () => ({ kind: 'stall' })
-    const agent = await start({
-      SVC_OTLP_ENDPOINT: receiver.endpoint,
-      SVC_PIPELINE_OPERATIONS_SHUTDOWN_DRAIN_TIMEOUT: '200ms',
-    })
-    await peers.requests(50, '/status/200')
-    await agent.stop()
-    assert.equal(checkBalance(agent), 100)
-    assert.equal(metrics(agent)('svc_spans_dropped_total{reason="shutdown"}'), 100)
-  },
-)
+test('a receiver that never answers holds the end up for the drain timeout at most', kernel, async () => {
+  const receiver = await receiving()
+  receiver.answer = () => ({ kind: 'stall' })
+  const agent = await start({
+    SVC_OTLP_ENDPOINT: receiver.endpoint,
+    SVC_PIPELINE_OPERATIONS_SHUTDOWN_DRAIN_TIMEOUT: '200ms',
+  })
+  await peers.requests(50, '/status/200')
+  await agent.stop()
+  assert.equal(checkBalance(agent), 100)
+  assert.equal(metrics(agent)('svc_spans_dropped_total{reason="shutdown"}'), 100)
+})
 
 test('a port in use is fatal, and leaves nothing attached', kernel, async () => {
   const taken = createServer()

@@ -4,23 +4,22 @@ import { Span } from '../model/span.ts'
 /** Hands a span on. The span is reused. */
 export type Emit = (resource: Resource, span: Span) => void
 
-const slots = 8192
+/** How many may be held. A power of two. */
+const cells = 8192
 const ways = 4
 
-/** What a slot holds. */
-const empty = 0
-const aClient = 1
-const aServer = 2
-
-interface Slot {
-  readonly index: number
-  state: typeof empty | typeof aClient | typeof aServer
-  sequence: number
-  ports: number
-  atMs: number
-  /** The client's ids, or the server's whole span. */
-  readonly span: Span
+/** One side of an exchange, held for the other. Instances are used again, the last one first: those stay in the cache. */
+class Held {
+  /** Where it lies in the table; -1 while it is free. */
+  cell = -1
+  /** Grows with each use, so that a note about an earlier one is recognised. */
+  turn = 0
+  sequence = 0
+  ports = 0
+  atMs = 0
+  /** Undefined: a client, of whose span the ids and times count. Else a server, with its whole span. */
   resource: Resource | undefined
+  readonly span = new Span()
 }
 
 /**
@@ -36,12 +35,13 @@ export class Join {
   expired = 0
   /** Server spans that wait now. */
   waitingNow = 0
-  private readonly table: (Slot | undefined)[] = new Array(slots).fill(undefined)
+  private readonly table = new Array<Held | undefined>(cells).fill(undefined)
+  private readonly free: Held[] = []
   private readonly holdMs: number
   private readonly emit: Emit
-  /** Slots of waiting servers in order of arrival; a ring. */
-  private readonly waiting = new Int32Array(slots)
-  private readonly waitingSince = new Float64Array(slots)
+  /** What is held, in order of arrival; a ring. Its entries may have gone meanwhile. */
+  private readonly line = new Array<Held | undefined>(cells).fill(undefined)
+  private readonly turns = new Float64Array(cells)
   private head = 0
   private tail = 0
 
@@ -54,7 +54,7 @@ export class Join {
   client(sequence: number, clientPort: number, serverPort: number, span: Span, nowMs: number): void {
     const ports = clientPort * 65536 + serverPort
     const found = this.find(sequence, ports)
-    if (found !== undefined && found.state === aServer) {
+    if (found?.resource !== undefined) {
       const server = found.span
       adopt(server, span.traceId, span.spanId)
       // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
@@ -64,13 +64,12 @@ export class Join {
       this.release(found)
       return
     }
-    const slot = found ?? this.take(sequence, ports, nowMs)
-    slot.state = aClient
-    slot.atMs = nowMs
-    slot.span.traceId.set(span.traceId)
-    slot.span.spanId.set(span.spanId)
-    slot.span.startUs = span.startUs
-    slot.span.endUs = span.endUs
+    if (found !== undefined) this.release(found)
+    const held = this.hold(sequence, ports, undefined, nowMs).span
+    held.traceId.set(span.traceId)
+    held.spanId.set(span.spanId)
+    held.startUs = span.startUs
+    held.endUs = span.endUs
   }
 
   /**
@@ -87,99 +86,107 @@ export class Join {
   ): boolean {
     const ports = clientPort * 65536 + serverPort
     const found = this.find(sequence, ports)
-    if (found !== undefined && found.state === aClient && nowMs - found.atMs < this.holdMs) {
+    if (found !== undefined && found.resource === undefined && nowMs - found.atMs < this.holdMs) {
       const client = found.span
       adopt(span, client.traceId, client.spanId)
       // The client's span is gone, so the child gives way. The wall clock may have been set between the two.
       span.startUs = within(span.startUs, client.startUs, client.endUs)
       span.endUs = within(span.endUs, span.startUs, client.endUs)
-      found.state = empty
       this.joined++
+      this.release(found)
       return true
     }
-    const slot = found ?? this.take(sequence, ports, nowMs)
-    if (slot.state === aServer) this.giveUp(slot)
-    slot.state = aServer
+    if (found !== undefined) this.giveUp(found)
+    copySpan(this.hold(sequence, ports, resource, nowMs).span, span)
     this.waitingNow++
-    slot.sequence = sequence
-    slot.ports = ports
-    slot.atMs = nowMs
-    slot.resource = resource
-    copySpan(slot.span, span)
-    if (this.head - this.tail === slots) this.expireOne()
-    const at = this.head++ % slots
-    this.waiting[at] = slot.index
-    this.waitingSince[at] = nowMs
     return false
   }
 
-  /** Hands on the spans that waited long enough, as they are; all of them when `nowMs` is infinite. */
+  /** Gives up what was held long enough; all of it when `nowMs` is infinite. Servers' spans are handed on as they are. */
   expire(nowMs: number): void {
-    while (this.tail < this.head && nowMs - this.waitingSince[this.tail % slots]! >= this.holdMs)
-      this.expireOne()
+    while (this.tail < this.head) {
+      const at = this.tail % cells
+      const held = this.line[at]!
+      if (held.turn === this.turns[at]) {
+        if (nowMs - held.atMs < this.holdMs) return
+        this.giveUp(held)
+      }
+      this.tail++
+    }
   }
 
-  private expireOne(): void {
-    const at = this.tail++ % slots
-    const slot = this.table[this.waiting[at]!]
-    if (slot === undefined || slot.state !== aServer || slot.atMs !== this.waitingSince[at]) return
-    this.giveUp(slot)
+  private hold(sequence: number, ports: number, resource: Resource | undefined, nowMs: number): Held {
+    const cell = this.room(sequence, ports)
+    if (this.head - this.tail === cells) this.forgetFirst()
+    const held = this.free.pop() ?? new Held()
+    held.cell = cell
+    held.turn++
+    held.sequence = sequence
+    held.ports = ports
+    held.atMs = nowMs
+    held.resource = resource
+    this.table[cell] = held
+    const at = this.head++ % cells
+    this.line[at] = held
+    this.turns[at] = held.turn
+    return held
   }
 
-  /** Hands on a server's span without a parent. */
-  private giveUp(slot: Slot): void {
-    this.expired++
-    this.release(slot)
-  }
-
-  private release(slot: Slot): void {
-    slot.state = empty
-    this.waitingNow--
-    const { resource } = slot
-    slot.resource = undefined
-    if (resource !== undefined) this.emit(resource, slot.span)
-  }
-
-  private find(sequence: number, ports: number): Slot | undefined {
+  /** A cell for the pair; whoever was there longest goes when none of them is free. */
+  private room(sequence: number, ports: number): number {
     const base = place(sequence, ports)
-    for (let i = 0; i < ways; i++) {
-      const slot = this.table[base + i]
-      if (slot !== undefined && slot.state !== empty && slot.sequence === sequence && slot.ports === ports)
-        return slot
+    let oldest: Held | undefined
+    for (let cell = base; cell < base + ways; cell++) {
+      const held = this.table[cell]
+      if (held === undefined) return cell
+      if (oldest === undefined || held.atMs < oldest.atMs) oldest = held
+    }
+    const { cell } = oldest!
+    this.giveUp(oldest!)
+    return cell
+  }
+
+  /** Makes room in the line. */
+  private forgetFirst(): void {
+    const at = this.tail++ % cells
+    const held = this.line[at]!
+    if (held.turn === this.turns[at]) this.giveUp(held)
+  }
+
+  /** Lets go; a server's span is handed on without a parent. */
+  private giveUp(held: Held): void {
+    if (held.resource !== undefined) this.expired++
+    this.release(held)
+  }
+
+  /** Frees it, and hands on a server's span. */
+  private release(held: Held): void {
+    const { resource } = held
+    this.table[held.cell] = undefined
+    held.cell = -1
+    held.turn++
+    held.resource = undefined
+    if (resource !== undefined) {
+      this.waitingNow--
+      this.emit(resource, held.span)
+    }
+    this.free.push(held)
+  }
+
+  private find(sequence: number, ports: number): Held | undefined {
+    const base = place(sequence, ports)
+    for (let cell = base; cell < base + ways; cell++) {
+      const held = this.table[cell]
+      if (held !== undefined && held.sequence === sequence && held.ports === ports) return held
     }
     return undefined
   }
-
-  /** A free place for the pair, or that of the oldest there. */
-  private take(sequence: number, ports: number, nowMs: number): Slot {
-    const base = place(sequence, ports)
-    let oldest: Slot | undefined
-    for (let i = 0; i < ways; i++) {
-      const slot = this.table[base + i] ?? emptySlot(base + i)
-      this.table[base + i] = slot
-      const free = slot.state === empty || (slot.state === aClient && nowMs - slot.atMs >= this.holdMs)
-      if (free) {
-        oldest = slot
-        break
-      }
-      if (oldest === undefined || slot.atMs < oldest.atMs) oldest = slot
-    }
-    if (oldest!.state === aServer) this.giveUp(oldest!)
-    oldest!.state = empty
-    oldest!.sequence = sequence
-    oldest!.ports = ports
-    return oldest!
-  }
 }
 
-function emptySlot(index: number): Slot {
-  return { index, state: empty, sequence: 0, ports: 0, atMs: 0, span: new Span(), resource: undefined }
-}
-
-/** First of the places of a pair. */
+/** First of the cells of a pair. */
 function place(sequence: number, ports: number): number {
   const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
-  return ((hash ^ (hash >>> 15)) & (slots / ways - 1)) * ways
+  return ((hash ^ (hash >>> 15)) & (cells / ways - 1)) * ways
 }
 
 function within(time: number, from: number, to: number): number {

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict'
+import { afterEach, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { startReceiver } from '../../test/helpers/otlp-receiver.ts'
+import { startPeers } from '../../test/helpers/peers.ts'
+import { startAgent } from '../agent.ts'
+import type { AgentView } from '../api/types.ts'
+import { loadConfig } from '../config/index.ts'
+import { createLogger } from '../lib/logger.ts'
+
+/** What a test leaves open. */
+const open: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+async function viewOf(env: Record<string, string>): Promise<AgentView> {
+  const loaded = loadConfig({
+    explicit: false,
+    cwd: '/nonexistent',
+    systemFile: '/nonexistent',
+    env: { SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1', ...env },
+  })
+  assert.deepEqual(loaded.problems, [])
+  const agent = await startAgent({
+    loaded,
+    log: createLogger({ level: 'error', format: 'json', write: () => {} }),
+  })
+  open.push(() => agent.stop())
+  return agent.view
+}
+
+const withoutEbpf = { SVC_AGENT_EBPF_ENABLED: 'false' }
+
+/** The shape of a document: types at the leaves, of a list the shape of its first entry. */
+function shapeOf(document: unknown): unknown {
+  if (document === null) return 'null'
+  if (Array.isArray(document)) return document.length === 0 ? [] : [shapeOf(document[0])]
+  if (typeof document === 'number') return Number.isSafeInteger(document) ? 'integer' : 'number'
+  if (typeof document !== 'object') return typeof document
+  return Object.fromEntries(Object.entries(document).map(([name, value]) => [name, shapeOf(value)]))
+}
+
+const statusShape = {
+  version: 'string',
+  commit: 'string',
+  built: 'string',
+  uptime: 'string',
+  mode: 'string',
+  host: { name: 'string', os: 'string', arch: 'string', kernel: 'string' },
+  ebpf: { enabled: 'boolean', programs_loaded: 'integer', maps_created: 'integer', ringbuf_size: 'integer' },
+  profiling: { enabled: 'boolean', sample_rate: 'integer', profiles_collected: 'integer' },
+  export: {
+    endpoint: 'string',
+    connected: 'boolean',
+    last_export: 'null',
+    spans_exported: 'integer',
+    metrics_exported: 'integer',
+  },
+  discovery: {
+    kubernetes: 'boolean',
+    docker: 'boolean',
+    pods_discovered: 'integer',
+    containers_discovered: 'integer',
+  },
+  degraded: [],
+}
+
+const queueShape = {
+  size: 'integer',
+  capacity: 'integer',
+  exported: 'integer',
+  dropped: 'integer',
+  bytes: 'integer',
+  capacity_bytes: 'integer',
+}
+const exportShape = {
+  endpoint: 'string',
+  protocol: 'string',
+  tls: 'boolean',
+  compression: 'string',
+  connected: 'boolean',
+  last_export: 'null',
+  last_error: 'null',
+  queues: { traces: queueShape, metrics: queueShape, logs: queueShape, profiles: queueShape },
+}
+
+test('the status document has the fields of the specification, whatever runs', async () => {
+  for (const env of [{}, withoutEbpf, { SVC_MODE: 'collector' }]) {
+    const { degraded, ...status } = (await viewOf(env)).status()
+    assert.deepEqual(shapeOf({ ...status, degraded: [] }), statusShape)
+    assert.match(status.built, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+    assert.match(status.uptime, /^\d+s$/)
+    assert.deepEqual(
+      [status.mode, status.host.os],
+      [env === withoutEbpf || !('SVC_MODE' in env) ? 'agent' : 'collector', 'linux'],
+    )
+    assert.ok(withoutBpf || degraded.length === 0)
+  }
+})
+
+test('the export document has the fields of the specification, with and without an endpoint', async () => {
+  const view = await viewOf(withoutEbpf)
+  assert.deepEqual(shapeOf(view.exporting()), exportShape)
+  const { endpoint, tls, connected, protocol, compression } = view.exporting()
+  assert.deepEqual(
+    { endpoint, tls, connected, protocol, compression },
+    {
+      endpoint: '',
+      tls: false,
+      connected: false,
+      protocol: 'grpc',
+      compression: 'gzip',
+    },
+  )
+  const sent = await viewOf({
+    ...withoutEbpf,
+    SVC_OTLP_ENDPOINT: '127.0.0.1:1',
+    SVC_OTLP_COMPRESSION: 'none',
+  })
+  assert.deepEqual(shapeOf(sent.exporting()), exportShape)
+  const of = sent.exporting()
+  assert.deepEqual([of.endpoint, of.tls, of.compression], ['127.0.0.1:1', true, 'none'])
+})
+
+test('where one signal alone is sent, its endpoint and its security are shown', async () => {
+  const check = async (url: string, want: boolean) => {
+    const { endpoint, tls } = (await viewOf({ ...withoutEbpf, SVC_OTLP_METRICS_ENDPOINT: url })).exporting()
+    assert.deepEqual([endpoint, tls], ['127.0.0.1:4317', want])
+  }
+  await check('http://127.0.0.1:4317', false)
+  await check('https://127.0.0.1:4317', true)
+})
+
+test('the eBPF document has the fields of the specification', { skip: withoutBpf }, async () => {
+  const document = (await viewOf({})).ebpf()
+  assert.deepEqual(shapeOf({ ...document, counters: {} }), {
+    enabled: 'boolean',
+    programs: [{ name: 'string', type: 'string', attached: 'boolean', id: 'integer' }],
+    maps: [{ name: 'string', type: 'string', entries: 'integer', max_entries: 'integer' }],
+    ringbuf: { size: 'integer', events_received: 'integer', events_lost: 'integer' },
+    backend: 'string',
+    counters: {},
+  })
+  assert.equal(document.enabled, true)
+  assert.ok(document.programs.every(({ id, type }) => id > 0 && type !== ''))
+  assert.ok(document.maps.every(({ entries, max_entries }) => entries <= Math.max(max_entries, entries && 1)))
+  assert.ok(Object.values(document.counters).every(count => Number.isSafeInteger(count)))
+})
+
+test('without eBPF its document says so and is empty', async () => {
+  assert.deepEqual((await viewOf(withoutEbpf)).ebpf(), {
+    enabled: false,
+    programs: [],
+    maps: [],
+    ringbuf: { size: 0, events_received: 0, events_lost: 0 },
+    backend: '',
+    counters: {},
+  })
+})
+
+test('a subsystem that is off is ready', async () => {
+  const ok = { ebpf: 'ok', otlp: 'ok', discovery: 'ok' }
+  assert.deepEqual((await viewOf(withoutEbpf)).readiness(), ok)
+  assert.deepEqual((await viewOf({ SVC_MODE: 'collector' })).readiness(), ok)
+  // Not tried yet is no failure.
+  assert.deepEqual((await viewOf({ ...withoutEbpf, SVC_OTLP_ENDPOINT: '127.0.0.1:1' })).readiness(), ok)
+})
+
+test('a subsystem that failed says why, and the others are told all the same', async () => {
+  const view = await viewOf({ SVC_AGENT_EBPF_BACKEND: 'kprobe' })
+  assert.deepEqual(view.readiness(), {
+    ebpf: 'failed: the capture back end "kprobe" is not built in this version',
+    otlp: 'ok',
+    discovery: 'ok',
+  })
+  assert.deepEqual(view.status().degraded, [
+    {
+      subsystem: 'ebpf',
+      reason: 'the capture back end "kprobe" is not built in this version',
+      mend: 'set agent.ebpf.backend: auto',
+    },
+  ])
+  assert.equal(view.status().ebpf.enabled, false)
+})
+
+test('a receiver that refuses makes the agent not ready, until it takes something', {
+  skip: withoutBpf,
+}, async () => {
+  const receiver = await startReceiver()
+  open.push(() => receiver.close())
+  receiver.answer = () => ({ kind: 'refuse', code: 14, message: 'in maintenance', retryMs: 20 })
+  const peers = await startPeers()
+  open.push(() => peers.close())
+  const view = await viewOf({
+    SVC_OTLP_ENDPOINT: receiver.endpoint,
+    SVC_OTLP_INSECURE: 'true',
+    SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
+    SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '20ms',
+    SVC_BACKOFF_INITIAL: '20ms',
+    SVC_BACKOFF_MAX: '50ms',
+  })
+  const until = async (done: () => boolean): Promise<void> => {
+    for (let tries = 0; !done(); tries++) {
+      if (tries > 500) throw new Error(`never came: ${done}`)
+      await sleep(20)
+    }
+  }
+  await peers.requests(10, '/status/200')
+  await until(() => view.readiness().otlp !== 'ok')
+  assert.match(view.readiness().otlp, /^failed: .*in maintenance/)
+  assert.match(view.exporting().last_error!, /in maintenance/)
+  assert.deepEqual(
+    view.status().degraded.map(({ subsystem }) => subsystem),
+    ['export of traces'],
+  )
+  receiver.answer = () => ({ kind: 'ok' })
+  await until(() => view.readiness().otlp === 'ok')
+  const { connected, last_error, last_export } = view.exporting()
+  assert.deepEqual([connected, last_error], [true, null])
+  assert.match(last_export!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.equal(view.status().export.last_export, last_export)
+  assert.equal(view.exporting().queues.traces.exported, view.status().export.spans_exported)
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { commands } from '../src/cli/index.ts'
+import { schema } from '../src/config/schema.ts'
+import { type Branch, isBranch } from '../src/config/tree.ts'
+import { needs } from '../src/kernel/needs.ts'
+import { backends } from '../src/probes/index.ts'
+import { protocols } from '../src/protocols/index.ts'
+
+const root = dirname(import.meta.dirname)
+
+/** What every unit of every list shows of itself. */
+interface Named {
+  readonly name: string
+  readonly summary: string
+}
+
+/** Every list of units that there is, by the file that holds it. */
+const lists: Readonly<Record<string, readonly Named[]>> = {
+  'src/protocols/index.ts': protocols,
+  'src/probes/index.ts': backends,
+  'src/cli/index.ts': commands,
+}
+
+const isSnakeCase = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/
+
+test('every list of units in the tree is held to this contract', () => {
+  const found: string[] = []
+  for (const area of readdirSync(join(root, 'src'), { withFileTypes: true })) {
+    const list = `src/${area.name}/index.ts`
+    if (!area.isDirectory() || !readdirSync(join(root, 'src', area.name)).includes('index.ts')) continue
+    // src/config/index.ts is the door of its area, not a list.
+    if (/^export const/m.test(readFileSync(join(root, list), 'utf8'))) found.push(list)
+  }
+  assert.deepEqual(found.toSorted(), Object.keys(lists).toSorted())
+})
+
+for (const [file, units] of Object.entries(lists)) {
+  test(`${file}: names are unique and well formed, and each unit says in a sentence what it is`, () => {
+    assert.ok(units.length > 0)
+    const names = units.map(({ name }) => name)
+    assert.equal(new Set(names).size, names.length, String(names))
+    const summaries = units.map(({ summary }) => summary)
+    assert.equal(new Set(summaries).size, summaries.length)
+    for (const { name, summary } of units) {
+      assert.match(name, file.startsWith('src/cli/') ? /^[a-z]+(-[a-z]+)*$/ : isSnakeCase)
+      // The help text lists its commands without capitals and full stops, as those of other programs do.
+      assert.match(summary, file.startsWith('src/cli/') ? /^[a-z].*[^.]$/ : /^[A-Z].*[^.]\.$/, name)
+      assert.ok(summary.length <= 100, `${name}: ${summary.length} characters`)
+    }
+  })
+
+  test(`${file}: each unit stands in the file of its name`, () => {
+    const files = readdirSync(dirname(join(root, file)))
+    for (const { name } of units) {
+      const own = `${name.replaceAll('_', '-')}.ts`
+      assert.ok(files.includes(own), `${relative(root, dirname(join(root, file)))} has no ${own}`)
+    }
+  })
+}
+
+test('every need has a name of its own, in words', () => {
+  const names = needs.map(({ name }) => name)
+  assert.equal(new Set(names).size, names.length)
+  for (const name of names) assert.match(name, /^[A-Za-z]+( [A-Za-z]+)*$/)
+})
+
+test('every command explains its flags, and no flag means two things', () => {
+  const flags = new Map<string, string>()
+  for (const command of commands) {
+    const names = command.flags.map(({ name }) => name)
+    assert.equal(new Set(names).size, names.length, command.name)
+    for (const { name, value = '', summary } of command.flags) {
+      assert.match(name, /^[a-z]+(-[a-z]+)*$/)
+      assert.match(value, /^[A-Z]*$/)
+      assert.match(summary, /^[a-z].*[^.]$/s)
+      const meaning = `${value} ${summary}`
+      assert.equal(flags.get(name) ?? meaning, meaning, `--${name} of ${command.name}`)
+      flags.set(name, meaning)
+    }
+  }
+})
+
+test('every key and every branch of the configuration is named alike and described in sentences', () => {
+  let keys = 0
+  const visit = (branch: Branch, path: string): void => {
+    for (const [name, node] of Object.entries(branch.keys)) {
+      const at = path === '' ? name : `${path}.${name}`
+      // Below nodeexporter some are spelled as the flags of the exporter that it replaces.
+      const isName = at.startsWith('agent.nodeexporter.') ? /^[a-z][A-Za-z0-9_]*$/ : isSnakeCase
+      assert.match(name, isName, at)
+      assert.match(node.description, /^[A-Z`].*\.$/s, at)
+      if (isBranch(node)) visit(node, at)
+      else keys++
+    }
+  }
+  visit(schema, '')
+  assert.ok(keys > 100)
+})
+
+test('a protocol or a back end that a key switches has the name of that key', () => {
+  const { network } = schema.keys.agent.keys.ebpf.keys
+  for (const { name } of protocols) {
+    // http1 is `http`: the version is the capture's business, not the user's.
+    assert.ok(Object.hasOwn(network.keys, name.replace(/\d+$/, '')), name)
+  }
+})
