@@ -3,8 +3,8 @@
 // do. Options: --pairs N, --seconds N, --requests N, --node PATH (another runtime for the same bundle).
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer as createHttp2 } from 'node:http2'
 import { get } from 'node:http'
+import { createServer as createHttp2 } from 'node:http2'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +17,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '3' },
     requests: { type: 'string', default: '1000000' },
     node: { type: 'string' },
+    sink: { type: 'string' },
   },
 })
 const pairs = Number(options.pairs)
@@ -110,24 +111,27 @@ async function startAgent(endpoint: string): Promise<Agent> {
   return { child, pid: child.pid!, base }
 }
 
-/** Takes every export and keeps nothing: the cost of a receiver is not the agent's. */
-async function startSink(): Promise<{ endpoint: string; close: () => void }> {
+/** Takes every export and keeps nothing: the cost of a receiver is not the agent's. Runs in a process of its own. */
+function sink(port: number): void {
   const server = createHttp2()
   server.on('stream', stream => {
+    stream.on('error', () => {})
     stream.resume()
     stream.on('end', () => {
+      if (stream.destroyed) return
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
       stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
       stream.end(Buffer.alloc(5))
     })
-    stream.on('error', () => {})
   })
-  server.listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  return {
-    endpoint: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: () => server.close(),
-  }
+  server.listen(port, '127.0.0.1')
+}
+
+async function startSink(): Promise<string> {
+  const port = await freePort()
+  start(process.execPath, [process.argv[1]!, '--sink', String(port)])
+  await sleep(500)
+  return `127.0.0.1:${port}`
 }
 
 async function throughput(url: string, endpoint: string): Promise<void> {
@@ -166,7 +170,9 @@ async function memoryOverTime(url: string, endpoint: string): Promise<void> {
   }
   await sleep(3000)
   const { rss, anonymous } = memory(agent.pid)
-  console.log(`memory, MB resident (anonymous) after requests: ${steps.join(', ')}; settled ${rss.toFixed(0)} (${anonymous.toFixed(0)})`)
+  console.log(
+    `memory, MB resident (anonymous) after requests: ${steps.join(', ')}; settled ${rss.toFixed(0)} (${anonymous.toFixed(0)})`,
+  )
   await end(agent.child)
 }
 
@@ -189,7 +195,9 @@ async function startTimes(url: string): Promise<void> {
     toSpan.push(performance.now() - began)
     await end(child)
   }
-  console.log(`start: ${median(toHealth).toFixed(0)} ms to /healthz, ${median(toSpan).toFixed(0)} ms to the first span`)
+  console.log(
+    `start: ${median(toHealth).toFixed(0)} ms to /healthz, ${median(toSpan).toFixed(0)} ms to the first span`,
+  )
 }
 
 function textOf(url: string): Promise<string> {
@@ -236,22 +244,25 @@ async function main(): Promise<void> {
   })
   const url = `http://127.0.0.1:${port}/api/items`
   await until(async () => (await answers(url)) === 200, 'the start of nginx')
-  const sink = await startSink()
+  const endpoint = await startSink()
   try {
     await startTimes(url)
     await idle()
     await throughput(url, '')
-    await throughput(url, sink.endpoint)
-    await memoryOverTime(url, sink.endpoint)
+    await throughput(url, endpoint)
+    await memoryOverTime(url, endpoint)
   } finally {
-    sink.close()
     await end(nginx)
     for (const child of children) child.kill('SIGKILL')
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-main().catch(error => {
-  console.error(error)
-  process.exitCode = 1
-})
+if (options.sink !== undefined) {
+  sink(Number(options.sink))
+} else {
+  main().catch(error => {
+    console.error(error)
+    process.exitCode = 1
+  })
+}

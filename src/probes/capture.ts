@@ -12,7 +12,7 @@ export interface CaptureOptions {
   readonly excludePorts: readonly number[]
   /** Records a second; what is above is counted in the kernel. 0: no bound. */
   readonly maxPerSecond: number
-  /** Failed exchanges, and those slower than `slowNs`, do not count against `maxPerSecond`. */
+  /** Failed exchanges, and those slower than `slowNs`, have a bound of their own, of the same size. */
   readonly alwaysErrors: boolean
   readonly alwaysSlow: boolean
   readonly slowNs: number
