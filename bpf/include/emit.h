@@ -18,19 +18,29 @@ static __always_inline void fill_address(u8 *to, const struct sock *sk, u16 fami
 				 : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
 }
 
-/* Exchanges that are to be kept first have a budget of their own, of the same size: a storm of errors must not take the
- * whole machine either. */
-static __always_inline bool within_budget(u64 at, bool first)
+/* A token bucket, refilled every 100 ms. Exchanges that are to be kept first have one of their own, of the same size: a
+ * storm of errors must not take the whole machine either. CPUs take shares, because a number that all of them write is
+ * dear. Two CPUs that refill at once may grant a window twice, which is harmless. */
+static __always_inline bool within_budget(struct work *w, u64 at, bool first)
 {
 	if (!budget_per_window)
 		return true;
-	u64 window = at / (MONOTONIC_SECOND / 10);
-	if (budget_window != window) {
+	u64 window = at / (MONOTONIC_SECOND / 10), since = budget_window;
+	if (since != window) {
 		budget_window = window;
-		budget_used[0] = 0;
-		budget_used[1] = 0;
+		s64 more = window - since > 10 ? budget_burst : (s64)(window - since) * budget_per_window;
+		for (int i = 0; i < 2; i++)
+			budget_left[i] = budget_left[i] + more > budget_burst ? budget_burst : budget_left[i] + more;
 	}
-	return __sync_fetch_and_add(&budget_used[first], 1) < budget_per_window;
+	s32 *share = &w->budget[first];
+	if (*share <= 0) {
+		if (budget_left[first] <= 0)
+			return false;
+		__sync_fetch_and_add(&budget_left[first], -(s64)budget_share);
+		*share = budget_share;
+	}
+	*share -= 1;
+	return true;
 }
 
 __noinline int svc_aggregate(struct svc_record *r, u64 duration)
@@ -73,29 +83,30 @@ __noinline int svc_aggregate(struct svc_record *r, u64 duration)
 }
 
 /* Passes a finished exchange on. Its request and response figures are filled in. */
-static __always_inline int emit(struct exchange *ex, const struct sock *sk, u64 end)
+static __always_inline void emit(struct work *w, struct exchange *ex, const struct sock *sk, u64 end)
 {
 	struct svc_record *r = &ex->record;
-	r->end_ns = end;
-	if (r->end_ns < r->start_ns)
-		r->end_ns = r->start_ns; /* the request came in parts and the response's time is older */
+	r->end_ns = end < r->start_ns ? r->start_ns : end;
 	u64 duration = r->end_ns - r->start_ns;
 	u16 family = sk->__sk_common.skc_family;
 	r->family = family;
-	fill_address(r->local_address, sk, family, true);
 	fill_address(r->peer_address, sk, family, false);
 	struct inet_sock *inet = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_sock));
 	r->local_port = bpf_ntohs(inet->inet_sport);
 	r->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	count(svc_counter_finished);
+	struct svc_counters *c = counted();
+	if (!c)
+		return;
+	c->values[svc_counter_finished]++;
 
 	bool error = r->aborted || r->status >= 500 || (r->side == svc_side_client && r->status >= 400);
 	bool first = (always_errors && error) || (always_slow && duration > slow_ns);
-	if (!within_budget(end, first)) {
-		count(svc_counter_over_budget);
+	if (!within_budget(w, end, first)) {
+		c->values[svc_counter_over_budget]++;
 		svc_aggregate(r, duration);
-		return 0;
+		return;
 	}
+	fill_address(r->local_address, sk, family, true);
 	u64 flags = BPF_RB_NO_WAKEUP;
 	if (!(r->sequence & 31) && !ring_woken && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
 		ring_woken = 1;
@@ -105,10 +116,9 @@ static __always_inline int emit(struct exchange *ex, const struct sock *sk, u64 
 	if (captured > CAPTURE)
 		captured = CAPTURE;
 	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, flags)) {
-		count(svc_counter_ring_full);
+		c->values[svc_counter_ring_full]++;
 		svc_aggregate(r, duration);
-		return 0;
+		return;
 	}
-	count(svc_counter_records);
-	return 0;
+	c->values[svc_counter_records]++;
 }

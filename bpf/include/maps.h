@@ -27,12 +27,15 @@ const volatile u64 svc_bounds_ns[SVC_BUCKETS - 1] = { 5000000, 10000000, 2500000
 static const struct svc_red red_zero;
 
 /* Written while running. */
-u32 self_pid;           /* set by the iterator, which runs in the agent's own context */
-u32 ring_woken;         /* the consumer was woken and has not drained yet */
-u64 budget_per_window;  /* records allowed in each 100 ms; 0: no bound */
-u64 budget_window;
-u64 budget_used[2];
-u8 ports[65536];        /* 1: excluded, 2: included */
+u32 self_pid __attribute__((aligned(64))); /* set by the iterator, which runs in the agent's own context */
+s64 budget_per_window;                     /* records that each 100 ms allow; 0: no bound */
+s64 budget_burst;                          /* what may gather while there is less to record */
+s32 budget_share;                          /* how many a CPU takes at a time */
+u8 ports[65536];                           /* 1: excluded, 2: included */
+/* What all CPUs write stands apart, so that reading the rest stays cheap. */
+u64 budget_window __attribute__((aligned(64)));
+s64 budget_left[2];
+u32 ring_woken __attribute__((aligned(64))); /* the consumer was woken and has not drained yet */
 
 enum { REQUEST, RESPONSE };
 enum { RX, TX };
@@ -107,6 +110,7 @@ struct work {
 	u32 kind; /* REQUEST or RESPONSE */
 	u32 direction;
 	u32 failed;
+	s32 budget[2]; /* what is left of this CPU's share */
 	u8 win[WIN_SIZE + 64];
 	struct exchange blank;
 };
@@ -142,11 +146,15 @@ struct {
 	__type(value, struct work);
 } scratch SEC(".maps");
 
+struct svc_counters {
+	u64 values[svc_counter_count];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, svc_counter_count);
+	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
+	__type(value, struct svc_counters);
 } counters SEC(".maps");
 
 struct {
@@ -162,11 +170,17 @@ struct {
 	__uint(max_entries, 2 << 20);
 } ring SEC(".maps");
 
+static __always_inline struct svc_counters *counted(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
 static __always_inline void count(u32 counter)
 {
-	u64 *value = bpf_map_lookup_elem(&counters, &counter);
-	if (value)
-		*value += 1;
+	struct svc_counters *c = counted();
+	if (c && counter < svc_counter_count)
+		c->values[counter]++;
 }
 
 /* Bounds a number in its register, where the verifier sees it and the compiler cannot take it away. */

@@ -10,7 +10,7 @@ export interface CaptureOptions {
   /** Empty: all. `excludePorts` wins. Ports are those of the server's end. */
   readonly includePorts: readonly number[]
   readonly excludePorts: readonly number[]
-  /** Records a second; what is above is counted in the kernel. 0: no bound. */
+  /** Records a second, and so many at once after a quiet time; what is above is counted in the kernel. 0: no bound. */
   readonly maxPerSecond: number
   /** Failed exchanges, and those slower than `slowNs`, have a bound of their own, of the same size. */
   readonly alwaysErrors: boolean
@@ -65,6 +65,8 @@ export interface CaptureLayout {
     readonly selfPid: number
     readonly ringWoken: number
     readonly budgetPerWindow: number
+    readonly budgetBurst: number
+    readonly budgetShare: number
     readonly ports: number
   }
 }

@@ -160,14 +160,12 @@ export class SocketCapture {
   counters(): Record<CaptureCounter, number> {
     if (this.lastCounters !== undefined) return this.lastCounters
     const map = this.object.map('counters')
-    const key = Buffer.alloc(4)
     const value = Buffer.alloc(map.slotSize)
+    this.native.mapLookup(map, Buffer.alloc(4), value)
     const counters = {} as Record<CaptureCounter, number>
     for (const [index, name] of svcCounter.entries()) {
-      key.writeUInt32LE(index)
-      this.native.mapLookup(map, key, value)
       let total = 0
-      for (let at = 0; at < map.slotSize; at += 8) total += u64(value, at)
+      for (let at = 8 * index; at < map.slotSize; at += 8 * svcCounter.length) total += u64(value, at)
       counters[name] = total
     }
     return counters
@@ -191,8 +189,11 @@ export class SocketCapture {
   /** Changes what can change without loading anew. */
   setLimits(globals: ArrayBuffer, options: CaptureOptions): void {
     const { bss } = this.backend.layout
-    const budget = new DataView(globals)
-    budget.setBigUint64(bss.budgetPerWindow, BigInt(Math.ceil(options.maxPerSecond / 10)), true)
+    const perWindow = Math.ceil(options.maxPerSecond / 10)
+    const view = new DataView(globals)
+    view.setBigInt64(bss.budgetBurst, BigInt(Math.max(perWindow, options.maxPerSecond)), true)
+    view.setInt32(bss.budgetShare, Math.min(32, Math.max(1, Math.floor(perWindow / 64))), true)
+    view.setBigInt64(bss.budgetPerWindow, BigInt(perWindow), true)
     const ports = new Uint8Array(globals, bss.ports, 65536)
     ports.fill(0)
     for (const port of options.includePorts) ports[port] = 2

@@ -62,6 +62,13 @@ export const svcRecord = {
   traceparentSize: 56,
 } as const
 
+/** struct svc_counters: offsets in bytes. */
+export const svcCounters = {
+  size: 152,
+  values: 0,
+  valuesSize: 152,
+} as const
+
 /** struct svc_socket: offsets in bytes. */
 export const svcSocket = {
   size: 8,
@@ -117,19 +124,21 @@ export const svcCounter = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 65616,
+  size: 65668,
   selfPid: 0,
   exportSvcSide: 8,
   exportSvcMethod: 16,
   exportSvcCounter: 24,
   exportSvcSocket: 32,
-  ringWoken: 40,
-  budgetPerWindow: 48,
-  budgetWindow: 56,
-  budgetUsed: 64,
-  budgetUsedSize: 16,
-  ports: 80,
+  budgetPerWindow: 40,
+  budgetBurst: 48,
+  budgetShare: 56,
+  ports: 60,
   portsSize: 65536,
+  budgetWindow: 65600,
+  budgetLeft: 65608,
+  budgetLeftSize: 16,
+  ringWoken: 65664,
 } as const
 
 /** Section .rodata: offsets in bytes. */
