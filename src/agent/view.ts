@@ -185,7 +185,7 @@ function status(parts: Parts): StatusDocument {
     built,
     uptime: uptimeText(performance.now() - startedMs),
     mode: config.mode,
-    host: { name: hostname(), os: platform(), arch: arch(), kernel: release() },
+    host: { name: hostname(), os: platform(), arch: architecture(), kernel: release() },
     ebpf: {
       enabled: running !== undefined,
       programs_loaded: running?.capture.programs().filter(({ id }) => id !== 0).length ?? 0,
@@ -226,4 +226,9 @@ export function endpointOf({ pipeline }: Parts): string {
     if (destination !== undefined) return destination.endpoint
   }
   return ''
+}
+
+/** As the conventions name it (`host.arch`). */
+function architecture(): string {
+  return arch() === 'x64' ? 'amd64' : arch()
 }
