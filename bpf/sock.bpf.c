@@ -69,7 +69,7 @@ static __always_inline void find_buffers(struct work *w, struct task_struct *tas
 	}
 }
 
-static __always_inline int on_call(struct sock *sk, int ret, int direction)
+static __always_inline int on_call(struct sock *sk, int ret, int flags, int direction)
 {
 	if (ret < 0 || !is_tcp(sk))
 		return 0;
@@ -87,7 +87,8 @@ static __always_inline int on_call(struct sock *sk, int ret, int direction)
 		}
 		c->joined = 1;
 	}
-	if (task->tgid == self_pid) { /* the agent never traces itself */
+	/* The agent never traces itself, nor what the kernel sends in a caller's name (network file systems). */
+	if (task->tgid == self_pid || (c->mode == UNKNOWN && BPF_CORE_READ_BITFIELD(sk, sk_kern_sock))) {
 		c->mode = OFF;
 		return 0;
 	}
@@ -102,14 +103,21 @@ static __always_inline int on_call(struct sock *sk, int ret, int direction)
 	w->direction = direction;
 	w->left = ret;
 	w->total = ret;
-	find_buffers(w, task);
-	return on_data(sk, c, w);
+	if (!(flags & MSG_TRUNC)) /* such bytes are discarded, not copied */
+		find_buffers(w, task);
+	if (!lock(c)) {
+		c->lost = 1;
+		return 0;
+	}
+	on_data(sk, c, w);
+	leave(sk, c, w);
+	return 0;
 }
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(svc_sock_send, struct sock *sk, int ret, int flags)
 {
-	return on_call(sk, ret, TX);
+	return on_call(sk, ret, 0, TX);
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -117,7 +125,7 @@ int BPF_PROG(svc_sock_recv, struct sock *sk, int ret, int flags)
 {
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
-	return on_call(sk, ret, RX);
+	return on_call(sk, ret, flags, RX);
 }
 
 SEC("tp_btf/inet_sock_set_state")
@@ -131,13 +139,30 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 			count(svc_counter_storage_full);
 		return 0;
 	}
-	bool closed = to == TCP_CLOSE || ((to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK) && sk->sk_shutdown == SHUTDOWN_BOTH);
-	if (!closed)
-		return 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c || c->mode < SERVER || c->answered >= c->asked)
 		return 0;
-	struct work *w = work_of(2);
+	bool sent_all = to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK, ended;
+	if (c->mode == SERVER) { /* who shuts its side answers no more */
+		ended = sent_all || to == TCP_CLOSE;
+	} else { /* a client may still read: what it has not read yet, or what comes after it shut its own side only */
+		struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+		ended = (sent_all && sk->sk_shutdown == SHUTDOWN_BOTH) || (to == TCP_CLOSE && tp->rcv_nxt == tp->copied_seq);
+	}
+	struct work *w = ended ? work_of(2) : 0;
+	if (w)
+		on_close(sk, c, w);
+	return 0;
+}
+
+/* The last moment of a socket, for what the states did not end. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(svc_sock_destroy, struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (!c || c->mode < SERVER || c->answered >= c->asked)
+		return 0;
+	struct work *w = work_of(3);
 	if (w)
 		on_close(sk, c, w);
 	return 0;

@@ -35,6 +35,8 @@ static __always_inline u32 read_window(struct work *w, u32 most)
 
 static __always_inline void consume(struct work *w, u64 n)
 {
+	if (n > w->segment)
+		n = w->segment;
 	w->base += n;
 	w->segment -= n;
 	w->left -= n;

@@ -26,7 +26,7 @@ static __always_inline bool within_budget(struct work *w, u64 at, bool first)
 	if (!budget_per_window)
 		return true;
 	u64 window = at / (MONOTONIC_SECOND / 10), since = budget_window;
-	if (since != window) {
+	if ((s64)(window - since) > 0) { /* a CPU may be a little behind */
 		budget_window = window;
 		s64 more = window - since > 10 ? budget_burst : (s64)(window - since) * budget_per_window;
 		for (int i = 0; i < 2; i++)
@@ -108,7 +108,7 @@ static __always_inline void emit(struct work *w, struct exchange *ex, const stru
 	}
 	fill_address(r->local_address, sk, family, true);
 	u64 flags = BPF_RB_NO_WAKEUP;
-	if (!(r->sequence & 31) && !ring_woken && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
+	if (!(c->values[svc_counter_finished] & 31) && !ring_woken && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
 		ring_woken = 1;
 		flags = BPF_RB_FORCE_WAKEUP;
 	}

@@ -29,6 +29,10 @@ static __always_inline void exchange_free(struct sock *sk, struct conn *c, u32 s
 
 static __always_inline struct exchange *exchange_new(struct sock *sk, struct conn *c, struct work *w)
 {
+	if (c->asked - c->answered >= IN_FLIGHT_MAX) {
+		count(svc_counter_pipeline_full);
+		return 0;
+	}
 	u32 seq = ++c->asked;
 	if (!c->slot_seq) {
 		struct exchange *ex = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -66,13 +70,21 @@ static long abandon_one(u32 i, struct step *step)
 	return 0;
 }
 
+static __noinline int abandon_all(struct step *step)
+{
+	struct conn *c = step->c;
+	bpf_loop(IN_FLIGHT_MAX, abandon_one, step, 0);
+	c->answered = c->asked;
+	return 0;
+}
+
 /* The framing is lost: gives up what is in flight and looks for the next request head. */
 static __noinline int lose(struct step *step, u32 reason)
 {
 	struct conn *c = step->c;
 	count(reason);
-	bpf_loop(PIPELINE_MAX, abandon_one, step, 0);
-	c->answered = c->asked;
+	abandon_all(step);
+	c->ahead = 0;
 	stream_reset(&c->stream[REQUEST]);
 	stream_reset(&c->stream[RESPONSE]);
 	c->joined = 1;

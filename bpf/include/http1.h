@@ -82,8 +82,12 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 		return 2;
 	u32 line = w->line, end = p, kind = w->kind;
 	w->line = p + 1;
-	if (end > line && w->win[(end - 1) & WIN_MASK] == '\r')
+	for (int n = 0; n < 4 && end > line; n++) { /* the line end, and blanks before it */
+		u8 last = w->win[bounded(end - 1, WIN_MASK)];
+		if (last != '\r' && last != ' ' && last != '\t')
+			break;
 		end--;
+	}
 	if (s->flags & F_FIRST) {
 		s->flags &= ~(F_FIRST | F_LONG);
 		u32 at = kind == REQUEST ? end - 8 : line;
@@ -92,8 +96,11 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 		u64 version = word_at(w, at);
 		if ((version & BYTES(7)) != WORD('H', 'T', 'T', 'P', '/', '1', '.', 0))
 			return 2;
+		u8 minor = (version >> 56) - '0';
+		if (minor > 9)
+			return 2;
 		if (kind == REQUEST) {
-			r->minor = (version >> 56) - '0';
+			r->minor = minor;
 			return 0;
 		}
 		u64 rest = word_at(w, line + 8); /* " 200 OK" */
@@ -128,6 +135,8 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 		if ((word_at(w, line + 8) | LOWER) != WORD('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n'))
 			return 0;
 		/* only a message whose last coding is "chunked" frames itself */
+		s->flags &= ~F_CHUNKED;
+		s->flags |= F_CODED;
 		if (((word_at(w, end - 7) | LOWER) & BYTES(7)) == WORD('c', 'h', 'u', 'n', 'k', 'e', 'd', 0))
 			s->flags |= F_CHUNKED;
 	} else if (kind == REQUEST && name == WORD('t', 'r', 'a', 'c', 'e', 'p', 'a', 'r')) {
@@ -196,7 +205,8 @@ __noinline int svc_scan(struct work *w, struct stream *s, struct svc_record *r)
 		w->failed = done == 2 ? svc_counter_desync : 0;
 		return 0;
 	}
-	w->end = w->scan; /* the rest is for the next step */
+	if (w->scan < w->end)
+		w->end = w->scan; /* the rest is for the next step */
 	return 0;
 }
 
@@ -243,6 +253,10 @@ static __always_inline bool body_follows(struct conn *c, struct stream *s, u32 k
 		s->remaining = 0;
 		s->line = 0;
 		s->flags &= ~F_EXTENSION;
+		return true;
+	}
+	if (s->flags & F_CODED) { /* coded, but not chunked: it ends with the connection */
+		s->state = BODY_CLOSE;
 		return true;
 	}
 	if (s->flags & F_LENGTH) {

@@ -39,6 +39,7 @@ struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
 	u8 sk_shutdown;
+	unsigned int sk_kern_sock : 1;
 	int sk_err;
 };
 
@@ -47,6 +48,7 @@ struct inet_sock {
 };
 
 struct tcp_sock {
+	u32 rcv_nxt;
 	u32 copied_seq;
 	u32 write_seq;
 };
@@ -64,6 +66,7 @@ struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
+	struct task_struct *group_leader;
 	char comm[16];
 };
 
@@ -110,6 +113,6 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym; /* 6.2; c
 enum { TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_TIME_WAIT, TCP_CLOSE,
        TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN };
 enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_TCP = 6 };
-enum { MSG_PEEK = 0x2, MSG_ERRQUEUE = 0x2000 };
+enum { MSG_PEEK = 0x2, MSG_TRUNC = 0x20, MSG_ERRQUEUE = 0x2000 };
 enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000, TS_COMPAT = 0x2, SHUTDOWN_BOTH = 3 };
 enum { MONOTONIC_SECOND = 1000000000 };

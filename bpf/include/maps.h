@@ -12,8 +12,10 @@
 #define WINDOW 1024
 #define WIN_SIZE 2048 /* power of two above CARRY + WINDOW, so that a mask bounds every index */
 #define WIN_MASK (WIN_SIZE - 1)
-#define MESSAGES_MAX 512 /* steps over one call's bytes: segments, heads, chunks */
+#define MESSAGES_MAX 8192 /* steps over one call's bytes: segments, heads, chunks */
+#define IN_FLIGHT_MAX 256 /* requests of one connection without a response */
 #define PIPELINE_MAX 4096
+#define LOCK_TRIES 4096   /* to get a connection that another CPU works on: a microsecond, as a rule */
 
 /* Set before load. */
 const volatile u32 capture_bytes = CAPTURE;
@@ -49,7 +51,7 @@ enum state {
 	CHUNK_DATA, /* `remaining` bytes of a chunk and its line end */
 	TRAILER,    /* after the last chunk */
 };
-enum { F_FIRST = 1, F_LONG = 2, F_CHUNKED = 4, F_LENGTH = 8, F_EXTENSION = 16 };
+enum { F_FIRST = 1, F_LONG = 2, F_CHUNKED = 4, F_LENGTH = 8, F_EXTENSION = 16, F_CODED = 32 };
 
 struct stream {
 	u64 remaining;
@@ -74,11 +76,19 @@ struct conn {
 	u32 pid;      /* the process that the next three describe */
 	u64 cgroup;
 	u8 comm[16];
+	/* A response that was seen before its request: two threads share the socket, and the sender's hook runs last. */
+	u64 ahead_end;
+	u64 ahead_bytes;
+	u32 ahead_head;
+	u16 ahead_status;
+	u8 ahead; /* 0: none, 1: under way, 2: complete */
+	u8 lost;  /* bytes went by while another CPU held the lock */
+	u32 busy; /* lock: the hooks run without the socket's own */
+	u8 closing; /* the connection ended while it was busy */
 	u8 mode;
 	u8 joined;    /* the streams' positions are not known: a head may be found later */
 	u8 misses;    /* chunks that were no head, while joined */
 	u8 direction; /* of the bytes in `start`, while the mode is unknown */
-	u8 pad[4];
 };
 
 struct exchange {
@@ -141,7 +151,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 3);
+	__uint(max_entries, 4);
 	__type(key, u32);
 	__type(value, struct work);
 } scratch SEC(".maps");

@@ -18,9 +18,30 @@ static __always_inline int message_end(struct step *step, u32 kind, struct excha
 			ex->record.request_head = s->head;
 		}
 		stream_reset(s);
+		if (c->ahead == 2 && seq == c->answered + 1) {
+			struct stream *response = &c->stream[RESPONSE];
+			c->ahead = 0;
+			response->seq = seq;
+			response->status = c->ahead_status;
+			response->bytes = c->ahead_bytes;
+			response->head = c->ahead_head;
+			step->w->now = c->ahead_end;
+			finish(step, ex, seq, false);
+			step->w->now = 0;
+			stream_reset(response);
+		}
 		return 0;
 	}
 	if (s->status < 200 && s->status != 101) { /* interim: the response is still due */
+		stream_reset(s);
+		return 0;
+	}
+	if (c->ahead == 1 && seq > c->asked) { /* ahead of its request */
+		c->ahead = 2;
+		c->ahead_end = now(step->w);
+		c->ahead_bytes = s->bytes;
+		c->ahead_head = s->head;
+		c->ahead_status = s->status;
 		stream_reset(s);
 		return 0;
 	}
@@ -28,13 +49,14 @@ static __always_inline int message_end(struct step *step, u32 kind, struct excha
 	finish(step, ex, seq, false);
 	stream_reset(s);
 	if (tunnel) {
+		abandon_all(step);
 		c->mode = OFF;
 		step->w->left = 0;
 	}
 	return 0;
 }
 
-static __noinline int message_end_found(struct step *step, u32 kind)
+static __always_inline int message_end_found(struct step *step, u32 kind)
 {
 	struct conn *c = step->c;
 	return message_end(step, kind & 1, exchange_of(step->sk, c, c->stream[kind & 1].seq));
@@ -46,23 +68,29 @@ static __always_inline bool port_allowed(u16 port)
 	return include_ports ? mark == 2 : mark != 1;
 }
 
+/* Whose side of the connection this is has come out. False: it is not to be followed. */
+static __always_inline bool become(struct step *step, bool server)
+{
+	struct sock *sk = step->sk;
+	u16 port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
+	if (!port_allowed(port)) {
+		give_up(step, svc_counter_excluded);
+		return false;
+	}
+	step->c->mode = server ? SERVER : CLIENT;
+	return true;
+}
+
 /* A request begins at win[from]. */
 static __always_inline struct exchange *begin_request(struct step *step, u32 from)
 {
 	struct sock *sk = step->sk;
 	struct conn *c = step->c;
 	struct work *w = step->w;
-	if (c->mode == UNKNOWN) {
-		bool server = w->direction == RX;
-		u16 port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
-		if (!port_allowed(port)) {
-			give_up(step, svc_counter_excluded);
-			return 0;
-		}
-		c->mode = server ? SERVER : CLIENT;
-	}
+	if (c->mode == UNKNOWN && !become(step, w->direction == RX))
+		return 0;
 	struct stream *s = &c->stream[REQUEST], *response = &c->stream[RESPONSE];
-	if (response->state == BODY_CLOSE) { /* it was not the last response after all */
+	if (response->state == BODY_CLOSE && !c->ahead) { /* it was not the last response after all */
 		finish_found(step, response->seq, false);
 		stream_reset(response);
 	}
@@ -79,7 +107,9 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	ex->carry_len[1] = 0;
 	struct svc_record *r = &ex->record;
 	r->start_ns = now(w);
-	r->response_ns = 0;
+	r->response_ns = c->ahead ? r->start_ns : 0;
+	if (c->ahead == 1)
+		c->ahead = 0;
 	r->request_bytes = 0;
 	r->request_head = 0;
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -87,7 +117,8 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	if (c->pid != pid) {
 		c->pid = pid;
 		c->cgroup = bpf_get_current_cgroup_id();
-		bpf_get_current_comm(c->comm, sizeof(c->comm));
+		/* the process's name, not that of the thread */
+		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->group_leader->comm);
 	}
 	r->pid = pid;
 	r->cgroup = c->cgroup;
@@ -108,6 +139,11 @@ static __always_inline struct exchange *begin_response(struct step *step, struct
 {
 	struct conn *c = step->c;
 	s->seq = c->answered + 1;
+	if (s->seq > c->asked) {
+		c->ahead = 1;
+		step->w->blank.carry_len[RESPONSE] = 0;
+		return &step->w->blank;
+	}
 	struct exchange *ex = exchange_of(step->sk, c, s->seq);
 	if (!ex)
 		return 0;
@@ -159,7 +195,17 @@ static __always_inline int on_head(struct step *step)
 			return 0;
 		}
 		s->start_len = 0;
-		if (verdict == NO || (kind == RESPONSE && c->answered >= c->asked)) {
+		if (verdict == NO && c->mode == UNKNOWN && w->direction == RX && response_start(x, have) == YES) {
+			/* the response of a request that is not seen yet, or was not */
+			if (c->joined)
+				w->left = 0;
+			else if (become(step, false))
+				w->kind = RESPONSE;
+			return 0;
+		}
+		bool orphan = kind == RESPONSE && c->answered >= c->asked;
+		bool ahead = orphan && verdict == YES && c->mode == CLIENT && !c->joined && !c->ahead;
+		if (verdict == NO || (orphan && !ahead)) {
 			if (verdict != NO)
 				count(svc_counter_orphan_response);
 			if (c->joined && c->misses < 255) {
@@ -167,10 +213,12 @@ static __always_inline int on_head(struct step *step)
 				w->left = 0;
 				return 0;
 			}
-			if (c->mode == UNKNOWN || c->joined)
+			if (c->mode == UNKNOWN || c->joined) {
+				abandon_all(step);
 				give_up(step, svc_counter_not_recognised);
-			else
+			} else {
 				lose(step, svc_counter_desync);
+			}
 			return 0;
 		}
 		if (kind == REQUEST) {
@@ -192,7 +240,7 @@ static __always_inline int on_head(struct step *step)
 		s->head += CARRY - (from < CARRY ? from : CARRY);
 		s->bytes = s->head;
 	} else {
-			ex = exchange_of(step->sk, c, s->seq);
+		ex = exchange_of(step->sk, c, s->seq);
 	}
 	if (!ex) {
 		lose(step, svc_counter_desync);
@@ -223,8 +271,10 @@ static __always_inline int on_head(struct step *step)
 		return 0;
 	}
 	u32 stop = w->head_end ? w->head_end : w->end;
-	if (stop > CARRY + WINDOW || stop < from)
+	if (stop > CARRY + WINDOW || stop < from) { /* cannot be; the verifier and the loop want it bounded */
+		w->left = 0;
 		return 0;
+	}
 	if (kind == REQUEST) {
 		if (!ex->record.captured && stop - from <= 256 && capture_bytes >= 256)
 			svc_capture_short(w, ex, from, stop - from);
@@ -250,14 +300,20 @@ static __always_inline int on_head(struct step *step)
 			message_end(step, kind, ex);
 		return 0;
 	}
+	if (c->ahead && s->seq > c->asked) { /* there is no place for the rest of its head */
+		lose(step, svc_counter_desync);
+		return 0;
+	}
 	u32 line = w->line, length = w->end - line;
 	if (length > CARRY) {
 		if (!(s->flags & F_FIRST)) {
 			s->flags |= F_LONG;
 			return 0;
 		}
-		length = 16; /* the first line ends with the version */
-		line = w->end - length;
+		/* A request's first line ends with the version, a response's begins with it and the status. */
+		length = 16;
+		if (kind == REQUEST)
+			line = w->end - length;
 	}
 	if (length && length <= CARRY && line <= CARRY + WINDOW) {
 		bpf_probe_read_kernel(ex->carry[kind], length, &w->win[bounded(line, WIN_MASK)]);
@@ -336,6 +392,33 @@ static __noinline long on_step(u32 i, struct step *step)
 	return c->mode == OFF;
 }
 
+struct attempt {
+	struct conn *c;
+	bool held;
+};
+
+static long try_lock(u32 i, struct attempt *attempt)
+{
+	attempt->held = !__sync_lock_test_and_set(&attempt->c->busy, 1);
+	return attempt->held;
+}
+
+/* The hooks run without the socket's own lock: two threads may send and receive at once, and a reset may come in
+ * between. False: somebody else has held it for very long, as only a bug could. */
+static __always_inline bool lock(struct conn *c)
+{
+	struct attempt attempt = { .c = c };
+	if (try_lock(0, &attempt))
+		return true;
+	bpf_loop(LOCK_TRIES, try_lock, &attempt, 0);
+	return attempt.held;
+}
+
+static __always_inline void unlock(struct conn *c)
+{
+	__sync_lock_test_and_set(&c->busy, 0);
+}
+
 /* The body that all back ends share: `w` describes the bytes of one call that went over `sk`. */
 static __always_inline int on_data(struct sock *sk, struct conn *c, struct work *w)
 {
@@ -372,9 +455,35 @@ static long close_one(u32 i, struct step *step)
 }
 
 /* No more bytes will come: what is in flight ends here. */
+static __noinline int end_all(struct step *step)
+{
+	bpf_loop(IN_FLIGHT_MAX, close_one, step, 0);
+	step->c->mode = OFF;
+	return 0;
+}
+
+/* The connection ended. May run in an interrupt of the lock's holder, so it does not wait: the holder will do it. */
 static __always_inline void on_close(struct sock *sk, struct conn *c, struct work *w)
 {
 	struct step step = { .sk = sk, .c = c, .w = w };
-	bpf_loop(PIPELINE_MAX, close_one, &step, 0);
-	c->mode = OFF;
+	struct attempt attempt = { .c = c };
+	if (!try_lock(0, &attempt)) {
+		c->closing = 1;
+		return;
+	}
+	end_all(&step);
+	unlock(c);
+}
+
+/* Gives the lock back, and does what others wanted meanwhile. */
+static __always_inline void leave(struct sock *sk, struct conn *c, struct work *w)
+{
+	struct step step = { .sk = sk, .c = c, .w = w };
+	if (c->lost) {
+		c->lost = 0;
+		lose(&step, svc_counter_desync);
+	}
+	if (c->closing)
+		end_all(&step);
+	unlock(c);
 }
