@@ -131,6 +131,8 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	/* The call's first byte has the sequence number "position - total"; carried bytes came before this call. */
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	u32 position = w->direction == RX ? tp->copied_seq : tp->write_seq;
+	if (w->direction == RX && sk->sk_shutdown & RCV_SHUTDOWN && position == tp->rcv_nxt)
+		position--; /* the call took the peer's FIN as well, which has a number too */
 	r->sequence = position - (u32)w->left + from - CARRY;
 	return ex;
 }

@@ -377,6 +377,74 @@ test('exchanges over IPv6 are told with its addresses and joined', async () => {
   check(nginx.port, '/items/6', { ...good, ...peer, ...bodies(0, 20) })
 })
 
+test('a head of many short lines is read to its end and not a byte beyond, also where a window ends within it', async () => {
+  const lines = (count: number) => Array.from({ length: count }, () => 'A: b')
+  const start = (path: string) => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${talk.port}\r\n`
+  const request = (path: string, count: number, rest: string) =>
+    `${start(path)}${lines(count).join('\r\n')}\r\n${rest}\r\n\r\n`
+  const turns: Turn[] = []
+  // The scan of a window is bounded in steps: whatever length it ends at, the rest is read by the next.
+  for (let count = 100; count < 180; count++)
+    turns.push({ request: [request(`/short/${count}`, count, 'Last: x')], answer: [`${ok}hi`] })
+  for (const { request: pieces } of turns.slice(0, 40))
+    turns.push({
+      request: [
+        pieces[0]!.replace('/short/', '/cut/').slice(0, 700),
+        pieces[0]!.replace('/short/', '/cut/').slice(700),
+      ],
+      answer: [`${ok}hi`],
+    })
+  await have(turns)
+  for (let count = 100; count < 180; count++)
+    check(talk.port, `/short/${count}`, { ...good, ...bodies(0, 2) })
+  for (let count = 100; count < 140; count++) check(talk.port, `/cut/${count}`, { ...good, ...bodies(0, 2) })
+})
+
+test('thousands of small chunks in one write are one body', async () => {
+  const body = chunked(...Array.from({ length: 3000 }, (_, i) => `item ${i}`))
+  const start = head('HTTP/1.1 200 OK', 'Transfer-Encoding: chunked')
+  await have([
+    { request: [get('/small-chunks')], answer: [start + body] },
+    { request: [get('/after-small-chunks')], answer: [`${ok}hi`] },
+  ])
+  check(talk.port, '/small-chunks', { ...good, ...bodies(0, body.length) })
+  check(talk.port, '/after-small-chunks', { ...good, ...bodies(0, 2) })
+})
+
+test('a coding that is not chunked runs to the end of the connection, whatever length is given', async () => {
+  const answer = `${head('HTTP/1.1 200 OK', 'Content-Length: 2', 'Transfer-Encoding: gzip')}0123456789`
+  await have([{ request: [get('/coded')], answer: [answer], next: 'close' }])
+  check(talk.port, '/coded', { ...good, ...bodies(0, 10) })
+  await have([
+    {
+      request: [get('/blank')],
+      answer: [`${head('HTTP/1.1 200 OK', 'Transfer-Encoding: chunked ')}${chunked('one')}`],
+    },
+    { request: [get('/after-blank')], answer: [`${ok}hi`] },
+  ])
+  check(talk.port, '/blank', good)
+  check(talk.port, '/after-blank', good)
+})
+
+test('a client that shuts its side and reads late has its whole answer', async () => {
+  const program = `
+import socket, sys, time
+s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+s.sendall(b'GET /half HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nConnection: close\\r\\n\\r\\n' % int(sys.argv[1]))
+s.shutdown(socket.SHUT_WR)
+time.sleep(0.3)
+data = b''
+while True:
+    part = s.recv(65536)
+    if not part: break
+    data += part
+print(len(data))
+`
+  await output('python3', '-c', program, String(nginx.port))
+  await telemetry.settle(agent)
+  check(nginx.port, '/half', { 'http.response.status_code': 404 }, {}, { 'error.type': '404' })
+})
+
 test('what is excluded by its path has no span and is still counted', async () => {
   const before = telemetry.servedBy(talk.pid)
   const asked = telemetry.askedOf(talk.port)
