@@ -147,7 +147,8 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 		ended = sent_all || to == TCP_CLOSE;
 	} else { /* a client may still read: what it has not read yet, or what comes after it shut its own side only */
 		struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
-		ended = (sent_all && sk->sk_shutdown == SHUTDOWN_BOTH) || (to == TCP_CLOSE && tp->rcv_nxt == tp->copied_seq);
+		u32 unread = tp->rcv_nxt - tp->copied_seq; /* the peer's FIN counts as one */
+		ended = unread <= 1 && (to == TCP_CLOSE || (sent_all && sk->sk_shutdown == SHUTDOWN_BOTH));
 	}
 	struct work *w = ended ? work_of(2) : 0;
 	if (w)

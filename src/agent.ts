@@ -35,7 +35,7 @@ export async function startAgent({
   let tracing: Tracing | TracingFault | undefined
   // Recognised is HTTP/1 alone: without it there is nothing to look for.
   if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled && ebpf.network.http) {
-    tracing = startTracing({ config, pipeline, processes })
+    tracing = startTracing({ config, pipeline, processes, log })
     if (!(tracing instanceof Tracing) && ebpf.required) {
       await pipeline.close()
       throw new StartError(
@@ -98,6 +98,8 @@ function banner(parts: Parts): BannerLine[] {
       name: 'traces',
       detail: `HTTP/1 of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
     })
+    for (const { reason, mend } of tracing.limits)
+      lines.push({ state: 'limited', name: 'processes', detail: reason, mend })
   } else if (tracing !== undefined) {
     lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, mend: tracing.mend })
   } else {
@@ -105,7 +107,7 @@ function banner(parts: Parts): BannerLine[] {
     lines.push({ state: 'off', name: 'traces', detail: why })
   }
   const endpoint = endpointOf(parts)
-  const faults = degradations(parts).filter(({ subsystem }) => subsystem !== 'ebpf')
+  const faults = degradations(parts).filter(({ subsystem }) => subsystem.startsWith('export'))
   if (endpoint !== '') lines.push({ state: 'ok', name: 'export', detail: `OTLP over gRPC to ${endpoint}` })
   for (const { subsystem, reason, mend } of faults)
     lines.push({ state: 'failed', name: subsystem, detail: reason, mend })

@@ -36,17 +36,21 @@ static __always_inline struct exchange *exchange_new(struct sock *sk, struct con
 	u32 seq = ++c->asked;
 	if (!c->slot_seq) {
 		struct exchange *ex = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		if (ex)
+		if (ex) {
 			c->slot_seq = seq;
-		else
-			count(svc_counter_storage_full);
+		} else {
+			count(svc_counter_pipeline_full);
+			c->asked--;
+		}
 		return ex;
 	}
 	struct exchange_key key = { .sk = (u64)sk, .seq = seq };
 	bpf_map_update_elem(&pipelined, &key, &w->blank, BPF_ANY);
 	struct exchange *ex = bpf_map_lookup_elem(&pipelined, &key);
-	if (!ex)
+	if (!ex) {
 		count(svc_counter_pipeline_full);
+		c->asked--;
+	}
 	return ex;
 }
 

@@ -91,7 +91,7 @@ enum svc_counter {
 	svc_counter_orphan_response,    /* a response to a request that was not seen */
 	svc_counter_abandoned,          /* exchanges given up when their stream lost its framing */
 	svc_counter_storage_full,       /* no memory for a connection's state */
-	svc_counter_pipeline_full,      /* too many requests in flight */
+	svc_counter_pipeline_full,      /* no memory for an exchange, or too many in flight */
 	svc_counter_messages_bound,     /* one call held more messages than the bound */
 	svc_counter_connections,        /* connections recognised as HTTP */
 	svc_counter_not_recognised,     /* connections given up: no known protocol */

@@ -8,7 +8,7 @@ import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from '../exporters/otlp/request.ts'
 import { otlpGrpc } from '../exporters/otlp-grpc.ts'
 import { build } from '../lib/build.ts'
-import type { Logger } from '../lib/logger.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
 import type { Sender } from '../model/batch.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Builder } from '../pipeline/batcher.ts'
@@ -70,7 +70,16 @@ export function openPipeline(
     const key = JSON.stringify(settings)
     let sender = senders.get(key)
     if (sender === undefined) {
-      sender = otlpGrpc(settings)
+      try {
+        sender = otlpGrpc(settings)
+      } catch (error) {
+        faults.push({
+          signal,
+          reason: errorText(error),
+          mend: `correct otlp.${signal}, or otlp; see svc validate`,
+        })
+        return undefined
+      }
       senders.set(key, sender)
     }
     return sender

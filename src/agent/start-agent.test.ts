@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { get } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
@@ -7,6 +8,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { type Receiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
+import { RawTalk } from '../../test/helpers/raw-talk.ts'
 import { startAgent } from '../agent.ts'
 import type { RunningAgent } from '../api/types.ts'
 import { loadConfig } from '../config/index.ts'
@@ -294,4 +296,42 @@ test('without the management API there is nothing to look at and no port', async
   const agent = await start({ SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_ENABLED: 'false' })
   assert.deepEqual(agent.links(), [])
   assert.deepEqual(await ports(), before)
+})
+
+test('exchanges whose connection lost its framing are in the books', kernel, async () => {
+  const talk = await RawTalk.start(0)
+  open.push(() => talk.close())
+  const agent = await start({ SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(talk.port) })
+  const request = ['GET /x HTTP/1.1\r\nhost: x\r\n\r\n']
+  const good = { request, answer: ['HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'] }
+  await talk.have([good, { request, answer: ['this is no answer of HTTP, and never was one\r\n\r\n'] }])
+  const of = () => metrics(agent)
+  await until('the loss', () => of()('svc_ebpf_capture_total{event="abandoned"}') > 0)
+  const lost = of()('svc_ebpf_capture_total{event="abandoned"}')
+  assert.equal(of()('svc_spans_dropped_total{reason="framing_lost"}'), lost)
+  assert.equal(of()('svc_spans_collected_total{signal_type="unknown"}'), lost)
+  assert.equal(checkBalance(agent), 1 + lost)
+})
+
+test('in a pid namespace of its own the agent says that it knows no names', kernel, () => {
+  const script = `
+    import { startAgent } from ${JSON.stringify(import.meta.resolve('../agent.ts'))}
+    import { loadConfig } from ${JSON.stringify(import.meta.resolve('../config/index.ts'))}
+    import { createLogger } from ${JSON.stringify(import.meta.resolve('../lib/logger.ts'))}
+    const env = { SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1' }
+    const loaded = loadConfig({ explicit: false, cwd: '/nonexistent', systemFile: '/nonexistent', env })
+    const log = createLogger({ level: 'error', format: 'json', write: () => {} })
+    const agent = await startAgent({ loaded, log })
+    console.log(JSON.stringify([agent.banner()[1], agent.view.status().degraded, agent.view.readiness()]))
+    await agent.stop()`
+  const inside = ['--pid', '--fork', '--mount-proc', process.execPath, '--input-type=module', '-e', script]
+  const [line, degraded, readiness] = JSON.parse(execFileSync('unshare', inside).toString())
+  assert.deepEqual([line.state, line.name], ['limited', 'processes'])
+  assert.match(line.detail, /pid namespace of its own.*short name only$/)
+  assert.match(line.mend, /--pid=host/)
+  assert.deepEqual(
+    degraded.map(({ subsystem }: { subsystem: string }) => subsystem),
+    ['processes'],
+  )
+  assert.equal(readiness.ebpf, 'ok')
 })

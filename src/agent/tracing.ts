@@ -2,28 +2,27 @@
 
 import { networkInterfaces } from 'node:os'
 import type { Config } from '../config/index.ts'
-import { loadNative, Unsupported } from '../kernel/native.ts'
-import { firstMissing } from '../kernel/needs.ts'
+import { LoadError } from '../kernel/bpf-object.ts'
+import { loadNative, type Native, type StatsHandle, Unsupported } from '../kernel/native.ts'
+import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
-import { errorText } from '../lib/logger.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { CaptureBackend, CaptureOptions } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
-import { SocketCapture } from '../probes/socket-capture.ts'
+import { type CaptureCounter, SocketCapture } from '../probes/socket-capture.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, Routes } from '../tracing/routes.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { Tracer } from '../tracing/tracer.ts'
 
-/** An exchange slower than this is kept by `always_slow`. */
-const slowNs = 1e9
 const addressesMs = 30_000
 const notFound = 404
 
-/** Why tracing does not run, and the mend. */
+/** Why tracing does not run, or what it cannot do, and the mend. */
 export interface TracingFault {
   readonly reason: string
   readonly mend: string
@@ -33,6 +32,7 @@ export interface TracingOptions {
   readonly config: Config
   readonly pipeline: Pipeline
   readonly processes: ProcessTable
+  readonly log: Logger
 }
 
 /** Tracing as it runs. */
@@ -40,16 +40,19 @@ export class Tracing {
   readonly capture: SocketCapture
   readonly tracer: Tracer
   readonly red: RedTable
+  /** What it does less than it was asked to. */
+  readonly limits: readonly TracingFault[] = []
   private readonly options: TracingOptions
   private readonly scope: Scope = { name: 'svc/network', version: build().version }
   private readonly timers: NodeJS.Timeout[]
   private localAddresses = new Set<string>()
   /** Kernel counters as of the last look. */
-  private seen = { ring_full: 0, over_budget: 0, red_full: 0 }
+  private seen: Partial<Record<CaptureCounter, number>> = {}
   /** Exchanges without a record by reason, less those that the books have. */
   private readonly reasons = { ring_full: 0, over_budget: 0 }
   /** Exchanges that the kernel only counted and that the books do not have yet. */
   private unbooked = 0
+  private stats: StatsHandle | undefined
 
   constructor(backend: CaptureBackend, options: TracingOptions) {
     this.options = options
@@ -79,7 +82,7 @@ export class Tracing {
       ratio: sampling.ratio,
       alwaysErrors: sampling.always_errors,
       alwaysSlow: sampling.always_slow,
-      slowNs,
+      slowNs: sampling.slow_threshold * 1e6,
       readContext: network.propagation === 'read',
       excludedPath: pathMatcher(network.exclude_paths),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
@@ -100,6 +103,12 @@ export class Tracing {
         },
       },
     )
+    if (this.capture.selfPid !== process.pid) {
+      processes.withoutProc()
+      const { detail, lose, mend } = ownPids
+      this.limits = [{ reason: `${detail}: ${lose}`, mend }]
+    }
+    if (config.agent.ebpf.debug) this.stats = statsOf(native, options.log)
     this.timers = [
       setInterval(() => this.tracer.tick(), 250),
       setInterval(() => this.findAddresses(), addressesMs),
@@ -119,13 +128,18 @@ export class Tracing {
     const now = this.capture.counters()
     const { reasons, seen } = this
     const account = this.options.pipeline.ledger.traces
-    reasons.ring_full += now.ring_full - seen.ring_full
-    reasons.over_budget += now.over_budget - seen.over_budget
-    const lost = now.red_full - seen.red_full
+    const grown = (counter: CaptureCounter) => now[counter] - (seen[counter] ?? 0)
+    const lose = (exchanges: number, reason: string) => {
+      this.tracer.lost(exchanges)
+      account.miss(reason, exchanges)
+    }
+    reasons.ring_full += grown('ring_full')
+    reasons.over_budget += grown('over_budget')
+    this.explain(grown('red_full'))
+    lose(grown('red_full'), 'red_full')
+    lose(grown('abandoned'), 'framing_lost')
+    lose(grown('pipeline_full'), 'no_memory')
     this.seen = now
-    this.explain(lost)
-    this.tracer.lost(lost)
-    account.miss('red_full', lost)
     const ringFull = this.explain(this.unbooked)
     account.miss('ring_full', ringFull)
     account.miss('over_budget', this.unbooked - ringFull)
@@ -156,6 +170,8 @@ export class Tracing {
     this.sync()
     this.tracer.flush()
     this.exportMetrics()
+    if (this.stats !== undefined) statsDisable(this.stats)
+    this.stats = undefined
   }
 
   /** Unloads. */
@@ -190,6 +206,8 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
       }
       return new Tracing(backend, options)
     } catch (error) {
+      if (error instanceof LoadError && options.config.agent.ebpf.debug)
+        options.log.warn('the kernel refused eBPF programs', { backend: backend.name, log: ends(error.log) })
       fault = {
         reason: errorText(error),
         mend: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
@@ -199,7 +217,29 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
   return fault
 }
 
-function captureOptions(config: Config, bounds: readonly number[]): CaptureOptions {
+/** Undefined where the kernel does not measure programs: before 5.8, or without CAP_SYS_ADMIN. */
+function statsOf(native: Native, log: Logger): StatsHandle | undefined {
+  try {
+    return native.statsEnable()
+  } catch (error) {
+    log.warn('the kernel does not measure eBPF programs', { error })
+    return undefined
+  }
+}
+
+function statsDisable(stats: StatsHandle): void {
+  const native = loadNative()
+  if (!(native instanceof Unsupported)) native.statsDisable(stats)
+}
+
+/** What the verifier says stands at both ends of its log: the program's beginning, and the finding. */
+export function ends(log: string): string {
+  const most = 2048
+  return log.length <= 2 * most ? log : `${log.slice(0, most)}\n[...]\n${log.slice(-most)}`
+}
+
+/** What the kernel side is told. `bounds` are those of the histograms, in seconds. */
+export function captureOptions(config: Config, bounds: readonly number[]): CaptureOptions {
   const { ringbuf_size, network } = config.agent.ebpf
   const { sampling } = network
   return {
@@ -210,7 +250,7 @@ function captureOptions(config: Config, bounds: readonly number[]): CaptureOptio
     maxPerSecond: sampling.max_spans_per_second,
     alwaysErrors: sampling.always_errors,
     alwaysSlow: sampling.always_slow,
-    slowNs,
+    slowNs: sampling.slow_threshold * 1e6,
     boundsNs: bounds.map(bound => Math.round(bound * 1e9)),
   }
 }

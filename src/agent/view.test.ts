@@ -149,6 +149,36 @@ test('the eBPF document has the fields of the specification', { skip: withoutBpf
   assert.ok(Object.values(document.counters).every(count => Number.isSafeInteger(count)))
 })
 
+test('with debug on, the eBPF document tells what each program costs', { skip: withoutBpf }, async () => {
+  const peers = await startPeers()
+  open.push(() => peers.close())
+  const view = await viewOf({
+    SVC_AGENT_EBPF_DEBUG: 'true',
+    SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
+  })
+  await peers.requests(50, '/status/200')
+  const attached = view.ebpf().programs.filter(program => program.attached)
+  assert.ok(attached.some(({ run_count }) => run_count! >= 50))
+  assert.ok(attached.some(({ run_time_ns }) => run_time_ns! > 1000))
+})
+
+test('an exporter that cannot be made is a fault of its signal and stops nothing else', async () => {
+  // A variable that other programs read too, so that the configuration lets it pass.
+  const view = await viewOf({
+    ...withoutEbpf,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces',
+  })
+  const reason =
+    'cannot use the OTLP endpoint "http://127.0.0.1:4318/v1/traces": gRPC has no paths; delete /v1/traces'
+  assert.deepEqual(
+    view.status().degraded.map(found => [found.subsystem, found.reason]),
+    [['export of traces', reason]],
+  )
+  assert.equal(view.readiness().otlp, `failed: ${reason}`)
+  assert.equal(view.exporting().last_error, reason)
+  assert.deepEqual(view.health(), { healthy: true })
+})
+
 test('without eBPF its document says so and is empty', async () => {
   assert.deepEqual((await viewOf(withoutEbpf)).ebpf(), {
     enabled: false,

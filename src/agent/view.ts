@@ -13,11 +13,12 @@ import type {
   StatusDocument,
 } from '../api/types.ts'
 import { type LoadedConfig, redacted } from '../config/index.ts'
-import { parseEndpoint } from '../exporters/otlp-grpc.ts'
 import { build } from '../lib/build.ts'
+import { parseEndpoint } from '../lib/endpoint.ts'
 import type { Registry } from '../lib/registry.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import { judgeStages } from './health.ts'
 import type { OutletFault } from './outlets.ts'
 import { Tracing, type TracingFault } from './tracing.ts'
 
@@ -82,6 +83,12 @@ export function metricsSource({ pipeline, tracing }: Parts): SelfMetricsSource {
       lost: running?.capture.counters().ring_full ?? 0,
     }),
     perf: () => {},
+    capture: emit => {
+      for (const [event, total] of Object.entries(running?.capture.counters() ?? {})) emit(event, total)
+    },
+    requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
+    joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
+    telemetry: () => running?.tracer.telemetry ?? 0,
     workers: () => 0,
   }
 }
@@ -92,17 +99,30 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
   const running = tracing instanceof Tracing ? tracing : undefined
   return {
     registry,
-    health: () => ({ healthy: true }),
+    health: () =>
+      judgeStages({
+        sinceDrainMs: running?.capture.sinceDrainMs ?? 0,
+        batchingMs: {
+          traces: pipeline.state('traces').batchingMs,
+          metrics: pipeline.state('metrics').batchingMs,
+          logs: pipeline.state('logs').batchingMs,
+          profiles: pipeline.state('profiles').batchingMs,
+        },
+        batchTimeoutMs: config.pipeline.export.batch.timeout,
+      }),
     readiness: () => readiness(parts),
     status: () => status(parts),
     ebpf: (): EbpfDocument => ({
       enabled: running !== undefined,
-      programs: (running?.capture.programs() ?? []).map(({ name, type, attached, id }) => ({
-        name,
-        type,
-        attached,
-        id,
-      })),
+      programs: (running?.capture.programs() ?? []).map(
+        ({ name, type, attached, id, runTimeNs, runCount }) => ({
+          name,
+          type,
+          attached,
+          id,
+          ...(config.agent.ebpf.debug ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
+        }),
+      ),
       maps: (running?.capture.maps() ?? []).map(({ name, type, entries, maxEntries }) => ({
         name,
         type,
@@ -150,6 +170,8 @@ export function degradations({ tracing, outletFaults, pipeline }: Parts): Degrad
   const found: Degradation[] = []
   if (tracing !== undefined && !(tracing instanceof Tracing))
     found.push({ subsystem: 'ebpf', reason: tracing.reason, mend: tracing.mend })
+  if (tracing instanceof Tracing)
+    for (const { reason, mend } of tracing.limits) found.push({ subsystem: 'processes', reason, mend })
   for (const { signal, reason, mend } of outletFaults)
     found.push({ subsystem: `export of ${signal}`, reason, mend })
   for (const signal of signals) {

@@ -14,6 +14,10 @@ const source: SelfMetricsSource = {
   mapEntries: emit => emit('exchanges', 3),
   ringbuf: () => ({ received: 20, lost: 1 }),
   perf: emit => emit(0, 9, 2),
+  capture: emit => emit('desync', 3),
+  requestMetrics: () => ({ overflowed: 5, lost: 6 }),
+  joins: () => ({ joined: 8, expired: 1 }),
+  telemetry: () => 4,
   workers: () => 0,
 }
 
@@ -34,7 +38,8 @@ test('every metric of the specification is declared with its type', () => {
   check('counter', 'process_cpu_seconds_total')
   check('gauge', 'process_resident_memory_bytes', 'process_open_fds', 'go_goroutines')
   check('counter', 'security_events_total', 'file_integrity_violations_total')
-  check('counter', 'container_escape_attempts_total')
+  check('counter', 'container_escape_attempts_total', 'ebpf_capture_total')
+  check('counter', 'request_metrics_overflowed_total', 'request_metrics_lost_total')
 })
 
 test('values carry their labels, under the configured prefix', () => {
@@ -55,6 +60,12 @@ test('values carry their labels, under the configured prefix', () => {
     'agent_ebpf_ringbuf_lost_total 1',
     'agent_ebpf_perf_events_total{cpu="0"} 9',
     'agent_ebpf_perf_lost_total{cpu="0"} 2',
+    'agent_ebpf_capture_total{event="desync"} 3',
+    'agent_request_metrics_overflowed_total 5',
+    'agent_request_metrics_lost_total 6',
+    'agent_spans_joined_total 8',
+    'agent_spans_unjoined_total 1',
+    'agent_telemetry_exchanges_total 4',
     'agent_export_requests_total{endpoint="h:4317",signal_type="traces",status="success"} 1',
     'agent_export_requests_total{endpoint="h:4317",signal_type="traces",status="error"} 1',
     'agent_export_errors_total{endpoint="h:4317",signal_type="traces",error_type="unavailable"} 1',

@@ -24,6 +24,14 @@ export interface SelfMetricsSource {
   ringbuf(): { readonly received: number; readonly lost: number }
   /** Perf buffer events by CPU; emits nothing where no perf buffer is used. */
   perf(emit: (cpu: number, received: number, lost: number) => void): void
+  /** What the kernel side counted, by name. */
+  capture(emit: (event: string, total: number) => void): void
+  /** Calls that the request metrics took without their dimensions, and not at all. */
+  requestMetrics(): { readonly overflowed: number; readonly lost: number }
+  /** Servers' spans that were joined with a client of this host, and that waited for one in vain. */
+  joins(): { readonly joined: number; readonly expired: number }
+  /** Exports of telemetry that were seen and left alone. */
+  telemetry(): number
   /** Worker threads that run now. */
   workers(): number
 }
@@ -99,6 +107,49 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     'counter',
     ['cpu'],
     emit => source.perf((cpu, _received, lost) => emit(lost, String(cpu))),
+  )
+
+  registry.collector(
+    named('ebpf_capture_total'),
+    'What the kernel side of the capture counted, by event.',
+    'counter',
+    ['event'],
+    emit => source.capture((event, total) => emit(total, event)),
+  )
+  registry.collector(
+    named('request_metrics_overflowed_total'),
+    'Calls that went to an overflow series, for want of room for one of their own.',
+    'counter',
+    [],
+    emit => emit(source.requestMetrics().overflowed),
+  )
+  registry.collector(
+    named('request_metrics_lost_total'),
+    'Calls that are missing in the request metrics, for want of room for their process.',
+    'counter',
+    [],
+    emit => emit(source.requestMetrics().lost),
+  )
+  registry.collector(
+    named('spans_joined_total'),
+    'Server spans that became children of a client span of this host.',
+    'counter',
+    [],
+    emit => emit(source.joins().joined),
+  )
+  registry.collector(
+    named('spans_unjoined_total'),
+    'Server spans that waited for a client span of this host in vain.',
+    'counter',
+    [],
+    emit => emit(source.joins().expired),
+  )
+  registry.collector(
+    named('telemetry_exchanges_total'),
+    'Exports of telemetry by other programs, of which no spans are made.',
+    'counter',
+    [],
+    emit => emit(source.telemetry()),
   )
 
   const requests = registry.counter(named('export_requests_total'), 'Export requests that ended.', [

@@ -73,6 +73,9 @@ export interface EbpfDocument {
     readonly type: string
     readonly attached: boolean
     readonly id: number
+    /** Nanoseconds in all runs, and how many; only with `agent.ebpf.debug`, which has the kernel measure them. */
+    readonly run_time_ns?: number
+    readonly run_count?: number
   }[]
   readonly maps: readonly {
     readonly name: string

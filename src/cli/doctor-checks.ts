@@ -3,7 +3,7 @@
 import { createServer } from 'node:net'
 import { listenFailure } from '../api/server.ts'
 import { type Config, type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
-import { parseEndpoint } from '../exporters/otlp-grpc.ts'
+import { parseEndpoint } from '../lib/endpoint.ts'
 import { ConnectError, Http2Connector } from '../lib/http2-connector.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { errorText } from '../lib/logger.ts'

@@ -58,6 +58,19 @@ const cases: readonly Case[] = [
     file: 'otlp:\n  endpoint: "ftp://collector"\n  traces: {endpoint: "a b:4317"}\n',
   },
   {
+    what: 'an endpoint that the exporter would refuse',
+    file: 'otlp:\n  endpoint: "collector:0"\n  traces: {endpoint: "a:1,b:1"}\n  logs: {endpoint: "http://a?x=1"}\n',
+  },
+  {
+    what: 'an endpoint with a password',
+    file: 'otlp:\n  endpoint: "https://user:hunter2@collector:4317"\n',
+  },
+  { what: 'a path for gRPC', file: 'otlp:\n  endpoint: "http://collector:4318/v1/traces"\n' },
+  { what: 'a header value that gRPC cannot carry', file: 'otlp:\n  headers: {a: "é"}\n' },
+  { what: 'a metrics path without a slash', file: 'self_telemetry:\n  path: metrics\n' },
+  { what: 'a metrics path with a query', file: 'self_telemetry:\n  path: /metrics?all\n' },
+  { what: 'a metrics path that is taken', file: 'self_telemetry: {path: /status}\n' },
+  {
     what: 'a header that is none',
     file: 'otlp:\n  headers:\n    "bad name": x\n    grpc-timeout: 1S\n    ok: "a\\nb"\n',
   },

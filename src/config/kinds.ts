@@ -1,4 +1,5 @@
 import { formatDuration, parseDuration } from '../lib/duration.ts'
+import { endpointFault, hasCredentials } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { formatSize, parseSize } from '../lib/size.ts'
 import type { Kind } from './tree.ts'
@@ -15,6 +16,8 @@ interface ScalarKind<T> {
   hint?(scalar: Scalar): string | undefined
   show?(value: T): string | number | boolean
   missing?(value: T): string | undefined
+  /** Why a value may not stand here because it holds a secret; it is not repeated. */
+  leak?(text: string): string | undefined
 }
 
 function scalarKind<T>(own: ScalarKind<T>): Kind<T> {
@@ -23,6 +26,11 @@ function scalarKind<T>(own: ScalarKind<T>): Kind<T> {
     json: own.json,
     read(value, key, report) {
       if (isBroken(value)) return undefined
+      const leak = value.type === 'scalar' ? own.leak?.(value.text) : undefined
+      if (leak !== undefined) {
+        report.problem(value.place, key, leak, true)
+        return undefined
+      }
       const parsed = value.type === 'scalar' && value.value !== null ? own.parse(value) : undefined
       if (parsed !== undefined) return parsed
       if (value.type === 'scalar' && value.value === null) {
@@ -79,6 +87,7 @@ interface TextOptions {
   readonly show?: (text: string) => string
   /** What to write instead of something that is nearly right. */
   readonly hint?: (scalar: Scalar) => string | undefined
+  readonly leak?: (text: string) => string | undefined
 }
 
 /** Text, whole and untrimmed. */
@@ -95,6 +104,7 @@ export function text(options: TextOptions = {}): Kind<string> {
     },
     hint: options.hint ?? quoted,
     ...(options.show ? { show: options.show } : {}),
+    ...(options.leak ? { leak: options.leak } : {}),
   })
 }
 
@@ -278,20 +288,12 @@ export const listenAddress = text({
 /** An OTLP endpoint: `host:port`, or a URL whose scheme decides about TLS. Empty for none. */
 export const endpoint = text({
   expects: 'host:port or a URL such as "https://collector:4317"',
-  valid: address => address === '' || isEndpoint(address),
-  show: address => address.replace(/^([a-z]+:\/\/)[^/@]*@/i, '$1[REDACTED]@'),
+  valid: address => address === '' || endpointFault(address) === '',
+  leak: address =>
+    hasCredentials(address)
+      ? 'holds a user name or password, which logs would show; delete it, and set otlp.headers if the receiver asks for one'
+      : undefined,
 })
-
-function isEndpoint(address: string): boolean {
-  if (/[\s,]/.test(address)) return false
-  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1]
-  if (scheme !== undefined && !/^https?$/i.test(scheme)) return false
-  const url = URL.canParse(scheme === undefined ? `http://${address}` : address)
-    ? new URL(scheme === undefined ? `http://${address}` : address)
-    : undefined
-  if (!url || url.hostname === '') return false
-  return scheme !== undefined || (url.pathname === '/' && url.username === '' && !/[?#/]/.test(address))
-}
 
 /** An http or https URL; empty for none. */
 export const url = text({

@@ -191,11 +191,11 @@ test('references are typed by the key, within values only', () => {
   assert.match(load('${KEY}: {}', { env }).problems[0]!.message, /unknown key/)
 })
 
-test('secrets are not shown: secret keys, secret files, tokens in URLs', () => {
+test('secrets are not shown: secret keys, secret files', () => {
   const secret = join(directory, 'secret')
   writeFileSync(secret, 'hunter2\n')
   const { config, origins } = good(`
-otlp: {endpoint: "https://user:hunter2@collector:4317", headers: {Authorization: Bearer hunter2}}
+otlp: {headers: {Authorization: Bearer hunter2}}
 resource: {attributes: {plain: x, hidden: "a-\${file:${secret}}"}}
 self_telemetry: {auth: {enabled: true, bearer_token: hunter2, bearer_tokens: [hunter2]}}
 pipeline: {transform: {rules: [{name: r, actions: [{type: hash_attribute, hash_attribute: {key: k, salt: hunter2}}]}]}}
@@ -222,6 +222,9 @@ test('a message never repeats a secret', () => {
     assert.notEqual(problems.length, 0, yaml)
     assert.doesNotMatch(formatProblems(problems, { terminal: true }), /hunter2/, yaml)
   }
+  check('otlp: {endpoint: "https://user:hunter2@collector:4317"}')
+  check('otlp: {endpoint: "user:hunter2@collector:4317", concurrency: x}')
+  check('otlp: {traces: {endpoint: "https://hunter2@c"}, concurrency: x}')
   check(`otlp: {concurrency: "\${file:${secret}}"}`)
   check('otlp:\n  headers: hunter2')
   check('self_telemetry:\n  auth: {bearer_token: [hunter2]}')
@@ -394,4 +397,15 @@ test('a large foreign file is refused with a bounded number of messages', () => 
   }
   const many = Array.from({ length: 80_000 }, (_, i) => `k${i}: 1\n`).join('')
   assert.equal(load(many).problems.length, 100)
+})
+
+test('names of the agent that nobody uses yet are told as not built, but only where they were set', () => {
+  const keys = (yaml: string) => {
+    const { config, origins } = good(yaml)
+    return notBuiltFeatures(config, origins)
+      .filter(({ explicit }) => explicit)
+      .map(({ key }) => key)
+  }
+  assert.deepEqual(keys(''), [])
+  assert.deepEqual(keys('service_name: mine\ninstance_id: one\n'), ['service_name', 'instance_id'])
 })

@@ -113,3 +113,14 @@ test('OTEL_SDK_DISABLED turns export off', () => {
   assert.equal(warnings.length, 1)
   assert.equal(load({ OTEL_SDK_DISABLED: 'false' }).config.otlp.traces.enabled, true)
 })
+
+test('an endpoint for OTLP over HTTP, meant for other programs, does not stop the agent', () => {
+  const { problems, config } = loadConfig({
+    explicit: false,
+    cwd: '/nonexistent',
+    systemFile: '/nonexistent',
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/otlp' },
+  })
+  assert.deepEqual(problems, [])
+  assert.equal(config.otlp.traces.endpoint, 'http://collector:4318/otlp')
+})

@@ -26,12 +26,19 @@ export interface Report {
 /** What follows a key that sounds secret, whether or not there is such a key. */
 const secretValue = /((?:password|secret|token|credential|authorization|api_?key|salt)["']?\s*:\s).+/i
 
+/** What may be credentials in an address. */
+const userinfo = /[^\s"'/]+@/g
+
 export function problemAt(place: Place, key: string, message: string, secret = false): Problem {
   const [line, column] = lineAndColumn(place.source, place.start)
   const start = place.start - column + 1
   const end = place.source.text.indexOf('\n', start)
   const text = line === 0 || secret ? '' : place.source.text.slice(start, end < 0 ? undefined : end)
-  const sourceLine = text.replace(/\r$/, '').replace(secretValue, '$1[REDACTED]')
+  const sourceLine = text
+    .replace(/\r$/, '')
+    .replace(secretValue, '$1[REDACTED]')
+    // As long as before, so that the mark below stays where it belongs.
+    .replace(userinfo, found => `${'*'.repeat(found.length - 1)}@`)
   const length = Math.max(1, Math.min(place.end - place.start, sourceLine.length - column + 1))
   return { where: place.source.name, line, column, key, message, sourceLine, length }
 }

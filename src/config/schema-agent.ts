@@ -87,7 +87,10 @@ const network = branch('Traffic of all processes, seen at their sockets.', {
     ),
     ratio: key(number({ min: 0, max: 1 }), 1, 'Part of the traces that is kept.'),
     always_errors: key(boolean, true, 'Keeps failed requests whatever `ratio` says.'),
-    always_slow: key(boolean, true, 'Keeps unusually slow requests whatever `ratio` says.'),
+    always_slow: key(boolean, true, 'Keeps requests slower than `slow_threshold` whatever `ratio` says.'),
+    slow_threshold: key(duration({ min: 1 }), 1000, 'Duration above which a request counts as slow.', {
+      restart: true,
+    }),
   }),
 })
 

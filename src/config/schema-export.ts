@@ -7,19 +7,20 @@ const Ki = 1024
 const Mi = 1024 * Ki
 const Gi = 1024 * Mi
 
-/** Why a text is no name of an HTTP field (RFC 9110, section 5.1) that a user may set. */
+/** Why a text is no name of a header that a user may set. gRPC takes fewer than HTTP (gRPC over HTTP/2, Requests). */
 function headerFault(name: string): string {
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return 'not a name that an HTTP header can have'
-  return /^(grpc-|te$|host$|content-type$|content-length$|connection$|transfer-encoding$)/i.test(name)
+  if (!/^[._0-9A-Za-z-]{1,256}$/.test(name)) return 'not a name that a gRPC header can have'
+  return /^(grpc-|te$|host$|user-agent$|content-type$|content-length$|connection$|transfer-encoding$)/i.test(
+    name,
+  )
     ? 'svc sets this header itself'
     : ''
 }
 
 /** Headers of requests. Their values are secret as a rule. */
-export const headers = map(
-  text({ expects: 'text of visible characters', pattern: /^[\t\x20-\x7e\x80-\xff]*$/ }),
-  { fault: headerFault },
-)
+export const headers = map(text({ expects: 'printable ASCII text on one line', pattern: /^[\x20-\x7e]*$/ }), {
+  fault: headerFault,
+})
 
 const tls = branch('TLS towards the receiver.', {
   ca_file: key(path, '', 'PEM file of the authorities that are trusted instead of the built-in ones.'),

@@ -20,7 +20,10 @@ import { branch, type Infer, key } from './tree.ts'
 
 const Mi = 1024 * 1024
 const later = { built: false } as const
-const urlPath = text({ expects: 'a path that begins with "/"', pattern: /^\/[!-~]*$/ })
+const urlPath = text({
+  expects: 'a path that begins with "/" and has no "?" and no "#"',
+  pattern: /^\/[!"$->@-~]*$/,
+})
 
 const selfTelemetry = branch('The management API and the agent’s own telemetry.', {
   enabled: key(boolean, true, 'Serves the management API.', { restart: true }),
@@ -146,11 +149,13 @@ export const schema = branch(
       'Name of the agent in its own telemetry; never given to what it observes.',
       {
         restart: true,
+        built: false,
       },
     ),
     instance_id: key(someText, hostname() || 'unknown', 'Name of this instance in its own telemetry.', {
       defaultText: '<hostname>',
       restart: true,
+      built: false,
     }),
     log_level: key(choice(['debug', 'info', 'warn', 'error']), 'info', 'Least severity that is logged.'),
     log_format: key(

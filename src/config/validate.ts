@@ -1,7 +1,9 @@
 import * as zlib from 'node:zlib'
+import { parseEndpoint } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { signals } from '../model/signal.ts'
-import { sameThing } from './effective.ts'
+import { apiPaths } from './api-paths.ts'
+import { type Sourced, sameThing } from './effective.ts'
 import type { Report } from './problem.ts'
 import type { Config } from './schema.ts'
 import type { Settings } from './tree.ts'
@@ -36,7 +38,7 @@ export function checkTwins(settings: Settings, report: Report): void {
  */
 export function validate(
   config: Config,
-  settings: Settings,
+  settings: Settings<Sourced>,
   wrong: readonly string[],
   runtime: Runtime,
   report: Report,
@@ -52,13 +54,22 @@ export function validate(
 
   for (const at of ['otlp', ...signals.map(signal => `otlp.${signal}`)]) {
     const signal = signals.find(name => at.endsWith(`.${name}`))
-    const { tls, compression } = signal ? otlp[signal] : otlp
+    const { tls, compression, endpoint, protocol, insecure } = signal ? otlp[signal] : otlp
     // What a signal takes over from the general keys was said once already.
     const inherited = (key: string) => signal && settings.get(`${at}.${key}`) === settings.get(`otlp.${key}`)
     if (compression === 'zstd' && !runtime.zstd && !inherited('compression')) {
       refuse(
         [`${at}.compression`],
         'this Node.js has no zstd; write "gzip", or run svc on Node.js 22.15 or newer',
+      )
+    }
+    const path = protocol === 'grpc' && endpoint !== '' ? parseEndpoint(endpoint, insecure).path : ''
+    // The variable of OpenTelemetry is shared with programs that speak OTLP over HTTP, so it does not stop the agent.
+    const meant = settings.get(`${at}.endpoint`)?.source !== 'otel'
+    if (path !== '' && meant && !inherited('endpoint')) {
+      refuse(
+        [`${at}.endpoint`],
+        `has the path ${path}, and OTLP over gRPC has none; delete it, and name the port on which the receiver speaks gRPC`,
       )
     }
     if (
@@ -84,6 +95,9 @@ export function validate(
     refuse(['agent.nodeexporter.tls.client_auth'], 'needs agent.nodeexporter.tls.client_ca_file')
   }
 
+  if (own.enabled && apiPaths.has(own.path)) {
+    refuse(['self_telemetry.path'], `the management API has another page at ${own.path}; write "/metrics"`)
+  }
   if (own.auth.enabled && own.auth.bearer_token === '' && own.auth.bearer_tokens.length === 0) {
     refuse(['self_telemetry.auth.enabled'], 'needs self_telemetry.auth.bearer_token, which is empty')
   }

@@ -10,7 +10,7 @@ import { resource } from '../model/resource.ts'
 import { Span } from '../model/span.ts'
 import { traceEncoding } from './otlp/encode-trace.ts'
 import { RequestBuilder } from './otlp/request.ts'
-import { type OtlpGrpcOptions, otlpGrpc, parseEndpoint } from './otlp-grpc.ts'
+import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
 const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
 const never = new AbortController().signal
@@ -203,37 +203,8 @@ test('a closed sender fails in a way that keeps the batch', async t => {
   assert.equal((await failure(sender.send(batchOf(1), never))).retryable, true)
 })
 
-test('an endpoint may be written in every usual form', () => {
-  const check = (text: string, insecure: boolean, want: string) => {
-    const { host, port, secure } = parseEndpoint(text, insecure)
-    assert.equal(`${secure ? 'tls' : 'plain'} ${host} ${port}`, want)
-  }
-  check('collector', true, 'plain collector 4317')
-  check('collector', false, 'tls collector 4317')
-  check('collector:55', false, 'tls collector 55')
-  check('http://collector:55/', false, 'plain collector 55')
-  check('http://collector', false, 'plain collector 4317')
-  check('HTTPS://collector', true, 'tls collector 443')
-  check('dns:///collector:55', true, 'plain collector 55')
-  check('dns://8.8.8.8/collector', true, 'plain collector 4317')
-  check('[::1]:55', true, 'plain ::1 55')
-  check('https://[fe80::1]', true, 'tls fe80::1 443')
-  check('10.0.0.1:4317', true, 'plain 10.0.0.1 4317')
-})
-
-test('an endpoint that is none is refused with the way to write it', () => {
-  for (const text of [
-    '',
-    'a:b',
-    'a:0',
-    'a:70000',
-    'ftp://a',
-    '::1',
-    'a b',
-    'user:pass@host:1',
-    'http://a/path',
-  ])
-    assert.throws(() => parseEndpoint(text, true), /cannot use the OTLP endpoint .*write host:port/, text)
+test('an endpoint with a path is refused with the way to write it', (t: TestContext) => {
+  assert.throws(() => send(t, 'http://a:1/otlp'), /"http:\/\/a:1\/otlp": gRPC has no paths; delete \/otlp$/)
 })
 
 interface Certificates {

@@ -1,4 +1,5 @@
 import { gzip as deflate } from 'node:zlib'
+import { parseEndpoint } from '../lib/endpoint.ts'
 import { GrpcClient } from '../lib/grpc-client.ts'
 import { GrpcError, GrpcStatus } from '../lib/grpc-status.ts'
 import type { TlsOptions } from '../lib/http2-connector.ts'
@@ -49,7 +50,9 @@ const minGzipBytes = 512
 
 /** Sends OTLP over gRPC. Throws an `Error` where the options can never work. */
 export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connected: boolean } {
-  const { host, port, secure } = parseEndpoint(options.endpoint, options.insecure)
+  const { host, port, secure, path } = parseEndpoint(options.endpoint, options.insecure)
+  if (path !== '')
+    throw new Error(`cannot use the OTLP endpoint "${options.endpoint}": gRPC has no paths; delete ${path}`)
   const endpoint = `${host.includes(':') ? `[${host}]` : host}:${port}`
   const headers = metadata(options)
   const tls = secure ? options.tls : undefined
@@ -80,35 +83,6 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
     send,
     close: async () => client.close(),
   }
-}
-
-export interface Endpoint {
-  readonly host: string
-  readonly port: number
-  readonly secure: boolean
-}
-
-/**
- * Reads `host`, `host:port`, `[ipv6]:port`, or any of them behind `http://`, `https://` or `dns:///`. Without a
- * port it is 4317, the one of OTLP over gRPC, and 443 behind `https://`. Throws an `Error` that tells what is wrong.
- */
-export function parseEndpoint(endpoint: string, insecure: boolean): Endpoint {
-  const refuse = (why: string): never => {
-    throw new Error(
-      `cannot use the OTLP endpoint "${endpoint}": ${why}; write host:port or https://host:port`,
-    )
-  }
-  const [, scheme = '', rest = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?(.*)$/i.exec(endpoint.trim())!
-  const lower = scheme.toLowerCase()
-  if (lower !== '' && lower !== 'http' && lower !== 'https' && lower !== 'dns')
-    refuse(`the scheme ${scheme} is not known`)
-  const authority = lower === 'dns' ? rest.replace(/^[^/]*\//, '') : rest.replace(/\/$/, '')
-  const parts = /^(?:\[([0-9a-f:.]+)\]|([^:/@[\]?#\s]+))(?::(\d+))?$/i.exec(authority)
-  if (!parts) return refuse('it is no host with a port')
-  const port = parts[3] === undefined ? (lower === 'https' ? 443 : 4317) : Number(parts[3])
-  if (port < 1 || port > 65535) refuse(`${port} is no port`)
-  const secure = lower === 'https' || (lower !== 'http' && !insecure)
-  return { host: parts[1] ?? parts[2]!, port, secure }
 }
 
 /** Keys that the protocol itself writes. */

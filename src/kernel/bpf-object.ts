@@ -38,6 +38,9 @@ export class LoadError extends Error {
 /** What is known of one program, for the status document. */
 export interface ProgramState extends ProgramSpec {
   readonly id: number
+  /** Nanoseconds in all of its runs, and how many; 0 unless the kernel measures them (`statsEnable`). */
+  readonly runTimeNs: number
+  readonly runCount: number
   readonly attached: boolean
   /** Why it was left out of the load. */
   readonly refused: string | undefined
@@ -120,12 +123,17 @@ export class BpfObject {
   }
 
   programs(): ProgramState[] {
-    return this.native.objectPrograms(this.handle).map(spec => ({
-      ...spec,
-      id: spec.autoload ? this.native.programInfo(this.handle, spec.name).id : 0,
-      attached: this.#links.has(spec.name),
-      refused: this.leftOut.get(spec.name),
-    }))
+    return this.native.objectPrograms(this.handle).map(spec => {
+      const info = spec.autoload ? this.native.programInfo(this.handle, spec.name) : undefined
+      return {
+        ...spec,
+        id: info?.id ?? 0,
+        runTimeNs: info?.runTimeNs ?? 0,
+        runCount: info?.runCount ?? 0,
+        attached: this.#links.has(spec.name),
+        refused: this.leftOut.get(spec.name),
+      }
+    })
   }
 
   close(): void {

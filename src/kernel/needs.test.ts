@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { firstMissing, type Need, type NeedResult, needs } from './needs.ts'
+import { firstMissing, hostPid, type Need, type NeedResult, needs } from './needs.ts'
 
 const states = ['ok', 'limited', 'missing', 'unknown', 'note']
 
@@ -29,6 +29,17 @@ test('this machine, on which the tests of the capture run, has all of them', { s
     [],
   )
   assert.equal(firstMissing(needs), undefined)
+})
+
+test('in a pid namespace of its own the agent loses the names of processes', { skip: withoutBpf }, () => {
+  const script = `import { hostPid } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
+    console.log(JSON.stringify(hostPid.try()))`
+  const inside = ['--pid', '--fork', '--mount-proc', process.execPath, '--input-type=module', '-e', script]
+  const result: NeedResult = JSON.parse(execFileSync('unshare', inside).toString())
+  checkResult(result)
+  assert.equal(result.state, 'limited')
+  assert.match(result.mend!, /hostPID: true/)
+  assert.equal(hostPid.try().state, 'ok')
 })
 
 test('without privilege it is said which capabilities are missing, and nothing else is blamed', {

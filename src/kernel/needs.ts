@@ -1,5 +1,6 @@
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { release } from 'node:os'
+import { errorText } from '../lib/logger.ts'
 import { loadNative, mapType, type Native, programType, Unsupported } from './native.ts'
 
 /** Outcome of trying a need. `unknown` is never shown as missing. */
@@ -98,7 +99,7 @@ export const socketTracepoints: Need = {
         state: 'missing',
         detail: `Linux ${release()} has no tracepoint sock_send_length (Linux 6.3 has)`,
         lose: tracing,
-        mend: 'run Linux 6.3 or newer: this version has no capture back end for older kernels',
+        mend: 'run Linux 6.3 or newer, as this version has no capture back end for older kernels; on Debian 12: apt install -t bookworm-backports linux-image-amd64 (-arm64), then reboot',
       }
     }),
 }
@@ -122,8 +123,42 @@ export const ringBuffer: Need = {
     }),
 }
 
+/** Number of the first pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
+const hostPidNamespace = 'pid:[4026531836]'
+
+/** What an agent loses in a pid namespace of its own, and the mend. */
+export const ownPids = {
+  detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
+  lose: 'processes are named by their short name only',
+  mend: 'run with the host’s pid namespace (docker --pid=host, in Kubernetes hostPID: true)',
+} as const
+
+/** The host's numbers of processes, which the kernel gives and /proc is read by. */
+export const hostPid: Need = {
+  name: 'host pid namespace',
+  try: () => {
+    let namespace: string
+    try {
+      namespace = readlinkSync('/proc/self/ns/pid')
+    } catch (error) {
+      return { state: 'unknown', detail: `cannot read /proc/self/ns/pid: ${errorText(error)}` }
+    }
+    return namespace === hostPidNamespace
+      ? { state: 'ok', detail: 'process numbers are those of the host' }
+      : { state: 'limited', ...ownPids }
+  },
+}
+
 /** All needs, as `svc doctor` tries them. */
-export const needs: readonly Need[] = [kernelVersion, addon, loadPrograms, btf, socketTracepoints, ringBuffer]
+export const needs: readonly Need[] = [
+  kernelVersion,
+  addon,
+  loadPrograms,
+  btf,
+  socketTracepoints,
+  ringBuffer,
+  hostPid,
+]
 
 /** The first of `wanted` that is missing; undefined when nothing is. */
 export function firstMissing(wanted: readonly Need[]): NeedResult | undefined {

@@ -21,6 +21,12 @@ export class Attributes {
     this.size = 0
   }
 
+  /** Clears, and lets go of the values: for sets that are kept empty for later use. */
+  forget(): void {
+    for (let i = 0; i < this.size; i++) this.values[i] = ''
+    this.size = 0
+  }
+
   /** Adds an attribute that is known not to be there yet. */
   add(key: string, value: AttributeValue): void {
     this.keys[this.size] = key

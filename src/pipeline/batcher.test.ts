@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
 import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from '../exporters/otlp/request.ts'
@@ -126,4 +127,16 @@ test('items that go nowhere are counted with the reason', () => {
   discard.add(host, scope, { kind: 'gauge', name: 'a', description: '', unit: '1', points: [point, point] })
   assert.equal(account.collected, 2)
   assert.deepEqual([...account.dropped], [['no_endpoint', 2]])
+})
+
+test('it is known how long the first item of a batch has waited', async () => {
+  const { batcher } = open(traces())
+  assert.equal(batcher.waitingMs, 0)
+  batcher.add(host, scope, named('first'))
+  await sleep(20)
+  batcher.add(host, scope, named('second'))
+  assert.ok(batcher.waitingMs >= 15)
+  batcher.cut()
+  assert.equal(batcher.waitingMs, 0)
+  batcher.close()
 })

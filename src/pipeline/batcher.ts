@@ -37,6 +37,8 @@ export class Batcher<T> implements Intake<T> {
   readonly #options: BatcherOptions<T>
   readonly #cut: () => void
   #timer: NodeJS.Timeout | undefined
+  /** When the first item of the batch came; of `performance.now()`. */
+  #sinceMs = 0
   #closed = false
 
   constructor(options: BatcherOptions<T>) {
@@ -49,6 +51,11 @@ export class Batcher<T> implements Intake<T> {
   /** Items that wait for the batch to be full. */
   get items(): number {
     return this.#builder.items
+  }
+
+  /** How long the first of them has waited, in milliseconds; 0 where there is none. */
+  get waitingMs(): number {
+    return this.#timer === undefined ? 0 : performance.now() - this.#sinceMs
   }
 
   add(resource: Resource, scope: Scope, item: T): void {
@@ -77,7 +84,10 @@ export class Batcher<T> implements Intake<T> {
     }
     this.#account.collected += added
     if (builder.items >= this.#options.maxItems) this.cut()
-    else this.#timer ??= setTimeout(this.#cut, this.#options.timeoutMs)
+    else if (this.#timer === undefined) {
+      this.#sinceMs = performance.now()
+      this.#timer = setTimeout(this.#cut, this.#options.timeoutMs)
+    }
   }
 
   /** Hands on what there is. */

@@ -52,6 +52,8 @@ export interface LaneState {
   /** Gathered, waiting and under way: `collected` less the three above. */
   readonly queued: number
   readonly queuedBytes: number
+  /** How long the oldest item has waited for its batch, in milliseconds. */
+  readonly batchingMs: number
   /** What fits at the mean size of an item so far. */
   readonly capacity: number
   readonly capacityBytes: number
@@ -197,6 +199,7 @@ class Lane<T> {
       droppedTotal,
       queued: (this.#batcher?.items ?? 0) + queue.items,
       queuedBytes: queue.bytes,
+      batchingMs: this.#batcher?.waitingMs ?? 0,
       capacity: queue.capacityItems,
       capacityBytes: queue.capacityBytes,
       requestsUnderWay: queue.sending,

@@ -202,13 +202,19 @@ test('collections in the midst of traffic count everything once', kernel, () =>
 
 test('a counted series that is idle is let go, and counts anew from nothing', kernel, () =>
   capturing({ ringBytes: 4096 }, async (capture, seen) => {
-    const entries = () => capture.maps().find(({ name }) => name === 'red')!.entries
+    let nowMs = performance.now()
+    const shown = () => capture.maps(nowMs).find(({ name }) => name === 'red')!.entries
+    const entries = () => {
+      nowMs += 10_001
+      return shown()
+    }
     const total = () => seen.records.length + seen.counted
     await peers.requests(500, '/status/200')
     capture.collect()
     assert.equal(total(), 1000)
     assert.ok(entries() > 0)
     for (let i = 0; i < 8; i++) capture.collect()
+    assert.ok(shown() > 0, 'counted anew too early')
     assert.equal(entries(), 0)
     await peers.requests(500, '/status/200')
     capture.collect()

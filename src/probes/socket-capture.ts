@@ -25,7 +25,9 @@ const drainRounds = 32
 /** Collections without a change after which a counted series of the kernel is let go. */
 const idleCollections = 4
 const iteratorBytes = 4 * 1024 * 1024
-const batchEntries = 256
+const batchEntries = 64
+/** How long a count of a map's entries is shown before they are counted anew: that reads the whole map. */
+const entriesMs = 10_000
 
 /** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
 export type CaptureCounter = (typeof svcCounter)[number]
@@ -53,6 +55,8 @@ export class SocketCapture {
   received = 0
   /** TCP sockets of other processes that were open at the start, listening ones included. */
   socketsFound = 0
+  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  readonly selfPid: number
   private readonly native: Native
   private readonly object: BpfObject
   private readonly sink: CaptureSink
@@ -68,6 +72,8 @@ export class SocketCapture {
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
   private clockAt = 0
+  private drainedAt = performance.now()
+  private readonly entries = new Map<string, { readonly count: number; readonly at: number }>()
   private again: NodeJS.Immediate | undefined
   private lastCounters: Record<CaptureCounter, number> | undefined
   private detached = false
@@ -111,6 +117,7 @@ export class SocketCapture {
       // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
       // that were opened between it and the attachment.
       this.bootstrap()
+      this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of backend.programs) this.object.attach(program)
       this.socketsFound = this.bootstrap()
       this.poll = native.pollStart(ringMap.fd, () => this.drain())
@@ -126,6 +133,7 @@ export class SocketCapture {
   drain(): void {
     if (this.closed) return
     const started = performance.now()
+    this.drainedAt = started
     if (started - this.clockAt > clockMs) this.setClock()
     this.ringWoken[0] = 0
     for (let round = 0; round < drainRounds; round++) {
@@ -137,6 +145,11 @@ export class SocketCapture {
       this.again = undefined
       this.drain()
     })
+  }
+
+  /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
+  get sinceDrainMs(): number {
+    return this.detached ? 0 : performance.now() - this.drainedAt
   }
 
   /** Hands on what the kernel counted since the last call, records first. */
@@ -175,13 +188,16 @@ export class SocketCapture {
     return this.closed ? [] : this.object.programs()
   }
 
-  /** Maps with the entries that they hold now; sockets' own storage and arrays count as full of what they declare. */
-  maps(): MapState[] {
+  /**
+   * Maps with the entries that they held at some time of the last ten seconds; sockets' own storage shows none, and
+   * arrays count as full.
+   */
+  maps(nowMs = performance.now()): MapState[] {
     if (this.closed) return []
     return this.native.objectMaps(this.object.handle).map(spec => ({
       name: spec.name,
       type: spec.type,
-      entries: this.entriesOf(spec.name, spec.type, spec.maxEntries),
+      entries: this.entriesOf(spec.name, spec.type, spec.maxEntries, nowMs),
       maxEntries: spec.maxEntries,
     }))
   }
@@ -310,15 +326,18 @@ export class SocketCapture {
     this.sink.counted(this.exchange, count, sumNs, this.buckets)
   }
 
-  private entriesOf(name: string, type: string, maxEntries: number): number {
+  private entriesOf(name: string, type: string, maxEntries: number, nowMs: number): number {
     if (!/^(percpu_)?hash$/.test(type)) return type.endsWith('array') ? maxEntries : 0
+    const known = this.entries.get(name)
+    if (known !== undefined && nowMs - known.at < entriesMs) return known.count
     const map = this.object.map(name)
     const keys = Buffer.alloc(batchEntries * map.keySize)
     const values = Buffer.alloc(batchEntries * map.slotSize)
     const cursor = batchCursor(map)
-    let entries = 0
-    while (!batchDone(cursor)) entries += this.native.mapReadBatch(map, cursor, keys, values, false)
-    return entries
+    let count = 0
+    while (!batchDone(cursor)) count += this.native.mapReadBatch(map, cursor, keys, values, false)
+    this.entries.set(name, { count, at: nowMs })
+    return count
   }
 }
 

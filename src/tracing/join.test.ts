@@ -209,6 +209,26 @@ test('more servers than there is room for are handed on early, and none is lost'
   assert.equal(new Set(emitted.map(({ name }) => name)).size, count)
 })
 
+test('spans with long texts are handed on early, the oldest first, and their texts are let go', () => {
+  const { join, emitted } = open()
+  const waiting = server(0)
+  waiting.attributes.add('url.full', '')
+  for (let i = 0; i < 2_000; i++) {
+    waiting.name = String(i)
+    waiting.attributes.set('url.full', String(i).padEnd(8_000, 'x'))
+    join.server(i, 1 + i, 80, shop, waiting, 5)
+    assert.ok(join.heldBytes <= 8 * 1024 * 1024)
+  }
+  // Of 16 kB each: 524 fit.
+  assert.deepEqual([emitted.length, join.waitingNow, join.expired], [1_476, 524, 1_476])
+  assert.deepEqual(
+    emitted.map(({ name }) => Number(name)),
+    Array.from(emitted, (_, i) => i),
+  )
+  join.expire(Number.POSITIVE_INFINITY)
+  assert.deepEqual([emitted.length, join.heldBytes], [2_000, 0])
+})
+
 type Step =
   | { readonly kind: 'client' | 'server'; readonly exchange: number }
   | { readonly kind: 'wait'; readonly ms: number }

@@ -7,6 +7,8 @@ export type Emit = (resource: Resource, span: Span) => void
 /** How many may be held. A power of two. */
 const cells = 8192
 const ways = 4
+/** Most that the texts of waiting spans may take, by estimate. */
+const maxHeldBytes = 8 * 1024 * 1024
 
 /** One side of an exchange, held for the other. Instances are used again, the last one first: those stay in the cache. */
 class Held {
@@ -17,6 +19,8 @@ class Held {
   sequence = 0
   ports = 0
   atMs = 0
+  /** What the texts of its span take, by estimate; 0 for a client. */
+  bytes = 0
   /** Undefined: a client, of whose span the ids and times count. Else a server, with its whole span. */
   resource: Resource | undefined
   readonly span = new Span()
@@ -26,7 +30,7 @@ class Held {
  * Joins the two sides of exchanges between processes of this host: the server's span becomes a child of the client's,
  * in its trace, although no header told so. Both sides see the same TCP sequence number at the request's first byte,
  * which with the ports names the exchange. Either side may come first: a client's ids are remembered, a server's span
- * waits, both for `holdMs` at most and in bounded memory.
+ * waits, both for `holdMs` at most and in bounded memory: of entries, and of bytes of text.
  */
 export class Join {
   /** Server spans that got a parent. */
@@ -35,6 +39,8 @@ export class Join {
   expired = 0
   /** Server spans that wait now. */
   waitingNow = 0
+  /** What their texts take, in bytes by estimate. */
+  heldBytes = 0
   private readonly table = new Array<Held | undefined>(cells).fill(undefined)
   private readonly free: Held[] = []
   private readonly holdMs: number
@@ -97,7 +103,12 @@ export class Join {
       return true
     }
     if (found !== undefined) this.giveUp(found)
-    copySpan(this.hold(sequence, ports, resource, nowMs).span, span)
+    const bytes = textBytes(span)
+    while (this.heldBytes + bytes > maxHeldBytes && this.tail < this.head) this.forgetFirst()
+    const held = this.hold(sequence, ports, resource, nowMs)
+    copySpan(held.span, span)
+    held.bytes = bytes
+    this.heldBytes += bytes
     this.waitingNow++
     return false
   }
@@ -168,7 +179,10 @@ export class Join {
     held.resource = undefined
     if (resource !== undefined) {
       this.waitingNow--
+      this.heldBytes -= held.bytes
+      held.bytes = 0
       this.emit(resource, held.span)
+      letGo(held.span)
     }
     this.free.push(held)
   }
@@ -201,6 +215,25 @@ function adopt(child: Span, traceId: Uint8Array, parentId: Uint8Array): void {
 
 /** OTLP SpanFlags: it is known whether the parent is in another process, and it is. */
 export const flagsWithRemoteParent = 0x300
+
+/** What the texts of a span take: two bytes for each character, at most. */
+function textBytes(span: Span): number {
+  let characters = span.name.length + span.traceState.length + span.statusMessage.length
+  for (let i = 0; i < span.attributes.size; i++) {
+    const value = span.attributes.values[i]!
+    if (typeof value === 'string') characters += value.length
+    else if (typeof value === 'object') for (const each of value) characters += each.length
+  }
+  return 2 * characters
+}
+
+/** Lets go of the texts of a span that is kept for later use. */
+function letGo(span: Span): void {
+  span.name = ''
+  span.traceState = ''
+  span.statusMessage = ''
+  span.attributes.forget()
+}
 
 function copySpan(to: Span, from: Span): void {
   to.traceId.set(from.traceId)

@@ -154,6 +154,16 @@ test('beyond the bound nothing is lost but told apart: totals hold and the overf
   assert.equal(pointsOf(table, shop)[3]!.count, 2)
 })
 
+test('a flood of one resource overflows by itself and leaves the others their room', () => {
+  const table = new RedTable({ startUs: 0, maxSeries: 10, maxResourceSeries: 4 })
+  for (let i = 0; i < 25; i++) table.observe(shop, desc, Attributes.of({ route: `/${i}` }), 1)
+  for (let i = 0; i < 4; i++) table.observe(cart, desc, Attributes.of({ route: `/${i}` }), 1)
+  assert.deepEqual([table.series, table.overflowed, table.lost], [8, 21, 0])
+  const [series, marked] = [pointsOf(table, cart), pointsOf(table, shop).at(-1)!]
+  assert.equal(series.length, 4)
+  assert.deepEqual([marked.attributes.toObject(), marked.count], [{ 'otel.metric.overflow': true }, 21])
+})
+
 test('resources beyond the bound are counted as lost', () => {
   const table = new RedTable({ startUs: 0, maxResources: 1 })
   table.observe(shop, desc, get, 1)

@@ -8,6 +8,8 @@ export interface RedOptions {
   readonly startUs: number
   /** Series beyond this many go to one series per resource and metric, marked `otel.metric.overflow`. */
   readonly maxSeries?: number
+  /** The same for the series of one resource, so that a flood of one takes no room from the others. */
+  readonly maxResourceSeries?: number
   /** Resources beyond this many are not recorded at all; what they lose is counted in `lost`. */
   readonly maxResources?: number
 }
@@ -30,6 +32,7 @@ export class RedTable {
   private readonly resources = new Map<Resource, ResourceTable>()
   private readonly scales = new Map<DurationDesc, Float64Array>()
   private readonly maxSeries: number
+  private readonly maxResourceSeries: number
   private readonly maxResources: number
   private seriesCount = 0
   /** When the last collection was, and so when a series that is new since then began. */
@@ -38,6 +41,7 @@ export class RedTable {
   constructor(options: RedOptions) {
     this.sinceUs = options.startUs
     this.maxSeries = options.maxSeries ?? 10_000
+    this.maxResourceSeries = options.maxResourceSeries ?? 1_000
     this.maxResources = options.maxResources ?? 4_096
   }
 
@@ -121,7 +125,7 @@ export class RedTable {
     }
     const found = histogram.find(dimensions)
     if (found !== undefined) return found
-    if (this.seriesCount >= this.maxSeries) {
+    if (this.seriesCount >= this.maxSeries || table.series >= this.maxResourceSeries) {
       this.overflowed += count
       return histogram.overflow(this.sinceUs)
     }

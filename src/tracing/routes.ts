@@ -62,23 +62,31 @@ export function pathMatcher(patterns: readonly string[]): (path: string) => bool
 
 const maxServices = 128
 const maxCachedPaths = 512
+/** Characters. A longer path is routed anew each time: caches of it would hold megabytes for each service. */
+const maxCachedPath = 256
 /** Words that one service's tree may hold; a full tree learns no more. */
 const maxWords = 2_000
 const maxSegments = 10
 
 /** One place in the tree of words: what may come next. */
 class Place {
+  /** What it adds to a route. */
+  readonly text: string
   readonly words = new Map<string, Place>()
   /** Below what is not told apart: identifiers and, once `folded`, all words. */
   rest: Place | undefined
   folded = false
+
+  constructor(text: string) {
+    this.text = text
+  }
 }
 
 class ServiceRoutes {
   private readonly known = new BoundedMap<string, string>(maxCachedPaths)
   /** Guesses for paths that were not served; any word learned may change them. */
   private readonly strangers = new BoundedMap<string, string>(maxCachedPaths)
-  private readonly root = new Place()
+  private readonly root = new Place('')
   private words = 0
   private readonly patterns: readonly Pattern[]
   private readonly options: RouteOptions
@@ -99,7 +107,7 @@ class ServiceRoutes {
     const route = named?.text ?? this.unmatched(path, segments, served)
     const guessed = named === undefined && this.options.unmatched === 'heuristic'
     const cache = guessed && !served ? this.strangers : this.known
-    cache.set(path, route)
+    if (path.length <= maxCachedPath) cache.set(path, route)
     return route
   }
 
@@ -124,7 +132,7 @@ class ServiceRoutes {
       const segment: string = segments[i]!
       const next: Place | undefined =
         place === undefined || isIdentifier(segment) ? undefined : this.wordBelow(place, segment, learn)
-      route += next === undefined ? '/*' : `/${segment}`
+      route += next?.text ?? '/*'
       place = next ?? (place === undefined ? undefined : this.restBelow(place, learn))
     }
     return route === '' ? '/' : route
@@ -145,15 +153,17 @@ class ServiceRoutes {
       return undefined
     }
     if (this.words >= maxWords) return undefined
-    const next = new Place()
-    place.words.set(word, next)
+    // A copy: a part of a string keeps the whole of it in memory, here a path that may be long.
+    const own = Buffer.from(word).toString()
+    const next = new Place(`/${own}`)
+    place.words.set(own, next)
     this.learned()
     return next
   }
 
   private restBelow(place: Place, learn: boolean): Place | undefined {
     if (place.rest === undefined && learn && this.words < maxWords) {
-      place.rest = new Place()
+      place.rest = new Place('/*')
       this.learned()
     }
     return place.rest

@@ -221,3 +221,16 @@ test('real processes are found in the real /proc, and their end is seen', async 
   assert.deepEqual(processes.ended(), [sleeper])
   assert.equal(processes.resource(process.pid, 'node'), own)
 })
+
+test('where /proc has other numbers, the short name is all that is told', () => {
+  run(23, nginx)
+  const processes = table()
+  processes.withoutProc()
+  const first = processes.resource(23, 'curl')
+  assert.equal(first.attributes.get('service.name'), 'curl')
+  assert.equal(first.attributes.get('process.executable.path'), undefined)
+  clock.ms += 1_000
+  assert.equal(processes.resource(23, 'curl'), first)
+  assert.deepEqual(processes.ended(), [])
+  assert.equal(processes.resource(23, 'curl'), first)
+})

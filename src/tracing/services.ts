@@ -33,6 +33,7 @@ export class ProcessTable {
   private readonly options: ProcessTableOptions
   private readonly now: () => number
   private readonly endedResources: Resource[] = []
+  private proc = true
 
   constructor(options: ProcessTableOptions) {
     this.options = options
@@ -41,6 +42,14 @@ export class ProcessTable {
     this.processes = new BoundedMap(options.maxProcesses ?? 4_096, (_pid, process) =>
       this.end(process.resource),
     )
+  }
+
+  /**
+   * The numbers of processes are not those of /proc: from now on nothing is read there, and the kernel's short name is
+   * all that is known of a process. They end when there are too many.
+   */
+  withoutProc(): void {
+    this.proc = false
   }
 
   /** How many processes are known. */
@@ -62,6 +71,7 @@ export class ProcessTable {
    * is known (about 10 µs each).
    */
   ended(): Resource[] {
+    if (!this.proc) return this.endedResources.splice(0)
     this.processes.forEach((process, pid) => {
       if (this.startOf(pid) === process.start && process.start !== unknownStart) return
       this.processes.delete(pid)
@@ -113,6 +123,7 @@ export class ProcessTable {
 
   /** When the process started, in clock ticks since boot; `unknownStart` if there is none. Sets `comm`. */
   private startOf(pid: number): number {
+    if (!this.proc) return unknownStart
     const stat = this.file(pid, 'stat')
     // The name stands in parentheses and may itself hold any character (proc_pid_stat(5)).
     const open = stat.indexOf('(')
