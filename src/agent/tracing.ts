@@ -73,7 +73,7 @@ export class Tracing {
     }
     const made = protocols.map(protocol => protocol.create({ route }))
     this.tracer = new Tracer({
-      protocols: network.http ? made : [],
+      protocols: made,
       scope: this.scope,
       red: this.red,
       resourceOf: (pid, comm) => processes.resource(pid, comm),
