@@ -445,6 +445,46 @@ print(len(data))
   check(nginx.port, '/half', { 'http.response.status_code': 404 }, {}, { 'error.type': '404' })
 })
 
+test('a client that shuts its side after the server did, and reads then, has its whole answer', async () => {
+  const program = `
+import socket, sys, time
+s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+s.sendall(b'GET /shut-late HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nConnection: close\\r\\n\\r\\n' % int(sys.argv[1]))
+time.sleep(0.3)
+s.shutdown(socket.SHUT_WR)
+while s.recv(65536): pass
+`
+  await output('python3', '-c', program, String(nginx.port))
+  await telemetry.settle(agent)
+  check(nginx.port, '/shut-late', { 'http.response.status_code': 404 }, {}, { 'error.type': '404' })
+})
+
+test('an answer that one thread reads while another still sends the request belongs to that request', async () => {
+  // The sender's hook runs when its call ends, which is long after nginx refused the body.
+  const program = `
+import socket, sys, threading
+port, size = int(sys.argv[1]), 64 << 20
+s = socket.create_connection(('127.0.0.1', port))
+answer = []
+reader = threading.Thread(target=lambda: answer.append(s.recv(65536)))
+reader.start()
+body = b'x' * size
+try:
+    s.send(b'POST /too-much HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nContent-Length: %d\\r\\n\\r\\n' % (port, size) + body)
+except OSError:
+    pass
+reader.join()
+print(answer[0][:12].decode())
+`
+  assert.equal((await output('python3', '-c', program, String(nginx.port))).trim(), 'HTTP/1.1 413')
+  await telemetry.settle(agent)
+  const { client: found } = ofPath(nginx.port, '/too-much')
+  assert.deepEqual(
+    found.map(({ attributes }) => attributes['http.response.status_code']),
+    [413],
+  )
+})
+
 test('what is excluded by its path has no span and is still counted', async () => {
   const before = telemetry.servedBy(talk.pid)
   const asked = telemetry.askedOf(talk.port)
