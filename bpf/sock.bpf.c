@@ -102,7 +102,6 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	}
 	w->direction = direction;
 	w->left = ret;
-	w->total = ret;
 	if (!(flags & MSG_TRUNC)) /* such bytes are discarded, not copied */
 		find_buffers(w, task);
 	if (!lock(c)) {

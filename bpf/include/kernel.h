@@ -92,8 +92,8 @@ struct pt_regs {
 #define SYSCALL_NR(regs) ((u32)(regs)->orig_ax)
 #define SYSCALL_ARG1(regs) ((regs)->si) /* the second argument */
 #define SYSCALL_ARG2(regs) ((regs)->dx)
-enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendfile = 40, NR_sendto = 44, NR_recvfrom = 45,
-       NR_sendmsg = 46, NR_recvmsg = 47, NR_splice = 275, NR_preadv2 = 327, NR_pwritev2 = 328, NR_io_uring_enter = 426 };
+enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45,
+       NR_sendmsg = 46, NR_recvmsg = 47, NR_preadv2 = 327, NR_pwritev2 = 328, NR_io_uring_enter = 426 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -102,7 +102,7 @@ struct pt_regs {
 #define SYSCALL_NR(r) ((u32)(r)->syscallno)
 #define SYSCALL_ARG1(r) ((r)->regs[1])
 #define SYSCALL_ARG2(r) ((r)->regs[2])
-enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendfile = 71, NR_splice = 76, NR_sendto = 206,
+enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206,
        NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_preadv2 = 286, NR_pwritev2 = 287, NR_io_uring_enter = 426 };
 #endif
 

@@ -4,8 +4,6 @@
 #pragma once
 #include "kernel.h"
 
-/* Upper bound of agent.ebpf.network.capture_bytes. */
-#define SVC_CAPTURE_MAX 8192
 #define SVC_TRACEPARENT 56
 
 enum svc_side { svc_side_client, svc_side_server };

@@ -110,7 +110,6 @@ struct work {
 	u64 base;
 	u64 segment; /* bytes left at base */
 	u64 left;    /* bytes of the call that are not consumed */
-	u64 total;
 	u64 now;
 	u32 iov_left;
 	u32 line; /* index of the current line's first byte */

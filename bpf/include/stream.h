@@ -128,7 +128,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	r->method = method_of(word_at(w, from));
 	r->minor = 1;
 	r->has_traceparent = 0;
-	/* The call's first byte has the sequence number "position - total"; carried bytes came before this call. */
+	/* The call's first byte has the sequence number "position" less the call's length; carried bytes came before it. */
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	u32 position = w->direction == RX ? tp->copied_seq : tp->write_seq;
 	if (w->direction == RX && sk->sk_shutdown & RCV_SHUTDOWN && position == tp->rcv_nxt)
