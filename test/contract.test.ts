@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
+import { table } from '../src/cli/doctor/table.ts'
 import { commands } from '../src/cli/index.ts'
 import { schema } from '../src/config/schema.ts'
 import { type Branch, isBranch } from '../src/config/tree.ts'
+import { groups } from '../src/kernel/need.ts'
 import { needs } from '../src/kernel/needs.ts'
 import { backends } from '../src/probes/index.ts'
 import { protocols } from '../src/protocols/index.ts'
@@ -61,10 +63,53 @@ for (const [file, units] of Object.entries(lists)) {
   })
 }
 
-test('every need has a name of its own, in words', () => {
-  const names = needs.map(({ name }) => name)
+test('every need has a name of its own, in words, a group, and says what it is for and what it costs', () => {
+  const names = table.map(({ name }) => name)
   assert.equal(new Set(names).size, names.length)
-  for (const name of names) assert.match(name, /^[A-Za-z]+( [A-Za-z]+)*$/)
+  for (const need of needs) assert.ok(names.includes(need.name), need.name)
+  for (const { name, group, summary, lose } of table) {
+    assert.match(name, /^[A-Za-z]+( [A-Za-z]+)*$/)
+    assert.ok(group in groups, name)
+    assert.match(summary, /^[A-Zs].*[^.]$/, name)
+    assert.match(lose, /^[a-z].*[^.]$/, name)
+  }
+})
+
+test('every fault of every need says what it means and how to mend it, and stands on the page of needs', () => {
+  const page = readFileSync(join(root, 'docs/reference/needs.md'), 'utf8')
+  let faults = 0
+  for (const row of table) {
+    const section = page
+      .split(/^##+ /m)
+      .find(each => each.toLowerCase().startsWith(`${row.name.toLowerCase()}\n`))
+    assert.ok(section, row.name)
+    for (const [key, { state, what, mends }] of Object.entries(row.faults)) {
+      const at = `${row.name}: ${key}`
+      faults++
+      assert.match(key, isSnakeCase, at)
+      assert.match(what, /^[^A-Z\s]?.*[^.]$/, at)
+      assert.ok(Object.keys(mends).length > 0, at)
+      for (const mend of Object.values(mends)) assert.match(mend, /^\S.*[^.\s]$/, at)
+      const line = section.split('\n').find(each => each.startsWith(`| ${state} | \`${key}\` | ${what}`))
+      assert.ok(line, at)
+      for (const mend of Object.values(mends))
+        assert.ok(line.includes(mend.replaceAll('|', '\\|')), `${at}: ${mend}`)
+    }
+  }
+  assert.ok(faults > 50, String(faults))
+})
+
+test('what is missing for want of a capability has a mend for each kind of installation', () => {
+  for (const { name, capabilities = [], faults } of table) {
+    if (capabilities.length === 0) continue
+    const granting = Object.values(faults).filter(({ mends }) =>
+      capabilities.every(each => mends.systemd?.includes(`CAP_${each}`) && mends.container?.includes(each)),
+    )
+    assert.ok(granting.length > 0, name)
+    for (const { mends } of granting)
+      for (const each of capabilities)
+        assert.ok(mends.kubernetes?.includes(each) && mends.any?.includes(each))
+  }
 })
 
 test('every command explains its flags, and no flag means two things', () => {

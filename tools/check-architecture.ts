@@ -9,6 +9,7 @@ import { posix, resolve } from 'node:path'
 const allow: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   model: ['lib'],
+  runtime: ['lib'],
   config: ['lib', 'model'],
   kernel: ['lib', 'model'],
   protocols: ['lib', 'model'],
@@ -61,10 +62,9 @@ export function checkArchitecture(root: string): string[] {
   const packages = Object.keys(dependencies)
   if (packages.length > most)
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
-
   const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], { cwd: root }).toString()
   const files = listed.split('\0').filter(file => file !== '' && existsSync(resolve(root, file)))
-  /** What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`. */
+  // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
   const isUnit = (file: string) => {
     const [area, path] = /^(src\/\w+\/)(.*)/.exec(file)!.slice(1) as [string, string]
     const list = resolve(root, area, 'index.ts')

@@ -114,19 +114,45 @@ test('a feature that is set and is not built is told', async () => {
   assert.match(out, /^warning: self_telemetry\.debug is set: not built in this version/m)
 })
 
+interface Diagnosis {
+  readonly ok: boolean
+  readonly groups: readonly {
+    readonly topic: string
+    readonly title: string
+    readonly checks: readonly { readonly name: string; readonly state: string; readonly fault?: string }[]
+  }[]
+}
+
 test('doctor prints the same checks as text and as JSON, and exits by them', async () => {
   const path = file('doctor.yaml', 'self_telemetry:\n  listen: 127.0.0.1:0\n')
   const [text, json] = await Promise.all([
     svc(['doctor', '--config', path]),
     svc(['doctor', '--json', '--config', path]),
   ])
-  const { ok, checks } = JSON.parse(json.out) as { ok: boolean; checks: { name: string; state: string }[] }
+  const { ok, groups } = JSON.parse(json.out) as Diagnosis
+  const checks = groups.flatMap(group => group.checks)
   assert.equal(ok, !checks.some(({ state }) => state === 'missing' || state === 'limited'))
   assert.equal(json.code, ok ? 0 : 1)
   assert.equal(text.code, json.code)
-  for (const { name, state } of checks) assert.match(text.out, new RegExp(`^${name} +${state} `, 'm'))
+  for (const { title } of groups) assert.match(text.out, new RegExp(`^${title.toUpperCase()}$`, 'm'))
+  for (const { name, state } of checks) assert.match(text.out, new RegExp(`^  ${state} +${name} `, 'm'))
   assert.ok(checks.some(({ name }) => name === 'BTF'))
   assert.doesNotMatch(text.out, /[^\n\x20-\x7e]/)
+})
+
+test('doctor tries one group by its topic, and names the topics when there is none of that name', async () => {
+  const { code, out } = await svc(['doctor', 'Runtime', '--json'])
+  assert.equal(code, 0)
+  assert.deepEqual(
+    (JSON.parse(out) as Diagnosis).groups.map(({ topic }) => topic),
+    ['runtime'],
+  )
+  const wrong = await svc(['doctor', 'trace'])
+  assert.deepEqual([wrong.code, wrong.out], [2, ''])
+  assert.match(
+    wrong.talk,
+    /^svc: unknown topic "trace"; did you mean traces\? The topics are runtime, traces, /,
+  )
 })
 
 test('doctor names a configuration that is wrong, a port that is taken and a receiver that is not there', async () => {
@@ -144,14 +170,15 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
   const { code, out } = await svc(['doctor', '--config', path])
   await new Promise(resolve => taken.close(resolve))
   assert.equal(code, 1)
+  const flat = out.replaceAll(/\n +/g, ' ')
   assert.match(
-    out,
-    new RegExp(`^management +missing +cannot listen on 127.0.0.1:${port}: .*\\(pid ${process.pid}\\)`, 'm'),
+    flat,
+    new RegExp(`missing +address +cannot listen on 127.0.0.1:${port}: .*\\(pid ${process.pid}\\)`),
   )
-  assert.match(out, new RegExp(`^export +missing +cannot reach 127.0.0.1:${closed}: `, 'm'))
+  assert.match(flat, new RegExp(`missing +receiver +cannot export traces, metrics to 127.0.0.1:${closed}: `))
   const wrong = await svc(['doctor', '--config', file('wrong.yaml', 'a: 1\nb: 2\n')])
   assert.equal(wrong.code, 1)
-  assert.match(wrong.out, /^configuration +missing +.*wrong\.yaml: 2 problems/m)
+  assert.match(wrong.out, /^ {2}missing +settings +.*wrong\.yaml: 2 problems/m)
 })
 
 /** A program that runs the command `run` with an agent of the test's own. */

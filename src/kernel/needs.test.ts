@@ -1,79 +1,215 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { firstMissing, hostPid, type Need, type NeedResult, needs } from './needs.ts'
+import { refusalOf } from './bpf-refusal.ts'
+import { capabilitiesOf } from './capabilities.ts'
+import { mendText, type Need, need, type Outcome, outcomeOf, type State } from './need.ts'
+import { firstMissing, needs, tryLockedMemory } from './needs.ts'
 
-const states = ['ok', 'limited', 'missing', 'unknown', 'note']
+const skip = withoutBpf
 
-function checkResult({ state, detail, lose, mend }: NeedResult): void {
-  assert.ok(states.includes(state), state)
-  assert.notEqual(detail, '')
-  assert.doesNotMatch(detail, /\n|undefined|\.$/)
-  // What is missing costs something and can be mended.
-  assert.equal(state === 'missing' || state === 'limited', lose !== undefined)
-  if (lose !== undefined) assert.ok(lose !== '' && mend !== undefined && mend !== '')
+type Tried = Outcome & { readonly name: string }
+
+/** All needs, tried by a process of its own that `wrapper` starts. */
+function tryInside(wrapper: readonly string[]): Tried[] {
+  const script = `import { needs } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
+    import { outcomeOf } from ${JSON.stringify(import.meta.resolve('./need.ts'))}
+    console.log(JSON.stringify(needs.map(need => ({ name: need.name, ...outcomeOf(need, need.try()) }))))`
+  const [program, ...args] = [...wrapper, process.execPath, '--input-type=module', '-e', script]
+  return JSON.parse(execFileSync(program!, args, { stdio: ['ignore', 'pipe', 'pipe'] }).toString())
 }
 
-test('every need answers with what it found', () => {
-  for (const need of needs) checkResult(need.try())
-})
+/** What is not as it should be: name, state, fault. */
+function troubles(tried: readonly Tried[]): (string | undefined)[][] {
+  return tried
+    .filter(({ state }) => state !== 'ok' && state !== 'note')
+    .map(({ name, state, fault }) => [name, state, fault])
+}
 
-test('an answer can be had again and again', () => {
-  for (const need of needs) assert.deepEqual(need.try(), need.try())
-})
-
-test('this machine, on which the tests of the capture run, has all of them', { skip: withoutBpf }, () => {
+test('every need answers with what it found, and again the same', { skip }, () => {
+  const tried = needs.map(each => outcomeOf(each, each.try()))
+  for (const { detail } of tried) assert.doesNotMatch(detail, /^$|\n|undefined|\.$/)
   assert.deepEqual(
-    needs.filter(need => need.try().state !== 'ok').map(({ name }) => name),
-    [],
+    tried.slice(0, -1),
+    needs.slice(0, -1).map(each => outcomeOf(each, each.try())),
   )
+})
+
+test('this machine, on which the tests of the capture run, has all of them', { skip }, () => {
+  assert.deepEqual(troubles(tryInside(['env'])), [])
   assert.equal(firstMissing(needs), undefined)
 })
 
-test('in a pid namespace of its own the agent loses the names of processes', { skip: withoutBpf }, () => {
-  const script = `import { hostPid } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
-    console.log(JSON.stringify(hostPid.try()))`
-  const inside = ['--pid', '--fork', '--mount-proc', process.execPath, '--input-type=module', '-e', script]
-  const result: NeedResult = JSON.parse(execFileSync('unshare', inside).toString())
-  checkResult(result)
-  assert.equal(result.state, 'limited')
-  assert.match(result.mend!, /hostPID: true/)
-  assert.equal(hostPid.try().state, 'ok')
+const untried = [
+  ['kernel memory', 'unknown', 'untried'],
+  ['ring buffer', 'unknown', 'untried'],
+]
+
+test('without privilege the capabilities are named, and nothing else is blamed', { skip }, () => {
+  // Still root, who may read the files of this tree wherever it stands.
+  const without = (...names: string[]) => [
+    'setpriv',
+    '--inh-caps=-all',
+    `--bounding-set=${names.map(name => `-${name}`).join(',')}`,
+  ]
+  const check = (wrapper: string[], detail: string, ...more: string[][]) => {
+    const tried = tryInside(wrapper)
+    const programs = tried.find(({ name }) => name === 'eBPF programs')!
+    assert.equal(programs.detail, detail)
+    assert.deepEqual(troubles(tried), [['eBPF programs', 'missing', 'capabilities'], ...untried, ...more])
+  }
+  const denied = ['processes of others', 'limited', 'denied']
+  check(without('all'), 'not permitted: CAP_BPF and CAP_PERFMON missing', denied)
+  check(without('sys_admin', 'perfmon'), 'not permitted: CAP_PERFMON missing')
+  check(without('sys_admin', 'bpf'), 'not permitted: CAP_BPF missing')
 })
 
-test('without privilege it is said which capabilities are missing, and nothing else is blamed', {
-  skip: withoutBpf,
+test('with the capabilities that the table asks for, a user without any other right has all', {
+  skip,
 }, () => {
-  const script = `import { needs } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
-    console.log(JSON.stringify(needs.map(need => ({ name: need.name, ...need.try() }))))`
-  // Still root, who may read the files of this tree wherever it stands, yet without any capability.
-  const without = ['--bounding-set', '-all', '--inh-caps', '-all', process.execPath, '--input-type=module']
-  const results: (NeedResult & { name: string })[] = JSON.parse(
-    execFileSync('setpriv', [...without, '-e', script]).toString(),
-  )
-  for (const result of results) checkResult(result)
-  const missing = results.filter(({ state }) => state === 'missing')
+  const names = [...new Set(needs.flatMap(each => each.capabilities ?? []))]
+  const list = names.map(name => `+${name.toLowerCase()}`).join(',')
+  const granted = [
+    ...['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'],
+    ...[`--inh-caps=${list}`, `--ambient-caps=${list}`],
+  ]
+  assert.deepEqual(troubles(tryInside(granted)), [])
+})
+
+test('a user namespace, a seccomp filter and hidden types are told apart', { skip }, () => {
+  const programs = (wrapper: readonly string[]) =>
+    troubles(tryInside(wrapper)).filter(([name]) => name !== 'processes of others')
+  assert.deepEqual(programs(['unshare', '--user', '--map-root-user']), [
+    ['eBPF programs', 'missing', 'user_namespace'],
+    ...untried,
+  ])
+  assert.deepEqual(programs(seccompWrapper), [['eBPF programs', 'missing', 'seccomp'], ...untried])
+  const hidden = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', 'sh']
+  assert.deepEqual(programs(hidden), [
+    ['BTF', 'missing', 'absent'],
+    ['socket tracepoints', 'unknown', 'untried'],
+  ])
+})
+
+/** Starts a program that may not call bpf(2). */
+const seccompWrapper = [
+  '/usr/bin/python3',
+  '-c',
+  `import ctypes, os, struct, sys
+number = {'x86_64': 321, 'aarch64': 280}[os.uname().machine]
+refuse, allow = 0x00050001, 0x7fff0000 # SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, refuse), (0x06, 0, 0, allow)]
+filter = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *each) for each in code))
+class Program(ctypes.Structure): _fields_ = [('length', ctypes.c_ushort), ('filter', ctypes.c_void_p)]
+program = Program(len(code), ctypes.addressof(filter))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, ctypes.byref(program), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])`,
+]
+
+test('in a pid namespace of its own the agent loses the names of processes', { skip }, () => {
+  const tried = tryInside(['unshare', '--pid', '--fork', '--mount-proc'])
+  assert.deepEqual(troubles(tried), [
+    ['host pid namespace', 'limited', 'own'],
+    ['processes of others', 'unknown', 'none'],
+  ])
+  const { mends } = tried.find(({ name }) => name === 'host pid namespace')!
+  assert.equal(mends?.kubernetes, 'hostPID: true')
+})
+
+test('/proc that hides processes is told, in both its forms', { skip }, () => {
+  const asUser = 'exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"'
+  for (const option of ['hidepid=1', 'hidepid=2']) {
+    const script = `mount -t proc -o ${option} proc /proc && ${asUser}`
+    const tried = tryInside(['unshare', '-m', 'sh', '-c', script, 'sh'])
+    assert.deepEqual(troubles(tried).at(-1), ['processes of others', 'limited', 'hidden'], option)
+    assert.match(tried.at(-1)!.detail, /^\/proc is mounted with hidepid=/)
+  }
+})
+
+test('a kernel before 5.11 counts locked memory, which not everybody may lift', { skip }, () => {
+  assert.deepEqual(tryLockedMemory('5.11.0-rc1'), { ok: 'not limited, since Linux 5.11' })
+  const script = `import { tryLockedMemory } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
+    console.log(JSON.stringify(tryLockedMemory('5.10.0-32-amd64')))`
+  const limited = 'ulimit -l 64 && exec setpriv --inh-caps=-all --bounding-set=-all "$@"'
+  const node = [process.execPath, '--input-type=module', '-e', script]
+  const found = JSON.parse(execFileSync('sh', ['-c', limited, 'sh', ...node]).toString())
+  assert.equal(found.fault, 'limit')
+})
+
+test('why bpf(2) was refused is read off the process', () => {
+  const proc = mkdtempSync(join(tmpdir(), 'svc-proc-'))
+  const check = (
+    code: string,
+    facts: { caps?: string; seccomp?: number; map?: string; last?: number },
+    want: string,
+    detail: RegExp,
+  ) => {
+    const { caps = '000001ffffffffff', seccomp = 0, map = '0 0 4294967295', last = 40 } = facts
+    mkdirSync(join(proc, 'self'), { recursive: true })
+    mkdirSync(join(proc, 'sys/kernel'), { recursive: true })
+    writeFileSync(join(proc, 'self/status'), `Name:\tsvc\nCapEff:\t${caps}\nSeccomp:\t${seccomp}\n`)
+    writeFileSync(join(proc, 'self/uid_map'), `         ${map}\n`)
+    writeFileSync(join(proc, 'sys/kernel/cap_last_cap'), `${last}\n`)
+    const found = refusalOf(code, proc)
+    assert.equal(found.fault, want)
+    assert.match(found.detail, detail)
+  }
+  check('EPERM', { caps: '0000000000000000', seccomp: 2 }, 'capabilities', /CAP_BPF and CAP_PERFMON missing$/)
+  check('EPERM', { caps: '0000008000000000' }, 'capabilities', /: CAP_PERFMON missing$/)
+  check('EPERM', { caps: '0000000000000000', last: 37 }, 'old_capabilities', /: CAP_SYS_ADMIN missing$/)
+  check('EPERM', { caps: '0000000000200000', last: 37 }, 'security_module', /by a security module/)
+  check('EPERM', { map: '0 1000 1' }, 'user_namespace', /user namespace/)
+  check('EPERM', { seccomp: 2 }, 'seccomp', /seccomp$/)
+  check('EACCES', { seccomp: 2 }, 'security_module', /security module/)
+  check('ENOSYS', { seccomp: 2 }, 'no_system_call', /seccomp filter is on$/)
+  check('ENOMEM', {}, 'refused', /: ENOMEM$/)
+  rmSync(proc, { recursive: true })
+  // Without /proc nothing is known of this process, and nothing is made up.
+  assert.equal(refusalOf('EPERM', proc).fault, 'security_module')
+})
+
+test('capabilities are read off their mask', () => {
   assert.deepEqual(
-    missing.map(({ name, detail }) => [name, detail]),
-    [['eBPF programs', 'not permitted: CAP_BPF and CAP_PERFMON missing']],
+    [...capabilitiesOf('000000c000280004')],
+    ['DAC_READ_SEARCH', 'SYS_PTRACE', 'SYS_ADMIN', 'PERFMON', 'BPF'],
   )
-  assert.match(missing[0]!.mend!, /^run as root, or with the capabilities BPF and PERFMON/)
+  assert.equal(capabilitiesOf('0000000000000000').size, 0)
 })
 
 test('the first that is missing is told; what is unknown, limited or a note is not missing', () => {
   const tried: string[] = []
-  const need = (name: string, state: NeedResult['state']): Need => ({
-    name,
-    try: () => {
-      tried.push(name)
-      return { state, detail: name }
-    },
-  })
+  const mends = { any: 'do this' }
+  const one = (name: string, state: State): Need =>
+    need({
+      name,
+      group: 'traces',
+      summary: name,
+      lose: name,
+      faults: { bad: { state: state === 'ok' ? 'missing' : state, what: name, mends } },
+      try: () => {
+        tried.push(name)
+        return state === 'ok' ? { ok: name } : { fault: 'bad', detail: name }
+      },
+    })
   const check = (wanted: Need[], want: string | undefined) => assert.equal(firstMissing(wanted)?.detail, want)
   check([], undefined)
-  check([need('a', 'ok'), need('b', 'unknown'), need('c', 'limited'), need('d', 'note')], undefined)
+  check([one('a', 'ok'), one('b', 'unknown'), one('c', 'limited'), one('d', 'note')], undefined)
   tried.length = 0
-  check([need('a', 'ok'), need('b', 'missing'), need('c', 'missing')], 'b')
+  check([one('a', 'ok'), one('b', 'missing'), one('c', 'missing')], 'b')
   assert.deepEqual(tried, ['a', 'b'])
+  assert.equal(firstMissing([one('a', 'missing')])!.mend, 'do this')
+})
+
+test('one sentence of mends has what helps anywhere and what fits the installation', () => {
+  const mends = { any: 'run as root', systemd: 'A=b', kubernetes: 'a: b' }
+  assert.equal(mendText(mends, 'host'), 'run as root')
+  assert.equal(mendText(mends, 'container'), 'run as root')
+  assert.equal(mendText(mends, 'systemd'), 'run as root; systemd: A=b')
+  assert.equal(mendText({ kubernetes: 'a: b' }, 'kubernetes'), 'kubernetes: a: b')
+  assert.equal(mendText({ kernel: 'run Linux 6.3' }, 'systemd'), 'run Linux 6.3')
 })

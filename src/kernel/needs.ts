@@ -1,210 +1,328 @@
-import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { release } from 'node:os'
 import { errorText } from '../lib/logger.ts'
+import { refusalOf, refusals } from './bpf-refusal.ts'
 import { loadNative, mapType, type Native, programType, Unsupported } from './native.ts'
+import { capabilityMends, type Fault, type Finding, mendText, type Need, need, outcomeOf } from './need.ts'
+import { foreignProcesses, hostPid } from './needs-processes.ts'
 
-/** Outcome of trying a need. `unknown` is never shown as missing. */
-export interface NeedResult {
-  readonly state: 'ok' | 'limited' | 'missing' | 'unknown' | 'note'
-  readonly detail: string
-  /** What does not work without it. */
-  readonly lose?: string
-  /** What to do about it. */
-  readonly mend?: string
-}
+export type { Need } from './need.ts'
 
-/** Something that a unit needs of this machine. It is tried, not guessed from a version. */
-export interface Need {
-  readonly name: string
-  readonly try: () => NeedResult
-}
+const tracing = 'traces and request metrics'
 
-const tracing = 'no traces and no request metrics'
+const backports = 'on Debian 12: apt install -t bookworm-backports linux-image-amd64 (-arm64), then reboot'
+
+/** A need that cannot be tried before another one is met. */
+const untried = {
+  state: 'unknown',
+  what: 'it cannot be tried while svc may not load programs, or without the native addon',
+  mends: { any: 'mend what is missing above, then run svc doctor traces again' },
+} as const satisfies Fault
 
 /** First kernel with eBPF tracing as the specification asks for it. */
-export const kernelVersion: Need = {
+export const kernelVersion = need({
   name: 'kernel',
+  group: 'traces',
+  summary: 'The kernel is new enough for eBPF that traces',
+  lose: 'everything by eBPF',
+  faults: {
+    too_old: {
+      state: 'missing',
+      what: 'the kernel is older than 4.18',
+      mends: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
+    },
+  },
   try: () => {
     const version = release()
-    const [major = 0, minor = 0] = version.split('.').map(part => Number.parseInt(part, 10))
-    if (major > 4 || (major === 4 && minor >= 18)) return { state: 'ok', detail: `Linux ${version}` }
-    return {
-      state: 'missing',
-      detail: `Linux ${version} is older than 4.18`,
-      lose: 'everything by eBPF',
-      mend: 'run a kernel of 4.18 or newer; 5.15 or newer is best',
-    }
+    return atLeast(version, 4, 18)
+      ? { ok: `Linux ${version}` }
+      : { fault: 'too_old', detail: `Linux ${version} is older than 4.18` }
   },
-}
+})
 
 /** The addon and libbpf. */
-export const addon: Need = {
+export const addon = need({
   name: 'native addon',
+  group: 'traces',
+  summary: 'The part of svc that speaks to the kernel, svc.node, loads with its libraries',
+  lose: tracing,
+  faults: {
+    absent: {
+      state: 'missing',
+      what: 'svc.node is not where the package has it',
+      mends: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+    },
+    library: {
+      state: 'missing',
+      what: 'a library that svc.node is linked to is not installed',
+      mends: {
+        package:
+          'apt-get install libbpf1 libelf1 zlib1g, or dnf install libbpf elfutils-libelf zlib, or apk add libbpf libelf zlib',
+      },
+    },
+    old_library: {
+      state: 'missing',
+      what: 'the installed libbpf is older than 1.0',
+      mends: { package: 'apt-get install libbpf1 (Debian 12, Ubuntu 22.10 and newer have it)' },
+    },
+    broken: {
+      state: 'missing',
+      what: 'svc.node does not load: another architecture, another C library, or a damaged file',
+      mends: { package: 'install the package of svc for this architecture (uname -m) and for glibc' },
+    },
+  },
   try: () => {
     const native = loadNative()
-    if (!(native instanceof Unsupported)) return { state: 'ok', detail: 'loaded, with libbpf' }
-    return { state: 'missing', detail: native.reason, lose: tracing, mend: native.mend }
+    if (!(native instanceof Unsupported)) return { ok: 'loaded, with libbpf' }
+    const detail = native.reason
+    if (/^cannot find/.test(detail)) return { fault: 'absent', detail }
+    if (/ is missing$/.test(detail)) return { fault: 'library', detail }
+    return { fault: /older than 1\.0$/.test(detail) ? 'old_library' : 'broken', detail }
   },
-}
+})
 
 /** The right to load tracing programs, by loading one. */
-export const loadPrograms: Need = {
+export const loadPrograms = need({
   name: 'eBPF programs',
+  group: 'traces',
+  summary: 'svc may load programs that trace; a program of two instructions is loaded and let go',
+  lose: tracing,
+  capabilities: ['BPF', 'PERFMON'],
+  faults: { ...refusals, untried },
   try: () =>
     withNative(native => {
       const code = native.tryLoad(programType.rawTracepoint, returnZero)
-      if (code === '') return { state: 'ok', detail: 'a program of two instructions was loaded' }
-      return { state: 'missing', detail: refusalOf(code), lose: tracing, mend: refusalMend(code) }
+      return code === '' ? { ok: 'a program of two instructions was loaded' } : refusalOf(code)
     }),
-}
+})
+
+/** Kernel memory may be read by programs: kernel_lockdown(7) forbids it in its mode `confidentiality`. */
+export const kernelMemory = need({
+  name: 'kernel memory',
+  group: 'traces',
+  summary: 'Programs may read kernel memory; one that does is loaded and let go, without being run',
+  lose: tracing,
+  faults: {
+    lockdown: {
+      state: 'missing',
+      what: 'the kernel is locked down in mode `confidentiality`; the mode `integrity` lets svc work',
+      mends: { kernel: 'boot with lockdown=integrity (or without lockdown=) on the kernel’s command line' },
+    },
+    too_old: {
+      state: 'missing',
+      what: 'the kernel is older than 5.5 and has no helper bpf_probe_read_kernel',
+      mends: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
+    },
+    untried,
+  },
+  try: () =>
+    withNative(native => {
+      if (native.tryLoad(programType.rawTracepoint, returnZero) !== '') return cannotLoad
+      const code = native.tryLoad(programType.rawTracepoint, readKernel)
+      if (code === '') return { ok: 'a program that reads it was loaded' }
+      return {
+        fault: atLeast(release(), 5, 5) ? 'lockdown' : 'too_old',
+        detail: `the kernel refused a program that reads it: ${code}`,
+      }
+    }),
+})
+
+const vmlinux = '/sys/kernel/btf/vmlinux'
 
 /** The kernel's description of its own types, without which programs cannot be fitted to it. */
-export const btf: Need = {
+export const btf = need({
   name: 'BTF',
+  group: 'traces',
+  summary: `The kernel describes its types in ${vmlinux}, so that programs can be fitted to it`,
+  lose: tracing,
+  faults: {
+    absent: {
+      state: 'missing',
+      what: 'the kernel was built without BTF, or /sys is not that of the host',
+      mends: {
+        any: 'run a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 11, Ubuntu 20.10, RHEL 8.2 and newer have it)',
+        container: 'docker run -v /sys:/sys:ro',
+        kubernetes: 'volumes: [{name: sys, hostPath: {path: /sys}}], mounted at /sys',
+      },
+    },
+    unreadable: {
+      state: 'missing',
+      what: 'the file is there and may not be read',
+      mends: {
+        any: 'chmod a+r /sys/kernel/btf/vmlinux',
+        container: 'docker run -v /sys:/sys:ro --security-opt systempaths=unconfined',
+        kubernetes: 'securityContext: {procMount: Unmasked}',
+      },
+    },
+  },
   try: () => {
-    const path = '/sys/kernel/btf/vmlinux'
     try {
-      closeSync(openSync(path, 'r'))
-      return { state: 'ok', detail: path }
+      closeSync(openSync(vmlinux, 'r'))
+      return { ok: vmlinux }
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code
-      return {
-        state: 'missing',
-        detail:
-          code === 'ENOENT'
-            ? `${path} does not exist: the kernel has no BTF`
-            : `cannot read ${path}: ${code}`,
-        lose: tracing,
-        mend:
-          code === 'ENOENT'
-            ? 'run a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 11, Ubuntu 20.10, RHEL 8.2 and newer have it)'
-            : 'mount sysfs at /sys and let svc read it',
-      }
+      const { code } = error as NodeJS.ErrnoException
+      return code === 'ENOENT'
+        ? { fault: 'absent', detail: `${vmlinux} does not exist: the kernel has no BTF` }
+        : { fault: 'unreadable', detail: `cannot read ${vmlinux}: ${code}` }
     }
   },
-}
+})
 
 /** `sock_send_length` and `sock_recv_length`, Linux 6.3. */
-export const socketTracepoints: Need = {
+export const socketTracepoints = need({
   name: 'socket tracepoints',
+  group: 'traces',
+  summary: 'The kernel has the tracepoints sock_send_length and sock_recv_length (Linux 6.3)',
+  lose: tracing,
+  faults: {
+    absent: {
+      state: 'missing',
+      what: 'the kernel is older than 6.3, and this version of svc has no capture back end for older ones',
+      mends: { kernel: `run Linux 6.3 or newer; ${backports}` },
+    },
+    untried: {
+      state: 'unknown',
+      what: 'the kernel’s types cannot be read (see BTF), or the native addon is missing',
+      mends: { any: 'mend what is missing above, then run svc doctor traces again' },
+    },
+  },
   try: () =>
     withNative(native => {
       try {
         const [found] = native.btfHas('typedef', ['btf_trace_sock_send_length'])
-        if (found) return { state: 'ok', detail: 'sock_send_length and sock_recv_length' }
+        if (found) return { ok: 'sock_send_length and sock_recv_length' }
       } catch (error) {
-        return { state: 'unknown', detail: (error as Error).message }
+        return { fault: 'untried', detail: errorText(error) }
       }
       return {
-        state: 'missing',
+        fault: 'absent',
         detail: `Linux ${release()} has no tracepoint sock_send_length (Linux 6.3 has)`,
-        lose: tracing,
-        mend: 'run Linux 6.3 or newer, as this version has no capture back end for older kernels; on Debian 12: apt install -t bookworm-backports linux-image-amd64 (-arm64), then reboot',
       }
     }),
-}
+})
 
 /** Linux 5.8. */
-export const ringBuffer: Need = {
+export const ringBuffer = need({
   name: 'ring buffer',
+  group: 'traces',
+  summary: 'The kernel can hand over records in a ring buffer (Linux 5.8); one is made and let go',
+  lose: tracing,
+  faults: {
+    absent: {
+      state: 'missing',
+      what: 'the kernel is older than 5.8, or has no memory for a ring buffer of one page',
+      mends: { kernel: 'run Linux 5.8 or newer; 6.3 for the capture of requests' },
+    },
+    untried,
+  },
   try: () =>
     withNative(native => {
-      if (native.tryLoad(programType.rawTracepoint, returnZero) !== '')
-        return { state: 'unknown', detail: 'cannot be tried without the right to load programs' }
+      if (native.tryLoad(programType.rawTracepoint, returnZero) !== '') return cannotLoad
       const answer = native.probeMapType(mapType.ringbuf)
-      if (answer === 1) return { state: 'ok', detail: 'BPF_MAP_TYPE_RINGBUF' }
-      if (answer < 0) return { state: 'unknown', detail: `the probe failed with errno ${-answer}` }
-      return {
-        state: 'missing',
-        detail: 'a ring buffer could not be made',
-        lose: tracing,
-        mend: 'run Linux 5.8 or newer',
-      }
+      if (answer === 1) return { ok: 'BPF_MAP_TYPE_RINGBUF' }
+      if (answer < 0) return { fault: 'untried', detail: `the probe failed with errno ${-answer}` }
+      return { fault: 'absent', detail: 'a ring buffer could not be made' }
     }),
-}
+})
 
-/** Number of the first pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
-const hostPidNamespace = 'pid:[4026531836]'
-
-/** What an agent loses in a pid namespace of its own, and the mend. */
-export const ownPids = {
-  detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
-  lose: 'processes are named by their short name only',
-  mend: 'run with the host’s pid namespace (docker --pid=host, in Kubernetes hostPID: true)',
-} as const
-
-/** The host's numbers of processes, which the kernel gives and /proc is read by. */
-export const hostPid: Need = {
-  name: 'host pid namespace',
-  try: () => {
-    let namespace: string
-    try {
-      namespace = readlinkSync('/proc/self/ns/pid')
-    } catch (error) {
-      return { state: 'unknown', detail: `cannot read /proc/self/ns/pid: ${errorText(error)}` }
-    }
-    return namespace === hostPidNamespace
-      ? { state: 'ok', detail: 'process numbers are those of the host' }
-      : { state: 'limited', ...ownPids }
+/** Before Linux 5.11 maps and programs count against RLIMIT_MEMLOCK, 64 KiB for most. */
+export const lockedMemory = need({
+  name: 'locked memory',
+  group: 'traces',
+  summary: 'Kernels before 5.11 count maps against the limit on locked memory, which svc lifts for itself',
+  lose: tracing,
+  faults: {
+    limit: {
+      state: 'missing',
+      what: 'the kernel is older than 5.11, and svc may not lift its limit on locked memory',
+      mends: {
+        any: 'ulimit -l unlimited',
+        systemd: 'LimitMEMLOCK=infinity',
+        container: 'docker run --ulimit memlock=-1',
+        kubernetes: capabilityMends('SYS_RESOURCE').kubernetes,
+      },
+    },
+    untried,
   },
+  try: () => tryLockedMemory(release()),
+})
+
+/** On a kernel that calls itself `version`. */
+export function tryLockedMemory(version: string): Finding<'limit' | 'untried'> {
+  if (atLeast(version, 5, 11)) return { ok: 'not limited, since Linux 5.11' }
+  return withNative(native => {
+    try {
+      native.bumpMemlock()
+      return { ok: 'the limit was lifted' }
+    } catch (error) {
+      return { fault: 'limit', detail: errorText(error) }
+    }
+  })
 }
 
-/** All needs, as `svc doctor` tries them. */
+/** All needs of the kernel and of /proc, as `svc doctor` tries them. */
 export const needs: readonly Need[] = [
   kernelVersion,
   addon,
   loadPrograms,
+  kernelMemory,
   btf,
   socketTracepoints,
   ringBuffer,
+  lockedMemory,
   hostPid,
+  foreignProcesses,
 ]
 
+/** What is missing, and one sentence of how to mend it on this installation. */
+export interface Missing {
+  readonly detail: string
+  readonly mend: string
+}
+
 /** The first of `wanted` that is missing; undefined when nothing is. */
-export function firstMissing(wanted: readonly Need[]): NeedResult | undefined {
-  for (const need of wanted) {
-    const result = need.try()
-    if (result.state === 'missing') return result
+export function firstMissing(wanted: readonly Need[]): Missing | undefined {
+  for (const each of wanted) {
+    const { state, detail, mends = {} } = outcomeOf(each, each.try())
+    if (state === 'missing') return { detail, mend: mendText(mends) }
   }
   return undefined
+}
+
+/** What an agent in a pid namespace of its own does less, and the mend. */
+export const ownPids = {
+  detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
+  lose: hostPid.lose,
+  get mend(): string {
+    return mendText(hostPid.faults.own.mends)
+  },
 }
 
 /** `r0 = 0; exit` */
 const returnZero = new Uint8Array([0xb7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0])
 
-function withNative(probe: (native: Native) => NeedResult): NeedResult {
+/** `r1 = r10 - 8; r2 = 8; r3 = 0; call bpf_probe_read_kernel (113); r0 = 0; exit` */
+const readKernel = new Uint8Array([
+  ...[0xbf, 0xa1, 0, 0, 0, 0, 0, 0],
+  ...[0x07, 0x01, 0, 0, 0xf8, 0xff, 0xff, 0xff],
+  ...[0xb7, 0x02, 0, 0, 8, 0, 0, 0],
+  ...[0xb7, 0x03, 0, 0, 0, 0, 0, 0],
+  ...[0x85, 0, 0, 0, 113, 0, 0, 0],
+  ...returnZero,
+])
+
+const cannotLoad = {
+  fault: 'untried',
+  detail: 'cannot be tried without the right to load programs',
+} as const
+
+function withNative<F extends string>(probe: (native: Native) => Finding<F>): Finding<F | 'untried'> {
   const native = loadNative()
-  if (native instanceof Unsupported) {
-    return { state: 'unknown', detail: 'cannot be tried without the native addon' }
-  }
-  return probe(native)
+  if (!(native instanceof Unsupported)) return probe(native)
+  return { fault: 'untried', detail: 'cannot be tried without the native addon' }
 }
 
-function refusalOf(code: string): string {
-  if (code === 'ENOSYS') return 'the kernel has no bpf system call'
-  if (code !== 'EPERM') return `the kernel refused a program of two instructions: ${code}`
-  const missing = missingCapabilities()
-  if (missing.length > 0) return `not permitted: ${missing.join(' and ')} missing`
-  return 'not permitted in spite of the capabilities (seccomp, lockdown, or a container)'
-}
-
-function refusalMend(code: string): string {
-  if (code === 'ENOSYS') return 'run a kernel built with CONFIG_BPF_SYSCALL=y'
-  if (code !== 'EPERM') return 'see the kernel log (dmesg)'
-  if (missingCapabilities().length > 0) {
-    return 'run as root, or with the capabilities BPF and PERFMON (before Linux 5.8: SYS_ADMIN)'
-  }
-  return 'allow bpf(2) in the seccomp profile, and check /sys/kernel/security/lockdown'
-}
-
-const capabilities = { SYS_ADMIN: 21, PERFMON: 38, BPF: 39 } as const
-
-/** Of BPF and PERFMON; none when SYS_ADMIN, which implies them, is there. */
-function missingCapabilities(): string[] {
-  const effective = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1]
-  if (effective === undefined) return []
-  const has = (name: keyof typeof capabilities) =>
-    (BigInt(`0x${effective}`) >> BigInt(capabilities[name])) & 1n
-  if (has('SYS_ADMIN')) return []
-  return (['BPF', 'PERFMON'] as const).filter(name => !has(name)).map(name => `CAP_${name}`)
+function atLeast(version: string, major: number, minor: number): boolean {
+  const [ours = 0, less = 0] = version.split('.').map(part => Number.parseInt(part, 10))
+  return ours > major || (ours === major && less >= minor)
 }

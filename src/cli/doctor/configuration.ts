@@ -1,0 +1,62 @@
+import { notBuiltFeatures } from '../../config/index.ts'
+import { check } from './check.ts'
+
+export const settings = check({
+  name: 'settings',
+  group: 'configuration',
+  summary: 'The configuration can be read, and asks for what this version has',
+  lose: 'the whole agent: it does not start',
+  faults: {
+    invalid: {
+      state: 'missing',
+      what: 'the file or a variable has mistakes; defaults stand in for them in the other checks',
+      mends: { any: 'svc validate shows each of them with its place' },
+    },
+    not_built: {
+      state: 'limited',
+      what: 'a key asks for something that this version does not have',
+      lose: 'what the key asks for',
+      mends: { config: 'leave the key out' },
+    },
+    not_built_by_default: {
+      state: 'note',
+      what: 'defaults ask for something that this version does not have',
+      mends: { any: 'none needed: these start with the version that has them' },
+    },
+    doubtful: {
+      state: 'note',
+      what: 'the configuration is valid and says something that is hardly meant',
+      mends: { any: 'svc validate shows it too; correct what the message names' },
+    },
+  },
+  try: ({ loaded }) => {
+    const { problems, file, config, origins, warnings } = loaded
+    if (problems.length > 0) {
+      const count = `${problems.length} problem${problems.length === 1 ? '' : 's'}`
+      return [{ fault: 'invalid', detail: `${file ?? 'the environment'}: ${count}` }]
+    }
+    const features = notBuiltFeatures(config, origins)
+    const asked = features.filter(({ explicit }) => explicit)
+    const byDefault = grouped(features.filter(({ explicit }) => !explicit).map(({ key }) => key))
+    return [
+      { ok: file === null ? 'no file, using defaults' : `${file} is valid` },
+      ...warnings.map(detail => ({ fault: 'doubtful', detail }) as const),
+      ...asked.map(({ key, why }) => ({ fault: 'not_built', detail: `${key} is set: ${why}` }) as const),
+      ...(byDefault.length > 0
+        ? [{ fault: 'not_built_by_default', detail: byDefault.join(', ') } as const]
+        : []),
+    ]
+  },
+})
+
+/** Keys of one branch put together: `a.{b,c}`. */
+function grouped(keys: readonly string[]): string[] {
+  const branches = new Map<string, string[]>()
+  for (const key of keys) {
+    const branch = key.slice(0, key.lastIndexOf('.') + 1)
+    branches.set(branch, [...(branches.get(branch) ?? []), key.slice(branch.length)])
+  }
+  return [...branches].map(
+    ([branch, names]) => `${branch}${names.length > 1 ? `{${names.join(',')}}` : names[0]}`,
+  )
+}

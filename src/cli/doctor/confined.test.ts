@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
+
+const skip = withoutBpf
+const main = join(import.meta.dirname, '../../main.ts')
+const directory = mkdtempSync(join(tmpdir(), 'svc-confined-'))
+after(() => rmSync(directory, { recursive: true }))
+chmodSync(directory, 0o755) // everybody may read it
+writeFileSync(join(directory, 'config.yaml'), 'self_telemetry: {listen: "127.0.0.1:0"}\n')
+
+const asNobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+
+/** Runs `svc doctor` where `wrapper` puts it. Returns what it says. */
+function doctor(wrapper: readonly string[], code: number): string {
+  const [program, ...args] = [...wrapper, process.execPath, main, 'doctor']
+  const env = { PATH: process.env.PATH, SVC_CONFIG_FILE: join(directory, 'config.yaml') }
+  const { status, stdout, stderr } = spawnSync(program!, args, { env, cwd: '/', encoding: 'utf8' })
+  assert.deepEqual([status, stderr], [code, ''], stdout)
+  return stdout
+}
+
+/** Checks the lines that say `state`: each begins with a name and has a detail. */
+function check(text: string, state: string, want: readonly RegExp[]): void {
+  const lines = text.split('\n').filter(line => line.startsWith(`  ${state} `))
+  assert.equal(lines.length, want.length, lines.join('\n'))
+  for (const [i, pattern] of want.entries()) assert.match(lines[i]!, pattern)
+}
+
+test('for a user without rights', { skip }, () => {
+  const text = doctor(asNobody, 1)
+  check(text, 'missing', [/eBPF programs +not permitted: CAP_BPF and CAP_PERFMON missing$/])
+  check(text, 'limited', [/processes of others .*cannot be read: exe, cwd, environ/, /admin socket .*EACCES/])
+  check(text, 'unknown', [/kernel memory/, /ring buffer/, /capture programs/])
+  assert.match(text, /^ +you lose: traces and request metrics\n +fix, one of:\n/m)
+  assert.match(text, /^ +systemd +AmbientCapabilities=CAP_BPF CAP_PERFMON$/m)
+  assert.match(text, /^ +container +docker run --user=0 --cap-add=BPF --cap-add=PERFMON$/m)
+  assert.match(text, /^ +kubernetes +securityContext: \{.*\[BPF, PERFMON\]\}\}$/m)
+  assert.match(text, /^2 limited, 1 missing, 3 unknown\. Everything else works\.$/m)
+})
+
+test('where the kernel hides its types', { skip }, () => {
+  const hidden = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', 'sh']
+  const text = doctor(hidden, 1)
+  check(text, 'missing', [/BTF +\/sys\/kernel\/btf\/vmlinux does not exist/])
+  check(text, 'unknown', [/socket tracepoints/, /capture programs +cannot be tried: .*BTF/])
+  check(text, 'limited', [])
+})
+
+test('in a pid namespace of its own', { skip }, () => {
+  const text = doctor(['unshare', '-pf', '--mount-proc'], 1)
+  check(text, 'missing', [])
+  check(text, 'limited', [/host pid namespace .*pid namespace of its own/])
+  check(text, 'unknown', [/processes of others +no process of another user runs here/])
+})
+
+test('with all rights', { skip }, () => {
+  const text = doctor(['env'], 0)
+  for (const state of ['missing', 'limited', 'unknown']) check(text, state, [])
+  assert.match(text, /^Everything works\.$/m)
+})

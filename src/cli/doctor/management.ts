@@ -1,0 +1,256 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { Config } from '../../config/index.ts'
+import { capabilityMends, type Finding } from '../../kernel/need.ts'
+import { type ListenAddress, parseListenAddress } from '../../lib/listen-address.ts'
+import { errorText } from '../../lib/logger.ts'
+import { portHolder } from '../../lib/port-holder.ts'
+import { check } from './check.ts'
+
+type Settings = Config['self_telemetry']
+
+const noStart = 'the whole agent: it does not start'
+const another = 'self_telemetry.listen: 127.0.0.1:19091'
+
+export const address = check({
+  name: 'address',
+  group: 'management',
+  summary: 'The management API can listen where it should; a socket is bound there for a moment',
+  lose: noStart,
+  faults: {
+    taken: {
+      state: 'missing',
+      what: 'another process listens there; a running svc is no fault',
+      mends: { any: 'stop the process that holds the port: ss -ltnp', config: another },
+    },
+    privileged: {
+      state: 'missing',
+      what: 'ports below 1024 are for root',
+      mends: {
+        ...capabilityMends('NET_BIND_SERVICE'),
+        sysctl: 'sysctl -w net.ipv4.ip_unprivileged_port_start=80',
+        config: another,
+      },
+    },
+    foreign: {
+      state: 'missing',
+      what: 'the address is none of this host’s (in a container: none of the container’s)',
+      mends: {
+        config: 'self_telemetry.listen: :19090',
+        container: 'docker run --network=host',
+        kubernetes: 'hostNetwork: true',
+      },
+    },
+    unusable: {
+      state: 'missing',
+      what: 'the host name has no address, or the system refuses to listen for another reason',
+      mends: { config: 'self_telemetry.listen: :19090, an address instead of a name' },
+    },
+    off: {
+      state: 'note',
+      what: 'the management API is switched off: nobody can ask the agent how it is',
+      mends: { config: 'self_telemetry.enabled: true' },
+    },
+  },
+  try: async ({ loaded }) => [await tryAddress(loaded.config.self_telemetry)],
+})
+
+async function tryAddress({
+  enabled,
+  listen,
+}: Settings): Promise<Finding<'taken' | 'privileged' | 'foreign' | 'unusable' | 'off'>> {
+  if (!enabled) return { fault: 'off', detail: 'self_telemetry.enabled is false' }
+  const wanted = parseListenAddress(listen)
+  if (wanted === undefined) return { fault: 'unusable', detail: `"${listen}" is no address to listen on` }
+  const error = await listenError(wanted)
+  if (error === undefined) return { ok: `${listen} is free` }
+  const failed = `cannot listen on ${listen}`
+  switch (error.code) {
+    case 'EADDRINUSE': {
+      const holder = portHolder(wanted.port)
+      if (holder?.name === 'svc') return { ok: `${listen} is held by svc (pid ${holder.pid}), which runs` }
+      const who = holder === undefined ? 'another process' : `${holder.name} (pid ${holder.pid})`
+      return { fault: 'taken', detail: `${failed}: the port is taken by ${who}` }
+    }
+    case 'EACCES':
+      return { fault: 'privileged', detail: `${failed}: not permitted` }
+    case 'EADDRNOTAVAIL':
+      return { fault: 'foreign', detail: `${failed}: the address is none of this host` }
+    default:
+      return { fault: 'unusable', detail: `${failed}: ${error.message}` }
+  }
+}
+
+function listenError(wanted: ListenAddress): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise(resolve => {
+    const server = createServer(socket => socket.destroy())
+    server.once('error', resolve)
+    server.listen(wanted, () => server.close(() => resolve(undefined)))
+  })
+}
+
+export const certificate = check({
+  name: 'TLS files',
+  group: 'management',
+  summary: 'With TLS on, certificate and key can be read, belong together and are valid now',
+  lose: noStart,
+  faults: {
+    unreadable: {
+      state: 'missing',
+      what: 'a file of `self_telemetry.tls` is not there, or svc’s user may not read it',
+      mends: {
+        any: 'chgrp svc FILE && chmod 640 FILE, and x on its directories',
+        systemd: `LoadCredential=tls.key:/etc/svc/tls.key, and key_file: \${CREDENTIALS_DIRECTORY}/tls.key`,
+        container: 'docker run -v /etc/svc:/etc/svc:ro',
+        kubernetes: 'volumes: [{name: tls, secret: {secretName: svc-tls}}], mounted where the keys say',
+      },
+    },
+    unusable: {
+      state: 'missing',
+      what: 'a file is no PEM of its kind, or the key is not that of the certificate',
+      mends: {
+        any: 'openssl pkey -in KEY -pubout and openssl x509 -in CERTIFICATE -pubkey -noout must print the same',
+      },
+    },
+    expired: {
+      state: 'limited',
+      what: 'the certificate is not valid now: clients refuse it',
+      lose: 'clients that check the certificate, and scrapes of metrics with them',
+      mends: { any: 'renew the certificate; check the clock of this host: date -u' },
+    },
+    expiring: {
+      state: 'note',
+      what: 'the certificate ends within two weeks',
+      mends: { any: 'renew the certificate' },
+    },
+  },
+  try: ({ loaded: { config } }) => {
+    const { enabled, tls } = config.self_telemetry
+    return enabled && tls.enabled ? [tryCertificate(tls, Date.now())] : []
+  },
+})
+
+const twoWeeksMs = 14 * 86_400_000
+
+function tryCertificate(
+  tls: Settings['tls'],
+  now: number,
+): Finding<'unreadable' | 'unusable' | 'expired' | 'expiring'> {
+  const files: Buffer[] = []
+  for (const name of ['cert_file', 'key_file', 'client_ca_file'] as const) {
+    try {
+      if (tls[name] !== '') files.push(readFileSync(tls[name]))
+    } catch (error) {
+      return { fault: 'unreadable', detail: `cannot read self_telemetry.tls.${name}: ${errorText(error)}` }
+    }
+  }
+  const [cert, key, ca] = files
+  try {
+    const { validFrom, validTo } = pairOf(cert!, key!)
+    if (ca !== undefined) new X509Certificate(ca)
+    const ends = Date.parse(validTo)
+    if (ends < now) return { fault: 'expired', detail: `${tls.cert_file} ended on ${day(ends)}` }
+    const begins = Date.parse(validFrom)
+    if (begins > now) return { fault: 'expired', detail: `${tls.cert_file} begins on ${day(begins)}` }
+    if (ends < now + twoWeeksMs) return { fault: 'expiring', detail: `${tls.cert_file} ends on ${day(ends)}` }
+    return { ok: `${tls.cert_file} and its key belong together, until ${day(ends)}` }
+  } catch (error) {
+    return { fault: 'unusable', detail: `cannot use self_telemetry.tls: ${errorText(error)}` }
+  }
+}
+
+/** The certificate, if the key is its own. Throws where either is none. */
+function pairOf(cert: Buffer, key: Buffer): X509Certificate {
+  const certificate = new X509Certificate(cert)
+  if (certificate.checkPrivateKey(createPrivateKey(key))) return certificate
+  throw new Error('the key is not that of the certificate')
+}
+
+function day(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10)
+}
+
+const bySecret = {
+  config: `self_telemetry.auth.bearer_token: \${file:/etc/svc/token}, a file written by: openssl rand -hex 32`,
+}
+
+export const exposure = check({
+  name: 'exposure',
+  group: 'management',
+  summary:
+    'Who can reach the management API has to show a token, over TLS; or nobody but this host reaches it',
+  lose: 'control over who reads the configuration, status and metrics',
+  faults: {
+    no_token: {
+      state: 'missing',
+      what: 'a token is required and none is set',
+      lose: noStart,
+      mends: bySecret,
+    },
+    short_token: {
+      state: 'note',
+      what: 'a token is shorter than 16 characters, so that it may be guessed',
+      mends: bySecret,
+    },
+    open: {
+      state: 'note',
+      what: 'other hosts reach the API and need no token; administration stays with this host',
+      mends: {
+        config: 'self_telemetry.listen: 127.0.0.1:19090, or self_telemetry.auth.enabled: true',
+        kubernetes: 'a NetworkPolicy that lets only the scraper in',
+      },
+    },
+    open_admin: {
+      state: 'limited',
+      what: 'other hosts may administer the agent, and need no token',
+      lose: 'control over who reloads, flushes and profiles the agent',
+      mends: { config: 'self_telemetry.auth.enabled: true, or self_telemetry.admin.allow_remote: false' },
+    },
+    plain_text: {
+      state: 'note',
+      what: 'tokens go over the network in plain text, where whoever sees the traffic can take them',
+      mends: { config: 'self_telemetry.tls: {enabled: true, cert_file: FILE, key_file: FILE}' },
+    },
+  },
+  try: async ({ loaded }) => judgeExposure(loaded.config.self_telemetry),
+})
+
+const shortToken = 16
+
+async function judgeExposure({
+  enabled,
+  listen,
+  auth,
+  admin,
+  tls,
+}: Settings): Promise<Finding<'no_token' | 'short_token' | 'open' | 'open_admin' | 'plain_text'>[]> {
+  if (!enabled) return []
+  const tokens = [auth.bearer_token, ...auth.bearer_tokens].filter(token => token !== '')
+  if (auth.enabled && tokens.length === 0)
+    return [{ fault: 'no_token', detail: 'self_telemetry.auth.enabled is true and no token is set' }]
+  const found: Finding<'short_token' | 'plain_text'>[] = []
+  if (auth.enabled && tokens.some(token => token.length < shortToken))
+    found.push({ fault: 'short_token', detail: `a token has less than ${shortToken} characters` })
+  if (await isLoopback(listen)) return [...found, { ok: `${listen} is reached from this host only` }]
+  if (!auth.enabled)
+    return [
+      admin.allow_remote
+        ? { fault: 'open_admin', detail: `${listen} lets other hosts administer the agent without a token` }
+        : { fault: 'open', detail: `${listen} answers other hosts without a token` },
+    ]
+  if (!tls.enabled) found.push({ fault: 'plain_text', detail: `tokens go to ${listen} in plain text` })
+  return found.length > 0 ? found : [{ ok: 'a token over TLS is required' }]
+}
+
+async function isLoopback(listen: string): Promise<boolean> {
+  const { host } = parseListenAddress(listen) ?? {}
+  if (host === undefined) return false
+  try {
+    const { address: resolved } = await lookup(host)
+    return resolved === '::1' || resolved.startsWith('127.')
+  } catch {
+    return false // the check of the address tells that the name is wrong
+  }
+}

@@ -1,0 +1,135 @@
+import type { Fault } from '../../kernel/need.ts'
+
+/** What can be wrong between here and a receiver, from the name to the answer. */
+export const receiverFaults = {
+  none: {
+    state: 'note',
+    what: 'no endpoint is configured, so that nothing leaves this host',
+    mends: { config: 'otlp.endpoint: HOST:4317' },
+  },
+  settings: {
+    state: 'missing',
+    what: 'the endpoint or a header can never work',
+    mends: { any: 'svc validate shows the place', config: 'otlp.endpoint: HOST:4317' },
+  },
+  protocol: {
+    state: 'missing',
+    what: 'the protocol that is configured is none of this version’s',
+    lose: 'these signals: they are dropped and counted',
+    mends: { config: 'otlp.protocol: grpc' },
+  },
+  name: {
+    state: 'missing',
+    what: 'the receiver’s name has no address here, or no name server answers',
+    mends: {
+      any: 'getent hosts HOST must print an address: correct the name, /etc/hosts or /etc/resolv.conf',
+      container: 'docker run --add-host=HOST:ADDRESS, or --dns=ADDRESS',
+      kubernetes:
+        'dnsPolicy: ClusterFirstWithHostNet, which hostNetwork: true takes for names of the cluster',
+    },
+  },
+  connect: {
+    state: 'missing',
+    what: 'nothing takes a TCP connection at the address within three seconds',
+    mends: {
+      any: 'start the receiver, and let the port through firewalls: nc -vz HOST PORT',
+      container: 'docker run --network=host: in a container 127.0.0.1 is the container itself',
+      kubernetes: 'a NetworkPolicy that lets svc out to the receiver’s port; 127.0.0.1 is the pod itself',
+    },
+  },
+  plain_text: {
+    state: 'missing',
+    what: 'the receiver speaks no TLS, and TLS is configured',
+    mends: { config: 'otlp.insecure: true' },
+  },
+  wants_tls: {
+    state: 'missing',
+    what: 'the receiver speaks TLS, and plain text is configured',
+    mends: { config: 'otlp.insecure: false, and https:// or no scheme in otlp.endpoint' },
+  },
+  authority: {
+    state: 'missing',
+    what: 'the receiver’s certificate is from an authority that is not known here',
+    mends: { config: 'otlp.tls.ca_file: FILE, with the certificate of the authority in PEM' },
+  },
+  certificate_name: {
+    state: 'missing',
+    what: 'the receiver’s certificate is for another name',
+    mends: { config: 'otlp.tls.server_name: NAME, or the name of the certificate in otlp.endpoint' },
+  },
+  expired: {
+    state: 'missing',
+    what: 'the receiver’s certificate is not valid now',
+    mends: { any: 'renew the receiver’s certificate; check the clock of this host: date -u' },
+  },
+  client_certificate: {
+    state: 'missing',
+    what: 'the receiver asks for a certificate of svc, or refuses the one it is shown',
+    mends: {
+      config: 'otlp.tls: {cert_file: FILE, key_file: FILE}, from an authority that the receiver trusts',
+    },
+  },
+  files: {
+    state: 'missing',
+    what: 'a file of `otlp.tls` cannot be read, is no PEM, or key and certificate do not belong together',
+    mends: {
+      any: 'chgrp svc FILE && chmod 640 FILE; openssl x509 -noout -in FILE must accept it',
+      container: 'docker run -v /etc/svc:/etc/svc:ro',
+      kubernetes: 'volumes: [{name: tls, secret: {secretName: svc-otlp}}], mounted where the keys say',
+    },
+  },
+  tls: {
+    state: 'missing',
+    what: 'the TLS handshake fails for another reason: no common version, or no TLS at all',
+    mends: {
+      any: 'openssl s_client -alpn h2 -connect HOST:PORT shows what the receiver speaks',
+      config: 'otlp.insecure: true, if it speaks plain text',
+    },
+  },
+  no_grpc: {
+    state: 'missing',
+    what: 'something answers that speaks no gRPC: a web server, a proxy without HTTP/2, or OTLP over HTTP',
+    mends: { config: 'otlp.endpoint: HOST:4317, the port of OTLP over gRPC (4318 is OTLP over HTTP)' },
+  },
+  unauthenticated: {
+    state: 'missing',
+    what: 'the receiver wants credentials, or does not know those that it is shown',
+    mends: { config: `otlp.headers: {Authorization: "Bearer \${file:/etc/svc/otlp-token}"}` },
+  },
+  forbidden: {
+    state: 'missing',
+    what: 'the receiver knows the credentials, and they do not allow this',
+    mends: { any: 'let the receiver’s operator allow these signals for this token or certificate' },
+  },
+  unimplemented: {
+    state: 'limited',
+    what: 'the receiver does not take this signal',
+    lose: 'these signals: they are dropped and counted',
+    mends: {
+      any: 'let the receiver take the signal: in the OpenTelemetry Collector a pipeline under service.pipelines',
+      config: 'otlp.<signal>: {enabled: false}, or otlp.<signal>.endpoint: HOST:4317 of one that takes it',
+    },
+  },
+  lost: {
+    state: 'limited',
+    what: 'the connection ends without an answer: a receiver that restarts, a proxy without one behind it, or a refusal of the certificate of svc',
+    mends: {
+      any: 'look at the log of the receiver, and of the proxy before it',
+      config: 'otlp.tls: {cert_file: FILE, key_file: FILE}, from an authority that the receiver trusts',
+    },
+  },
+  unavailable: {
+    state: 'limited',
+    what: 'the receiver is there and takes nothing at the moment; svc queues and tries again',
+    mends: { any: 'look at the receiver’s own log and load; svc needs nothing' },
+  },
+  refused: {
+    state: 'unknown',
+    what: 'the receiver refuses an empty request with another error; it may still take telemetry',
+    mends: {
+      any: 'look at the receiver’s own log; svc_export_errors_total tells whether telemetry is refused',
+    },
+  },
+} as const satisfies Record<string, Fault>
+
+export type ReceiverFault = keyof typeof receiverFaults

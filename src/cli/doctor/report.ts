@@ -1,0 +1,94 @@
+import type { Install } from '../../kernel/install.ts'
+import { type MendKind, type Mends, mendKinds, type State } from '../../kernel/need.ts'
+import type { Diagnosis, Examined, Host } from './examine.ts'
+
+const colours: Record<State, number> = { ok: 32, limited: 33, missing: 31, unknown: 36, note: 90 }
+
+/** Columns that text is wrapped at; lines to copy are left whole. */
+const columns = 100
+/** Characters of a detail, which may quote what others said. */
+const longest = 600
+
+/** A diagnosis for people, in plain ASCII, with a summary as its last line. */
+export function report({ host, groups }: Diagnosis, color: boolean): string {
+  const all = groups.flatMap(({ checks }) => checks)
+  const width = Math.max(...all.map(({ name }) => name.length))
+  const lines = [titleOf(host)]
+  for (const { title, checks } of groups) {
+    if (checks.length === 0) continue
+    lines.push('', color ? `\x1b[1m${title.toUpperCase()}\x1b[0m` : title.toUpperCase())
+    for (const check of checks) lines.push(...checkLines(check, { width, color, install: host.install }))
+  }
+  return `${[...lines, '', summary(all)].join('\n')}\n`
+}
+
+function titleOf({ version, os, kernel, arch, cpus, user, install }: Host): string {
+  const how = {
+    systemd: ', by systemd',
+    container: ', in a container',
+    kubernetes: ', in Kubernetes',
+    host: '',
+  }
+  return plain(
+    `svc ${version} on ${os} ${kernel} ${arch}, ${cpus} CPU${cpus === 1 ? '' : 's'}, as ${user}${how[install]}`,
+  )
+}
+
+interface Layout {
+  readonly width: number
+  readonly color: boolean
+  readonly install: Install
+}
+
+function checkLines({ name, state, detail, lose, mends }: Examined, layout: Layout): string[] {
+  const { width, color, install } = layout
+  const shown = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
+  const indent = ' '.repeat(width + 12)
+  const room = columns - indent.length
+  const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)
+  const lines = [`  ${shown} ${name.padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
+  if (lose !== undefined) lines.push(...wrapped(`you lose: ${plain(lose)}`, room).map(line => indent + line))
+  return mends === undefined ? lines : [...lines, ...mendLines(mends, install, indent)]
+}
+
+/** The mend that fits the installation stands first. */
+function mendLines(mends: Mends, install: Install, indent: string): string[] {
+  const rank = (kind: MendKind) => (kind === install ? -1 : mendKinds.indexOf(kind))
+  const kinds = (Object.keys(mends) as MendKind[]).toSorted((a, b) => rank(a) - rank(b))
+  if (kinds.length === 1) return [`${indent}fix: ${plain(mends[kinds[0]!]!)}`]
+  const lines = kinds.map(kind => `${indent}  ${label(kind).padEnd(10)} ${plain(mends[kind]!)}`)
+  return [`${indent}fix, one of:`, ...lines]
+}
+
+function label(kind: MendKind): string {
+  return kind === 'any' ? 'anywhere' : kind
+}
+
+function summary(checks: readonly Examined[]): string {
+  const counted = (['limited', 'missing', 'unknown'] as const)
+    .map(state => [checks.filter(check => check.state === state).length, state] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, state]) => `${count} ${state}`)
+  return counted.length === 0 ? 'Everything works.' : `${counted.join(', ')}. Everything else works.`
+}
+
+/** Printable ASCII on one line: a detail may hold what a receiver or another process chose to say. */
+function plain(text: string): string {
+  return text
+    .replaceAll('’', "'")
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/[^\x20-\x7e]/g, '?')
+}
+
+function wrapped(text: string, room: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > room) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}

@@ -1,0 +1,27 @@
+import type { Need } from '../../kernel/need.ts'
+import { needs } from '../../kernel/needs.ts'
+import { capture } from './capture.ts'
+import type { Check } from './check.ts'
+import { adminSocket } from './commands.ts'
+import { settings } from './configuration.ts'
+import { address, certificate, exposure } from './management.ts'
+import { receiver } from './receiver.ts'
+import { heap, node } from './runtime.ts'
+
+/** Everything that svc needs, in the order in which it is shown within its group. */
+export const table: readonly Check[] = [
+  node,
+  heap,
+  ...needs.map(asCheck),
+  capture,
+  address,
+  certificate,
+  exposure,
+  receiver,
+  settings,
+  adminSocket,
+]
+
+function asCheck(each: Need): Check {
+  return { ...each, try: () => [each.try()] }
+}

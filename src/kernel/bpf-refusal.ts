@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import { type Capability, heldCapabilities, kernelKnowsBpf } from './capabilities.ts'
+import { capabilityMends, type Fault } from './need.ts'
+
+/** Why the kernel does not let this process load programs, one fault for each mend. */
+export const refusals = {
+  capabilities: {
+    state: 'missing',
+    what: 'svc lacks the capabilities. `kernel.unprivileged_bpf_disabled` does not matter: whatever its value, programs that trace take them',
+    mends: capabilityMends('BPF', 'PERFMON'),
+  },
+  old_capabilities: {
+    state: 'missing',
+    what: 'svc lacks the capability, on a kernel before 5.8, which does not know CAP_BPF and CAP_PERFMON yet',
+    mends: capabilityMends('SYS_ADMIN'),
+  },
+  user_namespace: {
+    state: 'missing',
+    what: 'svc runs in a user namespace (a rootless container), whose capabilities do not count for eBPF',
+    mends: {
+      any: 'run in the host’s user namespace',
+      systemd: 'PrivateUsers=no',
+      container: 'sudo docker run --userns=host',
+      kubernetes: 'hostUsers: true',
+    },
+  },
+  seccomp: {
+    state: 'missing',
+    what: 'svc has the capabilities, and a seccomp filter refuses the system call bpf',
+    mends: {
+      any: 'allow the system call bpf in the seccomp filter that svc is started with',
+      systemd: 'SystemCallFilter=@system-service bpf',
+      container: 'docker run --security-opt seccomp=unconfined',
+      kubernetes: 'securityContext: {seccompProfile: {type: Unconfined}}',
+    },
+  },
+  security_module: {
+    state: 'missing',
+    what: 'svc has the capabilities and no seccomp filter, and a security module (SELinux, AppArmor, BPF LSM) refuses',
+    mends: {
+      any: 'ausearch -m avc -c svc | audit2allow -M svc && semodule -i svc.pp',
+      container: 'docker run --security-opt label=disable --security-opt apparmor=unconfined',
+      kubernetes: 'securityContext: {seLinuxOptions: {type: spc_t}, appArmorProfile: {type: Unconfined}}',
+    },
+  },
+  no_system_call: {
+    state: 'missing',
+    what: 'the kernel, a sandbox (gVisor) or a seccomp filter has no system call bpf',
+    mends: {
+      container: 'docker run --runtime=runc --security-opt seccomp=unconfined',
+      kubernetes:
+        'securityContext: {seccompProfile: {type: Unconfined}}, and a runtimeClassName that is no sandbox',
+      kernel: 'run a kernel built with CONFIG_BPF_SYSCALL=y',
+    },
+  },
+  refused: {
+    state: 'missing',
+    what: 'the kernel refuses a program of two instructions for another reason',
+    mends: { any: 'dmesg | tail, and report it with the output of svc doctor --json' },
+  },
+} as const satisfies Record<string, Fault>
+
+export type Refusal = keyof typeof refusals
+
+/** Tells why bpf(2) failed with `code` (`EPERM`), by what the kernel says of this process in `proc`. */
+export function refusalOf(
+  code: string,
+  proc = '/proc',
+): { readonly fault: Refusal; readonly detail: string } {
+  const status = read(`${proc}/self/status`)
+  const filtered = /^Seccomp:\s*2/m.test(status)
+  if (code === 'ENOSYS')
+    return {
+      fault: 'no_system_call',
+      detail: `the system call bpf does not exist here${filtered ? '; a seccomp filter is on' : ''}`,
+    }
+  if (code === 'EACCES') return { fault: 'security_module', detail: `not permitted by ${modules()}` }
+  if (code !== 'EPERM')
+    return { fault: 'refused', detail: `the kernel refused a program of two instructions: ${code}` }
+  if (inUserNamespace(read(`${proc}/self/uid_map`)))
+    return { fault: 'user_namespace', detail: 'not permitted: svc runs in a user namespace' }
+  const known = kernelKnowsBpf(proc)
+  const absent = missingCapabilities(heldCapabilities(proc), known)
+  if (absent.length > 0)
+    return {
+      fault: known ? 'capabilities' : 'old_capabilities',
+      detail: `not permitted: ${absent.map(name => `CAP_${name}`).join(' and ')} missing`,
+    }
+  if (filtered) return { fault: 'seccomp', detail: 'not permitted in spite of the capabilities: seccomp' }
+  return { fault: 'security_module', detail: `not permitted in spite of the capabilities, by ${modules()}` }
+}
+
+/** Which capabilities for tracing programs are not among `held`. SYS_ADMIN implies them. */
+function missingCapabilities(held: ReadonlySet<Capability> | undefined, known: boolean): Capability[] {
+  if (held === undefined || held.has('SYS_ADMIN')) return []
+  if (!known) return ['SYS_ADMIN']
+  return (['BPF', 'PERFMON'] as const).filter(name => !held.has(name))
+}
+
+/** The first user namespace maps every number to itself (user_namespaces(7)). */
+function inUserNamespace(map: string): boolean {
+  return map !== '' && !/^\s*0\s+0\s+4294967295\s*$/.test(map)
+}
+
+/** The security modules that are active, where securityfs is mounted. */
+function modules(): string {
+  const names = read('/sys/kernel/security/lsm').trim()
+  return names === '' ? 'a security module' : `a security module (${names})`
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return '' // not mounted, or hidden: nothing is known then
+  }
+}

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+
+/** Linux capabilities that matter to svc, with their numbers (include/uapi/linux/capability.h). */
+const numbers = {
+  DAC_OVERRIDE: 1,
+  DAC_READ_SEARCH: 2,
+  SYS_PTRACE: 19,
+  SYS_ADMIN: 21,
+  PERFMON: 38,
+  BPF: 39,
+} as const
+export type Capability = keyof typeof numbers
+
+/** Those of a mask in hexadecimal, as /proc/PID/status has it. */
+export function capabilitiesOf(mask: string): ReadonlySet<Capability> {
+  const bits = BigInt(`0x${mask}`)
+  const names = Object.keys(numbers) as Capability[]
+  return new Set(names.filter(name => (bits >> BigInt(numbers[name])) & 1n))
+}
+
+/** Those that this process may use in its user namespace; undefined where `proc` does not tell. */
+export function heldCapabilities(proc = '/proc'): ReadonlySet<Capability> | undefined {
+  const mask = /^CapEff:\s*([0-9a-f]{1,16})$/m.exec(read(`${proc}/self/status`))?.[1]
+  return mask === undefined ? undefined : capabilitiesOf(mask)
+}
+
+/** Whether the kernel has CAP_BPF and CAP_PERFMON: since Linux 5.8. Before it CAP_SYS_ADMIN is asked for. */
+export function kernelKnowsBpf(proc = '/proc'): boolean {
+  const last = read(`${proc}/sys/kernel/cap_last_cap`)
+  return last === '' || Number(last) >= numbers.BPF
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return '' // /proc is not mounted, or this part of it is hidden
+  }
+}

@@ -1,0 +1,171 @@
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorText } from '../lib/logger.ts'
+import { heldCapabilities } from './capabilities.ts'
+import { capabilityMends, type Finding, need } from './need.ts'
+
+/** Number of the first pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
+const hostPidNamespace = 'pid:[4026531836]'
+
+const shortNames = 'names of services: processes are named by their short name only'
+
+/** The host's numbers of processes, which the kernel gives and /proc is read by. */
+export const hostPid = need({
+  name: 'host pid namespace',
+  group: 'processes',
+  summary: 'svc sees the processes of the host under the numbers that the kernel gives',
+  lose: shortNames,
+  faults: {
+    own: {
+      state: 'limited',
+      what: 'svc runs in a pid namespace of its own, as containers do',
+      mends: {
+        any: 'run with the host’s pid namespace (docker run --pid=host, in Kubernetes hostPID: true)',
+        systemd: 'PrivatePIDs=no',
+        container: 'docker run --pid=host',
+        kubernetes: 'hostPID: true',
+      },
+    },
+    unreadable: {
+      state: 'unknown',
+      what: 'the link /proc/self/ns/pid cannot be read',
+      mends: { any: 'mount -t proc proc /proc' },
+    },
+  },
+  try: () => {
+    let namespace: string
+    try {
+      namespace = readlinkSync('/proc/self/ns/pid')
+    } catch (error) {
+      return { fault: 'unreadable', detail: `cannot read /proc/self/ns/pid: ${errorText(error)}` }
+    }
+    return namespace === hostPidNamespace
+      ? { ok: 'process numbers are those of the host' }
+      : {
+          fault: 'own',
+          detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
+        }
+  },
+})
+
+const access = capabilityMends('SYS_PTRACE', 'DAC_READ_SEARCH')
+
+/** What names a service: executable, working directory and environment of processes of all users. */
+export const foreignProcesses = need({
+  name: 'processes of others',
+  group: 'processes',
+  summary:
+    'svc reads the executable, working directory and environment of other users’ processes; it is tried on those that run',
+  lose: 'names of services: these processes are named by their command line, without their OTEL_SERVICE_NAME',
+  capabilities: ['SYS_PTRACE', 'DAC_READ_SEARCH'],
+  faults: {
+    denied: {
+      state: 'limited',
+      what: 'the kernel refuses; Docker’s and Kubernetes’ AppArmor profile refuses even with the capabilities',
+      mends: {
+        ...access,
+        container: `${access.container} --security-opt apparmor=unconfined`,
+        kubernetes:
+          'securityContext: {runAsUser: 0, capabilities: {add: [SYS_PTRACE, DAC_READ_SEARCH]}, appArmorProfile: {type: Unconfined}}',
+      },
+    },
+    hidden: {
+      state: 'limited',
+      what: '/proc is mounted with `hidepid`, or systemd’s ProtectProc= does so, and svc lacks CAP_SYS_PTRACE',
+      lose: shortNames,
+      mends: {
+        any: 'mount -o remount,hidepid=0 /proc',
+        systemd: 'ProtectProc=default, or AmbientCapabilities=CAP_SYS_PTRACE',
+        container: 'docker run --user=0 --cap-add=SYS_PTRACE',
+        kubernetes: 'securityContext: {runAsUser: 0, capabilities: {add: [SYS_PTRACE]}}',
+      },
+    },
+    protected: {
+      state: 'note',
+      what: 'svc has the right, and single processes are protected even from that by a security module',
+      mends: { any: 'none needed: these processes are named by their command line' },
+    },
+    none: {
+      state: 'unknown',
+      what: 'no process of another user runs where svc looks, so there is none to try it on',
+      mends: { any: 'mend the pid namespace first, or run svc doctor processes again later' },
+    },
+  },
+  try: () => tryProcesses('/proc'),
+})
+
+/** Processes that are tried at most. */
+const most = 256
+const parts = ['exe', 'cwd', 'environ'] as const
+
+/** Tries to read what the agent reads, of each process of another user that /proc, mounted at `proc`, shows. */
+export function tryProcesses(proc: string): Finding<'denied' | 'hidden' | 'protected' | 'none'> {
+  const hidden = hiding(proc)
+  const denied = new Map<(typeof parts)[number], number>()
+  let tried = 0
+  let refused = 0
+  for (const pid of others(proc)) {
+    if (tried === most) break
+    const codes = parts.map(part => codeOf(join(proc, pid, part)))
+    // It ended meanwhile.
+    if (codes.includes('ENOENT') || codes.includes('ESRCH')) continue
+    tried++
+    if (codes.some(code => code !== '')) refused++
+    for (const [i, part] of parts.entries())
+      if (codes[i] !== '') denied.set(part, (denied.get(part) ?? 0) + 1)
+  }
+  if (hidden !== '')
+    return { fault: 'hidden', detail: `${proc} is mounted with ${hidden}: processes of others are hidden` }
+  if (tried === 0) return { fault: 'none', detail: 'no process of another user runs here' }
+  if (refused === 0) return { ok: `${tried} other ${tried === 1 ? 'process' : 'processes'} can be read` }
+  return {
+    fault: mayRead() && 2 * refused < tried ? 'protected' : 'denied',
+    detail: `${refused} of ${tried} other processes cannot be read: ${[...denied.keys()].join(', ')}`,
+  }
+}
+
+/** Whether this process has what it takes, as far as the kernel's own rules go. */
+function mayRead(): boolean {
+  const held = heldCapabilities()
+  return held?.has('SYS_PTRACE') === true && (held.has('DAC_READ_SEARCH') || held.has('DAC_OVERRIDE'))
+}
+
+/** Numbers of processes that have a command line (kernel threads have none) and are not this user's own. */
+function* others(proc: string): Generator<string> {
+  for (const pid of readdirSync(proc)) {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
+    try {
+      // Root's own processes count where root lacks the right: init has more capabilities than a container's root.
+      if (process.geteuid?.() !== 0 && statSync(join(proc, pid)).uid === process.geteuid?.()) continue
+      if (readFileSync(join(proc, pid, 'cmdline'), 'latin1') === '') continue
+    } catch {
+      continue // it ended, or is hidden, which is told by itself
+    }
+    yield pid
+  }
+}
+
+/** The option that hides processes from this one; '' when process 1 can be seen or nothing says that it is hidden. */
+function hiding(proc: string): string {
+  try {
+    readFileSync(join(proc, '1/cmdline'))
+    return ''
+  } catch {
+    // The last mount of a place is the one that is seen.
+    const mounts = readFileSync(join(proc, 'self/mountinfo'), 'latin1').split('\n')
+    const mount = mounts.findLast(line => line.split(' ', 5)[4] === proc) ?? ''
+    const option = /\bhidepid=(\w+)/.exec(mount)?.[0] ?? ''
+    return option === 'hidepid=0' || option === 'hidepid=off' ? '' : option
+  }
+}
+
+/** '' when it can be read, else the error's code. The right to a file is decided when it is opened. */
+function codeOf(path: string): string {
+  try {
+    if (path.endsWith('/environ')) closeSync(openSync(path, 'r'))
+    else readlinkSync(path)
+    return ''
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown'
+  }
+}
