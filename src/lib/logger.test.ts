@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { LogRing } from './log-ring.ts'
 import { createLogger, errorText, type Level, type LogFormat, limitRepeats } from './logger.ts'
 
 function logger(level: Level = 'debug', format: LogFormat = 'json') {
@@ -40,13 +41,48 @@ test('records below the level are left out, and the level can change', () => {
   log.info('no')
   log.warn('yes')
   assert.equal(log.enabled('info'), false)
-  log.level = 'debug'
-  assert.equal(log.level, 'debug')
+  log.configure({ level: 'debug' })
   assert.equal(log.enabled('debug'), true)
   log.debug('now')
   assert.deepEqual(
     lines.map(line => JSON.parse(line).msg),
     ['yes', 'now'],
+  )
+})
+
+test('the format can change too, and a ring keeps JSON whatever it is', () => {
+  const lines: string[] = []
+  const ring = new LogRing()
+  const log = createLogger({
+    level: 'info',
+    format: 'text',
+    color: true,
+    ring,
+    write: line => lines.push(line),
+    now: () => 1_763_690_000_123,
+  })
+  log.debug('no')
+  log.info('one', { n: 1 })
+  log.configure({ format: 'json' })
+  log.warn('two')
+  log.configure({ level: 'debug', format: 'text' })
+  log.debug('three')
+  const [one, two, three] = lines
+  assert.match(one!, /^\x1b\[90m2025-11-21T01:53:20\.123Z\x1b\[0m .*one/)
+  assert.equal(JSON.parse(two!).msg, 'two')
+  assert.match(three!, /^\x1b\[90m.*three/)
+  assert.deepEqual(
+    ring
+      .text()
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+      .map(({ level, msg, n }) => [level, msg, n]),
+    [
+      ['info', 'one', 1],
+      ['warn', 'two', undefined],
+      ['debug', 'three', undefined],
+    ],
   )
 })
 

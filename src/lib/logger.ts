@@ -1,5 +1,7 @@
 // Log lines as JSON, or as text for people.
 
+import type { LogRing } from './log-ring.ts'
+
 export const levels = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof levels)[number]
 
@@ -8,9 +10,16 @@ export type LogFormat = 'json' | 'text'
 /** Details of a record, beside its sentence. Errors are written as their message and those of their causes. */
 export type Fields = Readonly<Record<string, unknown>>
 
+/** What may change while the program runs. */
+export interface LogSettings {
+  /** Least level that is written. */
+  readonly level: Level
+  readonly format: LogFormat
+}
+
 export interface Logger {
-  /** Least level that is written; may be set at any time. */
-  level: Level
+  /** Takes effect with the next record. What is left out stays as it is. */
+  configure(settings: Partial<LogSettings>): void
   /** True when a record of this level would be written: ask before making costly fields. */
   enabled(level: Level): boolean
   debug(message: string, fields?: Fields): void
@@ -19,34 +28,37 @@ export interface Logger {
   error(message: string, fields?: Fields): void
 }
 
-export interface LoggerOptions {
-  readonly level: Level
-  readonly format: LogFormat
+export interface LoggerOptions extends LogSettings {
   /** Colours for the text form. */
   readonly color?: boolean
   /** Takes one whole line, its end included. */
   readonly write: (line: string) => void
+  /** Keeps what is written, as JSON whatever the format. */
+  readonly ring?: LogRing
   /** Milliseconds since the Unix epoch. */
   readonly now?: () => number
 }
 
 /** Makes a logger. A record below the level costs one comparison. */
 export function createLogger(options: LoggerOptions): Logger {
-  const { write, now = Date.now } = options
-  const line = options.format === 'json' ? jsonLine : options.color ? colourLine : textLine
+  const { write, ring, now = Date.now } = options
+  const asText = options.color ? colourLine : textLine
+  let { format } = options
   let least = levels.indexOf(options.level)
   const writer = (level: Level) => {
     const rank = levels.indexOf(level)
     return (message: string, fields?: Fields) => {
-      if (rank >= least) write(line(now(), level, message, fields))
+      if (rank < least) return
+      const at = now()
+      const json = format === 'json' || ring ? jsonLine(at, level, message, fields) : ''
+      ring?.add(json)
+      write(format === 'json' ? json : asText(at, level, message, fields))
     }
   }
   return {
-    get level() {
-      return levels[least]!
-    },
-    set level(level: Level) {
-      least = levels.indexOf(level)
+    configure(settings) {
+      if (settings.level !== undefined) least = levels.indexOf(settings.level)
+      format = settings.format ?? format
     },
     enabled: level => levels.indexOf(level) >= least,
     debug: writer('debug'),
