@@ -1,5 +1,4 @@
-/** Paths of the management API that have a page, or will: the agent’s own metrics cannot stand there. */
-export const apiPaths: ReadonlySet<string> = new Set([
+const pages: ReadonlySet<string> = new Set([
   '/healthz',
   '/livez',
   '/ready',
@@ -12,3 +11,13 @@ export const apiPaths: ReadonlySet<string> = new Set([
   '/openapi.json',
   '/ui',
 ])
+
+/** Whether the management API has a page there, or will: the agent’s own metrics cannot stand at such a path. */
+export function isApiPath(path: string): boolean {
+  return pages.has(path) || isInternalPath(path) || path.startsWith('/ui/')
+}
+
+/** Whether a path is there to change the agent or to look inside it. */
+export function isInternalPath(path: string): boolean {
+  return /^\/(admin|debug|-)(\/|$)/.test(path)
+}

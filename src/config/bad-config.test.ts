@@ -129,6 +129,39 @@ const cases: readonly Case[] = [
   },
   { what: 'authentication without a token', file: 'self_telemetry:\n  auth: {enabled: true}\n' },
   {
+    what: 'tokens that no header can carry',
+    file: 'self_telemetry:\n  auth: {enabled: true, bearer_token: "a b", bearer_tokens: ["", "é"]}\n',
+  },
+  {
+    what: 'a path without a token that needs one',
+    file: 'self_telemetry:\n  auth: {exempt: [/metrics, /debug/vars]}\n',
+  },
+  {
+    what: 'a metrics path below /admin',
+    file: 'self_telemetry: {path: /admin/metrics}\n',
+  },
+  {
+    what: 'origins that are none',
+    file: 'self_telemetry:\n  cors:\n    allowed_origins: [ops.example.com, "https://a.example/", "https://a.example:443", "null", "*"]\n',
+  },
+  { what: 'CORS for nobody', file: 'self_telemetry: {cors: {enabled: true}}\n' },
+  {
+    what: 'a rate of nothing',
+    file: 'self_telemetry: {rate_limit: {enabled: true, requests_per_second: 0}, tracing: {sample_rate: 2}}\n',
+  },
+  {
+    what: 'TLS of the management API without its key',
+    file: 'self_telemetry:\n  tls: {enabled: true, cert_file: a.pem}\n',
+  },
+  {
+    what: 'sockets that cannot be',
+    file: `self_telemetry: {admin_socket: svc.sock}\n`,
+  },
+  {
+    what: 'a socket with too long a name',
+    file: `self_telemetry: {admin_socket: /${'a'.repeat(107)}}\n`,
+  },
+  {
     what: 'TLS without its files',
     file: 'agent:\n  nodeexporter:\n    tls: {enabled: true, client_auth: true}\notlp: {tls: {cert_file: a.pem}}\n',
   },

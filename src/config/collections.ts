@@ -5,6 +5,7 @@ import {
   type Hide,
   type Infer,
   isBranch,
+  type Key,
   type Kind,
   readBranch,
   type Settings,
@@ -142,6 +143,13 @@ function showPlain(value: unknown, hide: Hide): unknown {
 
 /** Hides whatever is set: an empty text and a boolean tell nothing. */
 export const hideAll: Hide = shown => (shown === '' || typeof shown === 'boolean' ? shown : '[REDACTED]')
+
+/** What of a key's value may be seen. `secrets` are the contents of secret files in it. */
+export function hideOf(leaf: Key<unknown>, secrets: readonly string[]): Hide {
+  if (leaf.secret) return hideAll
+  if (secrets.length === 0) return shown => shown
+  return shown => (secrets.some(secret => String(shown).includes(secret)) ? '[REDACTED]' : shown)
+}
 
 /** The JSON Schema of a branch. Where the branch can be switched, a boolean stands for it. */
 export function branchJson(root: Branch): Record<string, unknown> {

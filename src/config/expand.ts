@@ -1,6 +1,6 @@
-import { closeSync, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
+import { readContent } from './file-content.ts'
 
-/** Secret files larger than this are not read: a secret is a line of text. */
+/** Secret files larger than this are not taken: a secret is a line of text. */
 const fileLimit = 64 * 1024
 
 /** Result of `expand`. */
@@ -16,9 +16,14 @@ export interface Expansion {
 
 /**
  * Replaces `${VAR}`, `${VAR:-default}`, `${VAR:?message}` and `${file:/path}` in one text, and `$${` by a literal `${`.
- * Replacements are not looked at again. `:-` and `:?` also act where the variable is empty, as in a shell.
+ * Replacements are not looked at again. `:-` and `:?` also act where the variable is empty, as in a shell. `files` takes
+ * the state of every file that was read, or should have been.
  */
-export function expand(text: string, env: Readonly<Record<string, string | undefined>>): Expansion {
+export function expand(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+  files?: Map<string, string>,
+): Expansion {
   let at = text.indexOf('${')
   if (at < 0) return { text, expanded: false, secrets: [], error: '' }
   let out = ''
@@ -34,7 +39,9 @@ export function expand(text: string, env: Readonly<Record<string, string | undef
     const end = text.indexOf('}', at)
     if (end < 0) return failed(text, `cannot expand "\${": no "}" follows; write "$\${" for a literal "\${"`)
     const reference = text.slice(at + 2, end)
-    const found = reference.startsWith('file:') ? secretFile(reference.slice(5)) : variable(reference, env)
+    const found = reference.startsWith('file:')
+      ? secretFile(reference.slice(5), files)
+      : variable(reference, env)
     if ('error' in found) return failed(text, `cannot expand "\${${clip(reference)}}": ${found.error}`)
     if (found.secret && found.text !== '') secrets.push(found.text)
     out += text.slice(from, at) + found.text
@@ -64,31 +71,13 @@ function variable(reference: string, env: Readonly<Record<string, string | undef
   }
 }
 
-function secretFile(path: string): Found {
+function secretFile(path: string, files: Map<string, string> | undefined): Found {
   if (!path.startsWith('/')) return { error: 'the path of a secret file must begin with "/"' }
-  try {
-    // Looked at before it is opened: opening a pipe waits for its writer.
-    if (!statSync(path).isFile()) return { error: 'it is not a regular file' }
-    const file = openSync(path, 'r')
-    try {
-      if (fstatSync(file).size > fileLimit)
-        return { error: `the file is larger than ${fileLimit / 1024} KiB` }
-      return { text: readFileSync(file, 'utf8').replace(/\r?\n$/, ''), secret: true }
-    } finally {
-      closeSync(file)
-    }
-  } catch (error) {
-    return { error: fileCause(error) }
-  }
-}
-
-/** The cause of a failed file operation in plain words. */
-export function fileCause(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'ENOENT') return 'there is no such file'
-  if (code === 'EACCES' || code === 'EPERM') return 'this process may not read the file'
-  if (code === 'EISDIR') return 'it is a directory'
-  return code ?? message
+  const { bytes, fault, state } = readContent(path, false)
+  files?.set(path, state)
+  if (bytes === undefined) return { error: fault }
+  if (bytes.length > fileLimit) return { error: `the file is larger than ${fileLimit / 1024} KiB` }
+  return { text: bytes.toString('utf8').replace(/\r?\n$/, ''), secret: true }
 }
 
 function clip(text: string): string {

@@ -8,12 +8,14 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import {
+  contentStates,
   defaults,
   formatProblems,
   jsonSchema,
   type LoadedConfig,
   type LoadOptions,
   loadConfig,
+  noSuchFile,
   notBuiltFeatures,
   redacted,
 } from './index.ts'
@@ -288,7 +290,8 @@ test('what is on but not built is named, with who asked for it', () => {
 
 test('a file that a pipe gives is read', () => {
   const script = `import { loadConfig } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))}
-console.log(loadConfig({ path: '/dev/stdin', explicit: true, env: {} }).config.service_name)`
+const { config, once } = loadConfig({ path: '/dev/stdin', explicit: true, env: {} })
+console.log(config.service_name, once)`
   const out = execFileSync(
     'sh',
     ['-c', 'echo "service_name: piped" | "$0" --input-type=module -e "$1"', process.execPath, script],
@@ -296,7 +299,7 @@ console.log(loadConfig({ path: '/dev/stdin', explicit: true, env: {} }).config.s
       encoding: 'utf8',
     },
   )
-  assert.equal(out.trim(), 'piped')
+  assert.equal(out.trim(), 'piped true')
 })
 
 test('the JSON Schema has every key, each with description and default', () => {
@@ -399,7 +402,7 @@ test('a large foreign file is refused with a bounded number of messages', () => 
   assert.equal(load(many).problems.length, 100)
 })
 
-test('names of the agent that nobody uses yet are told as not built, but only where they were set', () => {
+test('a feature that is not built is told as asked for only where it was set', () => {
   const keys = (yaml: string) => {
     const { config, origins } = good(yaml)
     return notBuiltFeatures(config, origins)
@@ -407,5 +410,43 @@ test('names of the agent that nobody uses yet are told as not built, but only wh
       .map(({ key }) => key)
   }
   assert.deepEqual(keys(''), [])
-  assert.deepEqual(keys('service_name: mine\ninstance_id: one\n'), ['service_name', 'instance_id'])
+  assert.deepEqual(keys('service_name: mine\nself_telemetry: {cors: {}, ui: false}\n'), [])
+  assert.deepEqual(keys('pipeline: {enabled: true}\nself_telemetry: {ui: {window: 5m}}\n'), [
+    'pipeline.enabled',
+    'self_telemetry.ui',
+  ])
+})
+
+test('every file that takes part is named with its state, whether it could be read or not', async () => {
+  const [token, gone] = [join(directory, 'token'), join(directory, 'gone')]
+  writeFileSync(token, 'hunter2\n')
+  const yaml = `self_telemetry: {auth: {bearer_token: "\${file:${token}}"}}\nresource: {attributes: {a: "\${file:${gone}}"}}`
+  const { files, filePath, file, once } = load(yaml)
+  const path = join(directory, 'config.yaml')
+  assert.deepEqual([file, filePath, once], ['config.yaml', path, false])
+  assert.deepEqual([...files.keys()], [path, token, gone])
+  assert.deepEqual(files, await contentStates(files.keys()))
+  const absent = loadConfig({ path: join(directory, 'no.yaml'), explicit: true, env: {} })
+  assert.deepEqual([...absent.files], [[join(directory, 'no.yaml'), noSuchFile]])
+  assert.deepEqual(load('', { cwd: '/nonexistent' }).files, new Map())
+})
+
+test('the hash is that of the settings, and a secret has no part in it', () => {
+  const token = join(directory, 'token')
+  writeFileSync(token, 'hunter2\n')
+  const yaml = (host: string, header = 'x') => `# settings of ${header}
+otlp: {endpoint: "${host}:1", headers: {Authorization: ${header}}}
+resource: {attributes: {hidden: "a-\${file:${token}}", plain: "\${P:-p}"}}
+`
+  const { hash } = good(yaml('a'))
+  assert.match(hash, /^[0-9a-f]{16}$/)
+  assert.equal(good(yaml('a')).hash, hash)
+  assert.equal(good(`${yaml('a')}log_level: info # the default, written out\n`).hash === hash, false)
+  assert.notEqual(good(yaml('b')).hash, hash)
+  assert.notEqual(good(yaml('a'), { env: { P: 'q' } }).hash, hash)
+  assert.notEqual(good(yaml('a'), { env: { SVC_LOG_LEVEL: 'warn' } }).hash, hash)
+  assert.notEqual(good(yaml('a'), { flags: { mode: 'collector' } }).hash, hash)
+  // Else who can read the hash could try secrets until it fits.
+  writeFileSync(token, 'hunter3\n')
+  assert.equal(good(yaml('a', 'y')).hash, hash)
 })

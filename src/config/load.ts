@@ -1,18 +1,19 @@
-import { closeSync, existsSync, openSync, readSync } from 'node:fs'
-import { join as joinPath } from 'node:path'
+import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { hideOf } from './collections.ts'
 import { effective, type Sourced, type SourceKind } from './effective.ts'
 import { type Environment, readEnvironment } from './environment.ts'
-import { fileCause } from './expand.ts'
+import { type Content, readContent } from './file-content.ts'
 import { readOtelEnvironment } from './otel-environment.ts'
 import { type Problem, problemWith, reportInto } from './problem.ts'
 import { type Config, schema } from './schema.ts'
-import { build, type Key, readBranch, readKey, type Settings } from './tree.ts'
+import { build, type Key, leaves, readBranch, readKey, type Settings } from './tree.ts'
 import { checkTwins, type Runtime, thisRuntime, validate } from './validate.ts'
 import { fileSource, lineAndColumn, looseScalar } from './value.ts'
-import { parseYaml } from './yaml-place.ts'
+import { parseYaml, type YamlOptions } from './yaml-place.ts'
 
-/** Larger files are not read: a configuration of thousands of targets is well below. */
-const fileLimit = 1024 * 1024
 const systemFile = '/etc/svc/config.yaml'
 
 /** Where the value of a key came from. Keys that are not listed have their default. */
@@ -52,8 +53,24 @@ export interface LoadedConfig {
   readonly notes: readonly string[]
   /** For the log at level warn. */
   readonly warnings: readonly string[]
-  /** The file that was read, null for none. */
+  /** The file that was read as messages show it, null for none. */
   readonly file: string | null
+  /** The same as an absolute path. */
+  readonly filePath: string | null
+  /** The file is a pipe: there is nothing to read again. */
+  readonly once: boolean
+  /**
+   * Absolute path of every file that was read or should have been, with the state of its content as `contentState` tells
+   * it: the configuration, and each `${file:}` in it. Not to be shown.
+   */
+  readonly files: ReadonlyMap<string, string>
+  /**
+   * 16 hexadecimal digits that are the same where the same settings are given, on every host: SHA-256 over the keys that
+   * somebody set, in the file, by variables or by flags, with their values as `/config` shows them. So it tells nothing
+   * that is not shown: a hash over a file's bytes would let a short secret in it, or in a comment, be guessed. A changed
+   * secret therefore does not change it, and neither does a comment.
+   */
+  readonly hash: string
 }
 
 /**
@@ -65,14 +82,19 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   const notes: string[] = []
   const report = reportInto(problems)
   const found = findFile(options)
+  const files = new Map<string, string>()
   let fromFile: Settings = new Map()
   let file: string | null = null
+  let once = false
   if (found) {
-    const text = readText(found)
+    const content = readContent(found.resolved, true)
+    files.set(found.resolved, content.state)
+    once = content.once
+    const text = textOf(content, found)
     if (typeof text !== 'string') problems.push(text)
     else {
       file = found.path
-      fromFile = parseConfig(file, text, options.env, problems)
+      fromFile = parseConfig(file, text, { env: options.env, files }, problems)
     }
   }
   const otel = readOtelEnvironment(options.env)
@@ -101,7 +123,18 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   validate(config, settings, wrong, options.runtime ?? thisRuntime(), report)
   // The file from top to bottom, then what has no lines.
   problems.sort((a, b) => (a.line || Infinity) - (b.line || Infinity) || a.column - b.column)
-  return { config, origins: origins(settings), problems, notes, warnings: otel.warnings, file }
+  return {
+    config,
+    origins: origins(settings),
+    problems,
+    notes,
+    warnings: otel.warnings,
+    file,
+    filePath: file === null ? null : found!.resolved,
+    once,
+    files,
+    hash: hashOf(settings),
+  }
 }
 
 /** The configuration that an empty file gives. */
@@ -109,11 +142,11 @@ export function defaults(): Config {
   return build(schema, effective(new Map()))
 }
 
-function parseConfig(name: string, text: string, env: Environment, problems: Problem[]): Settings {
+function parseConfig(name: string, text: string, options: YamlOptions, problems: Problem[]): Settings {
   const settings: Settings = new Map()
   const ofFile: Problem[] = []
   const report = reportInto(ofFile)
-  const value = parseYaml(fileSource(name, text), { env }, report)
+  const value = parseYaml(fileSource(name, text), options, report)
   if (value) readBranch(schema, value, { written: '', canonical: '' }, settings, report)
   checkTwins(settings, report)
   problems.push(...ofFile)
@@ -135,7 +168,7 @@ function findFile({
   cwd,
   systemFile: last = systemFile,
 }: LoadOptions): Found | undefined {
-  const inCwd = (name: string) => (cwd === undefined || name.startsWith('/') ? name : joinPath(cwd, name))
+  const inCwd = (name: string) => resolve(cwd ?? '.', name)
   const asGiven = (name: string) => ({ path: name, resolved: inCwd(name) })
   if (path !== undefined) return explicit || existsSync(inCwd(path)) ? asGiven(path) : undefined
   if (env.SVC_CONFIG_FILE) return { ...asGiven(env.SVC_CONFIG_FILE), by: 'SVC_CONFIG_FILE' }
@@ -143,26 +176,24 @@ function findFile({
   return existsSync(last) ? asGiven(last) : undefined
 }
 
-function readText({ path, resolved, by }: Found): string | Problem {
-  try {
-    const file = openSync(resolved, 'r')
-    try {
-      const buffer = Buffer.alloc(fileLimit + 1)
-      let size = 0
-      for (let read = -1; read !== 0 && size < buffer.length; size += read) {
-        read = readSync(file, buffer, size, buffer.length - size, null)
-      }
-      if (size > fileLimit)
-        return problemWith(path, 'cannot read the configuration: the file is larger than 1 MiB')
-      return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, size))
-    } finally {
-      closeSync(file)
-    }
-  } catch (error) {
-    const cause = error instanceof TypeError ? 'it is not UTF-8 text' : fileCause(error)
-    const named = by === undefined ? '' : ` (${by} names it)`
-    return problemWith(path, `cannot read the configuration: ${cause}${named}`)
+function textOf({ bytes, fault }: Content, { path, by }: Found): string | Problem {
+  const cause = bytes !== undefined && !isUtf8(bytes) ? 'it is not UTF-8 text' : fault
+  if (cause === '' && bytes) return bytes.toString('utf8').replace(/^\ufeff/, '')
+  return problemWith(
+    path,
+    `cannot read the configuration: ${cause}${by === undefined ? '' : ` (${by} names it)`}`,
+  )
+}
+
+function hashOf(settings: ReadonlyMap<string, Sourced>): string {
+  const hash = createHash('sha256')
+  for (const [path, leaf] of leaves(schema)) {
+    const setting = settings.get(path)
+    if (!setting) continue
+    const shown = leaf.kind.show(setting.value, hideOf(leaf, setting.secrets))
+    hash.update(`${path}=${JSON.stringify(shown)}\n`)
   }
+  return hash.digest('hex').slice(0, 16)
 }
 
 function origins(settings: ReadonlyMap<string, Sourced>): Map<string, Origin> {

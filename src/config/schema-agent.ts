@@ -26,8 +26,8 @@ function protocol(name: string) {
 }
 
 const network = branch('Traffic of all processes, seen at their sockets.', {
-  enabled: key(boolean, true, 'Observes network traffic.'),
-  http: key(boolean, true, 'Makes spans and metrics of HTTP/1 requests.'),
+  enabled: key(boolean, true, 'Observes network traffic.', { restart: true }),
+  http: key(boolean, true, 'Makes spans and metrics of HTTP/1 requests.', { restart: true }),
   grpc: protocol('gRPC and HTTP/2'),
   dns: protocol('DNS'),
   sql: protocol('PostgreSQL and MySQL'),
@@ -88,9 +88,7 @@ const network = branch('Traffic of all processes, seen at their sockets.', {
     ratio: key(number({ min: 0, max: 1 }), 1, 'Part of the traces that is kept.'),
     always_errors: key(boolean, true, 'Keeps failed requests whatever `ratio` says.'),
     always_slow: key(boolean, true, 'Keeps requests slower than `slow_threshold` whatever `ratio` says.'),
-    slow_threshold: key(duration({ min: 1 }), 1000, 'Duration above which a request counts as slow.', {
-      restart: true,
-    }),
+    slow_threshold: key(duration({ min: 1 }), 1000, 'Duration above which a request counts as slow.'),
   }),
 })
 
@@ -100,6 +98,7 @@ const ebpf = branch('Observation in the kernel.', {
     boolean,
     false,
     'Refuses to start (exit code 3) where eBPF cannot load, instead of going on without.',
+    { restart: true },
   ),
   debug: key(boolean, false, 'Keeps verifier logs and per-program statistics, and logs more.'),
   backend: key(
@@ -241,5 +240,7 @@ export const agent = branch('What the agent collects on its host.', {
 })
 
 export const resource = branch('The resource of everything exported.', {
-  attributes: key(map(text()), {}, 'Attributes added to the resource of everything exported.'),
+  attributes: key(map(text()), {}, 'Attributes added to the resource of everything exported.', {
+    restart: true,
+  }),
 })

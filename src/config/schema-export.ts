@@ -23,9 +23,21 @@ export const headers = map(text({ expects: 'printable ASCII text on one line', p
 })
 
 const tls = branch('TLS towards the receiver.', {
-  ca_file: key(path, '', 'PEM file of the authorities that are trusted instead of the built-in ones.'),
-  cert_file: key(path, '', 'PEM file of the certificate that svc shows to the receiver.'),
-  key_file: key(path, '', 'PEM file of the private key of `cert_file`.'),
+  ca_file: key(
+    path,
+    '',
+    'PEM file of the authorities that are trusted instead of the built-in ones, taken up anew when it changes.',
+    { content: true },
+  ),
+  cert_file: key(
+    path,
+    '',
+    'PEM file of the certificate that svc shows to the receiver, taken up anew when it changes.',
+    { content: true },
+  ),
+  key_file: key(path, '', 'PEM file of the private key of `cert_file`, taken up anew when it changes.', {
+    content: true,
+  }),
   server_name: key(
     text(),
     '',

@@ -154,7 +154,12 @@ const transformRule = item(
 )
 
 export const pipeline = branch('What happens to telemetry between collection and export.', {
-  enabled: key(boolean, true, 'Applies limits, redaction and transformation; export goes on without it.'),
+  enabled: key(
+    boolean,
+    true,
+    'Applies limits, redaction and transformation; export goes on without it.',
+    later,
+  ),
   limits,
   pii_redaction: branch(
     'Redaction of personal data.',
@@ -183,16 +188,24 @@ export const pipeline = branch('What happens to telemetry between collection and
   ),
   export: exporting,
   operations: branch('Running the agent.', {
-    hot_reload: branch(
-      'Taking up changes of the configuration without a restart.',
-      {
-        enabled: key(boolean, true, 'Takes up changes.'),
-        config_path: key(path, '', 'File to watch; empty for the one that was loaded.'),
-        check_interval: key(duration({ min: 1000 }), 30_000, 'Time between two looks at the file.'),
-        enable_sighup: key(boolean, true, 'Takes up changes on SIGHUP.'),
-      },
-      later,
-    ),
+    hot_reload: branch('Taking up changes of the configuration without a restart.', {
+      enabled: key(
+        boolean,
+        true,
+        'Takes up changes: by looking at the files, on SIGHUP and by `POST /admin/reload`.',
+      ),
+      config_path: key(
+        path,
+        '',
+        'File whose changes make the agent read its configuration again; empty for the configuration itself.',
+      ),
+      check_interval: key(
+        duration({ min: 1000 }),
+        30_000,
+        'Time between two looks at the content of the configuration, of secret files and of TLS files.',
+      ),
+      enable_sighup: key(boolean, true, 'Takes up changes on SIGHUP.'),
+    }),
     shutdown: branch('Ending the agent.', {
       timeout: key(
         duration(),

@@ -25,6 +25,25 @@ const urlPath = text({
   pattern: /^\/[!"$->@-~]*$/,
 })
 
+/** What an `Authorization` header can carry behind `Bearer ` (RFC 6750 allows less, and nobody checks). */
+const token = text({ expects: 'a token: printable ASCII without spaces', pattern: /^[!-~]*$/ })
+const someToken = text({ expects: 'a token: printable ASCII without spaces', pattern: /^[!-~]+$/ })
+
+/** As a browser sends it in the header `Origin` (RFC 6454, section 6.2): no path, and no port that is the usual one. */
+const origin = text({
+  expects: 'an origin such as "https://ops.example.com", or "*"',
+  pattern: /^(\*|https?:\/\/[^/?#@\s]+)$/,
+  valid: origin => origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin),
+  hint: ({ text }) =>
+    /^https?:\/\//i.test(text) && URL.canParse(text) ? `"${new URL(text).origin}"` : undefined,
+})
+
+/** Linux takes 108 bytes, of which the last is a zero (unix(7)). */
+const socketPath = text({
+  expects: 'an absolute path of at most 107 bytes, or nothing',
+  valid: path => path === '' || (path.startsWith('/') && Buffer.byteLength(path) <= 107),
+})
+
 const selfTelemetry = branch('The management API and the agent’s own telemetry.', {
   enabled: key(boolean, true, 'Serves the management API.', { restart: true }),
   listen: key(listenAddress, ':19090', 'Address of the management API; port 0 takes any free port.', {
@@ -40,74 +59,60 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
     'First word of the names of the agent’s own metrics.',
     { restart: true },
   ),
-  debug: key(boolean, false, 'Serves `/debug/*`.', later),
+  debug: key(boolean, false, 'Serves `/debug/*`; `log_level: debug` does as well.'),
   auth: branch('Bearer tokens of the management API.', {
     enabled: key(boolean, false, 'Requires a token everywhere except at the health and readiness paths.'),
-    bearer_token: key(text(), '', 'Token that clients must send.', { secret: true }),
-    bearer_tokens: key(list(someText), [], 'More tokens, for a change without a gap.', { secret: true }),
-    exempt: key(list(urlPath), [], 'Paths that need no token either, such as `/metrics`.'),
+    bearer_token: key(token, '', 'Token that clients must send.', { secret: true }),
+    bearer_tokens: key(list(someToken), [], 'More tokens, for a change without a gap.', { secret: true }),
+    exempt: key(
+      list(urlPath),
+      [],
+      'Paths that need no token either, such as `/metrics`; none below `/admin/` and `/debug/`.',
+    ),
   }),
-  admin: branch(
-    'Requests that change something.',
-    {
-      allow_remote: key(
-        boolean,
-        false,
-        'Answers `/admin/*` and `/debug/*` to other hosts though no token is required.',
-      ),
-    },
-    later,
-  ),
-  rate_limit: branch(
-    'Bound on requests.',
-    {
-      enabled: key(boolean, false, 'Bounds requests per client address.'),
-      requests_per_second: key(
-        integer({ min: 1, max: 1_000_000 }),
-        100,
-        'Requests per second and client address.',
-      ),
-    },
-    later,
-  ),
-  cors: branch(
-    'Requests from web pages of other origins.',
-    {
-      enabled: key(boolean, false, 'Allows them.'),
-      allowed_origins: key(list(someText), [], 'Origins, such as `https://ops.example.com`.'),
-    },
-    later,
-  ),
-  tls: branch(
-    'TLS of the management API.',
-    {
-      enabled: key(boolean, false, 'Serves over TLS.'),
-      cert_file: key(path, '', 'PEM file of the certificate.'),
-      key_file: key(path, '', 'PEM file of the private key.'),
-      client_ca_file: key(
-        path,
-        '',
-        'PEM file of the authorities that clients’ certificates must be from; empty to ask for none.',
-      ),
-    },
-    later,
-  ),
-  tracing: branch(
-    'Spans of the agent’s own work.',
-    {
-      enabled: key(boolean, false, 'Traces internal operations.'),
-      sample_rate: key(number({ min: 0, max: 1 }), 0.01, 'Part of the operations that is traced.'),
-    },
-    later,
-  ),
+  admin: branch('Requests that change something.', {
+    allow_remote: key(
+      boolean,
+      false,
+      'Answers `/admin/*` and `/debug/*` to other hosts though no token is required.',
+    ),
+  }),
+  rate_limit: branch('Bound on requests.', {
+    enabled: key(boolean, false, 'Bounds requests per client address.'),
+    requests_per_second: key(
+      integer({ min: 1, max: 1_000_000 }),
+      100,
+      'Requests per second and client address.',
+    ),
+  }),
+  cors: branch('Requests from web pages of other origins.', {
+    enabled: key(boolean, false, 'Allows them.'),
+    allowed_origins: key(list(origin), [], 'Origins, such as `https://ops.example.com`; `*` for all.'),
+  }),
+  tls: branch('TLS of the management API.', {
+    enabled: key(boolean, false, 'Serves over TLS.', { restart: true }),
+    cert_file: key(path, '', 'PEM file of the certificate, taken up anew when it changes.', {
+      content: true,
+    }),
+    key_file: key(path, '', 'PEM file of the private key, taken up anew when it changes.', {
+      content: true,
+    }),
+    client_ca_file: key(
+      path,
+      '',
+      'PEM file of the authorities that clients’ certificates must be from, taken up anew when it changes; empty to ask for none.',
+      { content: true },
+    ),
+  }),
+  tracing: branch('Spans of the agent’s own work.', {
+    enabled: key(boolean, false, 'Traces internal operations.'),
+    sample_rate: key(number({ min: 0, max: 1 }), 0.01, 'Part of the operations that is traced.'),
+  }),
   admin_socket: key(
-    path,
+    socketPath,
     '/run/svc/svc.sock',
-    'Unix socket on which commands of the same host reach the agent.',
-    {
-      restart: true,
-      built: false,
-    },
+    'Unix socket on which commands of the same host reach the agent, without a token; empty for none.',
+    { restart: true },
   ),
   ui: branch(
     'The live page at `/ui`.',
@@ -147,15 +152,11 @@ export const schema = branch(
       someText,
       'svc',
       'Name of the agent in its own telemetry; never given to what it observes.',
-      {
-        restart: true,
-        built: false,
-      },
+      { restart: true },
     ),
     instance_id: key(someText, hostname() || 'unknown', 'Name of this instance in its own telemetry.', {
       defaultText: '<hostname>',
       restart: true,
-      built: false,
     }),
     log_level: key(choice(['debug', 'info', 'warn', 'error']), 'info', 'Least severity that is logged.'),
     log_format: key(

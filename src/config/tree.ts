@@ -30,6 +30,8 @@ export interface Key<T> {
   readonly secret?: boolean
   /** A new value takes effect when the agent is started again. */
   readonly restart?: boolean
+  /** Path of a file whose content counts as part of the value: new content is a change of the key. */
+  readonly content?: boolean
   /** Must be written (keys of list items only). */
   readonly required?: boolean
   /** False: accepted, but what it governs does not exist yet. */

@@ -2,7 +2,7 @@ import * as zlib from 'node:zlib'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { signals } from '../model/signal.ts'
-import { apiPaths } from './api-paths.ts'
+import { isApiPath, isInternalPath } from './api-paths.ts'
 import { type Sourced, sameThing } from './effective.ts'
 import type { Report } from './problem.ts'
 import type { Config } from './schema.ts'
@@ -95,11 +95,18 @@ export function validate(
     refuse(['agent.nodeexporter.tls.client_auth'], 'needs agent.nodeexporter.tls.client_ca_file')
   }
 
-  if (own.enabled && apiPaths.has(own.path)) {
+  if (own.enabled && isApiPath(own.path)) {
     refuse(['self_telemetry.path'], `the management API has another page at ${own.path}; write "/metrics"`)
   }
   if (own.auth.enabled && own.auth.bearer_token === '' && own.auth.bearer_tokens.length === 0) {
     refuse(['self_telemetry.auth.enabled'], 'needs self_telemetry.auth.bearer_token, which is empty')
+  }
+  const open = own.auth.exempt.find(isInternalPath)
+  if (open !== undefined) {
+    refuse(['self_telemetry.auth.exempt'], `${open} never answers without the token; delete it`)
+  }
+  if (own.cors.enabled && own.cors.allowed_origins.length === 0) {
+    refuse(['self_telemetry.cors.enabled'], 'needs self_telemetry.cors.allowed_origins, which is empty')
   }
   if (
     own.enabled &&

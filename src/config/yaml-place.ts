@@ -22,6 +22,8 @@ const tooDeep = 'values are nested too deep'
 export interface YamlOptions {
   /** Variables for `${VAR}`; without it nothing is expanded. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** Takes the state of every file that a `${file:}` names. */
+  readonly files?: Map<string, string>
   /** Every scalar may become the type that its key asks for. */
   readonly loose?: boolean
   /** Where everything stands, for a text that is itself a value. */
@@ -78,7 +80,7 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
     if (typeof plain !== 'string' || !options.env) {
       return { type: 'scalar', value: plain, text, loose: options.loose ?? false, secrets: [], place }
     }
-    const result = expand(plain, options.env)
+    const result = expand(plain, options.env, options.files)
     if (result.error) report.problem(place, key, result.error)
     return {
       type: 'scalar',

@@ -1,0 +1,110 @@
+import { resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { LoadedConfig, Origin } from './load.ts'
+import { type Config, schema } from './schema.ts'
+import { type Branch, isBranch, join, type Key, leaves } from './tree.ts'
+
+/** Paths of keys whose values differ, in the order of the schema. No values: they may be secret. */
+export interface ChangedKeys {
+  /** Take effect while the agent runs. */
+  readonly live: readonly string[]
+  /** Take effect when the agent is started again. */
+  readonly restart: readonly string[]
+  /** This version does nothing with them, or not with the new value. */
+  readonly ignored: readonly string[]
+}
+
+/**
+ * The keys whose effective values differ. Where a branch is switched by a restart (`tls.enabled`), its other keys wait
+ * for that restart too: its new certificate makes no sense beside the old switch.
+ */
+export function changedKeys(before: LoadedConfig, after: LoadedConfig): ChangedKeys {
+  const changed = { live: [], restart: [], ignored: [] }
+  compare(schema, before.config, after.config, '', true, changed)
+  return changed
+}
+
+function compare(
+  root: Branch,
+  before: unknown,
+  after: unknown,
+  path: string,
+  built: boolean,
+  changed: Record<keyof ChangedKeys, string[]>,
+): void {
+  const old = before as Readonly<Record<string, unknown>>
+  const now = after as Readonly<Record<string, unknown>>
+  const { enabled } = root.keys
+  const waits =
+    enabled !== undefined && !isBranch(enabled) && enabled.restart === true && old.enabled !== now.enabled
+  for (const [name, node] of Object.entries(root.keys)) {
+    const here = join(path, name)
+    const exists = built && node.built !== false
+    if (isBranch(node)) compare(node, old[name], now[name], here, exists, changed)
+    else if (!isDeepStrictEqual(old[name], now[name]))
+      changed[exists ? effectOf(node, now[name], waits) : 'ignored'].push(here)
+  }
+}
+
+function effectOf(leaf: Key<unknown>, value: unknown, waits: boolean): keyof ChangedKeys {
+  if (leaf.restart || waits) return 'restart'
+  return leaf.kind.missing?.(value) === undefined ? 'live' : 'ignored'
+}
+
+/** The configuration `after` with the values that `keys` have in `before`: what runs while they wait for a restart. */
+export function keeping(before: LoadedConfig, after: LoadedConfig, keys: readonly string[]): LoadedConfig {
+  if (keys.length === 0) return after
+  const kept = new Set(keys)
+  const origins = new Map<string, Origin>()
+  for (const [path] of leaves(schema)) {
+    const origin = (kept.has(path) ? before : after).origins.get(path)
+    if (origin) origins.set(path, origin)
+  }
+  return { ...after, config: merged(schema, before.config, after.config, '', kept) as Config, origins }
+}
+
+function merged(
+  root: Branch,
+  before: unknown,
+  after: unknown,
+  path: string,
+  kept: ReadonlySet<string>,
+): unknown {
+  const old = before as Readonly<Record<string, unknown>>
+  const now = after as Readonly<Record<string, unknown>>
+  return Object.fromEntries(
+    Object.entries(root.keys).map(([name, node]) => {
+      const here = join(path, name)
+      if (isBranch(node)) return [name, merged(node, old[name], now[name], here, kept)]
+      return [name, (kept.has(here) ? old : now)[name]]
+    }),
+  )
+}
+
+/**
+ * For people: of keys that have their value from one place of the file, the first. Who changes `otlp.endpoint` did not
+ * change the endpoints of the four signals as well.
+ */
+export function asWritten(keys: readonly string[], before: LoadedConfig, after: LoadedConfig): string[] {
+  const places = new Set<string>()
+  return keys.filter(key => {
+    const now = after.origins.get(key)
+    const origin = now ?? before.origins.get(key)
+    if (!origin) return true
+    const place = `${now ? 'now' : 'before'} ${origin.name}:${origin.line}:${origin.column}`
+    return !places.has(place) && places.add(place)
+  })
+}
+
+/** Keys that name a file whose content counts as part of the value, with the file's absolute path. */
+export function contentFiles({ config }: LoadedConfig): Map<string, string> {
+  const files = new Map<string, string>()
+  for (const [key, leaf] of leaves(schema)) {
+    if (!leaf.content) continue
+    const path = key
+      .split('.')
+      .reduce((value, name) => (value as Record<string, unknown>)[name], config as unknown)
+    if (path !== '') files.set(key, resolve(path as string))
+  }
+  return files
+}

@@ -1,0 +1,119 @@
+// Files that make up the configuration: read once for their content, looked at later for whether it changed.
+
+import { createHash } from 'node:crypto'
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+
+/** Larger files are not read: a configuration of thousands of targets is well below. */
+export const contentLimit = 1024 * 1024
+
+/** States of a file that cannot be read begin so; no digest does. */
+const absent = '!'
+
+/** State of a file that is not there. */
+export const noSuchFile = `${absent}ENOENT`
+
+/** State of a pipe, a device or a socket, whose content is not looked at. */
+export const specialFile = `${absent}special`
+
+/** A file that was read. */
+export interface Content {
+  /** Undefined where it could not be read. */
+  readonly bytes?: Buffer
+  /** Why not, in plain words that end a sentence; '' where it was read. */
+  readonly fault: string
+  /** As `contentState` tells it. */
+  readonly state: string
+  /** It is a pipe: read again, it has nothing more to say. */
+  readonly once: boolean
+}
+
+/**
+ * Reads a file of at most `contentLimit` bytes. Pipes and devices are read only where `special` says so: opening a pipe
+ * waits for its writer.
+ */
+export function readContent(path: string, special: boolean): Content {
+  let once = false
+  try {
+    if (!special) {
+      const stats = statSync(path)
+      if (!stats.isFile()) return { fault: 'it is not a regular file', state: otherState(stats), once }
+    }
+    const file = openSync(path, 'r')
+    try {
+      const stats = fstatSync(file)
+      once = stats.isFIFO() || stats.isSocket()
+      const buffer = Buffer.allocUnsafe(64 * 1024)
+      const parts: Buffer[] = []
+      let size = 0
+      for (;;) {
+        const read = readSync(file, buffer, 0, buffer.length, null)
+        if (read === 0) break
+        size += read
+        if (size > contentLimit) return { fault: 'the file is larger than 1 MiB', state: tooLarge, once }
+        parts.push(Buffer.from(buffer.subarray(0, read)))
+      }
+      const bytes = Buffer.concat(parts)
+      const state = stats.isFile() ? createHash('sha256').update(bytes).digest('hex') : otherState(stats)
+      return { bytes, fault: '', state, once }
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    return { fault: fileCause(error), state: failedState(error), once }
+  }
+}
+
+/**
+ * What a file holds, as a text that differs when the content does: a digest, or why there is none. It does not depend
+ * on times, names or inodes, so it sees through renames and links, and touching the file changes nothing. Never shown:
+ * who has the digest of a short secret can guess it. Reads at most `contentLimit` bytes, and never waits for a pipe.
+ */
+export async function contentState(path: string): Promise<string> {
+  let file: FileHandle | undefined
+  try {
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    const stats = await file.stat()
+    if (!stats.isFile()) return otherState(stats)
+    const hash = createHash('sha256')
+    const buffer = Buffer.allocUnsafe(64 * 1024)
+    for (let size = 0; ; ) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, null)
+      if (bytesRead === 0) return hash.digest('hex')
+      size += bytesRead
+      if (size > contentLimit) return tooLarge
+      hash.update(buffer.subarray(0, bytesRead))
+    }
+  } catch (error) {
+    return failedState(error)
+  } finally {
+    // What was read counts; that closing failed tells nothing of the content.
+    await file?.close().catch(() => undefined)
+  }
+}
+
+/** The states of several files. */
+export async function contentStates(paths: Iterable<string>): Promise<Map<string, string>> {
+  const states = new Map<string, string>()
+  for (const path of paths) states.set(path, await contentState(path))
+  return states
+}
+
+const tooLarge = `${absent}EFBIG`
+
+function otherState(stats: Stats): string {
+  return stats.isDirectory() ? `${absent}EISDIR` : specialFile
+}
+
+function failedState(error: unknown): string {
+  return `${absent}${(error as NodeJS.ErrnoException).code ?? 'failed'}`
+}
+
+/** The cause of a failed file operation in plain words. */
+export function fileCause(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'EACCES' || code === 'EPERM') return 'this process may not read the file'
+  if (code === 'EISDIR') return 'it is a directory'
+  return code ?? message
+}
