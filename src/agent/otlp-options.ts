@@ -16,7 +16,6 @@ export function otlpOptions({ otlp }: Config, signal: Signal): OtlpGrpcOptions |
     // zstd is not built: doctor and the log say so, and gzip is what every receiver takes.
     compression: own.compression === 'none' ? 'none' : 'gzip',
     timeoutMs: own.timeout,
-    maxMessageBytes: own.max_message_size,
     tls: {
       caFile: tls.ca_file,
       certFile: tls.cert_file,

@@ -1,19 +1,22 @@
 // Where the pipeline's signals go: one sender for each distinct destination of the configuration.
 
+import { isDeepStrictEqual } from 'node:util'
+import { readContent } from '../config/file-content.ts'
 import type { Config } from '../config/index.ts'
 import { logEncoding } from '../exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
 import { profileEncoding } from '../exporters/otlp/encode-profile.ts'
 import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from '../exporters/otlp/request.ts'
-import { otlpGrpc } from '../exporters/otlp-grpc.ts'
-import { build } from '../lib/build.ts'
+import { type OtlpGrpcOptions, otlpGrpc } from '../exporters/otlp-grpc.ts'
+import { parseEndpoint } from '../lib/endpoint.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { Sender } from '../model/batch.ts'
 import { type Signal, signals } from '../model/signal.ts'
-import type { Builder } from '../pipeline/batcher.ts'
-import { type Items, type LaneOptions, Pipeline } from '../pipeline/pipeline.ts'
+import { type LaneSettings, Pipeline, type PipelineSettings } from '../pipeline/pipeline.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
+import type { Change } from './change.ts'
+import { otlpOptions } from './otlp-options.ts'
 
 /** A signal that was asked to go somewhere and cannot. */
 export interface OutletFault {
@@ -30,80 +33,131 @@ const share = 15 / 16
  */
 const batchBytes = 1024 * 1024
 
-export function openPipeline(
-  config: Config,
-  log: Logger,
-  observe: (request: ExportRequest) => void,
-): { pipeline: Pipeline; faults: readonly OutletFault[] } {
-  const faults: OutletFault[] = []
+interface Plan {
+  readonly settings: PipelineSettings
+  /** By what they are made of. */
+  readonly senders: ReadonlyMap<string, Sender>
+  readonly faults: readonly OutletFault[]
+}
+
+/** The pipeline with its destinations, which may change while it runs. */
+export class Outlets {
+  readonly pipeline: Pipeline
+  #plan: Plan
+
+  /** A signal whose destination cannot be made is a fault and stops no other. */
+  constructor(config: Config, log: Logger, observe: (request: ExportRequest) => void) {
+    this.#plan = planOf(config, new Map())
+    this.pipeline = new Pipeline({
+      settings: this.#plan.settings,
+      builders: {
+        traces: new RequestBuilder(traceEncoding),
+        metrics: new RequestBuilder(metricEncoding),
+        logs: new RequestBuilder(logEncoding),
+        profiles: new RequestBuilder(profileEncoding()),
+      },
+      log,
+      observe,
+    })
+  }
+
+  get faults(): readonly OutletFault[] {
+    return this.#plan.faults
+  }
+
+  /**
+   * Makes what differs; senders whose settings are equal are kept, with their connections. Undefined where nothing
+   * differs. Connects to nobody. Throws where a destination cannot be made, and then nothing has changed.
+   *
+   * @param changed keys that differ; of those that name files of TLS, the content may be all that does
+   */
+  prepare(config: Config, changed: ReadonlySet<string> = new Set()): Change | undefined {
+    const before = this.#plan
+    const kept = new Map(before.senders)
+    for (const signal of signals) {
+      const options = otlpOptions(config, signal)
+      // A connection that was made with the old files would stay for as long as nobody ends it.
+      if (options && tlsFiles(signal, options).some(({ key }) => changed.has(key)))
+        kept.delete(keyOf(options))
+    }
+    const after = planOf(config, kept)
+    const isNew = (sender: Sender) => ![...before.senders.values()].includes(sender)
+    const made = [...after.senders.values()].filter(isNew)
+    const abort = () => {
+      // Never used, so that there is nothing to wait for and nothing that can fail.
+      for (const sender of made) void sender.close()
+    }
+    if (made.length === 0 && isDeepStrictEqual(after, before)) return undefined
+    try {
+      const [fault] = after.faults
+      if (fault) throw new Error(`cannot export ${fault.signal}: ${fault.reason}; ${fault.mend}`)
+      for (const signal of signals) {
+        const { sender } = after.settings.lanes[signal]
+        if (sender && isNew(sender)) checkTls(signal, otlpOptions(config, signal)!)
+      }
+    } catch (error) {
+      abort()
+      throw error
+    }
+    return {
+      commit: () => {
+        this.#plan = after
+        this.pipeline.change(after.settings)
+      },
+      abort,
+    }
+  }
+}
+
+export function openPipeline(...of: ConstructorParameters<typeof Outlets>): Outlets {
+  return new Outlets(...of)
+}
+
+/** What the configuration asks for. Of `kept` come the senders that it asks for as well. */
+function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
+  const { backoff, queues } = config
+  const { batch, on_auth_error: onAuthError } = config.pipeline.export
   const senders = new Map<string, Sender>()
+  const faults: OutletFault[] = []
   const senderOf = (signal: Signal): Sender | undefined => {
-    const options = config.otlp[signal]
-    const endpoint = options.endpoint || config.otlp.endpoint
-    if (endpoint === '' || !options.enabled) return undefined
-    if (options.protocol !== 'grpc') {
-      faults.push({
-        signal,
-        reason: `otlp.protocol ${options.protocol} is not built in this version`,
-        mend: 'set otlp.protocol: grpc',
-      })
+    const options = otlpOptions(config, signal)
+    if (options === undefined) return undefined
+    const { protocol } = config.otlp[signal]
+    if (protocol !== 'grpc') {
+      const reason = `otlp.protocol ${protocol} is not built in this version`
+      faults.push({ signal, reason, mend: 'set otlp.protocol: grpc' })
       return undefined
     }
-    const { tls } = options
-    const settings = {
-      endpoint,
-      insecure: options.insecure,
-      headers: options.headers,
-      // zstd is not built: doctor and the log say so, and gzip is what every receiver takes.
-      compression: options.compression === 'none' ? 'none' : 'gzip',
-      timeoutMs: options.timeout,
-      maxMessageBytes: options.max_message_size,
-      tls: {
-        caFile: tls.ca_file,
-        certFile: tls.cert_file,
-        keyFile: tls.key_file,
-        serverName: tls.server_name,
-        insecureSkipVerify: tls.insecure_skip_verify,
-      },
-      version: build().version,
-    } as const
-    const key = JSON.stringify(settings)
-    let sender = senders.get(key)
-    if (sender === undefined) {
-      try {
-        sender = otlpGrpc(settings)
-      } catch (error) {
-        faults.push({
-          signal,
-          reason: errorText(error),
-          mend: `correct otlp.${signal}, or otlp; see svc validate`,
-        })
-        return undefined
-      }
+    const key = keyOf(options)
+    try {
+      const sender = senders.get(key) ?? kept.get(key) ?? otlpGrpc(options)
       senders.set(key, sender)
+      return sender
+    } catch (error) {
+      const mend = `correct otlp.${signal}, or otlp; see svc validate`
+      faults.push({ signal, reason: errorText(error), mend })
+      return undefined
     }
-    return sender
   }
-  const lane = <S extends Signal>(signal: S, builder: Builder<Items[S]>): LaneOptions<Items[S]> => {
-    const queue = config.queues[signal]
+  const lane = (signal: Signal): LaneSettings => {
+    const { batch_size, mem_limit, max_age } = queues[signal]
+    const { max_message_size, concurrency } = config.otlp[signal]
     return {
       sender: senderOf(signal),
-      builder,
-      batchItems: queue.batch_size,
-      batchBytes: Math.min(batchBytes, Math.floor(config.otlp[signal].max_message_size * share)),
-      batchTimeoutMs: config.pipeline.export.batch.timeout,
-      queueBytes: queue.mem_limit,
-      maxAgeMs: queue.max_age,
-      concurrency: config.otlp[signal].concurrency,
+      batchItems: batch_size,
+      batchBytes: Math.min(batchBytes, Math.floor(max_message_size * share)),
+      batchTimeoutMs: batch.timeout,
+      queueBytes: mem_limit,
+      maxAgeMs: max_age,
+      concurrency,
     }
   }
-  const { backoff } = config
-  const pipeline = new Pipeline({
+  const settings: PipelineSettings = {
     lanes: {
-      traces: lane('traces', new RequestBuilder(traceEncoding)),
-      metrics: lane('metrics', new RequestBuilder(metricEncoding)),
-      logs: lane('logs', new RequestBuilder(logEncoding)),
-      profiles: lane('profiles', new RequestBuilder(profileEncoding())),
+      traces: lane('traces'),
+      metrics: lane('metrics'),
+      logs: lane('logs'),
+      profiles: lane('profiles'),
     },
     retry: {
       initialMs: backoff.initial,
@@ -112,9 +166,45 @@ export function openPipeline(
       jitter: backoff.jitter,
       maxElapsedMs: backoff.max_elapsed,
     },
-    onAuthError: config.pipeline.export.on_auth_error,
-    log,
-    observe,
-  })
-  return { pipeline, faults: faults.filter(({ signal }) => signals.includes(signal)) }
+    onAuthError,
+  }
+  return { settings, senders, faults }
+}
+
+/** Senders whose options have the same key are one. It holds the headers, so it goes nowhere. */
+function keyOf(options: OtlpGrpcOptions): string {
+  return JSON.stringify(options)
+}
+
+function tlsFiles(signal: Signal, { endpoint, insecure, tls }: OtlpGrpcOptions) {
+  if (!parseEndpoint(endpoint, insecure).secure) return []
+  const at = `otlp.${signal}.tls`
+  const files = [
+    { key: `${at}.ca_file`, path: tls.caFile, option: 'ca' },
+    { key: `${at}.cert_file`, path: tls.certFile, option: 'cert' },
+    { key: `${at}.key_file`, path: tls.keyFile, option: 'key' },
+  ] as const
+  return files.filter(({ path }) => path !== '')
+}
+
+/** Throws where a connection could not even be tried. The sender itself reads the files anew for each connection. */
+function checkTls(signal: Signal, options: OtlpGrpcOptions): void {
+  const files = tlsFiles(signal, options)
+  if (files.length === 0) return
+  const mend = `correct otlp.${signal}.tls, or otlp.tls`
+  const material: { ca?: Buffer; cert?: Buffer; key?: Buffer } = {}
+  for (const { key, path, option } of files) {
+    const { bytes, fault } = readContent(path, false)
+    if (bytes === undefined) throw new Error(`cannot export ${signal}: ${key} ${path}: ${fault}; ${mend}`)
+    material[option] = bytes
+  }
+  try {
+    // Node.js before 20.16 has no such look-up; there the connection tells.
+    process.getBuiltinModule?.('node:tls').createSecureContext(material)
+  } catch (error) {
+    const names = files.map(({ key, path }) => `${key} (${path})`).join(', ')
+    throw new Error(`cannot export ${signal}: OpenSSL refuses ${names}: ${errorText(error)}; ${mend}`, {
+      cause: error,
+    })
+  }
 }

@@ -17,8 +17,6 @@ export interface OtlpGrpcOptions {
   readonly compression: 'gzip' | 'none'
   /** For one request, the making of a connection included. */
   readonly timeoutMs: number
-  /** A larger request is not sent, before compression. */
-  readonly maxMessageBytes: number
   readonly tls: TlsOptions
   /** Of svc, for the user agent. */
   readonly version: string
@@ -58,12 +56,12 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
   const tls = secure ? options.tls : undefined
   const client = new GrpcClient({ host, port, tls, connectTimeoutMs, maxResponseBytes })
 
+  let underWay = 0
+  let ended: (() => void) | undefined
+  let closed: Promise<void> | undefined
+
   async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
-    if (batch.body.length > options.maxMessageBytes)
-      throw new SendError(
-        `cannot export ${batch.signal} to ${endpoint}: the request has ${batch.body.length} bytes, max_message_size allows ${options.maxMessageBytes}`,
-        { type: 'too_large', retryable: false },
-      )
+    underWay++
     const gzip = options.compression === 'gzip' && batch.body.length >= minGzipBytes
     try {
       const message = gzip ? await compress(batch.body) : batch.body
@@ -72,7 +70,15 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
       return receiptOf(body)
     } catch (error) {
       throw sendError(`cannot export ${batch.signal} to ${endpoint}`, error)
+    } finally {
+      underWay--
+      if (underWay === 0) ended?.()
     }
+  }
+
+  async function close(): Promise<void> {
+    if (underWay > 0) await new Promise<void>(resolve => (ended = resolve))
+    client.close()
   }
 
   return {
@@ -81,7 +87,10 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
       return client.connected
     },
     send,
-    close: async () => client.close(),
+    close: () => {
+      closed ??= close()
+      return closed
+    },
   }
 }
 

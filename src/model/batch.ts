@@ -39,5 +39,6 @@ export interface Sender {
   /** `host:port`, as documents and metric labels show it. */
   readonly endpoint: string
   send(batch: Batch, stop: AbortSignal): Promise<Receipt>
+  /** Resolves when requests under way have ended, and the connections with them. None may follow. */
   close(): Promise<void>
 }

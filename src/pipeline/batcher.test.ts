@@ -9,20 +9,25 @@ import type { Batch } from '../model/batch.ts'
 import type { Metric } from '../model/metric.ts'
 import { resource } from '../model/resource.ts'
 import { Span } from '../model/span.ts'
-import { Batcher, type Builder, Discard } from './batcher.ts'
+import { Batcher, type Builder } from './batcher.ts'
 import { Account } from './ledger.ts'
 
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 const limits = { maxItems: 1000, maxBytes: 1 << 20, timeoutMs: 60_000 }
 
-function open<T>(builder: Builder<T>, options: Partial<typeof limits> = {}) {
+function open<T>(
+  builder: Builder<T>,
+  options: Partial<typeof limits> = {},
+  count: (item: T) => number = () => 1,
+) {
   const account = new Account()
   const batches: Batch[] = []
   const out = (batch: Batch): void => {
     batches.push(batch)
   }
-  const batcher = new Batcher({ builder, account, out, ...limits, ...options })
+  const batcher = new Batcher<T>({ builder, account, count, out })
+  batcher.accept({ ...limits, ...options })
   return { batcher, account, batches }
 }
 
@@ -43,7 +48,7 @@ test('a batch is cut when it has enough items', () => {
   )
   assert.equal(batcher.items, 5)
   assert.equal(account.collected, 25)
-  batcher.close()
+  batcher.cut()
   assert.equal(batches.length, 3)
 })
 
@@ -58,7 +63,7 @@ test('a batch is cut before it would be too large, and no batch ever is', () => 
     100,
   )
   assert.equal(account.queued, 100)
-  batcher.close()
+  batcher.cut()
 })
 
 test('one item that is too large for any batch is dropped by itself', () => {
@@ -66,7 +71,7 @@ test('one item that is too large for any batch is dropped by itself', () => {
   batcher.add(host, scope, named('before'))
   batcher.add(host, scope, named('x'.repeat(20_000)))
   batcher.add(host, scope, named('after'))
-  batcher.close()
+  batcher.cut()
   assert.equal(
     batches.reduce((sum, batch) => sum + batch.items, 0),
     2,
@@ -97,7 +102,7 @@ test('a metric counts by its data points', () => {
   batcher.add(host, scope, { ...gauge, points: [] })
   assert.equal(account.collected, 3)
   assert.equal(batcher.items, 3)
-  batcher.close()
+  batcher.cut()
 })
 
 test('an item that cannot be encoded is dropped and harms no other', () => {
@@ -105,28 +110,51 @@ test('an item that cannot be encoded is dropped and harms no other', () => {
   batcher.add(host, scope, named('before'))
   batcher.add(host, scope, { ...named('bad'), attributes: null } as unknown as Span)
   batcher.add(host, scope, named('after'))
-  batcher.close()
+  batcher.cut()
   assert.deepEqual([...account.dropped], [['encode', 1]])
   assert.equal(batches[0]!.items, 2)
   assert.equal(account.queued, 2)
 })
 
-test('what comes after the end is dropped as such', () => {
-  const { batcher, account, batches } = open(traces())
-  batcher.close()
-  batcher.add(host, scope, named('late'))
-  assert.deepEqual([...account.dropped], [['shutdown', 1]])
-  assert.equal(batches.length, 0)
-  assert.equal(account.queued, 0)
+test('what is refused is dropped with the reason and by its points, after what was there is handed on', () => {
+  const points = (metric: Metric) => metric.points.length
+  const { batcher, account, batches } = open(new RequestBuilder(metricEncoding), {}, points)
+  const point = { attributes: new Attributes(), startUs: 0, timeUs: 1, value: 1 }
+  const gauge: Metric = {
+    kind: 'gauge',
+    name: 'a',
+    description: '',
+    unit: '1',
+    points: [point, point],
+  }
+  batcher.add(host, scope, gauge)
+  batcher.refuse('no_endpoint')
+  assert.equal(batches[0]!.items, 2)
+  batcher.add(host, scope, gauge)
+  assert.equal(account.collected, 4)
+  assert.deepEqual([...account.dropped], [['no_endpoint', 2]])
+  batcher.accept(limits)
+  batcher.add(host, scope, gauge)
+  batcher.cut()
+  assert.deepEqual(
+    batches.map(batch => batch.items),
+    [2, 2],
+  )
+  assert.equal(account.queued, 4)
 })
 
-test('items that go nowhere are counted with the reason', () => {
-  const account = new Account()
-  const discard = new Discard<Metric>(account, 'no_endpoint', metric => metric.points.length)
-  const point = { attributes: new Attributes(), startUs: 0, timeUs: 1, value: 1 }
-  discard.add(host, scope, { kind: 'gauge', name: 'a', description: '', unit: '1', points: [point, point] })
-  assert.equal(account.collected, 2)
-  assert.deepEqual([...account.dropped], [['no_endpoint', 2]])
+test('other limits hold from the next item on, and what was gathered within the old ones is handed on', () => {
+  const { batcher, batches } = open(traces(), { maxItems: 10 })
+  for (let i = 0; i < 5; i++) batcher.add(host, scope, named('span'))
+  batcher.accept({ ...limits, maxItems: 3 })
+  for (let i = 0; i < 7; i++) batcher.add(host, scope, named('span'))
+  batcher.accept({ ...limits, maxBytes: 1000 })
+  for (let i = 0; i < 5; i++) batcher.add(host, scope, named('x'.repeat(300)))
+  batcher.cut()
+  assert.deepEqual(
+    batches.map(batch => batch.items),
+    [5, 3, 3, 1, 2, 2, 1],
+  )
 })
 
 test('it is known how long the first item of a batch has waited', async () => {
@@ -138,5 +166,5 @@ test('it is known how long the first item of a batch has waited', async () => {
   assert.ok(batcher.waitingMs >= 15)
   batcher.cut()
   assert.equal(batcher.waitingMs, 0)
-  batcher.close()
+  batcher.cut()
 })

@@ -18,33 +18,42 @@ export interface Builder<T> {
   take(): Batch | undefined
 }
 
-export interface BatcherOptions<T> {
-  readonly builder: Builder<T>
-  readonly account: Account
+export interface BatchLimits {
   /** A batch is cut at this many items, */
   readonly maxItems: number
   /** before it would be larger than this, */
   readonly maxBytes: number
   /** or this long after its first item. */
   readonly timeoutMs: number
+}
+
+export interface BatcherOptions<T> {
+  readonly builder: Builder<T>
+  readonly account: Account
+  /** How many items the receiver would count in one. */
+  readonly count: (item: T) => number
   readonly out: (batch: Batch) => void
 }
 
-/** Gathers items of one signal into batches. */
+/** Gathers items of one signal into batches. Until it is told to accept them, they are dropped as `no_endpoint`. */
 export class Batcher<T> implements Intake<T> {
   readonly #builder: Builder<T>
   readonly #account: Account
-  readonly #options: BatcherOptions<T>
+  readonly #count: (item: T) => number
+  readonly #out: (batch: Batch) => void
   readonly #cut: () => void
   #timer: NodeJS.Timeout | undefined
   /** When the first item of the batch came; of `performance.now()`. */
   #sinceMs = 0
-  #closed = false
+  #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
+  /** Why items are dropped at once; '' while they are accepted. */
+  #refusal = 'no_endpoint'
 
   constructor(options: BatcherOptions<T>) {
     this.#builder = options.builder
     this.#account = options.account
-    this.#options = options
+    this.#count = options.count
+    this.#out = options.out
     this.#cut = () => this.cut()
   }
 
@@ -59,7 +68,12 @@ export class Batcher<T> implements Intake<T> {
   }
 
   add(resource: Resource, scope: Scope, item: T): void {
+    if (this.#refusal !== '') {
+      this.#account.miss(this.#refusal, this.#count(item))
+      return
+    }
     const builder = this.#builder
+    const limits = this.#limits
     const before = builder.items
     let bytes: number
     try {
@@ -72,21 +86,16 @@ export class Batcher<T> implements Intake<T> {
     }
     const added = builder.items - before
     if (added === 0) return
-    if (this.#closed) {
-      builder.undo()
-      this.#account.miss('shutdown', added)
-      return
-    }
-    if (bytes > this.#options.maxBytes) {
+    if (bytes > limits.maxBytes) {
       builder.undo()
       this.#overflow(resource, scope, item, added)
       return
     }
     this.#account.collected += added
-    if (builder.items >= this.#options.maxItems) this.cut()
+    if (builder.items >= limits.maxItems) this.cut()
     else if (this.#timer === undefined) {
       this.#sinceMs = performance.now()
-      this.#timer = setTimeout(this.#cut, this.#options.timeoutMs)
+      this.#timer = setTimeout(this.#cut, limits.timeoutMs)
     }
   }
 
@@ -95,13 +104,20 @@ export class Batcher<T> implements Intake<T> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     const batch = this.#builder.take()
-    if (batch) this.#options.out(batch)
+    if (batch) this.#out(batch)
   }
 
-  /** Hands on what there is; whatever comes later is dropped with the reason `shutdown`. */
-  close(): void {
+  /** Hands on what there is; whatever comes later is gathered within these bounds. */
+  accept(limits: BatchLimits): void {
     this.cut()
-    this.#closed = true
+    this.#limits = limits
+    this.#refusal = ''
+  }
+
+  /** Hands on what there is; whatever comes later is dropped with the reason, and not encoded. */
+  refuse(reason: string): void {
+    this.cut()
+    this.#refusal = reason
   }
 
   /** The item found no room: it begins the next batch, unless it is too large for any. */
@@ -110,22 +126,5 @@ export class Batcher<T> implements Intake<T> {
       this.cut()
       this.add(resource, scope, item)
     } else this.#account.miss('too_large', items)
-  }
-}
-
-/** The intake of a signal that goes nowhere: counts its items as dropped and does not encode them. */
-export class Discard<T> implements Intake<T> {
-  readonly #account: Account
-  readonly #reason: string
-  readonly #count: (item: T) => number
-
-  constructor(account: Account, reason: string, count: (item: T) => number) {
-    this.#account = account
-    this.#reason = reason
-    this.#count = count
-  }
-
-  add(_resource: Resource, _scope: Scope, item: T): void {
-    this.#account.miss(this.#reason, this.#count(item))
   }
 }

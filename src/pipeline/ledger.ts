@@ -1,5 +1,9 @@
 import type { Signal } from '../model/signal.ts'
 
+/** Endpoints that are counted by name; beyond them the one that was idle longest becomes part of `other`. */
+const maxEndpoints = 16
+const other = 'other'
+
 /**
  * The balance of one signal, in items. At every moment `collected` is `exported` + `rejected` + dropped +
  * queued: an item is entered once, when it is taken in, and leaves by exactly one of the other columns.
@@ -13,7 +17,23 @@ export class Account {
   rejected = 0
   /** Lost, by reason. */
   readonly dropped = new Map<string, number>()
+  /** `exported` by the endpoint that acknowledged, the one that was used last at the end. */
+  readonly exportedBy = new Map<string, number>()
   #droppedTotal = 0
+
+  /** Counts items that an endpoint acknowledged; with 0 it is listed at the least. */
+  deliver(endpoint: string, items: number): void {
+    this.exported += items
+    this.#add(endpoint, items)
+    const named = this.exportedBy.size - (this.exportedBy.has(other) ? 1 : 0)
+    if (named <= maxEndpoints) return
+    for (const [name, total] of this.exportedBy) {
+      if (name === other) continue
+      this.exportedBy.delete(name)
+      this.#add(other, total)
+      return
+    }
+  }
 
   /** Counts items that were collected and are lost. */
   drop(reason: string, items: number): void {
@@ -30,6 +50,12 @@ export class Account {
 
   get droppedTotal(): number {
     return this.#droppedTotal
+  }
+
+  #add(endpoint: string, items: number): void {
+    const total = (this.exportedBy.get(endpoint) ?? 0) + items
+    this.exportedBy.delete(endpoint)
+    this.exportedBy.set(endpoint, total)
   }
 
   /** What the other columns leave: items that wait or are under way. */

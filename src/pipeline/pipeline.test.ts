@@ -13,19 +13,19 @@ import { LogRecord } from '../model/log.ts'
 import { resource } from '../model/resource.ts'
 import { signals } from '../model/signal.ts'
 import { Span } from '../model/span.ts'
-import { type LaneOptions, Pipeline, type PipelineOptions } from './pipeline.ts'
+import { type LaneSettings, Pipeline, type PipelineSettings } from './pipeline.ts'
 
 const soak = process.env.SVC_SOAK === '1'
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 
-interface Options extends Partial<Omit<LaneOptions<never>, 'sender' | 'builder'>> {
+interface Options extends Partial<Omit<LaneSettings, 'sender'>> {
   readonly timeoutMs?: number
-  readonly retry?: Partial<PipelineOptions['retry']>
+  readonly retry?: Partial<PipelineSettings['retry']>
 }
 
-/** A pipeline to an endpoint, undefined for none, with short waits and small bounds. */
-function open(t: TestContext, endpoint: string | undefined, options: Options = {}): Pipeline {
+/** Settings for an endpoint, undefined for none, with short waits and small bounds. */
+function settingsFor(endpoint: string | undefined, options: Options = {}): PipelineSettings {
   const { timeoutMs = 5000, retry, ...overrides } = options
   const sender =
     endpoint === undefined
@@ -36,7 +36,6 @@ function open(t: TestContext, endpoint: string | undefined, options: Options = {
           headers: {},
           compression: 'gzip',
           timeoutMs,
-          maxMessageBytes: 4 << 20,
           tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
           version: '0',
         })
@@ -50,16 +49,23 @@ function open(t: TestContext, endpoint: string | undefined, options: Options = {
     concurrency: 4,
     ...overrides,
   }
-  const imbalances: unknown[] = []
-  const pipeline = new Pipeline({
-    lanes: {
-      traces: { ...lane, builder: new RequestBuilder(traceEncoding) },
-      metrics: { ...lane, builder: new RequestBuilder(metricEncoding) },
-      logs: { ...lane, builder: new RequestBuilder(logEncoding) },
-      profiles: { ...lane, builder: new RequestBuilder(profileEncoding()) },
-    },
+  return {
+    lanes: { traces: lane, metrics: lane, logs: lane, profiles: lane },
     retry: { initialMs: 5, maxMs: 50, multiplier: 2, jitter: 0.2, maxElapsedMs: 0, ...retry },
     onAuthError: 'park',
+  }
+}
+
+function open(t: TestContext, endpoint: string | undefined, options: Options = {}): Pipeline {
+  const imbalances: unknown[] = []
+  const pipeline = new Pipeline({
+    settings: settingsFor(endpoint, options),
+    builders: {
+      traces: new RequestBuilder(traceEncoding),
+      metrics: new RequestBuilder(metricEncoding),
+      logs: new RequestBuilder(logEncoding),
+      profiles: new RequestBuilder(profileEncoding()),
+    },
     log: createLogger({ level: 'error', format: 'text', write: () => {} }),
     observe: () => {
       try {
@@ -79,7 +85,12 @@ function open(t: TestContext, endpoint: string | undefined, options: Options = {
 /** Fails unless every item of every signal is in exactly one column. */
 function balanced(pipeline: Pipeline): void {
   for (const signal of signals) {
-    const { collected, exported, rejected, droppedTotal, queued } = pipeline.state(signal)
+    const { collected, exported, exportedBy, rejected, droppedTotal, queued } = pipeline.state(signal)
+    assert.equal(
+      exported,
+      [...exportedBy.values()].reduce((sum, items) => sum + items, 0),
+      signal,
+    )
     assert.equal(collected, exported + rejected + droppedTotal + queued, signal)
     assert.equal(pipeline.ledger[signal].queued, queued, signal)
   }
@@ -132,7 +143,10 @@ test('all four signals arrive, and every item is accounted for', async t => {
   assert.deepEqual(counts, { traces: 250, metrics: 3, logs: 30, profiles: 1 })
   assert.equal(connections, 1)
   assert.ok(requests >= 6, 'three for the spans')
-  assert.equal(flushed.logs, 30)
+  assert.deepEqual(flushed, {
+    acknowledged: { ...flushed.acknowledged, metrics: 3, logs: 30, profiles: 1 },
+    left: { traces: 0, metrics: 0, logs: 0, profiles: 0 },
+  })
   balanced(pipeline)
   const { destination, exported } = pipeline.state('traces')
   assert.equal(exported, 250)
@@ -147,7 +161,8 @@ test('without an endpoint items are counted with that reason, and nothing is kep
   const state = pipeline.state('traces')
   assert.deepEqual([...state.dropped], [['no_endpoint', 1000]])
   assert.deepEqual([state.queued, state.queuedBytes, state.destination], [0, 0, undefined])
-  assert.deepEqual(await pipeline.flush(1000), { traces: 0, metrics: 0, logs: 0, profiles: 0 })
+  const none = { traces: 0, metrics: 0, logs: 0, profiles: 0 }
+  assert.deepEqual(await pipeline.flush(1000), { acknowledged: none, left: none })
   balanced(pipeline)
 })
 
@@ -304,4 +319,95 @@ test('under random faults every item is in one column, and what was acknowledged
   const arrived = new Set(names(receiver))
   assert.ok(arrived.size >= exported + rejected, `${arrived.size} of ${exported + rejected}`)
   for (const name of arrived) assert.ok(sent.has(name))
+})
+
+test('a flush sends what waits for its batch, and tells what a stalled receiver leaves', async t => {
+  const receiver = await receive(t)
+  const pipeline = open(t, receiver.endpoint, { batchTimeoutMs: 600_000 })
+  addSpans(pipeline, 250)
+  assert.equal(pipeline.state('traces').queued, 250)
+  const before = pipeline.state('traces').exported
+  const { acknowledged, left } = await pipeline.flush(60_000)
+  assert.deepEqual([before + acknowledged.traces, left.traces], [250, 0])
+  receiver.answer = () => ({ kind: 'stall' })
+  addSpans(pipeline, 130)
+  const [first, second] = [pipeline.flush(20), pipeline.flush(20)]
+  for (const flushed of [await first, await second])
+    assert.deepEqual([flushed.acknowledged.traces, flushed.left.traces], [0, 130])
+})
+
+test('what is asked of the sending is counted', async t => {
+  const receiver = await receive(t)
+  let refuse = 2
+  receiver.answer = () => (refuse-- > 0 ? { kind: 'refuse', code: 14 } : { kind: 'ok' })
+  const pipeline = open(t, receiver.endpoint, { concurrency: 1 })
+  addSpans(pipeline, 300)
+  assert.ok(pipeline.state('traces').queuedBatches === 3)
+  await until(pipeline, () => pipeline.state('traces').oldestMs >= 1)
+  await until(pipeline, () => pipeline.state('traces').queued === 0)
+  const { requests, failedRequests, retries, queuedBatches, oldestMs, requestsUnderWay } =
+    pipeline.state('traces')
+  assert.deepEqual([requests, failedRequests, retries], [5, 2, 2])
+  assert.deepEqual([queuedBatches, oldestMs, requestsUnderWay], [0, 0, 0])
+})
+
+test('from somewhere to nowhere and back: what waits is dropped as such, the intake stays the same', async t => {
+  const receiver = await receive(t)
+  receiver.answer = () => ({ kind: 'stall' })
+  const options = { timeoutMs: 200, concurrency: 1, batchTimeoutMs: 600_000 }
+  const pipeline = open(t, receiver.endpoint, options)
+  const intake = pipeline.intake('traces')
+  addSpans(pipeline, 250)
+  pipeline.change(settingsFor(undefined, options))
+  addSpans(pipeline, 30)
+  let state = pipeline.state('traces')
+  assert.deepEqual([[...state.dropped], state.queued], [[['no_endpoint', 30]], 250])
+  assert.equal(state.destination, undefined)
+  balanced(pipeline)
+  await until(pipeline, () => pipeline.state('traces').queued === 0)
+  state = pipeline.state('traces')
+  assert.deepEqual([...state.dropped], [['no_endpoint', 280]])
+  receiver.answer = () => ({ kind: 'ok' })
+  pipeline.change(settingsFor(receiver.endpoint, options))
+  assert.equal(pipeline.intake('traces'), intake)
+  addSpans(pipeline, 70)
+  const { acknowledged } = await pipeline.flush(60_000)
+  assert.equal(acknowledged.traces, 70)
+  assert.deepEqual([...pipeline.state('traces').exportedBy], [[receiver.endpoint, 70]])
+})
+
+test('a change after the end changes nothing, and closes what it brought', async t => {
+  const [first, second] = [await receive(t), await receive(t)]
+  const pipeline = open(t, first.endpoint)
+  await pipeline.drain(60_000)
+  const settings = settingsFor(second.endpoint)
+  pipeline.change(settings)
+  addSpans(pipeline, 5)
+  assert.deepEqual([...pipeline.state('traces').dropped], [['shutdown', 5]])
+  assert.equal(pipeline.state('traces').destination?.endpoint, first.endpoint)
+  const batch = { signal: 'traces', items: 1, body: new Uint8Array(0) } as const
+  const { sender } = settings.lanes.traces
+  await assert.rejects(sender!.send(batch, new AbortController().signal), /closed/)
+})
+
+test('a smaller bound of the queue drops the oldest at once, and the batches that follow fit it', async t => {
+  const receiver = await receive(t, { keep: true })
+  receiver.answer = () => ({ kind: 'stall' })
+  const pipeline = open(t, receiver.endpoint, { concurrency: 1, timeoutMs: 60_000 })
+  const sent = addSpans(pipeline, 10_000)
+  await until(pipeline, () => receiver.requests.length === 1)
+  const small = { queueBytes: 100_000, concurrency: 4 }
+  pipeline.change(settingsFor(receiver.endpoint, small))
+  const { queuedBytes, dropped, droppedTotal } = pipeline.state('traces')
+  assert.ok(queuedBytes <= 100_000)
+  assert.deepEqual([...dropped.keys()], ['queue_full'])
+  balanced(pipeline)
+  sent.push(...addSpans(pipeline, 20))
+  receiver.answer = () => ({ kind: 'ok' })
+  receiver.cut() // the request that hangs at the former sender
+  await until(pipeline, () => pipeline.state('traces').queued === 0)
+  const arrived = new Set(names(receiver))
+  assert.equal(arrived.size, pipeline.state('traces').exported)
+  assert.equal(arrived.size + pipeline.state('traces').droppedTotal, sent.length)
+  assert.ok(droppedTotal > 0 && sent.slice(-20).every(name => arrived.has(name)))
 })

@@ -77,6 +77,49 @@ test('what has waited longer than the age limit is dropped, what is being sent i
   assert.equal(queue.items, 3)
 })
 
+test('a smaller bound drops the oldest that wait, at once and when more comes back', () => {
+  const { queue, drops } = open(6000)
+  for (const items of [1, 2, 3, 4, 5, 6]) queue.push(batch(items))
+  const [first, second] = [queue.take()!, queue.take()!]
+  queue.limit({ limitBytes: 3000, maxAgeMs: 0 })
+  assert.deepEqual(drops, ['3 queue_full', '4 queue_full', '5 queue_full'])
+  assert.deepEqual([queue.items, queue.bytes, queue.capacityBytes], [9, 3000, 3000])
+  queue.limit({ limitBytes: 1500, maxAgeMs: 0 })
+  assert.deepEqual(drops.slice(3), ['6 queue_full'])
+  assert.equal(queue.bytes, 2000)
+  queue.putBack(second)
+  assert.deepEqual(drops.slice(4), ['2 queue_full'])
+  queue.putBack(first)
+  assert.deepEqual([queue.items, queue.bytes], [1, 1000])
+  queue.limit({ limitBytes: 1e6, maxAgeMs: 0 })
+  for (const items of [7, 8]) queue.push(batch(items))
+  assert.deepEqual(takeAll(queue), [1, 7, 8])
+})
+
+test('a shorter age limit drops at once what is older', async () => {
+  const { queue, drops } = open(1e6)
+  queue.push(batch(1))
+  while (queue.oldestMs < 20) await new Promise(resolve => setTimeout(resolve, 5))
+  queue.limit({ limitBytes: 1e6, maxAgeMs: 10 })
+  assert.deepEqual(drops, ['1 expired'])
+  assert.equal(queue.oldestMs, 0)
+})
+
+test('it is known how much is left of what came up to a number', () => {
+  const { queue } = open(1e6)
+  for (const items of [1, 2, 4, 8]) queue.push(batch(items))
+  const last = queue.lastNumber
+  for (const items of [16, 32]) queue.push(batch(items))
+  assert.equal(queue.itemsUpTo(last), 15)
+  queue.settle(queue.take()!)
+  const second = queue.take()!
+  assert.equal(queue.itemsUpTo(last), 14)
+  queue.settle(second)
+  assert.equal(queue.itemsUpTo(last), 12)
+  takeAll(queue)
+  assert.equal(queue.itemsUpTo(last), 12)
+})
+
 test('a batch is settled once, and not after the queue was cleared', () => {
   const { queue, drops } = open(1e6)
   queue.push(batch(1))
@@ -104,13 +147,15 @@ test('after any run of steps the books agree: in, out and dropped', () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant('push'), size: fc.integer({ min: 256, max: 3000 }) }),
     fc.record({ do: fc.constantFrom('take', 'settle', 'putBack'), size: fc.nat() }),
+    fc.record({ do: fc.constant('limit'), size: fc.integer({ min: 1000, max: 15_000 }) }),
   )
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), steps => {
       let dropped = 0
       let pushed = 0
       let settled = 0
-      const queue = new Queue({ limitBytes: 10_000, maxAgeMs: 0 }, (_reason, items) => {
+      let limitBytes = 10_000
+      const queue = new Queue({ limitBytes, maxAgeMs: 0 }, (_reason, items) => {
         dropped += items
       })
       const sending: Entry[] = []
@@ -118,6 +163,9 @@ test('after any run of steps the books agree: in, out and dropped', () => {
         if (what === 'push') {
           queue.push(batch((size % 7) + 1, size))
           pushed += (size % 7) + 1
+        } else if (what === 'limit') {
+          limitBytes = size
+          queue.limit({ limitBytes, maxAgeMs: 0 })
         } else if (what === 'take') {
           const entry = queue.take()
           if (entry) sending.push(entry)
@@ -128,7 +176,8 @@ test('after any run of steps the books agree: in, out and dropped', () => {
         }
         assert.equal(pushed, settled + dropped + queue.items)
         assert.equal(queue.sending, sending.length)
-        assert.ok(queue.bytes <= 10_000)
+        // What is being sent cannot be dropped, so it may be above a bound that became smaller.
+        assert.ok(queue.bytes <= limitBytes || queue.waiting === 0)
       }
       let last = 0
       for (let entry = queue.take(); entry; entry = queue.take()) {

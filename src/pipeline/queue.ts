@@ -1,6 +1,6 @@
 import type { Batch } from '../model/batch.ts'
 
-export interface QueueOptions {
+export interface QueueLimits {
   /** Bound for all batches together, those being sent included. */
   readonly limitBytes: number
   /** Batches older than this are dropped; 0: never. */
@@ -15,6 +15,7 @@ export interface Entry {
   readonly queuedAt: number
   /** 0 before the first attempt. */
   firstTriedAt: number
+  attempts: number
 }
 
 /** What an entry costs beside its body, so that a flood of tiny batches is bounded too. */
@@ -25,7 +26,7 @@ const entryBytes = 256
  * leaves by `settle`, or is dropped with a reason.
  */
 export class Queue {
-  readonly #options: QueueOptions
+  #limits: QueueLimits
   readonly #dropped: (reason: string, items: number) => void
   readonly #sending = new Set<Entry>()
   /** Waiting entries from `#head` on, in order of their numbers. */
@@ -37,8 +38,8 @@ export class Queue {
   #seenItems = 0
   #seenBytes = 0
 
-  constructor(options: QueueOptions, dropped: (reason: string, items: number) => void) {
-    this.#options = options
+  constructor(limits: QueueLimits, dropped: (reason: string, items: number) => void) {
+    this.#limits = limits
     this.#dropped = dropped
   }
 
@@ -52,13 +53,20 @@ export class Queue {
   }
 
   get capacityBytes(): number {
-    return this.#options.limitBytes
+    return this.#limits.limitBytes
   }
 
   /** Items that fit at the mean size of those seen so far; 0 before the first. */
   get capacityItems(): number {
     if (this.#seenItems === 0) return 0
-    return Math.floor((this.#options.limitBytes * this.#seenItems) / this.#seenBytes)
+    return Math.floor((this.#limits.limitBytes * this.#seenItems) / this.#seenBytes)
+  }
+
+  /** How long the oldest batch has been here, in milliseconds; 0 when the queue is empty. */
+  get oldestMs(): number {
+    let oldest = this.#waiting[this.#head]?.queuedAt ?? Number.POSITIVE_INFINITY
+    for (const entry of this.#sending) oldest = Math.min(oldest, entry.queuedAt)
+    return oldest === Number.POSITIVE_INFINITY ? 0 : performance.now() - oldest
   }
 
   get sending(): number {
@@ -81,25 +89,39 @@ export class Queue {
     return oldest
   }
 
+  /** Items of the batches up to a number that are still here. */
+  itemsUpTo(number: number): number {
+    let items = 0
+    for (const entry of this.#sending) if (entry.number <= number) items += entry.batch.items
+    for (let at = this.#head; at < this.#waiting.length; at++) {
+      const entry = this.#waiting[at]!
+      if (entry.number > number) break
+      items += entry.batch.items
+    }
+    return items
+  }
+
+  /** Sets other bounds. What no longer fits is dropped at once, the oldest first. */
+  limit(limits: QueueLimits): void {
+    this.#limits = limits
+    this.#expire()
+    this.#makeRoom(0)
+  }
+
   push(batch: Batch): void {
     const cost = costOf(batch)
     this.#seenItems += batch.items
     this.#seenBytes += cost
     this.#expire()
-    while (this.#bytes + cost > this.#options.limitBytes) {
-      const oldest = this.#shift()
-      if (!oldest) break
-      this.#leave(oldest)
-      this.#dropped('queue_full', oldest.batch.items)
-    }
+    this.#makeRoom(cost)
     const number = this.#next++
-    if (this.#bytes + cost > this.#options.limitBytes) {
+    if (this.#bytes + cost > this.#limits.limitBytes) {
       this.#dropped('queue_full', batch.items)
       return
     }
     this.#items += batch.items
     this.#bytes += cost
-    this.#waiting.push({ batch, number, queuedAt: performance.now(), firstTriedAt: 0 })
+    this.#waiting.push({ batch, number, queuedAt: performance.now(), firstTriedAt: 0, attempts: 0 })
   }
 
   /** The oldest batch that waits, which then counts as being sent. */
@@ -109,6 +131,7 @@ export class Queue {
     if (!entry) return undefined
     this.#sending.add(entry)
     entry.firstTriedAt ||= performance.now()
+    entry.attempts++
     return entry
   }
 
@@ -118,6 +141,7 @@ export class Queue {
     let at = this.#head
     while (at < this.#waiting.length && this.#waiting[at]!.number < entry.number) at++
     this.#waiting.splice(at, 0, entry)
+    this.#makeRoom(0) // the bound may have become smaller in the meantime
   }
 
   /** Takes a batch that was being sent out of the books. False when it was given up before. */
@@ -139,7 +163,7 @@ export class Queue {
   }
 
   #expire(): void {
-    const { maxAgeMs } = this.#options
+    const { maxAgeMs } = this.#limits
     if (maxAgeMs === 0) return
     const born = performance.now() - maxAgeMs
     for (;;) {
@@ -148,6 +172,16 @@ export class Queue {
       this.#shift()
       this.#leave(oldest)
       this.#dropped('expired', oldest.batch.items)
+    }
+  }
+
+  /** Drops the oldest that wait until so many bytes more would fit. */
+  #makeRoom(bytes: number): void {
+    while (this.#bytes + bytes > this.#limits.limitBytes) {
+      const oldest = this.#shift()
+      if (!oldest) return
+      this.#leave(oldest)
+      this.#dropped('queue_full', oldest.batch.items)
     }
   }
 

@@ -4,11 +4,11 @@ import type { Level, Logger } from '../lib/logger.ts'
 import { type Batch, type Receipt, SendError } from '../model/batch.ts'
 import { Account } from './ledger.ts'
 import { Queue } from './queue.ts'
-import { type ExportRequest, SendLoop, type SendLoopOptions } from './send-loop.ts'
+import { type ExportRequest, SendLoop, type SendSettings } from './send-loop.ts'
 
 /** A destination whose every answer the test gives by hand. */
 class Destination {
-  readonly endpoint = 'test:1'
+  readonly endpoint: string
   readonly open: {
     batch: Batch
     resolve: (receipt?: Partial<Receipt>) => void
@@ -16,6 +16,10 @@ class Destination {
   }[] = []
   readonly times: number[] = []
   deaf = false
+
+  constructor(endpoint = 'test:1') {
+    this.endpoint = endpoint
+  }
 
   send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
     this.times.push(performance.now())
@@ -38,7 +42,7 @@ function fault(type: string, retryable = true, retryAfterMs = 0): SendError {
   return new SendError(`cannot send: ${type}`, { type, retryable, retryAfterMs })
 }
 
-function start(t: TestContext, options: Partial<SendLoopOptions> = {}) {
+function start(t: TestContext, options: Partial<SendSettings> = {}) {
   const account = new Account()
   const queue = new Queue({ limitBytes: 1e6, maxAgeMs: 0 }, (reason, items) => account.drop(reason, items))
   const destination = new Destination()
@@ -46,25 +50,26 @@ function start(t: TestContext, options: Partial<SendLoopOptions> = {}) {
   const requests: ExportRequest[] = []
   const write = (level: Level) => (message: string) => void logs.push(`${level}: ${message}`)
   const log: Logger = {
-    level: 'info',
+    configure: () => {},
     enabled: level => level !== 'debug',
     debug: write('debug'),
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
   }
-  const loop = new SendLoop({
-    signal: 'traces',
+  const settings: SendSettings = {
     sender: destination,
-    queue,
-    account,
     concurrency: 3,
     retry: { initialMs: 5, maxMs: 20, multiplier: 2, jitter: 0, maxElapsedMs: 0 },
     onAuthError: 'park',
-    log,
-    observe: request => requests.push(request),
     ...options,
-  })
+  }
+  const observe = (request: ExportRequest) => requests.push(request)
+  const loop = new SendLoop({ signal: 'traces', queue, account, log, observe }, settings)
+  const change = (other: Partial<SendSettings>): void => {
+    loop.change({ ...settings, ...other })
+    loop.pump()
+  }
   t.after(() => loop.stop())
   const push = (...items: number[]): void => {
     for (const count of items) {
@@ -77,7 +82,7 @@ function start(t: TestContext, options: Partial<SendLoopOptions> = {}) {
     while (queue.items > 0) await new Promise(resolve => setTimeout(resolve, 1))
     await turn()
   }
-  return { account, queue, destination, loop, push, logs, requests, settled }
+  return { account, queue, destination, loop, change, push, logs, requests, settled }
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -100,8 +105,8 @@ test('after a failure the batch comes first again, one request at a time, until 
   assert.equal(probe.batch.items, 1)
   await turn()
   assert.equal(destination.open.length, 0)
-  assert.equal(loop.destination.connected, false)
-  assert.equal(loop.destination.lastError, 'cannot send: unavailable')
+  assert.equal(loop.destination?.connected, false)
+  assert.equal(loop.destination?.lastError, 'cannot send: unavailable')
   probe.resolve()
   await turn()
   assert.deepEqual(
@@ -113,7 +118,7 @@ test('after a failure the batch comes first again, one request at a time, until 
   assert.equal(account.exported, 10)
   assert.equal(account.droppedTotal, 0)
   assert.deepEqual(logs, ['warn: Export fails; data is kept and sent again.', 'info: Export works again.'])
-  assert.deepEqual([loop.destination.connected, loop.destination.lastError], [true, null])
+  assert.deepEqual([loop.destination?.connected, loop.destination?.lastError], [true, null])
 })
 
 test('requests that fail together count as one failure, so the wait grows once', async t => {
@@ -146,7 +151,7 @@ test('a final error drops the batch with its name and goes on at once', async t 
   assert.deepEqual([...account.dropped], [['invalid_argument', 7]])
   assert.equal(account.exported, 2)
   assert.deepEqual(logs, ['error: A batch was dropped.'])
-  assert.equal(loop.destination.connected, true)
+  assert.equal(loop.destination?.connected, true)
   assert.deepEqual(
     requests.map(({ signal, endpoint, errorType, items }) => [signal, endpoint, errorType, items]),
     [
@@ -163,8 +168,8 @@ test('what the receiver rejects is neither exported nor dropped, and never more 
   ;(await destination.next()).resolve({ rejected: 99 })
   await settled()
   assert.deepEqual([account.exported, account.rejected, account.droppedTotal], [7, 8, 0])
-  assert.equal(loop.destination.lastWarning, '5 items rejected')
-  assert.equal(loop.destination.lastError, null)
+  assert.equal(loop.destination?.lastWarning, '5 items rejected')
+  assert.equal(loop.destination?.lastError, null)
   assert.deepEqual(logs, ['error: The receiver rejected items.'])
 })
 
@@ -173,14 +178,14 @@ test('refused credentials park the signal: data is kept and one request asks aga
   push(1, 2)
   for (const request of destination.open.splice(0)) request.reject(fault('unauthenticated', false))
   await turn()
-  assert.equal(loop.destination.parked, true)
+  assert.equal(loop.destination?.parked, true)
   assert.equal(account.droppedTotal, 0)
   const probe = await destination.next()
   assert.equal(destination.open.length, 0)
   probe.resolve()
   ;(await destination.next()).resolve()
   await settled()
-  assert.equal(loop.destination.parked, false)
+  assert.equal(loop.destination?.parked, false)
   assert.equal(account.exported, 3)
 })
 
@@ -220,15 +225,15 @@ test('a flush waits for what is queued, not for what comes later, and counts wha
   push(4)
   ;(await destination.next()).resolve({ rejected: 1 })
   ;(await destination.next()).resolve()
-  assert.equal(await flush, 2)
+  assert.deepEqual(await flush, { acknowledged: 2, left: 0 })
   ;(await destination.next()).resolve()
 })
 
 test('a flush of nothing is done at once, and one that finds no receiver ends with its time', async t => {
   const { destination, push, loop } = start(t)
-  assert.equal(await loop.flush(60_000), 0)
+  assert.deepEqual(await loop.flush(60_000), { acknowledged: 0, left: 0 })
   push(1)
-  assert.equal(await loop.flush(10), 0)
+  assert.deepEqual(await loop.flush(10), { acknowledged: 0, left: 1 })
   ;(await destination.next()).resolve()
 })
 
@@ -240,7 +245,7 @@ test('a flush does not sit out our own wait', async t => {
   await turn()
   const flush = loop.flush(60_000)
   ;(await destination.next()).resolve()
-  assert.equal(await flush, 3)
+  assert.deepEqual(await flush, { acknowledged: 3, left: 0 })
 })
 
 test('stopping puts what is under way back, and nothing is sent after it', async t => {
@@ -263,4 +268,137 @@ test('stopping does not wait for a sender that ignores it, whose late answer cha
   ;(await destination.next()).resolve()
   await turn()
   assert.deepEqual([account.exported, account.droppedTotal, account.queued], [0, 5, 0])
+})
+
+test('two flushes at once both have true counts, of what they found and of what is left', async t => {
+  const { destination, push, loop } = start(t, { concurrency: 1 })
+  push(1, 2)
+  const first = loop.flush(60_000)
+  push(4, 8)
+  const second = loop.flush(60_000)
+  ;(await destination.next()).resolve()
+  ;(await destination.next()).resolve()
+  assert.deepEqual(await first, { acknowledged: 3, left: 0 })
+  ;(await destination.next()).resolve({ rejected: 1 })
+  await destination.next()
+  push(16)
+  const third = loop.flush(10)
+  await loop.stop()
+  assert.deepEqual(await second, { acknowledged: 6, left: 8 })
+  assert.deepEqual(await third, { acknowledged: 0, left: 24 })
+})
+
+test('another destination is tried at once, with all that waits, whatever the old one did', async t => {
+  const retry = { initialMs: 600_000, maxMs: 600_000, multiplier: 2, jitter: 0, maxElapsedMs: 0 }
+  const { destination, push, change, loop, account, logs } = start(t, { retry })
+  push(1, 2, 4, 8)
+  const [first, second] = destination.open.splice(0)
+  first!.reject(fault('unauthenticated', false, 900_000))
+  await turn()
+  assert.deepEqual([loop.destination?.parked, loop.counts.failed], [true, 1])
+  const other = new Destination('test:2')
+  change({ sender: other, retry })
+  assert.deepEqual(loop.destination, {
+    endpoint: 'test:2',
+    connected: false,
+    lastExportMs: null,
+    lastError: null,
+    lastWarning: null,
+    parked: false,
+  })
+  assert.deepEqual(
+    other.open.map(({ batch }) => batch.items),
+    [1, 8],
+  )
+  // What the old one still answers counts as its own, and what it refuses goes to the new one.
+  second!.resolve()
+  await turn()
+  assert.deepEqual([...account.exportedBy].sort(), [
+    ['test:1', 2],
+    ['test:2', 0],
+  ])
+  assert.equal(loop.destination?.connected, false)
+  for (const request of other.open.splice(0)) request.resolve()
+  await turn()
+  assert.deepEqual([account.exported, account.droppedTotal, account.queued], [11, 0, 4])
+  assert.match(logs[0]!, /^warn: The receiver refuses our credentials/)
+  assert.deepEqual(logs.slice(1), ['info: Export works again.'])
+})
+
+test('what the old destination refuses for good is for the new one to judge', async t => {
+  const { destination, push, change, account, settled, loop } = start(t)
+  push(1, 2)
+  const old = destination.open.splice(0)
+  const other = new Destination('test:2')
+  change({ sender: other })
+  push(4)
+  for (const request of old) request.reject(fault('invalid_argument', false))
+  const taken: number[] = []
+  for (let i = 0; i < 3; i++) {
+    const { batch, resolve } = await other.next()
+    taken.push(batch.items)
+    resolve()
+  }
+  await settled()
+  assert.deepEqual(taken, [4, 1, 2])
+  assert.deepEqual([account.exported, account.droppedTotal], [7, 0])
+  assert.equal(loop.destination?.lastError, null)
+  assert.deepEqual(loop.counts, { requests: 5, failed: 2, retries: 2 })
+})
+
+test('without a destination what waits is dropped, once what is under way has ended', async t => {
+  const { destination, push, change, account, queue, loop } = start(t, { concurrency: 2 })
+  push(1, 2, 4)
+  const [first, second] = destination.open.splice(0)
+  const flush = loop.flush(60_000)
+  change({ sender: undefined })
+  assert.equal(loop.destination, undefined)
+  first!.resolve()
+  await turn()
+  assert.deepEqual([account.exported, account.droppedTotal, queue.items], [1, 0, 6])
+  second!.reject(fault('unavailable'))
+  await turn()
+  assert.deepEqual([...account.dropped], [['no_endpoint', 6]])
+  assert.deepEqual(await flush, { acknowledged: 1, left: 0 })
+  push(8)
+  assert.deepEqual([...account.dropped], [['no_endpoint', 14]])
+  change({})
+  push(16)
+  ;(await destination.next()).resolve()
+  await turn()
+  assert.deepEqual([account.exported, account.queued], [17, 0])
+})
+
+test('where a destination comes back before the last request has ended, nothing is dropped', async t => {
+  const { destination, push, change, account } = start(t, { concurrency: 1 })
+  push(1, 2)
+  const [old] = destination.open.splice(0)
+  change({ sender: undefined })
+  const other = new Destination('test:2')
+  change({ sender: other, concurrency: 4 })
+  old!.reject(fault('unavailable'))
+  ;(await other.next()).resolve()
+  ;(await other.next()).resolve()
+  await turn()
+  assert.deepEqual([account.exported, account.droppedTotal, account.queued], [3, 0, 0])
+})
+
+test('concurrency, backoff and what is done about refused credentials change in place', async t => {
+  const retry = { initialMs: 600_000, maxMs: 600_000, multiplier: 2, jitter: 0, maxElapsedMs: 0 }
+  const { destination, push, change, account, settled, loop } = start(t, { concurrency: 1, retry })
+  push(1, 2, 4, 8)
+  assert.equal(destination.open.length, 1)
+  change({ concurrency: 3, retry })
+  assert.equal(destination.open.length, 3)
+  for (const request of destination.open.splice(0)) request.reject(fault('unauthenticated', false))
+  await turn()
+  assert.deepEqual([loop.destination?.parked, destination.open.length], [true, 0])
+  // A wait longer than the new longest one is cut short.
+  change({ concurrency: 3, onAuthError: 'drop', retry: { ...retry, initialMs: 5, maxMs: 10 } })
+  ;(await destination.next()).reject(fault('unauthenticated', false))
+  ;(await destination.next()).resolve()
+  for (let i = 0; i < 2; i++) (await destination.next()).resolve()
+  await settled()
+  assert.deepEqual([...account.dropped], [['unauthenticated', 1]])
+  assert.equal(account.exported, 14)
 })

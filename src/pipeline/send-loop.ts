@@ -19,16 +19,21 @@ export interface RetryOptions extends BackoffOptions {
   readonly maxElapsedMs: number
 }
 
-export interface SendLoopOptions {
-  readonly signal: Signal
-  readonly sender: Sender
-  readonly queue: Queue
-  readonly account: Account
+/** How a signal is sent; may change at any time. */
+export interface SendSettings {
+  /** Undefined: nowhere, and what is queued is dropped with the reason `no_endpoint`. */
+  readonly sender: Sender | undefined
   /** Requests under way at a time. */
   readonly concurrency: number
   readonly retry: RetryOptions
   /** Refused for who we are: `park` keeps the data and asks again once per `retry.maxMs`, `drop` drops it. */
   readonly onAuthError: 'park' | 'drop'
+}
+
+export interface SendLoopOptions {
+  readonly signal: Signal
+  readonly queue: Queue
+  readonly account: Account
   readonly log: Logger
   /** Called after each request. Must not throw. */
   readonly observe?: ((request: ExportRequest) => void) | undefined
@@ -59,6 +64,13 @@ const unreached = new Set(['connect', 'dns', 'tls', 'unavailable', 'deadline_exc
 /** How log records call the items. */
 const itemNames = { traces: 'spans', metrics: 'metrics', logs: 'logs', profiles: 'profiles' } as const
 
+/** What a flush came to, in items. What is in neither count was rejected or dropped. */
+export interface Flushed {
+  readonly acknowledged: number
+  /** Still waiting or under way when time was up. */
+  readonly left: number
+}
+
 interface Flush {
   /** Batches up to this number are awaited. */
   readonly last: number
@@ -66,67 +78,113 @@ interface Flush {
   readonly done: () => void
 }
 
+/** A sender and how sending to it goes. Another sender begins anew: nothing is held against it. */
+class Outlet {
+  readonly sender: Sender
+  readonly repeat: ReturnType<typeof limitRepeats>
+  backoff: Backoff
+  underWay = 0
+  /** One request at a time until one succeeds. */
+  probing = false
+  /** Failures of requests that began before the last wait belong to the outage that it answers. */
+  round = 0
+  ownDelayUntil = 0
+  serverDelayUntil = 0
+  failingSince = 0
+
+  connected = false
+  lastExportMs: number | null = null
+  lastError: string | null = null
+  lastWarning: string | null = null
+  parked = false
+
+  constructor(sender: Sender, retry: RetryOptions, log: Logger) {
+    this.sender = sender
+    this.repeat = limitRepeats(log, repeatMs)
+    this.backoff = new Backoff(retry)
+  }
+
+  succeed(): void {
+    this.backoff.reset()
+    this.probing = false
+    this.ownDelayUntil = 0
+    this.failingSince = 0
+    this.parked = false
+    this.connected = true
+    this.lastError = null
+    this.lastExportMs = Date.now()
+  }
+}
+
 /**
  * Sends the batches of one signal's queue, several at a time. After a failure that may pass, the batch goes
- * back to its place, the whole signal waits, and one request at a time tries until one succeeds.
+ * back to its place, the whole signal waits, and one request at a time tries until one succeeds. Where the sender
+ * changes, requests under way end at the old one, and what it does not take goes to the new one.
  */
 export class SendLoop {
   readonly #options: SendLoopOptions
-  readonly #backoff: Backoff
-  readonly #repeat: ReturnType<typeof limitRepeats>
   readonly #stop = new AbortController()
   readonly #flushes = new Set<Flush>()
+  #settings: SendSettings
+  #outlet: Outlet | undefined
+  /** At senders of before, too. */
   #underWay = 0
-  #width: number
-  /** Failures of requests that began before the last wait belong to the outage that it answers. */
-  #round = 0
-  #ownDelayUntil = 0
-  #serverDelayUntil = 0
   #timer: NodeJS.Timeout | undefined
   #stopped: (() => void) | undefined
+  /** Requests that have ended, those of them without success, and batches that were sent once more. */
+  readonly counts = { requests: 0, failed: 0, retries: 0 }
 
-  #connected = false
-  #lastExportMs: number | null = null
-  #lastError: string | null = null
-  #lastWarning: string | null = null
-  #parked = false
-  #failingSince = 0
-
-  constructor(options: SendLoopOptions) {
+  constructor(options: SendLoopOptions, settings: SendSettings) {
     this.#options = options
-    this.#backoff = new Backoff(options.retry)
-    this.#repeat = limitRepeats(options.log, repeatMs)
-    this.#width = options.concurrency
+    this.#settings = settings
+    this.change(settings)
   }
 
-  get destination(): Destination {
-    return {
-      endpoint: this.#options.sender.endpoint,
-      connected: this.#connected,
-      lastExportMs: this.#lastExportMs,
-      lastError: this.#lastError,
-      lastWarning: this.#lastWarning,
-      parked: this.#parked,
+  /** Undefined where nothing is sent. */
+  get destination(): Destination | undefined {
+    const outlet = this.#outlet
+    if (!outlet) return undefined
+    const { connected, lastExportMs, lastError, lastWarning, parked } = outlet
+    return { endpoint: outlet.sender.endpoint, connected, lastExportMs, lastError, lastWarning, parked }
+  }
+
+  /** Sends by other settings from now on. A `pump` has to follow. */
+  change(settings: SendSettings): void {
+    const { sender, retry } = settings
+    this.#settings = settings
+    const outlet = this.#outlet
+    if (outlet && outlet.sender === sender) {
+      outlet.backoff = new Backoff(retry)
+      outlet.ownDelayUntil = Math.min(outlet.ownDelayUntil, performance.now() + retry.maxMs)
+      return
     }
+    this.#outlet = sender && new Outlet(sender, retry, this.#options.log)
+    if (sender) this.#options.account.deliver(sender.endpoint, 0)
   }
 
   /** Starts what may be sent now. To be called whenever the queue has changed. */
   pump(): void {
-    while (this.#mayStart()) {
-      const entry = this.#options.queue.take()
-      if (!entry) break
-      this.#underWay++
-      this.#send(entry).catch(error => this.#options.log.error('Cannot report an export request.', { error }))
-    }
-    const oldest = this.#flushes.size > 0 ? this.#options.queue.oldestNumber : 0
+    const outlet = this.#outlet
+    const { queue, log } = this.#options
+    if (outlet) {
+      while (this.#mayStart(outlet)) {
+        const entry = queue.take()
+        if (!entry) break
+        this.#underWay++
+        outlet.underWay++
+        if (entry.attempts > 1) this.counts.retries++
+        this.#send(outlet, entry).catch(error => log.error('Cannot report an export request.', { error }))
+      }
+    } else if (this.#underWay === 0 && !this.#stop.signal.aborted) queue.clear('no_endpoint')
+    const oldest = this.#flushes.size > 0 ? queue.oldestNumber : 0
     for (const flush of this.#flushes) if (oldest > flush.last) flush.done()
   }
 
   /**
-   * Sends without the wait of its own backoff, but keeps the one that the server asked for. Resolves with the
-   * items that the receiver acknowledged of those queued now, when the last has left the queue or time is up.
+   * Sends without the wait of its own backoff, but keeps the one that the server asked for. Resolves with
+   * what became of the items queued now, when the last has left the queue or time is up.
    */
-  flush(timeoutMs: number): Promise<number> {
+  flush(timeoutMs: number): Promise<Flushed> {
     return new Promise(resolve => {
       const timer = setTimeout(() => flush.done(), timeoutMs)
       const flush: Flush = {
@@ -135,11 +193,14 @@ export class SendLoop {
         done: () => {
           clearTimeout(timer)
           this.#flushes.delete(flush)
-          resolve(flush.acknowledged)
+          resolve({
+            acknowledged: flush.acknowledged,
+            left: this.#options.queue.itemsUpTo(flush.last),
+          })
         },
       }
       this.#flushes.add(flush)
-      this.#ownDelayUntil = 0
+      if (this.#outlet) this.#outlet.ownDelayUntil = 0
       this.pump()
     })
   }
@@ -159,106 +220,104 @@ export class SendLoop {
     })
   }
 
-  #mayStart(): boolean {
-    if (this.#stop.signal.aborted || this.#underWay >= this.#width) return false
-    const wait = Math.max(this.#ownDelayUntil, this.#serverDelayUntil) - performance.now()
+  #mayStart({ underWay, probing, ownDelayUntil, serverDelayUntil }: Outlet): boolean {
+    const most = probing ? 1 : this.#settings.concurrency
+    if (this.#stop.signal.aborted || underWay >= most) return false
+    const wait = Math.max(ownDelayUntil, serverDelayUntil) - performance.now()
     if (wait <= 0) return true
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.pump(), Math.ceil(wait))
     return false
   }
 
-  async #send(entry: Entry): Promise<void> {
-    const round = this.#round
+  async #send(outlet: Outlet, entry: Entry): Promise<void> {
+    const { round } = outlet
     const startedAt = performance.now()
     let errorType = ''
     try {
-      const receipt = await this.#options.sender.send(entry.batch, this.#stop.signal)
-      this.#accepted(entry, receipt)
+      const receipt = await outlet.sender.send(entry.batch, this.#stop.signal)
+      this.#accepted(outlet, entry, receipt)
     } catch (cause) {
       const error = asSendError(cause)
       errorType = error.type
-      if (this.#stop.signal.aborted) this.#options.queue.putBack(entry)
-      else this.#failed(entry, error, round)
+      // What a former sender did not take is for the present one to judge.
+      if (this.#stop.signal.aborted || outlet !== this.#outlet) this.#options.queue.putBack(entry)
+      else this.#failed(outlet, entry, error, round)
     } finally {
       this.#underWay--
+      outlet.underWay--
+      this.counts.requests++
+      if (errorType !== '') this.counts.failed++
       if (this.#underWay === 0) this.#stopped?.()
       this.pump()
     }
-    this.#report(entry, errorType, performance.now() - startedAt)
+    this.#report(outlet.sender, entry, errorType, performance.now() - startedAt)
   }
 
-  #accepted(entry: Entry, receipt: Receipt): void {
-    const { account, queue, signal, sender, concurrency, log } = this.#options
+  #accepted(outlet: Outlet, entry: Entry, receipt: Receipt): void {
+    const { account, queue, signal, log } = this.#options
+    const { endpoint } = outlet.sender
     if (!queue.settle(entry)) return
     const rejected = Math.min(Math.max(receipt.rejected, 0), entry.batch.items)
     const exported = entry.batch.items - rejected
-    account.exported += exported
+    account.deliver(endpoint, exported)
     account.rejected += rejected
     for (const flush of this.#flushes) if (entry.number <= flush.last) flush.acknowledged += exported
 
-    if (this.#failingSince > 0) {
-      const seconds = Math.round((performance.now() - this.#failingSince) / 1000)
-      log.info('Export works again.', { signal, endpoint: sender.endpoint, after_seconds: seconds })
+    if (outlet.failingSince > 0) {
+      const seconds = Math.round((performance.now() - outlet.failingSince) / 1000)
+      log.info('Export works again.', { signal, endpoint, after_seconds: seconds })
     }
-    this.#succeed(concurrency)
+    outlet.succeed()
     if (rejected === 0 && receipt.message === '') return
-    this.#lastWarning = receipt.message || `${rejected} items rejected`
-    const fields = { signal, endpoint: sender.endpoint, rejected, of: entry.batch.items }
+    outlet.lastWarning = receipt.message || `${rejected} items rejected`
+    const fields = { signal, endpoint, rejected, of: entry.batch.items }
     const level = rejected > 0 ? 'error' : 'warn'
     const sentence = rejected > 0 ? 'The receiver rejected items.' : 'The receiver has a warning.'
-    this.#repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
+    outlet.repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
   }
 
-  #succeed(concurrency: number): void {
-    this.#backoff.reset()
-    this.#width = concurrency
-    this.#ownDelayUntil = 0
-    this.#failingSince = 0
-    this.#parked = false
-    this.#connected = true
-    this.#lastError = null
-    this.#lastExportMs = Date.now()
-  }
-
-  #failed(entry: Entry, error: SendError, round: number): void {
-    const { account, queue, retry, onAuthError, signal, sender } = this.#options
-    const fields = { signal, endpoint: sender.endpoint, error: error.message }
-    this.#connected = !unreached.has(error.type)
-    this.#lastError = error.message
+  #failed(outlet: Outlet, entry: Entry, error: SendError, round: number): void {
+    const { account, queue, signal } = this.#options
+    const { retry, onAuthError } = this.#settings
+    const fields = { signal, endpoint: outlet.sender.endpoint, error: error.message }
+    outlet.connected = !unreached.has(error.type)
+    outlet.lastError = error.message
     const park = onAuthError === 'park' && authErrors.has(error.type)
     const given = retry.maxElapsedMs > 0 && performance.now() - entry.firstTriedAt >= retry.maxElapsedMs
     if ((!error.retryable && !park) || given) {
       if (!queue.settle(entry)) return
       const reason = error.retryable ? 'retry_timeout' : error.type
       account.drop(reason, entry.batch.items)
-      this.#repeat('error', `drop ${reason}`, 'A batch was dropped.', { ...fields, items: entry.batch.items })
+      outlet.repeat('error', `drop ${reason}`, 'A batch was dropped.', {
+        ...fields,
+        items: entry.batch.items,
+      })
       if (!error.retryable) return
     } else queue.putBack(entry)
 
     const now = performance.now()
     const serverDelay = Math.min(error.retryAfterMs, maxServerDelayMs)
-    this.#serverDelayUntil = Math.max(this.#serverDelayUntil, now + serverDelay)
-    if (round !== this.#round) return
-    this.#round++
-    this.#width = 1
-    this.#parked = park
-    const delay = park ? retry.maxMs : this.#backoff.next()
-    this.#ownDelayUntil = now + delay
-    if (this.#failingSince > 0) return
-    this.#failingSince = now
+    outlet.serverDelayUntil = Math.max(outlet.serverDelayUntil, now + serverDelay)
+    if (round !== outlet.round) return
+    outlet.round++
+    outlet.probing = true
+    outlet.parked = park
+    const delay = park ? retry.maxMs : outlet.backoff.next()
+    outlet.ownDelayUntil = now + delay
+    if (outlet.failingSince > 0) return
+    outlet.failingSince = now
     const sentence = park
       ? 'The receiver refuses our credentials; data is kept and sending is tried again from time to time.'
       : 'Export fails; data is kept and sent again.'
-    this.#repeat('warn', park ? 'park' : 'retry', sentence, {
+    outlet.repeat('warn', park ? 'park' : 'retry', sentence, {
       ...fields,
       retry_seconds: Math.max(delay, serverDelay) / 1000,
     })
   }
 
-  #report(entry: Entry, errorType: string, latencyMs: number): void {
-    const { observe, sender, signal, log } = this.#options
-    const { endpoint } = sender
+  #report({ endpoint }: Sender, entry: Entry, errorType: string, latencyMs: number): void {
+    const { observe, signal, log } = this.#options
     const { items } = entry.batch
     observe?.({ endpoint, signal, errorType, latencySeconds: latencyMs / 1000, items })
     if (errorType === '' && log.enabled('debug'))
