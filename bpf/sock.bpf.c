@@ -74,7 +74,7 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	if (ret < 0 || !is_tcp(sk))
 		return 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (c && c->mode == OFF)
+	if (c && (c->mode == OFF || (c->joined && ports[c->port])))
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	if (task->flags & PF_KTHREAD)

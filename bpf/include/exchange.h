@@ -70,7 +70,8 @@ static long abandon_one(u32 i, struct step *step)
 		return 1;
 	c->answered++;
 	exchange_free(step->sk, c, c->answered);
-	count(svc_counter_abandoned);
+	if (!ports[c->port])
+		count(svc_counter_abandoned);
 	return 0;
 }
 
@@ -108,7 +109,7 @@ static __always_inline void finish(struct step *step, struct exchange *ex, u32 s
 	struct conn *c = step->c;
 	struct sock *sk = step->sk;
 	struct stream *request = &c->stream[REQUEST], *response = &c->stream[RESPONSE];
-	if (ex) {
+	if (ex && !ports[c->port]) {
 		struct svc_record *r = &ex->record;
 		bool answering = response->seq == seq;
 		r->status = answering ? response->status : 0;

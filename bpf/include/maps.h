@@ -20,10 +20,6 @@
 /* Set before load. */
 const volatile u32 capture_bytes = CAPTURE;
 const volatile u64 ring_wakeup_bytes = 512 << 10;
-const volatile u64 slow_ns = MONOTONIC_SECOND;
-const volatile bool always_errors = true;
-const volatile bool always_slow = true;
-const volatile bool include_ports = false; /* only ports marked in `ports` as included */
 const volatile u64 svc_bounds_ns[SVC_BUCKETS - 1] = { 5000000, 10000000, 25000000, 50000000, 75000000, 100000000,
 	250000000, 500000000, 750000000, 1000000000, 2500000000, 5000000000, 7500000000, 10000000000 };
 static const struct svc_red red_zero;
@@ -31,9 +27,12 @@ static const struct svc_red red_zero;
 /* Written while running. */
 u32 self_pid __attribute__((aligned(64))); /* set by the iterator, which runs in the agent's own context */
 s64 budget_per_window;                     /* records that each 100 ms allow; 0: no bound */
-s64 budget_burst;                          /* what may gather while there is less to record */
+u64 slow_ns;
 s32 budget_share;                          /* how many a CPU takes at a time */
-u8 ports[65536];                           /* 1: excluded, 2: included */
+bool always_errors;                        /* failed exchanges have a budget of their own */
+bool always_slow;                          /* and so have those slower than slow_ns */
+s64 budget_burst;                          /* what may gather while there is less to record */
+u8 ports[65536];                           /* 1: not to be observed. The first stays 0, for what is not known yet */
 /* What all CPUs write stands apart, so that reading the rest stays cheap. */
 u64 budget_window __attribute__((aligned(64)));
 s64 budget_left[2];
@@ -89,6 +88,7 @@ struct conn {
 	u8 joined;    /* the streams' positions are not known: a head may be found later */
 	u8 misses;    /* chunks that were no head, while joined */
 	u8 direction; /* of the bytes in `start`, while the mode is unknown */
+	u16 port;     /* of the server; 0 while the mode is unknown */
 };
 
 struct exchange {

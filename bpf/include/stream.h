@@ -62,23 +62,17 @@ static __always_inline int message_end_found(struct step *step, u32 kind)
 	return message_end(step, kind & 1, exchange_of(step->sk, c, c->stream[kind & 1].seq));
 }
 
-static __always_inline bool port_allowed(u16 port)
-{
-	u8 mark = ports[port];
-	return include_ports ? mark == 2 : mark != 1;
-}
-
 /* Whose side of the connection this is has come out. False: it is not to be followed. */
 static __always_inline bool become(struct step *step, bool server)
 {
 	struct sock *sk = step->sk;
-	u16 port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
-	if (!port_allowed(port)) {
-		give_up(step, svc_counter_excluded);
-		return false;
-	}
-	step->c->mode = server ? SERVER : CLIENT;
-	return true;
+	struct conn *c = step->c;
+	c->mode = server ? SERVER : CLIENT;
+	c->port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
+	if (!ports[c->port])
+		return true;
+	lose(step, svc_counter_excluded);
+	return false;
 }
 
 /* A request begins at win[from]. */
@@ -226,7 +220,7 @@ static __always_inline int on_head(struct step *step)
 		if (kind == REQUEST) {
 			ex = begin_request(step, from);
 			if (!ex) {
-				if (c->mode != OFF)
+				if (w->left) /* of an excluded port nothing is */
 					lose(step, svc_counter_desync);
 				return 0;
 			}
@@ -438,6 +432,10 @@ static __always_inline int on_data(struct sock *sk, struct conn *c, struct work 
 		w->kind = (c->mode == SERVER) == (w->direction == RX) ? REQUEST : RESPONSE;
 	}
 	struct step step = { .sk = sk, .c = c, .w = w };
+	if (ports[c->port]) { /* it is excluded from now on */
+		lose(&step, svc_counter_excluded);
+		return 0;
+	}
 	bpf_loop(MESSAGES_MAX, on_step, &step, 0);
 	if (w->left && c->mode != OFF)
 		lose(&step, svc_counter_messages_bound);

@@ -1,23 +1,25 @@
 // The tracing subsystem: capture back end, protocols, spans and request metrics, wired to the pipeline.
 
 import { networkInterfaces } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
 import { LoadError } from '../kernel/bpf-object.ts'
-import { loadNative, type Native, type StatsHandle, Unsupported } from '../kernel/native.ts'
+import { loadNative, type StatsHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import type { CaptureBackend, CaptureOptions } from '../probes/capture.ts'
+import type { CaptureBackend, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
 import { type CaptureCounter, SocketCapture } from '../probes/socket-capture.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
-import { pathMatcher, Routes } from '../tracing/routes.ts'
+import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
 import type { ProcessTable } from '../tracing/services.ts'
-import { Tracer } from '../tracing/tracer.ts'
+import { Tracer, type TracerRules } from '../tracing/tracer.ts'
+import type { Change } from './change.ts'
 
 const addressesMs = 30_000
 const notFound = 404
@@ -30,7 +32,7 @@ export interface TracingFault {
 
 export interface TracingOptions {
   readonly config: Config
-  readonly pipeline: Pipeline
+  readonly pipeline: Pick<Pipeline, 'intake' | 'ledger'>
   readonly processes: ProcessTable
   readonly log: Logger
 }
@@ -43,6 +45,9 @@ export class Tracing {
   /** What it does less than it was asked to. */
   readonly limits: readonly TracingFault[] = []
   private readonly options: TracingOptions
+  /** The configuration that holds now. */
+  private ebpf: Ebpf
+  private readonly routes: Routes
   private readonly scope: Scope = { name: 'svc/network', version: build().version }
   private readonly timers: NodeJS.Timeout[]
   private localAddresses = new Set<string>()
@@ -53,38 +58,33 @@ export class Tracing {
   /** Exchanges that the kernel only counted and that the books do not have yet. */
   private unbooked = 0
   private stats: StatsHandle | undefined
+  private exportTimer: NodeJS.Timeout | undefined
+  /** When the request metrics were last exported by the clock, or when that began; of `performance.now()`. */
+  private exportedMs: number
+  private stopped = false
 
   constructor(backend: CaptureBackend, options: TracingOptions) {
     this.options = options
     const { pipeline, processes, config } = options
-    const { network } = config.agent.ebpf
-    const { sampling, routes } = network
+    const { network, debug } = config.agent.ebpf
+    this.ebpf = config.agent.ebpf
     const account = pipeline.ledger.traces
     const spans = pipeline.intake('traces')
     this.red = new RedTable({ startUs: Date.now() * 1000 })
-    const routesOf = new Routes({
-      patterns: routes.patterns,
-      unmatched: routes.unmatched,
-      maxSegmentCardinality: routes.max_segment_cardinality,
-    })
+    this.routes = new Routes(routeOptions(network))
     const route = (exchange: Exchange, path: string): string => {
       const service = processes.resource(exchange.pid, exchange.comm).attributes.get('service.name')
-      return routesOf.route(String(service), path, exchange.status !== notFound)
+      return this.routes.route(String(service), path, exchange.status !== notFound)
     }
     const made = protocols.map(protocol => protocol.create({ route }))
     this.tracer = new Tracer({
       protocols: made,
       scope: this.scope,
       red: this.red,
-      resourceOf: (pid, comm) => processes.resource(pid, comm),
+      resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
       emit: (resource, scope, span) => spans.add(resource, scope, span),
       drop: (reason, n) => account.miss(reason, n),
-      ratio: sampling.ratio,
-      alwaysErrors: sampling.always_errors,
-      alwaysSlow: sampling.always_slow,
-      slowNs: sampling.slow_threshold * 1e6,
-      readContext: network.propagation === 'read',
-      excludedPath: pathMatcher(network.exclude_paths),
+      rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => performance.now(),
     })
@@ -108,12 +108,65 @@ export class Tracing {
       const { detail, lose, mend } = ownPids
       this.limits = [{ reason: `${detail}: ${lose}`, mend }]
     }
-    if (config.agent.ebpf.debug) this.stats = statsOf(native, options.log)
+    if (debug) this.measure(statsOf(options.log))
     this.timers = [
       setInterval(() => this.tracer.tick(), 250),
       setInterval(() => this.findAddresses(), addressesMs),
-      setInterval(() => this.exportMetrics(), network.metrics_interval),
     ]
+    this.exportedMs = performance.now()
+    this.exportOnTime()
+  }
+
+  /**
+   * Makes ready what `config` has otherwise and can change while it runs; committing touches nothing else. Exchanges
+   * that are recorded already are judged by the old rules.
+   */
+  prepare(config: Config): Change {
+    const { ebpf } = config.agent
+    const { debug, network } = ebpf
+    const before = this.ebpf
+    const differs = <T>(of: (network: Network) => T): boolean =>
+      !isDeepStrictEqual(of(before.network), of(network))
+    const steps: (() => void)[] = [
+      () => {
+        this.ebpf = ebpf
+      },
+    ]
+    if (differs(captureRules)) {
+      const rules = captureRules(network)
+      steps.push(() => this.capture.apply(rules))
+    }
+    if (differs(({ sampling, propagation, exclude_paths }) => [sampling, propagation, exclude_paths])) {
+      const rules = tracerRules(network)
+      steps.push(() => {
+        this.capture.drain()
+        this.tracer.rules = rules
+      })
+    }
+    if (differs(routeOptions)) {
+      const rules = routeOptions(network)
+      steps.push(() => {
+        this.capture.drain()
+        this.routes.change(rules)
+      })
+    }
+    if (differs(({ metrics_interval }) => metrics_interval)) steps.push(() => this.exportOnTime())
+    let stats: StatsHandle | undefined
+    if (debug !== before.debug) {
+      if (debug) stats = statsOf(this.options.log)
+      steps.push(() => this.measure(stats))
+    }
+    const abort = () => {
+      if (stats !== undefined) statsDisable(stats)
+    }
+    return {
+      commit: () => {
+        // An agent that ended meanwhile begins nothing again.
+        if (this.stopped) abort()
+        else for (const step of steps) step()
+      },
+      abort,
+    }
   }
 
   /** Spans of all kinds that were seen, those included that were lost on the way. */
@@ -165,18 +218,39 @@ export class Tracing {
 
   /** Detaches, and hands on all that was seen. Its counters can be read until it is closed. */
   stop(): void {
+    this.stopped = true
     for (const timer of this.timers) clearInterval(timer)
+    clearTimeout(this.exportTimer)
     this.capture.detach()
     this.sync()
     this.tracer.flush()
     this.exportMetrics()
-    if (this.stats !== undefined) statsDisable(this.stats)
-    this.stats = undefined
+    this.measure(undefined)
   }
 
   /** Unloads. */
   close(): void {
     this.capture.close()
+  }
+
+  /** Exports the request metrics when the interval since the last time is over, and so on. */
+  private exportOnTime(): void {
+    clearTimeout(this.exportTimer)
+    const dueMs = this.exportedMs + this.ebpf.network.metrics_interval
+    this.exportTimer = setTimeout(
+      () => {
+        this.exportedMs = performance.now()
+        this.exportOnTime()
+        this.exportMetrics()
+      },
+      Math.max(0, dueMs - performance.now()),
+    )
+  }
+
+  /** The kernel measures programs while `stats` is held; undefined ends it. */
+  private measure(stats: StatsHandle | undefined): void {
+    if (this.stats !== undefined) statsDisable(this.stats)
+    this.stats = stats
   }
 
   private findAddresses(): void {
@@ -218,9 +292,10 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
 }
 
 /** Undefined where the kernel does not measure programs: before 5.8, or without CAP_SYS_ADMIN. */
-function statsOf(native: Native, log: Logger): StatsHandle | undefined {
+function statsOf(log: Logger): StatsHandle | undefined {
   try {
-    return native.statsEnable()
+    const native = loadNative()
+    return native instanceof Unsupported ? undefined : native.statsEnable()
   } catch (error) {
     log.warn('the kernel does not measure eBPF programs', { error })
     return undefined
@@ -241,16 +316,43 @@ export function ends(log: string): string {
 /** What the kernel side is told. `bounds` are those of the histograms, in seconds. */
 export function captureOptions(config: Config, bounds: readonly number[]): CaptureOptions {
   const { ringbuf_size, network } = config.agent.ebpf
-  const { sampling } = network
   return {
+    ...captureRules(network),
     ringBytes: ringbuf_size,
     captureBytes: network.capture_bytes,
-    includePorts: network.include_ports,
-    excludePorts: network.exclude_ports,
+    boundsNs: bounds.map(bound => Math.round(bound * 1e9)),
+  }
+}
+
+type Ebpf = Config['agent']['ebpf']
+type Network = Ebpf['network']
+
+function captureRules({ include_ports, exclude_ports, sampling }: Network): CaptureRules {
+  return {
+    includePorts: include_ports,
+    excludePorts: exclude_ports,
     maxPerSecond: sampling.max_spans_per_second,
     alwaysErrors: sampling.always_errors,
     alwaysSlow: sampling.always_slow,
     slowNs: sampling.slow_threshold * 1e6,
-    boundsNs: bounds.map(bound => Math.round(bound * 1e9)),
+  }
+}
+
+function tracerRules({ sampling, propagation, exclude_paths }: Network): TracerRules {
+  return {
+    ratio: sampling.ratio,
+    alwaysErrors: sampling.always_errors,
+    alwaysSlow: sampling.always_slow,
+    slowNs: sampling.slow_threshold * 1e6,
+    readContext: propagation === 'read',
+    excludedPath: pathMatcher(exclude_paths),
+  }
+}
+
+function routeOptions({ routes }: Network): RouteOptions {
+  return {
+    patterns: routes.patterns,
+    unmatched: routes.unmatched,
+    maxSegmentCardinality: routes.max_segment_cardinality,
   }
 }

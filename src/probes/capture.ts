@@ -1,12 +1,8 @@
 import type { Need } from '../kernel/needs.ts'
 import type { Exchange } from '../model/exchange.ts'
 
-/** What a capture back end is told. */
-export interface CaptureOptions {
-  /** Bytes, a power of two. */
-  readonly ringBytes: number
-  /** Of a message's head, at most. */
-  readonly captureBytes: number
+/** What of a capture can change while it runs. */
+export interface CaptureRules {
   /** Empty: all. `excludePorts` wins. Ports are those of the server's end. */
   readonly includePorts: readonly number[]
   readonly excludePorts: readonly number[]
@@ -16,6 +12,14 @@ export interface CaptureOptions {
   readonly alwaysErrors: boolean
   readonly alwaysSlow: boolean
   readonly slowNs: number
+}
+
+/** What a capture back end is told. */
+export interface CaptureOptions extends CaptureRules {
+  /** Bytes, a power of two. */
+  readonly ringBytes: number
+  /** Of a message's head, at most. */
+  readonly captureBytes: number
   /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 14 of them. */
   readonly boundsNs: readonly number[]
 }
@@ -53,10 +57,6 @@ export interface CaptureLayout {
     readonly size: number
     readonly captureBytes: number
     readonly ringWakeupBytes: number
-    readonly slowNs: number
-    readonly alwaysErrors: number
-    readonly alwaysSlow: number
-    readonly includePorts: number
     readonly svcBoundsNs: number
     readonly svcBoundsNsSize: number
   }
@@ -67,6 +67,10 @@ export interface CaptureLayout {
     readonly budgetPerWindow: number
     readonly budgetBurst: number
     readonly budgetShare: number
+    readonly alwaysErrors: number
+    readonly alwaysSlow: number
+    readonly slowNs: number
     readonly ports: number
+    readonly portsSize: number
   }
 }

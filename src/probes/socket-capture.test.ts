@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { get } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/lab.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
+import { Program, until } from '../../test/helpers/program.ts'
+import { head } from '../../test/helpers/raw-talk.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { CaptureBackend, CaptureOptions } from './capture.ts'
 import { sock } from './sock.ts'
@@ -266,7 +270,6 @@ test('a long head is kept up to the bound, by the object that has room for it', 
 test('a port that is not included, or excluded, is not looked at', kernel, async () => {
   const check = (given: Partial<CaptureOptions>) =>
     capturing(given, async (capture, seen) => {
-      // New connections: those that are known keep their verdict.
       await peers.freshRequests(20, '/status/200')
       capture.detach()
       capture.collect()
@@ -277,6 +280,185 @@ test('a port that is not included, or excluded, is not looked at', kernel, async
   await check({ includePorts: [1] })
   await check({ includePorts: [peers.port], excludePorts: [peers.port] })
 })
+
+/** Resolves when the kernel side has ended so many exchanges: a sender's hook may run after the answer came. */
+function finished(capture: SocketCapture, exchanges: number): Promise<void> {
+  const now = () => capture.counters().finished
+  const what = () => `${exchanges} exchanges are finished (${now()} are)`
+  return until(what, 30_000, () => now() >= exchanges)
+}
+
+test(
+  'a kept connection gives exactly the exchanges of the times at which its port was included',
+  kernel,
+  () =>
+    capturing({ includePorts: [1] }, async (capture, seen) => {
+      const ways: Partial<CaptureOptions>[] = [
+        { includePorts: [], excludePorts: [peers.port] },
+        { includePorts: [1, 2, 65_535] },
+        { excludePorts: [80, peers.port] },
+      ]
+      let want = 0
+      for (let i = 0; i < 30; i++) {
+        await peers.requests(20 + i, '/status/200')
+        await finished(capture, want)
+        assert.equal(capture.counters().finished, want)
+        capture.apply(options())
+        await peers.requests(10 + i, '/status/200')
+        want += 2 * (10 + i)
+        await finished(capture, want)
+        capture.apply(options(ways[i % ways.length]))
+      }
+      await peers.freshRequests(20, '/status/200')
+      capture.detach()
+      capture.collect()
+      assert.deepEqual([...seen.counts].sort(), [
+        ['client 200', want / 2],
+        ['server 200', want / 2],
+      ])
+      const { finished: all, records, abandoned, desync, fault, orphan_response } = capture.counters()
+      assert.deepEqual([all, records, abandoned, desync, fault, orphan_response], [want, want, 0, 0, 0, 0])
+    }),
+)
+
+/** A server of its own process and one connection to it, over which requests go by halves. */
+class Talk {
+  readonly server: Program
+  readonly socket: Socket
+  #received = 0
+  #awaited = 0
+
+  private constructor(server: Program, socket: Socket) {
+    this.server = server
+    this.socket = socket
+    socket.on('data', bytes => {
+      this.#received += bytes.length
+    })
+  }
+
+  static readonly head = head('POST / HTTP/1.1', 'host: x', 'content-length: 5', 'expect: 100-continue')
+  static readonly interim = head('HTTP/1.1 100 Continue')
+  static readonly body = 'hello'
+  static readonly answer = `${head('HTTP/1.1 200 OK', 'content-length: 2')}ok`
+
+  static async start(): Promise<Talk> {
+    const server = await Program.start('raw-server.ts', { port: 0 })
+    const { length } = Talk.head + Talk.body
+    const script = [0, 1, 2].flatMap(i => [
+      { after: i * length + Talk.head.length, pieces: [Talk.interim], next: 'keep' },
+      { after: (i + 1) * length, pieces: [Talk.answer], next: 'keep' },
+    ])
+    await server.ask(JSON.stringify(script))
+    const socket = connect({ port: server.ready.port, host: '127.0.0.1', noDelay: true })
+    await once(socket, 'connect')
+    return new Talk(server, socket)
+  }
+
+  /** Sends a request's head. Resolves when the server has read it. */
+  begin(): Promise<void> {
+    return this.#exchange(Talk.head, Talk.interim)
+  }
+
+  /** Sends its body. Resolves when the answer is there. */
+  end(): Promise<void> {
+    return this.#exchange(Talk.body, Talk.answer)
+  }
+
+  async #exchange(bytes: string, reply: string): Promise<void> {
+    this.socket.write(bytes)
+    this.#awaited += reply.length
+    await until(`"${reply}" is there`, 30_000, () => this.#received >= this.#awaited)
+  }
+
+  async close(): Promise<void> {
+    this.socket.destroy()
+    await this.server.close()
+  }
+}
+
+test('an exchange that is under way when its port is excluded leaves no trace', kernel, async () => {
+  const check = async (want: number, go: (talk: Talk, include: () => void) => Promise<void>) => {
+    const talk = await Talk.start()
+    const { port } = talk.server.ready
+    const capture = new SocketCapture(nativeOrThrow(), sock, options({ includePorts: [port] }), {
+      exchange: exchange => assert.equal(exchange.localPort, port),
+      counted: () => {},
+    })
+    try {
+      await talk.begin()
+      assert.equal(capture.counters().connections, 1)
+      capture.apply(options({ includePorts: [port], excludePorts: [port] }))
+      await go(talk, () => capture.apply(options({ includePorts: [port] })))
+      await talk.close()
+      await finished(capture, want)
+      capture.detach()
+      const { finished: all, abandoned, desync, excluded } = capture.counters()
+      assert.deepEqual([all, abandoned, desync, capture.received], [want, 0, 0, want])
+      assert.ok(excluded <= 1)
+    } finally {
+      capture.close()
+      await talk.close()
+    }
+  }
+  await check(0, async () => {})
+  await check(0, async ({ socket }) => {
+    socket.resetAndDestroy()
+  })
+  await check(0, talk => talk.end())
+  // From the next request on it is seen again.
+  await check(1, async (talk, include) => {
+    await talk.end()
+    await talk.begin()
+    include()
+    await talk.end()
+    await talk.begin()
+    await talk.end()
+  })
+  await check(1, async (talk, include) => {
+    await talk.end()
+    include()
+    await talk.begin()
+    await talk.end()
+  })
+  // Nothing went by meanwhile.
+  await check(1, async (talk, include) => {
+    include()
+    await talk.end()
+  })
+})
+
+test('what counts as failed and as slow, and the bound, can change while it runs', kernel, () =>
+  capturing({ maxPerSecond: 100, alwaysErrors: false, slowNs: 1e15 }, async (capture, seen) => {
+    const rules = { maxPerSecond: 100, alwaysErrors: false, slowNs: 1e15 }
+    let total = 0
+    const ask = async (count: number, status: number): Promise<number> => {
+      const before = capture.counters().records
+      await peers.requests(count, `/status/${status}`)
+      total += 2 * count
+      await finished(capture, total)
+      return capture.counters().records - before
+    }
+    // The common budget is used up, and the other one is not touched.
+    assert.ok((await ask(300, 500)) < 600)
+    capture.apply(options({ ...rules, alwaysErrors: true }))
+    assert.equal(await ask(20, 500), 40)
+    assert.ok((await ask(300, 200)) < 600)
+    capture.apply(options({ ...rules, slowNs: 0 }))
+    assert.equal(await ask(20, 200), 40)
+    capture.apply(options({ ...rules, maxPerSecond: 0 }))
+    assert.equal(await ask(300, 200), 600)
+    capture.apply(options({ ...rules, maxPerSecond: 1 }))
+    assert.ok((await ask(300, 200)) < 600)
+    capture.apply(options({ ...rules, maxPerSecond: 1_000_000 }))
+    await sleep(100)
+    assert.equal(await ask(300, 200), 600)
+    capture.collect()
+    assert.equal(
+      [...seen.counts.values()].reduce((sum, count) => sum + count, 0),
+      total,
+    )
+  }),
+)
 
 test('the agent does not see itself', kernel, () =>
   capturing({}, async (capture, seen) => {

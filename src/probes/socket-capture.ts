@@ -12,7 +12,7 @@ import {
   type RingHandle,
 } from '../kernel/native.ts'
 import { Exchange } from '../model/exchange.ts'
-import type { CaptureBackend, CaptureOptions, CaptureSink } from './capture.ts'
+import type { CaptureBackend, CaptureOptions, CaptureRules, CaptureSink } from './capture.ts'
 import { RecordReader } from './record-reader.ts'
 
 /** How often the ring is drained. The kernel wakes the agent before that when a quarter of the ring is full. */
@@ -69,6 +69,8 @@ export class SocketCapture {
   private readonly words32 = new Uint32Array(this.bytes.buffer)
   private readonly words16 = new Uint16Array(this.bytes.buffer)
   private readonly ringWoken: Uint32Array
+  /** The programs' variables. */
+  private readonly globals: ArrayBuffer
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
   private clockAt = 0
@@ -108,8 +110,9 @@ export class SocketCapture {
       this.setClock()
       const { bss } = backend.layout
       const globals = native.mapView(this.object.map('.bss'))
+      this.globals = globals
       this.ringWoken = new Uint32Array(globals, bss.ringWoken, 1)
-      this.setLimits(globals, options)
+      this.apply(options)
       const ringMap = this.object.map('ring')
       ring = native.ringOpen(ringMap)
       this.ring = ring
@@ -202,18 +205,31 @@ export class SocketCapture {
     }))
   }
 
-  /** Changes what can change without loading anew. */
-  setLimits(globals: ArrayBuffer, options: CaptureOptions): void {
+  /**
+   * From now on these rules hold; they may change as often as one likes. Only what differs is written, each number at
+   * once, so that whatever stays as it was is never seen otherwise by the programs. About 0.1 ms, for the ports.
+   */
+  apply(rules: CaptureRules): void {
     const { bss } = this.backend.layout
-    const perWindow = Math.ceil(options.maxPerSecond / 10)
-    const view = new DataView(globals)
-    view.setBigInt64(bss.budgetBurst, BigInt(Math.max(perWindow, options.maxPerSecond)), true)
-    view.setInt32(bss.budgetShare, Math.min(32, Math.max(1, Math.floor(perWindow / 64))), true)
-    view.setBigInt64(bss.budgetPerWindow, BigInt(perWindow), true)
-    const ports = new Uint8Array(globals, bss.ports, 65536)
-    ports.fill(0)
-    for (const port of options.includePorts) ports[port] = 2
-    for (const port of options.excludePorts) ports[port] = 1
+    const { globals } = this
+    const perWindow = Math.ceil(rules.maxPerSecond / 10)
+    if (perWindow > 0) {
+      // Before the bound itself: where there was none, it must not hold without its burst.
+      put(new BigInt64Array(globals, bss.budgetBurst, 1), BigInt(Math.max(perWindow, rules.maxPerSecond)))
+      const share = Math.min(32, Math.max(1, Math.floor(perWindow / 64)))
+      put(new Int32Array(globals, bss.budgetShare, 1), share)
+    }
+    put(new BigInt64Array(globals, bss.budgetPerWindow, 1), BigInt(perWindow))
+    put(new BigInt64Array(globals, bss.slowNs, 1), BigInt(Math.round(rules.slowNs)))
+    put(new Uint8Array(globals, bss.alwaysErrors, 1), Number(rules.alwaysErrors))
+    put(new Uint8Array(globals, bss.alwaysSlow, 1), Number(rules.alwaysSlow))
+    const wanted = new Uint8Array(bss.portsSize).fill(Number(rules.includePorts.length > 0))
+    for (const port of rules.includePorts) wanted[port] = 0
+    for (const port of rules.excludePorts) wanted[port] = 1
+    wanted[0] = 0 // connections whose port is not known yet
+    const ports = new Uint8Array(globals, bss.ports, bss.portsSize)
+    for (let port = 0; port < wanted.length; port++)
+      if (ports[port] !== wanted[port]) ports[port] = wanted[port]!
   }
 
   /** Detaches, and hands on all records. What was counted can still be collected. */
@@ -240,7 +256,7 @@ export class SocketCapture {
   private prepare(object: ObjectHandle, options: CaptureOptions): void {
     const { rodata } = this.backend.layout
     this.native.objectSetMaxEntries(object, 'ring', options.ringBytes)
-    const set = (offset: number, size: 1 | 4 | 8, value: number) => {
+    const set = (offset: number, size: 4 | 8, value: number) => {
       const bytes = Buffer.alloc(size)
       if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))
       else bytes.writeUIntLE(value, 0, size)
@@ -248,10 +264,6 @@ export class SocketCapture {
     }
     set(rodata.captureBytes, 4, options.captureBytes)
     set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
-    set(rodata.slowNs, 8, options.slowNs)
-    set(rodata.alwaysErrors, 1, Number(options.alwaysErrors))
-    set(rodata.alwaysSlow, 1, Number(options.alwaysSlow))
-    set(rodata.includePorts, 1, Number(options.includePorts.length > 0))
     if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
       throw new RangeError(
         `the kernel counts in ${rodata.svcBoundsNsSize / 8} bounds, not ${options.boundsNs.length}`,
@@ -339,6 +351,11 @@ export class SocketCapture {
     this.entries.set(name, { count, at: nowMs })
     return count
   }
+}
+
+/** Writes a variable of the programs, if it is another. */
+function put<T extends number | bigint>(variable: { [index: number]: T }, value: T): void {
+  if (variable[0] !== value) variable[0] = value
 }
 
 /** A number of a per-CPU `svc_red`, over all CPUs. */

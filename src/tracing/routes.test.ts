@@ -114,6 +114,48 @@ test('what becomes of unmatched paths is the choice of the user', () => {
   check('/users/42', '/users/{id}', { unmatched: 'unset', patterns: ['/users/{id}'] })
 })
 
+test('other patterns name what they match, and leave alone what was learned', () => {
+  const options = { ...heuristic, maxSegmentCardinality: 2 }
+  const routes = new Routes(options)
+  const check = (path: string, want: string, served = true) =>
+    assert.equal(routes.route('shop', path, served), want)
+  for (const name of ['ann', 'bob', 'eve']) routes.route('shop', `/users/${name}`)
+  check('/users/ann', '/users/*')
+  check('/orders/open', '/orders/open')
+  check('/orders/none', '/orders/*', false)
+  routes.change({ ...options, patterns: ['/orders/{state}', '/users/me'] })
+  check('/orders/open', '/orders/{state}')
+  check('/orders/none', '/orders/{state}', false)
+  check('/users/me', '/users/me')
+  // Folded before the change: a name that is seen again is no new word.
+  check('/users/ann', '/users/*')
+  routes.change(options)
+  check('/orders/open', '/orders/open')
+  check('/users/me', '/users/*')
+  routes.change({ ...options, unmatched: 'wildcard' })
+  check('/users/ann', '/**')
+  routes.change(options)
+  check('/users/ann', '/users/*')
+  routes.change({ ...options, maxSegmentCardinality: 3 })
+  check('/users/ann', '/users/ann')
+  // A service that is new since then has the same.
+  assert.equal(routes.route('other', '/users/ann'), '/users/ann')
+})
+
+test('changes make no more routes than one tree may hold', () => {
+  const routes = new Routes({ ...heuristic, maxSegmentCardinality: 1_000 })
+  const seen = new Set<string>()
+  for (let i = 0; i < 20_000; i++) {
+    const word = [...String(i)].map(d => String.fromCharCode(97 + Number(d))).join('')
+    seen.add(routes.route('shop', `/${word.slice(0, 2)}/${word.slice(2)}`))
+    if (i % 100 === 0) {
+      const patterns = i % 200 === 0 ? ['/ab'] : []
+      routes.change({ ...heuristic, maxSegmentCardinality: 1_000, patterns })
+    }
+  }
+  assert.ok(seen.size <= 2_100, `${seen.size} routes`)
+})
+
 test('the same requests in the same order give the same routes', () => {
   const word = fc.constantFrom('a', 'b', 'c', 'd', '1', 'x9y8z7', 'users', '%20', '')
   const path = fc.array(word, { maxLength: 12 }).map(words => `/${words.join('/')}`)

@@ -23,12 +23,22 @@ export interface RouteOptions {
  */
 export class Routes {
   private readonly services = new BoundedMap<string, ServiceRoutes>(maxServices)
-  private readonly patterns: readonly Pattern[]
-  private readonly options: RouteOptions
+  private rules: Rules
 
   constructor(options: RouteOptions) {
-    this.options = options
-    this.patterns = options.patterns.map(compilePattern)
+    this.rules = rulesOf(options)
+  }
+
+  /**
+   * Other options from now on. What a service's paths taught stays, so that routes that no change names stay as they
+   * are; with another `maxSegmentCardinality` it is learned anew.
+   */
+  change(options: RouteOptions): void {
+    const rules = rulesOf(options)
+    this.rules = rules
+    this.services.forEach(routes => {
+      routes.change(rules)
+    })
   }
 
   /**
@@ -38,7 +48,7 @@ export class Routes {
   route(service: string, path: string, served = true): string {
     let routes = this.services.get(service)
     if (routes === undefined) {
-      routes = new ServiceRoutes(this.patterns, this.options)
+      routes = new ServiceRoutes(this.rules)
       this.services.set(service, routes)
     }
     return routes.route(path, served)
@@ -86,14 +96,22 @@ class ServiceRoutes {
   private readonly known = new BoundedMap<string, string>(maxCachedPaths)
   /** Guesses for paths that were not served; any word learned may change them. */
   private readonly strangers = new BoundedMap<string, string>(maxCachedPaths)
-  private readonly root = new Place('')
+  private root = new Place('')
   private words = 0
-  private readonly patterns: readonly Pattern[]
-  private readonly options: RouteOptions
+  private rules: Rules
 
-  constructor(patterns: readonly Pattern[], options: RouteOptions) {
-    this.patterns = patterns
-    this.options = options
+  constructor(rules: Rules) {
+    this.rules = rules
+  }
+
+  change(rules: Rules): void {
+    if (rules.maxSegmentCardinality !== this.rules.maxSegmentCardinality) {
+      this.root = new Place('')
+      this.words = 0
+    }
+    this.rules = rules
+    this.known.clear()
+    this.strangers.clear()
   }
 
   route(path: string, served: boolean): string {
@@ -103,16 +121,16 @@ class ServiceRoutes {
   /** Apart from `route`, whose every call would else pay for the closure. */
   private find(path: string, served: boolean): string {
     const segments = segmentsOf(path)
-    const named = this.patterns.find(pattern => pattern.matches(segments))
+    const named = this.rules.patterns.find(pattern => pattern.matches(segments))
     const route = named?.text ?? this.unmatched(path, segments, served)
-    const guessed = named === undefined && this.options.unmatched === 'heuristic'
+    const guessed = named === undefined && this.rules.unmatched === 'heuristic'
     const cache = guessed && !served ? this.strangers : this.known
     if (path.length <= maxCachedPath) cache.set(path, route)
     return route
   }
 
   private unmatched(path: string, segments: readonly string[], served: boolean): string {
-    switch (this.options.unmatched) {
+    switch (this.rules.unmatched) {
       case 'heuristic':
         return this.guess(segments, served)
       case 'path':
@@ -143,7 +161,7 @@ class ServiceRoutes {
     if (place.folded) return undefined
     const found = place.words.get(word)
     if (found !== undefined || !learn) return found
-    if (place.words.size >= this.options.maxSegmentCardinality) {
+    if (place.words.size >= this.rules.maxSegmentCardinality) {
       // What was learned below these words goes with them, and is learned again below the one place that is left.
       this.words -= wordsBelow(place)
       place.words.clear()
@@ -184,6 +202,14 @@ function wordsBelow(place: Place): number {
 
 function allBelow(place: Place): number {
   return wordsBelow(place) + (place.rest === undefined ? 0 : 1 + allBelow(place.rest))
+}
+
+interface Rules extends Omit<RouteOptions, 'patterns'> {
+  readonly patterns: readonly Pattern[]
+}
+
+function rulesOf(options: RouteOptions): Rules {
+  return { ...options, patterns: options.patterns.map(compilePattern) }
 }
 
 interface Pattern {

@@ -185,6 +185,65 @@ test('any number of processes takes bounded room, and those let go are reported'
   assert.equal(processes.ended().length, 50)
 })
 
+test('services are told by name, with the processes that run and the ports that they answer on', () => {
+  const shop = { ...nginx, environ: ['OTEL_RESOURCE_ATTRIBUTES=service.name=shop,service.namespace=eu'] }
+  for (const pid of [30, 31, 32]) run(pid, shop)
+  run(33, { ...nginx, environ: ['OTEL_SERVICE_NAME=shop'] })
+  run(34, { comm: 'curl', exe: '/usr/bin/curl' })
+  const processes = table()
+  assert.deepEqual(processes.services(), [])
+  for (const pid of [30, 31, 32, 33, 34]) processes.resource(pid, 'x')
+  for (const port of [8443, 8080, 8443, 0]) processes.resource(30, 'x', port)
+  processes.resource(31, 'x', 8080)
+  processes.resource(32, 'x', 9)
+  processes.resource(33, 'x', 80)
+  processes.resource(35, 'gone', 81)
+  const want = [
+    { name: 'curl', namespace: '', instances: 1, ports: [] },
+    { name: 'shop', namespace: '', instances: 1, ports: [80] },
+    { name: 'shop', namespace: 'eu', instances: 3, ports: [9, 8080, 8443] },
+  ]
+  assert.deepEqual(processes.services(), want)
+  exit(32)
+  exit(33)
+  clock.ms += 999
+  assert.deepEqual(processes.services(), want)
+  clock.ms += 1
+  assert.deepEqual(processes.services(), [
+    want[0],
+    { name: 'shop', namespace: 'eu', instances: 2, ports: [8080, 8443] },
+  ])
+  // What it found to have ended is reported all the same.
+  assert.equal(processes.ended().length, 3)
+  // Another program under a number has its own ports.
+  run(31, { comm: 'curl', exe: '/usr/bin/curl', start: 2_000 })
+  clock.ms += 1_000
+  processes.resource(31, 'x')
+  assert.deepEqual(processes.services(), [
+    { name: 'curl', namespace: '', instances: 2, ports: [] },
+    { name: 'shop', namespace: 'eu', instances: 1, ports: [8080, 8443] },
+  ])
+})
+
+test('any number of services and ports makes a list of bounded length', () => {
+  const processes = table()
+  processes.withoutProc()
+  for (let pid = 1; pid <= 1_100; pid++) processes.resource(pid, `service ${pid}`)
+  for (let port = 1; port <= 100; port++) {
+    processes.resource(1, 'service 1', port)
+    processes.resource(2, 'service 2', 7)
+  }
+  const services = processes.services()
+  assert.equal(services.length, 1_000)
+  const names = services.map(({ name }) => name)
+  assert.deepEqual(names, names.toSorted())
+  assert.deepEqual(
+    services[0]!.ports,
+    Array.from({ length: 64 }, (_, i) => i + 1),
+  )
+  assert.deepEqual(services.find(({ name }) => name === 'service 2')?.ports, [7])
+})
+
 test('a name with spaces and parentheses does not mislead', () => {
   run(20, { comm: 'a) R 1 2 (b', exe: '/usr/bin/odd' })
   const processes = table()

@@ -34,6 +34,7 @@ export class ProcessTable {
   private readonly now: () => number
   private readonly endedResources: Resource[] = []
   private proc = true
+  private lookedMs = Number.NEGATIVE_INFINITY
 
   constructor(options: ProcessTableOptions) {
     this.options = options
@@ -57,13 +58,17 @@ export class ProcessTable {
     return this.processes.size
   }
 
-  /** The resource of a process; `comm` names it if it ended before anybody looked. */
-  resource(pid: number, comm: string): Resource {
-    const known = this.processes.get(pid)
+  /**
+   * The resource of a process; `comm` names it if it ended before anybody looked. `servedPort` is where it has just
+   * answered somebody, 0 for nowhere.
+   */
+  resource(pid: number, comm: string, servedPort = 0): Resource {
     const now = this.now()
-    if (known === undefined) return this.read(pid, comm, now).resource
-    if (now - known.checkedMs < checkEveryMs) return known.resource
-    return this.check(pid, comm, known, now).resource
+    let process = this.processes.get(pid)
+    if (process === undefined) process = this.read(pid, comm, now)
+    else if (now - process.checkedMs >= checkEveryMs) process = this.check(pid, comm, process, now)
+    if (servedPort !== process.servedPort && servedPort !== 0) serve(process, servedPort)
+    return process.resource
   }
 
   /**
@@ -71,13 +76,49 @@ export class ProcessTable {
    * is known (about 10 µs each).
    */
   ended(): Resource[] {
-    if (!this.proc) return this.endedResources.splice(0)
+    this.look()
+    return this.endedResources.splice(0)
+  }
+
+  /**
+   * The services that are running now, by name: at most 1,000 of them, each with at most 64 ports. Looks at every
+   * process that is known, like `ended`, but only once in a second.
+   */
+  services(): Service[] {
+    if (this.now() - this.lookedMs >= checkEveryMs) this.look()
+    const found = new Map<
+      string,
+      { name: string; namespace: string; instances: number; ports: Set<number> }
+    >()
+    this.processes.forEach(({ resource, ports, start }) => {
+      // It ended before anybody looked.
+      if (this.proc && start === unknownStart) return
+      const name = String(resource.attributes.get('service.name'))
+      const namespace = String(resource.attributes.get('service.namespace') ?? '')
+      const id = `${name}\0${namespace}`
+      const service = found.get(id) ?? { name, namespace, instances: 0, ports: new Set() }
+      found.set(id, service)
+      service.instances++
+      for (const port of ports) service.ports.add(port)
+    })
+    return [...found]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .slice(0, maxServices)
+      .map(([, service]) => ({
+        ...service,
+        ports: [...service.ports].sort((a, b) => a - b).slice(0, maxPorts),
+      }))
+  }
+
+  /** Looks at every process, and lets go of those that ended. */
+  private look(): void {
+    this.lookedMs = this.now()
+    if (!this.proc) return
     this.processes.forEach((process, pid) => {
       if (this.startOf(pid) === process.start && process.start !== unknownStart) return
       this.processes.delete(pid)
       this.end(process.resource)
     })
-    return this.endedResources.splice(0)
   }
 
   /** Looks again at a process that is known. */
@@ -107,6 +148,8 @@ export class ProcessTable {
       facts,
       resource: this.describe(pid, start, facts),
       checkedMs: now,
+      servedPort: 0,
+      ports: [],
     }
     this.processes.set(pid, process)
     return process
@@ -218,6 +261,27 @@ interface Process {
   readonly resource: Resource
   comm: string
   checkedMs: number
+  /** Where it answered last; 0: nowhere yet. */
+  servedPort: number
+  /** All of those ports, up to a bound. */
+  readonly ports: number[]
+}
+
+/** Processes that have one name. */
+export interface Service {
+  readonly name: string
+  /** '' for none. */
+  readonly namespace: string
+  /** Processes that are running. */
+  readonly instances: number
+  /** Where they answered requests, in rising order; none for a mere client. */
+  readonly ports: readonly number[]
+}
+
+function serve(process: Process, port: number): void {
+  process.servedPort = port
+  const { ports } = process
+  if (ports.length < maxPorts && !ports.includes(port)) ports.push(port)
 }
 
 /** How often a process that is asked for is looked at again. */
@@ -226,6 +290,9 @@ const unknownStart = -1
 const maxEnded = 8_192
 /** Environments and command lines may be 2 MB; the beginning is enough. */
 const maxFileBytes = 256 * 1024
+const maxServices = 1_000
+/** Of one service, and of one process. */
+const maxPorts = 64
 const maxEnvironmentAttributes = 64
 const maxValueLength = 1_024
 

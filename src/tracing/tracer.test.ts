@@ -10,7 +10,7 @@ import { resource } from '../model/resource.ts'
 import type { Span } from '../model/span.ts'
 import { http1 } from '../protocols/http1.ts'
 import { RedTable } from './red.ts'
-import { Tracer, type TracerOptions } from './tracer.ts'
+import { Tracer, type TracerOptions, type TracerRules } from './tracer.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
@@ -36,7 +36,16 @@ interface Emitted {
 
 const hex = (id: Uint8Array): string => Buffer.from(id).toString('hex')
 
-function open(options: Partial<TracerOptions> = {}) {
+const rules: TracerRules = {
+  ratio: 1,
+  alwaysErrors: true,
+  alwaysSlow: true,
+  slowNs: 1e9,
+  readContext: true,
+  excludedPath: path => path === '/healthz',
+}
+
+function open(changed: Partial<TracerRules> = {}, options: Partial<TracerOptions> = {}) {
   const spans: Emitted[] = []
   const dropped = new Map<string, number>()
   const red = new RedTable({ startUs: 0 })
@@ -46,7 +55,7 @@ function open(options: Partial<TracerOptions> = {}) {
     protocols: [http1.create({ route: (_exchange, path) => path })],
     scope,
     red,
-    resourceOf: pid => {
+    resourceOf: ({ pid }) => {
       const of = services.get(pid) ?? resource({ 'service.name': `service ${pid}` })
       services.set(pid, of)
       return of
@@ -56,12 +65,7 @@ function open(options: Partial<TracerOptions> = {}) {
       spans.push(copy(of.attributes.get('service.name'), span))
     },
     drop: (reason, n) => dropped.set(reason, (dropped.get(reason) ?? 0) + n),
-    ratio: 1,
-    alwaysErrors: true,
-    alwaysSlow: true,
-    slowNs: 1e9,
-    readContext: true,
-    excludedPath: path => path === '/healthz',
+    rules: { ...rules, ...changed },
     isLocal: address => address === '127.0.0.1',
     now: () => clock.ms,
     ...options,
@@ -313,8 +317,8 @@ test('the ratio decides alike for both sides of an exchange and for all spans of
 })
 
 test('failed and slow exchanges are kept whatever the ratio says, if it is asked for', () => {
-  const check = (given: Given, options: Partial<TracerOptions>, want: number) => {
-    const { tracer, spans, dropped } = open({ ratio: 0, ...options })
+  const check = (given: Given, changed: Partial<TracerRules>, want: number) => {
+    const { tracer, spans, dropped } = open({ ratio: 0, ...changed })
     tracer.exchange(exchangeOf(given))
     assert.equal(spans.length, want)
     assert.equal(dropped.get('sampled') ?? 0, 1 - want)
@@ -335,6 +339,41 @@ test('an excluded path makes no span and counts in the metrics', () => {
   assert.deepEqual([...dropped], [['excluded_path', 1]])
   assert.deepEqual([...tracer.collected], [['http', 1]])
   assert.equal(points(red)[0]!.count, 1)
+})
+
+test('other rules hold from the next exchange on, and what waits for its other side is not judged again', () => {
+  const { tracer, spans, dropped, red } = open()
+  const waiting = local({ path: '/users' })
+  tracer.exchange(waiting.server)
+  tracer.rules = { ...rules, ratio: 0, excludedPath: path => path === '/users' }
+  tracer.exchange(exchangeOf({ path: '/users' }))
+  tracer.exchange(exchangeOf({ path: '/healthz' }))
+  assert.deepEqual(
+    [...dropped],
+    [
+      ['excluded_path', 1],
+      ['sampled', 1],
+    ],
+  )
+  tracer.exchange(exchangeOf({ path: '/healthz', durationMs: 1001 }))
+  tracer.rules = { ...tracer.rules, slowNs: 1.002e9 }
+  tracer.exchange(exchangeOf({ path: '/healthz', durationMs: 1001 }))
+  assert.deepEqual([spans.length, dropped.get('sampled')], [1, 2])
+  tracer.rules = rules
+  tracer.exchange(waiting.client)
+  assert.equal(
+    spans.find(({ kind }) => kind === 3)!.spanId,
+    spans.find(({ parentSpanId }) => parentSpanId !== nobody)!.parentSpanId,
+  )
+  assert.equal(spans.length, 3)
+  const traceparent = `00-${traceId}-${parentId}-01`
+  tracer.rules = { ...rules, readContext: false }
+  tracer.exchange(exchangeOf({ traceparent }))
+  assert.notEqual(spans.at(-1)!.traceId, traceId)
+  assert.equal(
+    points(red).reduce((sum, { count }) => sum + count, 0),
+    7,
+  )
 })
 
 test('an export of telemetry is neither span nor metric', () => {
@@ -433,14 +472,11 @@ test('a hundred thousand exchanges leave no growth behind, and hardly anything f
   let emitted = 0
   const seen = new Attributes()
   const made = resource({ 'service.name': 'shop' })
-  const { tracer } = open({
-    resourceOf: () => made,
-    emit: (_resource, _scope, span) => {
-      seen.clear()
-      emitted += span.attributes.size > 0 ? 1 : 0
-    },
-    ratio: 0.9,
-  })
+  const emit: TracerOptions['emit'] = (_resource, _scope, span) => {
+    seen.clear()
+    emitted += span.attributes.size > 0 ? 1 : 0
+  }
+  const { tracer } = open({ ratio: 0.9 }, { resourceOf: () => made, emit })
   const given: Exchange[] = []
   for (let i = 0; i < 256; i++) {
     given.push(local({ path: `/users/${i % 16}` }).client, local({ path: `/users/${i % 16}` }).server)
@@ -450,7 +486,8 @@ test('a hundred thousand exchanges leave no growth behind, and hardly anything f
   const run = (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
       for (let i = 0; i < given.length; i += 2) {
-        // Each pair is the next exchange on its connection.
+        // Other rules now and then, and each pair is the next exchange on its connection.
+        if (i % 256 === 0) tracer.rules = { ...rules, ratio: i % 512 === 0 ? 0.9 : 0.8 }
         sequence = (sequence + 1000) >>> 0
         given[i]!.sequence = sequence
         given[i + 1]!.sequence = sequence

@@ -6,16 +6,8 @@ import { flagsWithRemoteParent, Join } from './join.ts'
 import type { RedTable } from './red.ts'
 import { parseTraceparent } from './traceparent.ts'
 
-export interface TracerOptions {
-  readonly protocols: readonly Protocol[]
-  readonly scope: Scope
-  readonly red: RedTable
-  /** Who a process is. `comm` is its name in case that it is gone. */
-  readonly resourceOf: (pid: number, comm: string) => Resource
-  /** Where finished spans go. The span is reused. */
-  readonly emit: (resource: Resource, scope: Scope, span: Span) => void
-  /** Counts spans that are not passed on, by reason. */
-  readonly drop: (reason: string, spans: number) => void
+/** What of a tracer can change while it runs. Always replaced as a whole. */
+export interface TracerRules {
   /** Part of the traces that is kept, 0 to 1. */
   readonly ratio: number
   readonly alwaysErrors: boolean
@@ -24,6 +16,19 @@ export interface TracerOptions {
   /** Whether `traceparent` headers are taken over. */
   readonly readContext: boolean
   readonly excludedPath: (path: string) => boolean
+}
+
+export interface TracerOptions {
+  readonly protocols: readonly Protocol[]
+  readonly scope: Scope
+  readonly red: RedTable
+  /** Whose exchange it is. */
+  readonly resourceOf: (exchange: Exchange) => Resource
+  /** Where finished spans go. The span is reused. */
+  readonly emit: (resource: Resource, scope: Scope, span: Span) => void
+  /** Counts spans that are not passed on, by reason. */
+  readonly drop: (reason: string, spans: number) => void
+  readonly rules: TracerRules
   /** Whether an address belongs to this host, so that the other side may be seen too. */
   readonly isLocal: (address: string) => boolean
   /** Milliseconds of a clock that never goes back. */
@@ -39,6 +44,8 @@ export class Tracer {
   readonly collected = new Map<string, number>()
   /** Exports of telemetry by instrumented applications: neither spans nor metrics. */
   telemetry = 0
+  /** Holds from the next exchange on; what waits for its other side is not asked again. */
+  rules: TracerRules
   private readonly options: TracerOptions
   private readonly protocols: ReadonlyMap<string, Protocol>
   private readonly call = new Call()
@@ -49,6 +56,7 @@ export class Tracer {
 
   constructor(options: TracerOptions) {
     this.options = options
+    this.rules = options.rules
     this.protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
     this.join = new Join(holdMs, (resource, span) => options.emit(resource, options.scope, span))
   }
@@ -71,14 +79,14 @@ export class Tracer {
       return
     }
     this.collected.set(protocol.signalType, (this.collected.get(protocol.signalType) ?? 0) + 1)
-    const resource = options.resourceOf(exchange.pid, exchange.comm)
+    const resource = options.resourceOf(exchange)
     options.red.observe(
       resource,
       exchange.server ? protocol.serverDuration : protocol.clientDuration,
       call.dimensions,
       exchange.durationNs,
     )
-    if (call.path !== '' && options.excludedPath(call.path)) {
+    if (call.path !== '' && this.rules.excludedPath(call.path)) {
       options.drop('excluded_path', 1)
       return
     }
@@ -96,7 +104,7 @@ export class Tracer {
     }
     this.collected.set(protocol.signalType, (this.collected.get(protocol.signalType) ?? 0) + count)
     options.red.merge(
-      options.resourceOf(exchange.pid, exchange.comm),
+      options.resourceOf(exchange),
       exchange.server ? protocol.serverDuration : protocol.clientDuration,
       call.dimensions,
       count,
@@ -153,7 +161,7 @@ export class Tracer {
     const nowMs = options.now()
     this.fill(span.spanId)
     const flags =
-      options.readContext && exchange.traceparentEnd > exchange.traceparentStart
+      this.rules.readContext && exchange.traceparentEnd > exchange.traceparentStart
         ? parseTraceparent(
             exchange.bytes,
             exchange.traceparentStart,
@@ -211,15 +219,15 @@ export class Tracer {
    * (W3C Trace Context level 2), and what lies above the threshold is kept. Of them 6 are precise enough.
    */
   private kept(exchange: Exchange): boolean {
-    const { options, span, call } = this
-    if (options.ratio >= 1) return true
-    if (options.alwaysErrors && call.error !== '') return true
-    if (options.alwaysSlow && exchange.durationNs > options.slowNs) return true
+    const { rules, span, call } = this
+    if (rules.ratio >= 1) return true
+    if (rules.alwaysErrors && call.error !== '') return true
+    if (rules.alwaysSlow && exchange.durationNs > rules.slowNs) return true
     const { traceId } = span
     let value = 0
     for (let i = 9; i < 15; i++) value = value * 256 + traceId[i]!
-    if (value >= (1 - options.ratio) * 2 ** 48) return true
-    options.drop('sampled', 1)
+    if (value >= (1 - rules.ratio) * 2 ** 48) return true
+    this.options.drop('sampled', 1)
     return false
   }
 

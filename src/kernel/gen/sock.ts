@@ -124,33 +124,32 @@ export const svcCounter = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 65668,
+  size: 65732,
   selfPid: 0,
   exportSvcSide: 8,
   exportSvcMethod: 16,
   exportSvcCounter: 24,
   exportSvcSocket: 32,
   budgetPerWindow: 40,
-  budgetBurst: 48,
+  slowNs: 48,
   budgetShare: 56,
-  ports: 60,
+  alwaysErrors: 60,
+  alwaysSlow: 61,
+  budgetBurst: 64,
+  ports: 72,
   portsSize: 65536,
-  budgetWindow: 65600,
-  budgetLeft: 65608,
+  budgetWindow: 65664,
+  budgetLeft: 65672,
   budgetLeftSize: 16,
-  ringWoken: 65664,
+  ringWoken: 65728,
 } as const
 
 /** Section .rodata: offsets in bytes. */
 export const rodata = {
-  size: 280,
+  size: 264,
   captureBytes: 0,
   ringWakeupBytes: 8,
-  slowNs: 16,
-  alwaysErrors: 24,
-  alwaysSlow: 25,
-  includePorts: 26,
-  svcBoundsNs: 32,
+  svcBoundsNs: 16,
   svcBoundsNsSize: 112,
-  redZero: 144,
+  redZero: 128,
 } as const
