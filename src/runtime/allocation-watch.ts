@@ -1,0 +1,82 @@
+// How much was allocated and how often garbage was collected, from what V8 says at each collection.
+
+import { GCProfiler, getHeapStatistics } from 'node:v8'
+
+/** V8 keeps a record of 4 kB for each collection until it is asked. */
+const drainEveryMs = 2000
+
+/** Figures in bytes, named as Go's `runtime.MemStats`. */
+export interface MemoryFigures {
+  /** Heap in use, and memory outside of it that JavaScript objects hold. */
+  readonly Alloc: number
+  /**
+   * At least so much was allocated since the process began: it never falls. Exact for the heap while watched; of
+   * memory outside, what comes and goes between two collections is not seen, nor is what goes while not watched.
+   */
+  readonly TotalAlloc: number
+  /** Resident set of the process. */
+  readonly Sys: number
+  /** Collections while watched, those of the young generation included. */
+  readonly NumGC: number
+}
+
+export class AllocationWatch {
+  #profiler: GCProfiler | undefined
+  #timer: NodeJS.Timeout | undefined
+  #lastBytes = 0
+  #totalBytes = 0
+  #collections = 0
+
+  start(): void {
+    if (this.#profiler) return
+    this.#advance(bytesInUse())
+    this.#profiler = new GCProfiler()
+    this.#profiler.start()
+    this.#timer = setInterval(() => this.#drain(), drainEveryMs).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#count()
+    this.#profiler = undefined
+  }
+
+  figures(): MemoryFigures {
+    this.#drain()
+    return {
+      Alloc: this.#lastBytes,
+      TotalAlloc: this.#totalBytes,
+      Sys: process.memoryUsage.rss(),
+      NumGC: this.#collections,
+    }
+  }
+
+  #drain(): void {
+    const watching = this.#profiler !== undefined
+    this.#count()
+    if (watching) {
+      this.#profiler = new GCProfiler()
+      this.#profiler.start()
+    }
+    this.#advance(bytesInUse())
+  }
+
+  #count(): void {
+    const result = this.#profiler?.stop()
+    for (const { beforeGC, afterGC } of result?.statistics ?? []) {
+      this.#advance(beforeGC.heapStatistics.usedHeapSize + beforeGC.heapStatistics.externalMemory)
+      this.#lastBytes = afterGC.heapStatistics.usedHeapSize + afterGC.heapStatistics.externalMemory
+      this.#collections++
+    }
+  }
+
+  #advance(bytes: number): void {
+    this.#totalBytes += Math.max(0, bytes - this.#lastBytes)
+    this.#lastBytes = bytes
+  }
+}
+
+function bytesInUse(): number {
+  const { used_heap_size, external_memory } = getHeapStatistics()
+  return used_heap_size + external_memory
+}
