@@ -1,30 +1,62 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { openPipeline } from './agent/outlets.ts'
+import { banner } from './agent/banner.ts'
+import { stuckMs } from './agent/health.ts'
+import { metricsSource } from './agent/metrics-source.ts'
+import { Outlets } from './agent/outlets.ts'
+import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
+import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
+import { SelfTracer } from './agent/self-tracing.ts'
 import { startTracing, Tracing, type TracingFault } from './agent/tracing.ts'
-import { agentView, degradations, endpointOf, metricsSource, type Parts } from './agent/view.ts'
+import { agentView, type Parts } from './agent/view.ts'
+import type { Operation } from './api/operation.ts'
+import { operations } from './api/routes.ts'
 import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
 import { type Api, startApi } from './api/server.ts'
-import type { BannerLine, RunningAgent } from './api/types.ts'
-import { type LoadedConfig, notBuiltFeatures } from './config/index.ts'
+import type { AgentView, Degradation, ReloadCause, ReloadResult, RunningAgent } from './api/types.ts'
+import type { LoadedConfig } from './config/index.ts'
 import { build } from './lib/build.ts'
-import type { Logger } from './lib/logger.ts'
+import { startHeartbeat } from './lib/heartbeat.ts'
+import type { LogRing } from './lib/log-ring.ts'
+import { errorText, type Logger } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
 import { Attributes } from './model/attributes.ts'
+import { RuntimeProfiler } from './runtime/runtime-profiler.ts'
 import { ProcessTable } from './tracing/services.ts'
 
+export interface StartOptions {
+  readonly loaded: LoadedConfig
+  readonly log: Logger
+  /** Where `log` keeps what it wrote last. */
+  readonly logRing: LogRing
+  /** Reads the configuration anew. */
+  readonly load: () => LoadedConfig
+}
+
 /** Starts all that the configuration asks for. What cannot start is told in the banner and in `/ready`; it stops nothing else. */
-export async function startAgent({
-  loaded,
-  log,
-}: {
-  loaded: LoadedConfig
-  log: Logger
-}): Promise<RunningAgent> {
+export async function startAgent({ loaded, log, logRing, load }: StartOptions): Promise<RunningAgent> {
   const { config } = loaded
   const startedMs = performance.now()
-  let self: SelfMetrics | undefined
-  const { pipeline, faults } = openPipeline(config, log, request => self?.exportRequest(request))
+  const profiler = new RuntimeProfiler()
+  if (debugMode(config)) profiler.start()
+  let metrics: SelfMetrics | undefined
+  let self: SelfTracer | undefined
+  const outlets = new Outlets(config, log, request => {
+    metrics?.exportRequest(request)
+    self?.exportRequest(request)
+  })
+  const { pipeline } = outlets
+  self = new SelfTracer({
+    emit: (resource, scope, span) => pipeline.intake('traces').add(resource, scope, span),
+    resource: {
+      serviceName: config.service_name,
+      instanceId: config.instance_id,
+      version: build().version,
+      hostName: hostname(),
+    },
+    settings: selfTracing(config),
+  })
+  const starting = self.begin('start')
   const processes = new ProcessTable({
     hostName: hostname(),
     bootId: bootId(),
@@ -45,30 +77,73 @@ export async function startAgent({
     }
   }
   const running = tracing instanceof Tracing ? tracing : undefined
-  const parts: Parts = { loaded, pipeline, outletFaults: faults, tracing, startedMs }
-  self = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
-  const view = agentView(parts, self.registry)
+  const heartbeat = startHeartbeat(stuckMs)
   let api: Api | undefined
+  let stopping: Promise<void> | undefined
+  const reloader = new Reloader({
+    loaded,
+    load,
+    log,
+    parts: reloadables({ log, outlets, tracing: running, self, profiler, api: () => api }),
+  })
+  async function reload(cause: ReloadCause): Promise<ReloadResult> {
+    const operation = self!.begin('reload')
+    operation.attribute('svc.reload.cause', cause)
+    const outcome = await reloader.reload(cause)
+    if (outcome.kind === 'invalid' || outcome.kind === 'failed') operation.fail(outcome.kind)
+    operation.end()
+    return resultOf(outcome)
+  }
+  const parts: Parts = {
+    loaded: () => reloader.current,
+    outlets,
+    processes,
+    tracing,
+    self,
+    profiler,
+    logRing,
+    stuck: () => heartbeat.stuck(),
+    faults: () => socketFaults(api),
+    stopping: () => stopping !== undefined,
+    reload: () => reload('request'),
+    reloads: () => reloader.state,
+    api: () => api,
+    startedMs,
+  }
+  metrics = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
+  const view = agentView(parts, metrics.registry)
   if (config.self_telemetry.enabled) {
     try {
-      api = await startApi({ settings: config.self_telemetry, view, log })
+      api = await startApi({
+        settings: apiSettings(config),
+        operations: operationsOf(view, config.self_telemetry.path),
+        log,
+        observe: request => self.apiRequest(request),
+      })
+      warnOfExposure(api, log)
     } catch (error) {
+      heartbeat.stop()
+      reloader.stop()
       running?.stop()
       running?.close()
       await pipeline.close()
       throw error
     }
   }
+  starting.end()
 
   async function stop(): Promise<void> {
+    reloader.stop()
     running?.stop()
-    const { drain_timeout } = config.pipeline.operations.shutdown
+    const { drain_timeout } = reloader.current.config.pipeline.operations.shutdown
     const { exported, dropped } = await pipeline.drain(drain_timeout)
     log.info('drained', { exported, dropped })
     await api?.close()
+    heartbeat.stop()
+    profiler.stop()
     running?.close()
   }
-  let stopping: Promise<void> | undefined
+
   return {
     view,
     banner: () => banner(parts),
@@ -79,7 +154,9 @@ export async function startAgent({
             { what: 'status', url: api.url('/status') },
             { what: 'ready', url: api.url('/ready') },
             { what: 'metrics', url: api.url(config.self_telemetry.path) },
+            { what: 'API', url: api.url('/openapi.json') },
           ],
+    reload,
     stop: () => {
       stopping ??= stop()
       return stopping
@@ -87,46 +164,23 @@ export async function startAgent({
   }
 }
 
-function banner(parts: Parts): BannerLine[] {
-  const { loaded, tracing } = parts
-  const { config, origins } = loaded
-  const lines: BannerLine[] = []
-  if (tracing instanceof Tracing) {
-    const { backend, socketsFound } = tracing.capture
-    lines.push({
-      state: 'ok',
-      name: 'traces',
-      detail: `HTTP/1 of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
-    })
-    for (const { reason, mend } of tracing.limits)
-      lines.push({ state: 'limited', name: 'processes', detail: reason, mend })
-  } else if (tracing !== undefined) {
-    lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, mend: tracing.mend })
-  } else {
-    const why = config.mode === 'collector' ? 'mode is collector' : 'switched off by agent.ebpf'
-    lines.push({ state: 'off', name: 'traces', detail: why })
+function resultOf(outcome: ReloadOutcome): ReloadResult {
+  const message = reloadMessage(outcome)
+  return outcome.kind === 'unchanged' ? { ...outcome, message, changed: [] } : { ...outcome, message }
+}
+
+function operationsOf(view: AgentView, metricsPath: string): readonly Operation[] {
+  try {
+    return operations(view, metricsPath)
+  } catch (error) {
+    throw new StartError(`${errorText(error)}; change self_telemetry.path`, ExitCode.usage)
   }
-  const endpoint = endpointOf(parts)
-  const faults = degradations(parts).filter(({ subsystem }) => subsystem.startsWith('export'))
-  if (endpoint !== '') lines.push({ state: 'ok', name: 'export', detail: `OTLP over gRPC to ${endpoint}` })
-  for (const { subsystem, reason, mend } of faults)
-    lines.push({ state: 'failed', name: subsystem, detail: reason, mend })
-  if (endpoint === '' && faults.length === 0) {
-    lines.push({
-      state: 'none',
-      name: 'export',
-      detail: 'nothing leaves this host, and spans are only counted',
-      mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
-    })
-  }
-  const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
-  for (const { key } of missing) lines.push({ state: 'limited', name: 'not built', detail: `${key} is set` })
-  lines.push({
-    state: 'off',
-    name: 'later',
-    detail: 'host metrics, profiles, logs: not built in this version',
-  })
-  return lines
+}
+
+function socketFaults(api: Api | undefined): readonly Degradation[] {
+  if (api?.socketFault === undefined) return []
+  const mend = 'set self_telemetry.admin_socket to a path that svc may make, or to "" for none'
+  return [{ subsystem: 'admin socket', reason: api.socketFault, mend }]
 }
 
 function bootId(): string {

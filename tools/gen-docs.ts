@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { defaultOf } from '../src/config/collections.ts'
 import { jsonSchema, schema, variableOf } from '../src/config/index.ts'
 import { type Branch, isBranch, type Key } from '../src/config/tree.ts'
+import { apiPage } from './api-page.ts'
 import { needsPage } from './needs-page.ts'
 
 interface Generator {
@@ -13,6 +14,7 @@ interface Generator {
 
 const generators: readonly Generator[] = [
   { file: 'docs/reference/configuration.md', text: configurationPage },
+  { file: 'docs/reference/api.md', text: apiPage },
   { file: 'docs/reference/needs.md', text: needsPage },
   { file: 'docs/reference/config.schema.json', text: () => `${JSON.stringify(jsonSchema(), null, 1)}\n` },
 ]

@@ -3,8 +3,8 @@
 import type { Health } from '../api/types.ts'
 import type { Signal } from '../model/signal.ts'
 
-/** No stage is called stuck before this. */
-const stuckMs = 10_000
+/** How long the event loop or a stage may be stuck before `/healthz` says so. */
+export const stuckMs = 10_000
 /** Batch timeouts that an item may wait for its batch, at the least `stuckMs`. */
 const batchTimeouts = 10
 

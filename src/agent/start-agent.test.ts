@@ -12,6 +12,7 @@ import { RawTalk } from '../../test/helpers/raw-talk.ts'
 import { startAgent } from '../agent.ts'
 import type { RunningAgent } from '../api/types.ts'
 import { loadConfig } from '../config/index.ts'
+import { LogRing } from '../lib/log-ring.ts'
 import { createLogger } from '../lib/logger.ts'
 import { StartError } from '../lib/start-error.ts'
 
@@ -49,7 +50,7 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
   })
   assert.deepEqual(loaded.problems, [])
   const log = createLogger({ level: 'info', format: 'json', write: line => logged.push(line) })
-  const agent = await startAgent({ loaded, log })
+  const agent = await startAgent({ loaded, log, logRing: new LogRing(), load: () => loaded })
   open.push(() => agent.stop())
   return { ...agent, logged }
 }
@@ -317,11 +318,12 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
   const script = `
     import { startAgent } from ${JSON.stringify(import.meta.resolve('../agent.ts'))}
     import { loadConfig } from ${JSON.stringify(import.meta.resolve('../config/index.ts'))}
+    import { LogRing } from ${JSON.stringify(import.meta.resolve('../lib/log-ring.ts'))}
     import { createLogger } from ${JSON.stringify(import.meta.resolve('../lib/logger.ts'))}
     const env = { SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1' }
     const loaded = loadConfig({ explicit: false, cwd: '/nonexistent', systemFile: '/nonexistent', env })
     const log = createLogger({ level: 'error', format: 'json', write: () => {} })
-    const agent = await startAgent({ loaded, log })
+    const agent = await startAgent({ loaded, log, logRing: new LogRing(), load: () => loaded })
     console.log(JSON.stringify([agent.banner()[1], agent.view.status().degraded, agent.view.readiness()]))
     await agent.stop()`
   const inside = ['--pid', '--fork', '--mount-proc', process.execPath, '--input-type=module', '-e', script]

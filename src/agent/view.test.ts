@@ -7,6 +7,7 @@ import { startPeers } from '../../test/helpers/peers.ts'
 import { startAgent } from '../agent.ts'
 import type { AgentView } from '../api/types.ts'
 import { loadConfig } from '../config/index.ts'
+import { LogRing } from '../lib/log-ring.ts'
 import { createLogger } from '../lib/logger.ts'
 
 /** What a test leaves open. */
@@ -25,6 +26,8 @@ async function viewOf(env: Record<string, string>): Promise<AgentView> {
   assert.deepEqual(loaded.problems, [])
   const agent = await startAgent({
     loaded,
+    load: () => loaded,
+    logRing: new LogRing(),
     log: createLogger({ level: 'error', format: 'json', write: () => {} }),
   })
   open.push(() => agent.stop())

@@ -2,180 +2,203 @@
 
 import { arch, hostname, platform, release } from 'node:os'
 import { uptimeText } from '../api/documents.ts'
-import type { SelfMetricsSource } from '../api/self-metrics.ts'
+import type { Api } from '../api/server.ts'
 import type {
   AgentView,
   Degradation,
+  DiscoveryDocument,
   EbpfDocument,
   ExportDocument,
+  PipelineDocument,
   QueueDocument,
   ReadinessChecks,
+  ReloadResult,
   StatusDocument,
 } from '../api/types.ts'
 import { type LoadedConfig, redacted } from '../config/index.ts'
 import { build } from '../lib/build.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
+import type { LogRing } from '../lib/log-ring.ts'
 import type { Registry } from '../lib/registry.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import { ProfilerBusy, profileKinds, type RuntimeProfiler } from '../runtime/runtime-profiler.ts'
+import type { ProcessTable } from '../tracing/services.ts'
 import { judgeStages } from './health.ts'
-import type { OutletFault } from './outlets.ts'
+import type { Outlets } from './outlets.ts'
+import type { ReloadState } from './reload.ts'
+import type { SelfTracer } from './self-tracing.ts'
 import { Tracing, type TracingFault } from './tracing.ts'
 
 export interface Parts {
-  readonly loaded: LoadedConfig
-  readonly pipeline: Pipeline
-  readonly outletFaults: readonly OutletFault[]
+  /** What runs; a reload replaces it. */
+  readonly loaded: () => LoadedConfig
+  readonly outlets: Outlets
+  readonly processes: ProcessTable
   /** Undefined: switched off. */
   readonly tracing: Tracing | TracingFault | undefined
+  readonly self: SelfTracer
+  readonly profiler: RuntimeProfiler
+  readonly logRing: LogRing
+  /** Why the event loop counts as stuck. */
+  readonly stuck: () => string | undefined
+  /** What else works less than asked. */
+  readonly faults: () => readonly Degradation[]
+  /** The end has begun. */
+  readonly stopping: () => boolean
+  readonly reload: () => Promise<ReloadResult>
+  readonly reloads: () => ReloadState
+  /** Undefined while it is off, or starts. */
+  readonly api: () => Api | undefined
   /** Of `performance.now()`. */
   readonly startedMs: number
 }
 
-/** Values of the agent's own metrics. */
-export function metricsSource({ pipeline, tracing }: Parts): SelfMetricsSource {
+export function agentView(parts: Parts, registry: Registry): AgentView {
+  const { profiler, tracing, outlets, self, processes } = parts
+  const { pipeline } = outlets
+  const config = () => parts.loaded().config
   const running = tracing instanceof Tracing ? tracing : undefined
-  let synced = false
+  const waiting = (signal: Signal) => pipeline.state(signal).batchingMs
   return {
-    collected: emit => {
-      // A page is written in one go: once in the books, all of its numbers are of one moment.
-      if (!synced) running?.sync()
-      synced = true
-      queueMicrotask(() => {
-        synced = false
+    registry,
+    profiles: profileKinds,
+    health: () => {
+      const reason = parts.stuck()
+      if (reason !== undefined) return { healthy: false, reason }
+      return judgeStages({
+        sinceDrainMs: running?.capture.sinceDrainMs ?? 0,
+        batchingMs: {
+          traces: waiting('traces'),
+          metrics: waiting('metrics'),
+          logs: waiting('logs'),
+          profiles: waiting('profiles'),
+        },
+        batchTimeoutMs: config().pipeline.export.batch.timeout,
       })
-      for (const [type, items] of running?.collected ?? []) emit('traces', type, items)
-      for (const signal of signals)
-        if (signal !== 'traces' && pipeline.state(signal).collected > 0)
-          emit(signal, signal === 'metrics' ? 'http' : signal, pipeline.state(signal).collected)
     },
-    exported: emit => {
-      for (const signal of signals) {
-        const { destination, exported } = pipeline.state(signal)
-        if (destination !== undefined) emit(signal, destination.endpoint, exported)
-      }
-    },
-    dropped: emit => {
-      for (const signal of signals) {
-        const { dropped, rejected } = pipeline.state(signal)
-        for (const [reason, items] of dropped) emit(signal, reason, items)
-        if (rejected > 0) emit(signal, 'rejected', rejected)
-      }
-    },
-    queued: emit => {
-      for (const signal of signals)
-        emit(
-          signal,
-          pipeline.state(signal).queued + (signal === 'traces' ? (running?.tracer.joins.waitingNow ?? 0) : 0),
-        )
-    },
-    programs: emit => {
-      const byType = new Map<string, number>()
-      for (const { type, id } of running?.capture.programs() ?? [])
-        if (id !== 0) byType.set(type, (byType.get(type) ?? 0) + 1)
-      for (const [type, count] of byType) emit(type, count)
-    },
-    mapEntries: emit => {
-      for (const { name, entries } of running?.capture.maps() ?? []) emit(name, entries)
-    },
-    ringbuf: () => ({
-      received: running?.capture.received ?? 0,
-      lost: running?.capture.counters().ring_full ?? 0,
+    readiness: () => readiness(parts),
+    status: () => status(parts),
+    ebpf: () => ebpf(running, config().agent.ebpf.debug),
+    exporting: () => exporting(parts),
+    discovery: (): DiscoveryDocument => ({
+      // These sources are not built in this version: off, whatever the configuration says.
+      kubernetes: {
+        enabled: false,
+        connected: false,
+        cluster: '',
+        namespace: '',
+        pods_watched: 0,
+        services_watched: 0,
+      },
+      docker: { enabled: false, connected: false, containers: 0 },
+      cloud: { provider: '', region: '', instance_id: '' },
+      discovered_services: processes.services(),
     }),
-    perf: () => {},
-    capture: emit => {
-      for (const [event, total] of Object.entries(running?.capture.counters() ?? {})) emit(event, total)
+    pipeline: (): PipelineDocument => {
+      running?.sync()
+      return {
+        signals: {
+          // Spans that wait for their other side are taken in, and not yet in the pipeline.
+          traces: lane(pipeline, 'traces', running?.tracer.joins.waitingNow),
+          metrics: lane(pipeline, 'metrics'),
+          logs: lane(pipeline, 'logs'),
+          profiles: lane(pipeline, 'profiles'),
+        },
+        processors: [],
+      }
     },
-    requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
-    joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
-    telemetry: () => running?.tracer.telemetry ?? 0,
-    workers: () => 0,
+    config: () => {
+      const { config: all, origins } = parts.loaded()
+      return redacted(all, origins)
+    },
+    vars: () => profiler.vars(),
+    logs: () => parts.logRing.text(),
+    reload: parts.reload,
+    flush: async () => {
+      const operation = self.begin('flush')
+      running?.exportMetrics()
+      const { drain_timeout } = config().pipeline.operations.shutdown
+      const { acknowledged: flushed, left: remaining } = await pipeline.flush(drain_timeout)
+      operation.end()
+      return { flushed, remaining }
+    },
+    profile: async (kind, seconds, debug, signal) => {
+      try {
+        return await profiler.take(kind, { seconds, debug: debug as 0 | 1 | 2, signal })
+      } catch (error) {
+        if (error instanceof ProfilerBusy) return 'busy'
+        throw error
+      }
+    },
   }
 }
 
-export function agentView(parts: Parts, registry: Registry): AgentView {
-  const { loaded, pipeline, tracing } = parts
-  const { config } = loaded
-  const running = tracing instanceof Tracing ? tracing : undefined
+function ebpf(running: Tracing | undefined, debug: boolean): EbpfDocument {
   return {
-    registry,
-    health: () =>
-      judgeStages({
-        sinceDrainMs: running?.capture.sinceDrainMs ?? 0,
-        batchingMs: {
-          traces: pipeline.state('traces').batchingMs,
-          metrics: pipeline.state('metrics').batchingMs,
-          logs: pipeline.state('logs').batchingMs,
-          profiles: pipeline.state('profiles').batchingMs,
-        },
-        batchTimeoutMs: config.pipeline.export.batch.timeout,
-      }),
-    readiness: () => readiness(parts),
-    status: () => status(parts),
-    ebpf: (): EbpfDocument => ({
-      enabled: running !== undefined,
-      programs: (running?.capture.programs() ?? []).map(
-        ({ name, type, attached, id, runTimeNs, runCount }) => ({
-          name,
-          type,
-          attached,
-          id,
-          ...(config.agent.ebpf.debug ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
-        }),
-      ),
-      maps: (running?.capture.maps() ?? []).map(({ name, type, entries, maxEntries }) => ({
+    enabled: running !== undefined,
+    programs: (running?.capture.programs() ?? []).map(
+      ({ name, type, attached, id, runTimeNs, runCount }) => ({
         name,
         type,
-        entries,
-        max_entries: maxEntries,
-      })),
-      ringbuf: {
-        size: running?.capture.ringSize ?? 0,
-        events_received: running?.capture.received ?? 0,
-        events_lost: running?.capture.counters().ring_full ?? 0,
-      },
-      backend: running?.capture.backend.name ?? '',
-      counters: running?.capture.counters() ?? {},
-    }),
-    exporting: (): ExportDocument => {
-      const destinations = signals.map(signal => pipeline.state(signal).destination)
-      const last = Math.max(0, ...destinations.map(destination => destination?.lastExportMs ?? 0))
-      const sent = signals.find(signal => pipeline.state(signal).destination !== undefined)
-      const { protocol, compression, endpoint, insecure } = config.otlp[sent ?? 'traces']
-      return {
-        endpoint: endpointOf(parts),
-        protocol,
-        tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
-        compression,
-        connected: destinations.some(destination => destination?.connected),
-        last_export: last === 0 ? null : new Date(last).toISOString(),
-        last_error:
-          parts.outletFaults[0]?.reason ??
-          destinations.find(destination => destination?.lastError != null)?.lastError ??
-          null,
-        queues: {
-          traces: queue(pipeline, 'traces'),
-          metrics: queue(pipeline, 'metrics'),
-          logs: queue(pipeline, 'logs'),
-          profiles: queue(pipeline, 'profiles'),
-        },
-      }
+        attached,
+        id,
+        ...(debug ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
+      }),
+    ),
+    maps: (running?.capture.maps() ?? []).map(({ name, type, entries, maxEntries }) => ({
+      name,
+      type,
+      entries,
+      max_entries: maxEntries,
+    })),
+    ringbuf: {
+      size: running?.capture.ringSize ?? 0,
+      events_received: running?.capture.received ?? 0,
+      events_lost: running?.capture.counters().ring_full ?? 0,
     },
-    config: () => redacted(loaded.config, loaded.origins),
+    backend: running?.capture.backend.name ?? '',
+    counters: running?.capture.counters() ?? {},
+  }
+}
+
+function exporting(parts: Parts): ExportDocument {
+  const { pipeline, faults } = parts.outlets
+  const { config } = parts.loaded()
+  const destinations = signals.map(signal => pipeline.state(signal).destination)
+  const sent = signals.find(signal => pipeline.state(signal).destination !== undefined)
+  const { protocol, compression, endpoint, insecure } = config.otlp[sent ?? 'traces']
+  return {
+    endpoint: endpointOf(parts),
+    protocol,
+    tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
+    compression,
+    connected: destinations.some(destination => destination?.connected),
+    last_export: lastExport(parts),
+    last_error:
+      faults[0]?.reason ??
+      destinations.find(destination => destination?.lastError != null)?.lastError ??
+      null,
+    queues: {
+      traces: queue(pipeline, 'traces'),
+      metrics: queue(pipeline, 'metrics'),
+      logs: queue(pipeline, 'logs'),
+      profiles: queue(pipeline, 'profiles'),
+    },
   }
 }
 
 /** What does not work, or less than asked, and the mend. */
-export function degradations({ tracing, outletFaults, pipeline }: Parts): Degradation[] {
+export function degradations({ tracing, outlets, faults }: Parts): Degradation[] {
   const found: Degradation[] = []
   if (tracing !== undefined && !(tracing instanceof Tracing))
     found.push({ subsystem: 'ebpf', reason: tracing.reason, mend: tracing.mend })
   if (tracing instanceof Tracing)
     for (const { reason, mend } of tracing.limits) found.push({ subsystem: 'processes', reason, mend })
-  for (const { signal, reason, mend } of outletFaults)
+  for (const { signal, reason, mend } of outlets.faults)
     found.push({ subsystem: `export of ${signal}`, reason, mend })
   for (const signal of signals) {
-    const lastError = pipeline.state(signal).destination?.lastError
+    const lastError = outlets.pipeline.state(signal).destination?.lastError
     if (lastError)
       found.push({
         subsystem: `export of ${signal}`,
@@ -183,10 +206,14 @@ export function degradations({ tracing, outletFaults, pipeline }: Parts): Degrad
         mend: 'svc doctor tries the endpoint; what is queued is sent when it answers',
       })
   }
-  return found
+  return [...found, ...faults()]
 }
 
 function readiness(parts: Parts): ReadinessChecks {
+  if (parts.stopping()) {
+    const ending = 'failed: the agent is shutting down'
+    return { ebpf: ending, otlp: ending, discovery: ending }
+  }
   const of = (subsystem: string): string => {
     const fault = degradations(parts).find(found => found.subsystem.startsWith(subsystem))
     return fault === undefined ? 'ok' : `failed: ${fault.reason}`
@@ -195,12 +222,11 @@ function readiness(parts: Parts): ReadinessChecks {
 }
 
 function status(parts: Parts): StatusDocument {
-  const { loaded, pipeline, tracing, startedMs } = parts
-  const { config } = loaded
+  const { outlets, tracing, startedMs } = parts
+  const { pipeline } = outlets
+  const { config } = parts.loaded()
   const running = tracing instanceof Tracing ? tracing : undefined
   const { version, commit, built } = build()
-  const destinations = signals.map(signal => pipeline.state(signal).destination)
-  const last = Math.max(0, ...destinations.map(destination => destination?.lastExportMs ?? 0))
   return {
     version,
     commit,
@@ -218,14 +244,21 @@ function status(parts: Parts): StatusDocument {
     profiling: { enabled: false, sample_rate: config.agent.profiling.sample_rate, profiles_collected: 0 },
     export: {
       endpoint: endpointOf(parts),
-      connected: destinations.some(destination => destination?.connected),
-      last_export: last === 0 ? null : new Date(last).toISOString(),
+      connected: signals.some(signal => pipeline.state(signal).destination?.connected),
+      last_export: lastExport(parts),
       spans_exported: pipeline.state('traces').exported,
       metrics_exported: pipeline.state('metrics').exported,
     },
     discovery: { kubernetes: false, docker: false, pods_discovered: 0, containers_discovered: 0 },
     degraded: degradations(parts),
   }
+}
+
+/** ISO 8601; null before the first. */
+function lastExport({ outlets }: Parts): string | null {
+  const times = signals.map(signal => outlets.pipeline.state(signal).destination?.lastExportMs ?? 0)
+  const last = Math.max(0, ...times)
+  return last === 0 ? null : new Date(last).toISOString()
 }
 
 function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
@@ -241,10 +274,27 @@ function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
   }
 }
 
+function lane(pipeline: Pipeline, signal: Signal, before = 0): PipelineDocument['signals']['traces'] {
+  const state = pipeline.state(signal)
+  return {
+    received: state.collected + before,
+    exported: state.exported,
+    rejected: state.rejected,
+    dropped: Object.fromEntries(state.dropped),
+    queued: state.queued + before,
+    queued_bytes: state.queuedBytes,
+    oldest_ms: Math.round(state.oldestMs),
+    requests: state.requests,
+    failed: state.failedRequests,
+    retries: state.retries,
+    requests_under_way: state.requestsUnderWay,
+  }
+}
+
 /** `host:port` of the first signal that is sent, '' for none. */
-export function endpointOf({ pipeline }: Parts): string {
+export function endpointOf({ outlets }: Parts): string {
   for (const signal of signals) {
-    const { destination } = pipeline.state(signal)
+    const { destination } = outlets.pipeline.state(signal)
     if (destination !== undefined) return destination.endpoint
   }
   return ''

@@ -1,31 +1,28 @@
 // Answers of the management API: bodies encoded once, with their headers, and the one form that all errors have.
 
-/** Codes of the error object. */
-export type ErrorCode =
-  | 'invalid_request'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not_found'
-  | 'rate_limited'
-  | 'internal_error'
-  | 'service_unavailable'
+import { STATUS_CODES } from 'node:http'
 
-/** HTTP status → code and reason phrase. */
-const errors: Readonly<Record<number, readonly [code: ErrorCode, phrase: string]>> = {
-  400: ['invalid_request', 'Bad Request'],
-  401: ['unauthorized', 'Unauthorized'],
-  403: ['forbidden', 'Forbidden'],
-  404: ['not_found', 'Not Found'],
-  405: ['invalid_request', 'Method Not Allowed'],
-  408: ['invalid_request', 'Request Timeout'],
-  413: ['invalid_request', 'Content Too Large'],
-  414: ['invalid_request', 'URI Too Long'],
-  417: ['invalid_request', 'Expectation Failed'],
-  429: ['rate_limited', 'Too Many Requests'],
-  431: ['invalid_request', 'Request Header Fields Too Large'],
-  500: ['internal_error', 'Internal Server Error'],
-  503: ['service_unavailable', 'Service Unavailable'],
-}
+/** HTTP status → code of the error object. */
+const codes = {
+  400: 'invalid_request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'invalid_request',
+  408: 'invalid_request',
+  409: 'invalid_request',
+  413: 'invalid_request',
+  414: 'invalid_request',
+  415: 'invalid_request',
+  417: 'invalid_request',
+  429: 'rate_limited',
+  431: 'invalid_request',
+  500: 'internal_error',
+  503: 'service_unavailable',
+} as const
+
+/** Statuses that come with the error object. */
+export type ErrorStatus = keyof typeof codes
 
 export interface Answer {
   readonly status: number
@@ -59,17 +56,31 @@ export function json(status: number, value: unknown, headers?: Readonly<Record<s
 
 /** The error object. `message` is one sentence for a person, `details` what a program may want of it. */
 export function failure(
-  status: number,
+  status: ErrorStatus,
   message: string,
   details: Readonly<Record<string, unknown>> = {},
   headers?: Readonly<Record<string, string>>,
 ): Answer {
-  return json(status, { error: errors[status]![0], message, details }, headers)
+  return json(status, { error: codes[status], message, details }, headers)
+}
+
+const nothing = Buffer.alloc(0)
+
+/** An answer that is nothing but its headers, to OPTIONS. */
+export function noContent(headers: Readonly<Record<string, string>>): Answer {
+  return { status: 204, body: nothing, headers }
+}
+
+/** The answer to HEAD where the body, and so its length, is not known. */
+export function headersOnly(type: string): Answer {
+  const { status, headers } = answer(200, type, nothing)
+  const { 'Content-Length': _, ...others } = headers
+  return { status, body: nothing, headers: others }
 }
 
 /** An answer as bytes, for a connection whose request could not be read. The connection ends with it. */
 export function rawAnswer({ status, body, headers }: Answer): Buffer {
-  let head = `HTTP/1.1 ${status} ${errors[status]?.[1] ?? ''}\r\n`
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
   for (const [name, value] of Object.entries(headers)) head += `${name}: ${value}\r\n`
   return Buffer.concat([
     Buffer.from(`${head}Date: ${new Date().toUTCString()}\r\nConnection: close\r\n\r\n`),

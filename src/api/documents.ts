@@ -1,5 +1,7 @@
 // Parts of the documents that follow from nothing but their inputs.
 
+import type { Of } from './schema.ts'
+import type { HealthDocument, readinessDocument } from './schemas.ts'
 import type { Health, ReadinessChecks } from './types.ts'
 
 /** Duration since the start as documents show it: `24h15m30s`, without leading zero units and without padding. */
@@ -12,11 +14,11 @@ export function uptimeText(milliseconds: number): string {
 }
 
 /** The readiness document: ready when every check is `ok`. */
-export function readinessDocument(checks: ReadinessChecks) {
+export function readinessOf(checks: ReadinessChecks): Of<typeof readinessDocument> {
   const ready = Object.values(checks).every(check => check === 'ok')
-  return { status: ready ? 'ready' : 'not_ready', checks } as const
+  return { status: ready ? 'ready' : 'not_ready', checks }
 }
 
-export function healthDocument({ healthy, reason }: Health) {
+export function healthOf({ healthy, reason }: Health): HealthDocument {
   return healthy ? { status: 'ok' } : { status: 'unhealthy', reason: reason ?? 'no reason given' }
 }

@@ -1,11 +1,40 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { apiPaths } from '../config/api-paths.ts'
-import { routes } from './routes.ts'
+import { isApiPath } from '../config/api-paths.ts'
+import { profileKinds } from '../runtime/runtime-profiler.ts'
+import { openapi } from './openapi.ts'
+import { operations } from './routes.ts'
 import type { AgentView } from './types.ts'
 
+const view = { profiles: profileKinds } as unknown as AgentView
+
 test('every path of the API is one that the configuration keeps the metrics from', () => {
-  const all = routes({} as AgentView, '/own-metrics', () => ({ healthy: true }))
-  for (const path of all.keys()) assert.ok(path === '/own-metrics' || apiPaths.has(path), path)
-  assert.ok(all.size > 5)
+  const all = operations(view, '/own-metrics')
+  for (const { path } of all) assert.ok(path === '/own-metrics' || isApiPath(path), path)
+  assert.ok(all.length > 20)
+})
+
+test('what changes or reveals more than a status is for this host, and debug paths are those below /debug', () => {
+  for (const { path, access, debug, tag } of operations(view, '/metrics')) {
+    const below = (root: string) => path.startsWith(`${root}/`)
+    assert.equal(access === 'local', below('/admin') || below('/debug'), path)
+    assert.equal(debug === true, below('/debug'), path)
+    assert.equal(access === 'open', tag === 'probes', path)
+  }
+})
+
+test('every reference of the description resolves', () => {
+  const description = openapi(operations(view, '/metrics'))
+  const found = [...JSON.stringify(description).matchAll(/"\$ref":"#\/([^"]+)"/g)]
+  assert.ok(found.length > 100)
+  for (const [, path] of found) {
+    let node: unknown = description
+    for (const step of path!.split('/')) node = (node as Record<string, unknown>)[step]
+    assert.equal(typeof node, 'object', path)
+  }
+})
+
+test('a metrics path that cannot be one is refused', () => {
+  assert.throws(() => operations(view, 'metrics'), /a path starts with \//)
+  assert.throws(() => operations(view, '/a b'), /a path starts with \//)
 })

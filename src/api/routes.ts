@@ -1,66 +1,279 @@
-// The paths of the management API and what answers them.
+// The operations of the management API.
 
-import type { IncomingHttpHeaders } from 'node:http'
 import { type Answer, answer, failure, json } from './answer.ts'
-import { healthDocument, readinessDocument } from './documents.ts'
-import type { AgentView, Health } from './types.ts'
-
-/** A request whose body was read already. */
-export interface ApiRequest {
-  /** Without query. */
-  readonly path: string
-  readonly headers: IncomingHttpHeaders
-}
-
-export type Handler = (request: ApiRequest) => Answer
-/** Path → method → handler. HEAD is answered by GET's handler. */
-export type Routes = ReadonlyMap<string, Readonly<Partial<Record<'GET' | 'POST', Handler>>>>
+import { healthOf, readinessOf } from './documents.ts'
+import { openapi } from './openapi.ts'
+import type { Operation, Outcome, Parameter } from './operation.ts'
+import type { Schema } from './schema.ts'
+import * as schemas from './schemas.ts'
+import type { AgentView, ProfileKind, ReloadResult } from './types.ts'
 
 /** Paths that need no token, for they are what a supervisor asks. */
 export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const
 
-const notBuilt = /^\/(?:status\/discovery$|debug\/|admin\/|openapi\.json$|ui(?:\/|$))/
+const plainText = 'text/plain; version=0.0.4'
+const openMetricsText = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+const proseText = 'text/plain; charset=utf-8'
 
-/** All routes. `metricsPath` is where the metrics page stands; `health` judges the agent and its event loop. */
-export function routes(view: AgentView, metricsPath: string, health: () => Health): Routes {
-  const all = new Map<string, Partial<Record<'GET' | 'POST', Handler>>>()
-  const get = (path: string, handler: Handler) => {
-    if (!/^\/[^?#\s]*$/.test(path))
-      throw new Error(`cannot serve the metrics at "${path}": a path starts with /`)
-    if (all.has(path)) throw new Error(`cannot serve the metrics at ${path}: that path has another page`)
-    all.set(path, { GET: handler })
-  }
-  const healthy = json(200, { status: 'ok' })
-  const live = () => {
-    const now = health()
-    return now.healthy ? healthy : json(503, healthDocument(now))
-  }
-  const ready = () => {
-    const document = readinessDocument(view.readiness())
-    return json(document.status === 'ready' ? 200 : 503, document)
-  }
-  get('/healthz', live)
-  get('/livez', live)
-  get('/ready', ready)
-  get('/readyz', ready)
-  get('/status', () => json(200, view.status()))
-  get('/status/ebpf', () => json(200, view.ebpf()))
-  get('/status/export', () => json(200, view.exporting()))
-  get('/config', () => json(200, view.config()))
-  get(metricsPath, ({ headers }) => {
-    const openMetrics = prefersOpenMetrics(headers.accept)
-    const type = openMetrics
-      ? 'application/openmetrics-text; version=1.0.0; charset=utf-8'
-      : 'text/plain; version=0.0.4'
-    return answer(200, type, Buffer.from(view.registry.write(openMetrics)))
+/** All operations. `metricsPath` is where the metrics page stands. */
+export function operations(view: AgentView, metricsPath: string): readonly Operation[] {
+  if (!/^\/[^?#\s]*$/.test(metricsPath))
+    throw new Error(`cannot serve the metrics at "${metricsPath}": a path starts with /`)
+  const all: Operation[] = [
+    ...probes(view),
+    metrics(view, metricsPath),
+    ...documents(view),
+    ...admin(view),
+    ...debug(view),
+  ]
+  let description: Answer | undefined
+  all.push({
+    method: 'GET',
+    path: '/openapi.json',
+    id: 'describeApi',
+    tag: 'status',
+    summary: 'This description.',
+    access: 'read',
+    outcomes: { 200: jsonOutcome('The description.', schemas.openapiDocument) },
+    handle: () => {
+      description ??= json(200, openapi(all))
+      return description
+    },
   })
   return all
 }
 
-/** What a path without a route answers. */
-export function notFound(path: string): Answer {
-  const why = notBuilt.test(path) ? 'it is not built in this version' : 'there is no such path'
-  return failure(404, `cannot answer ${path}: ${why}`, { path })
+function probes(view: AgentView): Operation[] {
+  const healthy = json(200, healthOf({ healthy: true }))
+  const live = () => {
+    const now = view.health()
+    return now.healthy ? healthy : json(503, healthOf(now))
+  }
+  const ready = () => {
+    const document = readinessOf(view.readiness())
+    return json(document.status === 'ready' ? 200 : 503, document)
+  }
+  const probe = (path: (typeof probePaths)[number], id: string, summary: string): Operation => {
+    const [schema, handle] = path.startsWith('/ready')
+      ? [schemas.readinessDocument as Schema<unknown>, ready]
+      : [schemas.healthDocument as Schema<unknown>, live]
+    const outcomes = { 200: jsonOutcome('Yes.', schema), 503: jsonOutcome('No.', schema) }
+    return { method: 'GET', path, id, tag: 'probes', summary, access: 'open', outcomes, handle }
+  }
+  return [
+    probe('/healthz', 'getHealth', 'Whether the process does its work; not whether its receivers do.'),
+    probe('/livez', 'getLive', 'The same as /healthz.'),
+    probe('/ready', 'getReadiness', 'Whether everything that was asked for works.'),
+    probe('/readyz', 'getReadinessAlias', 'The same as /ready.'),
+  ]
+}
+
+function metrics(view: AgentView, path: string): Operation {
+  return {
+    method: 'GET',
+    path,
+    id: 'getMetrics',
+    tag: 'telemetry',
+    summary: 'The agent’s metrics about itself; OpenMetrics where the Accept header prefers it.',
+    access: 'read',
+    outcomes: {
+      200: { description: 'The page.', content: { [plainText]: undefined, [openMetricsText]: undefined } },
+    },
+    handle: ({ headers }) => {
+      const openMetrics = prefersOpenMetrics(headers.accept)
+      const type = openMetrics ? openMetricsText : plainText
+      return answer(200, type, Buffer.from(view.registry.write(openMetrics)))
+    },
+  }
+}
+
+function documents(view: AgentView): Operation[] {
+  const page = (path: string, id: string, summary: string, schema: Schema<unknown>, read: () => unknown) =>
+    ({
+      method: 'GET',
+      path,
+      id,
+      tag: 'status',
+      summary,
+      access: 'read',
+      outcomes: { 200: jsonOutcome('The document.', schema) },
+      handle: () => json(200, read()),
+    }) as const satisfies Operation
+  return [
+    page('/status', 'getStatus', 'The agent at a glance.', schemas.statusDocument, () => view.status()),
+    page('/status/ebpf', 'getEbpf', 'What svc has in the kernel.', schemas.ebpfDocument, () => view.ebpf()),
+    page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, () =>
+      view.exporting(),
+    ),
+    page('/status/discovery', 'getDiscovery', 'The surroundings.', schemas.discoveryDocument, () =>
+      view.discovery(),
+    ),
+    page('/config', 'getConfig', 'The effective configuration, redacted.', schemas.configDocument, () =>
+      view.config(),
+    ),
+  ]
+}
+
+function admin(view: AgentView): Operation[] {
+  return [
+    {
+      method: 'POST',
+      path: '/admin/reload',
+      id: 'reload',
+      tag: 'admin',
+      summary: 'Takes up a changed configuration. What is wrong with it leaves the old one running.',
+      access: 'local',
+      outcomes: {
+        200: jsonOutcome('Done, or nothing had changed.', schemas.reloadDocument),
+        400: jsonOutcome(
+          'The configuration is invalid; `details.problems` lists all.',
+          schemas.errorDocument,
+        ),
+        500: jsonOutcome('The configuration is valid and could not be applied.', schemas.errorDocument),
+      },
+      handle: async () => reloadAnswer(await view.reload()),
+    },
+    {
+      method: 'POST',
+      path: '/admin/flush',
+      id: 'flush',
+      tag: 'admin',
+      summary: 'Sends what is queued and waits for the receiver, within the bound of a shutdown.',
+      access: 'local',
+      costly: true,
+      outcomes: { 200: jsonOutcome('What the receiver acknowledged.', schemas.flushDocument) },
+      handle: async () => json(200, { status: 'ok', ...(await view.flush()) }),
+    },
+    {
+      method: 'GET',
+      path: '/admin/logs',
+      id: 'getLogs',
+      tag: 'admin',
+      summary: 'Recent records of the log, one JSON object a line.',
+      access: 'local',
+      outcomes: { 200: { description: 'The records.', content: { 'application/x-ndjson': undefined } } },
+      handle: () => answer(200, 'application/x-ndjson', Buffer.from(view.logs())),
+    },
+  ]
+}
+
+function reloadAnswer(result: ReloadResult): Answer {
+  switch (result.kind) {
+    case 'applied':
+    case 'unchanged':
+      return json(200, {
+        status: 'ok',
+        message: result.message,
+        changed: result.changed,
+        requires_restart: result.restart,
+        config_hash: result.hash,
+      })
+    case 'invalid':
+      return failure(400, result.message, {
+        problems: result.problems.map(({ where, line, column, key, message }) => ({
+          file: where,
+          line,
+          column,
+          key,
+          message,
+        })),
+      })
+    case 'failed':
+      return failure(500, result.message, { part: result.part })
+    case 'off':
+      return result.key === ''
+        ? failure(503, result.message, {}, { 'Retry-After': '5' })
+        : failure(403, result.message, { key: result.key })
+  }
+}
+
+function debug(view: AgentView): Operation[] {
+  const common = { method: 'GET', tag: 'debug', access: 'local', debug: true } as const
+  const index = {
+    profiles: view.profiles.map(({ name, summary }) => ({
+      name,
+      path: `/debug/pprof/${name}`,
+      description: summary,
+    })),
+  }
+  const indexAt = (path: string, id: string): Operation => ({
+    ...common,
+    path,
+    id,
+    summary: 'Profiles of this process.',
+    outcomes: { 200: jsonOutcome('The list.', schemas.profileIndex) },
+    handle: () => json(200, index),
+  })
+  return [
+    indexAt('/debug/pprof/', 'listProfiles'),
+    indexAt('/debug/pprof', 'listProfilesAlias'),
+    ...view.profiles.map(kind => ({ ...common, ...profile(view, kind) })),
+    {
+      ...common,
+      path: '/debug/vars',
+      id: 'getVars',
+      summary: 'Variables of the runtime.',
+      outcomes: { 200: jsonOutcome('The variables.', schemas.varsDocument) },
+      handle: () => json(200, view.vars()),
+    },
+    {
+      ...common,
+      path: '/debug/pipeline/stats',
+      id: 'getPipeline',
+      summary: 'Where every item went.',
+      outcomes: { 200: jsonOutcome('The balance of each signal.', schemas.pipelineDocument) },
+      handle: () => json(200, view.pipeline()),
+    },
+  ]
+}
+
+function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
+  const verbosity: Parameter = {
+    name: 'debug',
+    description: 'Above 0: text for people.',
+    minimum: 0,
+    maximum: 2,
+    fallback: 0,
+  }
+  const duration: Parameter[] = seconds
+    ? [
+        {
+          name: 'seconds',
+          description: 'How long to watch.',
+          minimum: seconds.min,
+          maximum: seconds.max,
+          fallback: seconds.default,
+        },
+      ]
+    : []
+  const type = name === 'trace' ? 'application/json' : 'application/octet-stream'
+  return {
+    path: `/debug/pprof/${name}`,
+    id: `take${name[0]!.toUpperCase()}${name.slice(1)}`,
+    summary: `${summary}.`,
+    costly: true,
+    parameters: [...duration, verbosity],
+    outcomes: {
+      200: { description: 'The profile.', content: { [type]: undefined, [proseText]: undefined } },
+      ...(seconds ? { 409: jsonOutcome('Another one is being taken.', schemas.errorDocument) } : {}),
+    },
+    handle: async ({ parameters, signal }) => {
+      const file = await view.profile(name, parameters.seconds ?? 0, parameters.debug!, signal)
+      if (file === 'busy')
+        return failure(
+          409,
+          `cannot take ${name}: another profile of this kind is being taken; try again later`,
+        )
+      const headers = file.contentType.startsWith('text/')
+        ? undefined
+        : { 'Content-Disposition': `attachment; filename="${file.fileName}"` }
+      return answer(200, file.contentType, file.body, headers)
+    },
+  } as const satisfies Partial<Operation>
+}
+
+function jsonOutcome(description: string, schema: Schema<unknown>): Outcome {
+  return { description, content: { 'application/json': schema } }
 }
 
 /** True when an Accept header ranks OpenMetrics 1.0 at least as high as plain text (RFC 9110 §12.5.1). */

@@ -18,7 +18,16 @@ const source: SelfMetricsSource = {
   requestMetrics: () => ({ overflowed: 5, lost: 6 }),
   joins: () => ({ joined: 8, expired: 1 }),
   telemetry: () => 4,
-  workers: () => 0,
+  selfSpansLost: () => 11,
+  reloads: () => ({ lastSuccessful: true, lastSuccessMs: 1_500, reloads: 7, failures: 2, hash: 'abc' }),
+  exposed: () => true,
+  api: () => ({
+    requests: new Map([[200, 30]]),
+    refused: { unauthorized: 1, forbidden: 2, rate_limited: 3 },
+    connections: 4,
+    dropped_connections: 5,
+    failed_handshakes: 6,
+  }),
 }
 
 test('every metric of the specification is declared with its type', () => {
@@ -71,6 +80,18 @@ test('values carry their labels, under the configured prefix', () => {
     'agent_export_errors_total{endpoint="h:4317",signal_type="traces",error_type="unavailable"} 1',
     'agent_export_latency_seconds_bucket{endpoint="h:4317",signal_type="traces",le="0.025"} 2',
     'agent_export_batch_size_sum{signal_type="traces"} 14',
+    'agent_self_spans_lost_total 11',
+    'agent_config_last_reload_successful 1',
+    'agent_config_last_reload_success_timestamp_seconds 1.5',
+    'agent_config_reloads_total{result="success"} 5',
+    'agent_config_reloads_total{result="failure"} 2',
+    'agent_config_info{hash="abc"} 1',
+    'agent_insecure_listen 1',
+    'agent_api_responses_total{code="200"} 30',
+    'agent_api_refused_total{reason="rate_limited"} 3',
+    'agent_api_connections 4',
+    'agent_api_connections_dropped_total 5',
+    'agent_api_tls_handshakes_failed_total 6',
   ])
     assert.ok(lines.includes(want), want)
   assert.ok(!lines.some(line => /^agent_(security|file_integrity|container_escape)/.test(line)))

@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { Registry } from '../lib/registry.ts'
 import type { Signal } from '../model/signal.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
+import type { ApiStats } from './server.ts'
 
 /** One number for a signal and one more label (a kind of item, an endpoint, a reason). */
 export type EmitItems = (signal: Signal, label: string, items: number) => void
@@ -32,8 +33,25 @@ export interface SelfMetricsSource {
   joins(): { readonly joined: number; readonly expired: number }
   /** Exports of telemetry that were seen and left alone. */
   telemetry(): number
-  /** Worker threads that run now. */
-  workers(): number
+  /** Internal operations of the agent that were not traced for want of room. */
+  selfSpansLost(): number
+  /** How reloading goes. */
+  reloads(): ReloadState
+  /** The management API listens beyond this host without a token or client certificates. */
+  exposed(): boolean
+  /** Undefined while the management API is off. */
+  api(): ApiStats | undefined
+}
+
+export interface ReloadState {
+  readonly lastSuccessful: boolean
+  /** Milliseconds since the Unix epoch; of the start where nothing was reloaded. */
+  readonly lastSuccessMs: number
+  readonly reloads: number
+  /** Of them. */
+  readonly failures: number
+  /** Of the configuration that runs. */
+  readonly hash: string
 }
 
 export interface SelfMetrics {
@@ -197,10 +215,92 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('go_goroutines'),
-    'Concurrent work of the runtime: active asynchronous resources and worker threads.',
+    'Concurrent work of the runtime: active asynchronous resources.',
     'gauge',
     [],
-    emit => emit(process.getActiveResourcesInfo().length + source.workers()),
+    emit => emit(process.getActiveResourcesInfo().length),
+  )
+
+  registry.collector(
+    named('self_spans_lost_total'),
+    'Operations of the agent itself that were not traced for want of room.',
+    'counter',
+    [],
+    emit => emit(source.selfSpansLost()),
+  )
+  registry.collector(
+    named('config_last_reload_successful'),
+    'Whether the last reload of the configuration, or the start, succeeded.',
+    'gauge',
+    [],
+    emit => emit(Number(source.reloads().lastSuccessful)),
+  )
+  registry.collector(
+    named('config_last_reload_success_timestamp_seconds'),
+    'When the configuration was last taken up.',
+    'gauge',
+    [],
+    emit => emit(source.reloads().lastSuccessMs / 1000),
+  )
+  registry.collector(
+    named('config_reloads_total'),
+    'Reloads of the configuration.',
+    'counter',
+    ['result'],
+    emit => {
+      const { reloads, failures } = source.reloads()
+      emit(reloads - failures, 'success')
+      emit(failures, 'failure')
+    },
+  )
+  registry.collector(
+    named('config_info'),
+    'The configuration that runs, by its hash; always 1.',
+    'gauge',
+    ['hash'],
+    emit => emit(1, source.reloads().hash),
+  )
+  registry.collector(
+    named('insecure_listen'),
+    'Whether the management API listens beyond this host without a token or client certificates.',
+    'gauge',
+    [],
+    emit => emit(Number(source.exposed())),
+  )
+  registry.collector(
+    named('api_responses_total'),
+    'Answers of the management API, those to requests that could not be read included.',
+    'counter',
+    ['code'],
+    emit => {
+      for (const [code, answers] of source.api()?.requests ?? []) emit(answers, String(code))
+    },
+  )
+  registry.collector(
+    named('api_refused_total'),
+    'Requests that the management API refused, by reason.',
+    'counter',
+    ['reason'],
+    emit => {
+      for (const [reason, requests] of Object.entries(source.api()?.refused ?? {})) emit(requests, reason)
+    },
+  )
+  registry.collector(named('api_connections'), 'Open connections to the management API.', 'gauge', [], emit =>
+    emit(source.api()?.connections ?? 0),
+  )
+  registry.collector(
+    named('api_connections_dropped_total'),
+    'Connections to the management API that were closed because too many were open.',
+    'counter',
+    [],
+    emit => emit(source.api()?.dropped_connections ?? 0),
+  )
+  registry.collector(
+    named('api_tls_handshakes_failed_total'),
+    'TLS handshakes with the management API that failed.',
+    'counter',
+    [],
+    emit => emit(source.api()?.failed_handshakes ?? 0),
   )
 
   registry.counter(named('security_events_total'), 'Security events.', ['event_type', 'severity'])

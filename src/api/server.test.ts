@@ -1,253 +1,159 @@
 import assert from 'node:assert/strict'
-import { type IncomingHttpHeaders, request } from 'node:http'
-import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
+import {
+  ask,
+  open,
+  operations,
+  raw,
+  readAll,
+  serve,
+  settings,
+  type TestServer,
+} from '../../test/helpers/api-server.ts'
+import { until } from '../../test/helpers/program.ts'
 import { createLogger } from '../lib/logger.ts'
-import { Registry } from '../lib/registry.ts'
 import { StartError } from '../lib/start-error.ts'
-import { type Api, type ApiSettings, startApi } from './server.ts'
-import type { AgentView, Health, ReadinessChecks } from './types.ts'
+import { json } from './answer.ts'
+import type { Answered } from './dispatch.ts'
+import { type ApiSettings, startApi } from './server.ts'
 
-const settings: ApiSettings = {
-  listen: '127.0.0.1:0',
-  path: '/metrics',
-  auth: { enabled: false, bearer_token: '', bearer_tokens: [], exempt: [] },
-  tls: { enabled: false },
-}
-const logged: string[] = []
-const log = createLogger({ level: 'debug', format: 'json', write: line => logged.push(line) })
-const queue = { size: 1, capacity: 2, exported: 3, dropped: 4, bytes: 5, capacity_bytes: 6 }
+const log = createLogger({ level: 'error', format: 'json', write: () => undefined })
+const ends: (() => unknown)[] = []
+const whole = { after: (end: () => unknown) => void ends.push(end) }
+const observed: Answered[] = []
+let server: TestServer
+let port: number
 
-/** An agent whose health and readiness the tests set. */
-const agent = {
-  now: { healthy: true } as Health,
-  checks: { ebpf: 'ok', otlp: 'ok', discovery: 'ok' } as ReadinessChecks,
-  broken: false,
-}
-
-function view(): AgentView {
-  const registry = new Registry()
-  registry.counter('svc_things_total', 'Things.').labels().inc(7)
-  return {
-    registry,
-    health: () => agent.now,
-    readiness: () => agent.checks,
-    status: () => ({
-      version: '0.1.0',
-      commit: 'abc1234',
-      built: '2026-11-21T00:00:00Z',
-      uptime: '15m30s',
-      mode: 'agent',
-      host: { name: 'h', os: 'linux', arch: 'x86_64', kernel: '6.18.0' },
-      ebpf: { enabled: true, programs_loaded: 2, maps_created: 3, ringbuf_size: 4096 },
-      profiling: { enabled: false, sample_rate: 19, profiles_collected: 0 },
-      export: { endpoint: '', connected: false, last_export: null, spans_exported: 0, metrics_exported: 0 },
-      discovery: { kubernetes: false, docker: false, pods_discovered: 0, containers_discovered: 0 },
-      degraded: [],
-    }),
-    ebpf() {
-      if (agent.broken) throw new Error('secret /internal/path')
-      const ringbuf = { size: 4096, events_received: 5, events_lost: 0 }
-      return { enabled: true, programs: [], maps: [], ringbuf, backend: 'sock', counters: {} }
-    },
-    exporting: () => ({
-      endpoint: '',
-      protocol: 'grpc',
-      tls: false,
-      compression: 'gzip',
-      connected: false,
-      last_export: null,
-      last_error: null,
-      queues: { traces: queue, metrics: queue, logs: queue, profiles: queue },
-    }),
-    config: () => ({ mode: 'agent', otlp: { endpoint: '' } }),
-  }
-}
-
-interface Reply {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly text: string
-}
-
-function ask(
-  port: number,
-  method: string,
-  path: string,
-  headers: Record<string, string> = {},
-  body?: Buffer,
-): Promise<Reply> {
-  return new Promise((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, reply => {
-      const chunks: Buffer[] = []
-      reply.on('data', chunk => chunks.push(chunk))
-      reply.on('end', () =>
-        resolve({
-          status: reply.statusCode!,
-          headers: reply.headers,
-          text: Buffer.concat(chunks).toString(),
-        }),
-      )
-    })
-    sent.on('error', reject)
-    sent.end(body)
-  })
-}
-
-/** Sends bytes on a connection of its own and resolves with all that comes back, when the server ends it. */
-function raw(port: number, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
-    socket.on('data', chunk => {
-      text += chunk
-    })
-    socket.on('end', () => {
-      socket.end()
-      resolve(text)
-    })
-    socket.on('error', reject)
-  })
-}
-
-let api: Api
-let guarded: Api
 before(async () => {
-  api = await startApi({ settings, view: view(), log, limits: { headersMs: 300, requestMs: 600 } })
-  const auth = { enabled: true, bearer_token: 'first', bearer_tokens: ['second'], exempt: ['/metrics'] }
-  guarded = await startApi({ settings: { ...settings, auth }, view: view(), log })
+  server = await serve(
+    whole,
+    { debug: true },
+    { limits: { headersMs: 300, requestMs: 600 }, observe: request => observed.push(request) },
+  )
+  port = server.api.port
 })
 after(async () => {
-  await api.close()
-  await guarded.close()
+  for (const end of ends) await end()
 })
 
-test('health and its alias answer ok, and 503 with the reason when the agent is stuck', async () => {
-  const check = async (status: number, want: unknown) => {
-    for (const path of ['/healthz', '/livez']) {
-      const reply = await ask(api.port, 'GET', path)
-      assert.equal(reply.status, status)
-      assert.deepEqual(JSON.parse(reply.text), want)
-    }
-  }
-  await check(200, { status: 'ok' })
-  agent.now = { healthy: false, reason: 'the pipeline is stuck' }
-  await check(503, { status: 'unhealthy', reason: 'the pipeline is stuck' })
-  agent.now = { healthy: true }
-})
-
-test('readiness is 503 when one check fails, and shows the others', async () => {
-  const check = async (status: number, want: unknown) => {
-    for (const path of ['/ready', '/readyz']) {
-      const reply = await ask(api.port, 'GET', path)
-      assert.equal(reply.status, status)
-      assert.deepEqual(JSON.parse(reply.text), want)
-    }
-  }
-  await check(200, { status: 'ready', checks: { ebpf: 'ok', otlp: 'ok', discovery: 'ok' } })
-  agent.checks = { ebpf: 'failed: no BTF', otlp: 'ok', discovery: 'ok' }
-  await check(503, { status: 'not_ready', checks: agent.checks })
-  agent.checks = { ebpf: 'ok', otlp: 'ok', discovery: 'ok' }
-})
-
-test('documents are JSON of a known length that no cache keeps, and name no product', async () => {
-  const { status, ebpf, exporting, config } = view()
+test('an answer has a known length, a type that no browser guesses, and names no product', async () => {
   const check = async (path: string, want: unknown) => {
-    const reply = await ask(api.port, 'GET', path)
+    const reply = await ask(port, path)
     assert.equal(reply.status, 200)
     assert.deepEqual(JSON.parse(reply.text), want)
     assert.equal(reply.headers['content-type'], 'application/json')
     assert.equal(reply.headers['content-length'], String(Buffer.byteLength(reply.text)))
     assert.equal(reply.headers['cache-control'], 'no-store')
     assert.equal(reply.headers['x-content-type-options'], 'nosniff')
+    assert.equal(reply.headers.vary, undefined)
     assert.equal(reply.headers.server, undefined)
     assert.equal(reply.headers['x-powered-by'], undefined)
   }
-  await check('/status', status())
-  await check('/status?pretty=1#x', status())
-  await check('/status/ebpf', ebpf())
-  await check('/status/export', exporting())
-  await check('/config', config())
-})
-
-test('the metrics are the text format, or OpenMetrics for whoever prefers it', async () => {
-  const check = async (accept: string | undefined, type: string, last: string) => {
-    const reply = await ask(api.port, 'GET', '/metrics', accept === undefined ? {} : { accept })
-    assert.equal(reply.headers['content-type'], type)
-    assert.match(reply.text, /^svc_things_total 7$/m)
-    assert.equal(reply.text.trimEnd().split('\n').at(-1), last)
-  }
-  const text = 'text/plain; version=0.0.4'
-  const openMetrics = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
-  const scraper =
-    'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2'
-  await check(undefined, text, 'svc_things_total 7')
-  await check('*/*', text, 'svc_things_total 7')
-  await check(scraper, openMetrics, '# EOF')
-  await check('application/openmetrics-text', openMetrics, '# EOF')
-  await check('text/plain, application/openmetrics-text;q=0.5', text, 'svc_things_total 7')
-  await check('application/openmetrics-text;q=0', text, 'svc_things_total 7')
-  await check('application/openmetrics-text;version=0.0.1', text, 'svc_things_total 7')
+  await check('/status', { status: 'ok' })
+  await check('/status?pretty=1#x', { status: 'ok' })
+  await check('/echo?a=1', { path: '/echo', parameters: {}, accept: null })
 })
 
 test('HEAD is GET without its body', async () => {
-  const get = await ask(api.port, 'GET', '/status')
-  const head = await ask(api.port, 'HEAD', '/status')
+  const get = await ask(port, '/status')
+  const head = await ask(port, '/status', { method: 'HEAD' })
   assert.equal(head.status, 200)
   assert.equal(head.text, '')
   assert.equal(head.headers['content-length'], get.headers['content-length'])
 })
 
+test('HEAD of a costly operation says what there would be, and does not run it', async () => {
+  const head = await ask(port, '/debug/take?seconds=5', { method: 'HEAD' })
+  assert.equal(head.status, 200)
+  assert.equal(head.headers['content-type'], 'application/octet-stream')
+  assert.equal(head.headers['content-length'], undefined)
+  assert.equal(server.waiting.all.length, 0)
+  assert.equal((await ask(port, '/debug/take?seconds=0', { method: 'HEAD' })).status, 400)
+})
+
 test('OPTIONS and a method that is not allowed tell what is', async () => {
-  const options = await ask(api.port, 'OPTIONS', '/status')
-  assert.deepEqual([options.status, options.headers.allow, options.text], [204, 'GET, HEAD, OPTIONS', ''])
-  const post = await ask(api.port, 'POST', '/status')
-  assert.deepEqual([post.status, post.headers.allow], [405, 'GET, HEAD, OPTIONS'])
-  assert.equal(JSON.parse(post.text).error, 'invalid_request')
+  const check = async (path: string, method: string, allow: string) => {
+    const options = await ask(port, path, { method: 'OPTIONS' })
+    assert.deepEqual([options.status, options.headers.allow, options.text], [204, allow, ''])
+    const other = await ask(port, path, { method })
+    assert.deepEqual([other.status, other.headers.allow], [405, allow])
+    assert.equal(JSON.parse(other.text).error, 'invalid_request')
+  }
+  await check('/status', 'POST', 'GET, HEAD, OPTIONS')
+  await check('/status', 'TRACE', 'GET, HEAD, OPTIONS')
+  await check('/admin/act', 'GET', 'POST, OPTIONS')
+  const head = await ask(port, '/admin/act', { method: 'HEAD' })
+  assert.deepEqual([head.status, head.headers.allow], [405, 'POST, OPTIONS'])
   assert.match(
-    await raw(api.port, 'OPTIONS * HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'),
+    await raw(port, 'OPTIONS * HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n'),
     /^HTTP\/1.1 204 /,
   )
 })
 
-test('a path that is not there is the error object, and says where a feature is not built', async () => {
-  const check = async (path: string, why: string) => {
-    const reply = await ask(api.port, 'GET', path)
+test('a path that is not there is the error object', async () => {
+  for (const path of [
+    '/',
+    '/status/',
+    '/nothing',
+    '/status%2febpf',
+    '/../status',
+    '/__proto__',
+    '/debug/x',
+  ]) {
+    const reply = await ask(port, path)
     assert.equal(reply.status, 404)
-    const message = `cannot answer ${path}: ${why}`
+    const message = `cannot answer ${path}: there is no such path`
     assert.deepEqual(JSON.parse(reply.text), { error: 'not_found', message, details: { path } })
   }
-  for (const path of ['/', '/status/', '/nothing', '/status%2febpf', '/../status'])
-    await check(path, 'there is no such path')
-  for (const path of [
-    '/status/discovery',
-    '/debug/vars',
-    '/debug/pprof/heap',
-    '/admin/reload',
-    '/openapi.json',
-  ])
-    await check(path, 'it is not built in this version')
+})
+
+test('debug paths are not there while debug mode is off, and the answer tells how to turn it on', async t => {
+  const { api } = await serve(t)
+  for (const path of ['/debug/vars', '/debug/nothing', '/debug/take?seconds=0'])
+    for (const method of ['GET', 'POST', 'OPTIONS']) {
+      const reply = await ask(api.port, path, { method })
+      assert.equal(reply.status, 404)
+      assert.match(JSON.parse(reply.text).message, /set self_telemetry\.debug: true$/)
+    }
+  api.prepare({ ...settings, debug: true }).commit()
+  assert.equal((await ask(api.port, '/debug/vars')).status, 200)
+  api.prepare(settings).abort()
+  assert.equal((await ask(api.port, '/debug/vars')).status, 200)
+})
+
+test('parameters are read, and refused before anything runs', async () => {
+  const answering = ask(port, '/debug/take?seconds=7#seconds=8')
+  await server.waiting.come(1)
+  assert.deepEqual(server.waiting.all[0]!.request.parameters, { seconds: 7 })
+  server.waiting.release()
+  assert.equal((await answering).status, 200)
+  const refused = await ask(port, '/debug/take?seconds=61')
+  assert.equal(refused.status, 400)
+  assert.deepEqual(JSON.parse(refused.text).details, { parameter: 'seconds' })
 })
 
 test('a handler that fails answers 500 without a word of the cause, which is logged', async () => {
-  agent.broken = true
-  const reply = await ask(api.port, 'GET', '/status/ebpf')
-  agent.broken = false
-  assert.equal(reply.status, 500)
-  assert.equal(JSON.parse(reply.text).error, 'internal_error')
-  assert.doesNotMatch(reply.text, /internal\/path/)
-  assert.match(logged.at(-1)!, /"level":"error".*secret \/internal\/path/)
+  for (const path of ['/throws', '/rejects']) {
+    const reply = await ask(port, path)
+    assert.equal(reply.status, 500)
+    assert.equal(JSON.parse(reply.text).error, 'internal_error')
+    assert.doesNotMatch(reply.text, /internal\/path/)
+    assert.match(server.log.at(-1)!, /"level":"error".*secret \/internal\/path/)
+  }
+  await assert.rejects(ask(port, '/unsendable'))
+  assert.equal((await ask(port, '/status')).status, 200)
 })
 
 test('what is no HTTP is answered with the error object', async () => {
   const check = async (bytes: string, status: number) => {
-    const text = await raw(api.port, bytes)
+    const text = await raw(port, bytes)
     const [head, body] = text.split('\r\n\r\n') as [string, string]
     assert.match(head, new RegExp(`^HTTP/1.1 ${status} \\w`))
     assert.match(head, /^Content-Type: application\/json$/m)
     assert.match(head, /^Connection: close$/m)
     assert.match(head, new RegExp(`^Content-Length: ${Buffer.byteLength(body)}$`, 'm'))
     assert.equal(JSON.parse(body).error, 'invalid_request')
+    assert.doesNotMatch(text, /node|HPE_|v\d+\.\d+\.\d+/i)
   }
   await check('\x16\x03\x01\x02\x00\x01\x00', 400)
   await check('nonsense\r\n\r\n', 400)
@@ -256,31 +162,31 @@ test('what is no HTTP is answered with the error object', async () => {
   await check('GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n', 400)
   await check(`GET / HTTP/1.1\r\nHost: h\r\nX: ${'x'.repeat(200_000)}\r\n\r\n`, 431)
   await check('GET /healthz HTTP/1.1\r\nHost: h\r\n', 408)
-  await check('POST /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n123', 408)
+  await check('POST /admin/act HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n123', 408)
   await check('CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n', 405)
 })
 
 test('requests that HTTP allows and we do not are the error object too', async () => {
   const check = async (bytes: string, status: number) => {
-    const text = await raw(api.port, bytes)
+    const text = await raw(port, bytes)
     assert.match(text, new RegExp(`^HTTP/1.1 ${status} `))
     assert.equal(JSON.parse(text.split('\r\n\r\n')[1]!).error, 'invalid_request')
   }
   await check('GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400)
-  await check('GET /healthz HTTP/1.1\r\nHost: h\r\nExpect: magic\r\n\r\n', 417)
+  await check('GET /healthz HTTP/1.1\r\nHost: h\r\nExpect: magic\r\nConnection: close\r\n\r\n', 417)
   await check(`GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`, 414)
 })
 
 test('HTTP/1.0 without Host, the absolute form and an upgrade that we ignore are served', async () => {
-  const check = async (bytes: string) => assert.match(await raw(api.port, bytes), /^HTTP\/1.1 200 OK\r\n/)
+  const check = async (bytes: string) => assert.match(await raw(port, bytes), /^HTTP\/1.1 200 OK\r\n/)
   await check('GET /healthz HTTP/1.0\r\n\r\n')
   await check('GET http://h:1/healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n')
   await check('GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: upgrade, close\r\nUpgrade: h2c\r\n\r\n')
 })
 
-test('a body is read up to its limit, and refused beyond', async () => {
+test('a body of GET is read up to its limit, and refused beyond', async () => {
   const check = async (size: number, headers: Record<string, string>, status: number) => {
-    const reply = await ask(api.port, 'GET', '/healthz', headers, Buffer.alloc(size))
+    const reply = await ask(port, '/healthz', { headers, body: Buffer.alloc(size) })
     assert.equal(reply.status, status)
     if (status === 413) assert.equal(JSON.parse(reply.text).error, 'invalid_request')
   }
@@ -289,112 +195,221 @@ test('a body is read up to its limit, and refused beyond', async () => {
   await check(65_536, { 'transfer-encoding': 'chunked' }, 200)
   await check(500_000, { 'transfer-encoding': 'chunked' }, 413)
   const refused = await raw(
-    api.port,
+    port,
     'POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 70000\r\n\r\n',
   )
   assert.match(refused, /^HTTP\/1.1 413 /)
 })
 
-test('a request that expects 100-continue gets it', async () => {
-  const text = await raw(
-    api.port,
-    'GET /healthz HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi',
-  )
-  assert.match(text, /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK\r\n/)
+test('a body of POST is empty or an object without keys', async () => {
+  const check = async (body: string, type: string | undefined, status: number, message = /./) => {
+    const headers: Record<string, string> = type === undefined ? {} : { 'Content-Type': type }
+    const reply = await ask(port, '/admin/act', { method: 'POST', headers, body })
+    assert.equal(reply.status, status, `${body} ${type}`)
+    if (status !== 200) assert.match(JSON.parse(reply.text).message, message)
+  }
+  const jsonType = 'application/json'
+  await check('', undefined, 200)
+  await check('', 'text/plain', 200)
+  await check('{}', jsonType, 200)
+  await check(' { }\n', 'Application/JSON; charset=UTF-8', 200)
+  await check('{}', undefined, 415)
+  await check('{}', 'text/plain', 415, /application\/json/)
+  await check('{}', 'application/json; charset=latin1', 415)
+  await check('{"force":true}', jsonType, 400, /takes no body, and "force" is in it/)
+  await check('{"a":x}', jsonType, 400, /no JSON, see character 6/)
+  await check('[]', jsonType, 400)
+  await check('null', jsonType, 400)
+  await check('"secret', jsonType, 400, /^(?!.*secret).*see character 8/)
+  await check('['.repeat(65_536), jsonType, 400, /character 65537/)
+  await check('x'.repeat(65_537), jsonType, 413)
+  const headers = { 'Content-Type': jsonType, 'Content-Encoding': 'gzip' }
+  assert.equal((await ask(port, '/admin/act', { method: 'POST', headers, body: '{}' })).status, 415)
+})
+
+test('a request that expects 100-continue gets it, unless it is refused anyway', async () => {
+  const of = (path: string) =>
+    raw(
+      port,
+      `GET ${path} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`,
+    )
+  assert.match(await of('/healthz'), /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 OK\r\n/)
+  assert.match(await of('/nothing'), /^HTTP\/1.1 404 /)
 })
 
 test('requests on one connection are answered in turn', async () => {
-  const one = 'GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n'
-  const text = await raw(
-    api.port,
-    `${one}${one}GET /nothing HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`,
+  const of = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${more}\r\n`
+  const answering = raw(
+    port,
+    of('/healthz') + of('/debug/take') + of('/healthz') + of('/nothing', 'Connection: close\r\n'),
   )
-  assert.deepEqual(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 404'])
-})
-
-test('with auth on, everything but the probes and the exempt paths needs a token', async () => {
-  const check = async (path: string, authorization: string | undefined, status: number) => {
-    const reply = await ask(guarded.port, 'GET', path, authorization === undefined ? {} : { authorization })
-    assert.equal(reply.status, status, `${path} with ${authorization}`)
-    assert.equal(reply.headers['www-authenticate'], status === 401 ? 'Bearer' : undefined)
-    if (status === 401) assert.equal(JSON.parse(reply.text).error, 'unauthorized')
-  }
-  for (const path of ['/healthz', '/livez', '/ready', '/readyz', '/metrics'])
-    await check(path, undefined, 200)
-  await check('/status', undefined, 401)
-  await check('/nothing', undefined, 401)
-  for (const wrong of [
-    '',
-    'Bearer',
-    'Bearer ',
-    'Bearer firs',
-    'Bearer first!',
-    'Basic first',
-    'first',
-    'Bearer first second',
+  await server.waiting.come(1)
+  server.waiting.release()
+  const text = await answering
+  assert.deepEqual(text.match(/HTTP\/1.1 \d+/g), [
+    'HTTP/1.1 200',
+    'HTTP/1.1 200',
+    'HTTP/1.1 200',
+    'HTTP/1.1 404',
   ])
-    await check('/status', wrong, 401)
-  await check('/status', 'Bearer first', 200)
-  await check('/status', 'bearer   second', 200)
-  await check('/nothing', 'Bearer second', 404)
+  assert.ok(text.indexOf('"done"') < text.lastIndexOf('"ok"'))
 })
 
-test('what cannot be guarded as asked is not started', async () => {
-  const check = (changed: Partial<ApiSettings>, want: RegExp) =>
-    assert.rejects(
-      startApi({ settings: { ...settings, ...changed }, view: view(), log }),
-      (error: StartError) => {
-        assert.ok(error instanceof StartError)
-        assert.equal(error.exitCode, 2)
-        assert.match(error.message, want)
-        return true
-      },
-    )
-  await check({ tls: { enabled: true } }, /TLS is not built/)
-  await check({ auth: { ...settings.auth, enabled: true, bearer_tokens: [''] } }, /bearer_token is empty/)
+test('what is no HTTP behind a request does not overtake its answer', async () => {
+  const answering = raw(port, 'GET /debug/take HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n')
+  await server.waiting.come(1)
+  server.waiting.release()
+  const text = await answering
+  assert.match(text, /^HTTP\/1.1 200 OK\r\n/)
+  assert.match(text, /\r\nConnection: close\r\n/)
+  assert.deepEqual(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200'])
+})
+
+test('an answer may take longer than the silence that ends a connection', async t => {
+  const { api, waiting } = await serve(t, { debug: true }, { limits: { headersMs: 1000, requestMs: 1000 } })
+  const answering = ask(api.port, '/debug/take')
+  await waiting.come(1)
+  const silent = await open(api.port)
+  silent.pause()
+  silent.write('GET /large HTTP/1.1\r\nHost: h\r\n\r\n')
+  await until('both are there', 20_000, () => api.stats().connections === 2)
+  // A peer that does not read is given up after the silence; the other has been silent for longer then.
+  await until('the silent connection is given up', 20_000, () => api.stats().connections === 1)
+  waiting.release()
+  assert.equal((await answering).status, 200)
+  silent.destroy()
+})
+
+test('the signal of a request aborts when its client goes, and not before', async () => {
+  const socket = await open(port)
+  socket.write('GET /debug/take HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  const staying = ask(port, '/debug/take')
+  await server.waiting.come(2)
+  const [gone, stays] = ['keep-alive', 'close'].map(
+    kind => server.waiting.all.find(({ request }) => (request.headers.connection ?? 'keep-alive') === kind)!,
+  ) as [(typeof server.waiting.all)[0], (typeof server.waiting.all)[0]]
+  const aborted = new Promise(resolve => gone.request.signal.addEventListener('abort', resolve))
+  socket.destroy()
+  await aborted
+  assert.equal(stays.request.signal.aborted, false)
+  server.waiting.release()
+  assert.equal((await staying).status, 200)
+})
+
+test('a few costly requests run at once, and others go on', async () => {
+  const answering = Array.from({ length: 8 }, () => ask(port, '/debug/take'))
+  await server.waiting.come(8)
+  const ninth = await ask(port, '/debug/take')
+  assert.deepEqual([ninth.status, ninth.headers['retry-after']], [503, '5'])
+  assert.equal(JSON.parse(ninth.text).error, 'service_unavailable')
+  assert.equal((await ask(port, '/healthz')).status, 200)
+  server.waiting.release()
+  for (const { status } of await Promise.all(answering)) assert.equal(status, 200)
+  const again = ask(port, '/debug/take')
+  await server.waiting.come(1)
+  server.waiting.all.splice(0)[0]!.fail(new Error('broken'))
+  assert.equal((await again).status, 500)
+})
+
+test('changes that wait are bounded, also on one connection', async () => {
+  const socket = await open(port)
+  const post = 'POST /admin/wait HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  const text = readAll(socket)
+  socket.write(post.repeat(99) + post.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  await server.waiting.come(64)
+  server.waiting.release()
+  const statuses = (await text).match(/HTTP\/1.1 \d+/g)!
+  assert.equal(statuses.filter(status => status.endsWith('200')).length, 64)
+  assert.equal(statuses.filter(status => status.endsWith('503')).length, 36)
+})
+
+test('answers are observed and counted', async () => {
+  observed.length = 0
+  const before = server.api.stats().requests.get(404) ?? 0
+  const started = Date.now() * 1000
+  await ask(port, '/status?x')
+  await ask(port, '/nothing')
+  await ask(port, '/admin/act', { method: 'GET' })
+  assert.deepEqual(
+    observed.map(({ method, route, status }) => [method, route, status]),
+    [
+      ['GET', '/status', 200],
+      ['GET', '', 404],
+      ['GET', '/admin/act', 405],
+    ],
+  )
+  for (const { seconds, startUs } of observed) {
+    assert.ok(seconds > 0 && seconds < 60)
+    assert.ok(Math.abs(startUs - started) < 60e6)
+  }
+  assert.equal(server.api.stats().requests.get(404), before + 1)
+})
+
+test('what cannot be guarded as asked is not started, nor taken up by a reload', async t => {
+  const { api } = await serve(t)
+  const check = async (changed: Partial<ApiSettings>, want: RegExp) => {
+    const started = startApi({ settings: { ...settings, ...changed }, operations: operations(), log })
+    await assert.rejects(started, (error: StartError) => {
+      assert.ok(error instanceof StartError)
+      assert.equal(error.exitCode, 2)
+      assert.match(error.message, want)
+      return true
+    })
+  }
+  const auth = { ...settings.auth, enabled: true, bearer_tokens: [''] }
+  await check({ auth }, /bearer_token is empty/)
+  assert.throws(() => api.prepare({ ...settings, auth }), /bearer_token is empty/)
+  assert.equal((await ask(api.port, '/status')).status, 200)
   await check({ listen: 'nowhere' }, /self_telemetry.listen is "nowhere"/)
-  await check({ path: '/status' }, /cannot serve the metrics at \/status/)
-  await check({ path: 'metrics' }, /a path starts with \//)
+  await check({ tls: { ...settings.tls, enabled: true } }, /tls\.cert_file is empty/)
+  await assert.rejects(
+    startApi({ settings, operations: [...operations(), operations()[5]!], log }),
+    /cannot serve the metrics at \/status/,
+  )
 })
 
 test('a port that is taken is refused with the name of who has it', async () => {
-  const taken = { ...settings, listen: `127.0.0.1:${api.port}` }
-  await assert.rejects(startApi({ settings: taken, view: view(), log }), (error: StartError) => {
+  const taken = { ...settings, listen: `127.0.0.1:${port}` }
+  await assert.rejects(startApi({ settings: taken, operations: operations(), log }), (error: StartError) => {
     assert.equal(error.exitCode, 1)
-    const listen = `cannot listen on 127\\.0\\.0\\.1:${api.port} \\(self_telemetry\\.listen\\)`
+    const listen = `cannot listen on 127\\.0\\.0\\.1:${port} \\(self_telemetry\\.listen\\)`
     assert.match(error.message, new RegExp(`^${listen}: the port is taken by .+ \\(pid ${process.pid}\\)`))
     return true
   })
 })
 
-test('an address of every kind can be listened on', async () => {
-  for (const listen of [':0', '0.0.0.0:0', 'localhost:0']) {
-    const server = await startApi({ settings: { ...settings, listen }, view: view(), log })
-    const { hostname, port } = new URL(server.url('/healthz'))
+test('an address of every kind can be listened on, and beyond this host it is told', async () => {
+  const check = async (listen: string, exposed: boolean) => {
+    const api = await startApi({ settings: { ...settings, listen }, operations: operations(), log })
+    const { hostname, port } = new URL(api.url('/healthz'))
     assert.ok(['127.0.0.1', '[::1]'].includes(hostname))
-    if (hostname === '127.0.0.1') assert.equal((await ask(Number(port), 'GET', '/healthz')).status, 200)
-    await server.close()
-    await server.close()
+    assert.equal(api.exposed, exposed)
+    if (hostname === '127.0.0.1') assert.equal((await ask(Number(port), '/healthz')).status, 200)
+    const auth = { ...settings.auth, enabled: true, bearer_token: 'x' }
+    api.prepare({ ...settings, auth }).commit()
+    assert.equal(api.exposed, false)
+    await api.close()
+    await api.close()
   }
+  await check(':0', true)
+  await check('0.0.0.0:0', true)
+  await check('localhost:0', false)
 })
 
-test('more connections than the bound are closed, and the others still served', async () => {
-  const few = await startApi({ settings, view: view(), log, limits: { connections: 2 } })
-  const held = await Promise.all(
-    [1, 2].map(
-      () =>
-        new Promise<import('node:net').Socket>(resolve => {
-          const socket = connect(few.port, '127.0.0.1', () => {
-            socket.write('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-            socket.once('data', () => resolve(socket))
-          })
-        }),
-    ),
-  )
-  await assert.rejects(ask(few.port, 'GET', '/healthz'))
-  const again = new Promise(resolve => held[0]!.once('data', resolve))
-  held[0]!.write('GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n')
-  assert.match(String(await again), /^HTTP\/1.1 200 OK/)
-  for (const socket of held) socket.destroy()
-  await few.close()
+test('the end waits for an answer that is being written, and not for one that is not', async t => {
+  const { api, waiting } = await serve(t, { debug: true })
+  const answering = ask(api.port, '/debug/take')
+  await waiting.come(1)
+  const closing = api.close()
+  waiting.all[0]!.answer(json(200, 'last'))
+  assert.equal((await answering).text, '"last"\n')
+  await closing
+  const other = await serve(t, { debug: true })
+  const cut = assert.rejects(ask(other.api.port, '/debug/take'))
+  await other.waiting.come(1)
+  const { signal } = other.waiting.all[0]!.request
+  const aborted = new Promise(resolve => signal.addEventListener('abort', resolve))
+  await other.api.close()
+  await cut
+  await aborted
 })

@@ -1,7 +1,18 @@
-// What the management API answers, and what it asks of the agent to do so. Fields keep the spelling that they have
-// on the wire.
+// What the management API answers, and what it asks of the agent to do so.
 
+import type { Problem } from '../config/index.ts'
 import type { Registry } from '../lib/registry.ts'
+import type { Of } from './schema.ts'
+import type {
+  discoveryDocument,
+  ebpfDocument,
+  exportDocument,
+  flushDocument,
+  pipelineDocument,
+  readinessDocument,
+  statusDocument,
+  varsDocument,
+} from './schemas.ts'
 
 export interface Health {
   readonly healthy: boolean
@@ -9,123 +20,79 @@ export interface Health {
   readonly reason?: string
 }
 
+export type StatusDocument = Of<typeof statusDocument>
+export type EbpfDocument = Of<typeof ebpfDocument>
+export type ExportDocument = Of<typeof exportDocument>
+export type QueueDocument = ExportDocument['queues']['traces']
+export type DiscoveryDocument = Of<typeof discoveryDocument>
+export type FlushDocument = Of<typeof flushDocument>
+export type PipelineDocument = Of<typeof pipelineDocument>
+export type VarsDocument = Of<typeof varsDocument>
+
 /** `ok`, or `failed: ` and the reason. A subsystem that is switched off is `ok`. */
-export type ReadinessChecks = Record<'ebpf' | 'otlp' | 'discovery', string>
+export type ReadinessChecks = Of<typeof readinessDocument>['checks']
 
 /** A subsystem that does not work, or does less than it was asked to. */
-export interface Degradation {
-  readonly subsystem: string
-  readonly reason: string
-  /** What to do about it, '' where nothing is known. */
-  readonly mend: string
+export type Degradation = StatusDocument['degraded'][number]
+
+/** What asked for a reload. */
+export type ReloadCause = 'signal' | 'file' | 'request'
+
+/** How a reload of the configuration ended. `message` is one sentence for whoever asked. */
+export type ReloadResult =
+  | {
+      /** Both are a success; nothing was done where nothing had changed. */
+      readonly kind: 'applied' | 'unchanged'
+      readonly message: string
+      /** In effect now. */
+      readonly changed: readonly string[]
+      /** Differ from what runs, and wait for a restart. */
+      readonly restart: readonly string[]
+      readonly hash: string
+    }
+  | { readonly kind: 'invalid'; readonly message: string; readonly problems: readonly Problem[] }
+  /** `part` could not take the new configuration. */
+  | { readonly kind: 'failed'; readonly message: string; readonly part: string }
+  /** `key` switches it off; '' while the agent ends. */
+  | { readonly kind: 'off'; readonly message: string; readonly key: string }
+
+/** A profile of this process, as a file. */
+export interface ProfileFile {
+  readonly contentType: string
+  readonly fileName: string
+  readonly body: Buffer
 }
 
-export interface StatusDocument {
-  readonly version: string
-  readonly commit: string
-  /** ISO 8601, UTC. */
-  readonly built: string
-  /** As `uptimeText` writes it. */
-  readonly uptime: string
-  readonly mode: string
-  readonly host: {
-    readonly name: string
-    readonly os: string
-    readonly arch: string
-    readonly kernel: string
-  }
-  readonly ebpf: {
-    readonly enabled: boolean
-    readonly programs_loaded: number
-    readonly maps_created: number
-    /** Bytes. */
-    readonly ringbuf_size: number
-  }
-  readonly profiling: {
-    readonly enabled: boolean
-    /** Hz. */
-    readonly sample_rate: number
-    readonly profiles_collected: number
-  }
-  readonly export: {
-    /** `host:port`, '' where none is configured. */
-    readonly endpoint: string
-    readonly connected: boolean
-    /** ISO 8601; null before the first. */
-    readonly last_export: string | null
-    readonly spans_exported: number
-    readonly metrics_exported: number
-  }
-  readonly discovery: {
-    readonly kubernetes: boolean
-    readonly docker: boolean
-    readonly pods_discovered: number
-    readonly containers_discovered: number
-  }
-  readonly degraded: readonly Degradation[]
+/** What can be profiled. */
+export interface ProfileKind {
+  readonly name: string
+  readonly summary: string
+  /** Bounds of its duration, undefined where it takes no time. */
+  readonly seconds?: { readonly default: number; readonly min: number; readonly max: number }
 }
 
-export interface EbpfDocument {
-  readonly enabled: boolean
-  readonly programs: readonly {
-    readonly name: string
-    /** As the kernel names it: `kprobe`, `tracing`, `tracepoint` … */
-    readonly type: string
-    readonly attached: boolean
-    readonly id: number
-    /** Nanoseconds in all runs, and how many; only with `agent.ebpf.debug`, which has the kernel measure them. */
-    readonly run_time_ns?: number
-    readonly run_count?: number
-  }[]
-  readonly maps: readonly {
-    readonly name: string
-    readonly type: string
-    readonly entries: number
-    readonly max_entries: number
-  }[]
-  readonly ringbuf: {
-    /** Bytes. */
-    readonly size: number
-    readonly events_received: number
-    readonly events_lost: number
-  }
-  /** Name of the capture back end, '' for none. */
-  readonly backend: string
-  /** What the kernel side counted, by name: every way in which traffic is not seen one by one. */
-  readonly counters: Readonly<Record<string, number>>
-}
-
-/** All but the bytes are items. */
-export interface QueueDocument {
-  readonly size: number
-  readonly capacity: number
-  readonly exported: number
-  readonly dropped: number
-  readonly bytes: number
-  readonly capacity_bytes: number
-}
-
-export interface ExportDocument {
-  readonly endpoint: string
-  readonly protocol: string
-  readonly tls: boolean
-  readonly compression: string
-  readonly connected: boolean
-  readonly last_export: string | null
-  readonly last_error: string | null
-  readonly queues: Record<'traces' | 'metrics' | 'logs' | 'profiles', QueueDocument>
-}
-
-/** What the API reads of the running agent. Every call answers at once, from memory. */
+/** What the API reads of the running agent. All but the last group answer at once, from memory. */
 export interface AgentView {
   health(): Health
   readiness(): ReadinessChecks
   status(): StatusDocument
   ebpf(): EbpfDocument
   exporting(): ExportDocument
+  discovery(): DiscoveryDocument
+  pipeline(): PipelineDocument
   /** The whole effective configuration, secrets redacted. */
   config(): unknown
+  vars(): VarsDocument
+  /** Recent log records, one JSON object a line. */
+  logs(): string
   readonly registry: Registry
+  readonly profiles: readonly ProfileKind[]
+
+  reload(): Promise<ReloadResult>
+  /** Sends what is queued, within the bound of a shutdown. */
+  flush(): Promise<Omit<FlushDocument, 'status'>>
+  /** `busy`: another profile is being taken. Rejects where the signal aborted it. */
+  profile(kind: string, seconds: number, debug: number, signal: AbortSignal): Promise<ProfileFile | 'busy'>
 }
 
 /** One subsystem at start, as a person at a terminal reads it. */
@@ -144,6 +111,8 @@ export interface RunningAgent {
   banner(): readonly BannerLine[]
   /** Where to look: URLs of the management API and what they show; none where it is off. */
   links(): readonly { readonly what: string; readonly url: string }[]
+  /** Takes up a changed configuration; `cause` is what asked for it. */
+  reload(cause: ReloadCause): Promise<ReloadResult>
   /** Drains and ends everything within the configured shutdown timeout. Calling it again waits for the first call. */
   stop(): Promise<void>
 }

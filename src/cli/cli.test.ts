@@ -108,10 +108,10 @@ test('a file that was named and is not there is an error', async () => {
 })
 
 test('a feature that is set and is not built is told', async () => {
-  const path = file('early.yaml', 'self_telemetry:\n  debug: true\n')
+  const path = file('early.yaml', 'self_telemetry:\n  ui:\n    window: 5m\n')
   const { code, out } = await svc(['validate', path])
   assert.equal(code, 0)
-  assert.match(out, /^warning: self_telemetry\.debug is set: not built in this version/m)
+  assert.match(out, /^warning: self_telemetry\.ui is set: not built in this version/m)
 })
 
 interface Diagnosis {
@@ -195,6 +195,7 @@ function program(body: string): string[] {
         { state: 'failed', name: 'profiles', detail: 'no perf events', mend: 'do this' },
       ],
       links: () => [{ what: 'status', url: 'http://127.0.0.1:1/status' }],
+      reload: async cause => console.error(JSON.stringify({ level: 'info', msg: 'asked by ' + cause })),
       stop: async () => clearInterval(tick),
     }
     const start = async () => { ${body} }
@@ -229,8 +230,7 @@ test('the agent tells what works, answers signals, drains on SIGTERM and exits w
   run.child.kill('SIGUSR1')
   await saying(run, '"msg":"status"')
   run.child.kill('SIGHUP')
-  await saying(run, 'reload is not built')
-  run.child.kill('SIGHUP')
+  await saying(run, 'asked by signal')
   run.child.kill('SIGTERM')
   const { code, out, talk } = await run.ended
   assert.deepEqual([code, out], [0, ''])
@@ -246,7 +246,7 @@ test('the agent tells what works, answers signals, drains on SIGTERM and exits w
       ['warn', 'profiles: no perf events'],
       ['info', 'started'],
       ['info', 'status'],
-      ['warn', 'reload is not built in this version; restart to apply a changed configuration'],
+      ['info', 'asked by signal'],
       ['info', 'stopping'],
       ['info', 'stopped'],
     ],

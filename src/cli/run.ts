@@ -2,9 +2,11 @@
 
 import { writeFileSync } from 'node:fs'
 import { release } from 'node:os'
+import type { StartOptions } from '../agent.ts'
 import type { BannerLine, RunningAgent } from '../api/types.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
 import { build } from '../lib/build.ts'
+import { LogRing } from '../lib/log-ring.ts'
 import { createLogger, errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Arguments, type Command, configFlag, levelFlag, modeFlag } from './arguments.ts'
@@ -12,7 +14,7 @@ import { configurationOf, sayProblems } from './configuration.ts'
 import { say, terminal } from './terminal.ts'
 
 /** Starts the agent. Rejects with a `StartError` where it refuses to. */
-export type StartAgent = (options: { loaded: LoadedConfig; log: Logger }) => Promise<RunningAgent>
+export type StartAgent = (options: StartOptions) => Promise<RunningAgent>
 
 /** What the end may take beyond the configured timeout before the process ends itself. */
 const graceMs = 5000
@@ -36,7 +38,8 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
     return ExitCode.usage
   }
   nameProcess()
-  const log = loggerOf(loaded)
+  const logRing = new LogRing()
+  const log = loggerOf(loaded, logRing)
   logConfiguration(loaded, log)
   endOnBugs(log)
   const timeoutMs = loaded.config.pipeline.operations.shutdown.timeout
@@ -45,7 +48,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   let agent: RunningAgent | undefined
   const answer = answerSignals(log, () => agent)
   try {
-    agent = await start({ loaded, log })
+    agent = await start({ loaded, log, logRing, load: () => configurationOf(args) })
     introduce(loaded, agent, log)
     const signal = await ended.signal
     log.info('stopping', { signal, timeout_ms: timeoutMs })
@@ -74,10 +77,16 @@ function nameProcess(): void {
   }
 }
 
-function loggerOf({ config, origins }: LoadedConfig): Logger {
+function loggerOf({ config, origins }: LoadedConfig, ring: LogRing): Logger {
   const { interactive, color } = terminal()
   const format = interactive && !origins.has('log_format') ? 'text' : config.log_format
-  return createLogger({ level: config.log_level, format, color: color && format === 'text', write: say })
+  return createLogger({
+    level: config.log_level,
+    format,
+    color: color && format === 'text',
+    write: say,
+    ring,
+  })
 }
 
 function logConfiguration({ config, origins, notes, warnings, file }: LoadedConfig, log: Logger): void {
@@ -141,13 +150,16 @@ function endOnSignals(timeoutMs: number, log: Logger): End {
   }
 }
 
-/** SIGUSR1 writes the status document to the log. Listening also keeps Node from opening its debugger on that signal. */
+/**
+ * SIGUSR1 writes the status document to the log, SIGHUP reloads the configuration. Listening also keeps Node from
+ * opening its debugger on the one, and the kernel from ending the process on the other.
+ */
 function answerSignals(log: Logger, running: () => RunningAgent | undefined): { stop(): void } {
-  let told = false
   const status = () => log.info('status', { status: running()?.view.status() ?? 'starting' })
   const reload = () => {
-    if (!told) log.warn('reload is not built in this version; restart to apply a changed configuration')
-    told = true
+    const agent = running()
+    if (agent === undefined) log.warn('SIGHUP came before the start was over and is ignored; send it again')
+    else agent.reload('signal').catch(error => log.error('cannot reload', { error }))
   }
   process.on('SIGUSR1', status)
   process.on('SIGHUP', reload)

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,8 @@ export interface AgentOptions {
   readonly ports?: readonly number[]
   /** Laid over the configuration that all tests share. */
   readonly config?: Tree
+  /** Variables laid over those of the test. */
+  readonly env?: Readonly<Record<string, string>>
   /** What the agent's command line is passed to, for example `['unshare', '-m']`. */
   readonly wrapper?: readonly string[]
   /** What the first answer of /ready must be; left out: 200. */
@@ -43,14 +45,22 @@ export class AgentProcess {
   readonly port: number
   readonly log: LogLine[] = []
   readonly exited: Promise<Exit>
+  /** Its configuration. */
+  readonly file: string
+  /** Where its admin socket is. */
+  readonly socket: string
   readonly #child: ChildProcess
   readonly #directory: string
+  readonly #config: Tree
 
-  private constructor(child: ChildProcess, port: number, directory: string) {
+  private constructor(child: ChildProcess, port: number, directory: string, config: Tree) {
     this.#child = child
     this.pid = child.pid!
     this.port = port
+    this.file = join(directory, 'config.yaml')
+    this.socket = join(directory, 'svc.sock')
     this.#directory = directory
+    this.#config = config
     let rest = ''
     child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n')
@@ -70,6 +80,7 @@ export class AgentProcess {
     endpoint = '',
     ports,
     config = {},
+    env = {},
     wrapper = [],
   }: AgentOptions = {}): Promise<AgentProcess> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
@@ -77,7 +88,7 @@ export class AgentProcess {
     const port = await freePort()
     const shared: Tree = {
       otlp: { endpoint, insecure: true },
-      self_telemetry: { listen: `127.0.0.1:${port}` },
+      self_telemetry: { listen: `127.0.0.1:${port}`, admin_socket: join(directory, 'svc.sock') },
       agent: {
         ebpf: {
           network: {
@@ -91,7 +102,8 @@ export class AgentProcess {
       backoff: { initial: '100ms', max: '500ms' },
     }
     const file = join(directory, 'config.yaml')
-    writeFileSync(file, JSON.stringify(merge(shared, config))) // JSON is YAML
+    const written = merge(shared, config)
+    writeFileSync(file, JSON.stringify(written)) // JSON is YAML
     const [command, ...args] = [
       ...wrapper,
       process.execPath,
@@ -100,9 +112,12 @@ export class AgentProcess {
       '--config',
       file,
     ]
-    const env = { ...process.env, NODE_OPTIONS: '' }
-    const child = spawn(command!, args, { cwd: directory, env, stdio: ['ignore', 'inherit', 'pipe'] })
-    return new AgentProcess(child, port, directory)
+    const child = spawn(command!, args, {
+      cwd: directory,
+      env: { ...process.env, NODE_OPTIONS: '', ...env },
+      stdio: ['ignore', 'inherit', 'pipe'],
+    })
+    return new AgentProcess(child, port, directory, written)
   }
 
   /** Starts one and waits until it answers. */
@@ -141,6 +156,18 @@ export class AgentProcess {
 
   async document<T>(path: string): Promise<T> {
     return JSON.parse((await this.get(path)).text) as T
+  }
+
+  /** Replaces its configuration by that of its start with `config` laid over it, as editors do. It is not told. */
+  configure(config: Tree): void {
+    const next = `${this.file}.next`
+    writeFileSync(next, JSON.stringify(merge(this.#config, config)))
+    renameSync(next, this.file)
+  }
+
+  /** How many descriptors it has open. */
+  descriptors(): number {
+    return readdirSync(`/proc/${this.pid}/fd`).length
   }
 
   /** What the kernel side counted. */

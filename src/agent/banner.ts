@@ -1,0 +1,49 @@
+// What the agent says of itself when it has started.
+
+import type { BannerLine } from '../api/types.ts'
+import { notBuiltFeatures } from '../config/index.ts'
+import { Tracing } from './tracing.ts'
+import { degradations, endpointOf, type Parts } from './view.ts'
+
+/** One line for each subsystem: what works, what does not and why. */
+export function banner(parts: Parts): BannerLine[] {
+  const { tracing } = parts
+  const { config, origins } = parts.loaded()
+  const lines: BannerLine[] = []
+  if (tracing instanceof Tracing) {
+    const { backend, socketsFound } = tracing.capture
+    lines.push({
+      state: 'ok',
+      name: 'traces',
+      detail: `HTTP/1 of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
+    })
+    for (const { reason, mend } of tracing.limits)
+      lines.push({ state: 'limited', name: 'processes', detail: reason, mend })
+  } else if (tracing !== undefined) {
+    lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, mend: tracing.mend })
+  } else {
+    const why = config.mode === 'collector' ? 'mode is collector' : 'switched off by agent.ebpf'
+    lines.push({ state: 'off', name: 'traces', detail: why })
+  }
+  const endpoint = endpointOf(parts)
+  const faults = degradations(parts).filter(({ subsystem }) => subsystem.startsWith('export'))
+  if (endpoint !== '') lines.push({ state: 'ok', name: 'export', detail: `OTLP over gRPC to ${endpoint}` })
+  for (const { subsystem, reason, mend } of faults)
+    lines.push({ state: 'failed', name: subsystem, detail: reason, mend })
+  if (endpoint === '' && faults.length === 0) {
+    lines.push({
+      state: 'none',
+      name: 'export',
+      detail: 'nothing leaves this host, and spans are only counted',
+      mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
+    })
+  }
+  const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
+  for (const { key } of missing) lines.push({ state: 'limited', name: 'not built', detail: `${key} is set` })
+  lines.push({
+    state: 'off',
+    name: 'later',
+    detail: 'host metrics, profiles, logs: not built in this version',
+  })
+  return lines
+}

@@ -1,0 +1,74 @@
+// Values of the agent's own metrics, read from the running parts.
+
+import type { SelfMetricsSource } from '../api/self-metrics.ts'
+import { signals } from '../model/signal.ts'
+import { Tracing } from './tracing.ts'
+import type { Parts } from './view.ts'
+
+export function metricsSource(parts: Parts): SelfMetricsSource {
+  const { outlets, tracing, self } = parts
+  const { pipeline } = outlets
+  const running = tracing instanceof Tracing ? tracing : undefined
+  let synced = false
+  return {
+    collected: emit => {
+      // A page is written in one go: once in the books, all of its numbers are of one moment.
+      if (!synced) running?.sync()
+      synced = true
+      queueMicrotask(() => {
+        synced = false
+      })
+      for (const [type, items] of running?.collected ?? []) emit('traces', type, items)
+      if (self.made > 0) emit('traces', 'internal', self.made)
+      for (const signal of signals)
+        if (signal !== 'traces' && pipeline.state(signal).collected > 0)
+          emit(signal, signal === 'metrics' ? 'http' : signal, pipeline.state(signal).collected)
+    },
+    exported: emit => {
+      for (const signal of signals) {
+        const { destination, exportedBy } = pipeline.state(signal)
+        if (destination !== undefined && !exportedBy.has(destination.endpoint))
+          emit(signal, destination.endpoint, 0)
+        for (const [endpoint, items] of exportedBy) emit(signal, endpoint, items)
+      }
+    },
+    dropped: emit => {
+      for (const signal of signals) {
+        const { dropped, rejected } = pipeline.state(signal)
+        for (const [reason, items] of dropped) emit(signal, reason, items)
+        if (rejected > 0) emit(signal, 'rejected', rejected)
+      }
+    },
+    queued: emit => {
+      for (const signal of signals)
+        emit(
+          signal,
+          pipeline.state(signal).queued + (signal === 'traces' ? (running?.tracer.joins.waitingNow ?? 0) : 0),
+        )
+    },
+    programs: emit => {
+      const byType = new Map<string, number>()
+      for (const { type, id } of running?.capture.programs() ?? [])
+        if (id !== 0) byType.set(type, (byType.get(type) ?? 0) + 1)
+      for (const [type, count] of byType) emit(type, count)
+    },
+    mapEntries: emit => {
+      for (const { name, entries } of running?.capture.maps() ?? []) emit(name, entries)
+    },
+    ringbuf: () => ({
+      received: running?.capture.received ?? 0,
+      lost: running?.capture.counters().ring_full ?? 0,
+    }),
+    perf: () => {},
+    capture: emit => {
+      for (const [event, total] of Object.entries(running?.capture.counters() ?? {})) emit(event, total)
+    },
+    requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
+    joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
+    telemetry: () => running?.tracer.telemetry ?? 0,
+    selfSpansLost: () => self.lost,
+    reloads: () => parts.reloads(),
+    exposed: () => parts.api()?.exposed ?? false,
+    api: () => parts.api()?.stats(),
+  }
+}

@@ -1,0 +1,107 @@
+// The parts that a reload of the configuration changes while they run.
+
+import type { Api } from '../api/server.ts'
+import type { Config } from '../config/index.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
+import type { Change } from './change.ts'
+import type { Outlets } from './outlets.ts'
+import type { Reloadable } from './reload.ts'
+import type { SelfTracer } from './self-tracing.ts'
+import type { Tracing } from './tracing.ts'
+
+export interface ReloadableParts {
+  readonly log: Logger
+  readonly outlets: Outlets
+  readonly tracing: Tracing | undefined
+  readonly self: SelfTracer
+  readonly profiler: RuntimeProfiler
+  readonly api: () => Api | undefined
+}
+
+/** In the order of preparation: what can refuse comes first. */
+export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
+  const { log, outlets, tracing, self, profiler } = parts
+  return [
+    {
+      name: 'management API',
+      prepare: (config, changed) => {
+        const api = touches(changed, 'self_telemetry', 'log_level') ? parts.api() : undefined
+        const change = api?.prepare(apiSettings(config))
+        if (!api || !change) return undefined
+        return {
+          commit: () => {
+            const before = api.exposed
+            change.commit()
+            if (!before) warnOfExposure(api, log)
+          },
+          abort: () => change.abort(),
+        }
+      },
+    },
+    {
+      name: 'export',
+      prepare: (config, changed) =>
+        touches(changed, 'otlp', 'queues', 'backoff', 'pipeline.export')
+          ? outlets.prepare(config)
+          : undefined,
+    },
+    {
+      name: 'tracing',
+      prepare: (config, changed) => (touches(changed, 'agent.ebpf') ? tracing?.prepare(config) : undefined),
+    },
+    {
+      name: 'self-tracing',
+      prepare: config => change(() => self.configure(selfTracing(config))),
+    },
+    {
+      name: 'debug mode',
+      prepare: config =>
+        change(() => {
+          if (debugMode(config)) profiler.start()
+          else profiler.stop()
+        }),
+    },
+    {
+      name: 'log',
+      prepare: ({ log_level: level, log_format: format }, changed) =>
+        change(() => {
+          // A terminal's form stays, unless somebody asks for another.
+          log.configure(changed.has('log_format') ? { level, format } : { level })
+        }),
+    },
+  ]
+}
+
+/** `/debug/*` is served, and what it shows is watched. */
+export function debugMode({ self_telemetry, log_level }: Config): boolean {
+  return self_telemetry.debug || log_level === 'debug'
+}
+
+/** The API's settings, with what follows from keys elsewhere. */
+export function apiSettings(config: Config): Config['self_telemetry'] {
+  return { ...config.self_telemetry, debug: debugMode(config) }
+}
+
+export function selfTracing({ self_telemetry: { tracing } }: Config) {
+  return { enabled: tracing.enabled, sampleRate: tracing.sample_rate }
+}
+
+/** Says that whoever reaches this host may read what the agent knows. */
+export function warnOfExposure(api: Api, log: Logger): void {
+  if (!api.exposed) return
+  log.warn('the management API listens beyond this host without a token or client certificates', {
+    url: api.url('/'),
+    mend: 'set self_telemetry.auth.enabled and a bearer_token, or self_telemetry.listen: "127.0.0.1:19090"',
+  })
+}
+
+function change(commit: () => void): Change {
+  return { commit, abort: () => undefined }
+}
+
+function touches(changed: ReadonlySet<string>, ...branches: readonly string[]): boolean {
+  for (const key of changed)
+    if (branches.some(branch => key === branch || key.startsWith(`${branch}.`))) return true
+  return false
+}

@@ -1,0 +1,234 @@
+// Spans of the agent's own work: reloads, flushes, exports, requests to the management API.
+
+import { randomFillSync } from 'node:crypto'
+import { GrpcStatus } from '../lib/grpc-status.ts'
+import { type Resource, resource, type Scope } from '../model/resource.ts'
+import type { Signal } from '../model/signal.ts'
+import { Span, SpanKind, StatusCode } from '../model/span.ts'
+import type { ExportRequest } from '../pipeline/send-loop.ts'
+
+export interface SelfTracingSettings {
+  readonly enabled: boolean
+  /** Part of the operations that is traced, 0 to 1. One within another is traced as that is. */
+  readonly sampleRate: number
+}
+
+/** Who the agent is. */
+export interface SelfIdentity {
+  readonly serviceName: string
+  readonly instanceId: string
+  readonly version: string
+  readonly hostName: string
+}
+
+export interface SelfTracerOptions {
+  /** Where finished spans go; nothing of a span may be kept after the call. */
+  readonly emit: (resource: Resource, scope: Scope, span: Span) => void
+  readonly resource: SelfIdentity
+  readonly settings: SelfTracingSettings
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number
+}
+
+/** Work that is under way. Its span is handed on when it ends, and only then. */
+export interface Operation {
+  /** Whether there will be a span: what costs something to find out need not be asked for else. */
+  readonly recording: boolean
+  attribute(key: string, value: string | number | boolean): void
+  /** Says that it failed: `errorType` is a short word out of few, as `error.type` has it. */
+  fail(errorType: string): void
+  /** A second call does nothing. */
+  end(): void
+}
+
+/** A request to the management API that was answered. */
+export interface AnsweredRequest {
+  readonly method: string
+  /** The path as the API declares it, '' where it knows none. */
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+}
+
+/** More would be a fault of the agent, and must not crowd out what it is there for. */
+const maxPerSecond = 100
+
+/** Fully-qualified names of the methods (opentelemetry-proto 1.11). */
+const exportMethods: Readonly<Record<Signal, string>> = {
+  traces: 'opentelemetry.proto.collector.trace.v1.TraceService/Export',
+  metrics: 'opentelemetry.proto.collector.metrics.v1.MetricsService/Export',
+  logs: 'opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  profiles: 'opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export',
+}
+
+const notTraced: Operation = { recording: false, attribute() {}, fail() {}, end() {} }
+
+/** Makes spans of internal operations, by `self_telemetry.tracing`. An operation that is not traced costs nothing. */
+export class SelfTracer {
+  readonly #emit: SelfTracerOptions['emit']
+  readonly #resource: Resource
+  readonly #scope: Scope
+  readonly #now: () => number
+  readonly #finished = (span: Span) => this.#finish(span)
+  #sampleRate = 0
+  #made = 0
+  #lost = 0
+  #secondStart = Number.NEGATIVE_INFINITY
+  #begunInSecond = 0
+  /** Spans of ours since receivers last took any. */
+  #unsent = 0
+
+  constructor({ emit, resource: identity, settings, now }: SelfTracerOptions) {
+    const { serviceName, instanceId, version, hostName } = identity
+    this.#emit = emit
+    this.#resource = resource({
+      'service.name': serviceName,
+      'service.instance.id': instanceId,
+      'service.version': version,
+      'host.name': hostName,
+      'telemetry.sdk.name': 'svc',
+      'telemetry.sdk.version': version,
+      'telemetry.sdk.language': 'nodejs',
+    })
+    this.#scope = { name: 'svc/self', version }
+    this.#now = now ?? (() => performance.now())
+    this.configure(settings)
+  }
+
+  /** Spans that were handed on. */
+  get made(): number {
+    return this.#made
+  }
+
+  /** Operations that were to be traced and were not, because of more than 100 in a second. */
+  get lost(): number {
+    return this.#lost
+  }
+
+  /** Holds for what begins from now on. */
+  configure({ enabled, sampleRate }: SelfTracingSettings): void {
+    this.#sampleRate = enabled ? sampleRate : 0
+  }
+
+  /** Begins an operation, within another where there is a `parent`. */
+  begin(name: string, kind: SpanKind = SpanKind.internal, parent?: Operation): Operation {
+    return this.#begin(name, kind, 0, parent)
+  }
+
+  /**
+   * Traces an export request that ended, by the conventions for gRPC clients. One that carried nothing but spans of
+   * ours is left out, or each would be the reason for another.
+   */
+  exportRequest({ endpoint, signal, errorType, latencySeconds, items }: ExportRequest): void {
+    if (signal === 'traces') {
+      const ours = items <= this.#unsent
+      if (errorType === '') this.#unsent = 0
+      if (ours) return
+    }
+    const operation = this.#begin(exportMethods[signal], SpanKind.client, latencySeconds)
+    if (!operation.recording) return
+    operation.attribute('rpc.system.name', 'grpc')
+    operation.attribute('rpc.method', exportMethods[signal])
+    const colon = endpoint.lastIndexOf(':')
+    operation.attribute('server.address', endpoint.slice(0, colon).replace(/^\[|\]$/g, ''))
+    operation.attribute('server.port', Number(endpoint.slice(colon + 1)))
+    const code = errorType === '' ? 'ok' : errorType
+    // Faults of the transport have no status, only their own names.
+    const status = Object.hasOwn(GrpcStatus, code) ? code.toUpperCase() : ''
+    if (status !== '') operation.attribute('rpc.response.status_code', status)
+    operation.attribute('svc.signal', signal)
+    operation.attribute('svc.items', items)
+    if (errorType !== '') operation.fail(status || errorType)
+    operation.end()
+  }
+
+  /** Traces a request to the management API, by the conventions for HTTP servers. */
+  apiRequest({ method, route, status, seconds }: AnsweredRequest): void {
+    const operation = this.#begin(route === '' ? method : `${method} ${route}`, SpanKind.server, seconds)
+    if (!operation.recording) return
+    operation.attribute('http.request.method', method)
+    if (route !== '') operation.attribute('http.route', route)
+    operation.attribute('http.response.status_code', status)
+    if (status >= 500) operation.fail(String(status))
+    operation.end()
+  }
+
+  /** An operation that began `secondsAgo`. */
+  #begin(name: string, kind: SpanKind, secondsAgo: number, parent?: Operation): Operation {
+    if (!(parent?.recording ?? Math.random() < this.#sampleRate)) return notTraced
+    const now = this.#now()
+    if (!this.#hasRoom(now)) return notTraced
+    const span = new Span()
+    span.name = name
+    span.kind = kind
+    return new Recording(span, now - secondsAgo * 1000, parent, this.#now, this.#finished)
+  }
+
+  #hasRoom(now: number): boolean {
+    if (now - this.#secondStart >= 1000) {
+      this.#secondStart = now
+      this.#begunInSecond = 0
+    }
+    if (this.#begunInSecond >= maxPerSecond) {
+      this.#lost++
+      return false
+    }
+    this.#begunInSecond++
+    return true
+  }
+
+  #finish(span: Span): void {
+    this.#made++
+    this.#unsent++
+    this.#emit(this.#resource, this.#scope, span)
+  }
+}
+
+class Recording implements Operation {
+  readonly recording = true
+  readonly #span: Span
+  readonly #now: () => number
+  /** From the clock to microseconds since the epoch; a whole trace has the same, so that it is of one piece. */
+  readonly #offsetUs: number
+  readonly #finished: (span: Span) => void
+  #ended = false
+
+  constructor(
+    span: Span,
+    startMs: number,
+    parent: Operation | undefined,
+    now: () => number,
+    finished: (span: Span) => void,
+  ) {
+    this.#span = span
+    this.#now = now
+    this.#finished = finished
+    span.flags = 1 // sampled
+    randomFillSync(span.spanId)
+    if (parent instanceof Recording) {
+      span.traceId.set(parent.#span.traceId)
+      span.parentSpanId.set(parent.#span.spanId)
+      this.#offsetUs = parent.#offsetUs
+    } else {
+      randomFillSync(span.traceId)
+      this.#offsetUs = (Date.now() - now()) * 1000
+    }
+    span.startUs = startMs * 1000 + this.#offsetUs
+  }
+
+  attribute(key: string, value: string | number | boolean): void {
+    this.#span.attributes.set(key, value)
+  }
+
+  fail(errorType: string): void {
+    this.#span.status = StatusCode.error
+    this.attribute('error.type', errorType)
+  }
+
+  end(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#span.endUs = this.#now() * 1000 + this.#offsetUs
+    this.#finished(this.#span)
+  }
+}

@@ -1,0 +1,77 @@
+// The Unix socket on which commands of this host reach the agent.
+
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, renameSync, rmSync, type Stats } from 'node:fs'
+import { connect, type Server } from 'node:net'
+import { dirname, join } from 'node:path'
+
+/** Of a socket's path, without the zero at its end (unix(7)). */
+const mostPathBytes = 107
+const answerMs = 1000
+
+/**
+ * Has a server listen on a Unix socket that its owner alone may open, and returns what removes it. The socket is made
+ * in a directory that nobody else may enter and then moved to its place: it is never open wider, one that nobody
+ * answers is replaced at once, and the end of the server cannot remove what another agent put there.
+ * Rejects, in words, where there is a file of another kind, or somebody answers.
+ */
+export async function listenOnSocket(server: Server, path: string): Promise<() => void> {
+  const fault = (why: string, cause?: unknown) =>
+    new Error(`cannot listen on ${path} (self_telemetry.admin_socket): ${why}`, { cause })
+  const there = statOf(path)
+  if (there !== undefined) {
+    if (!there.isSocket()) throw fault('there is a file that is no socket; remove it, or choose another path')
+    if (await answers(path)) throw fault('another agent answers there; give each its own path')
+  }
+  const directory = dirname(path)
+  let own: string | undefined
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o755 })
+    own = mkdtempSync(join(directory, '.svc-'))
+    const made = join(own, 's')
+    if (Buffer.byteLength(made) > mostPathBytes)
+      throw new Error('its directory is too long; choose a shorter path')
+    await listen(server, made)
+    chmodSync(made, 0o600)
+    const { dev, ino } = lstatSync(made)
+    renameSync(made, path)
+    return () => {
+      const now = statOf(path)
+      if (now?.dev === dev && now.ino === ino) rmSync(path, { force: true })
+    }
+  } catch (error) {
+    server.close()
+    throw fault((error as Error).message, error)
+  } finally {
+    if (own !== undefined) rmSync(own, { recursive: true, force: true })
+  }
+}
+
+function statOf(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+/** Whether somebody takes connections on a socket. Only a refusal says that nobody does. */
+function answers(path: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(path)
+    const done = (answered: boolean) => {
+      socket.destroy()
+      resolve(answered)
+    }
+    socket.setTimeout(answerMs, () => done(true))
+    socket.once('connect', () => done(true))
+    socket.once('error', (error: NodeJS.ErrnoException) =>
+      done(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
+    )
+  })
+}

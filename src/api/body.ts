@@ -1,0 +1,93 @@
+// Bodies of requests. No operation takes one: what a body says is refused in words rather than ignored.
+
+import type { IncomingMessage } from 'node:http'
+import { type Answer, failure } from './answer.ts'
+
+export interface ReadOptions {
+  /** Bytes that are read on for. */
+  readonly most: number
+  /** Bytes that are kept. */
+  readonly keep: number
+}
+
+/**
+ * Reads a body to its end and hands over its size and what was kept, or a size above `most`, once. A body that is too
+ * long is read on for a while before it is refused: a connection closed on unread bytes is reset, and the peer loses
+ * the answer.
+ */
+export function readBody(
+  request: IncomingMessage,
+  { most, keep }: ReadOptions,
+  done: (size: number, kept: Buffer) => void,
+): void {
+  let size = 0
+  let over = false
+  let kept: Buffer[] = []
+  const finish = () => {
+    const whole = size <= keep ? Buffer.concat(kept) : Buffer.alloc(0)
+    kept = []
+    done(size, whole)
+  }
+  request.on('data', (chunk: Buffer) => {
+    size += chunk.length
+    if (size <= keep) kept.push(chunk)
+    else kept = []
+    if (size > most && !over) {
+      over = true
+      finish()
+    }
+  })
+  request.on('end', () => over || finish())
+  // The peer went away or broke the framing; 'clientError' answers what can be answered.
+  request.on('error', () => undefined)
+}
+
+const jsonType = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
+
+/**
+ * What is wrong with the body of a POST, which may be empty or an object without keys; undefined where nothing is.
+ * `target`: method and path, for the message.
+ */
+export function bodyFault(target: string, { headers }: IncomingMessage, body: Buffer): Answer | undefined {
+  if (body.length === 0) return undefined
+  if (!jsonType.test(headers['content-type'] ?? '') || headers['content-encoding'] !== undefined)
+    return failure(415, `cannot ${target}: it takes no body, or {} with Content-Type: application/json`)
+  const text = body.toString()
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    const position = faultPosition(text)
+    return failure(400, `cannot ${target}: the body is no JSON, see character ${position + 1}`, { position })
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return failure(400, `cannot ${target}: it takes no body, or an object without keys`)
+  const [key] = Object.keys(value)
+  if (key === undefined) return undefined
+  const name = key.slice(0, 64)
+  return failure(400, `cannot ${target}: it takes no body, and "${name}" is in it`, { key: name })
+}
+
+/** Where text stops being JSON, counted from 0. The runtime says so of some faults only. */
+export function faultPosition(text: string): number {
+  let good = 0
+  let bad = text.length + 1
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1
+    if (mayGoOn(text.slice(0, middle))) good = middle
+    else bad = middle
+  }
+  return good
+}
+
+/** Whether text is the beginning of some JSON. */
+function mayGoOn(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch (error) {
+    const { message } = error as Error
+    const position = / at position (\d+)/.exec(message)?.[1]
+    return position === undefined ? / end of JSON/.test(message) : Number(position) >= text.length
+  }
+}

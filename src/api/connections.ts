@@ -1,0 +1,132 @@
+// The connections of one listener: how many there may be, which one makes room, and what is under way on each.
+
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** What is being answered and is not done yet. */
+export interface Late {
+  /** The client has gone. */
+  gone(): void
+}
+
+export class Connection {
+  readonly socket: Socket
+  /** Rises with every connection and request: the least one has waited longest. */
+  lastUse: number
+  /** Ends with its next answer. */
+  leaving = false
+  readonly #late = new Set<Late>()
+
+  constructor(socket: Socket, lastUse: number) {
+    this.socket = socket
+    this.lastUse = lastUse
+  }
+
+  /** Whether an answer is under way, at work or on the wire. */
+  get busy(): boolean {
+    return this.working || this.socket.writableLength > 0
+  }
+
+  get working(): boolean {
+    return this.#late.size > 0
+  }
+
+  begin(late: Late): void {
+    this.#late.add(late)
+  }
+
+  end(late: Late): void {
+    this.#late.delete(late)
+  }
+
+  closed(): void {
+    for (const late of this.#late) late.gone()
+    this.#late.clear()
+  }
+}
+
+/**
+ * A bounded set of connections. When it is full, the one that has waited longest for its client (idle, or sending a
+ * request without end) is closed to make room, so that neither kept nor slow connections keep a new client out.
+ */
+export class Connections {
+  readonly #most: number
+  readonly #open = new Map<Duplex, Connection>()
+  #uses = 0
+  #dropped = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** How many were closed because the bound was reached. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  /** Takes a new connection in, or closes it where all others are busy. */
+  admit(socket: Socket): void {
+    if (this.#open.size >= this.#most && !this.#makeRoom()) {
+      this.#dropped++
+      socket.destroy()
+      return
+    }
+    this.#add(socket)
+  }
+
+  /** A connection goes on as another socket, TLS on top of TCP. */
+  replace(from: Socket, to: Socket): void {
+    // Not there: it had to make room during its handshake.
+    if (this.#open.delete(from)) this.#add(to)
+    else to.destroy()
+  }
+
+  /** The connection of a socket, undefined where it was closed. */
+  of(socket: Duplex): Connection | undefined {
+    return this.#open.get(socket)
+  }
+
+  /** A request has come. */
+  used(connection: Connection): void {
+    connection.lastUse = ++this.#uses
+  }
+
+  /** Ends all of them as soon as may be: those that wait at once, the others with their next answer. */
+  leave(): void {
+    for (const connection of this.#open.values()) {
+      connection.leaving = true
+      if (!connection.busy) connection.socket.destroy()
+    }
+  }
+
+  destroyAll(): void {
+    for (const { socket } of this.#open.values()) socket.destroy()
+  }
+
+  #add(socket: Socket): void {
+    const connection = new Connection(socket, ++this.#uses)
+    this.#open.set(socket, connection)
+    socket.once('close', () => {
+      this.#open.delete(socket)
+      connection.closed()
+    })
+  }
+
+  #makeRoom(): boolean {
+    let longest: Connection | undefined
+    for (const connection of this.#open.values()) {
+      if (connection.busy || connection.lastUse >= (longest?.lastUse ?? Number.POSITIVE_INFINITY)) continue
+      longest = connection
+    }
+    if (longest === undefined) return false
+    this.#dropped++
+    // Its 'close' comes later, and the place is needed now.
+    this.#open.delete(longest.socket)
+    longest.socket.destroy()
+    return true
+  }
+}

@@ -1,0 +1,298 @@
+// From a request to its answer: the checks in their order, the operation, what is counted of it.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type Logger, limitRepeats } from '../lib/logger.ts'
+import { type Answer, failure, headersOnly, noContent } from './answer.ts'
+import { bodyFault, readBody } from './body.ts'
+import type { Connections } from './connections.ts'
+import { Cors, type CorsSettings } from './cors.ts'
+import { Exchange, queryOf } from './exchange.ts'
+import { type Arrival, Guard, type GuardSettings } from './guard.ts'
+import { allowOf, type Operation, type Operations, operationTable, readParameters } from './operation.ts'
+import { RateLimit } from './rate-limit.ts'
+
+/** What may change between two requests. */
+export interface PolicySettings extends GuardSettings {
+  readonly debug: boolean
+  readonly cors: CorsSettings
+  readonly rate_limit: { readonly enabled: boolean; readonly requests_per_second: number }
+}
+
+export interface Policy {
+  readonly debug: boolean
+  readonly guard: Guard
+  readonly cors: Cors
+  readonly rateLimit: RateLimit | undefined
+}
+
+/** A request that was answered. */
+export interface Answered {
+  readonly method: string
+  /** The operation's path, '' where there is none. */
+  readonly route: string
+  readonly status: number
+  readonly seconds: number
+  /** Microseconds since the epoch. */
+  readonly startUs: number
+}
+
+export interface DispatcherOptions {
+  readonly operations: readonly Operation[]
+  readonly settings: PolicySettings
+  readonly arrival: Arrival
+  readonly urlBytes: number
+  readonly bodyBytes: number
+  readonly log: Logger
+  readonly observe: ((request: Answered) => void) | undefined
+}
+
+/** Requests of costly operations under way at once, and of those that change something. */
+const mostCostly = 8
+const mostPosts = 64
+/** Seconds after which one that was one too many may be tried again. */
+const retryAfterSeconds = '5'
+
+const serverMethods = 'GET, HEAD, POST, OPTIONS'
+
+export class Dispatcher {
+  /** Answers by status. */
+  readonly answered = new Map<number, number>()
+  readonly refused = { unauthorized: 0, forbidden: 0, rate_limited: 0 }
+  readonly #all: Operations
+  /** Without those of debug mode. */
+  readonly #plain: Operations
+  readonly #open: readonly string[]
+  readonly #probes: ReadonlySet<string>
+  readonly #options: DispatcherOptions
+  readonly #log: ReturnType<typeof limitRepeats>
+  #policy: Policy
+  #costly = 0
+  #posts = 0
+
+  /** Throws, in words, where two operations are at one place or tokens are required and there is none. */
+  constructor(options: DispatcherOptions) {
+    const { operations, settings, log } = options
+    this.#options = options
+    this.#all = operationTable(operations)
+    this.#plain = operationTable(operations.filter(({ debug }) => !debug))
+    this.#open = operations.filter(({ access }) => access === 'open').map(({ path }) => path)
+    this.#probes = new Set(operations.filter(({ tag }) => tag === 'probes').map(({ path }) => path))
+    this.#log = limitRepeats(log, 60_000)
+    this.#policy = this.policy(settings)
+  }
+
+  /** What the settings ask for, to be `adopt`ed. Throws as the constructor does. */
+  policy({ debug, auth, admin, cors: corsSettings, rate_limit }: PolicySettings): Policy {
+    const cors = new Cors(corsSettings)
+    const guard = new Guard({ settings: { auth, admin }, cors, open: this.#open })
+    const { enabled, requests_per_second } = rate_limit
+    // Clients keep their buckets: a reload is no fresh start for who asks too much.
+    const before = this.#policy?.rateLimit
+    const rateLimit = !enabled
+      ? undefined
+      : before?.requestsPerSecond === requests_per_second
+        ? before
+        : new RateLimit(requests_per_second)
+    return { debug, guard, cors, rateLimit }
+  }
+
+  adopt(policy: Policy): void {
+    this.#policy = policy
+  }
+
+  /** Answers a request. Never throws. `admin`: it came over the admin socket. */
+  serve(request: IncomingMessage, response: ServerResponse, connections: Connections, admin: boolean): void {
+    const connection = connections.of(request.socket)
+    if (connection === undefined) {
+      request.destroy()
+      return
+    }
+    connections.used(connection)
+    const exchange = new Exchange(request, response, connection, admin)
+    let refusal: Answer | undefined
+    try {
+      refusal = this.#refusal(exchange)
+    } catch (error) {
+      refusal = this.#failed(exchange, error)
+    }
+    const { headers } = request
+    const length = headers['content-length']
+    if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0'))
+      this.#finish(exchange, refusal)
+    else this.#receive(exchange, refusal, Number(length ?? 0))
+  }
+
+  /** Counts an answer; those to requests that could not be read come from elsewhere. */
+  count(status: number): void {
+    this.answered.set(status, (this.answered.get(status) ?? 0) + 1)
+  }
+
+  /** Why a request may not be answered by an operation; undefined where it may, and its operation was found. */
+  #refusal(exchange: Exchange): Answer | undefined {
+    const { request, path, admin } = exchange
+    const { urlBytes, arrival } = this.#options
+    const { rateLimit, cors, guard, debug } = this.#policy
+    if (rateLimit !== undefined && !admin && !this.#probes.has(path)) {
+      const seconds = rateLimit.take(request.socket.remoteAddress ?? '')
+      if (seconds > 0) {
+        this.refused.rate_limited++
+        const why = `cannot answer more than ${rateLimit.requestsPerSecond} requests a second of one address`
+        return failure(429, why, {}, { 'Retry-After': String(seconds) })
+      }
+    }
+    const { method = '', headers, url = '' } = request
+    if (url.length > urlBytes)
+      return failure(414, `cannot read the request: its URL is longer than ${urlBytes} bytes`)
+    if (headers.host === undefined && request.httpVersion === '1.1')
+      return failure(400, 'cannot read the request: HTTP/1.1 needs a Host header')
+    if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
+      return failure(417, 'cannot meet the expectation: only 100-continue is known')
+
+    const methods = (debug ? this.#all : this.#plain).get(path)
+    if (cors.enabled && method === 'OPTIONS') {
+      // Asked without a token: what is not there looks like what can be read.
+      const preflight = cors.preflight(headers, methods ? allowOf(methods) : 'GET, HEAD, OPTIONS')
+      if (preflight !== undefined) return preflight
+    }
+
+    const admitted = admin ? 'token' : guard.admits(path, headers.authorization)
+    if (admitted === 'refused') {
+      this.refused.unauthorized++
+      return failure(401, 'a valid bearer token is needed', {}, { 'WWW-Authenticate': 'Bearer' })
+    }
+    // RFC 9110 §9.3.7: an asterisk asks of the server as a whole.
+    if (path === '*' && method === 'OPTIONS') return noContent({ Allow: serverMethods })
+    if (methods === undefined) return notFound(path, debug)
+    if (method === 'OPTIONS') return noContent({ Allow: allowOf(methods) })
+    const operation = methods[method === 'HEAD' ? 'GET' : (method as 'GET' | 'POST')]
+    if (operation === undefined) {
+      const allow = allowOf(methods)
+      const why = `cannot ${method} ${path}: allowed are ${allow}`
+      return failure(405, why, { method, path }, { Allow: allow })
+    }
+    if (operation.access === 'local' && admitted !== 'token') {
+      const why = guard.refusal(request, arrival)
+      if (why !== undefined) {
+        this.refused.forbidden++
+        return failure(403, `cannot answer ${path}: ${why}`, { path })
+      }
+    }
+    if (operation.parameters !== undefined) {
+      const parameters = readParameters(operation, queryOf(url))
+      if (isAnswer(parameters)) return parameters
+      exchange.parameters = parameters
+    }
+    exchange.operation = operation
+    return undefined
+  }
+
+  /** Reads the body before it answers, so that the connection can go on, or ends with an answer that arrives. */
+  #receive(exchange: Exchange, refusal: Answer | undefined, announced: number): void {
+    const { request, response, operation } = exchange
+    const { bodyBytes } = this.#options
+    const tooLarge = () => {
+      response.shouldKeepAlive = false
+      this.#send(exchange, failure(413, `cannot take the request: its body is over ${bodyBytes} bytes`))
+    }
+    const waits = request.headers.expect !== undefined
+    const most = 16 * bodyBytes
+    if (announced > (waits ? bodyBytes : most)) {
+      tooLarge()
+      return
+    }
+    if (waits) {
+      if (refusal !== undefined) {
+        // The body is not sent then, or is: whatever comes next is no request.
+        response.shouldKeepAlive = false
+        this.#send(exchange, refusal)
+        return
+      }
+      response.writeContinue()
+    }
+    const keep = operation?.method === 'POST' ? bodyBytes : 0
+    readBody(request, { most, keep }, (size, body) => {
+      if (size > bodyBytes) tooLarge()
+      else if (keep === 0) this.#finish(exchange, refusal)
+      else this.#finish(exchange, refusal ?? bodyFault(`POST ${exchange.path}`, request, body))
+    })
+  }
+
+  #finish(exchange: Exchange, refusal: Answer | undefined): void {
+    const { operation } = exchange
+    if (refusal !== undefined || operation === undefined) {
+      this.#send(exchange, refusal ?? notFound(exchange.path, this.#policy.debug))
+      return
+    }
+    const costly = operation.costly === true
+    if (costly && exchange.request.method === 'HEAD') {
+      const [type = 'application/octet-stream'] = Object.keys(operation.outcomes[200]?.content ?? {})
+      this.#send(exchange, headersOnly(type))
+      return
+    }
+    const post = operation.method === 'POST'
+    if ((costly && this.#costly >= mostCostly) || (post && this.#posts >= mostPosts)) {
+      const why = `cannot answer ${exchange.path}: too many requests of its kind are under way`
+      this.#send(exchange, failure(503, why, {}, { 'Retry-After': retryAfterSeconds }))
+      return
+    }
+    let made: Answer | Promise<Answer>
+    try {
+      made = operation.handle(exchange)
+    } catch (error) {
+      made = this.#failed(exchange, error)
+    }
+    if (isAnswer(made)) {
+      this.#send(exchange, made)
+      return
+    }
+    void this.#wait(exchange, made, costly, post)
+  }
+
+  async #wait(exchange: Exchange, made: Promise<Answer>, costly: boolean, post: boolean): Promise<void> {
+    if (costly) this.#costly++
+    if (post) this.#posts++
+    exchange.connection.begin(exchange)
+    const answer = await made.catch(error => this.#failed(exchange, error))
+    exchange.connection.end(exchange)
+    if (costly) this.#costly--
+    if (post) this.#posts--
+    this.#send(exchange, answer)
+  }
+
+  #failed({ path }: Exchange, error: unknown): Answer {
+    this.#log('error', path, 'cannot answer a request of the management API', { path, error })
+    return failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
+  }
+
+  #send(exchange: Exchange, { status, headers, body }: Answer): void {
+    const { request, response, connection, path, startMs } = exchange
+    try {
+      if (connection.leaving) response.shouldKeepAlive = false
+      this.count(status)
+      response.writeHead(status, this.#policy.cors.headers(headers, request.headers.origin))
+      response.end(body)
+      this.#options.observe?.({
+        method: request.method ?? '',
+        route: (this.#policy.debug ? this.#all : this.#plain).has(path) ? path : '',
+        status,
+        seconds: (performance.now() - startMs) / 1000,
+        startUs: (performance.timeOrigin + startMs) * 1000,
+      })
+    } catch (error) {
+      this.#log('error', path, 'cannot send an answer of the management API', { path, error })
+      response.destroy()
+    }
+  }
+}
+
+function isAnswer(value: object): value is Answer {
+  return 'status' in value && 'body' in value
+}
+
+function notFound(path: string, debug: boolean): Answer {
+  const why =
+    !debug && path.startsWith('/debug/')
+      ? 'debug mode is off; set self_telemetry.debug: true'
+      : 'there is no such path'
+  return failure(404, `cannot answer ${path}: ${why}`, { path })
+}

@@ -1,0 +1,66 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Connection, Late } from './connections.ts'
+import type { ApiRequest, Operation } from './operation.ts'
+
+const none: Readonly<Record<string, number>> = {}
+
+/** A request to the management API with its answer to come. */
+export class Exchange implements ApiRequest, Late {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly connection: Connection
+  /** Came over the admin socket. */
+  readonly admin: boolean
+  readonly path: string
+  /** Milliseconds of `performance.now()`. */
+  readonly startMs: number
+  /** What was found to answer it, and its parameters. */
+  operation: Operation | undefined
+  parameters = none
+  #gone = false
+  #controller: AbortController | undefined
+
+  constructor(request: IncomingMessage, response: ServerResponse, connection: Connection, admin: boolean) {
+    this.request = request
+    this.response = response
+    this.connection = connection
+    this.admin = admin
+    this.path = pathOf(request.url ?? '/')
+    this.startMs = performance.now()
+    this.operation = undefined
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.request.headers
+  }
+
+  /** Made when it is asked for: most answers are there at once. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#gone) this.#controller.abort()
+    }
+    return this.#controller.signal
+  }
+
+  gone(): void {
+    this.#gone = true
+    this.#controller?.abort()
+  }
+}
+
+/** The path of a request target in origin form or absolute form (RFC 9112 §3.2), without query. */
+function pathOf(url: string): string {
+  const from = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*/i, '')
+  const end = from.search(/[?#]/)
+  const path = end < 0 ? from : from.slice(0, end)
+  return path === '' ? '/' : path
+}
+
+/** The query of a request target, without `?`. */
+export function queryOf(url: string): string {
+  const fragment = url.indexOf('#')
+  const whole = fragment < 0 ? url : url.slice(0, fragment)
+  const start = whole.indexOf('?')
+  return start < 0 ? '' : whole.slice(start + 1)
+}

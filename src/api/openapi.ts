@@ -1,0 +1,116 @@
+// The machine-readable description of the management API (OpenAPI 3.1), made of the operations that serve it.
+
+import { build } from '../lib/build.ts'
+import type { Operation, Outcome, Parameter } from './operation.ts'
+import { type JsonSchema, namedShapes, refer, type Schema } from './schema.ts'
+import { errorDocument } from './schemas.ts'
+
+/** Failures that any operation may answer, beside those of its own: status → what it means and which header it has. */
+const failures: Readonly<Record<number, readonly [description: string, header?: string]>> = {
+  400: ['The request is malformed.'],
+  401: ['A valid bearer token is needed.', 'WWW-Authenticate'],
+  403: ['Without a token this is for this host alone, and not for web pages of other origins.'],
+  404: ['There is no such path, or not while debug mode is off.'],
+  405: ['The path does not take the method.', 'Allow'],
+  408: ['The request did not arrive in time.'],
+  413: ['The body is too long.'],
+  414: ['The URL is too long.'],
+  415: ['The body is not JSON.'],
+  417: ['The expectation cannot be met.'],
+  429: ['Too many requests of this client.', 'Retry-After'],
+  431: ['The headers are too long.'],
+  500: ['The agent failed; its log tells more.'],
+  503: ['Too many costly requests at a time, or the answer is no.'],
+}
+
+const headers: Readonly<Record<string, JsonSchema>> = {
+  'WWW-Authenticate': { description: 'RFC 6750.', required: true, schema: { const: 'Bearer' } },
+  Allow: { description: 'Methods that the path takes.', required: true, schema: { type: 'string' } },
+  'Retry-After': {
+    description: 'Seconds to wait.',
+    required: true,
+    schema: { type: 'integer', minimum: 1 },
+  },
+}
+
+const always = {
+  'Cache-Control': { description: 'Nothing is cached.', required: true, schema: { const: 'no-store' } },
+}
+
+/** The description of some operations. */
+export function openapi(operations: readonly Operation[]): JsonSchema {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const operation of operations) {
+    paths[operation.path] ??= {}
+    paths[operation.path]![operation.method.toLowerCase()] = describe(operation)
+  }
+  const shapes = operations.flatMap(({ outcomes }) =>
+    Object.values(outcomes).flatMap(({ content }) =>
+      Object.values(content).filter((schema): schema is Schema<unknown> => schema !== undefined),
+    ),
+  )
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'svc management API',
+      version: build().version,
+      summary:
+        'Liveness, readiness, metrics, status, configuration, debugging and administration of one agent.',
+      description:
+        'HEAD answers as GET without a body, and OPTIONS tells the methods of a path. Paths of the tag `debug` exist in debug mode (`self_telemetry.debug`). Future breaking changes come under `/api/v1/`.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{}, { bearer: [] }],
+    tags: ['probes', 'telemetry', 'status', 'admin', 'debug'].map(name => ({ name })),
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      schemas: Object.fromEntries(namedShapes([errorDocument, ...shapes])),
+      responses: Object.fromEntries(
+        Object.entries(failures).map(([status, [description, header]]) => [
+          `Failure${status}`,
+          {
+            description,
+            headers: { ...always, ...(header === undefined ? {} : { [header]: headers[header]! }) },
+            content: { 'application/json': { schema: refer(errorDocument) } },
+          },
+        ]),
+      ),
+    },
+  }
+}
+
+function describe({ id, tag, summary, access, parameters, outcomes }: Operation): JsonSchema {
+  const responses: Record<string, JsonSchema> = {}
+  for (const status of Object.keys(failures))
+    responses[status] = { $ref: `#/components/responses/Failure${status}` }
+  for (const [status, outcome] of Object.entries(outcomes)) responses[status] = response(outcome)
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(access === 'open' ? { security: [{}] } : {}),
+    ...(parameters === undefined ? {} : { parameters: parameters.map(parameter) }),
+    responses,
+  }
+}
+
+function response({ description, content }: Outcome): JsonSchema {
+  return {
+    description,
+    headers: always,
+    content: Object.fromEntries(
+      Object.entries(content).map(([type, schema]) => [type, schema ? { schema: refer(schema) } : {}]),
+    ),
+  }
+}
+
+function parameter({ name, description, minimum, maximum, fallback }: Parameter): JsonSchema {
+  return {
+    name,
+    in: 'query',
+    description,
+    schema: { type: 'integer', minimum, maximum, default: fallback },
+  }
+}

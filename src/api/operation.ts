@@ -1,0 +1,109 @@
+// What an operation of the management API is: the routes, the server, the description and the tests read the same table.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import { nearest } from '../lib/nearest.ts'
+import { type Answer, failure } from './answer.ts'
+import type { Schema } from './schema.ts'
+
+/** A request that may be answered: its body was read, its parameters are what the operation takes. */
+export interface ApiRequest {
+  /** Without query. */
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  /** Every parameter of the operation, its default where none was given. */
+  readonly parameters: Readonly<Record<string, number>>
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal
+}
+
+/** A parameter of the query: a whole number. */
+export interface Parameter {
+  readonly name: string
+  readonly description: string
+  readonly minimum: number
+  readonly maximum: number
+  readonly fallback: number
+}
+
+/** One way in which an operation answers: its media types, with the shape of those that are JSON. */
+export interface Outcome {
+  readonly description: string
+  readonly content: Readonly<Record<string, Schema<unknown> | undefined>>
+}
+
+export interface Operation {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  /** `operationId` of the description. */
+  readonly id: string
+  readonly tag: 'probes' | 'telemetry' | 'status' | 'admin' | 'debug'
+  readonly summary: string
+  /**
+   * Who may ask: `open` anybody, without a token; `read` whoever has a token where one is needed; `local` also changes
+   * or reveals more than others should, so that without a token it is for this host alone.
+   */
+  readonly access: 'open' | 'read' | 'local'
+  /** A query with other names is refused. Without parameters the query is ignored. */
+  readonly parameters?: readonly Parameter[]
+  /** By status, of success and of failures that are this operation's own. */
+  readonly outcomes: Readonly<Record<number, Outcome>>
+  /** Exists only in debug mode. */
+  readonly debug?: true
+  /** Takes seconds or stops the process for a moment: HEAD does not run it. */
+  readonly costly?: true
+  handle(request: ApiRequest): Answer | Promise<Answer>
+}
+
+/** Path → method → operation. HEAD is answered by GET's. */
+export type Operations = ReadonlyMap<string, Readonly<Partial<Record<'GET' | 'POST', Operation>>>>
+
+/** The operations by path; two for one path and method are a mistake in code or configuration. */
+export function operationTable(operations: readonly Operation[]): Operations {
+  const table = new Map<string, Partial<Record<'GET' | 'POST', Operation>>>()
+  for (const operation of operations) {
+    const methods = table.get(operation.path) ?? {}
+    if (methods[operation.method])
+      throw new Error(`cannot serve the metrics at ${operation.path}: that path has another page`)
+    methods[operation.method] = operation
+    table.set(operation.path, methods)
+  }
+  return table
+}
+
+/** Methods that a path answers, for `Allow`. */
+export function allowOf(methods: Readonly<Partial<Record<'GET' | 'POST', Operation>>>): string {
+  return [...(methods.GET ? ['GET', 'HEAD'] : []), ...(methods.POST ? ['POST'] : []), 'OPTIONS'].join(', ')
+}
+
+/** Reads the parameters of a query (without `?`), or answers what is wrong with it. */
+export function readParameters(
+  { path, parameters }: Operation,
+  query: string,
+): Readonly<Record<string, number>> | Answer {
+  const values: Record<string, number> = {}
+  if (parameters === undefined) return values
+  for (const { name, fallback } of parameters) values[name] = fallback
+  const seen = new Set<string>()
+  const wrong = (parameter: string, why: string) =>
+    failure(400, `cannot answer ${path}: ${why}`, { parameter })
+  for (const [given, value] of new URLSearchParams(query)) {
+    const name = given.slice(0, 64)
+    const parameter = parameters.find(each => each.name === given)
+    if (!parameter) {
+      const names = parameters.map(each => each.name)
+      const near = nearest(name, names)
+      return wrong(
+        name,
+        `there is no parameter "${name}"; ${near ? `did you mean ${near}?` : `it takes ${names.join(' and ')}`}`,
+      )
+    }
+    if (seen.has(name)) return wrong(name, `"${name}" is given twice`)
+    seen.add(name)
+    const { minimum, maximum } = parameter
+    const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN
+    if (!(number >= minimum && number <= maximum))
+      return wrong(name, `"${name}" must be a whole number from ${minimum} to ${maximum}`)
+    values[name] = number
+  }
+  return values
+}

@@ -1,0 +1,316 @@
+// The documents of the management API. Fields keep the spelling that they have on the wire; documents may gain fields,
+// and never lose or rename one.
+
+import {
+  anything,
+  count,
+  flag,
+  list,
+  named,
+  type Of,
+  object,
+  oneOf,
+  optional,
+  orNull,
+  record,
+  text,
+  time,
+} from './schema.ts'
+
+export const errorDocument = named(
+  'Error',
+  object('What went wrong. Every error on every path has this form.', {
+    error: oneOf('Code.', [
+      'invalid_request',
+      'unauthorized',
+      'forbidden',
+      'not_found',
+      'rate_limited',
+      'internal_error',
+      'service_unavailable',
+    ]),
+    message: text('One sentence for a person: what could not be done, why, and what to do.'),
+    details: record('What a program may want of it.', anything('A value.')),
+  }),
+)
+
+export const healthDocument = named(
+  'Health',
+  object('Whether the process does its work.', {
+    status: oneOf('`ok` when healthy.', ['ok', 'unhealthy']),
+    reason: optional(text('What is stuck; only when unhealthy.')),
+  }),
+)
+
+const check = text('`ok`, or `failed: ` and the reason. A subsystem that is switched off is `ok`.', {
+  pattern: '^(ok|failed: .+)$',
+})
+
+export const readinessDocument = named(
+  'Readiness',
+  object('Whether everything that was asked for works.', {
+    status: oneOf('`ready` when every check is `ok`.', ['ready', 'not_ready']),
+    checks: object('By subsystem.', { ebpf: check, otlp: check, discovery: check }),
+  }),
+)
+
+const degradation = object('A subsystem that does not work, or does less than it was asked to.', {
+  subsystem: text('Its name.'),
+  reason: text('Why.'),
+  mend: text('What to do about it; empty where nothing is known.'),
+})
+
+export const statusDocument = named(
+  'Status',
+  object('The agent at a glance.', {
+    version: text('Release version.'),
+    commit: text('Short commit id.'),
+    built: text('ISO 8601, UTC.', { format: 'date-time' }),
+    uptime: text('Hours, minutes and seconds, without leading zero units: `24h15m30s`, `30s`.', {
+      pattern: '^(\\d+h\\d+m\\d+s|\\d+m\\d+s|\\d+s)$',
+    }),
+    mode: oneOf('Mode.', ['agent', 'collector']),
+    host: object('The host.', {
+      name: text('Host name.'),
+      os: text('Operating system.'),
+      arch: text('As the semantic conventions name it: `amd64`, `arm64`.'),
+      kernel: text('Kernel release.'),
+    }),
+    ebpf: object('Capture in the kernel.', {
+      enabled: flag('It runs.'),
+      programs_loaded: count('eBPF programs in the kernel.'),
+      maps_created: count('eBPF maps in the kernel.'),
+      ringbuf_size: count('Bytes.'),
+    }),
+    profiling: object('Profiles of the host.', {
+      enabled: flag('It runs.'),
+      sample_rate: count('Hz.'),
+      profiles_collected: count('Since the start.'),
+    }),
+    export: object('Export over OTLP.', {
+      endpoint: text('`host:port`; empty where none is configured.'),
+      connected: flag('The last request reached a receiver.'),
+      last_export: time('Of the last acknowledged request.'),
+      spans_exported: count('Acknowledged.'),
+      metrics_exported: count('Acknowledged.'),
+    }),
+    discovery: object('Sources of metadata.', {
+      kubernetes: flag('The source is on.'),
+      docker: flag('The source is on.'),
+      pods_discovered: count('Now.'),
+      containers_discovered: count('Now.'),
+    }),
+    degraded: list('What does not work, or less than asked.', degradation),
+  }),
+)
+
+export const ebpfDocument = named(
+  'Ebpf',
+  object('What svc has in the kernel.', {
+    enabled: flag('Capture runs.'),
+    programs: list(
+      'Programs.',
+      object('A program.', {
+        name: text('Name in the kernel.'),
+        type: text('As the kernel names it: `tracing`, `kprobe`, `tracepoint` …'),
+        attached: flag('It sees events.'),
+        id: count('Number in the kernel, 0 while it is not loaded.'),
+        run_time_ns: optional(count('Nanoseconds in all runs; only with `agent.ebpf.debug`.')),
+        run_count: optional(count('Runs; only with `agent.ebpf.debug`.')),
+      }),
+    ),
+    maps: list(
+      'Maps.',
+      object('A map.', {
+        name: text('Name in the kernel.'),
+        type: text('As the kernel names it: `hash`, `array` …'),
+        entries: count('Entries, counted at some time of the last ten seconds.'),
+        max_entries: count('Most entries.'),
+      }),
+    ),
+    ringbuf: object('The ring buffer between kernel and agent.', {
+      size: count('Bytes.'),
+      events_received: count('Records read.'),
+      events_lost: count('Records that found no room.'),
+    }),
+    backend: text('Name of the capture back end; empty for none.'),
+    counters: record(
+      'What the kernel side counted, by name: every way in which traffic is not seen one by one.',
+      count('Since the start.'),
+    ),
+  }),
+)
+
+const queueDocument = named(
+  'Queue',
+  object('One signal’s queue, in items where nothing else is said.', {
+    size: count('Waiting and under way.'),
+    capacity: count('What fits at the mean size of an item so far.'),
+    exported: count('Acknowledged.'),
+    dropped: count('Lost, for whatever reason.'),
+    bytes: count('Bytes that wait and are under way.'),
+    capacity_bytes: count('Most bytes.'),
+  }),
+)
+
+export const exportDocument = named(
+  'Export',
+  object('Export over OTLP.', {
+    endpoint: text('`host:port`; empty where none is configured.'),
+    protocol: text('`grpc`.'),
+    tls: flag('The connection is encrypted.'),
+    compression: text('`gzip` or `none`.'),
+    connected: flag('The last request reached a receiver.'),
+    last_export: time('Of the last acknowledged request.'),
+    last_error: orNull(text('What stands in the way; null when nothing does.')),
+    queues: object('By signal.', {
+      traces: queueDocument,
+      metrics: queueDocument,
+      logs: queueDocument,
+      profiles: queueDocument,
+    }),
+  }),
+)
+
+export const discoveryDocument = named(
+  'Discovery',
+  object('What is known of the surroundings.', {
+    kubernetes: object('Kubernetes.', {
+      enabled: flag('The source is on.'),
+      connected: flag('The API server answers.'),
+      cluster: text('Empty where it is not known.'),
+      namespace: text('Empty where it is not known.'),
+      pods_watched: count('Now.'),
+      services_watched: count('Now.'),
+    }),
+    docker: object('Docker.', {
+      enabled: flag('The source is on.'),
+      connected: flag('The daemon answers.'),
+      containers: count('Now.'),
+    }),
+    cloud: object('The cloud’s metadata; empty texts where none was detected.', {
+      provider: text('`aws`, `gcp`, `azure`, `alibaba`, `oracle` or `digitalocean`.'),
+      region: text('Region.'),
+      instance_id: text('Instance.'),
+    }),
+    discovered_services: list(
+      'Services whose requests were seen.',
+      object('A service.', {
+        name: text('`service.name`.'),
+        namespace: text('`service.namespace`; empty for none.'),
+        instances: count('Processes of it that run.'),
+        ports: list('Ports on which it was seen to serve.', count('A port.')),
+      }),
+    ),
+  }),
+)
+
+export const configDocument = named(
+  'Config',
+  object('The whole effective configuration, secrets redacted. The reference describes every key.', {
+    mode: text('Mode.'),
+    otlp: object('Export.', {
+      endpoint: text('Receiver.'),
+      insecure: flag('Without TLS.'),
+      compression: text('Compression.'),
+    }),
+    agent: object('What is observed.', {
+      ebpf: object('In the kernel.', {
+        enabled: flag('Loads eBPF programs.'),
+        network: object('Traffic.', { enabled: flag('Observes it.') }),
+      }),
+      profiling: object('Profiles.', {
+        enabled: flag('Takes profiles.'),
+        sample_rate: count('Hz.'),
+      }),
+    }),
+  }),
+)
+
+export const reloadDocument = named(
+  'Reload',
+  object('What a reload did.', {
+    status: oneOf('`ok`.', ['ok']),
+    message: text('In words.'),
+    changed: list('Keys that took effect.', text('Key path.')),
+    requires_restart: list(
+      'Keys that differ from what runs and take effect when the agent is started again.',
+      text('Key path.'),
+    ),
+    config_hash: text('Of the configuration that was taken up.'),
+  }),
+)
+
+const bySignal = (description: string) =>
+  object(description, {
+    traces: count('Spans.'),
+    metrics: count('Data points.'),
+    logs: count('Log records.'),
+    profiles: count('Profiles.'),
+  })
+
+export const flushDocument = named(
+  'Flush',
+  object('What a flush did.', {
+    status: oneOf('`ok`.', ['ok']),
+    flushed: bySignal('Items that the receiver acknowledged.'),
+    remaining: bySignal('Items that still waited when the time was over.'),
+  }),
+)
+
+export const varsDocument = named(
+  'Vars',
+  object('Variables of the runtime.', {
+    cmdline: list('Arguments of the process.', text('An argument.')),
+    memstats: object('Memory, in bytes.', {
+      Alloc: count('In use: the heap, and buffers beside it.'),
+      TotalAlloc: count('Allocated since the start, as far as the runtime tells.'),
+      Sys: count('Resident.'),
+      NumGC: count('Garbage collections since debug mode began.'),
+    }),
+  }),
+)
+
+const lane = named(
+  'PipelineSignal',
+  object('The balance of one signal: received = exported + rejected + dropped + queued.', {
+    received: count('Items taken in, those included that were lost on the way.'),
+    exported: count('Acknowledged.'),
+    rejected: count('Refused by the receiver for good, out of requests that it took.'),
+    dropped: record('Lost, by reason.', count('Items.')),
+    queued: count('Gathered, waiting and under way.'),
+    queued_bytes: count('Bytes of it that are in the queue.'),
+    oldest_ms: count('Age of the oldest batch in the queue, in milliseconds.'),
+    requests: count('Export requests that ended.'),
+    failed: count('Export requests that failed.'),
+    retries: count('Batches that were sent once more.'),
+    requests_under_way: count('Now.'),
+  }),
+)
+
+export const pipelineDocument = named(
+  'Pipeline',
+  object('Where every item went.', {
+    signals: object('By signal.', { traces: lane, metrics: lane, logs: lane, profiles: lane }),
+    processors: list('Processors, each with its own counters.', anything('A processor.')),
+  }),
+)
+
+export const profileIndex = named(
+  'ProfileIndex',
+  object('Profiles of this process.', {
+    profiles: list(
+      'They are read by `go tool pprof URL`; the trace by Perfetto and Chrome.',
+      object('A profile.', {
+        name: text('Name.'),
+        path: text('Where to get it.'),
+        description: text('What it shows.'),
+      }),
+    ),
+  }),
+)
+
+/** A path of the description itself. */
+export const openapiDocument = anything('An OpenAPI 3.1 description.')
+
+export type HealthDocument = Of<typeof healthDocument>

@@ -1,0 +1,59 @@
+// The reference page of the management API, from the operations that serve it.
+import { operations } from '../src/api/routes.ts'
+import type { AgentView } from '../src/api/types.ts'
+import { profileKinds } from '../src/runtime/runtime-profiler.ts'
+
+const intro = `# Management API
+
+Generated from the operations in \`src/api/routes.ts\` by \`tools/gen-docs.ts\`; do not edit.
+
+The agent serves it at \`self_telemetry.listen\` (default \`:19090\`), and to this host alone at the Unix socket
+\`self_telemetry.admin_socket\`, where no token is asked for: \`curl --unix-socket /run/svc/svc.sock http://svc/status\`.
+Everything is JSON unless said otherwise. The machine-readable description, OpenAPI 3.1 with every field of every
+document, is \`/openapi.json\`.
+
+- **Token**: with \`self_telemetry.auth.enabled\`, everything but the probes and \`auth.exempt\` needs
+  \`Authorization: Bearer TOKEN\`. Several tokens may be valid at a time, for a change without a gap.
+- **This host**: without a token \`/admin/*\` and \`/debug/*\` answer to loopback addresses only, and to no web page of
+  another origin; \`self_telemetry.admin.allow_remote\` lifts the first.
+- **Debug**: \`/debug/*\` exists while \`self_telemetry.debug\` is true or \`log_level\` is \`debug\`. \`svc\` watches itself
+  for profiles only then.
+- **Errors**: on every path, for every status, \`{"error": CODE, "message": SENTENCE, "details": {}}\`.
+- **HEAD** answers as GET without a body, **OPTIONS** tells the methods.
+- **Limits**: 256 connections, 16 KiB of headers, 8 KiB of URL, 64 KiB of body, 30 s for a request;
+  \`self_telemetry.rate_limit\` bounds requests per client address (429 with \`Retry-After\`), probes excepted.
+- **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client must show a certificate, probes included.
+  Certificates are read again by a reload.
+`
+
+/** The page, in Markdown. */
+export function apiPage(): string {
+  // Nothing is asked: the operations are only listed.
+  const view = { profiles: profileKinds } as unknown as AgentView
+  const rows = operations(view, '/metrics').map(
+    ({ method, path, summary, access, parameters, outcomes, debug }) => {
+      const query = (parameters ?? []).map(
+        ({ name, minimum, maximum, fallback }) => `\`${name}\` ${minimum}..${maximum}, default ${fallback}`,
+      )
+      const who = debug ? 'debug, this host' : { open: 'anybody', read: 'token', local: 'this host' }[access]
+      const own = Object.keys(outcomes).join(', ')
+      return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
+    },
+  )
+  return `${intro}
+| method | path | answers | who | statuses of its own |
+|---|---|---|---|---|
+${rows.join('\n')}
+
+## Try it
+
+\`\`\`sh
+curl -s http://127.0.0.1:19090/status
+curl -s -X POST http://127.0.0.1:19090/admin/reload
+curl -s -X POST http://127.0.0.1:19090/admin/flush
+go tool pprof -top http://127.0.0.1:19090/debug/pprof/heap       # with self_telemetry.debug: true
+curl -s 'http://127.0.0.1:19090/debug/pprof/goroutine?debug=2'
+curl -so trace.json 'http://127.0.0.1:19090/debug/pprof/trace?seconds=2'   # for https://ui.perfetto.dev
+\`\`\`
+`
+}
