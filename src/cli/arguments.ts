@@ -33,6 +33,11 @@ export const configFlag: Flag = {
 }
 export const modeFlag: Flag = { name: 'mode', value: 'MODE', summary: 'agent or collector' }
 export const levelFlag: Flag = { name: 'log-level', value: 'LEVEL', summary: 'debug, info, warn or error' }
+export const urlFlag: Flag = {
+  name: 'url',
+  value: 'URL',
+  summary: 'ask the agent there, with the token in SVC_TOKEN; default: its admin socket, else its address',
+}
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
 
 /** Flags that every command line takes. */
@@ -47,7 +52,7 @@ const everywhere: readonly Flag[] = [
 ]
 
 /** Words that the specification knows as commands and this version does not have. */
-const notBuilt = ['diagnostics', 'node-exporter']
+const notBuilt = ['node-exporter']
 
 export interface CommandLine {
   readonly command: Command
@@ -143,7 +148,7 @@ export function helpText(commands: readonly Command[], command?: Command): strin
       '',
       'Commands:',
       ...commands.map(
-        ({ name, summary }, i) => `  ${name.padEnd(10)} ${summary}${i === 0 ? ' (the default)' : ''}`,
+        ({ name, summary }, i) => `  ${name.padEnd(11)} ${summary}${i === 0 ? ' (the default)' : ''}`,
       ),
       '',
       'Flags:',

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, type TestContext, test } from 'node:test'
+import { makeCertificates } from '../../test/helpers/certificates.ts'
+import { type Config, defaults } from '../config/index.ts'
+import { type FoundAgent, findAgent } from './agent-client.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'svc-client-'))
+const certificates = makeCertificates()
+after(() => {
+  rmSync(directory, { recursive: true })
+  certificates.remove()
+})
+
+type Settings = Config['self_telemetry']
+
+function settings(more: Partial<Settings>): Settings {
+  const own = defaults().self_telemetry
+  return { ...own, admin_socket: join(directory, 'none.sock'), listen: '127.0.0.1:1', ...more }
+}
+
+async function listen(t: TestContext, server: Server | TcpServer, at: string | number = 0): Promise<number> {
+  await new Promise<void>(resolve =>
+    typeof at === 'string' ? server.listen(at, resolve) : server.listen(at, '127.0.0.1', resolve),
+  )
+  t.after(() => {
+    server.close()
+    if ('closeAllConnections' in server) server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** A server that remembers what it was asked. */
+function recorder(respond: RequestListener = (_request, response) => response.end('fine')) {
+  const asked: IncomingMessage[] = []
+  const listener: RequestListener = (request, response) => {
+    asked.push(request)
+    respond(request, response)
+  }
+  return { asked, listener, tokens: () => asked.map(({ headers }) => headers.authorization) }
+}
+
+const bounds = { timeoutMs: 10_000, mostBytes: 100 }
+
+function whys({ client, tried }: FoundAgent): string {
+  assert.equal(client, undefined)
+  return tried.map(({ why }) => why).join('\n')
+}
+
+test('the admin socket comes first and gets no token', async t => {
+  const { asked, listener, tokens } = recorder()
+  const socket = join(directory, 'svc.sock')
+  await listen(t, createServer(listener), socket)
+  const { client, tried } = await findAgent({
+    settings: settings({ admin_socket: socket }),
+    env: { SVC_TOKEN: 'from-variable' },
+  })
+  assert.deepEqual([client!.address, client!.port, tried], [`unix:${socket}`, 1, []])
+  const answer = await client!.get('/status', bounds)
+  assert.deepEqual([answer.status, answer.body.toString(), answer.cut], [200, 'fine', false])
+  assert.deepEqual(
+    asked.map(({ url, headers }) => [url, headers.host]),
+    [
+      ['/healthz', 'localhost'],
+      ['/status', 'localhost'],
+    ],
+  )
+  assert.deepEqual(tokens(), [undefined, undefined])
+})
+
+test('without a socket it is the address of the configuration, with its token or that of SVC_TOKEN', async t => {
+  const { listener, tokens } = recorder()
+  const port = await listen(t, createServer(listener))
+  const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_tokens: ['second'] }
+  const find = (listenAt: string, env: Record<string, string> = {}) =>
+    findAgent({ settings: settings({ listen: listenAt, auth }), env })
+  const { client, tried } = await find(`:${port}`)
+  assert.deepEqual([client!.address, client!.port], [`http://127.0.0.1:${port}`, port])
+  assert.match(tried[0]!.why, /^there is no such socket/)
+  await find(`0.0.0.0:${port}`, { SVC_TOKEN: 'from-variable' })
+  await find(`127.0.0.1:${port}`, { SVC_TOKEN: '' })
+  assert.deepEqual(tokens(), ['Bearer second', 'Bearer from-variable', 'Bearer second'])
+})
+
+test('a URL that is given is the only way, and is sent no token of the configuration', async t => {
+  const { asked, listener, tokens } = recorder()
+  const port = await listen(t, createServer(listener))
+  const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_token: 'configured' }
+  const url = `http://127.0.0.1:${port}/behind/proxy/`
+  const { client, tried } = await findAgent({ settings: settings({ auth }), url, env: {} })
+  assert.deepEqual([client!.port, tried], [undefined, []])
+  await findAgent({ settings: settings({ auth }), env: { SVC_URL: url, SVC_TOKEN: 'given' } })
+  assert.deepEqual(tokens(), [undefined, 'Bearer given'])
+  assert.equal(asked[0]!.url, '/behind/proxy/healthz')
+  for (const wrong of ['127.0.0.1:1', 'ftp://host', 'http://', 'http://user:hunter2@127.0.0.1:1'])
+    await assert.rejects(
+      findAgent({ settings: settings({}), url: wrong, env: {} }),
+      (error: Error & { exitCode?: number }) =>
+        error.exitCode === 2 &&
+        error.message.startsWith('cannot use the URL of the agent: ') &&
+        !error.message.includes('hunter2'),
+    )
+})
+
+test('over TLS the very certificate of the configuration is trusted, and no other gets the token', async t => {
+  const serve = async (name: string) => {
+    const { listener, tokens } = recorder()
+    const tls = { cert: certificates.text(`${name}.pem`), key: certificates.text(`${name}.key`) }
+    return { port: await listen(t, createTlsServer(tls, listener)), tokens }
+  }
+  const [own, old, foreign] = await Promise.all([serve('server'), serve('old'), serve('other')])
+  const find = (port: number, name: string) => {
+    const tls = { ...defaults().self_telemetry.tls, enabled: true, cert_file: certificates.file(name) }
+    const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_token: 'configured' }
+    return findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, auth, tls }), env: {} })
+  }
+  assert.equal((await find(own.port, 'server.pem')).client?.address, `https://127.0.0.1:${own.port}`)
+  assert.ok((await find(old.port, 'old.pem')).client, 'expired, but its own')
+  for (const [port, name] of [
+    [foreign.port, 'server.pem'],
+    [own.port, 'other.pem'],
+    [own.port, 'nowhere.pem'],
+  ] as const)
+    assert.match(whys(await find(port, name)), /its certificate is neither trusted .*; no token was sent$/)
+  assert.deepEqual(
+    [own.tokens(), old.tokens(), foreign.tokens()],
+    [['Bearer configured'], ['Bearer configured'], []],
+  )
+})
+
+test('a server that wants the client’s certificate is told apart', async t => {
+  const server = createTlsServer(
+    {
+      cert: certificates.text('server.pem'),
+      key: certificates.text('server.key'),
+      ca: certificates.text('ca.pem'),
+      requestCert: true,
+    },
+    recorder().listener,
+  )
+  const port = await listen(t, server)
+  const tls = {
+    enabled: true,
+    cert_file: certificates.file('server.pem'),
+    key_file: '',
+    client_ca_file: certificates.file('ca.pem'),
+  }
+  const found = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, tls }), env: {} })
+  assert.match(whys(found), /clients have to show a certificate: self_telemetry\.tls\.client_ca_file/)
+})
+
+test('what answers late, endlessly or in another language is bounded and told', async t => {
+  const { listener } = recorder((request, response) => {
+    if (request.url === '/healthz') response.end()
+    else if (request.url === '/endless') {
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(1000)));
+      }
+      response.on('drain', more)
+      more()
+    } else if (request.url === '/broken') {
+      response.write('a', () => response.destroy())
+    }
+    // Everything else is left open.
+  })
+  const port = await listen(t, createServer(listener))
+  const { client } = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}` }), env: {} })
+  const { body, cut } = await client!.get('/endless', bounds)
+  assert.deepEqual([body.toString(), cut], ['x'.repeat(100), true])
+  await assert.rejects(
+    client!.get('/never', { timeoutMs: 50, mostBytes: 10 }),
+    /^Error: no answer within 0\.05 s$/,
+  )
+  await assert.rejects(client!.get('/broken', bounds), /aborted|hang up/)
+
+  const silent = await listen(
+    t,
+    createTcpServer(() => undefined),
+  )
+  const noHttp = await listen(
+    t,
+    createTcpServer(socket => socket.end('SSH-2.0-x\r\n')),
+  )
+  const find = (at: string, timeoutMs?: number) =>
+    findAgent({ settings: settings({ listen: at }), env: {}, ...(timeoutMs && { timeoutMs }) })
+  assert.match(whys(await find(`127.0.0.1:${silent}`, 50)), /no answer within 0\.05 s/)
+  assert.match(whys(await find(`127.0.0.1:${noHttp}`)), /what answers there speaks no HTTP/)
+  assert.match(whys(await find('127.0.0.1:1')), /nobody listens there/)
+  assert.match(whys(await find(':0')), /names no port: give the URL with --url/)
+  const off = await findAgent({ settings: settings({ enabled: false }), env: {} })
+  assert.match(whys(off), /self_telemetry\.enabled is false/)
+})

@@ -1,0 +1,253 @@
+// How commands of this host reach the agent that runs: its admin socket first, which asks for no token, else its URL.
+
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { connect, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { Config } from '../config/index.ts'
+import { addressText, parseListenAddress } from '../lib/listen-address.ts'
+import { errorText } from '../lib/logger.ts'
+import { ExitCode, StartError } from '../lib/start-error.ts'
+
+export interface AgentAnswer {
+  readonly status: number
+  readonly body: Buffer
+  /** The answer went on beyond the bound. */
+  readonly cut: boolean
+}
+
+export interface Bounds {
+  /** Time for the whole answer. */
+  readonly timeoutMs: number
+  /** Bytes that are read of it. */
+  readonly mostBytes: number
+}
+
+/** A running agent. */
+export interface AgentClient {
+  /** `unix:/run/svc/svc.sock` or a URL. */
+  readonly address: string
+  /** Port of this host on which it should listen; undefined where it has none, or a URL was given. */
+  readonly port?: number
+  /** Asks for a page. Rejects with an `Error` in words when no answer comes. */
+  get(path: string, bounds: Bounds): Promise<AgentAnswer>
+}
+
+/** A way that led to no agent. */
+export interface Attempt {
+  readonly address: string
+  readonly why: string
+}
+
+export interface FoundAgent {
+  /** Undefined: no agent answers. */
+  readonly client: AgentClient | undefined
+  /** What was tried before, or in vain. */
+  readonly tried: readonly Attempt[]
+}
+
+export interface FindOptions {
+  /** Of the configuration that the agent is expected to have. */
+  readonly settings: Config['self_telemetry']
+  /** `--url`: only this is tried. */
+  readonly url?: string | undefined
+  /** `SVC_TOKEN` and `SVC_URL` count. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** For each attempt. */
+  readonly timeoutMs?: number
+}
+
+/**
+ * Finds the agent. Without a URL the configured token is used where SVC_TOKEN is not set; to a URL that was given only
+ * SVC_TOKEN is sent, for it may be anybody's. Throws a `StartError` when the URL is none.
+ */
+export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOptions): Promise<FoundAgent> {
+  const given = url ?? (env.SVC_URL || undefined)
+  const ways = given === undefined ? waysOf(settings, env.SVC_TOKEN) : [wayTo(given, settings, env.SVC_TOKEN)]
+  const tried: Attempt[] = []
+  for (const way of ways) {
+    if ('why' in way) {
+      tried.push(way)
+      continue
+    }
+    try {
+      // Any answer will do: an agent that is unwell is the one to ask.
+      await ask(way, '/healthz', { timeoutMs, mostBytes: 4096 })
+      const { address, port } = way
+      const get = (path: string, bounds: Bounds) => ask(way, path, bounds)
+      return { client: { address, get, ...(port !== undefined && { port }) }, tried }
+    } catch (error) {
+      tried.push({ address: way.address, why: errorText(error) })
+    }
+  }
+  return { client: undefined, tried }
+}
+
+interface Way {
+  readonly address: string
+  readonly port?: number
+  readonly host: string
+  readonly path: string
+  readonly token: string | undefined
+  /** What to know when the connection breaks; '' for nothing. */
+  readonly hint: string
+  open(timeoutMs: number): Promise<Socket>
+}
+
+function waysOf(settings: Config['self_telemetry'], token: string | undefined): (Way | Attempt)[] {
+  const { enabled, listen, admin_socket, auth, tls } = settings
+  const at = parseListenAddress(listen)
+  const ways: (Way | Attempt)[] = []
+  if (admin_socket !== '') {
+    ways.push({
+      address: `unix:${admin_socket}`,
+      ...(enabled && at?.port && { port: at.port }),
+      host: 'localhost',
+      path: '',
+      token: undefined,
+      hint: '',
+      open: timeoutMs => connected(connect(admin_socket), 'connect', timeoutMs),
+    })
+  }
+  if (!enabled)
+    return [...ways, { address: listen, why: 'the management API is off: self_telemetry.enabled is false' }]
+  if (at === undefined || at.port === 0)
+    return [...ways, { address: listen, why: 'the configuration names no port: give the URL with --url' }]
+  const { host = '0.0.0.0', port } = at
+  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
+  const scheme = tls.enabled ? 'https' : 'http'
+  return [...ways, { ...wayTo(`${scheme}://${addressText(local, port)}`, settings, token || own), port }]
+}
+
+function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | undefined): Way {
+  const usage = (why: string) => new StartError(`cannot use the URL of the agent: ${why}`, ExitCode.usage)
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text))
+    throw usage('write it like http://127.0.0.1:19090 or https://host:19090')
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '')
+    throw usage('it holds a user name or password; set the token as SVC_TOKEN')
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const secure = url.protocol === 'https:'
+  const port = Number(url.port || (secure ? 443 : 80))
+  return {
+    address: url.origin,
+    host: url.host,
+    path: url.pathname.replace(/\/+$/, ''),
+    token: token || undefined,
+    // A server asks for it in the handshake, and says that it was not given when that is over.
+    hint: secure && tls.client_ca_file !== '' ? clientCertificate : '',
+    open: timeoutMs =>
+      secure
+        ? openTls(host, port, tls.cert_file, timeoutMs)
+        : connected(connect({ host, port }), 'connect', timeoutMs),
+  }
+}
+
+const clientCertificate =
+  ' (clients have to show a certificate: self_telemetry.tls.client_ca_file; use the admin socket)'
+
+/**
+ * Trusts what the system trusts, and besides the very certificate that the configuration names: that one proves by its
+ * key that it is the agent, whatever name or authority it carries.
+ */
+async function openTls(
+  host: string,
+  port: number,
+  ownCertificate: string,
+  timeoutMs: number,
+): Promise<Socket> {
+  const servername = isIP(host) === 0 ? { servername: host } : {}
+  // Judged below, before a byte of ours is sent.
+  const tls = connectTls({ host, port, ...servername, rejectUnauthorized: false })
+  const socket = await connected(tls, 'secureConnect', timeoutMs)
+  const own = tls.getPeerX509Certificate()?.fingerprint512 === fingerprintOf(ownCertificate)
+  if (tls.authorized || own) return socket
+  socket.destroy()
+  const cause = String(tls.authorizationError)
+  throw new Error(
+    `its certificate is neither trusted (${cause}) nor that of self_telemetry.tls.cert_file; no token was sent`,
+  )
+}
+
+function fingerprintOf(file: string): string {
+  try {
+    return new X509Certificate(readFileSync(file)).fingerprint512
+  } catch {
+    return '' // none is configured, or this user may not read it: then only what the system trusts is
+  }
+}
+
+function connected<S extends Socket>(
+  socket: S,
+  event: 'connect' | 'secureConnect',
+  timeoutMs: number,
+): Promise<S> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => socket.destroy(new Error(noAnswer(timeoutMs))), timeoutMs)
+    const failed = (error: Error) => {
+      clearTimeout(late)
+      reject(new Error(causeOf(error), { cause: error }))
+    }
+    socket.once('error', failed)
+    socket.once(event, () => {
+      clearTimeout(late)
+      socket.off('error', failed)
+      resolve(socket)
+    })
+  })
+}
+
+async function ask(way: Way, path: string, { timeoutMs, mostBytes }: Bounds): Promise<AgentAnswer> {
+  const began = performance.now()
+  const socket = await way.open(timeoutMs)
+  return new Promise((resolve, reject) => {
+    const headers = { Host: way.host, ...(way.token && { Authorization: `Bearer ${way.token}` }) }
+    const sent = request({ path: `${way.path}${path}`, headers, createConnection: () => socket })
+    const left = Math.max(1, timeoutMs - (performance.now() - began))
+    const late = setTimeout(() => sent.destroy(new Error(noAnswer(timeoutMs))), left)
+    const failed = (error: NodeJS.ErrnoException) => {
+      clearTimeout(late)
+      socket.destroy()
+      const broke = error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL')
+      reject(new Error(causeOf(error) + (broke ? way.hint : ''), { cause: error }))
+    }
+    sent.on('error', failed)
+    sent.on('response', response => {
+      const chunks: Buffer[] = []
+      let size = 0
+      const done = (cut: boolean) => {
+        clearTimeout(late)
+        socket.destroy()
+        resolve({ status: response.statusCode!, body: Buffer.concat(chunks).subarray(0, mostBytes), cut })
+      }
+      response.on('data', (chunk: Buffer) => {
+        chunks.push(chunk)
+        size += chunk.length
+        if (size > mostBytes) done(true)
+      })
+      response.on('end', () => done(size > mostBytes))
+      response.on('error', failed)
+    })
+    sent.end()
+  })
+}
+
+function noAnswer(timeoutMs: number): string {
+  return `no answer within ${timeoutMs / 1000} s`
+}
+
+function causeOf(error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'ENOENT':
+      return 'there is no such socket: no agent runs, or another path is configured'
+    case 'ECONNREFUSED':
+      return 'nobody listens there'
+    case 'EACCES':
+    case 'EPERM':
+      return 'this user may not open it: run as root'
+    default:
+      return error.code?.startsWith('HPE_') ? 'what answers there speaks no HTTP' : error.message
+  }
+}

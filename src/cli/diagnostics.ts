@@ -1,0 +1,113 @@
+import { accessSync, constants, linkSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { WriteStream } from 'node:tty'
+import { secretValues } from '../config/index.ts'
+import { errorText } from '../lib/logger.ts'
+import { ExitCode, StartError } from '../lib/start-error.ts'
+import { findAgent } from './agent-client.ts'
+import { type Command, configFlag, urlFlag } from './arguments.ts'
+import { configurationOf } from './configuration.ts'
+import { say } from './terminal.ts'
+
+export const diagnostics: Command = {
+  name: 'diagnostics',
+  summary: 'collect what helps to find a fault, without secrets, as a .tar.gz on standard output',
+  flags: [
+    { name: 'output', value: 'FILE', summary: 'write it to a new file instead' },
+    { name: 'force', summary: 'replace FILE where it exists; write to a terminal' },
+    configFlag,
+    urlFlag,
+  ],
+  async run(args) {
+    const output = args.value('output')
+    const force = args.has('force')
+    // Before anything is collected, which takes seconds.
+    if (output === undefined) checkStandardOutput(force)
+    else checkFile(output, force)
+    const loaded = configurationOf(args)
+    const { archive, words } = await collect(loaded, args.value('url'))
+    if (output === undefined) await writeOut(archive)
+    else writeFile(output, archive, force)
+    say(`${words}${output === undefined ? '' : ` in ${output}`}. Look into it before you send it.\n`)
+    endSoon()
+    return ExitCode.ok
+  },
+}
+
+async function collect(loaded: ReturnType<typeof configurationOf>, url: string | undefined) {
+  // Loaded here, for an agent that runs needs none of it.
+  const [{ agentParts }, { hostParts }, { ownParts }, { makeBundle }, { scrubFor }] = await Promise.all([
+    import('./diagnostics/agent-parts.ts'),
+    import('./diagnostics/host-parts.ts'),
+    import('./diagnostics/own-parts.ts'),
+    import('./diagnostics/bundle.ts'),
+    import('./diagnostics/scrub.ts'),
+  ])
+  const settings = loaded.config.self_telemetry
+  const { client, tried } = await findAgent({ settings, url, env: process.env })
+  const token = process.env.SVC_TOKEN ?? ''
+  const scrub = scrubFor([...secretValues(loaded), token])
+  for (const { address, why } of tried) say(scrub.text(`no agent at ${address}: ${why}\n`))
+  say(
+    client
+      ? `asking the agent at ${client.address}\n`
+      : 'no agent answers: collecting what there is without it\n',
+  )
+  const agent = { answered: client !== undefined, address: client?.address ?? '', tried }
+  const parts = [...agentParts(client, settings.path), ...ownParts(loaded), ...hostParts(client?.port)]
+  const { archive, manifest } = await makeBundle(parts, agent, scrub)
+  const { files, missing } = manifest
+  const gaps = missing.length > 0 ? `, ${missing.length} missing (manifest.json says why)` : ''
+  return { archive, words: `${files.length} files${gaps}, ${archive.length} bytes` }
+}
+
+function checkStandardOutput(force: boolean): void {
+  if ((process.stdout as Partial<WriteStream>).isTTY !== true || force) return
+  throw new StartError(
+    'cannot write the bundle to a terminal: it is a .tar.gz; use --output FILE, or send standard output to a file or program',
+    ExitCode.usage,
+  )
+}
+
+function checkFile(path: string, force: boolean): void {
+  const failed = (why: string, code: ExitCode) => new StartError(`cannot write ${path}: ${why}`, code)
+  const there = lstatSync(path, { throwIfNoEntry: false })
+  if (there && !there.isFile()) throw failed('it is there and no regular file', ExitCode.usage)
+  if (there && !force)
+    throw failed('it exists; choose another name, or replace it with --force', ExitCode.usage)
+  try {
+    accessSync(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw failed(errorText(error), ExitCode.general)
+  }
+}
+
+/** Nobody sees half of it, and nobody else reads it: written beside, then put in place. */
+function writeFile(path: string, archive: Buffer, force: boolean): void {
+  const partial = `${path}.${process.pid}.partial`
+  try {
+    writeFileSync(partial, archive, { flag: 'wx', mode: 0o600, flush: true })
+    // A link fails where the name is taken by now.
+    if (force) renameSync(partial, path)
+    else linkSync(partial, path)
+  } catch (error) {
+    throw new StartError(`cannot write ${path}: ${errorText(error)}`, ExitCode.general, error)
+  } finally {
+    rmSync(partial, { force: true })
+  }
+}
+
+/** Resolves when it is written. A reader that has gone is no failure of ours, a full disk is. */
+function writeOut(archive: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(archive, error => {
+      if (!error || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve()
+      else reject(new StartError(`cannot write the bundle: ${error.message}`, ExitCode.general, error))
+    })
+  })
+}
+
+/** The system's resolver goes on for a while when no name server answers; nobody waits for it any more. */
+function endSoon(): void {
+  setTimeout(() => process.exit(), 50).unref()
+}

@@ -1,0 +1,83 @@
+import type { AgentAnswer, AgentClient } from '../agent-client.ts'
+import type { Part } from './part.ts'
+
+const Ki = 1024
+const Mi = 1024 * Ki
+
+/** For one answer; a heap profile stops the agent for a moment. */
+const timeoutMs = 8000
+
+type Page = Omit<Part, 'source' | 'collect'> & { readonly path: string; readonly also?: number }
+
+function pages(metricsPath: string): readonly Page[] {
+  const json = (name: string, path: string, what: string, mostBytes: number): Page => ({
+    name: `agent/${name}.json`,
+    path,
+    what,
+    form: 'json',
+    mostBytes,
+  })
+  const profile = (name: string, what: string): Page => ({
+    name: `agent/${name}.pb.gz`,
+    path: `/debug/pprof/${name}`,
+    what: `${what}, for "go tool pprof"; in debug mode only`,
+    form: 'gzip',
+    mostBytes: Mi,
+  })
+  return [
+    { ...json('ready', '/ready', 'Readiness, by subsystem', 32 * Ki), also: 503 },
+    json('status', '/status', 'The agent as a whole, and what it does less than asked', 256 * Ki),
+    json('config', '/config', 'The configuration that runs', Mi),
+    json(
+      'ebpf',
+      '/status/ebpf',
+      'eBPF programs and maps of the agent, and what the kernel side counted',
+      Mi / 2,
+    ),
+    json('export', '/status/export', 'Receivers and queues', 128 * Ki),
+    json('discovery', '/status/discovery', 'What was discovered: services, containers, cloud', Mi),
+    json('pipeline', '/debug/pipeline/stats', 'Stages of the pipeline; in debug mode only', 128 * Ki),
+    json('vars', '/debug/vars', 'Command line and memory; in debug mode only', 64 * Ki),
+    {
+      name: 'agent/metrics.txt',
+      path: metricsPath,
+      what: 'The agent’s own metrics, in the text format of Prometheus',
+      form: 'text',
+      mostBytes: 2 * Mi,
+    },
+    {
+      name: 'agent/log.ndjson',
+      path: '/admin/logs',
+      what: 'The first records of the agent’s log since its start, and the latest',
+      form: 'lines',
+      mostBytes: Mi / 2,
+    },
+    profile('heap', 'What holds memory'),
+    profile('goroutine', 'Asynchronous work under way'),
+  ]
+}
+
+/** What the running agent tells; without one, every page says so. */
+export function agentParts(client: AgentClient | undefined, metricsPath: string): Part[] {
+  return pages(metricsPath).map(({ path, also, ...page }) => ({
+    ...page,
+    source: `GET ${path}`,
+    collect: async mostBytes => {
+      if (client === undefined) throw new Error('no agent answers')
+      const answer = await client.get(path, { timeoutMs, mostBytes })
+      if (answer.status !== 200 && answer.status !== also) throw new Error(refusalOf(answer))
+      return answer
+    },
+  }))
+}
+
+/** What an error answer says, in one line. */
+function refusalOf({ status, body }: AgentAnswer): string {
+  try {
+    const { message } = JSON.parse(body.toString()) as { message?: unknown }
+    if (typeof message === 'string') return `HTTP ${status}: ${message.slice(0, 500)}`
+  } catch {
+    // Not an error object: whatever answers, its status is what there is to say.
+  }
+  return `HTTP ${status}`
+}
