@@ -38,6 +38,8 @@ export function banner(parts: Parts): BannerLine[] {
       mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
     })
   }
+  for (const { subsystem, reason, mend } of parts.faults())
+    lines.push({ state: 'limited', name: subsystem, detail: reason, mend })
   const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
   for (const { key } of missing) lines.push({ state: 'limited', name: 'not built', detail: `${key} is set` })
   lines.push({

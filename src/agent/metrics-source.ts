@@ -25,12 +25,8 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
           emit(signal, signal === 'metrics' ? 'http' : signal, pipeline.state(signal).collected)
     },
     exported: emit => {
-      for (const signal of signals) {
-        const { destination, exportedBy } = pipeline.state(signal)
-        if (destination !== undefined && !exportedBy.has(destination.endpoint))
-          emit(signal, destination.endpoint, 0)
-        for (const [endpoint, items] of exportedBy) emit(signal, endpoint, items)
-      }
+      for (const signal of signals)
+        for (const [endpoint, items] of pipeline.state(signal).exportedBy) emit(signal, endpoint, items)
     },
     dropped: emit => {
       for (const signal of signals) {

@@ -109,10 +109,6 @@ export class Outlets {
   }
 }
 
-export function openPipeline(...of: ConstructorParameters<typeof Outlets>): Outlets {
-  return new Outlets(...of)
-}
-
 /** What the configuration asks for. Of `kept` come the senders that it asks for as well. */
 function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
   const { backoff, queues } = config

@@ -6,7 +6,7 @@ import { createLogger } from '../lib/logger.ts'
 import { resource } from '../model/resource.ts'
 import { Span, SpanKind } from '../model/span.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import { openPipeline } from './outlets.ts'
+import { Outlets } from './outlets.ts'
 import { SelfTracer, type SelfTracingSettings } from './self-tracing.ts'
 
 const identity = { serviceName: 'svc', instanceId: 'here', version: '1.2.3', hostName: 'host' }
@@ -38,7 +38,7 @@ async function open(t: TestContext, settings: SelfTracingSettings = all): Promis
   })
   assert.deepEqual(problems, [])
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  const { pipeline } = openPipeline(config, log, request => tracer.exportRequest(request))
+  const { pipeline } = new Outlets(config, log, request => tracer.exportRequest(request))
   t.after(() => pipeline.close())
   const tracer = new SelfTracer({
     emit: (of, scope, span) => pipeline.intake('traces').add(of, scope, span),
