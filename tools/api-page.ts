@@ -24,6 +24,9 @@ document, is \`/openapi.json\`.
   \`self_telemetry.rate_limit\` bounds requests per client address (429 with \`Retry-After\`), probes excepted.
 - **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client must show a certificate, probes included.
   Certificates are read again by a reload.
+
+Who may ask: *anybody*; *token*: anybody, and with \`auth.enabled\` whoever has the token; *this host*: as above, and with
+\`auth.enabled\` whoever has the token; *debug*: in debug mode only.
 `
 
 /** The page, in Markdown. */

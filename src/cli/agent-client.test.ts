@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -85,6 +86,40 @@ test('without a socket it is the address of the configuration, with its token or
   await find(`0.0.0.0:${port}`, { SVC_TOKEN: 'from-variable' })
   await find(`127.0.0.1:${port}`, { SVC_TOKEN: '' })
   assert.deepEqual(tokens(), ['Bearer second', 'Bearer from-variable', 'Bearer second'])
+})
+
+test('the configured token goes to no process of another user, that of SVC_TOKEN does', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, async t => {
+  const script = `const asked = []
+    const server = require('node:http').createServer(({ headers }, response) => {
+      asked.push(headers.authorization ?? 'none')
+      response.end(asked.join())
+    })
+    server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+    process.stdin.resume().on('end', () => process.exit())`
+  const stranger = spawn(
+    'setpriv',
+    ['--reuid=65534', '--regid=65534', '--clear-groups', process.execPath, '-e', script],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  )
+  const ended = new Promise(resolve => stranger.once('close', resolve))
+  t.after(async () => {
+    stranger.stdin.end()
+    await ended
+  })
+  const port = String(await new Promise(resolve => stranger.stdout.once('data', resolve))).trim()
+  const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_token: 'configured' }
+  const own = settings({ listen: `127.0.0.1:${port}`, auth })
+  assert.match(
+    whys(await findAgent({ settings: own, env: {} })),
+    new RegExp(`of user 65534 \\(pid ${stranger.pid}\\) listens there; no token was sent`),
+  )
+  const open = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}` }), env: {} })
+  const given = await findAgent({ settings: own, env: { SVC_TOKEN: 'given' } })
+  assert.ok(open.client && given.client)
+  const seen = (await given.client.get('/', bounds)).body.toString()
+  assert.equal(seen, 'none,Bearer given,Bearer given')
 })
 
 test('a URL that is given is the only way, and is sent no token of the configuration', async t => {

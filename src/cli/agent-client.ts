@@ -7,7 +7,7 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Config } from '../config/index.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
-import { errorText } from '../lib/logger.ts'
+import { portHolder } from '../lib/port-holder.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 
 export interface AgentAnswer {
@@ -59,8 +59,8 @@ export interface FindOptions {
 }
 
 /**
- * Finds the agent. Without a URL the configured token is used where SVC_TOKEN is not set; to a URL that was given only
- * SVC_TOKEN is sent, for it may be anybody's. Throws a `StartError` when the URL is none.
+ * Finds the agent. Without a URL the configured token is used where SVC_TOKEN is not set, over plain text only to
+ * processes of root and of this user; to a URL that was given only SVC_TOKEN is sent, for it may be anybody's. Throws a `StartError` when the URL is none.
  */
 export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOptions): Promise<FoundAgent> {
   const given = url ?? (env.SVC_URL || undefined)
@@ -78,7 +78,8 @@ export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOp
       const get = (path: string, bounds: Bounds) => ask(way, path, bounds)
       return { client: { address, get, ...(port !== undefined && { port }) }, tried }
     } catch (error) {
-      tried.push({ address: way.address, why: errorText(error) })
+      // Its causes say the same in the system's words.
+      tried.push({ address: way.address, why: error instanceof Error ? error.message : String(error) })
     }
   }
   return { client: undefined, tried }
@@ -117,8 +118,35 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   const { host = '0.0.0.0', port } = at
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
-  const scheme = tls.enabled ? 'https' : 'http'
-  return [...ways, { ...wayTo(`${scheme}://${addressText(local, port)}`, settings, token || own), port }]
+  const address = `${tls.enabled ? 'https' : 'http'}://${addressText(local, port)}`
+  // Without TLS nothing proves that it is the agent, and while that is down anybody of this host may listen there.
+  const stranger = own !== undefined && !token && !tls.enabled ? strangerAt(port) : ''
+  if (stranger !== '')
+    return [
+      ...ways,
+      { address, why: `${stranger} listens there; no token was sent: set SVC_TOKEN to send one` },
+    ]
+  return [...ways, { ...wayTo(address, settings, token || own), port }]
+}
+
+/** Who listens on a port of this host, if it is seen to be a user who is neither root nor this one; else ''. */
+function strangerAt(port: number): string {
+  const holder = portHolder(port)
+  if (holder === undefined) return ''
+  const { pid, name } = holder
+  const user = effectiveUser(pid)
+  if (user === undefined || user === 0 || user === process.geteuid?.()) return ''
+  return `${name} of user ${user} (pid ${pid})`
+}
+
+/** From /proc/PID/status: unlike the owner of /proc/PID, no process can change what that says. */
+function effectiveUser(pid: number): number | undefined {
+  try {
+    const user = /^Uid:\s*\d+\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]
+    return user === undefined ? undefined : Number(user)
+  } catch {
+    return undefined // it has ended, and listens no more
+  }
 }
 
 function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | undefined): Way {

@@ -24,6 +24,8 @@ test('run is meant where no command is named', () => {
   check('diagnostics --config a.yaml', 'diagnostics config=a.yaml')
   check('-h', 'run help=')
   check('--version', 'run version=')
+  check('help', 'run help=')
+  check('help doctor', 'doctor help=')
 })
 
 test('what is wrong is named, with what was probably meant', () => {

@@ -1,5 +1,6 @@
 import { nearest } from '../lib/nearest.ts'
 import type { ExitCode } from '../lib/start-error.ts'
+import { wrapped } from './terminal.ts'
 
 export interface Flag {
   readonly name: string
@@ -21,8 +22,8 @@ export interface Command {
   readonly name: string
   readonly summary: string
   readonly flags: readonly Flag[]
-  /** Name of the one word that it takes, in capitals. */
-  readonly word?: string
+  /** The one word that it takes, its name in capitals. */
+  readonly word?: { readonly name: string; readonly summary: string }
   run(args: Arguments): Promise<ExitCode>
 }
 
@@ -62,7 +63,8 @@ export interface CommandLine {
 }
 
 /** Reads the words after the program's name. A string is what is wrong with them. */
-export function parseArguments(argv: readonly string[], commands: readonly Command[]): CommandLine | string {
+export function parseArguments(given: readonly string[], commands: readonly Command[]): CommandLine | string {
+  const argv = given[0] === 'help' ? [...given.slice(1), '--help'] : given
   const named = commandWord(argv, commands)
   let command = commands[0]!
   if (named !== undefined) {
@@ -82,10 +84,10 @@ export function parseArguments(argv: readonly string[], commands: readonly Comma
       continue
     }
     const equals = text.indexOf('=')
-    const given = equals < 0 ? text : text.slice(0, equals)
-    const name = given === '-h' ? 'help' : given.replace(/^--/, '')
-    const flag = flags.find(each => each.name === name && given !== `-${each.name}`)
-    if (!flag) return unknownFlag(given, command, flags)
+    const written = equals < 0 ? text : text.slice(0, equals)
+    const name = written === '-h' ? 'help' : written.replace(/^--/, '')
+    const flag = flags.find(each => each.name === name && written !== `-${each.name}`)
+    if (!flag) return unknownFlag(written, command, flags)
     if (values.has(name)) return `--${name} is given twice`
     if (flag.value === undefined) {
       if (equals >= 0) return `--${name} takes no value`
@@ -147,25 +149,30 @@ export function helpText(commands: readonly Command[], command?: Command): strin
       'One agent per host: traces, metrics, logs and profiles by eBPF, sent over OTLP.',
       '',
       'Commands:',
-      ...commands.map(
-        ({ name, summary }, i) => `  ${name.padEnd(11)} ${summary}${i === 0 ? ' (the default)' : ''}`,
+      ...commands.flatMap(({ name, summary }, i) =>
+        entry(name.padEnd(11), `${summary}${i === 0 ? ' (the default)' : ''}`),
       ),
       '',
       'Flags:',
       ...flagLines([...commands[0]!.flags, ...everywhere]),
       '',
-      'Environment: SVC_<KEY> sets a key of the configuration, as SVC_LOG_LEVEL=debug does; OTEL_EXPORTER_OTLP_* are honoured.',
-      'Exit codes: 0 good, 1 general, 2 configuration or usage, 3 no eBPF though required, 4 no permission, 5 export failed.',
+      'Environment:',
+      ...entry('SVC_<KEY>'.padEnd(22), 'sets a key, as SVC_LOG_LEVEL=debug does log_level'),
+      ...entry('OTEL_EXPORTER_OTLP_*'.padEnd(22), 'are honoured where the file does not set the key'),
+      '',
+      'Exit codes: 0 good, 1 general, 2 configuration or usage,',
+      '3 no eBPF though required, 4 no permission, 5 export failed.',
       'Help of one command: svc COMMAND --help',
       '',
     ].join('\n')
   }
-  const word = command.word ? ` [${command.word}]` : ''
+  const { word } = command
   return [
-    `Usage: svc ${command.name} [flags]${word}`,
+    `Usage: svc ${command.name} [flags]${word ? ` [${word.name}]` : ''}`,
     '',
-    `${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.`,
+    ...wrapped(`${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.`, 80),
     '',
+    ...(word ? [...entry(word.name.padEnd(22), word.summary), ''] : []),
     'Flags:',
     ...flagLines([...command.flags, everywhere.at(-1)!]),
     '',
@@ -173,7 +180,13 @@ export function helpText(commands: readonly Command[], command?: Command): strin
 }
 
 function flagLines(flags: readonly Flag[]): string[] {
-  return flags.map(
-    ({ name, value, summary }) => `  ${`--${name}${value ? ` ${value}` : ''}`.padEnd(23)} ${summary}`,
+  return flags.flatMap(({ name, value, summary }) =>
+    entry(`--${name}${value ? ` ${value}` : ''}`.padEnd(22), summary),
   )
+}
+
+/** A term and its meaning, beside it for as long as 80 columns last. */
+function entry(term: string, meaning: string): string[] {
+  const [first = '', ...rest] = wrapped(meaning, 77 - term.length)
+  return [`  ${term} ${first}`, ...rest.map(line => ' '.repeat(term.length + 3) + line)]
 }

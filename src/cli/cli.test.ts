@@ -63,13 +63,19 @@ test('help is for the program or for one command', async () => {
     assert.match(all.out, new RegExp(`^ {2}${name} `, 'm'))
   const one = await svc(['doctor', '--help'])
   assert.match(one.out, /^Usage: svc doctor /)
-  assert.match(one.out, /--json/)
+  assert.match(one.out.replaceAll(/\n +/g, ' '), /TOPIC +only one of runtime, traces,.*--json/s)
+  const diagnostics = await svc(['help', 'diagnostics'])
+  for (const line of [all.out, one.out, diagnostics.out].join('').split('\n'))
+    assert.ok(line.length <= 80, line)
 })
 
 test('a command line that is wrong is refused with exit code 2, and nothing on standard output', async () => {
   const { code, out, talk } = await svc(['validte'])
   assert.deepEqual([code, out], [2, ''])
   assert.equal(talk, 'svc: unknown command "validte"; did you mean validate?\nRun "svc --help" for usage.\n')
+  const two = await svc(['validate', 'a.yaml', '--config', 'b.yaml'])
+  assert.deepEqual([two.code, two.out], [2, ''])
+  assert.match(two.talk, /cannot check two files at once/)
 })
 
 test('a valid configuration is summed up on standard output', async () => {
@@ -178,7 +184,10 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
   assert.match(flat, new RegExp(`missing +receiver +cannot export traces, metrics to 127.0.0.1:${closed}: `))
   const wrong = await svc(['doctor', '--config', file('wrong.yaml', 'a: 1\nb: 2\n')])
   assert.equal(wrong.code, 1)
-  assert.match(wrong.out, /^ {2}missing +settings +.*wrong\.yaml: 2 problems/m)
+  assert.match(
+    wrong.out.replaceAll(/\n +/g, ' '),
+    /missing +settings +2 problems, the first: \S+wrong\.yaml:1:1: a: unknown key/,
+  )
 })
 
 /** A program that runs the command `run` with an agent of the test's own. */

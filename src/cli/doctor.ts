@@ -1,15 +1,15 @@
-import type { Topic } from '../kernel/need.ts'
+import { groups, type Topic } from '../kernel/need.ts'
 import { nearest } from '../lib/nearest.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Command, configFlag, jsonFlag, modeFlag } from './arguments.ts'
 import { configurationOf } from './configuration.ts'
-import { outputColor, print } from './terminal.ts'
+import { outputColor, outputColumns, print } from './terminal.ts'
 
 export const doctor: Command = {
   name: 'doctor',
   summary: 'try what the agent needs of this host, and say what is missing and how to mend it',
   flags: [configFlag, modeFlag, jsonFlag],
-  word: 'TOPIC',
+  word: { name: 'TOPIC', summary: `only one of ${Object.keys(groups).join(', ')}` },
   async run(args) {
     // Loaded here, for an agent that runs needs none of it.
     const { examine, topics } = await import('./doctor/examine.ts')
@@ -18,7 +18,11 @@ export const doctor: Command = {
     process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'
     const topic = topicOf(args.words[0], topics)
     const diagnosis = await examine(configurationOf(args), topic)
-    print(args.has('json') ? `${JSON.stringify(diagnosis, null, 2)}\n` : report(diagnosis, outputColor()))
+    print(
+      args.has('json')
+        ? `${JSON.stringify(diagnosis, null, 2)}\n`
+        : report(diagnosis, outputColor(), outputColumns()),
+    )
     return diagnosis.ok ? ExitCode.ok : ExitCode.general
   },
 }

@@ -19,6 +19,25 @@ export function outputColor(env: NodeJS.ProcessEnv = process.env): boolean {
   return (process.stdout as Partial<WriteStream>).isTTY === true && colourAllowed(env)
 }
 
+/** Columns of what reads standard output; 100 where it is no terminal, and at most. */
+export function outputColumns(): number {
+  const { columns = 0 } = process.stdout as Partial<WriteStream>
+  return columns > 0 ? Math.min(Math.max(columns, 60), 100) : 100
+}
+
+/** Lines of at most `room` characters; a longer word has its own. */
+export function wrapped(text: string, room: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > room) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
 function colourAllowed(env: NodeJS.ProcessEnv): boolean {
   return !env.NO_COLOR && env.TERM !== 'dumb'
 }

@@ -1,5 +1,5 @@
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
-import { ExitCode } from '../lib/start-error.ts'
+import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Arguments, type Command, configFlag, modeFlag } from './arguments.ts'
 import { configurationOf, sayProblems } from './configuration.ts'
 import { print } from './terminal.ts'
@@ -8,8 +8,13 @@ export const validate: Command = {
   name: 'validate',
   summary: 'check the configuration and say everything that is wrong with it',
   flags: [configFlag, modeFlag],
-  word: 'FILE',
-  run: async args => validateFile(args, args.words[0] ?? args.value('config')),
+  word: { name: 'FILE', summary: 'the same as --config FILE' },
+  run: async args => {
+    const [file] = args.words
+    if (file !== undefined && args.has('config'))
+      throw new StartError('cannot check two files at once: leave out --config or FILE', ExitCode.usage)
+    return validateFile(args, file ?? args.value('config'))
+  },
 }
 
 /** Checks one file with the environment applied, as a start would read it. */

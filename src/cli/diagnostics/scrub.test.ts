@@ -79,6 +79,16 @@ test('JSON stays JSON, and names decide too', () => {
       enabled: true,
     },
   )
+  check(
+    { accessToken: 'a', bearerTokens: ['b'], dbPassword: 'c', compass: 'd', brokenAt: 'e' },
+    {
+      accessToken: '[REDACTED]',
+      bearerTokens: ['[REDACTED]'],
+      dbPassword: '[REDACTED]',
+      compass: 'd',
+      brokenAt: 'e',
+    },
+  )
   check({ 'key 12345': null, basic: 'none' }, { 'key [REDACTED]': null, basic: 'none' })
   assert.equal(scrub.json('{"a":"12345'), '{"a":"[REDACTED]\n')
   const [first, second, third] = scrub.lines('{"a":"12345"}\nplain 12345\n').split('\n')

@@ -33,7 +33,7 @@ export function scrubFor(secrets: Iterable<string>): Scrub {
     if (Array.isArray(value)) return value.map(part => deep(part, hidden))
     if (typeof value !== 'object' || value === null) return value
     return Object.fromEntries(
-      Object.entries(value).map(([name, part]) => [text(name), deep(part, secretName.test(name))]),
+      Object.entries(value).map(([name, part]) => [text(name), deep(part, hides(name))]),
     )
   }
   const json = (whole: string, indent?: number): string | undefined => {
@@ -106,6 +106,11 @@ const words =
 
 /** Names in JSON whose text is hidden whatever it is. */
 const secretName = new RegExp(`(?:^|[^a-z])(?:${words}|authorization|cookie|salt)s?$`, 'i')
+
+/** Also where the words of a name begin with capitals: `accessToken`. */
+function hides(name: string): boolean {
+  return secretName.test(name.replace(/([a-z\d])([A-Z])/g, '$1_$2'))
+}
 
 const name = String.raw`(?:${words})s?\\?["']?\s{0,8}`
 /** What stays: a reference such as `${file:/path}` is no secret, and helps. */

@@ -1,4 +1,4 @@
-import { notBuiltFeatures } from '../../config/index.ts'
+import { formatProblems, notBuiltFeatures } from '../../config/index.ts'
 import { check } from './check.ts'
 
 export const settings = check({
@@ -32,8 +32,9 @@ export const settings = check({
   try: ({ loaded }) => {
     const { problems, file, config, origins, warnings } = loaded
     if (problems.length > 0) {
-      const count = `${problems.length} problem${problems.length === 1 ? '' : 's'}`
-      return [{ fault: 'invalid', detail: `${file ?? 'the environment'}: ${count}` }]
+      const first = formatProblems(problems.slice(0, 1)).trim()
+      const detail = problems.length === 1 ? first : `${problems.length} problems, the first: ${first}`
+      return [{ fault: 'invalid', detail }]
     }
     const features = notBuiltFeatures(config, origins)
     const asked = features.filter(({ explicit }) => explicit)
@@ -49,7 +50,7 @@ export const settings = check({
   },
 })
 
-/** Keys of one branch put together: `a.{b,c}`. */
+/** Keys of one branch put together: `a.{b, c}`. */
 function grouped(keys: readonly string[]): string[] {
   const branches = new Map<string, string[]>()
   for (const key of keys) {
@@ -57,6 +58,6 @@ function grouped(keys: readonly string[]): string[] {
     branches.set(branch, [...(branches.get(branch) ?? []), key.slice(branch.length)])
   }
   return [...branches].map(
-    ([branch, names]) => `${branch}${names.length > 1 ? `{${names.join(',')}}` : names[0]}`,
+    ([branch, names]) => `${branch}${names.length > 1 ? `{${names.join(', ')}}` : names[0]}`,
   )
 }

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
 import { makeCertificates } from '../../../test/helpers/certificates.ts'
 import { defaults, type LoadedConfig, loadConfig } from '../../config/index.ts'
 import { type Outcome, outcomeOf } from '../../kernel/need.ts'
@@ -66,6 +68,33 @@ test('a port that a running svc holds is no fault', async t => {
   })
   const port = String(await new Promise(resolve => holder.stdout.once('data', resolve))).trim()
   await check(address, { listen: `127.0.0.1:${port}` }, ['ok'], new RegExp(`by svc \\(pid ${holder.pid}\\)`))
+})
+
+test('a port whose holder this user may not see is no fault where it answers as svc does', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, async t => {
+  const script = `import { address } from ${JSON.stringify(import.meta.resolve('./management.ts'))}
+    import { defaults } from ${JSON.stringify(import.meta.resolve('../../config/index.ts'))}
+    const config = defaults()
+    const listen = process.env.LISTEN
+    const loaded = { config: { ...config, self_telemetry: { ...config.self_telemetry, listen } } }
+    console.log(JSON.stringify(await address.try({ loaded, timeoutMs: 5000 })))`
+  const held = async (body: string) => {
+    const server = createHttpServer((_request, response) => response.end(body))
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    t.after(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const node = [process.execPath, '--input-type=module', '-e', script]
+    const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups', ...node]
+    const env = { ...process.env, LISTEN: `127.0.0.1:${port}` }
+    const { stdout } = await promisify(execFile)('setpriv', nobody, { env })
+    return JSON.parse(stdout)[0]
+  }
+  for (const status of ['ok', 'unhealthy'])
+    assert.match((await held(`{"status":"${status}"}`)).ok, /is held by another user’s process that answers/)
+  const foreign = await held('{"health":"fine"}')
+  assert.equal(foreign.fault, 'taken')
+  assert.match(foreign.detail, /a process that this user may not see$/)
 })
 
 test('a port below 1024 is for root', { skip: process.getuid?.() !== 0 && 'needs root' }, () => {

@@ -7,6 +7,7 @@ import { capabilityMends, type Finding } from '../../kernel/need.ts'
 import { type ListenAddress, parseListenAddress } from '../../lib/listen-address.ts'
 import { errorText } from '../../lib/logger.ts'
 import { portHolder } from '../../lib/port-holder.ts'
+import { findAgent } from '../agent-client.ts'
 import { check } from './check.ts'
 
 type Settings = Config['self_telemetry']
@@ -54,13 +55,14 @@ export const address = check({
       mends: { config: 'self_telemetry.enabled: true' },
     },
   },
-  try: async ({ loaded }) => [await tryAddress(loaded.config.self_telemetry)],
+  try: async ({ loaded, timeoutMs }) => [await tryAddress(loaded.config.self_telemetry, timeoutMs)],
 })
 
-async function tryAddress({
-  enabled,
-  listen,
-}: Settings): Promise<Finding<'taken' | 'privileged' | 'foreign' | 'unusable' | 'off'>> {
+async function tryAddress(
+  settings: Settings,
+  timeoutMs: number,
+): Promise<Finding<'taken' | 'privileged' | 'foreign' | 'unusable' | 'off'>> {
+  const { enabled, listen } = settings
   if (!enabled) return { fault: 'off', detail: 'self_telemetry.enabled is false' }
   const wanted = parseListenAddress(listen)
   if (wanted === undefined) return { fault: 'unusable', detail: `"${listen}" is no address to listen on` }
@@ -71,7 +73,10 @@ async function tryAddress({
     case 'EADDRINUSE': {
       const holder = portHolder(wanted.port)
       if (holder?.name === 'svc') return { ok: `${listen} is held by svc (pid ${holder.pid}), which runs` }
-      const who = holder === undefined ? 'another process' : `${holder.name} (pid ${holder.pid})`
+      if (holder === undefined && (await answersAsSvc(settings, timeoutMs)))
+        return { ok: `${listen} is held by another user’s process that answers as svc does` }
+      const who =
+        holder === undefined ? 'a process that this user may not see' : `${holder.name} (pid ${holder.pid})`
       return { fault: 'taken', detail: `${failed}: the port is taken by ${who}` }
     }
     case 'EACCES':
@@ -81,6 +86,14 @@ async function tryAddress({
     default:
       return { fault: 'unusable', detail: `${failed}: ${error.message}` }
   }
+}
+
+/** Whose process listens, only root sees; what it answers, everybody. */
+async function answersAsSvc({ auth, ...settings }: Settings, timeoutMs: number): Promise<boolean> {
+  const noToken = { ...settings, auth: { ...auth, enabled: false }, admin_socket: '' }
+  const { client } = await findAgent({ settings: noToken, env: {}, timeoutMs })
+  const answer = await client?.get('/healthz', { timeoutMs, mostBytes: 1024 }).catch(() => undefined)
+  return answer !== undefined && /^\{"status":"(?:ok|unhealthy)"[,}]/.test(answer.body.toString())
 }
 
 function listenError(wanted: ListenAddress): Promise<NodeJS.ErrnoException | undefined> {

@@ -82,6 +82,8 @@ test('foreign text is one bounded run of printable ASCII, and long text is wrapp
   assert.match(text, /the receiver's words: \?\[31mred\? word/)
   for (const line of text.split('\n')) assert.ok(line.length <= 100, line)
   assert.ok(text.length < 2500, String(text.length))
+  const narrow = report(diagnosis([{ ...missing, detail, lose: detail }]), false, 80)
+  for (const line of narrow.split('\n')) assert.ok(line.length <= 80, line)
 })
 
 test('colours are there when they are wanted, around the same text', () => {

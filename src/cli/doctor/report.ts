@@ -1,23 +1,26 @@
 import type { Install } from '../../kernel/install.ts'
 import { type MendKind, type Mends, mendKinds, type State } from '../../kernel/need.ts'
+import { wrapped } from '../terminal.ts'
 import type { Diagnosis, Examined, Host } from './examine.ts'
 
 const colours: Record<State, number> = { ok: 32, limited: 33, missing: 31, unknown: 36, note: 90 }
 
-/** Columns that text is wrapped at; lines to copy are left whole. */
-const columns = 100
 /** Characters of a detail, which may quote what others said. */
 const longest = 600
 
-/** A diagnosis for people, in plain ASCII, with a summary as its last line. */
-export function report({ host, groups }: Diagnosis, color: boolean): string {
+/**
+ * A diagnosis for people, in plain ASCII, with a summary as its last line. Text is wrapped at `columns`; lines to copy
+ * are left whole.
+ */
+export function report({ host, groups }: Diagnosis, color: boolean, columns = 100): string {
   const all = groups.flatMap(({ checks }) => checks)
   const width = Math.max(...all.map(({ name }) => name.length))
   const lines = [titleOf(host)]
   for (const { title, checks } of groups) {
     if (checks.length === 0) continue
     lines.push('', color ? `\x1b[1m${title.toUpperCase()}\x1b[0m` : title.toUpperCase())
-    for (const check of checks) lines.push(...checkLines(check, { width, color, install: host.install }))
+    for (const check of checks)
+      lines.push(...checkLines(check, { width, columns, color, install: host.install }))
   }
   return `${[...lines, '', summary(all)].join('\n')}\n`
 }
@@ -36,12 +39,13 @@ function titleOf({ version, os, kernel, arch, cpus, user, install }: Host): stri
 
 interface Layout {
   readonly width: number
+  readonly columns: number
   readonly color: boolean
   readonly install: Install
 }
 
 function checkLines({ name, state, detail, lose, mends }: Examined, layout: Layout): string[] {
-  const { width, color, install } = layout
+  const { width, columns, color, install } = layout
   const shown = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
   const indent = ' '.repeat(width + 12)
   const room = columns - indent.length
@@ -79,16 +83,4 @@ function plain(text: string): string {
     .replace(/\s+/g, ' ')
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')
-}
-
-function wrapped(text: string, room: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > room) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line]
 }
