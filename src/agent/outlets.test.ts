@@ -34,6 +34,9 @@ const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
+/** No file of TLS has a new content. */
+const none: ReadonlySet<string> = new Set()
+
 const quick = {
   SVC_OTLP_INSECURE: 'true',
   SVC_BACKOFF_INITIAL: '10ms',
@@ -58,7 +61,7 @@ function open(t: TestContext, env: Record<string, string>): Outlets {
 }
 
 function change(outlets: Outlets, env: Record<string, string>): void {
-  const ready = outlets.prepare(configOf(env))
+  const ready = outlets.prepare(configOf(env), none)
   assert.ok(ready, 'nothing differs')
   ready.commit()
 }
@@ -237,7 +240,7 @@ test('a sender whose settings are equal keeps its connection', async t => {
   const outlets = open(t, env)
   assert.equal(await sendOfEach(outlets), 3)
   assert.equal(receiver.counts.connections, 1)
-  assert.equal(outlets.prepare(configOf({ ...env, SVC_LOG_LEVEL: 'debug' })), undefined)
+  assert.equal(outlets.prepare(configOf({ ...env, SVC_LOG_LEVEL: 'debug' }), none), undefined)
   for (const other of [
     { SVC_OTLP_CONCURRENCY: '2' },
     { SVC_OTLP_MAX_MESSAGE_SIZE: '1Mi' },
@@ -287,7 +290,7 @@ test('a destination that cannot be made is refused, and the old one goes on', as
   const outlets = open(t, { SVC_OTLP_ENDPOINT: receiver.endpoint })
   assert.equal(await sendOfEach(outlets), 3)
   const check = async (env: Record<string, string>, want: RegExp) => {
-    assert.throws(() => outlets.prepare(configOf(env)), want)
+    assert.throws(() => outlets.prepare(configOf(env), none), want)
     assert.deepEqual(outlets.faults, [])
     assert.equal(await sendOfEach(outlets), 3)
   }
@@ -319,9 +322,9 @@ test('at the start a destination that cannot be made is a fault that stops no ot
   )
   assert.equal(await sendOfEach(outlets), 2)
   // What concerns other keys is not held up by it; what concerns export is, until it is mended.
-  assert.equal(outlets.prepare(configOf({ ...env, ...path, SVC_LOG_LEVEL: 'debug' })), undefined)
+  assert.equal(outlets.prepare(configOf({ ...env, ...path, SVC_LOG_LEVEL: 'debug' }), none), undefined)
   assert.throws(
-    () => outlets.prepare(configOf({ ...env, ...path, SVC_OTLP_CONCURRENCY: '2' })),
+    () => outlets.prepare(configOf({ ...env, ...path, SVC_OTLP_CONCURRENCY: '2' }), none),
     /export logs/,
   )
   change(outlets, env)
@@ -332,7 +335,7 @@ test('at the start a destination that cannot be made is a fault that stops no ot
 test('a change that is not made leaves all as it was', async t => {
   const [receiver, other] = [await receive(t), await receive(t)]
   const outlets = open(t, { SVC_OTLP_ENDPOINT: receiver.endpoint })
-  outlets.prepare(configOf({ SVC_OTLP_ENDPOINT: other.endpoint }))!.abort()
+  outlets.prepare(configOf({ SVC_OTLP_ENDPOINT: other.endpoint }), none)!.abort()
   assert.equal(await sendOfEach(outlets), 3)
   assert.deepEqual([receiver.counts.traces, other.counts.requests], [1, 0])
 })

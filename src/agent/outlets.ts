@@ -71,7 +71,7 @@ export class Outlets {
    *
    * @param changed keys that differ; of those that name files of TLS, the content may be all that does
    */
-  prepare(config: Config, changed: ReadonlySet<string> = new Set()): Change | undefined {
+  prepare(config: Config, changed: ReadonlySet<string>): Change | undefined {
     const before = this.#plan
     const kept = new Map(before.senders)
     for (const signal of signals) {

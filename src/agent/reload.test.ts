@@ -486,6 +486,17 @@ test('concurrent reloads run one after another; those that wait too many share t
   assert.equal(reloader.state.reloads, 17)
 })
 
+test('what waits does not share the run of a cause that is switched off', async context => {
+  const hot = 'pipeline: {operations: {hot_reload: {enable_sighup: false}}}\n'
+  const { write, reloader } = scene(context, hot)
+  const signals = Array.from({ length: 40 }, () => reloader.reload('signal'))
+  write(`${hot}log_level: warn\n`)
+  const requests = Array.from({ length: 40 }, () => reloader.reload('request'))
+  assert.equal(new Set([...signals, ...requests]).size, 17)
+  assert.deepEqual(new Set((await Promise.all(signals)).map(({ kind }) => kind)), new Set(['off']))
+  assert.equal((await requests[0])?.kind, 'applied')
+})
+
 const variants = [
   '',
   'log_level: warn\n',

@@ -86,7 +86,7 @@ export interface ReloaderOptions {
   readonly prepareMs?: number
 }
 
-/** More that wait share the last one's run, which has not begun and so will read what they mean. */
+/** More that wait share a run of the same cause, which has not begun and so will read what they mean. */
 const maxWaiting = 16
 
 const hotReload = 'pipeline.operations.hot_reload'
@@ -106,7 +106,7 @@ export class Reloader {
   #watchIntervalMs = 0
   #stopped = false
   #last: Promise<unknown>
-  readonly #waiting: Promise<ReloadOutcome>[] = []
+  readonly #waiting: { readonly cause: ReloadCause; readonly run: Promise<ReloadOutcome> }[] = []
 
   constructor(options: ReloaderOptions) {
     this.#options = { now: Date.now, settleMs: 1000, prepareMs: 30_000, ...options }
@@ -137,13 +137,15 @@ export class Reloader {
 
   /** Takes up what the files say now. Waits for reloads that were asked for before. Never rejects. */
   reload(cause: ReloadCause): Promise<ReloadOutcome> {
-    const shared = this.#waiting.length < maxWaiting ? undefined : this.#waiting.at(-1)
-    if (shared) return shared
+    // One of another cause may be switched off where this one is not.
+    const shared =
+      this.#waiting.length < maxWaiting ? undefined : this.#waiting.findLast(one => one.cause === cause)
+    if (shared) return shared.run
     const run = this.#last.then(() => {
       void this.#waiting.shift()
       return this.#attempt(cause)
     })
-    this.#waiting.push(run)
+    this.#waiting.push({ cause, run })
     // Should one fail by a fault of its own, its caller learns of it, and the next one runs all the same.
     this.#last = run.catch(() => undefined)
     return run
@@ -354,7 +356,7 @@ async function whyUnreadable({
   return { problem: problemWith(file, `cannot read the configuration: ${cause}`), states }
 }
 
-/** A reload reads the file that was read at the start, or none where there was none: anything else is a matter of a restart. */
+/** A reload reads the file that was read before: to go over to another is a matter of a restart. Where there was none, one may come. */
 function strays(before: LoadedConfig, after: LoadedConfig): Problem[] {
   if (before.file === null || before.filePath === after.filePath) return []
   const other = after.file === null ? 'the defaults would serve' : `${after.file} would be read`

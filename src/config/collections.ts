@@ -197,7 +197,7 @@ function written(value: Mapping, path: string, into = new Set<string>()): Set<st
 function counted(report: Report): Report & { readonly problems: number } {
   let problems = 0
   return {
-    secret: report.secret,
+    ...report,
     problem(place, key, message, secret) {
       problems++
       report.problem(place, key, message, secret)

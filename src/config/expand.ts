@@ -42,7 +42,11 @@ export function expand(
     const found = reference.startsWith('file:')
       ? secretFile(reference.slice(5), files)
       : variable(reference, env)
-    if ('error' in found) return failed(text, `cannot expand "\${${clip(reference)}}": ${found.error}`)
+    if ('error' in found) {
+      // What is no reference may be part of a password.
+      const shown = /^(file:|[A-Za-z_]\w*(:[-?]|$))/.test(reference) ? clip(reference) : '...'
+      return failed(text, `cannot expand "\${${shown}}": ${found.error}`)
+    }
     if (found.secret && found.text !== '') secrets.push(found.text)
     out += text.slice(from, at) + found.text
     from = end + 1

@@ -3,7 +3,7 @@ import { endpointFault, hasCredentials } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { formatSize, parseSize } from '../lib/size.ts'
 import type { Kind } from './tree.ts'
-import { describe, isBroken, type Scalar, type Value } from './value.ts'
+import { describe, isBroken, type Scalar, secretsIn, type Value } from './value.ts'
 
 /** A file may hold a reference where the type is not text. */
 const reference = { $ref: '#/$defs/reference' }
@@ -32,7 +32,10 @@ function scalarKind<T>(own: ScalarKind<T>): Kind<T> {
         return undefined
       }
       const parsed = value.type === 'scalar' && value.value !== null ? own.parse(value) : undefined
-      if (parsed !== undefined) return parsed
+      if (parsed !== undefined) {
+        if (secretsIn(value).length > 0) report.hide?.(String(own.show ? own.show(parsed) : parsed))
+        return parsed
+      }
       if (value.type === 'scalar' && value.value === null) {
         report.problem(
           value.place,
@@ -315,7 +318,10 @@ export const openPorts: Kind<readonly { readonly from: number; readonly to: numb
           part.value !== null &&
           part.text.split(',').every(range => readRange(range, ranges))
     if (isBroken(value)) return undefined
-    if (read(value)) return ranges
+    if (read(value)) {
+      if (secretsIn(value).length > 0) report.hide?.(String(openPorts.show(ranges, shown => shown)))
+      return ranges
+    }
     report.problem(value.place, key, `expected ${openPorts.expects}, found ${describe(value, report.secret)}`)
     return undefined
   },

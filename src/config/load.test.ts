@@ -18,6 +18,8 @@ import {
   noSuchFile,
   notBuiltFeatures,
   redacted,
+  secretValues,
+  shownKeys,
 } from './index.ts'
 import { schema } from './schema.ts'
 import { isBranch, leaves } from './tree.ts'
@@ -216,6 +218,40 @@ collectors:
   assert.equal(config.resource.attributes.hidden, 'a-hunter2')
 })
 
+test('a secret file is not shown either where its content is split or typed', () => {
+  const check = (content: string, yaml: (reference: string) => string, want: unknown) => {
+    const secret = join(directory, 'secret')
+    writeFileSync(secret, content)
+    const loaded = good(yaml(`"\${file:${secret}}"`))
+    const keys = shownKeys(loaded).filter(({ origin }) => origin !== 'default')
+    assert.deepEqual(
+      keys.map(({ value }) => value),
+      [want],
+    )
+    for (const text of [JSON.stringify(redacted(loaded.config, loaded.origins)), loaded.hash])
+      assert.doesNotMatch(text, /hunter|1234/)
+    return secretValues(loaded)
+  }
+  const attributes = (reference: string) => `resource: {attributes: ${reference}}`
+  const hidden = { a: '[REDACTED]', b: '[REDACTED]' }
+  assert.ok(check('a=hunter1,b=hunter2', attributes, hidden).has('hunter2'))
+  assert.ok(check('{a: hunter1, b: "hunter\\x32"}', attributes, hidden).has('hunter2'))
+  check('[hunter1, hunter2]', reference => `agent: {ebpf: {network: {interfaces: ${reference}}}}`, [
+    '[REDACTED]',
+    '[REDACTED]',
+  ])
+  check('+1234.0', reference => `agent: {ebpf: {network: {exclude_ports: [80, ${reference}]}}}`, [
+    80,
+    '[REDACTED]',
+  ])
+  check('1234000ms', reference => `backoff: {max_elapsed: ${reference}}`, '[REDACTED]')
+  const targets = (reference: string) =>
+    `collectors: {prometheus: {targets: [{name: n, address: "a:1", params: ${reference}}]}}`
+  const [target] = shownKeys(good(targets('{x: a}'))).find(({ key }) => key.endsWith('.targets'))!
+    .value as object[]
+  check('x=hunter1', targets, [{ ...target, params: { x: '[REDACTED]' } }])
+})
+
 test('a message never repeats a secret', () => {
   const secret = join(directory, 'secret')
   writeFileSync(secret, 'hunter2\n')
@@ -233,6 +269,13 @@ test('a message never repeats a secret', () => {
   check('self_telemetry:\n  auth: {bearer_tokens: hunter2}')
   check('otlp:\n  Authorization: Bearer hunter2')
   check('agent:\n  ebpf:\n    password: "hunter2"')
+  // Passwords without the quotes that YAML wants.
+  for (const value of ['*hunter2', '!hunter2 x', '!<hunter2> x', '|hunter2', '"a" hunter2', '"${hunter2+}"'])
+    check(`self_telemetry:\n  auth:\n    bearer_token: ${value}`)
+  for (const content of ['{a: b}} hunter2', '[*hunter2]', '[!hunter2 a]', '[hunter2, hunter2']) {
+    writeFileSync(secret, content)
+    for (const key of ['resource: {attributes: ', 'otlp: {headers: ']) check(`${key}"\${file:${secret}}"}`)
+  }
 })
 
 test('what is not shown in the file is shown as text that a file takes', () => {

@@ -20,6 +20,8 @@ export interface Problem {
 export interface Report {
   /** The key is secret: messages must not repeat what was found. */
   readonly secret: boolean
+  /** Takes a value that came out of a secret file, as it would be shown: split and typed it may look different. */
+  readonly hide?: (shown: string) => void
   problem(place: Place, key: string, message: string, secret?: boolean): void
 }
 
@@ -61,7 +63,11 @@ export function reportInto(problems: Problem[], secret = false, limit = 100): Re
 /** The same report for a secret key. */
 export function hiding(report: Report, secret: boolean): Report {
   if (!secret || report.secret) return report
-  return { secret: true, problem: (place, key, message) => report.problem(place, key, message, true) }
+  return {
+    ...report,
+    secret: true,
+    problem: (place, key, message) => report.problem(place, key, message, true),
+  }
 }
 
 interface FormatOptions {

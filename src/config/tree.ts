@@ -185,7 +185,14 @@ function readGroup(
 
 /** Reads one key. */
 export function readKey(leaf: Key<unknown>, value: Value, at: At, settings: Settings, report: Report): void {
-  const read = leaf.kind.read(value, at.written, hiding(report, leaf.secret ?? false))
+  const secrets = new Set(secretsIn(value))
+  const read = leaf.kind.read(value, at.written, {
+    ...hiding(report, leaf.secret ?? false),
+    hide(shown) {
+      if (shown !== '') secrets.add(shown)
+      report.hide?.(shown)
+    },
+  })
   if (read === undefined) return
   const before = settings.get(at.canonical)
   if (before && JSON.stringify(before.value) !== JSON.stringify(read)) {
@@ -193,8 +200,12 @@ export function readKey(leaf: Key<unknown>, value: Value, at: At, settings: Sett
     report.problem(value.place, at.written, message, leaf.secret)
     return
   }
-  const setting = { value: read, written: at.written, place: value.place, secrets: secretsIn(value) }
-  settings.set(at.canonical, setting)
+  settings.set(at.canonical, {
+    value: read,
+    written: at.written,
+    place: value.place,
+    secrets: [...secrets],
+  })
 }
 
 /** The tree's values: what was set, else the defaults. The caller vouches that the settings are of this tree. */

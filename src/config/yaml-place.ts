@@ -9,11 +9,15 @@ const valueLimit = 100_000
 /** One fault of syntax makes others; more of them help nobody. */
 const faultLimit = 10
 
-/** Plainer words for the faults that people meet most; for others the parser's own are clear. */
+/**
+ * Plainer words for the faults that people meet most; for others the parser's own are clear. None repeats what stands
+ * there: it may be a password that needs quotes.
+ */
 const words: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab cannot indent; write spaces',
   MULTIPLE_DOCS: 'a second document begins here; one file holds one configuration',
   BAD_ALIAS: 'an alias needs a name, as in "*name"',
+  TAG_RESOLVE_FAILED: 'the tag is not known; a text that begins with "!" needs quotes',
 }
 
 const tooDeep = 'values are nested too deep'
@@ -57,7 +61,7 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
       report.problem(
         placeOf(fault.pos[0], end),
         '',
-        `not valid YAML: ${words[fault.code] ?? lower(fault.message)}`,
+        `not valid YAML: ${words[fault.code] ?? withoutQuotation(fault.message)}`,
       )
     }
     if (faults.length > 0) return undefined
@@ -99,7 +103,11 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
     if (isAlias(node)) {
       const target = anchors.get(node.source)
       if (target) return target
-      report.problem(place, key, `the alias "*${node.source}" has no anchor "&${node.source}" before it`)
+      report.problem(
+        place,
+        key,
+        'no anchor of that name stands before this alias; a text that begins with "*" needs quotes',
+      )
       return { value: nothing(place), size: 1 }
     }
     let value: Value
@@ -206,6 +214,7 @@ function withSecrets(value: Value, secrets: readonly string[]): Value {
   }
 }
 
-function lower(message: string): string {
-  return message.slice(0, 1).toLowerCase() + message.slice(1)
+/** The parser puts what it found behind a colon at the end. */
+function withoutQuotation(message: string): string {
+  return message.slice(0, 1).toLowerCase() + message.slice(1).replace(/(?<=\w): .*$/s, '')
 }

@@ -116,6 +116,17 @@ test('an item that cannot be encoded is dropped and harms no other', () => {
   assert.equal(account.queued, 2)
 })
 
+test('a metric that cannot be encoded is counted by its points', () => {
+  const { batcher, account } = open(
+    new RequestBuilder(metricEncoding),
+    {},
+    (metric: Metric) => metric.points.length,
+  )
+  const point = { attributes: null, startUs: 0, timeUs: 1, value: 1 } as never
+  batcher.add(host, scope, { kind: 'gauge', name: 'a', description: '', unit: '1', points: [point, point] })
+  assert.deepEqual([account.collected, account.queued, ...account.dropped], [2, 0, ['encode', 2]])
+})
+
 test('what is refused is dropped with the reason and by its points, after what was there is handed on', () => {
   const points = (metric: Metric) => metric.points.length
   const { batcher, account, batches } = open(new RequestBuilder(metricEncoding), {}, points)

@@ -81,7 +81,7 @@ export class Batcher<T> implements Intake<T> {
     } catch {
       // One item that the encoder cannot take must not stop the others; its kind of loss has its own reason.
       builder.undo()
-      this.#account.miss('encode', 1)
+      this.#account.miss('encode', this.#count(item))
       return
     }
     const added = builder.items - before

@@ -52,6 +52,9 @@ test('where all the room is being sent, the newcomer is dropped, as is one that 
   other.queue.push(batch(5, 1001))
   assert.deepEqual(other.drops, ['5 queue_full'])
   assert.equal(other.queue.items, 0)
+  other.queue.push(batch(1))
+  other.queue.push(batch(6, 1001))
+  assert.deepEqual([other.drops[1], other.queue.items], ['6 queue_full', 1], 'no other goes for it')
 })
 
 test('a batch that comes back takes its old place', () => {

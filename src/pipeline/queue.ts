@@ -113,7 +113,8 @@ export class Queue {
     this.#seenItems += batch.items
     this.#seenBytes += cost
     this.#expire()
-    this.#makeRoom(cost)
+    // For what can never fit nothing else has to go.
+    if (cost <= this.#limits.limitBytes) this.#makeRoom(cost)
     const number = this.#next++
     if (this.#bytes + cost > this.#limits.limitBytes) {
       this.#dropped('queue_full', batch.items)
