@@ -4,6 +4,7 @@ import { afterEach, test } from 'node:test'
 import { type Signal, signals } from '../../src/model/signal.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { type Exposition, type ExpositionFormat, parseExposition } from '../helpers/exposition.ts'
+import { call } from '../helpers/http.ts'
 import { type Answer, type Counts, type SpawnedReceiver, spawnReceiver } from '../helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
 import { pause, until } from '../helpers/program.ts'
@@ -370,6 +371,9 @@ test('every page balances while the receiver takes, refuses and rejects, and bot
   assert.equal(page.sum('svc_spans_exported_total'), taken.traces)
   assert.equal(page.sum('svc_metrics_exported_total'), taken.metrics)
   assert.ok(page.sum('svc_spans_collected_total') >= 2 * load.requests, 'both sides of each request')
+  // Each request to the agent would add a span of its own between the page and the document.
+  agent.configure({ self_telemetry: { tracing: { enabled: false } } })
+  assert.equal((await call(agent.port, '/admin/reload', { method: 'POST' })).status, 200)
   await auditor.agree()
   checkFamilies(page)
   checkFamilies(await auditor.read()) // the other format
