@@ -8,7 +8,7 @@ import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
 import { startTracing, Tracing, type TracingFault } from './agent/tracing.ts'
-import { agentView, type Parts } from './agent/view.ts'
+import { agentView, drainMs, type Parts } from './agent/view.ts'
 import type { Operation } from './api/operation.ts'
 import { operations } from './api/routes.ts'
 import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
@@ -135,8 +135,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   async function stop(): Promise<void> {
     reloader.stop()
     running?.stop()
-    const { drain_timeout } = reloader.current.config.pipeline.operations.shutdown
-    const { exported, dropped } = await pipeline.drain(drain_timeout)
+    const { exported, dropped } = await pipeline.drain(drainMs(reloader.current.config))
     log.info('drained', { exported, dropped })
     await api?.close()
     heartbeat.stop()
@@ -157,6 +156,9 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
             { what: 'API', url: api.url('/openapi.json') },
           ],
     reload,
+    get shutdownTimeoutMs() {
+      return reloader.current.config.pipeline.operations.shutdown.timeout
+    },
     stop: () => {
       stopping ??= stop()
       return stopping

@@ -43,7 +43,7 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
       name: 'export',
       prepare: (config, changed) =>
         touches(changed, 'otlp', 'queues', 'backoff', 'pipeline.export')
-          ? outlets.prepare(config)
+          ? outlets.prepare(config, changed)
           : undefined,
     },
     {

@@ -43,6 +43,7 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
     systemFile: '/nonexistent',
     env: {
       SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
+      SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
       SVC_OTLP_INSECURE: 'true',
       ...env,

@@ -15,7 +15,7 @@ import type {
   ReloadResult,
   StatusDocument,
 } from '../api/types.ts'
-import { type LoadedConfig, redacted } from '../config/index.ts'
+import { type Config, type LoadedConfig, redacted } from '../config/index.ts'
 import { build } from '../lib/build.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import type { LogRing } from '../lib/log-ring.ts'
@@ -117,9 +117,9 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
     reload: parts.reload,
     flush: async () => {
       const operation = self.begin('flush')
-      running?.exportMetrics()
-      const { drain_timeout } = config().pipeline.operations.shutdown
-      const { acknowledged: flushed, left: remaining } = await pipeline.flush(drain_timeout)
+      // After the end has begun nothing more is taken in, and what was counted has been handed on.
+      if (!parts.stopping()) running?.exportMetrics()
+      const { acknowledged: flushed, left: remaining } = await pipeline.flush(drainMs(config()))
       operation.end()
       return { flushed, remaining }
     },
@@ -298,6 +298,12 @@ export function endpointOf({ outlets }: Parts): string {
     if (destination !== undefined) return destination.endpoint
   }
   return ''
+}
+
+/** How long the end, or a flush, may take to deliver what is queued, in milliseconds. */
+export function drainMs({ pipeline }: Config): number {
+  const { drain_timeout, timeout } = pipeline.operations.shutdown
+  return Math.min(drain_timeout, timeout)
 }
 
 /** As the conventions name it (`host.arch`). */

@@ -1,7 +1,13 @@
 // The connections of one listener: how many there may be, which one makes room, and what is under way on each.
 
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+
+/** Memory for what waits behind an answer of the same connection; a client that waits for its answers needs none. */
+const mostQueuedBytes = 64 * 1024
+/** What a request takes there, beside the body of its answer. */
+const requestBytes = 4096
 
 /** What is being answered and is not done yet. */
 export interface Late {
@@ -15,6 +21,9 @@ export class Connection {
   lastUse: number
   /** Ends with its next answer. */
   leaving = false
+  /** Its last answer was made: what comes behind is not answered. */
+  ended = false
+  #queuedBytes = 0
   readonly #late = new Set<Late>()
 
   constructor(socket: Socket, lastUse: number) {
@@ -29,6 +38,19 @@ export class Connection {
 
   get working(): boolean {
     return this.#late.size > 0
+  }
+
+  /** Whether too much waits for a request more. */
+  get full(): boolean {
+    return this.#queuedBytes > mostQueuedBytes
+  }
+
+  /** An answer with a body of so many bytes waits for those before it. */
+  queue(response: ServerResponse, bytes: number): void {
+    this.#queuedBytes += requestBytes + bytes
+    response.once('close', () => {
+      this.#queuedBytes -= requestBytes + bytes
+    })
   }
 
   begin(late: Late): void {
@@ -47,7 +69,8 @@ export class Connection {
 
 /**
  * A bounded set of connections. When it is full, the one that has waited longest for its client (idle, or sending a
- * request without end) is closed to make room, so that neither kept nor slow connections keep a new client out.
+ * request without end; where there is none, not reading its answer) is closed to make room, so that neither kept nor
+ * slow connections keep a new client out.
  */
 export class Connections {
   readonly #most: number
@@ -117,16 +140,20 @@ export class Connections {
   }
 
   #makeRoom(): boolean {
-    let longest: Connection | undefined
-    for (const connection of this.#open.values()) {
-      if (connection.busy || connection.lastUse >= (longest?.lastUse ?? Number.POSITIVE_INFINITY)) continue
-      longest = connection
-    }
+    const longest = this.#longest(({ busy }) => !busy) ?? this.#longest(({ working }) => !working)
     if (longest === undefined) return false
     this.#dropped++
     // Its 'close' comes later, and the place is needed now.
     this.#open.delete(longest.socket)
     longest.socket.destroy()
     return true
+  }
+
+  #longest(may: (connection: Connection) => boolean): Connection | undefined {
+    let longest: Connection | undefined
+    for (const connection of this.#open.values())
+      if (may(connection) && connection.lastUse < (longest?.lastUse ?? Number.POSITIVE_INFINITY))
+        longest = connection
+    return longest
   }
 }

@@ -57,7 +57,7 @@ const serverMethods = 'GET, HEAD, POST, OPTIONS'
 export class Dispatcher {
   /** Answers by status. */
   readonly answered = new Map<number, number>()
-  readonly refused = { unauthorized: 0, forbidden: 0, rate_limited: 0 }
+  readonly refused = { unauthorized: 0, forbidden: 0, rate_limited: 0, pipelined: 0 }
   readonly #all: Operations
   /** Without those of debug mode. */
   readonly #plain: Operations
@@ -107,6 +107,15 @@ export class Dispatcher {
       request.destroy()
       return
     }
+    if (connection.full) {
+      this.refused.pipelined++
+      connection.socket.destroy()
+      return
+    }
+    if (connection.ended) {
+      connection.queue(response, 0)
+      return
+    }
     connections.used(connection)
     const exchange = new Exchange(request, response, connection, admin)
     let refusal: Answer | undefined
@@ -145,6 +154,8 @@ export class Dispatcher {
       return failure(414, `cannot read the request: its URL is longer than ${urlBytes} bytes`)
     if (headers.host === undefined && request.httpVersion === '1.1')
       return failure(400, 'cannot read the request: HTTP/1.1 needs a Host header')
+    if (hasSecondHost(request.rawHeaders))
+      return failure(400, 'cannot read the request: it has more than one Host header')
     if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
       return failure(417, 'cannot meet the expectation: only 100-continue is known')
 
@@ -252,11 +263,13 @@ export class Dispatcher {
     if (costly) this.#costly++
     if (post) this.#posts++
     exchange.connection.begin(exchange)
-    const answer = await made.catch(error => this.#failed(exchange, error))
+    const answer = await made.catch(error =>
+      exchange.wasLeft(error) ? undefined : this.#failed(exchange, error),
+    )
     exchange.connection.end(exchange)
     if (costly) this.#costly--
     if (post) this.#posts--
-    this.#send(exchange, answer)
+    if (answer !== undefined) this.#send(exchange, answer)
   }
 
   #failed({ path }: Exchange, error: unknown): Answer {
@@ -268,6 +281,8 @@ export class Dispatcher {
     const { request, response, connection, path, startMs } = exchange
     try {
       if (connection.leaving) response.shouldKeepAlive = false
+      if (!response.shouldKeepAlive) connection.ended = true
+      if (response.socket === null) connection.queue(response, body.length)
       this.count(status)
       response.writeHead(status, this.#policy.cors.headers(headers, request.headers.origin))
       response.end(body)
@@ -287,6 +302,14 @@ export class Dispatcher {
 
 function isAnswer(value: object): value is Answer {
   return 'status' in value && 'body' in value
+}
+
+/** Who forwarded the request may have gone by the other one (RFC 9112, section 3.2). Names and values alternate. */
+function hasSecondHost(headers: readonly string[]): boolean {
+  let hosts = 0
+  for (let i = 0; i < headers.length; i += 2)
+    if (headers[i]!.length === 4 && headers[i]!.toLowerCase() === 'host') hosts++
+  return hosts > 1
 }
 
 function notFound(path: string, debug: boolean): Answer {

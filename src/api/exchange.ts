@@ -43,6 +43,11 @@ export class Exchange implements ApiRequest, Late {
     return this.#controller.signal
   }
 
+  /** Whether a failure is that the client has gone: no fault, and nobody reads an answer. */
+  wasLeft(error: unknown): boolean {
+    return this.#gone && error === this.#controller?.signal.reason
+  }
+
   gone(): void {
     this.#gone = true
     this.#controller?.abort()

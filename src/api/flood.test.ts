@@ -62,6 +62,46 @@ test('more connections than the bound are closed while all others are busy, whic
   assert.equal((await ask(api.port, '/healthz')).status, 200)
 })
 
+test('answers that nobody reads make room where nothing else does', async t => {
+  const { api } = await serve(t, {}, { limits: { connections: 2 } })
+  const held = sockets(t)
+  for (let i = 0; i < 2; i++) {
+    held.push(await open(api.port))
+    held[i]!.pause()
+    held[i]!.write('GET /large HTTP/1.1\r\nHost: h\r\n\r\n')
+  }
+  await until('both are answered', 20_000, () => api.stats().requests.get(200) === 2)
+  assert.equal((await ask(api.port, '/healthz')).status, 200)
+  assert.equal(api.stats().dropped_connections, 1)
+})
+
+test('a client that asks on and does not read its answers is closed before they fill the memory', async t => {
+  const { api } = await serve(t)
+  const of = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: h\r\n${more}\r\n`
+  const refuse = `${of('/nothing', 'Expect: 100-continue\r\nContent-Length: 1\r\n')}x`
+  // Also where what comes behind is not answered any more.
+  for (const [start, most] of [
+    ['', 2 + (64 << 10) / 10_000],
+    [refuse, 1],
+  ] as const) {
+    const before = { ...api.stats().refused }
+    const answers = [...api.stats().requests.values()].reduce((sum, count) => sum + count, 0)
+    const socket = await open(api.port)
+    const text = readAll(socket)
+    socket.pause()
+    socket.write(start + of('/page').repeat(1000))
+    await until('it is closed', 20_000, () => api.stats().connections === 0)
+    socket.resume()
+    await text
+    // What came with them was not parsed to its end.
+    const refused = api.stats().refused.pipelined - before.pipelined
+    assert.ok(refused > 0 && refused < 64, `${refused} refused`)
+    const made = [...api.stats().requests.values()].reduce((sum, count) => sum + count, 0) - answers
+    assert.ok(made >= 1 && made <= most, `${made} answers`)
+  }
+  assert.equal((await ask(api.port, '/page')).status, 200)
+})
+
 test('clients that never finish a request keep nobody out, and are answered 408 in the end', async t => {
   const limits = { connections: 64, headersMs: 2000, requestMs: 2000 }
   const { api } = await serve(t, {}, { limits })

@@ -18,6 +18,7 @@ import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Answer, failure, rawAnswer } from './answer.ts'
 import { Connections } from './connections.ts'
 import type { Dispatcher } from './dispatch.ts'
+import { parseInPieces } from './pieces.ts'
 import type { TlsMaterial } from './tls-files.ts'
 
 /** Bounds on what a peer may ask for. Times are milliseconds, sizes bytes. */
@@ -73,18 +74,28 @@ export class Listener {
       dispatcher.count(last.status)
       endWith(socket, last)
     }
-    server.on('connect', (_request: IncomingMessage, socket: Duplex) =>
-      end(
-        socket,
-        failure(405, 'cannot CONNECT: this is no proxy', {}, { Allow: 'GET, HEAD, POST, OPTIONS' }),
-      ),
-    )
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // What cannot be served may be behind requests whose answers come first, and then end the connection.
+    const leaves = (socket: Duplex): boolean => {
       const connection = this.connections.of(socket)
-      // What could not be read is behind requests whose answers come first, and end the connection.
-      if (connection?.working) connection.leaving = true
+      if (!connection?.working) return false
+      connection.leaving = true
+      return true
+    }
+    server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+      // The runtime has handed the connection over, and minds neither its errors nor what comes on it.
+      socket.removeAllListeners('data')
+      const why = 'cannot CONNECT: this is no proxy'
+      if (!leaves(socket)) {
+        end(socket, failure(405, why, {}, { Allow: 'GET, HEAD, POST, OPTIONS' }))
+        return
+      }
+      socket.on('error', () => socket.destroy())
+      socket.resume()
+    })
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+      if (leaves(socket)) return
       // The handshake failed, or the connection had to make room.
-      else if (connection === undefined) socket.destroy()
+      if (this.connections.of(socket) === undefined) socket.destroy()
       // The rest of a request that could not be read is an error again.
       else if (!socket.writableEnded && !socket.destroyed) end(socket, parserFailure(error.code))
     })
@@ -97,7 +108,10 @@ export class Listener {
 
   static plain(options: ListenerOptions): Listener {
     const listener = new Listener(createHttpServer(serverOptions(options.limits)), options)
-    listener.server.on('connection', (socket: Socket) => listener.connections.admit(socket))
+    listener.server.on('connection', (socket: Socket) => {
+      listener.connections.admit(socket)
+      parseInPieces(socket)
+    })
     return listener
   }
 
@@ -157,6 +171,7 @@ export class Listener {
       waiting.delete(key)
       if (below === undefined || (this.#clientCertificates && !socket.authorized)) socket.destroy()
       else connections.replace(below, socket)
+      parseInPieces(socket)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException) => {
       this.#failedHandshakes++

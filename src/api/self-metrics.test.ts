@@ -23,7 +23,7 @@ const source: SelfMetricsSource = {
   exposed: () => true,
   api: () => ({
     requests: new Map([[200, 30]]),
-    refused: { unauthorized: 1, forbidden: 2, rate_limited: 3 },
+    refused: { unauthorized: 1, forbidden: 2, rate_limited: 3, pipelined: 0 },
     connections: 4,
     dropped_connections: 5,
     failed_handshakes: 6,

@@ -5,7 +5,6 @@ import {
   open,
   operations,
   raw,
-  readAll,
   serve,
   settings,
   type TestServer,
@@ -173,6 +172,7 @@ test('requests that HTTP allows and we do not are the error object too', async (
     assert.equal(JSON.parse(text.split('\r\n\r\n')[1]!).error, 'invalid_request')
   }
   await check('GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400)
+  await check('GET /healthz HTTP/1.1\r\nHost: h\r\nhost: g\r\nConnection: close\r\n\r\n', 400)
   await check('GET /healthz HTTP/1.1\r\nHost: h\r\nExpect: magic\r\nConnection: close\r\n\r\n', 417)
   await check(`GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`, 414)
 })
@@ -265,6 +265,22 @@ test('what is no HTTP behind a request does not overtake its answer', async () =
   assert.deepEqual(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200'])
 })
 
+test('a CONNECT behind a request does not overtake its answer', async () => {
+  const connect = 'CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n'
+  const answering = raw(port, `GET /debug/take HTTP/1.1\r\nHost: localhost\r\n\r\n${connect}`)
+  await server.waiting.come(1)
+  server.waiting.release()
+  assert.deepEqual((await answering).match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200'])
+})
+
+test('nothing is done for requests behind the last answer of a connection', async () => {
+  const before = server.api.stats().requests.get(200) ?? 0
+  const last = `PUT / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx`
+  const text = await raw(port, last + 'POST /admin/act HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(3))
+  assert.deepEqual(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 404'])
+  assert.equal(server.api.stats().requests.get(200) ?? 0, before)
+})
+
 test('an answer may take longer than the silence that ends a connection', async t => {
   const { api, waiting } = await serve(t, { debug: true }, { limits: { headersMs: 1000, requestMs: 1000 } })
   const answering = ask(api.port, '/debug/take')
@@ -296,6 +312,30 @@ test('the signal of a request aborts when its client goes, and not before', asyn
   assert.equal((await staying).status, 200)
 })
 
+test('a client that goes is no error of the agent', async () => {
+  const { log, api, waiting } = server
+  const failures = api.stats().requests.get(500)
+  const logged = log.length
+  for (let i = 0; i < 9; i++) {
+    const socket = await open(port)
+    socket.write('GET /debug/take HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await waiting.come(1)
+    const [{ request, fail }] = waiting.all.splice(0) as [(typeof waiting.all)[0]]
+    const { signal } = request
+    const aborted = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve()))
+    socket.destroy()
+    await aborted
+    fail(signal.reason)
+  }
+  // Nine would be too many at once: the places of those before are free again.
+  const answering = ask(port, '/debug/take')
+  await waiting.come(1)
+  waiting.release()
+  assert.equal((await answering).status, 200)
+  assert.deepEqual(log.slice(logged), [])
+  assert.equal(api.stats().requests.get(500), failures)
+})
+
 test('a few costly requests run at once, and others go on', async () => {
   const answering = Array.from({ length: 8 }, () => ask(port, '/debug/take'))
   await server.waiting.come(8)
@@ -312,13 +352,15 @@ test('a few costly requests run at once, and others go on', async () => {
 })
 
 test('changes that wait are bounded, also on one connection', async () => {
-  const socket = await open(port)
   const post = 'POST /admin/wait HTTP/1.1\r\nHost: localhost\r\n\r\n'
-  const text = readAll(socket)
-  socket.write(post.repeat(99) + post.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+  const last = post.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
+  const refused = () => server.api.stats().requests.get(503) ?? 0
+  const before = refused()
+  const answering = Array.from({ length: 10 }, () => raw(port, post.repeat(9) + last))
   await server.waiting.come(64)
+  await until('the others are refused', 20_000, () => refused() === before + 36)
   server.waiting.release()
-  const statuses = (await text).match(/HTTP\/1.1 \d+/g)!
+  const statuses = (await Promise.all(answering)).join('').match(/HTTP\/1.1 \d+/g)!
   assert.equal(statuses.filter(status => status.endsWith('200')).length, 64)
   assert.equal(statuses.filter(status => status.endsWith('503')).length, 36)
 })

@@ -35,6 +35,8 @@ export interface ApiStats {
     readonly unauthorized: number
     readonly forbidden: number
     readonly rate_limited: number
+    /** Their connections were closed: too much waited to be read there. */
+    readonly pipelined: number
   }
   /** Open now. */
   readonly connections: number

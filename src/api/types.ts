@@ -113,6 +113,8 @@ export interface RunningAgent {
   links(): readonly { readonly what: string; readonly url: string }[]
   /** Takes up a changed configuration; `cause` is what asked for it. */
   reload(cause: ReloadCause): Promise<ReloadResult>
+  /** Longest time for `stop`, of the configuration that runs. */
+  readonly shutdownTimeoutMs: number
   /** Drains and ends everything within the configured shutdown timeout. Calling it again waits for the first call. */
   stop(): Promise<void>
 }

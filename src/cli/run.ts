@@ -42,16 +42,17 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   const log = loggerOf(loaded, logRing)
   logConfiguration(loaded, log)
   endOnBugs(log)
-  const timeoutMs = loaded.config.pipeline.operations.shutdown.timeout
+  let agent: RunningAgent | undefined
+  // A reload may change it.
+  const timeoutMs = () => agent?.shutdownTimeoutMs ?? loaded.config.pipeline.operations.shutdown.timeout
   // Before the start, which takes time: a signal then is obeyed when it is over, a second one at once.
   const ended = endOnSignals(timeoutMs, log)
-  let agent: RunningAgent | undefined
   const answer = answerSignals(log, () => agent)
   try {
     agent = await start({ loaded, log, logRing, load: () => configurationOf(args) })
     introduce(loaded, agent, log)
     const signal = await ended.signal
-    log.info('stopping', { signal, timeout_ms: timeoutMs })
+    log.info('stopping', { signal, timeout_ms: timeoutMs() })
     await agent.stop()
     log.info('stopped')
     return ExitCode.ok
@@ -121,7 +122,7 @@ interface End {
   stop(): void
 }
 
-function endOnSignals(timeoutMs: number, log: Logger): End {
+function endOnSignals(timeoutMs: () => number, log: Logger): End {
   let asked = false
   let overdue: NodeJS.Timeout | undefined
   let resolve: (signal: string) => void
@@ -134,10 +135,11 @@ function endOnSignals(timeoutMs: number, log: Logger): End {
       process.exit(ExitCode.general)
     }
     asked = true
+    const boundMs = timeoutMs()
     overdue = setTimeout(() => {
-      log.error('stopping took too long; what was queued is lost', { timeout_ms: timeoutMs })
+      log.error('stopping took too long; what was queued is lost', { timeout_ms: boundMs })
       process.exit(ExitCode.general)
-    }, timeoutMs + graceMs)
+    }, boundMs + graceMs)
     resolve(name)
   }
   for (const name of ['SIGTERM', 'SIGINT']) process.on(name, onSignal)

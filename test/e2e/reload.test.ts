@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
+import { makeCertificates } from '../helpers/certificates.ts'
 import { call } from '../helpers/http.ts'
 import { Buyer, plan, requests } from '../helpers/load.ts'
+import { startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, until } from '../helpers/program.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
 import { startNodeShop } from '../helpers/web-servers.ts'
@@ -227,4 +229,63 @@ test('a flush tells what the receiver took', async () => {
     assert.deepEqual(remaining, { traces: 0, metrics: 0, logs: 0, profiles: 0 })
     return first.spans(port).length >= 200
   })
+})
+
+test('a renewed certificate of the export is taken up by a new connection', async t => {
+  const certificates = makeCertificates()
+  t.after(() => certificates.remove())
+  const { file, text } = certificates
+  const tls = { cert: text('server.pem'), key: text('server.key'), clientCa: text('ca.pem') }
+  const receiver = await startReceiver({ tls })
+  t.after(() => receiver.close())
+  const [cert_file, key_file] = [file('mine.pem'), file('mine.key')]
+  const show = (name: string) => {
+    copyFileSync(file(`${name}.pem`), cert_file)
+    copyFileSync(file(`${name}.key`), key_file)
+  }
+  show('client')
+  const agent = await startAgent([], {
+    otlp: {
+      endpoint: receiver.endpoint,
+      insecure: false,
+      tls: { ca_file: file('ca.pem'), cert_file, key_file },
+    },
+    self_telemetry: { tracing: { enabled: true, sample_rate: 1 } },
+  })
+  await until('spans arrive', 20_000, () => receiver.counts.traces > 0)
+  assert.equal(receiver.counts.connections, 1)
+  show('server')
+  const { code, changed } = await reload(agent)
+  assert.deepEqual([code, changed], [200, ['otlp.tls.cert_file', 'otlp.tls.key_file']])
+  await until('a second connection', 20_000, async () => {
+    await agent.get('/status')
+    return receiver.counts.connections === 2
+  })
+})
+
+test('the end may take what the configuration that runs allows', async () => {
+  const shutdown = (timeout: string, drain_timeout?: string): Tree => ({
+    pipeline: { operations: { shutdown: { timeout, ...(drain_timeout && { drain_timeout }) } } },
+    self_telemetry: { tracing: { enabled: true, sample_rate: 1 } },
+  })
+  /** Ends with a span that nobody takes. */
+  const end = async (agent: AgentProcess) => {
+    await agent.get('/status')
+    await until('a span waits', 20_000, async () => {
+      const queues = await agent.document<{ queues: { traces: { size: number } } }>('/status/export')
+      return queues.queues.traces.size > 0
+    })
+    const { code } = await agent.stop()
+    assert.equal(code, 0, agent.logText())
+    const drained = agent.log.find(({ msg }) => msg === 'drained')
+    assert.ok((drained!.dropped as { traces: number }).traces > 0)
+    return agent.log.find(({ msg }) => msg === 'stopping')!.timeout_ms
+  }
+  const away = { endpoint: '127.0.0.1:1', ports: [], readyStatus: 503 } as const
+  // The default of drain_timeout is longer than all of this; the agent ends itself 5 s after its time is over.
+  assert.equal(await end(await AgentProcess.start({ ...away, config: shutdown('1s') })), 1000)
+  const agent = await AgentProcess.start({ ...away, config: shutdown('1s', '1s') })
+  agent.configure(shutdown('15s', '8s'))
+  assert.equal((await reload(agent)).code, 200)
+  assert.equal(await end(agent), 15_000)
 })

@@ -68,6 +68,7 @@ export function operations(waiting: Waiting = new Waiting()): Operation[] {
       handle: ({ path, parameters, headers }) =>
         json(200, { path, parameters, accept: headers.accept ?? null }),
     }),
+    of('/page', { handle: () => json(200, 'x'.repeat(10_000)) }),
     of('/large', { handle: () => json(200, 'x'.repeat(32 << 20)) }),
     of('/throws', {
       handle() {
