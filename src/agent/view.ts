@@ -127,7 +127,7 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
       try {
         return await profiler.take(kind, { seconds, debug: debug as 0 | 1 | 2, signal })
       } catch (error) {
-        if (error instanceof ProfilerBusy) return 'busy'
+        if (error instanceof ProfilerBusy) return error.message
         throw error
       }
     },

@@ -259,11 +259,7 @@ function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
     },
     handle: async ({ parameters, signal }) => {
       const file = await view.profile(name, parameters.seconds ?? 0, parameters.debug!, signal)
-      if (file === 'busy')
-        return failure(
-          409,
-          `cannot take ${name}: another profile of this kind is being taken; try again later`,
-        )
+      if (typeof file === 'string') return failure(409, file)
       const headers = file.contentType.startsWith('text/')
         ? undefined
         : { 'Content-Disposition': `attachment; filename="${file.fileName}"` }

@@ -91,8 +91,8 @@ export interface AgentView {
   reload(): Promise<ReloadResult>
   /** Sends what is queued, within the bound of a shutdown. */
   flush(): Promise<Omit<FlushDocument, 'status'>>
-  /** `busy`: another profile is being taken. Rejects where the signal aborted it. */
-  profile(kind: string, seconds: number, debug: number, signal: AbortSignal): Promise<ProfileFile | 'busy'>
+  /** A text says why it cannot be now: another one is being taken. Rejects where the signal aborted it. */
+  profile(kind: string, seconds: number, debug: number, signal: AbortSignal): Promise<ProfileFile | string>
 }
 
 /** One subsystem at start, as a person at a terminal reads it. */

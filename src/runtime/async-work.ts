@@ -4,20 +4,20 @@ import { type AsyncHook, createHook } from 'node:async_hooks'
 import { type CodePlace, codeFrames } from './code-frames.ts'
 import { type Frame, named, type StackProfile } from './stack-profile.ts'
 
-const maxResources = 10_000
+const maxResources = 4000
 const maxFrames = 16
-/** A stack costs 10 µs and more: this bounds it to 1 % of a core, however many requests are served. */
-const maxStacksPerSecond = 500
+/** A stack costs 20 to 40 µs: this bounds it to 1 % of a core, however many requests are served. */
+const maxStacksPerSecond = 250
 
 /** Never shown: they end within the turn of the event loop that made them, and there are very many. */
 const brief = new Set(['PROMISE', 'TickObject', 'Microtask'])
 
 interface Resource {
   readonly type: string
-  /** Made by `captureStackTrace`: V8 formats it only when it is asked for. None beyond so many a second. */
-  trace: { stack?: unknown } | undefined
-  /** The stack's places, once they were asked for. */
-  places: readonly CodePlace[]
+  /** Only of timers: other kinds may end with their collection as garbage, which this would prevent. */
+  readonly timer: NodeJS.Timeout | undefined
+  /** The stack that began it, innermost first. Empty beyond so many a second. */
+  readonly places: readonly CodePlace[]
 }
 
 /** Watches resources from `start` to `stop`; those from before are counted without a stack. */
@@ -31,13 +31,14 @@ export class AsyncWork {
   #sinceMs = 0
 
   constructor() {
-    const init = (id: number, type: string) => {
+    const init = (id: number, type: string, _: number, object: object) => {
       if (brief.has(type)) return
       if (this.#resources.size >= maxResources) {
         this.#missed++
         return
       }
-      this.#resources.set(id, { type, trace: this.#mayCapture() ? capture(init) : undefined, places: [] })
+      const timer = type === 'Timeout' ? (object as NodeJS.Timeout) : undefined
+      this.#resources.set(id, { type, timer, places: this.#mayCapture() ? callers(init) : [] })
     }
     const destroy = (id: number) => {
       this.#resources.delete(id)
@@ -67,7 +68,6 @@ export class AsyncWork {
   }
 
   profile(): StackProfile {
-    const running = { type: '(running)', trace: capture(this.profile), places: [] }
     const groups = new Map<string, { type: string; places: readonly CodePlace[]; count: number }>()
     const add = (type: string, places: readonly CodePlace[], count: number) => {
       const key = [type, ...places.map(at => `${at.url}:${at.lineNumber}:${at.columnNumber}`)].join('\n')
@@ -75,10 +75,11 @@ export class AsyncWork {
       if (group) group.count += count
       else groups.set(key, { type, places, count })
     }
-    add(running.type, placesOf(running), 1)
+    add('(running)', callers(this.profile), 1)
     const seen = new Map<string, number>()
     for (const resource of this.#resources.values()) {
-      add(`(${resource.type})`, placesOf(resource), 1)
+      add(`(${resource.type})`, resource.places, 1)
+      if (resource.timer?.hasRef() === false) continue // nor in getActiveResourcesInfo
       const type = sharedType(resource.type)
       seen.set(type, (seen.get(type) ?? 0) + 1)
     }
@@ -128,32 +129,24 @@ function canLeavePromises(): boolean {
   }
 }
 
-function capture(below: (...args: never[]) => unknown): { stack?: unknown } {
-  const trace = {}
-  const limit = Error.stackTraceLimit
+/**
+ * The stack above the caller `below`, as plain data at once: one that V8 has not formatted yet holds every object on it,
+ * and under load the garbage collector paid five times as much for that.
+ */
+function callers(below: (...args: never[]) => unknown): readonly CodePlace[] {
+  const { stackTraceLimit, prepareStackTrace } = Error
+  const trace: { stack?: unknown } = {}
   Error.stackTraceLimit = maxFrames
-  Error.captureStackTrace(trace, below)
-  Error.stackTraceLimit = limit
-  return trace
-}
-
-/** The places of a stack, innermost first. Afterwards the stack itself is freed. */
-function placesOf(resource: Resource): readonly CodePlace[] {
-  const { trace } = resource
-  if (!trace) return resource.places
-  const prepare = Error.prepareStackTrace
-  Error.prepareStackTrace = (_, sites) => sites
-  let sites: unknown
+  Error.prepareStackTrace = (_, sites) => sites.map(codePlace)
   try {
-    sites = trace.stack
+    Error.captureStackTrace(trace, below)
+    return (trace.stack as CodePlace[]).filter(({ url }) => url !== 'node:internal/async_hooks')
+  } catch {
+    return [] // no room on the stack, for one: an error in a hook would end the process
   } finally {
-    Error.prepareStackTrace = prepare
+    Error.stackTraceLimit = stackTraceLimit
+    Error.prepareStackTrace = prepareStackTrace
   }
-  resource.trace = undefined
-  resource.places = (sites as NodeJS.CallSite[])
-    .map(codePlace)
-    .filter(({ url }) => url !== 'node:internal/async_hooks')
-  return resource.places
 }
 
 function codePlace(site: NodeJS.CallSite): CodePlace {

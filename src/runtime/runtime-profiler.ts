@@ -158,10 +158,10 @@ export class RuntimeProfiler {
     if (!wanted) throw new RangeError(`cannot take ${kind}: there is no such profile`)
     const watch = this.#watch
     if (!watch) throw new Error(`cannot take ${kind}: debug mode is off (set self_telemetry.debug: true)`)
-    const { min, max } = wanted.seconds ?? { min: -Infinity, max: Infinity }
-    if (!(seconds >= min && seconds <= max))
-      throw new RangeError(`cannot take ${kind}: seconds must be from ${min} to ${max}`)
     if (wanted.seconds) {
+      const { min, max } = wanted.seconds
+      if (!(seconds >= min && seconds <= max))
+        throw new RangeError(`cannot take ${kind}: seconds must be from ${min} to ${max}`)
       if (this.#recording) throw new ProfilerBusy(kind, this.#recording)
       this.#recording = kind
     }
