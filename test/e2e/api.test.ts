@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { Profile } from 'pprof-format'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { type Call, call, callRaw, type Reply } from '../helpers/http.ts'
+import { output } from '../helpers/load.ts'
 import { Api, type DescribedOperation } from '../helpers/openapi.ts'
 
 const token = 'the-token-of-the-test'
@@ -11,6 +18,7 @@ const token = 'the-token-of-the-test'
 let open: AgentProcess
 let guarded: AgentProcess
 let api: Api
+const directory = mkdtempSync(join(tmpdir(), 'svc-api-'))
 
 before(async () => {
   const config = { self_telemetry: { debug: true } }
@@ -24,6 +32,7 @@ before(async () => {
 after(async () => {
   await open?.stop()
   await guarded?.stop()
+  rmSync(directory, { recursive: true, force: true })
 })
 
 /** An operation of the running agent with a duration that a test can wait for. */
@@ -76,6 +85,39 @@ test('every operation answers as it is described, with and without a token', asy
     const headers = { Authorization: `Bearer ${token}` }
     assert.equal((await check(guarded.port, target, { headers })).status, 200, target.url)
   }
+})
+
+test('profiles under load are not empty, and go tool pprof opens them', async () => {
+  const agent = new Agent({ keepAlive: true })
+  let going = true
+  const load = Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (going) await call(open.port, '/metrics', { agent })
+    }),
+  )
+  try {
+    for (const kind of ['heap', 'goroutine', 'profile?seconds=1']) {
+      const { body } = await call(open.port, `/debug/pprof/${kind}`)
+      const profile = Profile.decode(gunzipSync(body))
+      assert.ok(profile.sample.length > 5, `${kind}: ${profile.sample.length} samples`)
+      const file = join(directory, `${kind.split('?')[0]}.pb.gz`)
+      writeFileSync(file, body)
+      const top = await output('go', 'tool', 'pprof', '-top', file)
+      assert.match(top, /flat%/, kind)
+    }
+    assert.match(await output('go', 'tool', 'pprof', '-top', join(directory, 'profile.pb.gz')), /write/)
+  } finally {
+    going = false
+    await load
+    agent.destroy()
+  }
+})
+
+test('of two profiles that take time at once, one is refused', async () => {
+  const profile = targets().find(({ path }) => path === '/debug/pprof/profile')!
+  const trace = targets().find(({ path }) => path === '/debug/pprof/trace')!
+  const statuses = await Promise.all([profile, trace].map(target => check(open.port, target)))
+  assert.deepEqual(statuses.map(({ status }) => status).toSorted(), [200, 409])
 })
 
 test('text for people is text', async () => {

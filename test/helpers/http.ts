@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, request } from 'node:http'
+import { type Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
 
 export interface Reply {
@@ -11,16 +11,18 @@ export interface Call {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
+  /** Whose connections to use; left out: one of its own. */
+  readonly agent?: Agent
 }
 
 /** One request on a connection of its own. */
 export function call(
   port: number,
   path: string,
-  { method = 'GET', headers = {}, body }: Call = {},
+  { method = 'GET', headers = {}, body, agent }: Call = {},
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, method, path, headers, agent: false }
+    const options = { host: '127.0.0.1', port, method, path, headers, agent: agent ?? false }
     const sent = request(options, reply => {
       const chunks: Buffer[] = []
       reply.on('data', (chunk: Buffer) => chunks.push(chunk))
