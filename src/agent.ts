@@ -84,16 +84,17 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     loaded,
     load,
     log,
+    around: async (cause, attempt) => {
+      const operation = self.begin('reload')
+      operation.attribute('svc.reload.cause', cause)
+      const outcome = await attempt()
+      if (outcome.kind === 'invalid' || outcome.kind === 'failed') operation.fail(outcome.kind)
+      operation.end()
+      return outcome
+    },
     parts: reloadables({ log, outlets, tracing: running, self, profiler, api: () => api }),
   })
-  async function reload(cause: ReloadCause): Promise<ReloadResult> {
-    const operation = self!.begin('reload')
-    operation.attribute('svc.reload.cause', cause)
-    const outcome = await reloader.reload(cause)
-    if (outcome.kind === 'invalid' || outcome.kind === 'failed') operation.fail(outcome.kind)
-    operation.end()
-    return resultOf(outcome)
-  }
+  const reload = async (cause: ReloadCause) => resultOf(await reloader.reload(cause))
   const parts: Parts = {
     loaded: () => reloader.current,
     outlets,

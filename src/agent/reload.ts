@@ -78,6 +78,8 @@ export interface ReloaderOptions {
   /** Asked in this order. */
   readonly parts: readonly Reloadable[]
   readonly log: Logger
+  /** Runs every attempt, whoever asked for it; what it returns is the outcome. */
+  readonly around?: (cause: ReloadCause, attempt: () => Promise<ReloadOutcome>) => Promise<ReloadOutcome>
   /** Milliseconds since the epoch. */
   readonly now?: () => number
   /** See `FileWatch`. */
@@ -109,7 +111,13 @@ export class Reloader {
   readonly #waiting: { readonly cause: ReloadCause; readonly run: Promise<ReloadOutcome> }[] = []
 
   constructor(options: ReloaderOptions) {
-    this.#options = { now: Date.now, settleMs: 1000, prepareMs: 30_000, ...options }
+    this.#options = {
+      around: (_cause, attempt) => attempt(),
+      now: Date.now,
+      settleMs: 1000,
+      prepareMs: 30_000,
+      ...options,
+    }
     const { loaded } = options
     this.#current = loaded
     const now = this.#options.now()
@@ -143,7 +151,7 @@ export class Reloader {
     if (shared) return shared.run
     const run = this.#last.then(() => {
       void this.#waiting.shift()
-      return this.#attempt(cause)
+      return this.#options.around(cause, () => this.#attempt(cause))
     })
     this.#waiting.push({ cause, run })
     // Should one fail by a fault of its own, its caller learns of it, and the next one runs all the same.
