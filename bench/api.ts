@@ -19,7 +19,7 @@ const host = new BenchHost()
 
 /** Requests per second of wrk on CPU 1, the agent being on CPU 0. */
 function rate(url: string): number {
-  const args = ['-c1', 'wrk', '-t1', `-c${values.connections}`, `-d${seconds}s`, url]
+  const args = ['-c', '1', 'wrk', '-t1', `-c${values.connections}`, `-d${seconds}s`, url]
   const { stdout } = spawnSync('taskset', args)
   return Number(/Requests\/sec:\s*([\d.]+)/.exec(stdout.toString())?.[1])
 }

@@ -4,7 +4,6 @@ import type { WriteStream } from 'node:tty'
 import { secretValues } from '../config/index.ts'
 import { errorText } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { findAgent } from './agent-client.ts'
 import { type Command, configFlag, urlFlag } from './arguments.ts'
 import { configurationOf } from './configuration.ts'
 import { say } from './terminal.ts'
@@ -36,13 +35,15 @@ export const diagnostics: Command = {
 
 async function collect(loaded: ReturnType<typeof configurationOf>, url: string | undefined) {
   // Loaded here, for an agent that runs needs none of it.
-  const [{ agentParts }, { hostParts }, { ownParts }, { makeBundle }, { scrubFor }] = await Promise.all([
-    import('./diagnostics/agent-parts.ts'),
-    import('./diagnostics/host-parts.ts'),
-    import('./diagnostics/own-parts.ts'),
-    import('./diagnostics/bundle.ts'),
-    import('./diagnostics/scrub.ts'),
-  ])
+  const [{ findAgent }, { agentParts }, { hostParts }, { ownParts }, { makeBundle }, { scrubFor }] =
+    await Promise.all([
+      import('./agent-client.ts'),
+      import('./diagnostics/agent-parts.ts'),
+      import('./diagnostics/host-parts.ts'),
+      import('./diagnostics/own-parts.ts'),
+      import('./diagnostics/bundle.ts'),
+      import('./diagnostics/scrub.ts'),
+    ])
   const settings = loaded.config.self_telemetry
   const { client, tried } = await findAgent({ settings, url, env: process.env })
   const token = process.env.SVC_TOKEN ?? ''
