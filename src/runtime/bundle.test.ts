@@ -141,11 +141,14 @@ test('profiles of the bundle show names, files and lines of the sources', () => 
   check(run(process.execPath, 'own'), 'own', true)
 })
 
+/** npm puts the project's own first in the PATH. */
+const systemNode = '/usr/bin/node'
+
 test('the same with Node.js 20, but for the stacks of asynchronous work', t => {
-  const { stdout, error } = spawnSync('node', ['--version'], { encoding: 'utf8' })
+  const { stdout, error } = spawnSync(systemNode, ['--version'], { encoding: 'utf8' })
   if (error || !stdout.startsWith('v20.')) {
-    t.skip(`there is no Node.js 20 on the PATH (${stdout?.trim() || error?.message})`)
+    t.skip(`there is no Node.js 20 at ${systemNode} (${stdout?.trim() || error?.message})`)
     return
   }
-  check(run('node', 'older'), 'older', false)
+  check(run(systemNode, 'older'), 'older', false)
 })
