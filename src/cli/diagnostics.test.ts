@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { secretBranches, secretKinds, secretVariables } from '../../test/helpers/secret-configuration.ts'
 import type { Manifest } from './diagnostics/bundle.ts'
 
 const main = join(import.meta.dirname, '../main.ts')
@@ -91,27 +92,9 @@ async function fakeAgent(t: TestContext, name: string, answer: RequestListener):
   return path
 }
 
-const kinds = [
-  'bearer-token',
-  'bearer-tokens',
-  'otlp-headers',
-  'signal-headers',
-  'secret-file',
-  'secret-file-in-plain-key',
-  'variable-in-secret-key',
-  'url-userinfo',
-  'transform-salt',
-  'scrape-password',
-  'scrape-token',
-  'scrape-headers',
-  'foreign-form',
-  'otel-variable',
-  'variable-of-key',
-  'token-variable',
-] as const
+const kinds = [...secretKinds, 'url-userinfo', 'foreign-form', 'token-variable'] as const
 const secretOf = (kind: (typeof kinds)[number]) => `Zq.${kind}"+/9`
 const plainOf = (kind: (typeof kinds)[number]) => `zq-${kind}-9`
-const reference = (to: string) => `\${${to}}`
 
 test('no kind of secret is anywhere in a bundle or in what is said, though the agent tells all of them', async t => {
   writeFileSync(join(directory, 'key'), `${secretOf('secret-file')}\n`)
@@ -143,44 +126,13 @@ test('no kind of secret is anywhere in a bundle or in what is said, though the a
       response.end(told.map(msg => `${JSON.stringify({ msg })}\n`).join('') + told.join('\n'))
     else response.end(JSON.stringify({ told, [secretOf('scrape-token')]: { password: 'looks-of-key' } }))
   })
+  const { auth, targets, ...branches } = secretBranches(secretOf, directory)
   const path = configuration('secrets.yaml', {
-    resource: { attributes: { note: reference(`file:${directory}/plain`) } },
-    otlp: {
-      headers: {
-        authorization: `Bearer ${secretOf('otlp-headers')}`,
-        'x-file': reference(`file:${directory}/key`),
-      },
-      metrics: { headers: { 'x-key': secretOf('signal-headers') } },
-      logs: { headers: { 'x-key': reference('VARIABLE') } },
-    },
-    self_telemetry: {
-      admin_socket: socket,
-      listen: '127.0.0.1:1',
-      auth: { enabled: true, bearer_token: secretOf('bearer-token') },
-    },
-    pipeline: {
-      transform: {
-        rules: [
-          {
-            name: 'salted',
-            actions: [
-              { type: 'hash_attribute', hash_attribute: { key: 'a', salt: secretOf('transform-salt') } },
-            ],
-          },
-        ],
-      },
-    },
+    ...branches,
+    self_telemetry: { admin_socket: socket, listen: '127.0.0.1:1', auth },
     collectors: {
       prometheus: {
-        targets: [
-          {
-            name: 'a',
-            address: '127.0.0.1:2',
-            headers: { 'x-key': secretOf('scrape-headers') },
-            basic_auth: { username: 'u', password: secretOf('scrape-password') },
-          },
-          { name: 'b', address: '127.0.0.1:3', bearer_token: secretOf('scrape-token') },
-        ],
+        targets,
         http_sd: [{ url: `http://u:${plainOf('url-userinfo')}@127.0.0.1:4/` }],
         scrape_configs: [{ job_name: 'c', basic_auth: { password: secretOf('foreign-form') } }],
       },
@@ -188,12 +140,7 @@ test('no kind of secret is anywhere in a bundle or in what is said, though the a
     // One that is wrong is told, without what was found.
     discovery: { token: secretOf('bearer-tokens') },
   })
-  const variables = {
-    VARIABLE: secretOf('variable-in-secret-key'),
-    SVC_SELF_TELEMETRY_AUTH_BEARER_TOKENS: `${secretOf('variable-of-key')},${secretOf('bearer-tokens')}`,
-    SVC_TOKEN: secretOf('token-variable'),
-    OTEL_EXPORTER_OTLP_TRACES_HEADERS: `x-key=${encodeURIComponent(secretOf('otel-variable'))}`,
-  }
+  const variables = { ...secretVariables(secretOf), SVC_TOKEN: secretOf('token-variable') }
   const { code, out, talk } = await diagnose(['--config', path], variables)
   assert.equal(code, 0, talk)
   const { files, manifest } = unpack(out)

@@ -105,6 +105,13 @@ export function* leaves(root: Branch, path = ''): Generator<[path: string, leaf:
   }
 }
 
+/** Whether a key of the branch itself is a secret text. */
+function holdsSecrets(root: Branch): boolean {
+  return Object.values(root.keys).some(
+    node => !isBranch(node) && node.secret === true && typeof node.default === 'string',
+  )
+}
+
 /** Where a reader stands: the path as written, and as the schema has it. */
 export interface At {
   readonly written: string
@@ -126,8 +133,10 @@ export function readBranch(root: Branch, value: Value, at: At, settings: Setting
   } else if (value.type !== 'map') {
     const names = list(Object.keys(root.keys))
     const bare = enabled ? 'true, false, or ' : ''
-    const found = describe(value, report.secret)
-    report.problem(value.place, at.written, `expected ${bare}keys (${names}), found ${found}`)
+    // A secret may have been written where its key belongs.
+    const hidden = report.secret || holdsSecrets(root)
+    const found = describe(value, hidden)
+    report.problem(value.place, at.written, `expected ${bare}keys (${names}), found ${found}`, hidden)
   } else {
     readEntries(root, value, at, settings, report, undefined)
   }

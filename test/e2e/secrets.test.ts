@@ -8,24 +8,14 @@ import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { call } from '../helpers/http.ts'
 import { Api } from '../helpers/openapi.ts'
 import { until } from '../helpers/program.ts'
+import {
+  type SecretKind,
+  secretBranches,
+  secretKinds,
+  secretVariables,
+} from '../helpers/secret-configuration.ts'
 
-/** Each stands for one way in which a secret comes into the configuration. */
-const kinds = [
-  'bearer-token',
-  'bearer-tokens',
-  'otlp-headers',
-  'signal-headers',
-  'secret-file',
-  'secret-file-in-plain-key',
-  'variable-in-secret-key',
-  'variable-of-key',
-  'otel-variable',
-  'scrape-password',
-  'scrape-token',
-  'scrape-headers',
-  'transform-salt',
-] as const
-const secretOf = (kind: (typeof kinds)[number]) => `s3cret.${kind}.77f1`
+const secretOf = (kind: SecretKind) => `s3cret.${kind}.77f1`
 
 let directory: string
 let agent: AgentProcess
@@ -33,50 +23,15 @@ let agent: AgentProcess
 /** References such as `${VAR}` are of the configuration's language. */
 const reference = (to: string) => `\${${to}}`
 
-function configuration(): Tree {
+function configuration() {
+  const { auth, targets, otlp, ...branches } = secretBranches(secretOf, directory)
   return {
-    resource: { attributes: { note: reference(`file:${directory}/plain`) } },
-    otlp: {
-      endpoint: '127.0.0.1:1',
-      headers: {
-        authorization: `Bearer ${secretOf('otlp-headers')}`,
-        'x-file': reference(`file:${directory}/key`),
-      },
-      metrics: { headers: { 'x-key': secretOf('signal-headers') } },
-      logs: { headers: { 'x-key': reference('VARIABLE') } },
-    },
+    ...branches,
+    otlp: { ...otlp, endpoint: '127.0.0.1:1' },
     log_level: 'debug',
-    self_telemetry: {
-      debug: true,
-      auth: { enabled: true, bearer_token: secretOf('bearer-token') },
-      tracing: { enabled: true, sample_rate: 1 },
-    },
-    pipeline: {
-      transform: {
-        rules: [
-          {
-            name: 'salted',
-            actions: [
-              { type: 'hash_attribute', hash_attribute: { key: 'a', salt: secretOf('transform-salt') } },
-            ],
-          },
-        ],
-      },
-    },
-    collectors: {
-      prometheus: {
-        targets: [
-          {
-            name: 'a',
-            address: '127.0.0.1:2',
-            headers: { 'x-key': secretOf('scrape-headers') },
-            basic_auth: { username: 'u', password: secretOf('scrape-password') },
-          },
-          { name: 'b', address: '127.0.0.1:3', bearer_token: secretOf('scrape-token') },
-        ],
-      },
-    },
-  } as unknown as Tree
+    self_telemetry: { debug: true, auth, tracing: { enabled: true, sample_rate: 1 } },
+    collectors: { prometheus: { targets } },
+  }
 }
 
 before(async () => {
@@ -86,14 +41,10 @@ before(async () => {
   agent = await AgentProcess.start({
     ports: [],
     endpoint: '127.0.0.1:1',
-    config: configuration(),
+    config: configuration() as unknown as Tree,
     // The receiver is away, which is told when it has been tried.
     readyStatus: 503,
-    env: {
-      VARIABLE: secretOf('variable-in-secret-key'),
-      SVC_SELF_TELEMETRY_AUTH_BEARER_TOKENS: `${secretOf('variable-of-key')},${secretOf('bearer-tokens')}`,
-      OTEL_EXPORTER_OTLP_TRACES_HEADERS: `x-key=${secretOf('otel-variable')}`,
-    },
+    env: secretVariables(secretOf),
   })
 })
 after(async () => {
@@ -102,7 +53,7 @@ after(async () => {
 })
 
 function checkNone(text: string, where: string): void {
-  for (const kind of kinds) {
+  for (const kind of secretKinds) {
     const secret = secretOf(kind)
     for (const form of [secret, Buffer.from(secret).toString('base64'), encodeURIComponent(secret)])
       assert.ok(!text.includes(form), `${where} holds the secret of kind ${kind}`)
@@ -120,7 +71,7 @@ test('every secret was taken up', async () => {
   }
   const { body } = await call(agent.port, '/config', { headers })
   const marks = body.toString().split('[REDACTED]').length - 1
-  assert.ok(marks >= kinds.length - 2, `${marks} redacted: ${body}`)
+  assert.ok(marks >= secretKinds.length - 2, `${marks} redacted: ${body}`)
 })
 
 test('no answer of the API holds a secret', async () => {
@@ -142,7 +93,7 @@ test('no answer of the API holds a secret', async () => {
 })
 
 test('no error about a configuration holds a secret', async () => {
-  const config = configuration() as { otlp: Tree; self_telemetry: Tree; collectors: Tree }
+  const config = configuration()
   for (const broken of [
     { ...config, otlp: { ...config.otlp, headers: [secretOf('otlp-headers')] } },
     { ...config, otlp: { ...config.otlp, headers: { 'bad name': secretOf('otlp-headers') } } },
@@ -151,6 +102,7 @@ test('no error about a configuration holds a secret', async () => {
       self_telemetry: { auth: { enabled: true, bearer_token: { deep: secretOf('bearer-token') } } },
     },
     { ...config, self_telemetry: { auth: { enabled: true, bearer_tokn: secretOf('bearer-token') } } },
+    { ...config, self_telemetry: { auth: secretOf('bearer-token') } },
     { ...config, resource: { attributes: [reference(`file:${directory}/plain`)] } },
   ]) {
     agent.configure(broken as unknown as Tree)
