@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { build } from 'esbuild'
+import { bundleOptions } from './bundle-options.ts'
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
@@ -22,18 +23,7 @@ const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString(
 await build({
   entryPoints: ['src/main.ts'],
   outfile: 'dist/svc.cjs',
-  bundle: true,
-  platform: 'node',
-  target: 'node20',
-  format: 'cjs',
-  minifyWhitespace: true,
-  minifySyntax: true,
-  minifyIdentifiers: false, // V8's profiles and stacks show them; short ones save no memory
-  lineLimit: 160, // the runtime prints the whole line of an error that nobody caught
-  sourcemap: 'linked',
-  sourcesContent: false,
-  legalComments: 'none',
-  logLevel: 'warning',
+  ...bundleOptions,
   define: {
     'import.meta.dirname': '__dirname',
     SVC_BUILD: JSON.stringify({ version, commit: commit(), built }),

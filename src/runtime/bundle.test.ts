@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { systemNode, withoutNode20 } from '../../test/helpers/host-needs.ts'
+import { bundleOptions } from '../../tools/bundle-options.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-bundle-'))
 const [sources, dist] = [join(directory, 'src'), join(directory, 'dist')]
@@ -78,15 +80,7 @@ before(async () => {
     entryPoints: [join(sources, 'worker.ts')],
     outfile: join(dist, 'svc.cjs'),
     nodePaths: [join(import.meta.dirname, '..', '..', 'node_modules')],
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'cjs',
-    minifyWhitespace: true,
-    minifySyntax: true,
-    lineLimit: 160, // as in tools/bundle.ts
-    sourcemap: 'linked',
-    sourcesContent: false,
+    ...bundleOptions,
   })
 })
 after(() => rmSync(directory, { recursive: true, force: true }))
@@ -141,14 +135,6 @@ test('profiles of the bundle show names, files and lines of the sources', () => 
   check(run(process.execPath, 'own'), 'own', true)
 })
 
-/** npm puts the project's own first in the PATH. */
-const systemNode = '/usr/bin/node'
-
-test('the same with Node.js 20, but for the stacks of asynchronous work', t => {
-  const { stdout, error } = spawnSync(systemNode, ['--version'], { encoding: 'utf8' })
-  if (error || !stdout.startsWith('v20.')) {
-    t.skip(`there is no Node.js 20 at ${systemNode} (${stdout?.trim() || error?.message})`)
-    return
-  }
+test('the same with Node.js 20, but for the stacks of asynchronous work', { skip: withoutNode20 }, () => {
   check(run(systemNode, 'older'), 'older', false)
 })

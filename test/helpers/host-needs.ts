@@ -1,0 +1,23 @@
+// What single tests need of the host and may lack: why they cannot run, for `skip`; false where they can.
+
+import { spawnSync } from 'node:child_process'
+import { networkInterfaces } from 'node:os'
+
+/** Acting as another user. */
+export const withoutRoot: string | false =
+  process.getuid?.() === 0 ? false : 'acting as another user needs root'
+
+/** An address of this host that is not loopback, '' for none: a peer who asks from it is not of this host to a server. */
+export const outerAddress: string =
+  Object.values(networkInterfaces())
+    .flat()
+    .find(found => found && !found.internal && found.family === 'IPv4')?.address ?? ''
+export const withoutOuterAddress: string | false =
+  outerAddress === '' ? 'a remote peer needs an IPv4 address beside loopback' : false
+
+/** The runtime of Debian 12. npm puts the project's own first in the PATH, so it is asked for by its place. */
+export const systemNode = '/usr/bin/node'
+const systemVersion = String(spawnSync(systemNode, ['--version']).stdout ?? '').trim()
+export const withoutNode20: string | false = systemVersion.startsWith('v20.')
+  ? false
+  : `the oldest runtime needs Node.js 20 at ${systemNode}, and there is ${systemVersion || 'none'}`
