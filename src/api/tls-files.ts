@@ -1,8 +1,8 @@
 // The files of the management API's TLS: read and checked as a whole before any of them is used.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
+import { readContent } from '../config/file-content.ts'
 import { errorText } from '../lib/logger.ts'
 
 export interface TlsSettings {
@@ -20,9 +20,6 @@ export interface TlsMaterial {
   readonly ca: string | undefined
   readonly minVersion: 'TLSv1.2'
 }
-
-/** No certificate file is near it. */
-const mostBytes = 1024 * 1024
 
 /** Reads the files. Throws where they cannot serve: unreadable, no PEM, expired, or a key that is another's. */
 export function readTlsFiles(settings: TlsSettings, now: number = Date.now()): TlsMaterial {
@@ -69,15 +66,9 @@ function fault(key: Key, path: string, why: string, cause?: unknown): Error {
 
 function read(key: Key, path: string): string {
   if (path === '') throw new Error(`cannot serve TLS: self_telemetry.tls.${key} is empty; name a PEM file`)
-  let why: string | undefined
-  try {
-    const status = statSync(path)
-    if (status.isFile() && status.size <= mostBytes) return readFileSync(path, 'latin1')
-    why = status.isFile() ? `it is longer than ${mostBytes} bytes` : 'it is no file'
-  } catch (error) {
-    throw fault(key, path, (error as Error).message, error)
-  }
-  throw fault(key, path, why)
+  const { bytes, fault: why } = readContent(path, false)
+  if (bytes === undefined) throw fault(key, path, why)
+  return bytes.toString('latin1')
 }
 
 /** The certificates of a PEM file, at least one. */
