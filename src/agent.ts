@@ -21,6 +21,7 @@ import type { LogRing } from './lib/log-ring.ts'
 import { errorText, type Logger } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
 import { Attributes } from './model/attributes.ts'
+import type { DrainResult } from './pipeline/pipeline.ts'
 import { RuntimeProfiler } from './runtime/runtime-profiler.ts'
 import { ProcessTable } from './tracing/services.ts'
 
@@ -69,6 +70,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled && ebpf.network.http) {
     tracing = startTracing({ config, pipeline, processes, log })
     if (!(tracing instanceof Tracing) && ebpf.required) {
+      profiler.stop()
       await pipeline.close()
       throw new StartError(
         `cannot start: agent.ebpf.required is true and eBPF is not available: ${tracing.reason}; ${tracing.mend}`,
@@ -123,25 +125,26 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       })
       warnOfExposure(api, log)
     } catch (error) {
-      heartbeat.stop()
-      reloader.stop()
-      running?.stop()
-      running?.close()
-      await pipeline.close()
+      await end(0)
       throw error
     }
   }
   starting.end()
 
-  async function stop(): Promise<void> {
+  /** Ends everything; what is not delivered within the time is given up. */
+  async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
     running?.stop()
-    const { exported, dropped } = await pipeline.drain(drainMs(reloader.current.config))
-    log.info('drained', { exported, dropped })
+    const drained = await pipeline.drain(withinMs)
     await api?.close()
     heartbeat.stop()
     profiler.stop()
     running?.close()
+    return drained
+  }
+
+  async function stop(): Promise<void> {
+    log.info('drained', { ...(await end(drainMs(reloader.current.config))) })
   }
 
   return {

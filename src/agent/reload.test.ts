@@ -18,8 +18,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { type Config, formatProblems, loadConfig, redacted } from '../config/index.ts'
+import type { Change } from '../lib/change.ts'
 import { createLogger, type LogFormat } from '../lib/logger.ts'
-import type { Change } from './change.ts'
 import {
   type Reloadable,
   Reloader,

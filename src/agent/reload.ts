@@ -1,6 +1,7 @@
 // Takes up a changed configuration while the agent runs: all of it, or nothing.
 
 import { resolve } from 'node:path'
+import type { ReloadCause } from '../api/types.ts'
 import {
   asWritten,
   type Config,
@@ -17,8 +18,8 @@ import {
   problemWith,
   specialFile,
 } from '../config/index.ts'
+import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
-import type { Change } from './change.ts'
 
 /** A part of the agent that can change while it runs. */
 export interface Reloadable {
@@ -31,9 +32,6 @@ export interface Reloadable {
    */
   prepare(after: Config, changed: ReadonlySet<string>): Change | undefined | Promise<Change | undefined>
 }
-
-/** Who asked: SIGHUP, the look at the files, or `POST /admin/reload`. */
-export type ReloadCause = 'signal' | 'file' | 'request'
 
 /** How a reload ended. Keys are named without values, in the order of the schema, and once for each place in the file. */
 export type ReloadOutcome =

@@ -2,9 +2,9 @@
 
 import type { Api } from '../api/server.ts'
 import type { Config } from '../config/index.ts'
+import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
-import type { Change } from './change.ts'
 import type { Outlets } from './outlets.ts'
 import type { Reloadable } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'

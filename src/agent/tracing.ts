@@ -7,6 +7,7 @@ import { LoadError } from '../kernel/bpf-object.ts'
 import { loadNative, type StatsHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
+import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Scope } from '../model/resource.ts'
@@ -19,7 +20,6 @@ import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { Tracer, type TracerRules } from '../tracing/tracer.ts'
-import type { Change } from './change.ts'
 
 const addressesMs = 30_000
 const notFound = 404

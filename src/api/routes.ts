@@ -1,12 +1,13 @@
 // The operations of the management API.
 
+import type { ProfileKind } from '../lib/profile-file.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
 import { healthOf, readinessOf } from './documents.ts'
 import { openapi } from './openapi.ts'
 import type { Operation, Outcome, Parameter } from './operation.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
-import type { AgentView, ProfileKind, ReloadResult } from './types.ts'
+import type { AgentView, ReloadResult } from './types.ts'
 
 /** Paths that need no token, for they are what a supervisor asks. */
 export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const

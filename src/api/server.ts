@@ -1,6 +1,7 @@
 // The management API's server. Every answer, also to a request that is no HTTP, is a document of the API.
 
 import type { AddressInfo } from 'node:net'
+import type { Change } from '../lib/change.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
@@ -45,12 +46,6 @@ export interface ApiStats {
   readonly failed_handshakes: number
 }
 
-/** Other settings, ready to be followed: exactly one of the two is called, and neither fails. */
-export interface SettingsChange {
-  commit(): void
-  abort(): void
-}
-
 export interface Api {
   readonly port: number
   /** The URL of a path, with an address that works from this host. */
@@ -66,7 +61,7 @@ export interface Api {
    * Prepares to follow other settings. `listen`, `admin_socket` and `tls.enabled` stay as they are. Reads the files of
    * TLS anew; throws, in words, where they or the settings cannot serve.
    */
-  prepare(settings: ApiSettings): SettingsChange
+  prepare(settings: ApiSettings): Change
   close(): Promise<void>
 }
 

@@ -1,6 +1,7 @@
 // What the management API answers, and what it asks of the agent to do so.
 
 import type { Problem } from '../config/index.ts'
+import type { ProfileFile, ProfileKind } from '../lib/profile-file.ts'
 import type { Registry } from '../lib/registry.ts'
 import type { Of } from './schema.ts'
 import type {
@@ -35,7 +36,7 @@ export type ReadinessChecks = Of<typeof readinessDocument>['checks']
 /** A subsystem that does not work, or does less than it was asked to. */
 export type Degradation = StatusDocument['degraded'][number]
 
-/** What asked for a reload. */
+/** What asked for a reload: SIGHUP, the look at the files, or `POST /admin/reload`. */
 export type ReloadCause = 'signal' | 'file' | 'request'
 
 /** How a reload of the configuration ended. `message` is one sentence for whoever asked. */
@@ -55,21 +56,6 @@ export type ReloadResult =
   | { readonly kind: 'failed'; readonly message: string; readonly part: string }
   /** `key` switches it off; '' while the agent ends. */
   | { readonly kind: 'off'; readonly message: string; readonly key: string }
-
-/** A profile of this process, as a file. */
-export interface ProfileFile {
-  readonly contentType: string
-  readonly fileName: string
-  readonly body: Buffer
-}
-
-/** What can be profiled. */
-export interface ProfileKind {
-  readonly name: string
-  readonly summary: string
-  /** Bounds of its duration, undefined where it takes no time. */
-  readonly seconds?: { readonly default: number; readonly min: number; readonly max: number }
-}
 
 /** What the API reads of the running agent. All but the last group answer at once, from memory. */
 export interface AgentView {

@@ -1,5 +1,6 @@
 // Profiles of this process, for /debug/pprof and /debug/vars.
 
+import type { ProfileFile, ProfileKind } from '../lib/profile-file.ts'
 import { AllocationWatch, type MemoryFigures } from './allocation-watch.ts'
 import { AsyncWork } from './async-work.ts'
 import { recordCpuProfile } from './cpu-profile.ts'
@@ -9,12 +10,6 @@ import { encodePprof } from './pprof.ts'
 import { profileTable, stackList } from './profile-text.ts'
 import type { StackProfile } from './stack-profile.ts'
 import { recordTrace } from './trace-file.ts'
-
-export interface ProfileFile {
-  readonly contentType: string
-  readonly fileName: string
-  readonly body: Buffer
-}
 
 export interface ProfileRequest {
   /** How long to watch, within the bounds of the kind; a kind without bounds ignores it. */
@@ -33,13 +28,6 @@ export class ProfilerBusy extends Error {
     )
     this.name = 'ProfilerBusy'
   }
-}
-
-export interface ProfileKind {
-  readonly name: string
-  readonly summary: string
-  /** Default and bounds of `seconds`; left out: of a moment. */
-  readonly seconds?: { readonly default: number; readonly min: number; readonly max: number }
 }
 
 /** Document of /debug/vars. */
