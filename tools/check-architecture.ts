@@ -4,50 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { posix, resolve } from 'node:path'
+import { allow, bans, entries, texts, units } from './architecture.ts'
 
-/** What an area of src/ may import besides itself: what stands on its right. An area without a row is a fault. */
-const allow: Readonly<Record<string, readonly string[]>> = {
-  lib: [],
-  model: ['lib'],
-  runtime: ['lib'],
-  config: ['lib', 'model'],
-  kernel: ['lib', 'model'],
-  protocols: ['lib', 'model'],
-  processors: ['lib', 'model'],
-  exporters: ['lib', 'model'],
-  tracing: ['lib', 'model'],
-  pipeline: ['lib', 'model'],
-  probes: ['lib', 'model', 'kernel'],
-  collectors: ['lib', 'model', 'kernel'],
-  unwinders: ['lib', 'model', 'kernel'],
-  discovery: ['lib', 'model', 'kernel'],
-  api: ['lib', 'model', 'config', 'pipeline'],
-  agent: ['*'],
-  'agent.ts': ['*'],
-  cli: ['*'],
-  'main.ts': ['*'],
-}
-
-/** Areas of units: one does not import another. What they share stands in lib, or beside them and not in the list. */
-const units = /^src\/(protocols|processors|exporters|probes|collectors|unwinders|discovery)\//
-
-/** Modules that source files (not tests) may not import. */
-const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
-  [/^src\/(protocols|model)\//, /^node:/, 'this area is pure'],
-  [/^src\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
-  [/^src\/(?!kernel\/child\.ts$)/, /^node:child_process$/, 'only src/kernel/child.ts spawns'],
-]
-
-/** Text that no file may hold, comments included. */
-const code = /^(src|bpf|native|ui)\/(?!.*\.test\.ts$)/
-const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
-  [code, /\b(placeholder|for now|not implemented|TODO|FIXME|XXX)\b/i, 'words', 'finish it or leave it out'],
-  [code, /(?<![\w.'])fetch\(|new WebSocket\(/, 'globals', 'loads 10 MB of undici: use node:http'],
-  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
-  [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
-]
-
-const entries = ['src/main.ts', 'src/api/types.ts', 'src/kernel/btf.ts'] // the last is for tools/gen-bpf.ts
 const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
 const isTest = (file: string) => file.startsWith('test/') || file.endsWith('.test.ts')
 const imports =

@@ -1,9 +1,9 @@
 // Writes the generated reference pages. With --check writes nothing and exits 1 naming the files that are stale.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { defaultOf } from '../src/config/collections.ts'
 import { jsonSchema, schema, variableOf } from '../src/config/index.ts'
-import { type Branch, isBranch, type Key } from '../src/config/tree.ts'
+import { defaultOf } from '../src/schema/collections.ts'
+import { type Branch, isBranch, type Key } from '../src/schema/tree.ts'
 import { apiPage } from './api-page.ts'
 import { needsPage } from './needs-page.ts'
 

@@ -1,7 +1,6 @@
 // Where the pipeline's signals go: one sender for each distinct destination of the configuration.
 
 import { isDeepStrictEqual } from 'node:util'
-import { readContent } from '../config/file-content.ts'
 import type { Config } from '../config/index.ts'
 import { logEncoding } from '../exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
@@ -11,6 +10,7 @@ import { RequestBuilder } from '../exporters/otlp/request.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from '../exporters/otlp-grpc.ts'
 import type { Change } from '../lib/change.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
+import { readContent } from '../lib/file-content.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { Sender } from '../model/batch.ts'
 import { type Signal, signals } from '../model/signal.ts'

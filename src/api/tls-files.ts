@@ -2,7 +2,7 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import { readContent } from '../config/file-content.ts'
+import { readContent } from '../lib/file-content.ts'
 import { errorText } from '../lib/logger.ts'
 
 export interface TlsSettings {

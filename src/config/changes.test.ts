@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { type Branch, isBranch, leaves } from '../schema/tree.ts'
 import {
   asWritten,
   changedKeys,
@@ -15,7 +16,6 @@ import {
   redacted,
   schema,
 } from './index.ts'
-import { type Branch, isBranch, leaves } from './tree.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-changes-'))
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { type Branch, isBranch, join, type Key, leaves } from '../schema/tree.ts'
 import type { LoadedConfig, Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
-import { type Branch, isBranch, join, type Key, leaves } from './tree.ts'
 
 /** Paths of keys whose values differ, in the order of the schema. No values: they may be secret. */
 export interface ChangedKeys {

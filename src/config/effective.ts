@@ -1,5 +1,5 @@
 import { signals } from '../model/signal.ts'
-import type { Setting, Settings } from './tree.ts'
+import type { Setting, Settings } from '../schema/tree.ts'
 
 /** Where a value may come from, the strongest last. */
 export const sources = ['default', 'otel', 'file', 'environment', 'flag'] as const

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { boolean, count } from '../schema/kinds.ts'
+import { type Problem, reportInto } from '../schema/problem.ts'
+import { branch, key, leaves } from '../schema/tree.ts'
 import { readEnvironment, variableOf } from './environment.ts'
 import { type LoadedConfig, loadConfig } from './index.ts'
-import { boolean, count } from './kinds.ts'
-import { type Problem, reportInto } from './problem.ts'
 import { schema } from './schema.ts'
-import { branch, key, leaves } from './tree.ts'
 
 function load(env: Record<string, string>): LoadedConfig {
   return loadConfig({ explicit: false, env, cwd: '/nonexistent', systemFile: '/nonexistent/config.yaml' })

@@ -1,7 +1,7 @@
 import { nearest } from '../lib/nearest.ts'
-import type { Report } from './problem.ts'
-import { type Branch, isBranch, join, type Key, readBranch, readKey, type Settings } from './tree.ts'
-import { looseScalar } from './value.ts'
+import type { Report } from '../schema/problem.ts'
+import { type Branch, isBranch, join, type Key, readBranch, readKey, type Settings } from '../schema/tree.ts'
+import { looseScalar } from '../schema/value.ts'
 
 /** Variables of the process itself: not keys of the configuration. */
 export const processVariables: ReadonlySet<string> = new Set([

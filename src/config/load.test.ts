@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
+import { isBranch, leaves } from '../schema/tree.ts'
+import { looseScalar } from '../schema/value.ts'
 import {
   contentStates,
   defaults,
@@ -22,8 +24,6 @@ import {
   shownKeys,
 } from './index.ts'
 import { schema } from './schema.ts'
-import { isBranch, leaves } from './tree.ts'
-import { looseScalar } from './value.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-load-'))
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))

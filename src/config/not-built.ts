@@ -1,6 +1,6 @@
+import { type Branch, isBranch, join, type Key, leaves } from '../schema/tree.ts'
 import type { Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
-import { type Branch, isBranch, join, type Key, leaves } from './tree.ts'
 
 /** A feature that is on but does not exist in this version. */
 export interface NotBuilt {

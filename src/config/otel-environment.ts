@@ -1,9 +1,9 @@
 import { signals } from '../model/signal.ts'
+import { formatProblems, type Problem, reportInto } from '../schema/problem.ts'
+import { type Branch, isBranch, type Key, readKey, type Settings } from '../schema/tree.ts'
+import { type Entry, looseScalar, type Mapping, type Value } from '../schema/value.ts'
 import type { Environment } from './environment.ts'
-import { formatProblems, type Problem, reportInto } from './problem.ts'
 import { schema } from './schema.ts'
-import { type Branch, isBranch, type Key, readKey, type Settings } from './tree.ts'
-import { type Entry, looseScalar, type Mapping, type Value } from './value.ts'
 
 /** Result of `readOtelEnvironment`. */
 export interface OtelSettings {

@@ -1,7 +1,7 @@
-import { hideOf } from './collections.ts'
+import { hideOf } from '../schema/collections.ts'
+import { leaves, show } from '../schema/tree.ts'
 import type { LoadedConfig, Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
-import { leaves, show } from './tree.ts'
 
 /**
  * The whole configuration in the shape of a file, durations and sizes as text. Secret keys, and every value that holds

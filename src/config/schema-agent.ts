@@ -1,4 +1,4 @@
-import { list, map } from './collections.ts'
+import { list, map } from '../schema/collections.ts'
 import {
   boolean,
   choice,
@@ -11,9 +11,9 @@ import {
   size,
   someText,
   text,
-} from './kinds.ts'
+} from '../schema/kinds.ts'
+import { branch, key } from '../schema/tree.ts'
 import { nodeexporter } from './schema-nodeexporter.ts'
-import { branch, key } from './tree.ts'
 
 const Ki = 1024
 const Mi = 1024 * Ki

@@ -1,5 +1,5 @@
-import { boolean } from './kinds.ts'
-import { key } from './tree.ts'
+import { boolean } from '../schema/kinds.ts'
+import { key } from '../schema/tree.ts'
 
 /** A switch of a host collector; on or off by default as in the exporter that this endpoint replaces (1.12.1). */
 function collector(on: boolean, what: string) {

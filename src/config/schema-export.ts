@@ -1,6 +1,6 @@
-import { list, map } from './collections.ts'
-import { boolean, choice, duration, endpoint, integer, number, path, size, text } from './kinds.ts'
-import { branch, key } from './tree.ts'
+import { list, map } from '../schema/collections.ts'
+import { boolean, choice, duration, endpoint, integer, number, path, size, text } from '../schema/kinds.ts'
+import { branch, key } from '../schema/tree.ts'
 
 const day = 86_400_000
 const Ki = 1024

@@ -1,4 +1,4 @@
-import { list } from './collections.ts'
+import { list } from '../schema/collections.ts'
 import {
   boolean,
   count,
@@ -10,9 +10,9 @@ import {
   regex,
   someText,
   text,
-} from './kinds.ts'
+} from '../schema/kinds.ts'
+import { branch, key } from '../schema/tree.ts'
 import { collectorSwitches } from './schema-collectors.ts'
-import { branch, key } from './tree.ts'
 
 const metricNamespace = text({
   expects: 'a prefix that a metric name can have, such as "node"',

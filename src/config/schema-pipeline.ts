@@ -1,7 +1,18 @@
-import { item, list } from './collections.ts'
-import { boolean, choice, duration, integer, number, path, regex, scalar, someText, text } from './kinds.ts'
+import { item, list } from '../schema/collections.ts'
+import {
+  boolean,
+  choice,
+  duration,
+  integer,
+  number,
+  path,
+  regex,
+  scalar,
+  someText,
+  text,
+} from '../schema/kinds.ts'
+import { branch, key } from '../schema/tree.ts'
 import { exporting, transformMatch } from './schema-export.ts'
-import { branch, key } from './tree.ts'
 
 const day = 86_400_000
 const perSecond = integer({ min: 1, max: 1_000_000_000 })

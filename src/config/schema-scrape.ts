@@ -1,4 +1,4 @@
-import { anything, item, list, map } from './collections.ts'
+import { anything, item, list, map } from '../schema/collections.ts'
 import {
   boolean,
   choice,
@@ -11,9 +11,9 @@ import {
   someText,
   text,
   url,
-} from './kinds.ts'
+} from '../schema/kinds.ts'
+import { branch, key } from '../schema/tree.ts'
 import { headers } from './schema-export.ts'
-import { branch, key } from './tree.ts'
 
 const Mi = 1024 * 1024
 const later = { built: false } as const

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { list } from './collections.ts'
+import { list } from '../schema/collections.ts'
 import {
   boolean,
   choice,
@@ -11,12 +11,12 @@ import {
   size,
   someText,
   text,
-} from './kinds.ts'
+} from '../schema/kinds.ts'
+import { branch, type Infer, key } from '../schema/tree.ts'
 import { agent, resource } from './schema-agent.ts'
 import { backoff, otlp, queues } from './schema-export.ts'
 import { pipeline } from './schema-pipeline.ts'
 import { cloud, collectors, discovery } from './schema-scrape.ts'
-import { branch, type Infer, key } from './tree.ts'
 
 const Mi = 1024 * 1024
 const later = { built: false } as const

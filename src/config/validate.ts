@@ -2,11 +2,11 @@ import * as zlib from 'node:zlib'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { signals } from '../model/signal.ts'
+import type { Report } from '../schema/problem.ts'
+import type { Settings } from '../schema/tree.ts'
 import { isApiPath, isInternalPath } from './api-paths.ts'
 import { type Sourced, sameThing } from './effective.ts'
-import type { Report } from './problem.ts'
 import type { Config } from './schema.ts'
-import type { Settings } from './tree.ts'
 
 /** What the runtime can do. */
 export interface Runtime {

@@ -1,4 +1,4 @@
-import { readContent } from './file-content.ts'
+import { readContent } from '../lib/file-content.ts'
 
 /** Secret files larger than this are not taken: a secret is a line of text. */
 const fileLimit = 64 * 1024

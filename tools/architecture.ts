@@ -1,0 +1,48 @@
+// The rules of the architecture, held by check-architecture.ts: who may import whom, and what no file may hold.
+
+/** What an area of src/ may import besides itself: what stands on its right. An area without a row is a fault. */
+export const allow: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  model: ['lib'],
+  runtime: ['lib'],
+  schema: ['lib'],
+  config: ['lib', 'model', 'schema', 'collectors'],
+  kernel: ['lib', 'model'],
+  protocols: ['lib', 'model'],
+  processors: ['lib', 'model'],
+  exporters: ['lib', 'model'],
+  tracing: ['lib', 'model'],
+  pipeline: ['lib', 'model'],
+  exposition: ['lib', 'model'],
+  probes: ['lib', 'model', 'kernel'],
+  collectors: ['lib', 'model', 'kernel', 'schema'],
+  unwinders: ['lib', 'model', 'kernel'],
+  discovery: ['lib', 'model', 'kernel'],
+  api: ['lib', 'model', 'schema', 'config', 'pipeline'],
+  agent: ['*'],
+  'agent.ts': ['*'],
+  cli: ['*'],
+  'main.ts': ['*'],
+}
+
+/** Areas of units: one does not import another. What they share stands in lib, or beside them and not in the list. */
+export const units = /^src\/(protocols|processors|exporters|probes|collectors|unwinders|discovery)\//
+
+/** Modules that source files (not tests) may not import. */
+export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
+  [/^src\/(protocols|model)\//, /^node:/, 'this area is pure'],
+  [/^src\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
+  [/^src\/(?!kernel\/child\.ts$)/, /^node:child_process$/, 'only src/kernel/child.ts spawns'],
+]
+
+/** Text that no file may hold, comments included. */
+const code = /^(src|bpf|native|ui)\/(?!.*\.test\.ts$)/
+export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
+  [code, /\b(placeholder|for now|not implemented|TODO|FIXME|XXX)\b/i, 'words', 'finish it or leave it out'],
+  [code, /(?<![\w.'])fetch\(|new WebSocket\(/, 'globals', 'loads 10 MB of undici: use node:http'],
+  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
+  [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
+]
+
+/** What everything else is reached from, with the exports of the package. */
+export const entries = ['src/main.ts', 'src/api/types.ts', 'src/kernel/btf.ts'] // the last is for tools/gen-bpf.ts
