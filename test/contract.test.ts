@@ -5,11 +5,11 @@ import { test } from 'node:test'
 import { table } from '../src/cli/doctor/table.ts'
 import { commands } from '../src/cli/index.ts'
 import { schema } from '../src/config/schema.ts'
-import { type Branch, isBranch } from '../src/schema/tree.ts'
 import { groups } from '../src/kernel/need.ts'
 import { needs } from '../src/kernel/needs.ts'
 import { backends } from '../src/probes/index.ts'
 import { protocols } from '../src/protocols/index.ts'
+import { type Branch, isBranch } from '../src/schema/tree.ts'
 
 const root = dirname(import.meta.dirname)
 

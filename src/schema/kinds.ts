@@ -1,5 +1,6 @@
 import { formatDuration, parseDuration } from '../lib/duration.ts'
 import { endpointFault, hasCredentials } from '../lib/endpoint.ts'
+import { linearRegExp } from '../lib/linear-regexp.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { formatSize, parseSize } from '../lib/size.ts'
 import type { Kind } from './tree.ts'
@@ -117,7 +118,7 @@ export const someText = text({ expects: 'text that is not empty', pattern: /./s 
 /** Path of a file or directory; empty for none. */
 export const path = text({ expects: 'a path' })
 
-/** A regular expression, kept as its source. */
+/** A regular expression in the syntax of RE2, kept as its source. */
 export const regex: Kind<string> = scalarKind({
   expects: 'a regular expression',
   json: { type: 'string', format: 'regex' },
@@ -130,10 +131,10 @@ export const regex: Kind<string> = scalarKind({
 function regexFault(source: string): string {
   if (source.length > 4096) return 'at most 4096 characters'
   try {
-    new RegExp(source, 'u')
+    linearRegExp(source)
     return ''
   } catch (error) {
-    return (error as Error).message.replace(/^Invalid regular expression: \/.*\/u?: /s, '').toLowerCase()
+    return (error as Error).message
   }
 }
 

@@ -1,0 +1,177 @@
+// One scrape: waits for the collectors that wait, for no longer than it may, then lets all of them read in one turn.
+
+import { errorText, type Logger } from '../lib/logger.ts'
+import { NoData, type Reader } from '../model/collector.ts'
+import type { Page, Source } from './page.ts'
+
+/** How a collector's last run ended. `late`: it was not done in time, and its readings are not on the page. */
+export type Outcome = 'success' | 'no_data' | 'failed' | 'late'
+
+/** A collector with what became of it. */
+export interface Run extends Source {
+  readonly reader: Reader
+  outcome: Outcome
+  /** Why, where it was no success. */
+  reason: string
+  /** Of the last run, waiting included. */
+  seconds: number
+  /** Since the start. */
+  timeouts: number
+}
+
+export interface GathererOptions {
+  readonly collectors: readonly { readonly name: string; readonly reader: Reader }[]
+  readonly page: Page
+  readonly log: Logger
+  /** Collectors that may wait for input at once. */
+  readonly maxWaiting: number
+}
+
+/** A collector that waits for so long makes room for the next one, so that one that hangs does not keep all waiting. */
+const patienceMs = 250
+
+export class Gatherer {
+  /** In the order of their names. */
+  readonly runs: readonly Run[]
+  readonly #page: Page
+  readonly #log: Logger
+  readonly #waiting: Waiting
+  readonly #fetches = new Map<Run, Promise<void>>()
+  /** Why the last wait failed. */
+  readonly #failures = new Map<Run, unknown>()
+
+  constructor({ collectors, page, log, maxWaiting }: GathererOptions) {
+    this.#page = page
+    this.#log = log
+    this.#waiting = new Waiting(maxWaiting)
+    this.runs = [...collectors]
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .map(({ name, reader }) => ({
+        name,
+        reader,
+        round: 0,
+        duplicates: 0,
+        outcome: 'success',
+        reason: '',
+        seconds: 0,
+        timeouts: 0,
+      }))
+  }
+
+  /**
+   * Reads these collectors. Resolves in a turn in which all of their readings are on the page; whoever wants them takes
+   * them before it waits for anything. `withinMs` bounds the time of waiting.
+   */
+  async gather(runs: readonly Run[], withinMs: number): Promise<void> {
+    const started = performance.now()
+    const deadline = started + withinMs
+    const late = await this.#fetchAll(runs, withinMs)
+    const fetched = (performance.now() - started) / 1000
+    for (const run of runs) {
+      const waited = run.reader.fetch === undefined ? 0 : fetched
+      run.seconds = 0
+      if (late.has(run)) this.#end(run, 'late', `not done within ${(withinMs / 1000).toFixed(1)} s`)
+      // Reading takes milliseconds: this is for a host on which it does not.
+      else if (performance.now() > deadline + withinMs) this.#end(run, 'late', 'no time was left for it')
+      else this.#collect(run)
+      run.seconds += waited
+    }
+  }
+
+  close(): void {
+    for (const { reader } of this.runs) reader.close?.()
+  }
+
+  /** Those that were not done in time. */
+  async #fetchAll(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Run>> {
+    const open = new Set(runs.filter(({ reader }) => reader.fetch !== undefined))
+    if (open.size === 0) return open
+    const controller = new AbortController()
+    const all = Promise.all(
+      [...open].map(async run => {
+        await this.#fetch(run, controller.signal)
+        open.delete(run)
+      }),
+    )
+    let timer: NodeJS.Timeout | undefined
+    const end = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, withinMs)
+    })
+    await Promise.race([all, end])
+    clearTimeout(timer)
+    const late = new Set(open)
+    if (late.size > 0) controller.abort()
+    return late
+  }
+
+  /** Begins to wait for a collector, or joins who does. Never rejects. */
+  #fetch(run: Run, signal: AbortSignal): Promise<void> {
+    const running = this.#fetches.get(run)
+    if (running !== undefined) return running
+    this.#failures.delete(run)
+    const fetching = this.#waiting
+      .turn(() => run.reader.fetch!(signal))
+      .catch(error => void this.#failures.set(run, error))
+      .finally(() => this.#fetches.delete(run))
+    this.#fetches.set(run, fetching)
+    return fetching
+  }
+
+  #collect(run: Run): void {
+    const started = performance.now()
+    const readings = this.#page.begin(run)
+    try {
+      if (this.#failures.has(run)) throw this.#failures.get(run)
+      run.reader.collect(readings)
+      this.#end(run, 'success', '')
+    } catch (error) {
+      this.#end(run, error instanceof NoData ? 'no_data' : 'failed', errorText(error))
+    }
+    run.seconds = (performance.now() - started) / 1000
+  }
+
+  #end(run: Run, outcome: Outcome, reason: string): void {
+    // What it read before is not shown again.
+    if (outcome === 'late') {
+      this.#page.begin(run)
+      run.timeouts++
+    }
+    const isNew = run.outcome !== outcome || run.reason !== reason
+    run.outcome = outcome
+    run.reason = reason
+    if (!isNew || outcome === 'success') return
+    if (outcome === 'no_data')
+      this.#log.debug('a collector has nothing to read', { collector: run.name, reason })
+    else this.#log.warn('a collector failed', { collector: run.name, reason })
+  }
+}
+
+/** Lets a number of waits begin at once; one that takes long no longer counts. */
+class Waiting {
+  #free: number
+  readonly #next: (() => void)[] = []
+
+  constructor(most: number) {
+    this.#free = most
+  }
+
+  async turn(wait: () => Promise<void>): Promise<void> {
+    if (this.#free > 0) this.#free--
+    else await new Promise<void>(resolve => this.#next.push(resolve))
+    let held = true
+    const release = () => {
+      if (!held) return
+      held = false
+      const next = this.#next.shift()
+      if (next) next()
+      else this.#free++
+    }
+    const timer = setTimeout(release, patienceMs)
+    try {
+      await wait()
+    } finally {
+      clearTimeout(timer)
+      release()
+    }
+  }
+}

@@ -1,0 +1,363 @@
+// The readings of all collectors, kept from scrape to scrape so that a page is written from strings that are there.
+
+import type { Distribution, Family, Readings } from '../model/collector.ts'
+import type { Bounds } from './bounds.ts'
+import { numberText } from './number-text.ts'
+
+/** Series that were not read for this many rounds of their collector are forgotten. */
+const roundsKept = 20
+
+/** One series. Its text is made once, its value's text when the value changes. */
+export interface Series {
+  readonly family: Family
+  /** In the order of `family.labels`, without those that are dropped. */
+  readonly labels: readonly string[]
+  readonly source: Source
+  value: number
+  distribution: Distribution | undefined
+  /** What stands before the number. */
+  readonly prefix: string
+  text: string
+  /** Round of the source in which it was read. */
+  round: number
+}
+
+/** What puts readings on the page: a collector. */
+export interface Source {
+  readonly name: string
+  /** Rises with each reading; 0 before the first. */
+  round: number
+  /** Series that were read twice, since the start. */
+  duplicates: number
+}
+
+/** All series of one name. */
+interface Slot {
+  /** Whole name, with the namespace. */
+  readonly name: string
+  /** Of the family that came first. */
+  readonly family: Family
+  readonly header: string
+  readonly series: Series[]
+  sorted: boolean
+  /** Several family objects may lead to one series here. */
+  shared: boolean
+  readonly shown: boolean
+}
+
+/** Series of one family object by label values. */
+interface Index {
+  readonly slot: Slot
+  /** Other families of this name say something else: their readings are refused. */
+  readonly agrees: boolean
+  single: Series | undefined
+  readonly byText: Map<string, Series>
+  readonly byTwo: Map<string, Map<string, Series>>
+}
+
+export interface PageOptions {
+  /** First word of all names, `node`. */
+  readonly namespace: string
+  readonly bounds: Bounds
+}
+
+export interface Written {
+  readonly text: string
+  readonly families: number
+  readonly series: number
+  /** Families that the bound on their number kept out. */
+  readonly dropped: number
+}
+
+/** The page. A source's readings are taken in one turn between `begin` calls; nothing here waits. */
+export class Page {
+  readonly #namespace: string
+  readonly #bounds: Bounds
+  readonly #slots = new Map<string, Slot>()
+  readonly #indexes = new Map<Family, Index>()
+  #order: Slot[] = []
+  #ordered = true
+
+  constructor({ namespace, bounds }: PageOptions) {
+    this.#namespace = namespace
+    this.#bounds = bounds
+  }
+
+  /** A round of a source begins: what it read before is no longer on the page. */
+  begin(source: Source): Readings {
+    source.round++
+    if (source.round % roundsKept === 0) this.#forget(source)
+    return new SourceReadings(this, source)
+  }
+
+  put(source: Source, family: Family, value: number, a?: string, b?: string, c?: string): void {
+    const index = this.#index(family)
+    let series: Series | undefined
+    if (a === undefined) series = index.single
+    else if (b === undefined) series = index.byText.get(a)
+    else if (c === undefined) series = index.byTwo.get(a)?.get(b)
+    else {
+      this.putAll(source, family, value, [a, b, c])
+      return
+    }
+    if (series === undefined) {
+      const labels = a === undefined ? [] : b === undefined ? [a] : [a, b]
+      series = this.#add(source, family, index, labels)
+      if (a === undefined) index.single = series
+      else if (b === undefined) index.byText.set(a, series)
+      else {
+        const inner = index.byTwo.get(a)
+        if (inner) inner.set(b, series)
+        else index.byTwo.set(a, new Map([[b, series]]))
+      }
+    }
+    if (this.#take(source, index, series)) this.#set(series, value)
+    else if (this.#bounds.dropsLabels) this.#merge(series, value)
+  }
+
+  putAll(source: Source, family: Family, value: number, labels: readonly string[]): void {
+    if (labels.length < 3) {
+      this.put(source, family, value, labels[0], labels[1])
+      return
+    }
+    const index = this.#index(family)
+    const series = this.#long(source, family, index, labels)
+    if (this.#take(source, index, series)) this.#set(series, value)
+    else if (this.#bounds.dropsLabels) this.#merge(series, value)
+  }
+
+  putDistribution(
+    source: Source,
+    family: Family,
+    distribution: Distribution,
+    labels: readonly string[],
+  ): void {
+    const index = this.#index(family)
+    const series = this.#long(source, family, index, labels)
+    if (this.#take(source, index, series)) series.distribution = distribution
+  }
+
+  /** All series that `sources` read in their last round and that are shown, family by family in the page's order. */
+  *read(sources: ReadonlySet<Source>): Generator<readonly [name: string, series: readonly Series[]]> {
+    for (const slot of this.#shown()) {
+      const current = slot.series.filter(series => isCurrent(series) && sources.has(series.source))
+      if (current.length > 0) yield [slot.name, current]
+    }
+  }
+
+  /** Families known by now, with their whole names. */
+  families(): readonly (readonly [name: string, family: Family])[] {
+    return this.#shown().map(({ name, family }) => [name, family])
+  }
+
+  /** The page in the text format 0.0.4, of what `sources` read in their last round. */
+  write(sources: ReadonlySet<Source>): Written {
+    let text = ''
+    let families = 0
+    let count = 0
+    let dropped = 0
+    for (const slot of this.#shown()) {
+      let lines = ''
+      let here = 0
+      for (const series of slot.series) {
+        if (!isCurrent(series) || !sources.has(series.source)) continue
+        here++
+        lines +=
+          series.distribution === undefined
+            ? `${series.prefix}${series.text}\n`
+            : distributionText(slot, series)
+      }
+      if (here === 0) continue
+      if (this.#bounds.mostFamilies > 0 && families >= this.#bounds.mostFamilies) {
+        dropped++
+        continue
+      }
+      families++
+      count += here
+      text += slot.header + lines
+    }
+    return { text, families, series: count, dropped }
+  }
+
+  #shown(): readonly Slot[] {
+    if (!this.#ordered) {
+      this.#order = [...this.#slots.values()]
+        .filter(({ shown }) => shown)
+        .sort((a, b) => compare(a.name, b.name))
+      this.#ordered = true
+    }
+    for (const slot of this.#order) {
+      if (slot.sorted) continue
+      slot.series.sort(compareSeries)
+      slot.sorted = true
+    }
+    return this.#order
+  }
+
+  #index(family: Family): Index {
+    const known = this.#indexes.get(family)
+    if (known !== undefined) return known
+    const name = family.absolute ? family.name : `${this.#namespace}_${family.name}`
+    let slot = this.#slots.get(name)
+    if (slot === undefined) {
+      const header = `# HELP ${name} ${escapeHelp(family.help)}\n# TYPE ${name} ${family.type}\n`
+      slot = {
+        name,
+        family,
+        header,
+        series: [],
+        sorted: true,
+        shared: this.#bounds.dropsLabels,
+        shown: this.#bounds.shows(name),
+      }
+      this.#slots.set(name, slot)
+      this.#ordered = false
+    } else slot.shared = true
+    const agrees = slot.family.type === family.type && slot.family.help === family.help
+    const index = { slot, agrees, single: undefined, byText: new Map(), byTwo: new Map() }
+    this.#indexes.set(family, index)
+    return index
+  }
+
+  #long(source: Source, family: Family, index: Index, labels: readonly string[]): Series {
+    const key = labels.join('\xff')
+    const known = index.byText.get(key)
+    if (known !== undefined) return known
+    const series = this.#add(source, family, index, labels)
+    index.byText.set(key, series)
+    return series
+  }
+
+  #add(source: Source, family: Family, { slot }: Index, values: readonly string[]): Series {
+    if (values.length !== family.labels.length)
+      throw new Error(`${family.name} has ${family.labels.length} labels, and ${values.length} values came`)
+    const names = family.labels.filter(label => !this.#bounds.drops(label))
+    const labels = values.filter((_, i) => !this.#bounds.drops(family.labels[i]!))
+    const prefix = `${slot.name}${labelText(names, labels)} `
+    const same = slot.shared ? slot.series.find(series => series.prefix === prefix) : undefined
+    if (same !== undefined) return same
+    const made: Series = {
+      family,
+      labels,
+      source,
+      value: 0,
+      distribution: undefined,
+      prefix,
+      text: '0',
+      round: 0,
+    }
+    slot.series.push(made)
+    slot.sorted = false
+    return made
+  }
+
+  /** Whether this is the first reading of the series in this round. */
+  #take(source: Source, index: Index, series: Series): boolean {
+    if (index.agrees && series.source === source && series.round !== source.round) {
+      series.round = source.round
+      return true
+    }
+    if (!index.agrees || !this.#bounds.dropsLabels) source.duplicates++
+    return false
+  }
+
+  #set(series: Series, value: number): void {
+    if (series.value === value) return
+    series.value = value
+    series.text = numberText(value)
+  }
+
+  /** A label that was dropped made two series one: counters add up, of all else the last counts. */
+  #merge(series: Series, value: number): void {
+    this.#set(series, series.family.type === 'counter' ? series.value + value : value)
+  }
+
+  #forget(source: Source): void {
+    const old = source.round - roundsKept
+    const isOld = (series: Series) => series.source === source && series.round < old
+    for (const index of this.#indexes.values()) {
+      if (index.single && isOld(index.single)) index.single = undefined
+      for (const [key, series] of index.byText) if (isOld(series)) index.byText.delete(key)
+      for (const [key, inner] of index.byTwo) {
+        for (const [text, series] of inner) if (isOld(series)) inner.delete(text)
+        if (inner.size === 0) index.byTwo.delete(key)
+      }
+    }
+    for (const slot of this.#slots.values()) {
+      const kept = slot.series.filter(series => !isOld(series))
+      if (kept.length < slot.series.length) slot.series.splice(0, slot.series.length, ...kept)
+    }
+  }
+}
+
+/** What one source is given for one round. */
+class SourceReadings implements Readings {
+  readonly #page: Page
+  readonly #source: Source
+
+  constructor(page: Page, source: Source) {
+    this.#page = page
+    this.#source = source
+  }
+
+  set(family: Family, value: number, a?: string, b?: string, c?: string): void {
+    this.#page.put(this.#source, family, value, a, b, c)
+  }
+
+  setAll(family: Family, value: number, labels: readonly string[]): void {
+    this.#page.putAll(this.#source, family, value, labels)
+  }
+
+  setDistribution(family: Family, distribution: Distribution, labels: readonly string[]): void {
+    this.#page.putDistribution(this.#source, family, distribution, labels)
+  }
+}
+
+function isCurrent(series: Series): boolean {
+  return series.round === series.source.round
+}
+
+/** Fewer labels come first, then the first label whose values differ decides. */
+function compareSeries(a: Series, b: Series): number {
+  if (a.labels.length !== b.labels.length) return a.labels.length - b.labels.length
+  for (let i = 0; i < a.labels.length; i++) {
+    const order = compare(a.labels[i]!, b.labels[i]!)
+    if (order !== 0) return order
+  }
+  return 0
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+export function labelText(names: readonly string[], values: readonly string[]): string {
+  if (names.length === 0) return ''
+  let text = ''
+  for (let i = 0; i < names.length; i++)
+    text += `${i === 0 ? '{' : ','}${names[i]}="${escapeLabel(values[i]!)}"`
+  return `${text}}`
+}
+
+function escapeLabel(value: string): string {
+  return /[\\\n"]/.test(value)
+    ? value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
+    : value
+}
+
+function escapeHelp(help: string): string {
+  return help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+}
+
+function distributionText(slot: Slot, series: Series): string {
+  const { parts, sum, count } = series.distribution!
+  const label = slot.family.type === 'histogram' ? 'le' : 'quantile'
+  const suffix = slot.family.type === 'histogram' ? '_bucket' : ''
+  const labels = series.prefix.slice(slot.name.length, -1)
+  const open = labels === '' ? '{' : `${labels.slice(0, -1)},`
+  let text = ''
+  for (const [bound, value] of parts)
+    text += `${slot.name}${suffix}${open}${label}="${numberText(bound)}"} ${numberText(value)}\n`
+  if (label === 'le') text += `${slot.name}_bucket${open}le="+Inf"} ${numberText(count)}\n`
+  return `${text}${slot.name}_sum${labels} ${numberText(sum)}\n${slot.name}_count${labels} ${numberText(count)}\n`
+}

@@ -1,0 +1,139 @@
+import { utf8Text } from './utf8-text.ts'
+
+const newline = 10
+const space = 32
+const tab = 9
+const zero = 48
+
+/**
+ * Walks over the lines of a file of /proc and the words of each, without making anything but the texts that are asked
+ * for. A word is what stands between spaces and tabs. Past a line's end there are empty words and NaN.
+ *
+ *     const scan = new Scanner(host.proc.bytes('stat'))
+ *     while (scan.line()) if (scan.starts('cpu')) { const name = scan.text(); const user = scan.number() }
+ */
+export class Scanner {
+  #bytes: Buffer
+  #at = 0
+  #end = 0
+  #next = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  /** Starts anew on other bytes. */
+  reset(bytes: Buffer): this {
+    this.#bytes = bytes
+    this.#at = this.#end = this.#next = 0
+    return this
+  }
+
+  /** Goes on to the next line. False: there is none. */
+  line(): boolean {
+    const bytes = this.#bytes
+    if (this.#next >= bytes.length) {
+      this.#at = this.#end = bytes.length
+      return false
+    }
+    this.#at = this.#next
+    const end = bytes.indexOf(newline, this.#at)
+    this.#end = end < 0 ? bytes.length : end
+    this.#next = this.#end + 1
+    return true
+  }
+
+  /** Whether the rest of the line begins with these ASCII characters. Moves nowhere. */
+  starts(prefix: string): boolean {
+    const bytes = this.#bytes
+    if (this.#at + prefix.length > this.#end) return false
+    for (let i = 0; i < prefix.length; i++) if (bytes[this.#at + i] !== prefix.charCodeAt(i)) return false
+    return true
+  }
+
+  /** Whether nothing but spaces is left of the line. */
+  get done(): boolean {
+    this.#skipSpace()
+    return this.#at >= this.#end
+  }
+
+  /** Passes over some words. */
+  skip(words = 1): void {
+    for (let i = 0; i < words; i++) {
+      this.#skipSpace()
+      this.#at = this.#wordEnd()
+    }
+  }
+
+  /** The next word; '' at the line's end. */
+  text(): string {
+    this.#skipSpace()
+    const start = this.#at
+    this.#at = this.#wordEnd()
+    return utf8Text(this.#bytes, start, this.#at)
+  }
+
+  /** The rest of the line from the next word on, without white space at its end. */
+  rest(): string {
+    this.#skipSpace()
+    const start = this.#at
+    this.#at = this.#end
+    let end = this.#end
+    while (end > start && this.#bytes[end - 1]! <= space) end--
+    return utf8Text(this.#bytes, start, end)
+  }
+
+  /** What stands before a character, which is passed over; the rest where there is none. Not trimmed. */
+  until(character: string): string {
+    const start = this.#at
+    const found = this.#bytes.indexOf(character.charCodeAt(0), start)
+    const end = found < 0 || found > this.#end ? this.#end : found
+    this.#at = Math.min(end + 1, this.#end)
+    return utf8Text(this.#bytes, start, end)
+  }
+
+  /** The next word as a decimal number, rounded as a double is; NaN where it is none. */
+  number(): number {
+    this.#skipSpace()
+    const bytes = this.#bytes
+    const start = this.#at
+    const end = this.#wordEnd()
+    this.#at = end
+    // Up to 15 digits are exact in a double; all else goes the slow way.
+    if (end - start > 15 || end === start) return parse(bytes, start, end)
+    let value = 0
+    for (let i = start; i < end; i++) {
+      const digit = bytes[i]! - zero
+      if (digit < 0 || digit > 9) return parse(bytes, start, end)
+      value = value * 10 + digit
+    }
+    return value
+  }
+
+  /** The next word as a hexadecimal number without prefix; NaN where it is none. */
+  hex(): number {
+    const word = this.text()
+    return /^[0-9a-fA-F]+$/.test(word) ? Number.parseInt(word, 16) : Number.NaN
+  }
+
+  #skipSpace(): void {
+    const bytes = this.#bytes
+    while (this.#at < this.#end && (bytes[this.#at] === space || bytes[this.#at] === tab)) this.#at++
+  }
+
+  #wordEnd(): number {
+    const bytes = this.#bytes
+    let at = this.#at
+    while (at < this.#end && bytes[at] !== space && bytes[at] !== tab) at++
+    return at
+  }
+}
+
+function parse(bytes: Buffer, start: number, end: number): number {
+  return decimal(utf8Text(bytes, start, end))
+}
+
+/** A text as a decimal number; NaN where it is none. `Number` takes '' and '0x10' for numbers. */
+export function decimal(text: string): number {
+  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(text) ? Number(text) : Number.NaN
+}

@@ -1,0 +1,4 @@
+import { createLogger } from '../../src/lib/logger.ts'
+
+/** Writes nothing. */
+export const silentLogger = createLogger({ level: 'error', format: 'json', write: () => undefined })
