@@ -35,15 +35,15 @@ export class Gatherer {
   readonly runs: readonly Run[]
   readonly #page: Page
   readonly #log: Logger
-  readonly #waiting: Waiting
-  readonly #fetches = new Map<Run, Promise<void>>()
+  readonly #turns: Turns
+  readonly #waits = new Map<Run, Promise<void>>()
   /** Why the last wait failed. */
   readonly #failures = new Map<Run, unknown>()
 
   constructor({ collectors, page, log, maxWaiting }: GathererOptions) {
     this.#page = page
     this.#log = log
-    this.#waiting = new Waiting(maxWaiting)
+    this.#turns = new Turns(maxWaiting)
     this.runs = [...collectors]
       .sort((a, b) => (a.name < b.name ? -1 : 1))
       .map(({ name, reader }) => ({
@@ -65,16 +65,15 @@ export class Gatherer {
   async gather(runs: readonly Run[], withinMs: number): Promise<void> {
     const started = performance.now()
     const deadline = started + withinMs
-    const late = await this.#fetchAll(runs, withinMs)
-    const fetched = (performance.now() - started) / 1000
+    const late = await this.#waitAll(runs, withinMs)
+    const waited = (performance.now() - started) / 1000
     for (const run of runs) {
-      const waited = run.reader.fetch === undefined ? 0 : fetched
       run.seconds = 0
       if (late.has(run)) this.#end(run, 'late', `not done within ${(withinMs / 1000).toFixed(1)} s`)
       // Reading takes milliseconds: this is for a host on which it does not.
       else if (performance.now() > deadline + withinMs) this.#end(run, 'late', 'no time was left for it')
       else this.#collect(run)
-      run.seconds += waited
+      if (run.reader.wait !== undefined) run.seconds += waited
     }
   }
 
@@ -83,13 +82,13 @@ export class Gatherer {
   }
 
   /** Those that were not done in time. */
-  async #fetchAll(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Run>> {
-    const open = new Set(runs.filter(({ reader }) => reader.fetch !== undefined))
+  async #waitAll(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Run>> {
+    const open = new Set(runs.filter(({ reader }) => reader.wait !== undefined))
     if (open.size === 0) return open
     const controller = new AbortController()
     const all = Promise.all(
       [...open].map(async run => {
-        await this.#fetch(run, controller.signal)
+        await this.#wait(run, controller.signal)
         open.delete(run)
       }),
     )
@@ -105,16 +104,16 @@ export class Gatherer {
   }
 
   /** Begins to wait for a collector, or joins who does. Never rejects. */
-  #fetch(run: Run, signal: AbortSignal): Promise<void> {
-    const running = this.#fetches.get(run)
+  #wait(run: Run, signal: AbortSignal): Promise<void> {
+    const running = this.#waits.get(run)
     if (running !== undefined) return running
     this.#failures.delete(run)
-    const fetching = this.#waiting
-      .turn(() => run.reader.fetch!(signal))
+    const waiting = this.#turns
+      .take(() => run.reader.wait!(signal))
       .catch(error => void this.#failures.set(run, error))
-      .finally(() => this.#fetches.delete(run))
-    this.#fetches.set(run, fetching)
-    return fetching
+      .finally(() => this.#waits.delete(run))
+    this.#waits.set(run, waiting)
+    return waiting
   }
 
   #collect(run: Run): void {
@@ -147,7 +146,7 @@ export class Gatherer {
 }
 
 /** Lets a number of waits begin at once; one that takes long no longer counts. */
-class Waiting {
+class Turns {
   #free: number
   readonly #next: (() => void)[] = []
 
@@ -155,7 +154,7 @@ class Waiting {
     this.#free = most
   }
 
-  async turn(wait: () => Promise<void>): Promise<void> {
+  async take(wait: () => Promise<void>): Promise<void> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>(resolve => this.#next.push(resolve))
     let held = true

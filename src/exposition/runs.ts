@@ -44,7 +44,7 @@ export function showRuns(page: Page, source: Source, runs: readonly Run[], exten
     readings.set(duration, run.seconds, run.name)
     readings.set(success, run.outcome === 'success' ? 1 : 0, run.name)
     if (!extended) continue
-    if (run.reader.fetch !== undefined) readings.set(timeout, run.outcome === 'late' ? 1 : 0, run.name)
+    if (run.reader.wait !== undefined) readings.set(timeout, run.outcome === 'late' ? 1 : 0, run.name)
     if (run.outcome !== 'success') readings.set(reason, 1, run.name, run.outcome, run.reason.slice(0, 200))
     if (run.duplicates > 0) readings.set(duplicates, run.duplicates, run.name)
   }

@@ -50,13 +50,13 @@ export interface Readings {
   setDistribution(family: Family, distribution: Distribution, labels: readonly string[]): void
 }
 
-/** A collector at work. Only `collect` and `fetch` are called after the start, and never two at once. */
+/** A collector at work. After the start `wait` and `collect` are called, never two waits at once. */
 export interface Reader {
   /**
-   * Waits for what cannot be read at once (a daemon, another process). Keeps what it found for `collect`. After the
-   * signal nobody waits for it any more: it should end, and may go on to keep what comes late.
+   * Waits for what cannot be read at once (a daemon, another process), and keeps what it found for `collect`, which it
+   * replaces in one go. After the signal nobody waits for it any more, and it should end.
    */
-  fetch?(signal: AbortSignal): Promise<void>
+  wait?(signal: AbortSignal): Promise<void>
   /** Reads and hands over. Throws `NoData` where there is nothing of its kind, any other error where it failed. */
   collect(readings: Readings): void
   close?(): void
