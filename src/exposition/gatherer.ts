@@ -36,7 +36,7 @@ export class Gatherer {
   readonly #page: Page
   readonly #log: Logger
   readonly #turns: Turns
-  readonly #waits = new Map<Run, Promise<void>>()
+  readonly #waits = new Map<Run, { readonly ended: Promise<void>; readonly signal: AbortSignal }>()
   /** Why the last wait failed. */
   readonly #failures = new Map<Run, unknown>()
 
@@ -103,17 +103,22 @@ export class Gatherer {
     return late
   }
 
-  /** Begins to wait for a collector, or joins who does. Never rejects. */
-  #wait(run: Run, signal: AbortSignal): Promise<void> {
-    const running = this.#waits.get(run)
-    if (running !== undefined) return running
+  /** Waits for a collector, together with whoever does already. Never rejects. */
+  async #wait(run: Run, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const running = this.#waits.get(run)
+      if (running === undefined) break
+      await running.ended
+      // What another scrape gave up is asked anew.
+      if (!running.signal.aborted || signal.aborted) return
+    }
     this.#failures.delete(run)
-    const waiting = this.#turns
+    const ended = this.#turns
       .take(() => run.reader.wait!(signal))
       .catch(error => void this.#failures.set(run, error))
       .finally(() => this.#waits.delete(run))
-    this.#waits.set(run, waiting)
-    return waiting
+    this.#waits.set(run, { ended, signal })
+    await ended
   }
 
   #collect(run: Run): void {

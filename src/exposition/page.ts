@@ -83,6 +83,13 @@ export class Page {
     this.#bounds = bounds
   }
 
+  /** Series that are kept, those that are not shown now included. */
+  get size(): number {
+    let size = 0
+    for (const { series } of this.#slots.values()) size += series.length
+    return size
+  }
+
   /** A round of a source begins: what it read before is no longer on the page. */
   begin(source: Source): Readings {
     source.round++
