@@ -51,6 +51,16 @@ struct tcp_sock {
 	u32 rcv_nxt;
 	u32 copied_seq;
 	u32 write_seq;
+	u32 srtt_us; /* eighths of a microsecond */
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	unsigned long *open_fds;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct socket {
@@ -68,6 +78,7 @@ struct task_struct {
 	int tgid;
 	struct task_struct *group_leader;
 	char comm[16];
+	struct files_struct *files;
 };
 
 struct file;
@@ -75,6 +86,16 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 struct bpf_iter__task_file {

@@ -200,10 +200,23 @@ class Directory implements Tree {
   }
 
   list(path: string): readonly string[] {
+    return this.#entries(path, whole => readdirSync(whole).sort())
+  }
+
+  directories(path: string): readonly string[] {
+    return this.#entries(path, whole =>
+      readdirSync(whole, { withFileTypes: true })
+        .filter(entry => entry.isDirectory())
+        .map(({ name }) => name)
+        .sort(),
+    )
+  }
+
+  #entries(path: string, read: (whole: string) => string[]): readonly string[] {
     const whole = this.at(path)
     if (!existsSync(whole)) return []
     try {
-      return readdirSync(whole).sort()
+      return read(whole)
     } catch (error) {
       if (absent.has((error as NodeJS.ErrnoException).code ?? '')) return []
       throw error

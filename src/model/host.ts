@@ -17,6 +17,8 @@ export interface Tree {
   bytes(path: string): Buffer
   /** Names in a directory in the order of their bytes; empty where there is none. */
   list(path: string): readonly string[]
+  /** As `list`, of directories alone; links to directories are none. */
+  directories(path: string): readonly string[]
   /** Target of a symbolic link as it is written; undefined where it is none. */
   link(path: string): string | undefined
   /** The path without symbolic links, absolute; undefined where it leads nowhere. */

@@ -1,6 +1,6 @@
 // What a collector reads from a tree of files, as lines of the page.
 
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -22,11 +22,15 @@ export interface ReadResult {
   readonly reason: string
 }
 
-/** Runs a collector once on a tree (the project's own, unless said otherwise), with its default options and others. */
+/**
+ * Runs a collector on a tree (the project's own, unless said otherwise), with its default options and others. With
+ * `between` it is read twice, and the second reading counts.
+ */
 export async function readWith<K extends Keys>(
   unit: Collector<K>,
   options: Record<string, unknown> = {},
   root = hostTree,
+  between?: () => Promise<void>,
 ): Promise<ReadResult> {
   const host = new HostFiles({
     procfs: join(root, 'proc'),
@@ -51,6 +55,10 @@ export async function readWith<K extends Keys>(
   })
   try {
     await gatherer.gather(gatherer.runs, 5000)
+    if (between) {
+      await between()
+      await gatherer.gather(gatherer.runs, 5000)
+    }
     const { text } = page.write(new Set(gatherer.runs))
     const { outcome, reason } = gatherer.runs[0]!
     const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('# HELP'))
@@ -88,4 +96,48 @@ export function copyOfTree(t: TestContext): string {
   t.after(() => rmSync(root, { recursive: true, force: true }))
   cpSync(hostTree, root, { recursive: true, verbatimSymlinks: true })
   return root
+}
+
+/**
+ * Replaces each of the files in turn by what no kernel writes, and holds the collector to it: it ends, in time, its
+ * readings are numbers, and it is not called a success over nothing but junk unless `mayIgnore` says that it may.
+ */
+export async function survivesJunk<K extends Keys>(
+  t: TestContext,
+  unit: Collector<K>,
+  files: readonly string[],
+  options: Record<string, unknown> = {},
+  mayIgnore = false,
+): Promise<void> {
+  for (const path of files) {
+    for (const [what, content] of junk(readFileSync(join(hostTree, path)))) {
+      const root = copyOfTree(t)
+      rmSync(join(root, path))
+      writeFileSync(join(root, path), content)
+      const started = performance.now()
+      const { lines, outcome } = await readWith(unit, options, root)
+      const where = `${unit.name}: ${path} ${what}`
+      if (performance.now() - started > 5000) throw new Error(`${where} took too long`)
+      if (lines.some(line => / NaN$|undefined|\[object/.test(line)))
+        throw new Error(`${where} gave ${lines.join('\n')}`)
+      if (outcome === 'success' && what !== 'truncated' && !mayIgnore)
+        throw new Error(`${where} was a success`)
+      rmSync(root, { recursive: true })
+    }
+  }
+}
+
+function junk(good: Buffer): readonly (readonly [what: string, content: Buffer])[] {
+  const noise = Buffer.alloc(1024 * 1024)
+  for (let i = 0, state = 1; i < noise.length; i++) {
+    state = (state * 1103515245 + 12345) % 2147483648
+    noise[i] = state >> 16
+  }
+  return [
+    ['empty', Buffer.alloc(0)],
+    ['truncated', good.subarray(0, Math.ceil(good.length / 2) - 1)],
+    ['binary', noise.subarray(0, 4096)],
+    ['junk of 1 MiB', noise],
+    ['a line of 1 MiB', Buffer.alloc(1024 * 1024, 'x ')],
+  ]
 }

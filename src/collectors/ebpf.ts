@@ -1,0 +1,142 @@
+import { readFileSync } from 'node:fs'
+import { findAsset } from '../kernel/assets.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
+import { bss, rodata, svcProcess } from '../kernel/gen/host.ts'
+import { type LinkHandle, loadNative, type Native, Unsupported } from '../kernel/native.ts'
+import { errorText } from '../lib/logger.ts'
+import { utf8Text } from '../lib/utf8-text.ts'
+import { family } from '../model/collector.ts'
+import { collector, counter, gauge, NoData, type Reader } from './collector.ts'
+
+const rtt = family(
+  'histogram',
+  'tcp_rtt_microseconds',
+  'Smoothed round-trip times of TCP connections: of each when it ends, and while it is open at most every 10 seconds.',
+)
+const retransmits = counter('tcp_retransmits_total', 'TCP segments sent again since the agent started.')
+const openFds = gauge(
+  'process_open_fds',
+  'Open files of processes of one name; `other` are all beyond the 50 with most.',
+  {
+    labels: ['comm'],
+  },
+)
+
+/** Upper bounds in microseconds. */
+const bounds = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1e6]
+/** Names that are shown by themselves. */
+const mostNames = 50
+/** Open connections are looked at no oftener: it takes 0.2 µs each, whoever asks how often. */
+const connectionsMs = 10_000
+/** Of some 50,000 processes; those beyond are not counted. */
+const mostBytes = 1024 * 1024
+
+/** What the kernel alone can count, read by BPF programs (bpf/host.bpf.c). Beyond the replaced exporter. */
+export const ebpf = collector({
+  name: 'ebpf',
+  summary: 'Round-trip times and retransmissions of TCP, and open files by process name',
+  enabledByDefault: true,
+  metrics: [rtt, retransmits, openFds],
+  start: (_options, { log }) => {
+    const loaded = load()
+    if (loaded instanceof Error) {
+      log.debug('no host metrics by eBPF', { reason: loaded.message })
+      return {
+        collect() {
+          throw loaded
+        },
+      }
+    }
+    return reader(loaded)
+  },
+})
+
+interface Loaded {
+  readonly native: Native
+  readonly object: BpfObject
+  readonly connections: LinkHandle
+  readonly processes: LinkHandle
+  /** The programs' variables. */
+  readonly counted: Float64ArrayLike
+}
+
+/** Numbers of 64 bits at offsets in bytes. */
+interface Float64ArrayLike {
+  at(offset: number): number
+}
+
+function load(): Loaded | NoData {
+  const native = loadNative()
+  if (native instanceof Unsupported) return new NoData(native.reason)
+  const path = findAsset('host.bpf.o')
+  if (path === undefined) return new NoData('cannot find host.bpf.o: install the package anew')
+  let object: BpfObject | undefined
+  try {
+    object = BpfObject.load(native, readFileSync(path), {
+      name: 'host',
+      prepare: handle =>
+        native.objectSetData(
+          handle,
+          '.rodata',
+          rodata.rttBounds,
+          new Uint8Array(BigUint64Array.from(bounds.map(BigInt)).buffer),
+        ),
+    })
+    object.attach('svc_host_destroy')
+    object.attach('svc_host_retransmit')
+    const connections = object.attach('svc_host_connections')
+    const processes = object.attach('svc_host_processes')
+    const view = new DataView(native.mapView(object.map('.bss')))
+    const counted = { at: (offset: number) => Number(view.getBigUint64(offset, true)) }
+    return { native, object, connections, processes, counted }
+  } catch (error) {
+    object?.close()
+    return new NoData(`eBPF is not available: ${errorText(error)}`)
+  }
+}
+
+function reader({ native, object, connections, processes, counted }: Loaded): Reader {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  return {
+    collect(readings) {
+      const now = performance.now()
+      if (now - lookedAt >= connectionsMs) {
+        lookedAt = now
+        native.iteratorRead(connections, 4096)
+      }
+      const parts: [number, number][] = []
+      let count = 0
+      for (const [i, bound] of bounds.entries()) {
+        count += counted.at(bss.rttBuckets + 8 * i)
+        parts.push([bound, count])
+      }
+      count += counted.at(bss.rttBuckets + 8 * bounds.length)
+      readings.setDistribution(rtt, { parts, sum: counted.at(bss.rttSum), count }, [])
+      readings.set(retransmits, counted.at(bss.retransmits))
+      const { bytes } = native.iteratorRead(processes, mostBytes)
+      for (const [name, files] of mostOpen(bytes)) readings.set(openFds, files, name)
+    },
+    close: () => object.close(),
+  }
+}
+
+/** Open files by name of the process: those with most, and `other` for the rest. `bytes` are `svc_process` records. */
+export function mostOpen(bytes: Buffer): readonly (readonly [name: string, files: number])[] {
+  const byName = new Map<string, number>()
+  for (let at = 0; at + svcProcess.size <= bytes.length; at += svcProcess.size) {
+    const start = at + svcProcess.comm
+    const end = bytes.indexOf(0, start)
+    const name = utf8Text(
+      bytes,
+      start,
+      end < 0 || end > start + svcProcess.commSize ? start + svcProcess.commSize : end,
+    )
+    byName.set(name, (byName.get(name) ?? 0) + bytes.readUInt32LE(at + svcProcess.openFds))
+  }
+  const sorted = [...byName].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+  let rest = 0
+  for (const [, files] of sorted.slice(mostNames)) rest += files
+  const shown = sorted.slice(0, mostNames)
+  if (sorted.length > mostNames) shown.push(['other', rest])
+  return shown
+}
