@@ -282,5 +282,6 @@ NAPI_MODULE_INIT()
   add_functions(env, exports, poll_functions);
   add_functions(env, exports, probe_functions);
   add_functions(env, exports, process_functions);
+  add_functions(env, exports, host_functions);
   return exports;
 }

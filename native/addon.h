@@ -77,6 +77,6 @@ struct function {
   napi_callback call;
 };
 extern const struct function object_functions[], map_functions[], ring_functions[], perf_functions[], poll_functions[],
-  probe_functions[], process_functions[];
+  probe_functions[], process_functions[], host_functions[];
 
 #endif

@@ -13,11 +13,15 @@ import {
   statfsSync,
 } from 'node:fs'
 import { posix } from 'node:path'
+import { decimal } from '../lib/scanner.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import type { Host, Tree } from '../model/host.ts'
 
-/** Longer files are not read: the longest of /proc, on a host of hundreds of CPUs, has some hundred KiB. */
-const mostBytes = 16 * 1024 * 1024
+/** Longer files are not read: /proc/net/udp of half a million sockets is about as long. */
+const mostBytes = 64 * 1024 * 1024
+/** The buffer at first, and what it may stay at. */
+const firstBytes = 16 * 1024
+const largeBytes = 256 * 1024
 /** Files that stay open, of all trees together. */
 const mostKept = 1024
 
@@ -81,8 +85,9 @@ export class HostFiles implements Host {
 /** Open files by path. */
 class KeptFiles {
   readonly #files = new Map<string, { readonly fd: number; used: boolean }>()
+  #closed = false
   /** Shared by all reads; grows to the longest file. */
-  buffer: Buffer = Buffer.allocUnsafeSlow(16 * 1024)
+  buffer: Buffer = Buffer.allocUnsafeSlow(firstBytes)
 
   fd(path: string): number | undefined {
     const file = this.#files.get(path)
@@ -93,7 +98,7 @@ class KeptFiles {
 
   /** False: there is no room, and the caller closes it. */
   keep(path: string, fd: number): boolean {
-    if (this.#files.size >= mostKept) return false
+    if (this.#closed || this.#files.size >= mostKept) return false
     this.#files.set(path, { fd, used: true })
     return true
   }
@@ -110,9 +115,13 @@ class KeptFiles {
       if (!file.used) this.drop(path)
       file.used = false
     }
+    // One long file is no reason to keep its room.
+    if (this.buffer.length > largeBytes) this.buffer = Buffer.allocUnsafeSlow(firstBytes)
   }
 
+  /** A reading that is under way may go on; nothing stays open after it. */
   close(): void {
+    this.#closed = true
     for (const path of this.#files.keys()) this.drop(path)
   }
 
@@ -167,8 +176,8 @@ class Directory implements Tree {
   number(path: string): number | undefined {
     const text = this.find(path)
     if (text === undefined) return undefined
-    const value = Number(text)
-    if (text === '' || Number.isNaN(value)) throw new Error(`cannot read ${this.at(path)}: no number`)
+    const value = decimal(text)
+    if (Number.isNaN(value)) throw new Error(`cannot read ${this.at(path)}: no number`)
     return value
   }
 

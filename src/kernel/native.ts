@@ -115,6 +115,26 @@ export interface Native {
   /** The kernel measures run time and count of all programs (5.8) until `statsDisable` or the process's end. */
   statsEnable(): StatsHandle
   statsDisable(stats: StatsHandle): void
+
+  /** Fills in a `struct timex` (208 bytes on 64 bits) and returns the clock's state (adjtimex(2)). Changes nothing. */
+  adjtimex(target: Uint8Array): number
+  /** sysname, nodename, release, version, machine, domainname (uname(2)). */
+  uname(): string[]
+  /**
+   * ioctl(2). The argument is in and out; one without bytes is a null pointer. EFAULT where the kernel would write
+   * beyond it.
+   */
+  ioctl(fd: number, request: number, argument: Uint8Array): number
+  /** The ioctl SIOCETHTOOL of a network device; the data begins with the command, and is in and out as above. */
+  ethtool(device: string, data: Uint8Array): void
+  /**
+   * Sends a request and calls `take` with how much of `buffer` (32 KiB at least) the kernel has filled: whole messages,
+   * again and again until the answer ends, so that its length needs no bound. Throws the kernel's error; ENOBUFS and
+   * EMSGSIZE where something got lost, EAGAIN after a second of silence. What `take` throws ends it.
+   */
+  netlink(protocol: number, request: Uint8Array, buffer: Uint8Array, take: (length: number) => void): void
+  /** A descriptor, closed on exec, of `struct perf_event_attr`, whose size is filled in. -1 as in the manual page. */
+  perfEventOpen(attr: Uint8Array, pid: number, cpu: number, groupFd: number, flags: number): number
 }
 
 declare const kind: unique symbol

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { linearRegExp } from './linear-regexp.ts'
+import { anchoredRegExp, linearRegExp } from './linear-regexp.ts'
 
 test('what RE2 writes in another way matches the same', () => {
   const check = (source: string, yes: string, no: string) => {
@@ -18,6 +18,11 @@ test('what RE2 writes in another way matches the same', () => {
   check('^[a[b]$', '[', 'c')
   check('^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$', 'sda1', 'sda')
   check('^/(dev|proc)($|/)', '/dev/shm', '/devices')
+})
+
+test('an anchored pattern matches the whole, flags and alternatives included', () => {
+  assert.ok(anchoredRegExp('(?i)eth.|lo').test('ETH0'))
+  assert.ok(!anchoredRegExp('eth|lo').test('eth0'))
 })
 
 test('what RE2 has not is refused in words', () => {

@@ -22,6 +22,13 @@ export function linearRegExp(source: string): RegExp {
   }
 }
 
+/** The same for a pattern that must match as a whole. */
+export function anchoredRegExp(source: string): RegExp {
+  // Wrapped afterwards: flags stand at the beginning of what users write.
+  const { source: body, flags } = linearRegExp(source)
+  return new RegExp(`^(?:${body})$`, flags)
+}
+
 /** Classes that stand in brackets (POSIX, section 9.3.5), of ASCII as in RE2. */
 const classes: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',

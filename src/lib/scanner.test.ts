@@ -35,7 +35,7 @@ test('numbers of 64 bits are rounded as a double is', () => {
   }
   for (const text of ['18446744073709551615', '9007199254740993', '123456789012345', '-1', '1e3', '.5', '+7'])
     assert.equal(number(text), Number(text))
-  for (const text of ['', '-', '1x', '0x10', '1_0', 'Infinity', '..'])
+  for (const text of ['', '-', '1x', '0x10', '1_0', 'Infinity', '1e999', '..'])
     assert.ok(Number.isNaN(number(text)), text)
   assert.ok(Number.isNaN(decimal(' ')))
 })

@@ -133,7 +133,8 @@ function parse(bytes: Buffer, start: number, end: number): number {
   return decimal(utf8Text(bytes, start, end))
 }
 
-/** A text as a decimal number; NaN where it is none. `Number` takes '' and '0x10' for numbers. */
+/** A text as a decimal number; NaN where it is none, or none that a double holds. `Number` takes '' and '0x10'. */
 export function decimal(text: string): number {
-  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(text) ? Number(text) : Number.NaN
+  const value = /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(text) ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : Number.NaN
 }

@@ -11,6 +11,8 @@ export interface OtelName {
   readonly kind: 'gauge' | 'counter' | 'updowncounter'
   /** Label → attribute. Labels that are not here keep their name. */
   readonly attributes?: Readonly<Record<string, string>>
+  /** Value of such a label → value that the convention has for it. Values that are not here stay. */
+  readonly values?: Readonly<Record<string, string>>
   /** Attributes that the family's name implies. */
   readonly constant?: Readonly<Record<string, string>>
   /** A value of the convention is the family's value times this. */

@@ -6,12 +6,12 @@ export interface Tree {
   at(path: string): string
   /**
    * The whole content of a file. Bytes that are no UTF-8 become U+FFFD, one for each run. Throws: `ENOENT` and its
-   * like as `NodeJS.ErrnoException`, an error in words where it is longer than 16 MiB.
+   * like as `NodeJS.ErrnoException`, an error in words where it is longer than 64 MiB.
    */
   text(path: string): string
   /** As `text`, trimmed of white space at both ends; undefined where it is not there, not to be read, or not a file. */
   find(path: string): string | undefined
-  /** A whole number or decimal; undefined as `find`. Throws where what is there is no number. */
+  /** A decimal number; undefined as `find`. Throws where what is there is none. */
   number(path: string): number | undefined
   /** The content as bytes in a buffer that the next read of any tree uses again. Throws as `text`. */
   bytes(path: string): Buffer

@@ -1,6 +1,7 @@
 // What single tests need of the host and may lack: why they cannot run, for `skip`; false where they can.
 
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 
 /** Acting as another user. */
@@ -21,3 +22,9 @@ const systemVersion = String(spawnSync(systemNode, ['--version']).stdout ?? '').
 export const withoutNode20: string | false = systemVersion.startsWith('v20.')
   ? false
   : `the oldest runtime needs Node.js 20 at ${systemNode}, and there is ${systemVersion || 'none'}`
+
+/** File systems of other programs, mounted for a test. */
+export const withoutBindfs: string | false =
+  process.getuid?.() === 0 && existsSync('/dev/fuse') && spawnSync('bindfs', ['--version']).status === 0
+    ? false
+    : 'a file system that hangs needs root, /dev/fuse and bindfs'

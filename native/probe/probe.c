@@ -1,0 +1,248 @@
+// Asks file systems that may hang, in place of the agent: a thread that waits for a dead server cannot be taken back,
+// and in the agent it would take a thread of the runtime with it, or keep the process from ending.
+//
+//     request  ID OPERATION LIMIT PATH \n          PATH in hexadecimal digits
+//     answer   ID ERRNO LENGTH \n PAYLOAD          LENGTH bytes; none where ERRNO is not 0
+//
+//     S  statfs(2)           "bsize blocks bfree bavail files ffree"
+//     R  content of a file   "seconds of its mtime\n", then the bytes: EFBIG where they are more than LIMIT
+//     L  names in a directory, each with a zero byte behind it: EFBIG where they are more than LIMIT bytes
+//
+// Answers come as they are ready. The program ends with its standard input, whatever its threads wait for.
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define MOST_THREADS 128
+#define MOST_PATH 4096
+#define MTIME_ROOM 24
+
+struct request {
+	unsigned long long id;
+	size_t limit;
+	char operation;
+	char path[];
+};
+
+static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int busy;
+
+static void put(const char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(STDOUT_FILENO, bytes, length);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			_exit(1);
+		bytes += written;
+		length -= (size_t)written;
+	}
+}
+
+// The only answer to a request. The agent may send another as soon as it has this, so there is room for it by then.
+static void answer(unsigned long long id, int error, const char *payload, size_t length)
+{
+	char head[64];
+	atomic_fetch_sub(&busy, 1);
+	if (error != 0)
+		length = 0;
+	int n = snprintf(head, sizeof(head), "%llu %d %zu\n", id, error, length);
+	pthread_mutex_lock(&output);
+	put(head, (size_t)n);
+	put(payload, length);
+	pthread_mutex_unlock(&output);
+}
+
+static void serve_statfs(const struct request *request)
+{
+	struct statfs s;
+	char text[160];
+	if (statfs(request->path, &s) != 0) {
+		answer(request->id, errno, NULL, 0);
+		return;
+	}
+	int n = snprintf(text, sizeof(text), "%lld %llu %llu %llu %llu %llu", (long long)s.f_bsize,
+			 (unsigned long long)s.f_blocks, (unsigned long long)s.f_bfree,
+			 (unsigned long long)s.f_bavail, (unsigned long long)s.f_files,
+			 (unsigned long long)s.f_ffree);
+	answer(request->id, 0, text, (size_t)n);
+}
+
+// Reads to the file's end, which may be elsewhere than stat said. Returns 0 or an errno.
+static int read_all(int fd, char **buffer, size_t *length, size_t size, size_t limit)
+{
+	for (;;) {
+		if (*length == size) {
+			if (size > limit)
+				return EFBIG;
+			size = size * 2 <= limit ? size * 2 : limit + 1;
+			char *longer = realloc(*buffer, MTIME_ROOM + size);
+			if (longer == NULL)
+				return ENOMEM;
+			*buffer = longer;
+		}
+		ssize_t got = read(fd, *buffer + MTIME_ROOM + *length, size - *length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno;
+		if (got == 0)
+			return *length > limit ? EFBIG : 0;
+		*length += (size_t)got;
+	}
+}
+
+static void serve_read(const struct request *request)
+{
+	struct stat s;
+	char *buffer = NULL;
+	char *start = NULL;
+	size_t length = 0;
+	int error = 0;
+	// Without O_NONBLOCK a named pipe would wait for a writer.
+	int fd = open(request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &s) != 0)
+		error = errno;
+	else if (!S_ISREG(s.st_mode))
+		error = S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+	else if ((unsigned long long)s.st_size > request->limit)
+		error = EFBIG;
+	else if ((buffer = malloc(MTIME_ROOM + (size_t)s.st_size + 1)) == NULL)
+		error = ENOMEM;
+	else
+		error = read_all(fd, &buffer, &length, (size_t)s.st_size + 1, request->limit);
+	if (error == 0) {
+		char mtime[MTIME_ROOM];
+		int n = snprintf(mtime, sizeof(mtime), "%lld\n", (long long)s.st_mtim.tv_sec);
+		start = buffer + MTIME_ROOM - n;
+		memcpy(start, mtime, (size_t)n);
+		length += (size_t)n;
+	}
+	if (fd >= 0)
+		close(fd);
+	answer(request->id, error, start, length);
+	free(buffer);
+}
+
+static void serve_list(const struct request *request)
+{
+	char *names = NULL;
+	size_t length = 0, size = 0;
+	int error = 0;
+	int fd = open(request->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	if (directory == NULL)
+		error = errno;
+	while (error == 0) {
+		errno = 0;
+		struct dirent *entry = readdir(directory);
+		if (entry == NULL) {
+			error = errno;
+			break;
+		}
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		size_t more = strlen(entry->d_name) + 1;
+		if (length + more > request->limit) {
+			error = EFBIG;
+		} else if (length + more > size) {
+			size = (length + more) * 2;
+			char *longer = realloc(names, size);
+			if (longer == NULL)
+				error = ENOMEM;
+			else
+				names = longer;
+		}
+		if (error == 0) {
+			memcpy(names + length, entry->d_name, more);
+			length += more;
+		}
+	}
+	if (directory != NULL)
+		closedir(directory);
+	else if (fd >= 0)
+		close(fd);
+	answer(request->id, error, names, length);
+	free(names);
+}
+
+static void *serve(void *argument)
+{
+	struct request *request = argument;
+	if (request->operation == 'S')
+		serve_statfs(request);
+	else if (request->operation == 'R')
+		serve_read(request);
+	else if (request->operation == 'L')
+		serve_list(request);
+	else
+		answer(request->id, EINVAL, NULL, 0);
+	free(request);
+	return NULL;
+}
+
+static int digit(char c)
+{
+	return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+// NULL: no request, or no memory for it.
+static struct request *parse(const char *line)
+{
+	unsigned long long id;
+	size_t limit;
+	char operation;
+	char hex[MOST_PATH * 2 + 1] = "";
+	if (sscanf(line, "%llu %c %zu %8192[0-9a-f]", &id, &operation, &limit, hex) != 4)
+		return NULL;
+	size_t length = strlen(hex) / 2;
+	struct request *request = malloc(sizeof(*request) + length + 1);
+	if (request == NULL)
+		return NULL;
+	request->id = id;
+	request->limit = limit;
+	request->operation = operation;
+	for (size_t i = 0; i < length; i++)
+		request->path[i] = (char)(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+	request->path[length] = '\0';
+	return request;
+}
+
+int main(void)
+{
+	char line[MOST_PATH * 2 + 64];
+	pthread_attr_t attributes;
+	pthread_t thread;
+	// The agent may be killed; its end of the pipe is closed then too, but this needs nobody to run.
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	// One heap for all threads: they are many and ask for little.
+	mallopt(M_ARENA_MAX, 1);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, 64 * 1024);
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		struct request *request = parse(line);
+		if (request == NULL)
+			_exit(2);
+		if (atomic_fetch_add(&busy, 1) < MOST_THREADS &&
+		    pthread_create(&thread, &attributes, serve, request) == 0)
+			continue;
+		answer(request->id, EAGAIN, NULL, 0);
+		free(request);
+	}
+	_exit(0);
+}

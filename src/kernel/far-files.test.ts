@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createLogger } from '../lib/logger.ts'
+import { FarFiles } from './far-files.ts'
+
+/** With what it logged. `program` stands in for the probe. */
+function farFiles(t: TestContext, options: { program?: string | undefined } = {}): [FarFiles, string[]] {
+  const logged: string[] = []
+  const log = createLogger({ level: 'warn', format: 'json', write: line => logged.push(line) })
+  const files = new FarFiles({ log, ...options })
+  // The probe keeps no process alive that only waits for it.
+  const awake = setInterval(() => {}, 1000)
+  t.after(() => {
+    clearInterval(awake)
+    files.close()
+  })
+  return [files, logged]
+}
+
+function directory(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'svc-far-'))
+  t.after(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+test('file systems, files and directories are read as they would be here', async t => {
+  const [files] = farFiles(t)
+  const dir = directory(t)
+  const content = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251))
+  const odd = Buffer.concat([Buffer.from(`${dir}/a\nb \xff`, 'latin1')])
+  writeFileSync(odd, content)
+  writeFileSync(join(dir, 'empty'), '')
+  mkdirSync(join(dir, 'sub'))
+  const here = statfsSync(dir)
+  const { bsize, blocks, files: inodes } = await files.statfs(dir)
+  assert.deepEqual([bsize, blocks, inodes], [here.bsize, here.blocks, here.files])
+  const read = await files.read(odd, content.length)
+  assert.ok(read.bytes.equals(content))
+  assert.equal(read.mtimeSeconds, Math.floor(statSync(odd).mtimeMs / 1000))
+  assert.equal((await files.read(join(dir, 'empty'), 0)).bytes.length, 0)
+  assert.deepEqual(await files.list(dir), ['a\nb \ufffd', 'empty', 'sub'])
+  assert.deepEqual(await files.list(join(dir, 'sub')), [])
+  const many = await Promise.all(Array.from({ length: 500 }, (_, i) => files.read(odd, content.length + i)))
+  assert.ok(many.every(({ bytes }) => bytes.equals(content)))
+})
+
+test('what cannot be read has a reason in words', async t => {
+  const [files] = farFiles(t)
+  const dir = directory(t)
+  writeFileSync(join(dir, 'file'), 'four')
+  symlinkSync('loop', join(dir, 'loop'))
+  const check = (answer: Promise<unknown>, message: string) =>
+    assert.rejects(answer, { name: 'FarError', message })
+  await check(files.statfs(join(dir, 'nothing')), 'no such file or directory')
+  await check(files.read(dir, 10), 'is a directory')
+  await check(files.read('/dev/null', 10), 'invalid argument')
+  await check(files.read(join(dir, 'file'), 3), 'file too large')
+  await check(files.read(join(dir, 'loop'), 3), 'too many levels of symbolic links')
+  await check(files.list(join(dir, 'file')), 'not a directory')
+  await check(files.list('x'.repeat(4096)), 'file name too long')
+})
+
+test('a probe that ends is started again, and those who waited are told', async t => {
+  const [files, logged] = farFiles(t)
+  await files.statfs('/')
+  // A path that is longer than any ends it.
+  await assert.rejects(files.statfs('x'.repeat(5000)), { message: 'the probe ended' })
+  assert.match(logged[0]!, /"reason":"exit status 2"/)
+  await assert.rejects(files.statfs('/'), { message: 'the probe ended' }, 'not at once')
+  await new Promise(resolve => setTimeout(resolve, 1050))
+  assert.ok((await files.statfs('/')).blocks > 0)
+})
+
+test('where the probe is missing or is none, there is a reason and a line in the log', async t => {
+  const check = async (program: string | undefined, reason: string, line: RegExp) => {
+    const [files, logged] = farFiles(t, { program })
+    await assert.rejects(files.statfs('/'), { message: reason })
+    await assert.rejects(files.statfs('/'), { name: 'FarError' })
+    assert.equal(logged.length, 1)
+    assert.match(logged[0]!, line)
+  }
+  await check(undefined, 'no probe', /svc-probe is missing beside the agent/)
+  await check(join(directory(t), 'nothing'), 'the probe ended', /ENOENT/)
+  await check('/bin/false', 'the probe ended', /exit status 1|EPIPE/)
+  await check('/bin/cat', 'the probe ended', /it wrote what is no answer/)
+})
+
+test('a close waits for nobody', async t => {
+  const silent = join(directory(t), 'silent')
+  writeFileSync(silent, '#!/bin/sh\nexec /bin/sleep 1000\n')
+  chmodSync(silent, 0o755)
+  const [files] = farFiles(t, { program: silent })
+  const answers = [files.statfs('/'), files.read('/', 1), files.list('/')].map(answer =>
+    answer.catch((error: Error) => error.message),
+  )
+  await assert.rejects(files.statfs('/'), { message: 'no answer yet' })
+  const before = performance.now()
+  files.close()
+  assert.deepEqual(await Promise.all(answers), Array(3).fill('the agent ends'))
+  assert.ok(performance.now() - before < 100)
+  await assert.rejects(files.statfs('/'), { message: 'the agent ends' })
+})

@@ -1,0 +1,245 @@
+// Files and file systems that may never answer (of a server, or of another program), asked by a program of its own:
+// native/probe/probe.c has the protocol.
+
+import { errnoText } from '../lib/errno-text.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
+import { utf8Text } from '../lib/utf8-text.ts'
+import { findAsset } from './assets.ts'
+import { type Child, startChild } from './child.ts'
+
+/** Of statfs(2). Blocks are of `bsize` bytes. */
+export interface FileSystemStats {
+  readonly bsize: number
+  readonly blocks: number
+  readonly bfree: number
+  readonly bavail: number
+  readonly files: number
+  readonly ffree: number
+}
+
+export interface FarFile {
+  readonly bytes: Buffer
+  /** Whole seconds since 1970. */
+  readonly mtimeSeconds: number
+}
+
+/** Why there is no answer: the file system's own reason, or one of the probe. The message is the reason alone. */
+export class FarError extends Error {
+  override readonly name = 'FarError'
+}
+
+export interface FarFilesOptions {
+  readonly log: Logger
+  /** The probe. Undefined: it was not built. */
+  readonly program?: string | undefined
+}
+
+/** Requests that the probe serves at once (MOST_THREADS); the others wait here. */
+const mostAsked = 128
+const mostQueued = 65_536
+const mostListBytes = 1024 * 1024
+/** No answer is longer: the largest file with its head. */
+const mostAnswerBytes = 17 * 1024 * 1024
+/** A probe that ended is not started again before this time since its start. */
+const restartMs = 1000
+
+interface Request {
+  readonly question: string
+  resolve(payload: Buffer): void
+  reject(error: FarError): void
+}
+
+/**
+ * Asks without ever waiting itself: an answer may come at once, hours later, or never, so callers bound their own
+ * patience. A question that waits for its answer is not asked again: whoever repeats it is refused.
+ */
+export class FarFiles {
+  readonly #log: Logger
+  readonly #program: string | undefined
+  readonly #open = new Set<string>()
+  readonly #asked = new Map<number, Request>()
+  #queue: Request[] = []
+  #probe: Probe | undefined
+  #startedAt = Number.NEGATIVE_INFINITY
+  #nextId = 1
+  #closed = false
+  #warned = false
+
+  constructor({ log, ...options }: FarFilesOptions) {
+    this.#log = log
+    this.#program = 'program' in options ? options.program : findAsset('svc-probe')
+  }
+
+  /** Rejects with a `FarError`, as all of these do. */
+  async statfs(path: string | Buffer): Promise<FileSystemStats> {
+    const payload = await this.#ask('S', 0, path)
+    const [bsize = 0, blocks = 0, bfree = 0, bavail = 0, files = 0, ffree = 0] = payload
+      .toString('latin1')
+      .split(' ')
+      .map(Number)
+    return { bsize, blocks, bfree, bavail, files, ffree }
+  }
+
+  async read(path: string | Buffer, mostBytes: number): Promise<FarFile> {
+    const payload = await this.#ask('R', mostBytes, path)
+    const end = payload.indexOf(10)
+    return { mtimeSeconds: Number(payload.toString('latin1', 0, end)), bytes: payload.subarray(end + 1) }
+  }
+
+  /** Names in the order of their bytes. */
+  async list(path: string | Buffer): Promise<readonly string[]> {
+    const payload = await this.#ask('L', mostListBytes, path)
+    return utf8Text(payload, 0, payload.length).split('\0').slice(0, -1).sort()
+  }
+
+  /** Ends the probe. What was asked is rejected. */
+  close(): void {
+    this.#closed = true
+    this.#fail('the agent ends')
+  }
+
+  #ask(operation: 'S' | 'R' | 'L', limit: number, path: string | Buffer): Promise<Buffer> {
+    const question = `${operation} ${limit} ${Buffer.from(path).toString('hex')}\n`
+    if (this.#open.has(question)) return Promise.reject(new FarError('no answer yet'))
+    const asked = new Promise<Buffer>((resolve, reject) => {
+      if (this.#queue.length >= mostQueued) throw new FarError('too many file systems are asked')
+      this.#queue.push({ question, resolve, reject })
+    }).finally(() => this.#open.delete(question))
+    this.#open.add(question)
+    this.#send()
+    return asked
+  }
+
+  #send(): void {
+    while (this.#queue.length > 0 && this.#asked.size < mostAsked) {
+      const request = this.#queue.shift()!
+      try {
+        const probe = this.#started()
+        const id = this.#nextId++
+        this.#asked.set(id, request)
+        probe.write(`${id} ${request.question}`)
+      } catch (error) {
+        request.reject(error as FarError)
+      }
+    }
+  }
+
+  #started(): Probe {
+    if (this.#probe !== undefined) return this.#probe
+    if (this.#closed) throw new FarError('the agent ends')
+    if (this.#program === undefined) {
+      this.#warn('svc-probe is missing beside the agent')
+      throw new FarError('no probe')
+    }
+    const now = performance.now()
+    if (now - this.#startedAt < restartMs) throw new FarError('the probe ended')
+    this.#startedAt = now
+    let child: Child
+    try {
+      child = startChild(this.#program)
+    } catch (error) {
+      this.#warn(errorText(error))
+      throw new FarError('no probe')
+    }
+    const probe = new Probe(child, {
+      answered: (id, errno, payload) => this.#answered(id, errno, payload),
+      ended: reason => {
+        if (this.#probe !== probe) return
+        this.#warn(reason)
+        this.#fail('the probe ended')
+      },
+    })
+    this.#probe = probe
+    return probe
+  }
+
+  /** Once, until there is an answer again. */
+  #warn(reason: string): void {
+    if (this.#warned) return
+    this.#warned = true
+    this.#log.warn('file systems that may hang are not read: their probe does not run', { reason })
+  }
+
+  #answered(id: number, errno: number, payload: Buffer): void {
+    const request = this.#asked.get(id)
+    if (request === undefined) return
+    this.#asked.delete(id)
+    this.#warned = false
+    if (errno === 0) request.resolve(payload)
+    else request.reject(new FarError(errnoText(errno)))
+    this.#send()
+  }
+
+  #fail(reason: string): void {
+    const requests = [...this.#asked.values(), ...this.#queue]
+    this.#asked.clear()
+    this.#queue = []
+    this.#probe?.kill()
+    this.#probe = undefined
+    for (const request of requests) request.reject(new FarError(reason))
+  }
+}
+
+interface ProbeEvents {
+  answered(id: number, errno: number, payload: Buffer): void
+  /** Once, whatever the reason. */
+  ended(reason: string): void
+}
+
+/** The running program, and the answers in what it writes. */
+class Probe {
+  readonly #child: Child
+  readonly #events: ProbeEvents
+  #chunks: Buffer[] = []
+  #have = 0
+  /** Bytes that are needed before it is worth looking again. */
+  #need = 1
+
+  constructor(child: Child, events: ProbeEvents) {
+    this.#child = child
+    this.#events = events
+    child.on('error', error => events.ended(error.message))
+    child.on('exit', (code, signal) => events.ended(signal ?? `exit status ${code}`))
+    child.stdin.on('error', error => events.ended(error.message))
+    child.stdout.on('data', (chunk: Buffer) => this.#take(chunk))
+  }
+
+  write(line: string): void {
+    this.#child.stdin.write(line)
+  }
+
+  /** Waits for nothing: a thread in a system call that cannot be interrupted keeps the process, not the agent. */
+  kill(): void {
+    this.#child.kill('SIGKILL')
+    this.#child.stdin.destroy()
+    this.#child.stdout.destroy()
+  }
+
+  #take(chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#have += chunk.length
+    if (this.#have < this.#need) return
+    let rest = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
+    this.#need = 1
+    for (;;) {
+      const end = rest.indexOf(10)
+      if (end < 0) break
+      const [id = Number.NaN, errno = Number.NaN, length = Number.NaN] = rest
+        .toString('latin1', 0, end)
+        .split(' ')
+        .map(Number)
+      if (!(id > 0 && errno >= 0 && length >= 0 && length <= mostAnswerBytes)) {
+        this.#events.ended('it wrote what is no answer')
+        return
+      }
+      if (rest.length < end + 1 + length) {
+        this.#need = end + 1 + length
+        break
+      }
+      this.#events.answered(id, errno, rest.subarray(end + 1, end + 1 + length))
+      rest = rest.subarray(end + 1 + length)
+    }
+    this.#chunks = rest.length > 0 ? [rest] : []
+    this.#have = rest.length
+  }
+}

@@ -1,0 +1,46 @@
+/** By number, on all architectures that the agent runs on (Linux, asm-generic/errno.h). Those of file systems. */
+const texts: Readonly<Record<number, string>> = {
+  1: 'operation not permitted',
+  2: 'no such file or directory',
+  4: 'interrupted system call',
+  5: 'input/output error',
+  6: 'no such device or address',
+  11: 'resource temporarily unavailable',
+  12: 'cannot allocate memory',
+  13: 'permission denied',
+  16: 'device or resource busy',
+  19: 'no such device',
+  20: 'not a directory',
+  21: 'is a directory',
+  22: 'invalid argument',
+  24: 'too many open files',
+  27: 'file too large',
+  36: 'file name too long',
+  40: 'too many levels of symbolic links',
+  61: 'no data available',
+  71: 'protocol error',
+  75: 'value too large for defined data type',
+  95: 'operation not supported',
+  100: 'network is down',
+  101: 'network is unreachable',
+  103: 'software caused connection abort',
+  104: 'connection reset by peer',
+  107: 'transport endpoint is not connected',
+  108: 'cannot send after transport endpoint shutdown',
+  110: 'connection timed out',
+  111: 'connection refused',
+  112: 'host is down',
+  113: 'no route to host',
+  116: 'stale file handle',
+  117: 'structure needs cleaning',
+  121: 'remote I/O error',
+  123: 'no medium found',
+  126: 'required key not available',
+  127: 'key has expired',
+  128: 'key has been revoked',
+}
+
+/** What an errno means, in the words of strerror(3), without a capital; `errno 134` for a rare one. */
+export function errnoText(errno: number): string {
+  return texts[errno] ?? `errno ${errno}`
+}

@@ -1,0 +1,329 @@
+import { isUtf8 } from 'node:buffer'
+import { decimal } from './scanner.ts'
+import { utf8Text } from './utf8-text.ts'
+
+export interface TextFamily {
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'untyped' | 'histogram' | 'summary'
+  /** Undefined where the text says nothing. */
+  readonly help: string | undefined
+  /** All that its samples have, in rising order. */
+  readonly labels: readonly string[]
+  readonly samples: readonly TextSample[]
+}
+
+export interface TextSample {
+  /** In the order of the family's; '' for one that it has not. */
+  readonly labels: readonly string[]
+  /** Of histograms and summaries nothing: they have a distribution. */
+  readonly value: number
+  readonly distribution: TextDistribution | undefined
+}
+
+export interface TextDistribution {
+  /** Cumulative counts by upper bound, or values by quantile, in rising order, without that for +Inf. */
+  readonly parts: readonly (readonly [bound: number, value: number])[]
+  readonly sum: number
+  readonly count: number
+}
+
+/** Labels of one family: all of its samples have all of them, so they count doubly. */
+const mostLabels = 128
+
+/**
+ * Reads metrics in Prometheus' text format 0.0.4 as strictly as its own reader does: the last line ends, no word
+ * stands behind a value. Families come in the order of their first lines, and have a sample. Throws, with the line's
+ * number, where the text is something else, holds timestamps, or has more than `mostSamples`.
+ */
+export function parseExposition(bytes: Buffer, mostSamples: number): readonly TextFamily[] {
+  return new Parser(bytes, mostSamples).parse()
+}
+
+interface Building {
+  readonly name: string
+  type: TextFamily['type'] | undefined
+  help: string | undefined
+  readonly labels: Set<string>
+  readonly samples: BuildingSample[]
+  /** Of histograms and summaries, by their labels. */
+  readonly distributions: Map<string, BuildingSample>
+}
+
+interface BuildingSample {
+  /** Names and values by turns. */
+  readonly labels: readonly string[]
+  value: number
+  distribution: { readonly parts: Map<number, number>; sum: number; count: number } | undefined
+}
+
+const newline = 10
+const space = 32
+const tab = 9
+const quote = 34
+const backslash = 92
+
+const types = new Set<string>(['counter', 'gauge', 'untyped', 'histogram', 'summary'])
+
+class Parser {
+  readonly #bytes: Buffer
+  readonly #mostSamples: number
+  readonly #families = new Map<string, Building>()
+  #samples = 0
+  #line = 0
+  #at = 0
+  /** Of the line. */
+  #end = 0
+
+  constructor(bytes: Buffer, mostSamples: number) {
+    this.#bytes = bytes
+    this.#mostSamples = mostSamples
+  }
+
+  parse(): readonly TextFamily[] {
+    const { length } = this.#bytes
+    for (let next = 0; next < length; next = this.#end + 1) {
+      this.#line++
+      this.#at = next
+      const end = this.#bytes.indexOf(newline, next)
+      this.#end = end < 0 ? length : end
+      this.#skipBlanks()
+      if (this.#at === this.#end) continue
+      if (end < 0) throw this.#fault('it has no end')
+      if (this.#bytes[this.#at] === 35) this.#comment()
+      else this.#sample()
+    }
+    return [...this.#families.values()].filter(({ samples }) => samples.length > 0).map(built)
+  }
+
+  /** `# HELP name text` and `# TYPE name type`; anything else is passed over. */
+  #comment(): void {
+    this.#at++
+    this.#skipBlanks()
+    const keyword = this.#word()
+    if (this.#at === this.#end || (keyword !== 'HELP' && keyword !== 'TYPE')) return
+    this.#skipBlanks()
+    const name = this.#name(true)
+    if (this.#at === this.#end) return
+    if (!this.#isBlank()) throw this.#fault(`no metric has a name like that behind ${keyword}`)
+    const [family] = this.#family(name)
+    this.#skipBlanks()
+    if (this.#at === this.#end) return
+    const text = this.#bytes.subarray(this.#at, this.#end)
+    if (keyword === 'HELP') {
+      if (family.help !== undefined) throw this.#fault(`${family.name} has a second HELP`)
+      family.help = this.#unescaped(text)
+    } else {
+      if (family.type !== undefined)
+        throw this.#fault(`${family.name} has a second TYPE, or one behind its samples`)
+      const type = text.toString('latin1').toLowerCase()
+      if (!types.has(type)) throw this.#fault(`${JSON.stringify(type.slice(0, 40))} is no type`)
+      family.type = type as TextFamily['type']
+    }
+  }
+
+  #sample(): void {
+    const name = this.#name(true)
+    if (name === '') throw this.#fault('it begins with no metric name')
+    const [family, suffix] = this.#family(name)
+    family.type ??= 'untyped'
+    if (++this.#samples > this.#mostSamples) throw this.#fault('there are too many samples')
+    this.#skipBlanks()
+    const special = family.type === 'histogram' ? 'le' : family.type === 'summary' ? 'quantile' : ''
+    const [labels, bound] = this.#labels(special)
+    for (let i = 0; i < labels.length; i += 2) family.labels.add(labels[i]!)
+    if (family.labels.size > mostLabels)
+      throw this.#fault(`${family.name} has more than ${mostLabels} labels`)
+    const value = this.#number('the value')
+    if (special === '') family.samples.push({ labels, value, distribution: undefined })
+    else this.#distribute(family, labels, suffix, bound, value)
+    if (this.#at === this.#end) return
+    this.#skipBlanks()
+    if (!/^[-+]?\d+$/.test(this.#word())) throw this.#fault('something stands behind the value')
+    if (this.#at < this.#end) throw this.#fault('something stands behind the timestamp')
+    throw this.#fault('it has a timestamp, which is not supported')
+  }
+
+  /** Takes a sample as part of its histogram or summary. */
+  #distribute(
+    family: Building,
+    labels: readonly string[],
+    suffix: string,
+    bound: number,
+    value: number,
+  ): void {
+    const key = JSON.stringify(
+      [...labels.keys()]
+        .filter(i => i % 2 === 0)
+        .map(i => [labels[i], labels[i + 1]])
+        .sort(),
+    )
+    let sample = family.distributions.get(key)
+    if (sample === undefined) {
+      sample = { labels, value: 0, distribution: { parts: new Map(), sum: 0, count: 0 } }
+      family.distributions.set(key, sample)
+      family.samples.push(sample)
+    }
+    const distribution = sample.distribution!
+    const isCount = suffix === '_count' || (suffix !== '_sum' && family.type === 'histogram')
+    if (isCount && value < 0) throw this.#fault('a count is negative')
+    const whole = isCount ? Math.trunc(value) : value
+    if (suffix === '_count') distribution.count = whole
+    else if (suffix === '_sum') distribution.sum = whole
+    else if (!Number.isNaN(bound)) distribution.parts.set(bound, whole)
+  }
+
+  /** Names and values by turns, and the number that the special label holds, NaN without one. */
+  #labels(special: string): readonly [labels: string[], bound: number] {
+    const labels: string[] = []
+    let bound = Number.NaN
+    if (this.#bytes[this.#at] !== 123) return [labels, bound]
+    this.#at++
+    for (;;) {
+      this.#skipBlanks()
+      if (this.#take(125)) break
+      const name = this.#name(false)
+      if (name === '') throw this.#fault('a label has no name')
+      if (name.startsWith('__')) throw this.#fault(`the label ${name} is reserved`)
+      this.#skipBlanks()
+      if (!this.#take(61)) throw this.#fault(`the label ${name} has no "="`)
+      this.#skipBlanks()
+      const value = this.#labelValue(name)
+      if (name === special) bound = this.#numberOf(value, `the label ${name}`)
+      else {
+        for (let i = 0; i < labels.length; i += 2)
+          if (labels[i] === name) throw this.#fault(`it has the label ${name} twice`)
+        if (labels.length >= 2 * mostLabels) throw this.#fault(`it has more than ${mostLabels} labels`)
+        labels.push(name, value)
+      }
+      this.#skipBlanks()
+      if (this.#take(44)) continue
+      if (this.#take(125)) break
+      throw this.#fault(`the label ${name} does not end`)
+    }
+    this.#skipBlanks()
+    return [labels, bound]
+  }
+
+  #labelValue(name: string): string {
+    if (!this.#take(quote)) throw this.#fault(`the label ${name} has no value in quotes`)
+    const start = this.#at
+    let hasEscapes = false
+    while (this.#at < this.#end && this.#bytes[this.#at] !== quote) {
+      const escapes = this.#bytes[this.#at] === backslash
+      hasEscapes ||= escapes
+      this.#at += escapes ? 2 : 1
+    }
+    if (this.#at >= this.#end) throw this.#fault(`the value of the label ${name} does not end`)
+    const raw = this.#bytes.subarray(start, this.#at++)
+    if (!isUtf8(raw)) throw this.#fault(`the value of the label ${name} is no UTF-8`)
+    return hasEscapes ? this.#unescaped(raw) : utf8Text(raw, 0, raw.length)
+  }
+
+  #unescaped(raw: Buffer): string {
+    const text = utf8Text(raw, 0, raw.length)
+    if (!text.includes('\\')) return text
+    return text.replace(/\\(.?)/gs, (_, escaped: string) => {
+      if (escaped === 'n') return '\n'
+      if (escaped === '\\' || escaped === '"') return escaped
+      throw this.#fault(`\\${escaped} escapes nothing`)
+    })
+  }
+
+  /** The family that a sample of this name belongs to, and what the name has behind the family's. */
+  #family(name: string): readonly [family: Building, suffix: string] {
+    const known = this.#families.get(name)
+    if (known !== undefined) return [known, '']
+    const suffix = /(?<=.)_(?:count|sum|bucket)$/.exec(name)?.[0]
+    if (suffix !== undefined) {
+      const base = this.#families.get(name.slice(0, -suffix.length))
+      if (base?.type === 'histogram' || (base?.type === 'summary' && suffix !== '_bucket'))
+        return [base, suffix]
+    }
+    const family: Building = {
+      name,
+      type: undefined,
+      help: undefined,
+      labels: new Set(),
+      samples: [],
+      distributions: new Map(),
+    }
+    this.#families.set(name, family)
+    return [family, '']
+  }
+
+  #number(what: string): number {
+    return this.#numberOf(this.#word(), what)
+  }
+
+  #numberOf(text: string, what: string): number {
+    const value = decimal(text)
+    if (Number.isFinite(value)) return value
+    if (/^nan$/i.test(text)) return Number.NaN
+    const infinite = /^([-+]?)inf(?:inity)?$/i.exec(text)
+    if (infinite === null) throw this.#fault(`${what} is no number: ${JSON.stringify(text.slice(0, 40))}`)
+    return infinite[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
+  }
+
+  /** Up to the next blank. */
+  #word(): string {
+    const start = this.#at
+    while (this.#at < this.#end && !this.#isBlank()) this.#at++
+    return this.#bytes.toString('latin1', start, this.#at)
+  }
+
+  /** Of a metric or a label, which has no colons; '' where none begins here. */
+  #name(withColons: boolean): string {
+    const start = this.#at
+    for (; this.#at < this.#end; this.#at++) {
+      const byte = this.#bytes[this.#at]!
+      const isLetter = (byte | 32) >= 97 && (byte | 32) <= 122
+      const isDigit = byte >= 48 && byte <= 57
+      if (!(isLetter || byte === 95 || (withColons && byte === 58) || (isDigit && this.#at > start))) break
+    }
+    return this.#bytes.toString('latin1', start, this.#at)
+  }
+
+  #take(byte: number): boolean {
+    if (this.#at >= this.#end || this.#bytes[this.#at] !== byte) return false
+    this.#at++
+    return true
+  }
+
+  #isBlank(): boolean {
+    const byte = this.#bytes[this.#at]
+    return byte === space || byte === tab
+  }
+
+  #skipBlanks(): void {
+    while (this.#at < this.#end && this.#isBlank()) this.#at++
+  }
+
+  #fault(what: string): Error {
+    return new Error(`line ${this.#line}: ${what}`)
+  }
+}
+
+function built({ name, type, help, labels, samples }: Building): TextFamily {
+  const names = [...labels].sort()
+  return {
+    name,
+    type: type ?? 'untyped',
+    help,
+    labels: names,
+    samples: samples.map(sample => ({
+      labels: names.map(label => labelValue(sample.labels, label)),
+      value: sample.value,
+      distribution: sample.distribution && {
+        ...sample.distribution,
+        parts: [...sample.distribution.parts]
+          .filter(([bound]) => type === 'summary' || bound !== Number.POSITIVE_INFINITY)
+          .sort(([a], [b]) => a - b),
+      },
+    })),
+  }
+}
+
+function labelValue(labels: readonly string[], name: string): string {
+  for (let i = 0; i < labels.length; i += 2) if (labels[i] === name) return labels[i + 1]!
+  return ''
+}
