@@ -1,7 +1,7 @@
 import type { Family } from '../model/collector.ts'
 
 /** Different names that a collector may find in what it reads: more is not what it takes it for. */
-const most = 4096
+const most = 32_768
 
 /**
  * Families that are named by what a collector reads, each made once. `make` answers undefined for names that are not

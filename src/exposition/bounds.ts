@@ -1,4 +1,4 @@
-import { linearRegExp } from '../lib/linear-regexp.ts'
+import { anchoredRegExp } from '../lib/linear-regexp.ts'
 
 /** Which families the page has, and which labels. The keys of `cardinality`, spelled as in the file. */
 export interface BoundsSettings {
@@ -20,9 +20,8 @@ export interface Bounds {
 /** The bounds that the settings ask for. */
 export function boundsOf(settings: BoundsSettings): Bounds {
   if (!settings.enabled) return { mostFamilies: 0, dropsLabels: false, shows: () => true, drops: () => false }
-  const anchored = (source: string) => linearRegExp(`^(?:${source})$`)
-  const include = settings.include_metrics.map(anchored)
-  const exclude = settings.exclude_metrics.map(anchored)
+  const include = settings.include_metrics.map(anchoredRegExp)
+  const exclude = settings.exclude_metrics.map(anchoredRegExp)
   const dropped = new Set(settings.drop_labels)
   return {
     mostFamilies: settings.max_metrics,

@@ -126,6 +126,25 @@ test('a family that says something else under a known name is left out and count
   assert.equal(source('one').duplicates, 1)
 })
 
+test('a family may say something else when nothing of what it said is left', () => {
+  const { read, text, source } = pageOf()
+  const later = counter('files', 'Other files.', { labels: ['device'] })
+  read('one', readings => readings.set(files, 1, 'a'))
+  read('one', readings => readings.set(later, 2, 'a'))
+  assert.match(
+    text(),
+    /^# HELP node_files Other files.\n# TYPE node_files counter\nnode_files\{device="a"\} 2\n$/,
+  )
+  assert.equal(source('one').duplicates, 0)
+})
+
+test('names that are never seen again leave nothing', () => {
+  const { page, read } = pageOf()
+  for (let round = 0; round < 500; round++)
+    read('one', readings => readings.set(gauge(`g${round}`, 'G.'), round))
+  assert.ok(page.families().length < 60, `${page.families().length} families are kept`)
+})
+
 test('distributions are written part by part', () => {
   const { read, lines } = pageOf()
   const seconds = family('histogram', 'wait_seconds', 'Wait.', { labels: ['queue'] })

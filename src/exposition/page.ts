@@ -35,9 +35,9 @@ export interface Source {
 interface Slot {
   /** Whole name, with the namespace. */
   readonly name: string
-  /** Of the family that came first. */
-  readonly family: Family
-  readonly header: string
+  /** Says type and help: that of the first of the series that are shown. */
+  family: Family
+  header: string
   readonly series: Series[]
   sorted: boolean
   /** Several family objects may lead to one series here. */
@@ -47,9 +47,8 @@ interface Slot {
 
 /** Series of one family object by label values. */
 interface Index {
+  readonly family: Family
   readonly slot: Slot
-  /** Other families of this name say something else: their readings are refused. */
-  readonly agrees: boolean
   single: Series | undefined
   readonly byText: Map<string, Series>
   readonly byTwo: Map<string, Map<string, Series>>
@@ -207,11 +206,10 @@ export class Page {
     const name = family.absolute ? family.name : `${this.#namespace}_${family.name}`
     let slot = this.#slots.get(name)
     if (slot === undefined) {
-      const header = `# HELP ${name} ${escapeHelp(family.help)}\n# TYPE ${name} ${family.type}\n`
       slot = {
         name,
         family,
-        header,
+        header: headerOf(name, family),
         series: [],
         sorted: true,
         shared: this.#bounds.dropsLabels,
@@ -220,14 +218,13 @@ export class Page {
       this.#slots.set(name, slot)
       this.#ordered = false
     } else slot.shared = true
-    const agrees = slot.family.type === family.type && slot.family.help === family.help
-    const index = { slot, agrees, single: undefined, byText: new Map(), byTwo: new Map() }
+    const index = { family, slot, single: undefined, byText: new Map(), byTwo: new Map() }
     this.#indexes.set(family, index)
     return index
   }
 
   #long(source: Source, family: Family, index: Index, labels: readonly string[]): Series {
-    const key = labels.join('\xff')
+    const key = labels.join('\uffff')
     const known = index.byText.get(key)
     if (known !== undefined) return known
     const series = this.#add(source, family, index, labels)
@@ -260,11 +257,12 @@ export class Page {
 
   /** Whether this is the first reading of the series in this round. */
   #take(source: Source, index: Index, series: Series): boolean {
-    if (index.agrees && series.source === source && series.round !== source.round) {
+    const fits = agrees(index)
+    if (fits && series.source === source && series.round !== source.round) {
       series.round = source.round
       return true
     }
-    if (!index.agrees || !this.#bounds.dropsLabels) source.duplicates++
+    if (!fits || !this.#bounds.dropsLabels) source.duplicates++
     return false
   }
 
@@ -292,8 +290,14 @@ export class Page {
     }
     for (const slot of this.#slots.values()) {
       const kept = slot.series.filter(series => !isOld(series))
-      if (kept.length < slot.series.length) slot.series.splice(0, slot.series.length, ...kept)
+      if (kept.length === slot.series.length) continue
+      slot.series.splice(0, slot.series.length, ...kept)
+      if (kept.length === 0) this.#slots.delete(slot.name)
     }
+    if (this.#slots.size === this.#order.length) return
+    this.#ordered = false
+    for (const [family, { slot }] of this.#indexes)
+      if (this.#slots.get(slot.name) !== slot) this.#indexes.delete(family)
   }
 }
 
@@ -318,6 +322,20 @@ class SourceReadings implements Readings {
   setDistribution(family: Family, distribution: Distribution, labels: readonly string[]): void {
     this.#page.putDistribution(this.#source, family, distribution, labels)
   }
+}
+
+/** Families of one name have one type and one help: a family that says otherwise waits until the others are gone. */
+function agrees({ family, slot }: Index): boolean {
+  if (family === slot.family) return true
+  if (family.type === slot.family.type && family.help === slot.family.help) return true
+  if (slot.series.some(isCurrent)) return false
+  slot.family = family
+  slot.header = headerOf(slot.name, family)
+  return true
+}
+
+function headerOf(name: string, { help, type }: Family): string {
+  return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
 }
 
 function isCurrent(series: Series): boolean {

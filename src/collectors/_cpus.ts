@@ -1,0 +1,66 @@
+import type { TableFile } from './_table-file.ts'
+import type { Tree } from './collector.ts'
+
+export interface Cpu {
+  /** As a label shows it. */
+  readonly number: string
+  /** Below /sys. */
+  readonly path: string
+}
+
+/** Two collectors show `cpu_frequency_hertz`, with different labels, and a family has one text. */
+export const frequencyHelp = 'Frequency at which the CPU runs.'
+
+/** More than the kernel can be built for. */
+const mostCpus = 65_536
+
+/**
+ * The CPUs that /sys has, in the order of the bytes of their names (10 before 2). Answers the same list again as long
+ * as none comes, goes, or is switched on or off.
+ */
+export function cpuList(sys: Tree): () => readonly Cpu[] {
+  const directory = 'devices/system/cpu'
+  let known: readonly Cpu[] = []
+  let seen: string | undefined
+  return () => {
+    const present = sys.find(`${directory}/present`)
+    const online = sys.find(`${directory}/online`)
+    const now = `${present};${online}`
+    if (now !== seen || online === undefined) {
+      seen = now
+      known = sys
+        .list(directory)
+        .filter(name => /^cpu\d+$/.test(name))
+        .map(name => ({ number: name.slice(3), path: `${directory}/${name}` }))
+    }
+    return known
+  }
+}
+
+/** The CPUs of a list such as `0,3-5` (kernel, "cpulist"). Throws where it is none; `path` is its file. */
+export function parseCpus(text: string, path: string): readonly number[] {
+  const cpus: number[] = []
+  for (const part of text.split(',')) {
+    if (part === '') continue
+    const range = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part)
+    const first = Number(range?.[1])
+    const last = Number(range?.[2] ?? range?.[1])
+    if (!(first <= last) || cpus.length + last - first >= mostCpus)
+      throw new Error(`cannot read ${path}: not a list of CPUs`)
+    for (let cpu = first; cpu <= last; cpu++) cpus.push(cpu)
+  }
+  return cpus
+}
+
+/** Numbers of the CPUs that the first line of a table is the head of. Throws where it is none. */
+export function cpuHead(file: TableFile): readonly string[] {
+  file.line()
+  const cpus: string[] = []
+  while (!file.done) {
+    const name = file.text()
+    if (!/^CPU\d{1,5}$/.test(name)) throw file.fault('its head names no CPUs')
+    cpus.push(name.slice(3))
+  }
+  if (cpus.length === 0) throw file.fault('it has no head')
+  return cpus
+}

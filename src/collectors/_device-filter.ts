@@ -1,0 +1,47 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { linearRegExp } from '../lib/linear-regexp.ts'
+
+/** Names whose answers are kept. */
+const mostKept = 4096
+
+/** Regular expressions; an empty text or list is none of them. */
+export type Patterns = string | readonly string[]
+
+export interface DeviceFilterOptions {
+  readonly include: Patterns
+  readonly exclude: Patterns
+  /** What `exclude` is where nobody wrote one: it yields to `include` instead of contradicting it. */
+  readonly defaultExclude?: Patterns
+}
+
+/**
+ * Which devices are shown, by name: all that `include` matches, or all that `exclude` does not match. Throws where both
+ * are given. `what` names the option's collector for the message.
+ */
+export function deviceFilter(
+  { include, exclude, defaultExclude = [] }: DeviceFilterOptions,
+  what: string,
+): (name: string) => boolean {
+  const wanted = patterns(include)
+  const isDefault = String(exclude) === String(defaultExclude)
+  const unwanted = wanted.length > 0 && isDefault ? [] : patterns(exclude)
+  if (wanted.length > 0 && unwanted.length > 0)
+    throw new Error(`cannot filter devices of ${what}: include and exclude are both given; keep one of them`)
+  const known = new BoundedMap<string, boolean>(mostKept)
+  return name => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const shown =
+      (wanted.length === 0 || wanted.some(pattern => pattern.test(name))) &&
+      !unwanted.some(pattern => pattern.test(name))
+    known.set(name, shown)
+    return shown
+  }
+}
+
+function patterns(sources: Patterns): readonly RegExp[] {
+  return [sources]
+    .flat()
+    .filter(source => source !== '')
+    .map(linearRegExp)
+}

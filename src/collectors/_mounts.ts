@@ -1,0 +1,155 @@
+// The mounts of a host, and which of them may hang.
+
+import { posix } from 'node:path'
+import { utf8Text } from '../lib/utf8-text.ts'
+import type { Tree } from './collector.ts'
+
+/** One line of mountinfo (proc(5)). Texts are as the kernel writes them, the mount point decoded. */
+export interface Mount {
+  readonly device: string
+  readonly type: string
+  /** Where it is for the host. */
+  readonly point: string
+  /** Where it is for this process, byte for byte. */
+  readonly path: Buffer
+  readonly major: string
+  readonly minor: string
+  readonly isReadOnly: boolean
+  /** Looking at it may wait for a server or another program: for its own sake, or for one on the way to it. */
+  readonly isFar: boolean
+}
+
+/** File systems that answer from this host's memory and devices alone. All others may hang. */
+const localTypes = new Set(
+  `adfs affs apfs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs devpts devtmpfs
+  efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hpfs hugetlbfs iso9660 jffs2 jfs minix mqueue msdos nilfs2
+  nsfs ntfs ntfs3 omfs overlay proc pstore qnx4 qnx6 ramfs reiserfs romfs rootfs rpc_pipefs securityfs selinuxfs smackfs
+  squashfs sysfs tmpfs tracefs ubifs udf ufs vfat xfs zfs zonefs`.split(/\s+/),
+)
+
+/** Reads mountinfo, and parses it only when it is another than before. */
+export class MountTable {
+  readonly #proc: Tree
+  readonly #files: readonly string[]
+  readonly #root: string
+  #bytes: Buffer = Buffer.alloc(0)
+  #mounts: readonly Mount[] | undefined
+
+  /** `files`: below /proc, of which the first that is there is read. `root`: as for `parseMounts`. */
+  constructor(proc: Tree, files: readonly string[], root: string) {
+    this.#proc = proc
+    this.#files = files
+    this.#root = root
+  }
+
+  /** The same array as long as nothing changed. Throws where it cannot be read. */
+  read(): readonly Mount[] {
+    const bytes = this.#content()
+    if (this.#mounts !== undefined && this.#bytes.equals(bytes)) return this.#mounts
+    this.#bytes = Buffer.from(bytes)
+    this.#mounts = undefined
+    this.#mounts = parseMounts(this.#bytes, this.#root)
+    return this.#mounts
+  }
+
+  #content(): Buffer {
+    const last = this.#files.length - 1
+    for (let i = 0; i < last; i++) {
+      try {
+        return this.#proc.bytes(this.#files[i]!)
+      } catch (error) {
+        // /proc may hide processes of others from this one (hidepid).
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      }
+    }
+    return this.#proc.bytes(this.#files[last]!)
+  }
+}
+
+/**
+ * The mounts in their order. `root` is the host's root directory for this process. Throws where a line shows no mount.
+ */
+export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
+  const lines = bytes.toString('latin1').split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  if (lines.length === 0) throw new Error('cannot read mountinfo: it is empty')
+  const base = latin1(posix.resolve(root))
+  const found = lines.map(line => parseLine(line, base === '/' ? '' : base))
+  const far = new Set<string>()
+  for (const { point, type, options } of found)
+    if (!localTypes.has(type) || layers(type, options).some(layer => isWithin(layer, far))) far.add(point)
+  return found.map(({ point, options: _, ...mount }) => ({
+    ...mount,
+    point: utf8(point),
+    path: Buffer.from(base === '/' ? point : point === '/' ? base : `${base}${point}`, 'latin1'),
+    isFar: isWithin(point, far),
+  }))
+}
+
+/** Whether looking at a path of this process may hang, by the mounts on the way to it. They are this process's too. */
+export function isFarPath(path: string, mounts: readonly Mount[]): boolean {
+  const far = new Set(mounts.filter(({ isFar }) => isFar).map(mount => mount.path.toString('latin1')))
+  return far.size > 0 && isWithin(latin1(posix.resolve(path)), far)
+}
+
+interface Line {
+  /** Byte by byte, in latin1. */
+  readonly point: string
+  readonly device: string
+  readonly type: string
+  readonly options: string
+  readonly major: string
+  readonly minor: string
+  readonly isReadOnly: boolean
+}
+
+/** `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: tags end with the hyphen. */
+function parseLine(line: string, base: string): Line {
+  const fields = line.split(' ')
+  const last = fields.length - 1
+  const device = /^(\d+):(\d+)$/.exec(fields[2] ?? '')
+  if (last < 9 || device === null || fields[last - 3] !== '-' || !fields[4]!.startsWith('/'))
+    throw new Error(`cannot read mountinfo: no mount in ${JSON.stringify(line.slice(0, 100))}`)
+  const options = fields[last]!
+  const point = decoded(fields[4]!)
+  return {
+    // A process that sees the host's root below its own may see the host's mounts by their paths there.
+    point: point === base ? '/' : point.startsWith(`${base}/`) ? point.slice(base.length) : point,
+    device: utf8(fields[last - 1]!),
+    type: utf8(fields[last - 2]!),
+    options,
+    major: device[1]!,
+    minor: device[2]!,
+    // Of the mount, or of the file system that it shares with others.
+    isReadOnly: [fields[5]!, options].some(list => list.split(',').includes('ro')),
+  }
+}
+
+/** Directories that an overlay asks in its turn: of those that change nothing, the first. */
+function layers(type: string, options: string): readonly string[] {
+  if (type !== 'overlay') return []
+  return options.split(',').flatMap(option => /^(?:upperdir|lowerdir)=(\/[^:]*)/.exec(option)?.[1] ?? [])
+}
+
+function isWithin(path: string, directories: ReadonlySet<string>): boolean {
+  if (directories.size === 0) return false
+  for (let at = path; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) if (directories.has(at)) return true
+  return directories.has('/')
+}
+
+/** Spaces, tabs, newlines and backslashes come as `\040` and its like. */
+function decoded(text: string): string {
+  if (!text.includes('\\')) return text
+  return text.replace(/\\([0-3][0-7]{2})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  )
+}
+
+function latin1(text: string): string {
+  return Buffer.from(text).toString('latin1')
+}
+
+function utf8(text: string): string {
+  const bytes = Buffer.from(text, 'latin1')
+  return utf8Text(bytes, 0, bytes.length)
+}

@@ -1,0 +1,83 @@
+import { utf8Text } from '../lib/utf8-text.ts'
+import type { Tree } from './collector.ts'
+
+/** Readings after which a file that could not be read is tried again, if nothing changed before. */
+const patience = 16
+/** The longest of them, an alias, has as many bytes (IFALIASZ). */
+const mostBytes = 256
+
+/** A file of sysfs of one line. Some drivers refuse to read some, which costs twenty times as much as reading. */
+export class PropertyFile {
+  readonly #sys: Tree
+  readonly #path: string
+  #isReadable = false
+  #readingsToSkip = 0
+
+  constructor(sys: Tree, path: string) {
+    this.#sys = sys
+    this.#path = path
+  }
+
+  tryAgain(): void {
+    this.#readingsToSkip = 0
+  }
+
+  /** Undefined where it is not there, or the driver refuses. */
+  number(): number | undefined {
+    const bytes = this.#bytes()
+    if (bytes === undefined) return undefined
+    const value = integer(bytes)
+    if (Number.isNaN(value)) throw new Error(`cannot read ${this.#sys.at(this.#path)}: no number`)
+    return value
+  }
+
+  /** '' where it is not there, or the driver refuses. */
+  text(): string {
+    const bytes = this.#bytes()
+    return bytes === undefined ? '' : utf8Text(bytes, 0, bytes.length).trim()
+  }
+
+  #bytes(): Buffer | undefined {
+    if (this.#readingsToSkip > 0) {
+      this.#readingsToSkip--
+      return undefined
+    }
+    // To ask whether it is there costs as much as reading it.
+    if (!this.#isReadable && !this.#find()) return undefined
+    let bytes: Buffer
+    try {
+      bytes = this.#sys.bytes(this.#path)
+    } catch {
+      this.#find() // which throws where it is neither gone nor refused
+      return undefined
+    }
+    if (bytes.length <= mostBytes + 1) return bytes
+    throw new Error(`cannot read ${this.#sys.at(this.#path)}: longer than ${mostBytes} bytes`)
+  }
+
+  #find(): boolean {
+    this.#isReadable = this.#sys.find(this.#path) !== undefined
+    this.#readingsToSkip = this.#isReadable ? 0 : patience
+    return this.#isReadable
+  }
+}
+
+/** A whole number, decimal or with `0x`, and the end of its line; NaN where it is none. */
+function integer(bytes: Buffer): number {
+  let end = bytes.length
+  if (bytes[end - 1] === 0x0a) end--
+  const isNegative = bytes[0] === 0x2d
+  const start = isNegative ? 1 : 0
+  if (end === start || end - start > 15) return Number.NaN
+  if (bytes[0] === 0x30 && bytes[1] === 0x78) {
+    const hex = bytes.toString('latin1', 2, end)
+    return /^[0-9a-f]+$/i.test(hex) ? Number.parseInt(hex, 16) : Number.NaN
+  }
+  let value = 0
+  for (let at = start; at < end; at++) {
+    const digit = bytes[at]! - 0x30
+    if (digit < 0 || digit > 9) return Number.NaN
+    value = value * 10 + digit
+  }
+  return isNegative ? -value : value
+}

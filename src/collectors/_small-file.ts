@@ -1,0 +1,39 @@
+import { decimal } from '../lib/scanner.ts'
+import type { Tree } from './collector.ts'
+
+/** An attribute of /sys is a page at most. */
+const mostCharacters = 4096
+
+/** A file of one line, trimmed; perhaps empty. Throws where it cannot be read, or is no such file. */
+export function textAt(tree: Tree, path: string): string {
+  return oneLine(tree, path, tree.text(path).trim())
+}
+
+/** The same; undefined where the file is not there. */
+export function optionalTextAt(tree: Tree, path: string): string | undefined {
+  const text = tree.find(path)
+  return text === undefined ? undefined : oneLine(tree, path, text)
+}
+
+function oneLine(tree: Tree, path: string, text: string): string {
+  if (text.length > mostCharacters || /[\x00-\x1f\x7f]/.test(text))
+    throw new Error(`cannot read ${tree.at(path)}: not one line of text`)
+  return text
+}
+
+/** The first word of a file as a decimal number. Throws where it is none, or the file cannot be read. */
+export function numberAt(tree: Tree, path: string): number {
+  return parseNumber(tree, path, tree.text(path))
+}
+
+/** The same; undefined where the file is not there. */
+export function optionalNumberAt(tree: Tree, path: string): number | undefined {
+  const text = tree.find(path)
+  return text === undefined ? undefined : parseNumber(tree, path, text)
+}
+
+function parseNumber(tree: Tree, path: string, text: string): number {
+  const value = decimal(/^\s*(\S*)/.exec(text)![1]!)
+  if (Number.isNaN(value)) throw new Error(`cannot read ${tree.at(path)}: no number`)
+  return value
+}

@@ -1,0 +1,67 @@
+import { DBusClient, DBusError, type DBusRequest, parseDBusAddress } from '../lib/dbus-client.ts'
+import type { DBusValue, DBusVariant } from '../lib/dbus-value.ts'
+import type { Host } from '../model/host.ts'
+
+/** Calls are made for so many objects at once: a bus may allow a peer no more than 128 open calls. */
+const width = 16
+
+/** The bus of the system, where `DBUS_SYSTEM_BUS_ADDRESS` has it, or at its usual place on the host or in a container. */
+export function systemBus({ root }: Host): DBusClient {
+  const usual = 'run/dbus/system_bus_socket'
+  return new DBusClient({
+    isBus: true,
+    sockets() {
+      const address = process.env.DBUS_SYSTEM_BUS_ADDRESS
+      return address ? parseDBusAddress(address) : [...new Set([root.at(usual), `/${usual}`])]
+    },
+  })
+}
+
+/** A service on the bus, asked within one scrape. */
+export class BusService {
+  readonly #client: DBusClient
+  readonly #destination: string
+  readonly #signal: AbortSignal
+
+  constructor(client: DBusClient, destination: string, signal: AbortSignal) {
+    this.#client = client
+    this.#destination = destination
+    this.#signal = signal
+  }
+
+  async call(request: Omit<DBusRequest, 'destination'>): Promise<readonly DBusValue[]> {
+    return this.#client.call({ ...request, destination: this.#destination }, this.#signal)
+  }
+
+  /** A property of this type; undefined where the service refuses it, or has it as another. */
+  async property(path: string, owner: string, name: string, type: string): Promise<DBusValue | undefined> {
+    try {
+      const [variant] = await this.call({
+        path,
+        interface: 'org.freedesktop.DBus.Properties',
+        member: 'Get',
+        signature: 'ss',
+        body: [owner, name],
+        returns: 'v',
+      })
+      const { signature, value } = variant as DBusVariant
+      return signature === type ? value : undefined
+    } catch (error) {
+      if (error instanceof DBusError) return undefined
+      throw error
+    }
+  }
+}
+
+/** Reads objects, some at a time. Rejects with the first that fails. */
+export async function readAll<T>(objects: readonly T[], read: (object: T) => Promise<void>): Promise<void> {
+  let next = 0
+  const work = async () => {
+    try {
+      while (next < objects.length) await read(objects[next++]!)
+    } finally {
+      next = objects.length // for the others, after a failure
+    }
+  }
+  await Promise.all(Array.from({ length: width }, work))
+}

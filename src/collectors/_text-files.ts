@@ -1,0 +1,117 @@
+// Where text files are: near, or on a file system that may hang.
+
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { posix } from 'node:path'
+import type { FarFiles } from '../kernel/far-files.ts'
+import { linearRegExp } from '../lib/linear-regexp.ts'
+
+export interface TextFile {
+  readonly bytes: Buffer
+  readonly mtimeSeconds: number
+}
+
+/** What is read of directories, wherever they are. All reject with an error that says why. */
+export interface Access {
+  /** Names in rising order. */
+  list(directory: string): Promise<readonly string[]>
+  read(path: string, mostBytes: number): Promise<TextFile>
+  /** Equal texts mean the same content. Undefined: nobody can tell. */
+  stamp?(path: string): string | undefined
+}
+
+/** A file of this age does not change any more without a new time of its change (of some ms). */
+const settledMs = 1000
+
+export const near: Access = {
+  list: async directory => readdirSync(directory).sort(),
+  async read(path, mostBytes) {
+    // Without O_NONBLOCK a named pipe would wait for a writer.
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    try {
+      const stat = fstatSync(fd)
+      if (!stat.isFile()) throw new Error(stat.isDirectory() ? 'is a directory' : 'not a file')
+      if (stat.size > mostBytes) throw new Error(`longer than ${mostBytes} bytes`)
+      return { bytes: readFileSync(fd), mtimeSeconds: Math.floor(stat.mtimeMs / 1000) }
+    } finally {
+      closeSync(fd)
+    }
+  },
+  stamp(path) {
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (stat === undefined || Date.now() - stat.mtimeMs < settledMs) return undefined
+    return `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`
+  },
+}
+
+/** Gives up when the signal comes. */
+export function farAway(files: FarFiles, signal: AbortSignal): Access {
+  return {
+    list: directory => untilAborted(files.list(posix.resolve(directory)), signal),
+    read: (path, mostBytes) => untilAborted(files.read(posix.resolve(path), mostBytes), signal),
+  }
+}
+
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(new Error('no answer in time'))
+  })
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort)
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** The part of a path with wildcards that has none. */
+export function withoutWildcards(pattern: string): string {
+  const parts = pattern.split('/')
+  const first = parts.findIndex(part => /[*?[\\]/.test(part))
+  return first < 0 ? pattern : parts.slice(0, first).join('/') || (pattern.startsWith('/') ? '/' : '.')
+}
+
+/** What a path with `*`, `?` and `[a-z]` stands for; itself where it matches nothing. */
+export async function expand(pattern: string, access: Access): Promise<readonly string[]> {
+  const parts = pattern.split('/')
+  const first = parts.findIndex(part => /[*?[\\]/.test(part))
+  if (first < 0) return [pattern]
+  let found = [withoutWildcards(pattern)]
+  for (const part of parts.slice(first)) {
+    if (part === '') continue
+    const wanted = matching(part)
+    if (wanted === undefined) return [pattern]
+    const next: string[] = []
+    for (const directory of found) {
+      const names = await access.list(directory).catch(() => [])
+      for (const name of names) if (wanted.test(name)) next.push(posix.join(directory, name))
+    }
+    found = next
+  }
+  return found.length > 0 ? found : [pattern]
+}
+
+/** Undefined where brackets do not close. */
+function matching(part: string): RegExp | undefined {
+  let source = ''
+  for (let i = 0; i < part.length; i++) {
+    const character = part[i]!
+    if (character === '*') source += '.*'
+    else if (character === '?') source += '.'
+    else if (character === '[') {
+      const set = /^\[(\^?)((?:\\.|[^\]\\])+)\]/s.exec(part.slice(i))
+      if (set === null) return undefined
+      source += `[${set[1]}${set[2]!.replaceAll('[', '\\[')}]`
+      i += set[0].length - 1
+    } else {
+      const literal = character === '\\' ? (part[++i] ?? '\\') : character
+      source += literal.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+    }
+  }
+  try {
+    return linearRegExp(`(?s)^${source}$`)
+  } catch {
+    return undefined // a range that ends before it begins
+  }
+}

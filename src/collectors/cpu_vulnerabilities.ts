@@ -1,0 +1,36 @@
+import { plainText } from './_kernel-text.ts'
+import { collector, gauge } from './collector.ts'
+
+const vulnerability = gauge(
+  'cpu_vulnerabilities_info',
+  'Always 1; the labels are a flaw of the CPUs, whether it concerns them, and what is done about it.',
+  { labels: ['codename', 'mitigation', 'state'] },
+)
+const directory = 'devices/system/cpu/vulnerabilities'
+
+/** Flaws of CPUs, from /sys/devices/system/cpu/vulnerabilities (kernel, admin-guide/hw-vuln). */
+export const cpu_vulnerabilities = collector({
+  name: 'cpu_vulnerabilities',
+  summary: 'Known flaws of CPUs and what is done about them',
+  enabledByDefault: false,
+  metrics: [vulnerability],
+  start: (_options, { host: { sys } }) => ({
+    collect(readings) {
+      for (const name of sys.list(directory)) {
+        const text = plainText(sys, `${directory}/${name}`)
+        if (text === undefined)
+          throw new Error(`cannot read ${sys.at(`${directory}/${name}`)}: not for this process`)
+        const { state, mitigation } = parseVulnerability(text)
+        readings.set(vulnerability, 1, name, mitigation, state)
+      }
+    },
+  }),
+})
+
+/** What stands before the first colon, comma or semicolon, where it is a state that the kernel has; else unknown. */
+export function parseVulnerability(text: string): { readonly state: string; readonly mitigation: string } {
+  const parts = /^(not affected|vulnerable|mitigation|unknown)[:;,]?\s*(.*)$/i.exec(text)
+  if (parts === null) return { state: 'unknown', mitigation: text }
+  const state = parts[1]!.toLowerCase()
+  return { state, mitigation: state === 'not affected' ? '' : parts[2]! }
+}

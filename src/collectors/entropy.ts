@@ -1,0 +1,21 @@
+import { requiredNumber } from './_kernel-text.ts'
+import { collector, gauge } from './collector.ts'
+
+const available = gauge('entropy_available_bits', 'Entropy that random numbers can be made from.', {
+  unit: 'bit',
+})
+const poolSize = gauge('entropy_pool_size_bits', 'Most entropy that the kernel keeps.', { unit: 'bit' })
+
+/** The pool of entropy, from /proc/sys/kernel/random (random(4)). */
+export const entropy = collector({
+  name: 'entropy',
+  summary: 'The pool of entropy',
+  enabledByDefault: true,
+  metrics: [available, poolSize],
+  start: (_options, { host }) => ({
+    collect(readings) {
+      readings.set(available, requiredNumber(host.proc, 'sys/kernel/random/entropy_avail'))
+      readings.set(poolSize, requiredNumber(host.proc, 'sys/kernel/random/poolsize'))
+    },
+  }),
+})

@@ -1,0 +1,169 @@
+import type { Native } from '../kernel/native.ts'
+import { nativeForNetlink } from '../kernel/netlink.ts'
+import { linearRegExp } from '../lib/linear-regexp.ts'
+import { limitRepeats } from '../lib/logger.ts'
+import { utf8Text } from '../lib/utf8-text.ts'
+import { regex } from '../schema/kinds.ts'
+import { key } from '../schema/tree.ts'
+import { deviceFilter } from './_device-filter.ts'
+import { advertised, autonegotiate, linkModeFamilies, showModes, supported } from './_link-modes.ts'
+import { netDevices } from './_net-devices.ts'
+import { collector, type Family, gauge, type Readings, untyped } from './collector.ts'
+import { families } from './families.ts'
+
+const info = gauge('ethtool_info', 'Driver and firmware of a network device. The value is 1.', {
+  labels: ['bus_info', 'device', 'driver', 'expansion_rom_version', 'firmware_version', 'version'],
+})
+
+const labels = ['device']
+/** Statistics that nearly all drivers have, by their names there. */
+const common: Readonly<Record<string, Family>> = {
+  rx_bytes: untyped('ethtool_received_bytes_total', 'Bytes that a network device received.', { labels }),
+  rx_dropped: untyped(
+    'ethtool_received_dropped_total',
+    'Frames that a network device received and dropped.',
+    { labels },
+  ),
+  rx_errors: untyped(
+    'ethtool_received_errors_total',
+    'Frames that a network device received with an error.',
+    { labels },
+  ),
+  rx_packets: untyped('ethtool_received_packets_total', 'Packets that a network device received.', {
+    labels,
+  }),
+  tx_bytes: untyped('ethtool_transmitted_bytes_total', 'Bytes that a network device sent.', { labels }),
+  tx_errors: untyped('ethtool_transmitted_errors_total', 'Frames that a network device failed to send.', {
+    labels,
+  }),
+  tx_packets: untyped('ethtool_transmitted_packets_total', 'Packets that a network device sent.', { labels }),
+}
+
+/** Commands of SIOCETHTOOL (linux/ethtool.h) with the size of their structures. */
+const settings = { command: 1, bytes: 44 } as const
+const driver = { command: 3, bytes: 196, statistics: 180 } as const
+const strings = { command: 0x1b, header: 12, bytes: 32, statistics: 1 } as const
+const statistics = { command: 0x1d, header: 8, bytes: 8 } as const
+/** More statistics than that are not what they seem. */
+const mostStatistics = 32_768
+
+/** Drivers, link modes and statistics of network devices, over the ioctl SIOCETHTOOL (ethtool(8)). */
+export const ethtool = collector({
+  name: 'ethtool',
+  summary: 'Drivers, link modes and statistics of network devices',
+  enabledByDefault: false,
+  metrics: [info, ...Object.values(common), ...linkModeFamilies],
+  dynamic: 'One metric for each statistic of a driver that `metrics_include` matches.',
+  options: {
+    device_include: key(regex, '', 'Regular expression for devices to show; empty for all.'),
+    device_exclude: key(regex, '', 'Regular expression for devices to leave out; empty for none.'),
+    metrics_include: key(regex, '.*', 'Regular expression for statistics to show.'),
+  },
+  start: ({ device_include, device_exclude, metrics_include }, { host, log }) => {
+    const shows = deviceFilter({ include: device_include, exclude: device_exclude }, 'ethtool')
+    const wanted = linearRegExp(metrics_include)
+    const tell = limitRepeats(log, 3_600_000)
+    const known = families(name => (wanted.test(name) ? (common[name] ?? statisticFamily(name)) : undefined))
+    return {
+      collect(readings) {
+        const native = nativeForNetlink()
+        const devices = netDevices(host.sys)
+        if (devices.length === 0) throw new Error('cannot find a network device')
+        for (const device of devices.filter(shows)) {
+          for (const show of [showSettings, showDriver, showStatistics]) {
+            try {
+              show(native, device, readings, known)
+            } catch (error) {
+              const { code } = error as NodeJS.ErrnoException
+              if (code === undefined) throw error
+              // A driver may refuse any of the three, and most of those without hardware do.
+              const level = code === 'ENOTSUP' ? 'debug' : 'warn'
+              tell(level, `${device} ${code}`, 'a network device does not tell', { device, error })
+            }
+          }
+        }
+      },
+    }
+  },
+})
+
+function ask(native: Native, device: string, command: number, bytes: number): Buffer {
+  const data = Buffer.alloc(bytes)
+  data.writeUInt32LE(command)
+  native.ethtool(device, data)
+  return data
+}
+
+function showSettings(native: Native, device: string, readings: Readings): void {
+  const found = ask(native, device, settings.command, settings.bytes)
+  showModes(readings, supported, device, found.readUInt32LE(4))
+  showModes(readings, advertised, device, found.readUInt32LE(8))
+  readings.set(autonegotiate, found[18]!, device)
+}
+
+function showDriver(native: Native, device: string, readings: Readings): void {
+  const found = ask(native, device, driver.command, driver.bytes)
+  const [name, version, firmware, bus, rom] = [4, 36, 68, 100, 132].map(at => textAt(found, at))
+  readings.setAll(info, 1, [bus!, device, name!, rom!, firmware!, version!])
+}
+
+type FamilyOf = (name: string) => Family | undefined
+
+function showStatistics(native: Native, device: string, readings: Readings, known: FamilyOf): void {
+  const count = ask(native, device, driver.command, driver.bytes).readUInt32LE(driver.statistics)
+  if (count === 0) return
+  if (count > mostStatistics) throw new Error(`cannot read ${device}: it has ${count} statistics`)
+  const names = Buffer.alloc(strings.header + count * strings.bytes)
+  names.writeUInt32LE(strings.command)
+  names.writeUInt32LE(strings.statistics, 4)
+  names.writeUInt32LE(count, 8)
+  native.ethtool(device, names)
+  const values = Buffer.alloc(statistics.header + count * statistics.bytes)
+  values.writeUInt32LE(statistics.command)
+  values.writeUInt32LE(count, 4)
+  native.ethtool(device, values)
+  for (const [family, value] of shownStatistics(names, values, count, known))
+    readings.set(family, value, device)
+}
+
+/** Statistics whose names become one are left out, all of them: nobody could tell which is which. */
+export function shownStatistics(
+  names: Buffer,
+  values: Buffer,
+  count: number,
+  known: FamilyOf,
+): ReadonlyMap<Family, number> {
+  const shown = new Map<Family, number>()
+  const twice = new Set<Family>()
+  for (let i = 0; i < count; i++) {
+    const name = textAt(names, strings.header + i * strings.bytes)
+    const family = name === '' ? undefined : known(plainName(name))
+    if (family === undefined) continue
+    if (shown.has(family)) twice.add(family)
+    const at = statistics.header + i * statistics.bytes
+    shown.set(family, values.readUInt32LE(at + 4) * 2 ** 32 + values.readUInt32LE(at))
+  }
+  for (const family of twice) shown.delete(family)
+  return shown
+}
+
+/** A field of 32 bytes, ended by a zero where it is shorter. */
+function textAt(bytes: Buffer, at: number): string {
+  const zero = bytes.indexOf(0, at)
+  return utf8Text(bytes, at, zero < 0 || zero > at + strings.bytes ? at + strings.bytes : zero)
+}
+
+/** Runs of what cannot be in a metric's name, with the underscores around them, become one underscore. */
+function plainName(name: string): string {
+  return name.replace(/_*[^0-9A-Za-z_]+_*/g, '_')
+}
+
+/** `rx` and `tx` are written out, as in the exporter that is replaced. */
+export function statisticFamily(name: string): Family {
+  const metric = name
+    .toLowerCase()
+    .replace(/^_+/, '')
+    .replace(/(^|_)rx(_|$)/g, '$1received$2')
+    .replace(/(^|_)tx(_|$)/g, '$1transmitted$2')
+  return untyped(`ethtool_${metric}`, `The statistic ${name} of a network device’s driver.`, { labels })
+}

@@ -1,0 +1,277 @@
+import { posix } from 'node:path'
+import { linearRegExp } from '../lib/linear-regexp.ts'
+import { Scanner } from '../lib/scanner.ts'
+import { utf8Text } from '../lib/utf8-text.ts'
+import { regex } from '../schema/kinds.ts'
+import { key } from '../schema/tree.ts'
+import { chipName, cleanName } from './_chip-name.ts'
+import { collector, counter, type Family, gauge, NoData, type Readings, type Tree } from './collector.ts'
+import { families } from './families.ts'
+
+const labels = ['chip', 'sensor']
+
+const chipNames = gauge('hwmon_chip_names', 'The name that a driver gives a chip. The value is 1.', {
+  labels: ['chip', 'chip_name'],
+})
+const sensorLabel = gauge('hwmon_sensor_label', 'What a driver calls a sensor. The value is 1.', {
+  labels: ['chip', 'label', 'sensor'],
+})
+const beepEnabled = gauge('hwmon_beep_enabled', 'Whether a chip may beep at all (1), or not (0).', { labels })
+const regulatorVersion = gauge(
+  'hwmon_voltage_regulator_version',
+  'Version of the standard for voltage regulators that a chip follows.',
+  { labels },
+)
+const updateInterval = gauge('hwmon_update_interval_seconds', 'Time after which a chip measures anew.', {
+  labels,
+})
+
+/** Kinds of sensors, the beginnings of their attributes' names (Documentation/hwmon/sysfs-interface.rst). */
+const kinds: Readonly<Record<string, string>> = {
+  in: 'Voltage',
+  cpu: 'Voltage of a processor core',
+  fan: 'Fan',
+  pwm: 'Control of a fan',
+  temp: 'Temperature',
+  curr: 'Current',
+  power: 'Power',
+  energy: 'Energy',
+  humidity: 'Relative humidity',
+  intrusion: 'Opening of the chassis',
+  freq: 'Frequency',
+}
+/** Makes a metric's unit of the driver's. */
+type Scale = (value: number) => number
+const same: Scale = value => value
+// A product has other last digits than a quotient, and users compare them with those of the replaced exporter.
+const fromMilli: Scale = value => value * 0.001
+const fromMicro: Scale = value => value / 1e6
+
+/** Attributes of the chip itself. */
+const chipAttributes: Readonly<Record<string, readonly [family: Family, scale: Scale]>> = {
+  beep_enable: [beepEnabled, value => (value === 1 ? 1 : 0)],
+  vrm: [regulatorVersion, same],
+  update_interval: [updateInterval, fromMilli],
+}
+
+/** Attributes have one page, but no value has more than this. */
+const mostBytes = 128
+/** A driver may load more attributes after its chip is there. */
+const keptMs = 60_000
+
+/** A sensor's attribute that is shown. */
+interface Attribute {
+  readonly path: string
+  readonly family: Family
+  readonly scale: Scale
+  readonly sensor: string
+}
+
+/** What is known of a directory of /sys/class/hwmon. */
+interface Chip {
+  readonly target: string | undefined
+  readonly until: number
+  readonly name: string
+  readonly driverName: string
+  readonly sensorLabels: readonly (readonly [label: string, sensor: string])[]
+  readonly attributes: readonly Attribute[]
+}
+
+/** Sensors of the hardware, from /sys/class/hwmon. */
+export const hwmon = collector({
+  name: 'hwmon',
+  summary: 'Temperatures, voltages, fans and other sensors of the hardware',
+  enabledByDefault: true,
+  metrics: [chipNames, sensorLabel, beepEnabled, regulatorVersion, updateInterval],
+  dynamic: 'One metric for each kind of sensor and attribute below /sys/class/hwmon.',
+  options: {
+    chip_include: key(regex, '', 'Regular expression for chips to show; empty for all.'),
+    chip_exclude: key(regex, '', 'Regular expression for chips to leave out; empty for none.'),
+    sensor_include: key(
+      regex,
+      '',
+      'Regular expression for sensors (as `chip;sensor`) to show; empty for all.',
+    ),
+    sensor_exclude: key(
+      regex,
+      '',
+      'Regular expression for sensors (as `chip;sensor`) to leave out; empty for none.',
+    ),
+  },
+  start(options, { host: { sys } }) {
+    const isShown = filter(options.chip_include, options.chip_exclude)
+    const isSensorShown = filter(options.sensor_include, options.sensor_exclude)
+    const known = families(familyOf)
+    const chips = new Map<string, Chip>()
+    const scan = new Scanner(Buffer.alloc(0))
+
+    return {
+      collect(readings) {
+        const directories = sys.list('class/hwmon')
+        if (directories.length === 0 && !sys.exists('class/hwmon'))
+          throw new NoData(`${sys.at('class/hwmon')} does not exist: the kernel knows no sensors`)
+        let failure: unknown
+        for (const directory of directories) {
+          const path = `class/hwmon/${directory}`
+          // The link names the device, so another one with the same number is noticed.
+          const target = sys.link(path)
+          let chip = chips.get(directory)
+          try {
+            if (chip === undefined || chip.target !== target || performance.now() > chip.until) {
+              chip = findChip(sys, path, target)
+              chips.set(directory, chip)
+            }
+          } catch (error) {
+            failure = error
+            continue
+          }
+          if (!show(chip, readings)) chips.delete(directory)
+        }
+        if (chips.size > directories.length)
+          for (const directory of chips.keys()) if (!directories.includes(directory)) chips.delete(directory)
+        if (failure !== undefined) throw failure
+      },
+    }
+
+    /** False: an attribute is gone. */
+    function show(chip: Chip, readings: Readings): boolean {
+      let whole = true
+      if (chip.driverName !== '') readings.set(chipNames, 1, chip.name, chip.driverName)
+      for (const [label, sensor] of chip.sensorLabels) readings.set(sensorLabel, 1, chip.name, label, sensor)
+      for (const { path, family, scale, sensor } of chip.attributes) {
+        let bytes: Buffer
+        try {
+          bytes = sys.bytes(path)
+        } catch (error) {
+          // Sensors that are off or busy answer with errors of all kinds.
+          if ((error as NodeJS.ErrnoException).code === 'ENOENT') whole = false
+          continue
+        }
+        const value = scale(numberIn(scan, bytes))
+        if (!Number.isNaN(value)) readings.set(family, value, chip.name, sensor)
+      }
+      return whole
+    }
+
+    function findChip(tree: Tree, path: string, target: string | undefined): Chip {
+      const until = performance.now() + keptMs
+      const none = { target, until, driverName: '', sensorLabels: [], attributes: [] }
+      if (!tree.exists(path)) return { ...none, name: '' }
+      const driverName = cleanName(textOf(tree, `${path}/name`) ?? '')
+      const device = tree.real(`${path}/device`)
+      const name = (device === undefined ? '' : chipName(device)) || driverName || numberedName(tree, path)
+      if (!isShown(name)) return { ...none, name }
+
+      const sensorLabels: [string, string][] = []
+      const attributes: Attribute[] = []
+      for (const [sensor, elements] of sensorsOf(tree, path)) {
+        if (!isSensorShown(`${name};${sensor}`)) continue
+        const labelPath = elements.get('label')
+        const label = labelPath === undefined ? undefined : textOf(tree, labelPath)
+        if (label !== undefined) sensorLabels.push([label, sensor])
+        const kind = sensor.replace(/\d+$/, '')
+        for (const [element, file] of elements) {
+          const own = chipAttributes[kind]
+          if (own !== undefined) {
+            if (element === '') attributes.push({ path: file, family: own[0], scale: own[1], sensor })
+            continue
+          }
+          if (element === 'label' || (kind === 'freq' && element === 'input' && label === undefined)) continue
+          const [metric, scale] = metricOf(kind, element, elements.has(''))
+          const shownSensor = kind === 'freq' && element === 'input' ? cleanName(label!) : sensor
+          attributes.push({ path: file, family: known(metric)!, scale, sensor: shownSensor })
+        }
+      }
+      return { target, until, name, driverName, sensorLabels, attributes }
+    }
+  },
+})
+
+/** A filter of names: what `include` matches and `exclude` does not; empty ones do nothing. */
+function filter(include: string, exclude: string): (name: string) => boolean {
+  const wanted = include === '' ? undefined : linearRegExp(include)
+  const unwanted = exclude === '' ? undefined : linearRegExp(exclude)
+  return name => (wanted?.test(name) ?? true) && !(unwanted?.test(name) ?? false)
+}
+
+/** Paths of a chip's attributes by sensor and element. */
+function sensorsOf(tree: Tree, path: string): Map<string, Map<string, string>> {
+  const sensors = new Map<string, Map<string, string>>()
+  // Drivers of old keep the attributes in the device's own directory.
+  for (const directory of [path, `${path}/device`]) {
+    for (const file of tree.list(directory)) {
+      const [sensor, element] = sensorOf(file) ?? []
+      if (sensor === undefined) continue
+      const elements = sensors.get(sensor) ?? new Map<string, string>()
+      sensors.set(sensor, elements.set(element!, `${directory}/${file}`))
+    }
+  }
+  return sensors
+}
+
+/** Name of a chip that has neither a device nor a name: that of its directory. */
+function numberedName(tree: Tree, path: string): string {
+  const name = cleanName(posix.basename(tree.real(path) ?? ''))
+  if (name === '') throw new Error(`cannot name the chip ${tree.at(path)}: it has no device, name or number`)
+  return name
+}
+
+/** The first bytes of an attribute without line ends around them; undefined where it cannot be read. */
+function textOf(tree: Tree, path: string): string | undefined {
+  if (!tree.exists(path)) return undefined
+  try {
+    const bytes = tree.bytes(path)
+    return utf8Text(bytes, 0, Math.min(bytes.length, mostBytes)).replace(/^\n+|\n+$/g, '')
+  } catch {
+    return undefined // a sensor's label is worth no failure, and the driver may answer with any error
+  }
+}
+
+function numberIn(scan: Scanner, bytes: Buffer): number {
+  scan.reset(bytes.length > mostBytes ? bytes.subarray(0, mostBytes) : bytes).line()
+  const value = scan.number()
+  return scan.done ? value : Number.NaN
+}
+
+/** `temp1_crit_alarm` → `temp1` and `crit_alarm`; undefined for what is no attribute of a sensor. */
+function sensorOf(file: string): readonly [sensor: string, element: string] | undefined {
+  const match = /^([^0-9]+)(\d{0,9})(?:_(.+))?$/.exec(file)
+  if (match === null) return undefined
+  const [, kind = '', number, element = ''] = match
+  if (!Object.hasOwn(kinds, kind) && !Object.hasOwn(chipAttributes, kind)) return undefined
+  return [`${kind}${Number(number)}`, element]
+}
+
+/** The metric of an attribute, and its scale. `hasPlain`: the sensor has an attribute without element too. */
+function metricOf(kind: string, element: string, hasPlain: boolean): readonly [metric: string, scale: Scale] {
+  const isValue = element === '' || (element === 'input' && !hasPlain)
+  const name = isValue ? `hwmon_${kind}` : `hwmon_${kind}_${cleanName(element)}`
+  if (element === 'fault' || element === 'alarm') return [name, same]
+  if (element === 'beep') return [`${name}_enabled`, same]
+  if (kind === 'in' || kind === 'cpu') return [`${name}_volts`, fromMilli]
+  if (kind === 'temp' && element !== 'type') return [`${name}_celsius`, fromMilli]
+  if (kind === 'curr') return [`${name}_amps`, fromMilli]
+  if (kind === 'energy') return [`${name}_joule_total`, fromMicro]
+  if (kind === 'humidity' || (kind === 'power' && element === 'accuracy')) return [name, fromMicro]
+  if (kind === 'power' && /^average_interval(_min|_max)?$/.test(element))
+    return [`${name}_seconds`, fromMilli]
+  if (kind === 'power') return [`${name}_watt`, fromMicro]
+  if (kind === 'fan' && /^(input|min|max|target)$/.test(element)) return [`${name}_rpm`, same]
+  if (kind === 'freq' && element === 'input') return [`${name}_freq_mhz`, fromMicro]
+  return [name, same]
+}
+
+const units: readonly (readonly [suffix: string, unit: string])[] = [
+  ['_rpm', '{revolution}/min'],
+  ['_joule_total', 'J'],
+  ['_freq_mhz', 'MHz'],
+]
+
+function familyOf(name: string): Family {
+  const kind = name.split('_')[1]!
+  const attribute = name.slice(`hwmon_${kind}_`.length).replaceAll('_', ' ')
+  const help = `${kinds[kind]} sensors${attribute === '' ? '' : `: ${attribute}`}.`
+  const unit = units.find(([suffix]) => name.endsWith(suffix))?.[1]
+  const make = name.endsWith('_joule_total') ? counter : gauge
+  return make(name, help, unit === undefined ? { labels } : { labels, unit })
+}

@@ -1,0 +1,39 @@
+import { TableFile } from './_table-file.ts'
+import { collector, gauge } from './collector.ts'
+import { families } from './families.ts'
+
+/** Use of memory, from /proc/meminfo (proc(5)): all of its fields. */
+export const meminfo = collector({
+  name: 'meminfo',
+  summary: 'Use of memory',
+  enabledByDefault: true,
+  metrics: [],
+  dynamic: 'One metric for each field of /proc/meminfo, in bytes where its name ends so.',
+  start: (_options, { host }) => {
+    const file = new TableFile(host.proc, 'meminfo')
+    const nameOf = (field: string) => {
+      // Active(anon): and the like.
+      const parts = /^(\w+)(?:\((\w+)\))?:$/.exec(field)
+      if (parts === null) throw file.fault('a line does not begin with the name of a field')
+      return parts[2] === undefined ? `memory_${parts[1]}` : `memory_${parts[1]}_${parts[2]}`
+    }
+    const help = (field: string) => `The field ${field.slice(0, -1)} of /proc/meminfo.`
+    const sizes = families(field => gauge(`${nameOf(field)}_bytes`, help(field)))
+    const counts = families(field => gauge(nameOf(field), help(field)))
+    return {
+      collect(readings) {
+        file.read()
+        let found = false
+        while (file.line()) {
+          const field = file.text()
+          const value = file.count()
+          if (file.done) readings.set(counts(field)!, value)
+          else if (file.starts('kB')) readings.set(sizes(field)!, value * 1024)
+          else throw file.fault('a field has an unknown unit')
+          found = true
+        }
+        if (!found) throw file.fault('it is empty')
+      },
+    }
+  },
+})

@@ -1,0 +1,126 @@
+import { linearRegExp } from '../lib/linear-regexp.ts'
+import { Scanner } from '../lib/scanner.ts'
+import { regex } from '../schema/kinds.ts'
+import { key } from '../schema/tree.ts'
+import { bytesIfThere } from './_missing-file.ts'
+import { collector, type Family, type Host, type Readings, untyped } from './collector.ts'
+import { families, metricName } from './families.ts'
+
+type FamilyOf = (name: string) => Family | undefined
+
+/** Header lines that are kept: a kernel has some ten of them, which change with the kernel only. */
+const mostHeaders = 64
+/** The same of lines of snmp6, of which there are some hundred. */
+const mostLines = 512
+
+/** Counters of network protocols, from /proc/net/{netstat,snmp,snmp6} (proc(5), RFC 4293, 4022, 4113). */
+export const netstat = collector({
+  name: 'netstat',
+  summary: 'Counters of network protocols',
+  enabledByDefault: true,
+  metrics: [],
+  dynamic:
+    'One metric for each field of /proc/net/netstat, snmp and snmp6 that `fields` matches as `Protocol_Field`.',
+  options: {
+    fields: key(
+      regex,
+      '^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$',
+      'Regular expression for fields to show, as `Protocol_Field`.',
+    ),
+  },
+  start: ({ fields }, { host }) => {
+    const wanted = linearRegExp(fields)
+    const known = families(name =>
+      wanted.test(name)
+        ? untyped(`netstat_${metricName(name)}`, `${name} of the kernel's network counters.`)
+        : undefined,
+    )
+    // In snmp6 protocol and field are one word, which is kept too.
+    const known6 = families(name => {
+      const six = name.indexOf('6') + 1
+      return six === 0 ? undefined : known(`${name.slice(0, six)}_${name.slice(six)}`)
+    })
+    const lines6: { readonly prefix: string; readonly family: Family | undefined }[] = []
+    const tables = new Tables(known)
+    const scan = new Scanner(Buffer.alloc(0))
+    return {
+      collect(readings) {
+        tables.read('net/netstat', host, readings)
+        tables.read('net/snmp', host, readings)
+        // A kernel without IPv6 has no such file.
+        const bytes = bytesIfThere(host.proc, 'net/snmp6')
+        if (bytes === undefined) return
+        scan.reset(bytes)
+        let line = 0
+        for (; scan.line(); line++) {
+          // Lines have the same names from scrape to scrape: comparing is cheaper than making the name.
+          const before = lines6[line]
+          let family: Family | undefined
+          if (before !== undefined && scan.starts(before.prefix)) {
+            if (before.family === undefined) continue
+            family = before.family
+            scan.skip()
+          } else {
+            const name = scan.text()
+            family = known6(name)
+            if (line < mostLines) lines6[line] = { prefix: `${name} `, family }
+          }
+          if (family === undefined || scan.done) continue
+          const value = scan.number()
+          if (Number.isNaN(value))
+            throw new Error(`cannot read /proc/net/snmp6: line ${line + 1} has no number`)
+          readings.set(family, value)
+        }
+        if (line === 0) throw new Error('cannot read /proc/net/snmp6: it is empty')
+      },
+    }
+  },
+})
+
+/** Reads files in which a line of names and a line of values take turns, both with the protocol in front. */
+class Tables {
+  readonly #known: FamilyOf
+  readonly #scan = new Scanner(Buffer.alloc(0))
+  readonly #columns = new Map<string, readonly (Family | undefined)[]>()
+
+  constructor(known: FamilyOf) {
+    this.#known = known
+  }
+
+  read(path: string, host: Host, readings: Readings): void {
+    const scan = this.#scan.reset(host.proc.bytes(path))
+    let lines = 0
+    while (scan.line()) {
+      const columns = this.#columnsOf(scan.rest(), path)
+      lines += 2
+      const broken = () =>
+        new Error(`cannot read /proc/${path}: line ${lines} has not the fields of the line before it`)
+      if (!scan.line()) throw broken()
+      scan.skip()
+      for (const family of columns) {
+        if (scan.done) throw broken()
+        if (family === undefined) {
+          scan.skip()
+          continue
+        }
+        const value = scan.number()
+        if (Number.isNaN(value)) throw broken()
+        readings.set(family, value)
+      }
+      if (!scan.done) throw broken()
+    }
+    if (lines === 0) throw new Error(`cannot read /proc/${path}: it is empty`)
+  }
+
+  /** What the values below a header are. Headers stay the same from scrape to scrape. */
+  #columnsOf(header: string, path: string): readonly (Family | undefined)[] {
+    const before = this.#columns.get(header)
+    if (before !== undefined) return before
+    const [protocol = '', ...names] = header.split(/[ \t]+/)
+    if (!protocol.endsWith(':')) throw new Error(`cannot read /proc/${path}: a line has no protocol`)
+    const columns = names.map(name => this.#known(`${protocol.slice(0, -1)}_${name}`))
+    if (this.#columns.size >= mostHeaders) this.#columns.clear()
+    this.#columns.set(header, columns)
+    return columns
+  }
+}

@@ -1,0 +1,37 @@
+import { createLogger, errorText } from '../lib/logger.ts'
+import type { Host, Tree } from '../model/host.ts'
+import type { Keys } from '../schema/tree.ts'
+import type { Collector, Env } from './collector.ts'
+
+/** Why a collector refuses its options, in words; undefined where it takes them. Reads nothing of the host. */
+export function optionsFault(
+  unit: Collector<Keys>,
+  options: Readonly<Record<string, unknown>>,
+): string | undefined {
+  try {
+    unit.start(options as never, nowhere).close?.()
+    return undefined
+  } catch (error) {
+    return errorText(error)
+  }
+}
+
+function refuse(): never {
+  throw new Error('a collector reads before it was asked to')
+}
+
+const tree: Tree = {
+  root: '/',
+  at: path => `/${path}`,
+  text: refuse,
+  find: refuse,
+  number: refuse,
+  bytes: refuse,
+  list: refuse,
+  directories: refuse,
+  link: refuse,
+  real: refuse,
+  exists: refuse,
+}
+const host: Host = { proc: tree, sys: tree, root: tree, udev: tree }
+const nowhere: Env = { host, log: createLogger({ level: 'error', format: 'json', write: () => undefined }) }

@@ -1,0 +1,139 @@
+import { type IncomingMessage, type RequestOptions, request } from 'node:http'
+import { request as requestTls } from 'node:https'
+import { text } from '../schema/kinds.ts'
+import { key } from '../schema/tree.ts'
+import { parseXmlRpc, type XmlRpcValue, xmlRpcCall } from './_xml-rpc.ts'
+import { collector, counter, gauge } from './collector.ts'
+
+const labels = ['group', 'name']
+const up = gauge('supervisord_up', 'Whether a process runs, starts or stops (1), or not (0).', { labels })
+const state = gauge('supervisord_state', 'State of a process, as supervisord numbers them.', { labels })
+const exitStatus = gauge('supervisord_exit_status', 'What a process ended with the last time; 0 before.', {
+  labels,
+})
+const startTime = counter(
+  'supervisord_start_time_seconds',
+  'When a process was started, in seconds since the Unix epoch.',
+  { labels },
+)
+
+/** Starting, running, stopping (supervisord.org, "Subprocesses"). */
+const upStates = [10, 20, 40]
+const mostBytes = 1024 * 1024
+
+const address = text({
+  expects: 'an http, https or unix URL',
+  valid: url => /^(https?|unix):\/\/./i.test(url) && URL.canParse(url),
+  show: url => url.replace(/^([a-z]+:\/\/)[^/@]*@/i, '$1[REDACTED]@'),
+})
+
+/** A process that supervisord looks after. */
+interface Process {
+  readonly group: string
+  readonly name: string
+  readonly state: number
+  readonly exitStatus: number
+  readonly start: number
+}
+
+/** Processes under supervisord, asked over XML-RPC. */
+export const supervisord = collector({
+  name: 'supervisord',
+  summary: 'States of processes under supervisord (deprecated)',
+  enabledByDefault: false,
+  metrics: [up, state, exitStatus, startTime],
+  options: {
+    url: key(address, 'http://localhost:9001/RPC2', 'XML-RPC endpoint: http, https or unix.'),
+  },
+  start({ url }) {
+    const target = targetOf(url)
+    let processes: readonly Process[] | undefined
+    return {
+      async wait(signal) {
+        processes = undefined
+        try {
+          const answer = await post(target, xmlRpcCall('supervisor.getAllProcessInfo'), signal)
+          processes = processesOf(parseXmlRpc(answer))
+        } catch (error) {
+          const why = (error as Error).message || (error as NodeJS.ErrnoException).code
+          throw new Error(`cannot ask supervisord at ${address.show(url, shown => shown)}: ${why}`, {
+            cause: error,
+          })
+        }
+      },
+      collect(readings) {
+        for (const each of processes ?? []) {
+          const isUp = upStates.includes(each.state)
+          readings.set(state, each.state, each.group, each.name)
+          readings.set(exitStatus, each.exitStatus, each.group, each.name)
+          readings.set(up, isUp ? 1 : 0, each.group, each.name)
+          if (isUp) readings.set(startTime, each.start, each.group, each.name)
+        }
+      },
+    }
+  },
+})
+
+/** Options of a request to the URL. Behind a socket the path is supervisord's own. */
+function targetOf(url: string): RequestOptions {
+  const { protocol, pathname, hostname, port, search, username, password } = new URL(url)
+  if (protocol === 'unix:') return { socketPath: decodeURIComponent(pathname), path: '/RPC2', host: 'unix' }
+  return {
+    protocol,
+    hostname: hostname.replace(/^\[(.*)\]$/, '$1'),
+    path: `${pathname}${search}`,
+    ...(port === '' ? {} : { port }),
+    ...(username === '' ? {} : { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),
+  }
+}
+
+/** Sends a document and gives back the one that comes. Rejects where it is none, or too long. */
+function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const take = (response: IncomingMessage) => {
+      const parts: Buffer[] = []
+      let size = 0
+      response.on('data', (part: Buffer) => {
+        size += part.length
+        if (size > mostBytes) response.destroy(new Error(`its answer is longer than ${mostBytes} bytes`))
+        else parts.push(part)
+      })
+      response.on('error', reject)
+      response.on('end', () => {
+        if (response.statusCode !== 200) reject(new Error(`it answered with status ${response.statusCode}`))
+        else resolve(Buffer.concat(parts).toString('utf8'))
+      })
+    }
+    const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
+    const send = target.protocol === 'https:' ? requestTls : request
+    send({ ...target, method: 'POST', headers, signal, agent: false }, take)
+      .on('error', reject)
+      .end(document)
+  })
+}
+
+function processesOf(answer: XmlRpcValue): readonly Process[] {
+  if (!Array.isArray(answer)) throw new Error('its answer is no list of processes')
+  return (answer as readonly XmlRpcValue[]).map(item => {
+    if (!(item instanceof Map)) throw new Error('its answer has a process without properties')
+    return {
+      group: textOf(item, 'group'),
+      name: textOf(item, 'name'),
+      state: numberOf(item, 'state'),
+      exitStatus: numberOf(item, 'exitstatus'),
+      start: numberOf(item, 'start'),
+    }
+  })
+}
+
+function textOf(item: ReadonlyMap<string, XmlRpcValue>, name: string): string {
+  const value = item.get(name)
+  if (typeof value !== 'string') throw new Error(`its answer has a process without ${name}`)
+  return value
+}
+
+function numberOf(item: ReadonlyMap<string, XmlRpcValue>, name: string): number {
+  const value = item.get(name)
+  if (typeof value !== 'number') throw new Error(`its answer has a process without ${name}`)
+  return value
+}

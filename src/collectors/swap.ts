@@ -1,0 +1,37 @@
+import { Scanner } from '../lib/scanner.ts'
+import { collector, gauge } from './collector.ts'
+
+const labels = ['device', 'swap_type']
+const size = gauge('swap_size_bytes', 'Size of a swap area.', { labels })
+const used = gauge('swap_used_bytes', 'Bytes of a swap area that are in use.', { labels })
+const priority = gauge('swap_priority', 'Priority of a swap area: areas of higher ones are filled first.', {
+  labels,
+})
+
+/** Swap areas, from /proc/swaps (proc(5)), which counts in KiB. */
+export const swap = collector({
+  name: 'swap',
+  summary: 'Swap areas one by one',
+  enabledByDefault: false,
+  metrics: [size, used, priority],
+  start: (_options, { host }) => ({
+    collect(readings) {
+      const scan = new Scanner(host.proc.bytes('swaps'))
+      if (!scan.line() || !scan.starts('Filename'))
+        throw new Error('cannot read /proc/swaps: its first line is no header')
+      while (scan.line()) {
+        if (scan.done) continue
+        const device = scan.text()
+        const type = scan.text()
+        const sizeKib = scan.number()
+        const usedKib = scan.number()
+        const rank = scan.number()
+        if (Number.isNaN(sizeKib + usedKib + rank))
+          throw new Error('cannot read /proc/swaps: a line has not three numbers')
+        readings.set(size, sizeKib * 1024, device, type)
+        readings.set(used, usedKib * 1024, device, type)
+        readings.set(priority, rank, device, type)
+      }
+    },
+  }),
+})

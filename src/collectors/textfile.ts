@@ -1,0 +1,260 @@
+import { posix } from 'node:path'
+import { FarFiles } from '../kernel/far-files.ts'
+import { parseExposition, type TextFamily } from '../lib/exposition-text.ts'
+import { errorText } from '../lib/logger.ts'
+import { type Family, family } from '../model/collector.ts'
+import { list } from '../schema/collections.ts'
+import { boolean, path } from '../schema/kinds.ts'
+import { type Kind, key } from '../schema/tree.ts'
+import { isFarPath, type Mount, MountTable } from './_mounts.ts'
+import { type Access, expand, farAway, near, withoutWildcards } from './_text-files.ts'
+import { collector, gauge, type Readings } from './collector.ts'
+
+const scrapeError = gauge(
+  'textfile_scrape_error',
+  'Whether a directory or file could not be read, or contradicts another (1), or all went well (0).',
+)
+const mtime = gauge('textfile_mtime_seconds', 'When a file that was read changed last, since 1970.', {
+  labels: ['file'],
+})
+
+const mostFileBytes = 16 * 1024 * 1024
+/** Of all files together. */
+const mostSamples = 200_000
+const mostFiles = 4096
+/** A scrape waits no longer than this for file systems that may hang. */
+const patienceMs = 500
+
+const several = list(path)
+
+/** A list, or one path. A variable may give several between commas. */
+const directories: Kind<readonly string[]> = {
+  ...several,
+  expects: 'a path, or a list of paths',
+  json: { anyOf: [path.json, several.json] },
+  read(value, key, report) {
+    if (value.type !== 'scalar' || value.value === null || value.loose)
+      return several.read(value, key, report)
+    const one = path.read(value, key, report)
+    return one === undefined ? undefined : one === '' ? [] : [one]
+  },
+}
+
+/** Metrics that others write: `*.prom` files in the text format 0.0.4. */
+export const textfile = collector({
+  name: 'textfile',
+  summary: 'Metrics from files',
+  enabledByDefault: true,
+  metrics: [scrapeError, mtime],
+  dynamic: 'All metrics of the `*.prom` files in `directory`, with the names that they have there.',
+  options: {
+    enabled: key(boolean, true, 'Serves metrics from files; the same switch as `collectors.textfile`.'),
+    directory: key(
+      directories,
+      ['/var/lib/node_exporter/textfile_collector'],
+      'Directories of `*.prom` files; may contain `*`, `?` and `[a-z]`.',
+    ),
+    require_directory: key(
+      boolean,
+      false,
+      'Whether a directory that is not there is an error, instead of one without files.',
+    ),
+  },
+  start({ directory: patterns, require_directory: required }, { host, log }) {
+    const table = new MountTable(host.proc, ['self/mountinfo'], '/')
+    const far = new FarFiles({ log })
+    const known = new Map<string, Family>()
+    let cached = new Map<string, ReadFile>()
+    let faults = new Map<string, string>()
+    let found: Found = { metrics: [], files: [], failed: false }
+
+    async function readAll(signal: AbortSignal): Promise<Found> {
+      const round = new Round()
+      const mounts = patterns.length > 0 ? mountsOf(table) : []
+      let distant: Access | undefined
+      for (const pattern of patterns) {
+        const isFar = isFarPath(withoutWildcards(pattern), mounts)
+        if (isFar) distant ??= farAway(far, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]))
+        const access = isFar ? distant! : near
+        for (const directory of await expand(pattern, access))
+          await readDirectory({ directory, access, required, cached, round })
+      }
+      cached = new Map(round.files.map(file => [file.path, file]))
+      const metrics = merged(round)
+      for (const [where, fault] of round.faults)
+        if (faults.get(where) !== fault)
+          log.warn('metrics of files are missing', { path: where, reason: fault })
+      faults = round.faults
+      return { metrics, files: round.files, failed: round.failed }
+    }
+
+    return {
+      async wait(signal) {
+        found = await readAll(signal)
+      },
+      collect(readings) {
+        const used = new Set<string>()
+        for (const metric of found.metrics) show(readings, metric, known, used)
+        for (const name of known.keys()) if (!used.has(name)) known.delete(name)
+        for (const { path, mtimeSeconds } of found.files) readings.set(mtime, mtimeSeconds, path)
+        readings.set(scrapeError, found.failed ? 1 : 0)
+      },
+      close: () => far.close(),
+    }
+  },
+})
+
+/** A file that was read without fault. */
+interface ReadFile {
+  readonly path: string
+  readonly stamp: string | undefined
+  readonly mtimeSeconds: number
+  readonly families: readonly TextFamily[]
+  readonly samples: number
+}
+
+interface Metric {
+  readonly family: TextFamily
+  readonly help: string
+}
+
+/** What a scrape shows. */
+interface Found {
+  readonly metrics: readonly Metric[]
+  readonly files: readonly ReadFile[]
+  readonly failed: boolean
+}
+
+/** What one scrape has read so far. */
+class Round {
+  readonly files: ReadFile[] = []
+  readonly faults = new Map<string, string>()
+  samples = 0
+  failed = false
+
+  fail(where: string, fault: string): void {
+    this.failed = true
+    this.faults.set(where, fault)
+  }
+}
+
+interface DirectoryRead {
+  readonly directory: string
+  readonly access: Access
+  readonly required: boolean
+  readonly cached: ReadonlyMap<string, ReadFile>
+  readonly round: Round
+}
+
+async function readDirectory({ directory, access, required, cached, round }: DirectoryRead): Promise<void> {
+  let names: readonly string[]
+  try {
+    names = await access.list(directory)
+  } catch (error) {
+    if (required || !isAbsent(error)) round.fail(directory, errorText(error))
+    return
+  }
+  for (const name of names) {
+    if (!name.endsWith('.prom')) continue
+    const path = posix.join(directory, name)
+    try {
+      if (round.files.length >= mostFiles) throw new Error(`there are more than ${mostFiles} files`)
+      const file = await readFile(path, access, cached.get(path), mostSamples - round.samples)
+      round.files.push(file)
+      round.samples += file.samples
+    } catch (error) {
+      round.fail(path, errorText(error))
+    }
+  }
+}
+
+/** Not read again where it is the one that was read before. */
+async function readFile(
+  path: string,
+  access: Access,
+  before: ReadFile | undefined,
+  samplesLeft: number,
+): Promise<ReadFile> {
+  const stamp = access.stamp?.(path)
+  if (before?.stamp !== undefined && before.stamp === stamp && before.samples <= samplesLeft) return before
+  const { bytes, mtimeSeconds } = await access.read(path, mostFileBytes)
+  const families = parseExposition(bytes, samplesLeft)
+  const samples = families.reduce((sum, each) => sum + each.samples.length, 0)
+  return { path, stamp, mtimeSeconds, families, samples }
+}
+
+/** The metrics of all files. Of those that contradict each other the first stays. */
+function merged(round: Round): readonly Metric[] {
+  const helps = new Map<string, string>()
+  const sources = new Map<string, string[]>()
+  const owners = new Map<string, string>()
+  const kept: TextFamily[] = []
+  for (const { path, families } of round.files) {
+    for (const family of families) {
+      const { name, help } = family
+      const first = helps.get(name)
+      if (help !== undefined && first !== undefined && help !== first) {
+        round.fail(path, `${name} has another HELP than in ${sources.get(name)![0]}`)
+        continue
+      }
+      // `x_sum` beside a summary `x` would be on the page twice.
+      const names = seriesNames(family)
+      if (names.some(each => (owners.get(each) ?? name) !== name)) {
+        round.fail(path, `${name} has a name that another metric needs`)
+        continue
+      }
+      for (const each of names) owners.set(each, name)
+      if (help !== undefined) helps.set(name, help)
+      const paths = sources.get(name)
+      if (paths) paths.push(path)
+      else sources.set(name, [path])
+      kept.push(family)
+    }
+  }
+  return kept.map(family => ({
+    family,
+    help: family.help ?? `Metric read from ${sources.get(family.name)!.join(', ')}`,
+  }))
+}
+
+function seriesNames({ name, type }: TextFamily): readonly string[] {
+  if (type === 'summary') return [name, `${name}_sum`, `${name}_count`]
+  if (type === 'histogram') return [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]
+  return [name]
+}
+
+/** `known`: families by all that they are, as the page knows each by its identity. */
+function show(
+  readings: Readings,
+  { family: text, help }: Metric,
+  known: Map<string, Family>,
+  used: Set<string>,
+): void {
+  const { name, type, labels } = text
+  const identity = [name, type, help, ...labels].join('\0')
+  let shown = known.get(identity)
+  if (shown === undefined) {
+    shown = family(type, name, help, { labels, absolute: true })
+    known.set(identity, shown)
+  }
+  used.add(identity)
+  for (const { value, distribution, labels } of text.samples) {
+    if (distribution === undefined) readings.setAll(shown, value, labels)
+    else readings.setDistribution(shown, distribution, labels)
+  }
+}
+
+/** Without a list of mounts none is known to be far. */
+function mountsOf(table: MountTable): readonly Mount[] {
+  try {
+    return table.read()
+  } catch {
+    return [] // /proc of another host, or of none
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  return (
+    (error as NodeJS.ErrnoException).code === 'ENOENT' || errorText(error) === 'no such file or directory'
+  )
+}
