@@ -4,6 +4,7 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { table } from '../src/cli/doctor/table.ts'
 import { commands } from '../src/cli/index.ts'
+import { beyond, collectors } from '../src/collectors/index.ts'
 import { schema } from '../src/config/schema.ts'
 import { groups } from '../src/kernel/need.ts'
 import { needs } from '../src/kernel/needs.ts'
@@ -24,6 +25,13 @@ const lists: Readonly<Record<string, readonly Named[]>> = {
   'src/protocols/index.ts': protocols,
   'src/probes/index.ts': backends,
   'src/cli/index.ts': commands,
+  'src/collectors/index.ts': [...collectors, ...beyond],
+}
+
+/** Commands and collectors are listed in help texts and tables, without full stops. */
+const isSentence: Readonly<Record<string, RegExp>> = {
+  'src/cli/index.ts': /^[a-z].*[^.]$/,
+  'src/collectors/index.ts': /^[A-Z].*[^.]$/,
 }
 
 const isSnakeCase = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/
@@ -48,8 +56,7 @@ for (const [file, units] of Object.entries(lists)) {
     assert.equal(new Set(summaries).size, summaries.length)
     for (const { name, summary } of units) {
       assert.match(name, file.startsWith('src/cli/') ? /^[a-z]+(-[a-z]+)*$/ : isSnakeCase)
-      // The help text lists its commands without capitals and full stops, as those of other programs do.
-      assert.match(summary, file.startsWith('src/cli/') ? /^[a-z].*[^.]$/ : /^[A-Z].*[^.]\.$/, name)
+      assert.match(summary, isSentence[file] ?? /^[A-Z].*[^.]\.$/, name)
       assert.ok(summary.length <= 100, `${name}: ${summary.length} characters`)
     }
   })
@@ -57,7 +64,7 @@ for (const [file, units] of Object.entries(lists)) {
   test(`${file}: each unit stands in the file of its name`, () => {
     const files = readdirSync(dirname(join(root, file)))
     for (const { name } of units) {
-      const own = `${name.replaceAll('_', '-')}.ts`
+      const own = `${file.startsWith('src/collectors/') ? name : name.replaceAll('_', '-')}.ts`
       assert.ok(files.includes(own), `${relative(root, dirname(join(root, file)))} has no ${own}`)
     }
   })

@@ -1,12 +1,18 @@
 import * as zlib from 'node:zlib'
+import type { Collector } from '../collectors/collector.ts'
+import { collectors as allCollectors } from '../collectors/index.ts'
+import { optionsFault } from '../collectors/options-fault.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { signals } from '../model/signal.ts'
 import type { Report } from '../schema/problem.ts'
-import type { Settings } from '../schema/tree.ts'
+import type { Keys, Settings } from '../schema/tree.ts'
 import { isApiPath, isInternalPath } from './api-paths.ts'
 import { type Sourced, sameThing } from './effective.ts'
 import type { Config } from './schema.ts'
+import { collectorOptions } from './schema-nodeexporter.ts'
+
+const collectorUnits: readonly Collector<Keys>[] = allCollectors
 
 /** What the runtime can do. */
 export interface Runtime {
@@ -152,13 +158,17 @@ export function validate(
   if (multiline.enabled && multiline.pattern === '') {
     refuse(['agent.logs.multiline.enabled'], 'needs agent.logs.multiline.pattern')
   }
-  const ignored = agent.nodeexporter.filesystem
-  for (const what of ['mount_points', 'fs_types'] as const) {
-    if (ignored[`${what}_include`] === '' || ignored[`${what}_exclude`] === '') continue
-    refuse(
-      [`agent.nodeexporter.filesystem.${what}_include`],
-      `${what}_include and ${what}_exclude exclude each other; delete one`,
-    )
+
+  const switches: Readonly<Record<string, boolean>> = agent.nodeexporter.collectors
+  for (const unit of collectorUnits) {
+    if (!switches[unit.name]) continue
+    const at = `agent.nodeexporter.${unit.name}`
+    const fault = optionsFault(unit, collectorOptions(config, unit.name))
+    if (fault !== undefined)
+      refuse(
+        Object.keys(unit.options ?? {}).map(name => `${at}.${name}`),
+        fault,
+      )
   }
 }
 

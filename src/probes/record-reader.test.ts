@@ -4,8 +4,9 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { svcMethod, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
+import { ipText } from '../lib/ip-text.ts'
 import { Exchange } from '../model/exchange.ts'
-import { addressText, RecordReader } from './record-reader.ts'
+import { RecordReader } from './record-reader.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
@@ -160,7 +161,7 @@ test('a traceparent is a range of the record, and a longer value shows', () => {
 })
 
 test('addresses are written as RFC 5952 asks', () => {
-  const check = (given: string, want: string) => assert.equal(addressText(address(given), 0), want)
+  const check = (given: string, want: string) => assert.equal(ipText(address(given)), want)
   check('127.0.0.1', '127.0.0.1')
   check('255.0.10.1', '255.0.10.1')
   check('00000000000000000000000000000000', '::')
@@ -180,7 +181,7 @@ test('every address reads back as the one it was', () => {
     fc.property(fc.array(fc.constantFrom(0, 0, 1, 0xffff, 0xdb8), { minLength: 8, maxLength: 8 }), groups => {
       const raw = Buffer.alloc(16)
       for (const [i, group] of groups.entries()) raw.writeUInt16BE(group, 2 * i)
-      const text = addressText(raw, 0)
+      const text = ipText(raw)
       if (text.includes('.')) return
       const [left = '', right] = text.split('::')
       const of = (part: string) => (part === '' ? [] : part.split(':').map(each => Number.parseInt(each, 16)))

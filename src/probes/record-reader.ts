@@ -1,6 +1,7 @@
 import { svcMethod, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
+import { ipText } from '../lib/ip-text.ts'
 import type { Exchange } from '../model/exchange.ts'
 
 const server = svcSide.indexOf('server')
@@ -132,33 +133,9 @@ export class RecordReader {
     const raw = this.words.intern(bytes, at, at + 16)
     let text = this.addresses.get(raw)
     if (text === undefined) {
-      text = addressText(bytes, at)
+      text = ipText(bytes.subarray(at, at + 16))
       this.addresses.set(raw, text)
     }
     return text
   }
-}
-
-/** The text of a 16-byte address: IPv4 where it is one (RFC 4291, 2.5.5.2), else IPv6 in its shortest form (RFC 5952). */
-export function addressText(bytes: Uint8Array, at: number): string {
-  const group = (i: number): number => (bytes[at + 2 * i]! << 8) | bytes[at + 2 * i + 1]!
-  let zeros = 0
-  while (zeros < 5 && group(zeros) === 0) zeros++
-  if (zeros === 5 && group(5) === 0xffff) {
-    return `${bytes[at + 12]}.${bytes[at + 13]}.${bytes[at + 14]}.${bytes[at + 15]}`
-  }
-  let best = -1
-  let bestLength = 1
-  for (let i = 0; i < 8; i++) {
-    let length = 0
-    while (i + length < 8 && group(i + length) === 0) length++
-    if (length > bestLength) {
-      best = i
-      bestLength = length
-    }
-  }
-  const groups: string[] = []
-  for (let i = 0; i < 8; i++) groups.push(group(i).toString(16))
-  if (best < 0) return groups.join(':')
-  return `${groups.slice(0, best).join(':')}::${groups.slice(best + bestLength).join(':')}`
 }
