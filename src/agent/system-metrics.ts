@@ -1,12 +1,21 @@
 // The system-metrics endpoint without its server: the collectors that are on, their page, and what a scrape is.
 
+import type { MetricsSource, Scrape } from '../api/metrics-endpoint.ts'
 import type { Collector } from '../collectors/collector.ts'
+import { beyond, collectors as common } from '../collectors/index.ts'
 import { type BoundsSettings, boundsOf } from '../exposition/bounds.ts'
+import {
+  type ExporterBuild,
+  type ScrapeCounts,
+  showBuild,
+  showExporter,
+} from '../exposition/exporter-metrics.ts'
 import { Gatherer, type Run } from '../exposition/gatherer.ts'
+import { openMetrics } from '../exposition/open-metrics.ts'
 import { Page, type Source } from '../exposition/page.ts'
 import { showRuns } from '../exposition/runs.ts'
 import { HostFiles, type HostPaths } from '../kernel/host.ts'
-import type { Logger } from '../lib/logger.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
 import type { Keys } from '../schema/tree.ts'
 
 /** A collector with its options, as its `options` describe them. */
@@ -25,22 +34,41 @@ export interface SystemMetricsOptions {
   readonly maxProcs: number
   /** Shows what the replaced exporter does not have: timeouts, reasons, duplicates. */
   readonly extended: boolean
+  /** Time between readings in the background that scrapes are answered from; 0: each scrape reads. */
+  readonly intervalMs: number
+  /** Time that a reading in the background may wait. */
+  readonly timeoutMs: number
+  readonly build: ExporterBuild
+  /** Where this process's scrapes are counted; without it nothing is told of this process. */
+  readonly scrapes?: () => ScrapeCounts
   readonly log: Logger
 }
 
 /** The collectors of a host at work. */
-export class SystemMetrics {
+export class SystemMetrics implements MetricsSource {
   readonly page: Page
+  readonly namespace: string
+  /** The collectors that are on, in the order of their names. */
+  readonly enabled: readonly string[]
+  readonly #options: SystemMetricsOptions
   readonly #gatherer: Gatherer
   readonly #host: HostFiles
-  readonly #extended: boolean
-  readonly #own: Source = { name: '', round: 0, duplicates: 0 }
+  /** This process's own /proc, whichever the host's is. */
+  readonly #self = new HostFiles({ procfs: '/proc', sysfs: '/sys', rootfs: '/', udev: '/run/udev/data' })
+  readonly #own = sourceOf('runs')
+  readonly #build = sourceOf('build')
+  readonly #exporter = sourceOf('exporter')
   #gathers = 0
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
+  #read = false
 
   /** Starts the collectors. Throws, in words, where options contradict each other. */
-  constructor({ namespace, path, collectors, cardinality, maxProcs, extended, log }: SystemMetricsOptions) {
+  constructor(options: SystemMetricsOptions) {
+    const { namespace, path, collectors, cardinality, maxProcs, intervalMs, build, log } = options
+    this.#options = options
     this.#host = new HostFiles(path)
-    this.#extended = extended
+    this.namespace = namespace
     this.page = new Page({ namespace, bounds: boundsOf(cardinality) })
     const env = { host: this.#host, log }
     this.#gatherer = new Gatherer({
@@ -52,6 +80,9 @@ export class SystemMetrics {
       log,
       maxWaiting: maxProcs,
     })
+    this.enabled = this.runs.map(({ name }) => name)
+    showBuild(this.page, this.#build, build)
+    if (intervalMs > 0) void this.#refresh()
   }
 
   /** The collectors that are on, in the order of their names. */
@@ -59,24 +90,70 @@ export class SystemMetrics {
     return this.#gatherer.runs
   }
 
-  /** Reads these collectors and answers their page. `withinMs` bounds the time that one may wait. */
-  async scrape(runs: readonly Run[], withinMs: number): Promise<string> {
-    const sources = await this.gather(runs, withinMs)
-    return this.page.write(sources).text
+  knows(name: string): boolean {
+    const units: readonly { readonly name: string }[] = this.#options.extended
+      ? [...common, ...beyond]
+      : common
+    return units.some(unit => unit.name === name)
+  }
+
+  notReady(): string {
+    return this.#options.intervalMs === 0 || this.#read ? '' : 'the collectors have not been read yet'
+  }
+
+  async scrape({ collectors, openMetrics: open, withinMs }: Scrape): Promise<string> {
+    const runs =
+      collectors.length === this.runs.length
+        ? this.runs
+        : this.runs.filter(({ name }) => collectors.includes(name))
+    if (this.#options.intervalMs === 0) await this.#gatherer.gather(runs, withinMs)
+    const sources = this.#shown(runs)
+    if (!open) return this.page.write(sources).text
+    const { enabled, max_metrics } = this.#options.cardinality
+    return openMetrics(this.page, sources, enabled ? max_metrics : 0)
   }
 
   /** Reads these collectors; their readings are those of the sources that it answers, until the caller waits. */
   async gather(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Source>> {
     await this.#gatherer.gather(runs, withinMs)
-    if (++this.#gathers % sweepEvery === 0) this.#host.sweep()
-    showRuns(this.page, this.#own, runs, this.#extended)
-    return new Set([...runs, this.#own])
+    return this.#shown(runs)
   }
 
   close(): void {
+    this.#closed = true
+    clearTimeout(this.#timer)
     this.#gatherer.close()
     this.#host.close()
+    this.#self.close()
   }
+
+  /** Puts on the page what is told beside the readings of these collectors. */
+  #shown(runs: readonly Run[]): ReadonlySet<Source> {
+    const { extended, scrapes } = this.#options
+    if (++this.#gathers % sweepEvery === 0) this.#host.sweep()
+    showRuns(this.page, this.#own, runs, extended)
+    if (scrapes !== undefined) showExporter(this.page, this.#exporter, this.#self.proc, scrapes())
+    return new Set([...runs, this.#own, this.#build, this.#exporter])
+  }
+
+  /** Reads all collectors, and again an interval after it began. */
+  async #refresh(): Promise<void> {
+    const { intervalMs, timeoutMs, log } = this.#options
+    const began = performance.now()
+    try {
+      await this.#gatherer.gather(this.runs, timeoutMs)
+      this.#read = true
+    } catch (error) {
+      log.error('cannot read the collectors', { reason: errorText(error) })
+    }
+    if (this.#closed) return
+    const rest = Math.max(0, intervalMs - (performance.now() - began))
+    this.#timer = setTimeout(() => void this.#refresh(), rest)
+  }
+}
+
+function sourceOf(name: string): Source {
+  return { name, round: 0, duplicates: 0 }
 }
 
 /** Scrapes after which files that none of them read are closed. */

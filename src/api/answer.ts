@@ -1,4 +1,4 @@
-// Answers of the management API: bodies encoded once, with their headers, and the one form that all errors have.
+// Answers: bodies encoded once, with their headers, and the one form that all errors of a server have.
 
 import { STATUS_CODES } from 'node:http'
 
@@ -64,6 +64,19 @@ export function failure(
   return json(status, { error: codes[status], message, details }, headers)
 }
 
+/** How a server tells what is wrong. */
+export type ErrorForm = typeof failure
+
+/** An error as a line of text, for those who read it with their eyes or not at all. */
+export function plainFailure(
+  status: ErrorStatus,
+  message: string,
+  _details?: Readonly<Record<string, unknown>>,
+  headers?: Readonly<Record<string, string>>,
+): Answer {
+  return answer(status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`), headers)
+}
+
 const nothing = Buffer.alloc(0)
 
 /** An answer that is nothing but its headers, to OPTIONS. */
@@ -72,8 +85,8 @@ export function noContent(headers: Readonly<Record<string, string>>): Answer {
 }
 
 /** The answer to HEAD where the body, and so its length, is not known. */
-export function headersOnly(type: string): Answer {
-  const { status, headers } = answer(200, type, nothing)
+export function headersOnly(type: string, more?: Readonly<Record<string, string>>): Answer {
+  const { status, headers } = answer(200, type, nothing, more)
   const { 'Content-Length': _, ...others } = headers
   return { status, body: nothing, headers: others }
 }

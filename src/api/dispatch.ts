@@ -2,13 +2,13 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Logger, limitRepeats } from '../lib/logger.ts'
-import { type Answer, failure, headersOnly, noContent } from './answer.ts'
+import { type Answer, type ErrorForm, headersOnly, noContent } from './answer.ts'
 import { bodyFault, readBody } from './body.ts'
 import type { Connections } from './connections.ts'
 import { Cors, type CorsSettings } from './cors.ts'
-import { Exchange, queryOf } from './exchange.ts'
+import { Exchange } from './exchange.ts'
 import { type Arrival, Guard, type GuardSettings } from './guard.ts'
-import { allowOf, type Operation, type Operations, operationTable, readParameters } from './operation.ts'
+import { allowOf, operationTable, type Route, type Routes, readParameters } from './operation.ts'
 import { RateLimit } from './rate-limit.ts'
 
 /** What may change between two requests. */
@@ -37,7 +37,12 @@ export interface Answered {
 }
 
 export interface DispatcherOptions {
-  readonly operations: readonly Operation[]
+  /** What is served, as messages name it: `the management API`. */
+  readonly subject: string
+  readonly operations: readonly Route[]
+  /** Answers paths that no operation has; without it that is an error. */
+  readonly fallback?: Route
+  readonly failure: ErrorForm
   readonly settings: PolicySettings
   readonly arrival: Arrival
   readonly urlBytes: number
@@ -58,9 +63,10 @@ export class Dispatcher {
   /** Answers by status. */
   readonly answered = new Map<number, number>()
   readonly refused = { unauthorized: 0, forbidden: 0, rate_limited: 0, pipelined: 0 }
-  readonly #all: Operations
+  readonly failure: ErrorForm
+  readonly #all: Routes
   /** Without those of debug mode. */
-  readonly #plain: Operations
+  readonly #plain: Routes
   readonly #open: readonly string[]
   readonly #probes: ReadonlySet<string>
   readonly #options: DispatcherOptions
@@ -73,6 +79,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     const { operations, settings, log } = options
     this.#options = options
+    this.failure = options.failure
     this.#all = operationTable(operations)
     this.#plain = operationTable(operations.filter(({ debug }) => !debug))
     this.#open = operations.filter(({ access }) => access === 'open').map(({ path }) => path)
@@ -139,7 +146,8 @@ export class Dispatcher {
   /** Why a request may not be answered by an operation; undefined where it may, and its operation was found. */
   #refusal(exchange: Exchange): Answer | undefined {
     const { request, path, admin } = exchange
-    const { urlBytes, arrival } = this.#options
+    const { urlBytes, arrival, fallback } = this.#options
+    const { failure } = this
     const { rateLimit, cors, guard, debug } = this.#policy
     if (rateLimit !== undefined && !admin && !this.#probes.has(path)) {
       const seconds = rateLimit.take(request.socket.remoteAddress ?? '')
@@ -173,7 +181,11 @@ export class Dispatcher {
     }
     // RFC 9110 §9.3.7: an asterisk asks of the server as a whole.
     if (path === '*' && method === 'OPTIONS') return noContent({ Allow: serverMethods })
-    if (methods === undefined) return notFound(path, debug)
+    if (methods === undefined && fallback !== undefined) {
+      exchange.operation = fallback
+      return undefined
+    }
+    if (methods === undefined) return this.#notFound(path)
     if (method === 'OPTIONS') return noContent({ Allow: allowOf(methods) })
     const operation = methods[method === 'HEAD' ? 'GET' : (method as 'GET' | 'POST')]
     if (operation === undefined) {
@@ -189,7 +201,7 @@ export class Dispatcher {
       }
     }
     if (operation.parameters !== undefined) {
-      const parameters = readParameters(operation, queryOf(url))
+      const parameters = readParameters(operation, exchange.query)
       if (isAnswer(parameters)) return parameters
       exchange.parameters = parameters
     }
@@ -201,6 +213,7 @@ export class Dispatcher {
   #receive(exchange: Exchange, refusal: Answer | undefined, announced: number): void {
     const { request, response, operation } = exchange
     const { bodyBytes } = this.#options
+    const { failure } = this
     const tooLarge = () => {
       response.shouldKeepAlive = false
       this.#send(exchange, failure(413, `cannot take the request: its body is over ${bodyBytes} bytes`))
@@ -220,7 +233,7 @@ export class Dispatcher {
       }
       response.writeContinue()
     }
-    const keep = operation?.method === 'POST' ? bodyBytes : 0
+    const keep = operation?.method === 'POST' && !operation.anyBody ? bodyBytes : 0
     readBody(request, { most, keep }, (size, body) => {
       if (size > bodyBytes) tooLarge()
       else if (keep === 0) this.#finish(exchange, refusal)
@@ -231,19 +244,19 @@ export class Dispatcher {
   #finish(exchange: Exchange, refusal: Answer | undefined): void {
     const { operation } = exchange
     if (refusal !== undefined || operation === undefined) {
-      this.#send(exchange, refusal ?? notFound(exchange.path, this.#policy.debug))
+      this.#send(exchange, refusal ?? this.#notFound(exchange.path))
       return
     }
     const costly = operation.costly === true
     if (costly && exchange.request.method === 'HEAD') {
-      const [type = 'application/octet-stream'] = Object.keys(operation.outcomes[200]?.content ?? {})
+      const [type = 'application/octet-stream'] = Object.keys(operation.outcomes?.[200]?.content ?? {})
       this.#send(exchange, headersOnly(type))
       return
     }
-    const post = operation.method === 'POST'
+    const post = operation.method === 'POST' && !operation.anyBody
     if ((costly && this.#costly >= mostCostly) || (post && this.#posts >= mostPosts)) {
       const why = `cannot answer ${exchange.path}: too many requests of its kind are under way`
-      this.#send(exchange, failure(503, why, {}, { 'Retry-After': retryAfterSeconds }))
+      this.#send(exchange, this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds }))
       return
     }
     let made: Answer | Promise<Answer>
@@ -273,8 +286,8 @@ export class Dispatcher {
   }
 
   #failed({ path }: Exchange, error: unknown): Answer {
-    this.#log('error', path, 'cannot answer a request of the management API', { path, error })
-    return failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
+    this.#log('error', path, `cannot answer a request of ${this.#options.subject}`, { path, error })
+    return this.failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
   }
 
   #send(exchange: Exchange, { status, headers, body }: Answer): void {
@@ -294,9 +307,17 @@ export class Dispatcher {
         startUs: (performance.timeOrigin + startMs) * 1000,
       })
     } catch (error) {
-      this.#log('error', path, 'cannot send an answer of the management API', { path, error })
+      this.#log('error', path, `cannot send an answer of ${this.#options.subject}`, { path, error })
       response.destroy()
     }
+  }
+
+  #notFound(path: string): Answer {
+    const why =
+      !this.#policy.debug && path.startsWith('/debug/')
+        ? 'debug mode is off; set self_telemetry.debug: true'
+        : 'there is no such path'
+    return this.failure(404, `cannot answer ${path}: ${why}`, { path })
   }
 }
 
@@ -310,12 +331,4 @@ function hasSecondHost(headers: readonly string[]): boolean {
   for (let i = 0; i < headers.length; i += 2)
     if (headers[i]!.length === 4 && headers[i]!.toLowerCase() === 'host') hosts++
   return hosts > 1
-}
-
-function notFound(path: string, debug: boolean): Answer {
-  const why =
-    !debug && path.startsWith('/debug/')
-      ? 'debug mode is off; set self_telemetry.debug: true'
-      : 'there is no such path'
-  return failure(404, `cannot answer ${path}: ${why}`, { path })
 }

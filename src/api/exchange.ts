@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Connection, Late } from './connections.ts'
-import type { ApiRequest, Operation } from './operation.ts'
+import type { ApiRequest, Route } from './operation.ts'
 
 const none: Readonly<Record<string, number>> = {}
 
-/** A request to the management API with its answer to come. */
+/** A request with its answer to come. */
 export class Exchange implements ApiRequest, Late {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -15,7 +15,7 @@ export class Exchange implements ApiRequest, Late {
   /** Milliseconds of `performance.now()`. */
   readonly startMs: number
   /** What was found to answer it, and its parameters. */
-  operation: Operation | undefined
+  operation: Route | undefined
   parameters = none
   #gone = false
   #controller: AbortController | undefined
@@ -28,6 +28,14 @@ export class Exchange implements ApiRequest, Late {
     this.path = pathOf(request.url ?? '/')
     this.startMs = performance.now()
     this.operation = undefined
+  }
+
+  get method(): string {
+    return this.request.method ?? ''
+  }
+
+  get query(): string {
+    return queryOf(this.request.url ?? '')
   }
 
   get headers(): IncomingHttpHeaders {
@@ -63,7 +71,7 @@ function pathOf(url: string): string {
 }
 
 /** The query of a request target, without `?`. */
-export function queryOf(url: string): string {
+function queryOf(url: string): string {
   const fragment = url.indexOf('#')
   const whole = fragment < 0 ? url : url.slice(0, fragment)
   const start = whole.indexOf('?')

@@ -1,4 +1,4 @@
-// Where the management API listens, and what its connections do that is no request.
+// Where a server listens, and what its connections do that is no request.
 
 import {
   createServer as createHttpServer,
@@ -15,7 +15,7 @@ import type { ListenAddress } from '../lib/listen-address.ts'
 import { type Logger, limitRepeats } from '../lib/logger.ts'
 import { portHolder } from '../lib/port-holder.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Answer, failure, rawAnswer } from './answer.ts'
+import { type Answer, type ErrorForm, rawAnswer } from './answer.ts'
 import { Connections } from './connections.ts'
 import type { Dispatcher } from './dispatch.ts'
 import { parseInPieces } from './pieces.ts'
@@ -44,6 +44,8 @@ export const defaultLimits: ApiLimits = {
 }
 
 export interface ListenerOptions {
+  /** What is served, as messages name it: `the management API`. */
+  readonly subject: string
   readonly dispatcher: Dispatcher
   readonly limits: ApiLimits
   readonly log: Logger
@@ -55,14 +57,16 @@ export interface ListenerOptions {
 export class Listener {
   readonly server: Server
   readonly connections: Connections
+  readonly #subject: string
   readonly #log: ReturnType<typeof limitRepeats>
   #tls: TlsServer | undefined
   #failedHandshakes = 0
-  #clientCertificates = false
+  #admits: ((socket: TLSSocket) => boolean) | undefined
   #closing: Promise<void> | undefined
 
-  private constructor(server: Server, { dispatcher, limits, admin, log }: ListenerOptions) {
+  private constructor(server: Server, { subject, dispatcher, limits, admin, log }: ListenerOptions) {
     this.server = server
+    this.#subject = subject
     this.connections = new Connections(limits.connections)
     this.#log = limitRepeats(log, 60_000)
     const serve = (request: IncomingMessage, response: ServerResponse) =>
@@ -86,7 +90,7 @@ export class Listener {
       socket.removeAllListeners('data')
       const why = 'cannot CONNECT: this is no proxy'
       if (!leaves(socket)) {
-        end(socket, failure(405, why, {}, { Allow: 'GET, HEAD, POST, OPTIONS' }))
+        end(socket, dispatcher.failure(405, why, {}, { Allow: 'GET, HEAD, POST, OPTIONS' }))
         return
       }
       socket.on('error', () => socket.destroy())
@@ -97,7 +101,8 @@ export class Listener {
       // The handshake failed, or the connection had to make room.
       if (this.connections.of(socket) === undefined) socket.destroy()
       // The rest of a request that could not be read is an error again.
-      else if (!socket.writableEnded && !socket.destroyed) end(socket, parserFailure(error.code))
+      else if (!socket.writableEnded && !socket.destroyed)
+        end(socket, parserFailure(dispatcher.failure, error.code))
     })
     // Of silence, for a peer that does not read its answer. Longer than the time for a request, which is answered.
     server.timeout = 2 * limits.requestMs
@@ -133,11 +138,14 @@ export class Listener {
 
   /** Every connection from now on has these certificates. */
   setTls(material: TlsMaterial): void {
-    this.#clientCertificates = material.ca !== undefined
-    const required = this.#clientCertificates
-    this.#tls?.setSecureContext(material)
+    const { clients, ...context } = material
+    this.#admits = clients?.admits
+    this.#tls?.setSecureContext(context)
     // Read for each connection, as `createServer` takes them; `#watchHandshakes` does not rely on it.
-    Object.assign(this.server, { requestCert: required, rejectUnauthorized: required })
+    Object.assign(this.server, {
+      requestCert: clients !== undefined,
+      rejectUnauthorized: clients?.verified === true,
+    })
   }
 
   /** Lets answers that are being written end, for a second. Calling it again waits for the first call. */
@@ -169,14 +177,14 @@ export class Listener {
       const key = keyOf(socket)
       const below = waiting.get(key)
       waiting.delete(key)
-      if (below === undefined || (this.#clientCertificates && !socket.authorized)) socket.destroy()
+      if (below === undefined || this.#admits?.(socket) === false) socket.destroy()
       else connections.replace(below, socket)
       parseInPieces(socket)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException) => {
       this.#failedHandshakes++
       const code = error.code ?? 'unknown'
-      this.#log('debug', code, 'a TLS handshake with the management API failed', { code })
+      this.#log('debug', code, `a TLS handshake with ${this.#subject} failed`, { code })
     })
   }
 }
@@ -193,7 +201,7 @@ function serverOptions(limits: ApiLimits): ServerOptions {
   }
 }
 
-function parserFailure(code: string | undefined): Answer {
+function parserFailure(failure: ErrorForm, code: string | undefined): Answer {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return failure(431, 'cannot read the request: its headers are too long')
@@ -214,15 +222,28 @@ function endWith(socket: Duplex, last: Answer): void {
   setTimeout(() => socket.destroy(), 1000).unref()
 }
 
-/** Listens on an address. `text` is how the configuration has it. Rejects with a `StartError`. */
-export function listen(server: Server, address: ListenAddress, text: string): Promise<void> {
+/** Listens on an address, `text` as the configuration has it at `key`. Rejects with a `StartError`. */
+export function listen(server: Server, address: ListenAddress, text: string, key: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => {
       const [cause, exitCode] = listenFailure(error, address.port)
-      reject(new StartError(`cannot listen on ${text} (self_telemetry.listen): ${cause}`, exitCode, error))
+      reject(new StartError(`cannot listen on ${text} (${key}): ${cause}`, exitCode, error))
     }
     server.once('error', failed)
     server.listen(address, () => {
+      server.off('error', failed)
+      resolve()
+    })
+  })
+}
+
+/** Listens on a socket that is open already. */
+export function listenOnDescriptor(server: Server, fd: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: Error) =>
+      reject(new StartError(`cannot listen on descriptor ${fd}: ${error.message}`, ExitCode.general, error))
+    server.once('error', failed)
+    server.listen({ fd }, () => {
       server.off('error', failed)
       resolve()
     })

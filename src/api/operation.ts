@@ -7,8 +7,11 @@ import type { Schema } from './schema.ts'
 
 /** A request that may be answered: its body was read, its parameters are what the operation takes. */
 export interface ApiRequest {
+  readonly method: string
   /** Without query. */
   readonly path: string
+  /** What stands behind `?`. */
+  readonly query: string
   readonly headers: IncomingHttpHeaders
   /** Every parameter of the operation, its default where none was given. */
   readonly parameters: Readonly<Record<string, number>>
@@ -51,15 +54,20 @@ export interface Operation {
   readonly debug?: true
   /** Takes seconds or stops the process for a moment: HEAD does not run it. */
   readonly costly?: true
+  /** A POST means no more than a GET: its body is read and says nothing. */
+  readonly anyBody?: true
   handle(request: ApiRequest): Answer | Promise<Answer>
 }
 
+/** An operation as far as it is served: one of a server that is not described says no more. */
+export type Route = Pick<Operation, 'method' | 'path' | 'access' | 'handle'> & Partial<Operation>
+
 /** Path → method → operation. HEAD is answered by GET's. */
-export type Operations = ReadonlyMap<string, Readonly<Partial<Record<'GET' | 'POST', Operation>>>>
+export type Routes = ReadonlyMap<string, Readonly<Partial<Record<'GET' | 'POST', Route>>>>
 
 /** The operations by path; two for one path and method are a mistake in code or configuration. */
-export function operationTable(operations: readonly Operation[]): Operations {
-  const table = new Map<string, Partial<Record<'GET' | 'POST', Operation>>>()
+export function operationTable(operations: readonly Route[]): Routes {
+  const table = new Map<string, Partial<Record<'GET' | 'POST', Route>>>()
   for (const operation of operations) {
     const methods = table.get(operation.path) ?? {}
     if (methods[operation.method])
@@ -71,13 +79,13 @@ export function operationTable(operations: readonly Operation[]): Operations {
 }
 
 /** Methods that a path answers, for `Allow`. */
-export function allowOf(methods: Readonly<Partial<Record<'GET' | 'POST', Operation>>>): string {
+export function allowOf(methods: Readonly<Partial<Record<'GET' | 'POST', Route>>>): string {
   return [...(methods.GET ? ['GET', 'HEAD'] : []), ...(methods.POST ? ['POST'] : []), 'OPTIONS'].join(', ')
 }
 
 /** Reads the parameters of a query (without `?`), or answers what is wrong with it. */
 export function readParameters(
-  { path, parameters }: Operation,
+  { path, parameters }: Route,
   query: string,
 ): Readonly<Record<string, number>> | Answer {
   const values: Record<string, number> = {}

@@ -1,6 +1,7 @@
 // The operations of the management API.
 
 import type { ProfileKind } from '../lib/profile-file.ts'
+import { openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
 import { healthOf, readinessOf } from './documents.ts'
 import { openapi } from './openapi.ts'
@@ -13,7 +14,6 @@ import type { AgentView, ReloadResult } from './types.ts'
 export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const
 
 const plainText = 'text/plain; version=0.0.4'
-const openMetricsText = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 const proseText = 'text/plain; charset=utf-8'
 
 /** All operations. `metricsPath` is where the metrics page stands. */
@@ -271,20 +271,4 @@ function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
 
 function jsonOutcome(description: string, schema: Schema<unknown>): Outcome {
   return { description, content: { 'application/json': schema } }
-}
-
-/** True when an Accept header ranks OpenMetrics 1.0 at least as high as plain text (RFC 9110 §12.5.1). */
-export function prefersOpenMetrics(accept: string | undefined): boolean {
-  if (!accept?.includes('application/openmetrics-text')) return false
-  let openMetrics = 0
-  let plain = 0
-  for (const range of accept.split(',')) {
-    const [type, ...parameters] = range.split(';').map(part => part.trim().toLowerCase())
-    const weight = Number(parameters.find(parameter => parameter.startsWith('q='))?.slice(2) ?? 1)
-    const version = parameters.find(parameter => parameter.startsWith('version='))?.slice(8) ?? '1.0.0'
-    if (type === 'application/openmetrics-text' && version === '1.0.0')
-      openMetrics = Math.max(openMetrics, weight)
-    if (type === 'text/plain') plain = Math.max(plain, weight)
-  }
-  return openMetrics > 0 && openMetrics >= plain
 }

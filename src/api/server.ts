@@ -6,6 +6,7 @@ import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { listenOnSocket } from './admin-socket.ts'
+import { failure } from './answer.ts'
 import { type Answered, Dispatcher, type PolicySettings } from './dispatch.ts'
 import { isLoopback } from './guard.ts'
 import { type ApiLimits, defaultLimits, Listener, listen } from './listeners.ts'
@@ -65,6 +66,8 @@ export interface Api {
   close(): Promise<void>
 }
 
+const subject = 'the management API'
+
 /** Starts to listen. Rejects with a `StartError` when it cannot, or when it was asked for what it cannot guard. */
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { settings, operations, log, observe } = options
@@ -81,16 +84,26 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   let material: TlsMaterial | undefined
   let dispatcher: Dispatcher
   try {
-    material = tls?.readTlsFiles(settings.tls)
-    dispatcher = new Dispatcher({ operations, settings, arrival, urlBytes, bodyBytes, log, observe })
+    material = tls?.readTlsFiles(settings.tls, 'self_telemetry.tls')
+    dispatcher = new Dispatcher({
+      subject,
+      operations,
+      failure,
+      settings,
+      arrival,
+      urlBytes,
+      bodyBytes,
+      log,
+      observe,
+    })
   } catch (error) {
     throw unusable(errorText(error))
   }
-  const common = { dispatcher, limits, log }
+  const common = { subject, dispatcher, limits, log }
   const main = material
     ? await Listener.tls({ ...common, admin: false }, material)
     : Listener.plain({ ...common, admin: false })
-  await listen(main.server, address, settings.listen)
+  await listen(main.server, address, settings.listen, 'self_telemetry.listen')
   main.server.on('error', error => log.error('the management API failed', { error }))
   const bound = main.server.address() as AddressInfo
   arrival.port = bound.port
@@ -126,7 +139,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     }),
     prepare(next) {
       const policy = dispatcher.policy(next)
-      const renewed = tls && next.tls.enabled ? tls.readTlsFiles(next.tls) : undefined
+      const renewed = tls && next.tls.enabled ? tls.readTlsFiles(next.tls, 'self_telemetry.tls') : undefined
       return {
         commit() {
           dispatcher.adopt(policy)

@@ -1,7 +1,7 @@
-// The files of the management API's TLS: read and checked as a whole before any of them is used.
+// The files of a server's TLS: read and checked as a whole before any of them is used.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { createSecureContext } from 'node:tls'
+import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { readContent } from '../lib/file-content.ts'
 import { errorText } from '../lib/logger.ts'
 
@@ -13,83 +13,95 @@ export interface TlsSettings {
   readonly client_ca_file: string
 }
 
-/** What a secure context is made of, spelled as `node:tls` has it. */
-export interface TlsMaterial {
+/** What a secure context is made of, spelled as `node:tls` has it, and who may come. */
+export interface TlsMaterial extends SecureContextOptions {
   readonly cert: string
   readonly key: string
   readonly ca: string | undefined
-  readonly minVersion: 'TLSv1.2'
+  /** Without it clients show no certificate. */
+  readonly clients?: ClientCertificates
 }
 
-/** Reads the files. Throws where they cannot serve: unreadable, no PEM, expired, or a key that is another's. */
-export function readTlsFiles(settings: TlsSettings, now: number = Date.now()): TlsMaterial {
-  const cert = read('cert_file', settings.cert_file)
-  const key = read('key_file', settings.key_file)
-  const [leaf] = certificates('cert_file', settings.cert_file, cert)
+/** What is asked of clients. */
+export interface ClientCertificates {
+  /** A handshake without a certificate of `ca` fails. */
+  readonly verified: boolean
+  /** Whether a client may stay, after its handshake. */
+  admits(socket: TLSSocket): boolean
+}
+
+/** Certificates of the authorities in `ca`, from everybody. */
+const verifiedClients: ClientCertificates = { verified: true, admits: ({ authorized }) => authorized }
+
+/**
+ * Reads the files of the settings at `where`, as messages name it. Throws where they cannot serve: unreadable, no PEM,
+ * expired, or a key that is another's.
+ */
+export function readTlsFiles(settings: TlsSettings, where: string, now: number = Date.now()): TlsMaterial {
+  const faultOf =
+    (name: Name): Fault =>
+    (why, cause) =>
+      new Error(`cannot use ${where}.${name} (${settings[name]}): ${why}`, { cause })
+  const read = (name: Name): string => {
+    const path = settings[name]
+    if (path === '') throw new Error(`cannot serve TLS: ${where}.${name} is empty; name a PEM file`)
+    const { bytes, fault } = readContent(path, false)
+    if (bytes === undefined) throw faultOf(name)(fault)
+    return bytes.toString('latin1')
+  }
+  const cert = read('cert_file')
+  const key = read('key_file')
+  const certFault = faultOf('cert_file')
+  const keyFault = faultOf('key_file')
+  const [leaf] = certificates(cert, certFault)
   if (Date.parse(leaf!.validTo) <= now)
-    throw fault(
-      'cert_file',
-      settings.cert_file,
-      `the certificate ended on ${leaf!.validTo}; put a new one there`,
-    )
+    throw certFault(`the certificate ended on ${leaf!.validTo}; put a new one there`)
   if (Date.parse(leaf!.validFrom) > now)
-    throw fault(
-      'cert_file',
-      settings.cert_file,
+    throw certFault(
       `the certificate begins on ${leaf!.validFrom}; put one there that is valid, or set the clock`,
     )
-  if (!leaf!.checkPrivateKey(privateKey(settings.key_file, key)))
-    throw fault(
-      'key_file',
-      settings.key_file,
-      `it is not the key of the certificate in self_telemetry.tls.cert_file (${settings.cert_file}); write both anew`,
+  if (!leaf!.checkPrivateKey(privateKey(key, keyFault)))
+    throw keyFault(
+      `it is not the key of the certificate in ${where}.cert_file (${settings.cert_file}); write both anew`,
     )
   let ca: string | undefined
   if (settings.client_ca_file !== '') {
-    ca = read('client_ca_file', settings.client_ca_file)
-    certificates('client_ca_file', settings.client_ca_file, ca)
+    ca = read('client_ca_file')
+    certificates(ca, faultOf('client_ca_file'))
   }
-  const material: TlsMaterial = { cert, key, ca, minVersion: 'TLSv1.2' }
+  const context = { cert, key, ca, minVersion: 'TLSv1.2' } as const
   try {
-    createSecureContext(material)
+    createSecureContext(context)
   } catch (error) {
-    throw fault('cert_file', settings.cert_file, `OpenSSL refuses it: ${errorText(error)}`, error)
+    throw certFault(`OpenSSL refuses it: ${errorText(error)}`, error)
   }
-  return material
+  return ca === undefined ? context : { ...context, clients: verifiedClients }
 }
 
-type Key = 'cert_file' | 'key_file' | 'client_ca_file'
+type Name = 'cert_file' | 'key_file' | 'client_ca_file'
 
-function fault(key: Key, path: string, why: string, cause?: unknown): Error {
-  return new Error(`cannot use self_telemetry.tls.${key} (${path}): ${why}`, { cause })
-}
+/** Makes an error of what is wrong with a text. */
+type Fault = (why: string, cause?: unknown) => Error
 
-function read(key: Key, path: string): string {
-  if (path === '') throw new Error(`cannot serve TLS: self_telemetry.tls.${key} is empty; name a PEM file`)
-  const { bytes, fault: why } = readContent(path, false)
-  if (bytes === undefined) throw fault(key, path, why)
-  return bytes.toString('latin1')
-}
-
-/** The certificates of a PEM file, at least one. */
-function certificates(key: Key, path: string, pem: string): X509Certificate[] {
+/** The certificates of a PEM text, at least one. */
+function certificates(pem: string, fault: Fault): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-  if (blocks.length === 0) throw fault(key, path, 'there is no PEM certificate in it')
+  if (blocks.length === 0) throw fault('there is no PEM certificate in it')
   return blocks.map((block, i) => {
     try {
       return new X509Certificate(block)
     } catch (error) {
-      throw fault(key, path, `certificate ${i + 1} of ${blocks.length} cannot be read`, error)
+      throw fault(`certificate ${i + 1} of ${blocks.length} cannot be read`, error)
     }
   })
 }
 
-function privateKey(path: string, pem: string): KeyObject {
+function privateKey(pem: string, fault: Fault): KeyObject {
   if (/-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(pem))
-    throw fault('key_file', path, 'a passphrase protects it; write it without one (openssl pkey)')
+    throw fault('a passphrase protects it; write it without one (openssl pkey)')
   try {
     return createPrivateKey(pem)
   } catch (error) {
-    throw fault('key_file', path, 'there is no PEM private key in it that can be read', error)
+    throw fault('there is no PEM private key in it that can be read', error)
   }
 }

@@ -26,13 +26,14 @@ test('run is meant where no command is named', () => {
   check('--version', 'run version=')
   check('help', 'run help=')
   check('help doctor', 'doctor help=')
+  check('node-exporter --no-collector.arp --version x', 'node-exporter --no-collector.arp --version x')
+  check('help node-exporter', 'node-exporter --help')
 })
 
 test('what is wrong is named, with what was probably meant', () => {
   const check = (words: string, want: string) => assert.equal(parsed(words), want)
   check('doctr', 'unknown command "doctr"; did you mean doctor?')
   check('frobnicate', 'unknown command "frobnicate"')
-  check('node-exporter', 'the command "node-exporter" is not built in this version')
   check('--confg a', 'unknown flag --confg of "svc run"; did you mean --config?')
   check('run --confg a', 'unknown flag --confg of "svc run"; did you mean --config?')
   check('--x', 'unknown flag --x of "svc run"')

@@ -22,6 +22,8 @@ export interface Command {
   readonly name: string
   readonly summary: string
   readonly flags: readonly Flag[]
+  /** It reads all that is written but its name by itself, as `words`: its flags are another program's. */
+  readonly foreignFlags?: true
   /** The one word that it takes, its name in capitals. */
   readonly word?: { readonly name: string; readonly summary: string }
   run(args: Arguments): Promise<ExitCode>
@@ -52,9 +54,6 @@ const everywhere: readonly Flag[] = [
   { name: 'help', summary: 'print this text' },
 ]
 
-/** Words that the specification knows as commands and this version does not have. */
-const notBuilt = ['node-exporter']
-
 export interface CommandLine {
   readonly command: Command
   /** No command was named: the first one of the list is meant. */
@@ -73,8 +72,12 @@ export function parseArguments(given: readonly string[], commands: readonly Comm
     if (!known) return unknownCommand(word, commands)
     command = known
   }
-  const flags = [...command.flags, ...everywhere]
   const values = new Map<string, string>()
+  if (command.foreignFlags) {
+    const words = argv.filter((_, i) => i !== named)
+    return { command, implied: false, args: { value: () => undefined, has: () => false, words } }
+  }
+  const flags = [...command.flags, ...everywhere]
   const words: string[] = []
   for (let i = 0; i < argv.length; i++) {
     const text = argv[i]!
@@ -119,7 +122,6 @@ function commandWord(argv: readonly string[], commands: readonly Command[]): num
 }
 
 function unknownCommand(word: string, commands: readonly Command[]): string {
-  if (notBuilt.includes(word)) return `the command "${word}" is not built in this version`
   return `unknown command "${word}"${meant(
     nearest(
       word,
@@ -150,7 +152,7 @@ export function helpText(commands: readonly Command[], command?: Command): strin
       '',
       'Commands:',
       ...commands.flatMap(({ name, summary }, i) =>
-        entry(name.padEnd(11), `${summary}${i === 0 ? ' (the default)' : ''}`),
+        entry(name.padEnd(13), `${summary}${i === 0 ? ' (the default)' : ''}`),
       ),
       '',
       'Flags:',

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { hostTree } from '../../test/helpers/collector.ts'
+import { until } from '../../test/helpers/program.ts'
+import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { type Collector, collector, gauge, NoData } from '../collectors/collector.ts'
+import type { Keys } from '../schema/tree.ts'
+import { SystemMetrics, type SystemMetricsOptions } from './system-metrics.ts'
+
+const reads = gauge('reads', 'How often this was read.')
+
+/** A collector that counts its readings, and one that has nothing to read. */
+function counting(): Collector<Keys> {
+  let count = 0
+  const unit = collector({
+    name: 'counting',
+    summary: '',
+    enabledByDefault: true,
+    metrics: [reads],
+    start: () => ({ collect: readings => readings.set(reads, ++count) }),
+  })
+  return unit as Collector<Keys>
+}
+
+const nothing = collector({
+  name: 'arp',
+  summary: '',
+  enabledByDefault: true,
+  metrics: [],
+  start: () => ({
+    collect() {
+      throw new NoData('nothing is here')
+    },
+  }),
+}) as Collector<Keys>
+
+function start(t: TestContext, options: Partial<SystemMetricsOptions> = {}): SystemMetrics {
+  const metrics = new SystemMetrics({
+    namespace: 'node',
+    path: { procfs: `${hostTree}/proc`, sysfs: hostTree, rootfs: hostTree, udev: hostTree },
+    collectors: [
+      { unit: counting(), options: {} },
+      { unit: nothing, options: {} },
+    ],
+    cardinality: {
+      enabled: false,
+      max_metrics: 0,
+      include_metrics: [],
+      exclude_metrics: [],
+      drop_labels: [],
+    },
+    maxProcs: 1,
+    extended: false,
+    intervalMs: 0,
+    timeoutMs: 1000,
+    build: { version: '1', revision: 'r' },
+    log: silentLogger,
+    ...options,
+  })
+  t.after(() => metrics.close())
+  return metrics
+}
+
+const all = { openMetrics: false, withinMs: 1000 }
+
+function samples(page: string): string[] {
+  return page
+    .split('\n')
+    .filter(line => line !== '' && !line.startsWith('#') && !/duration_seconds|build_info/.test(line))
+}
+
+test('each scrape reads the collectors that it names, and tells how they fared', async t => {
+  const metrics = start(t)
+  assert.deepEqual(metrics.enabled, ['arp', 'counting'])
+  assert.deepEqual([metrics.notReady(), metrics.knows('loadavg'), metrics.knows('x')], ['', true, false])
+  const arp = 'node_scrape_collector_success{collector="arp"} 0'
+  const counting = 'node_scrape_collector_success{collector="counting"} 1'
+  const whole = await metrics.scrape({ ...all, collectors: metrics.enabled })
+  assert.deepEqual(samples(whole), ['node_reads 1', arp, counting])
+  assert.match(whole, /^node_exporter_build_info\{.*revision="r",.*version="1"} 1$/m)
+  const part = await metrics.scrape({ ...all, collectors: ['arp'] })
+  assert.deepEqual(samples(part), [arp])
+  const open = await metrics.scrape({ ...all, openMetrics: true, collectors: ['counting'] })
+  assert.deepEqual(samples(open), ['node_reads 2', counting])
+  assert.match(open, /# EOF\n$/)
+})
+
+test('what only the agent’s page has, and what is told of the process', async t => {
+  const scrapes = () => ({ answered: { 200: 3 }, underWay: 1 })
+  const page = await start(t, { extended: true, scrapes }).scrape({ ...all, collectors: ['arp'] })
+  assert.match(page, /reason_info\{collector="arp",outcome="no_data",reason="nothing is here"} 1/)
+  assert.match(page, /^promhttp_metric_handler_requests_total\{code="200"} 3$/m)
+  assert.match(page, /^process_cpu_seconds_total /m)
+})
+
+test('OpenMetrics keeps the bound on families', async t => {
+  const cardinality = {
+    enabled: true,
+    max_metrics: 1,
+    include_metrics: [],
+    exclude_metrics: [],
+    drop_labels: [],
+  }
+  const page = await start(t, { cardinality }).scrape({ ...all, openMetrics: true, collectors: ['arp'] })
+  assert.equal(page.match(/^# TYPE/gm)!.length, 1)
+})
+
+test('with an interval the readings of the background answer, and before the first it is not ready', async t => {
+  const metrics = start(t, { intervalMs: 20 })
+  assert.equal(metrics.notReady(), 'the collectors have not been read yet')
+  await until('it is ready', 5000, () => metrics.notReady() === '')
+  const value = async () =>
+    Number(/^node_reads (\d+)$/m.exec(await metrics.scrape({ ...all, collectors: metrics.enabled }))![1])
+  const [first, second] = [await value(), await value()]
+  assert.ok(second - first <= 1, 'a scrape read')
+  await until('it was read again', 5000, async () => (await value()) > second + 1)
+  const part = await metrics.scrape({ ...all, collectors: ['arp'] })
+  assert.deepEqual(samples(part), ['node_scrape_collector_success{collector="arp"} 0'])
+})
