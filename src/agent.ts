@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { banner } from './agent/banner.ts'
 import { stuckMs } from './agent/health.ts'
+import { HostMetrics } from './agent/host-metrics.ts'
 import { metricsSource } from './agent/metrics-source.ts'
 import { Outlets } from './agent/outlets.ts'
 import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
@@ -80,6 +81,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   }
   const running = tracing instanceof Tracing ? tracing : undefined
   const heartbeat = startHeartbeat(stuckMs)
+  let hostMetrics: HostMetrics | undefined
   let api: Api | undefined
   let stopping: Promise<void> | undefined
   const reloader = new Reloader({
@@ -94,7 +96,15 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       operation.end()
       return outcome
     },
-    parts: reloadables({ log, outlets, tracing: running, self, profiler, api: () => api }),
+    parts: reloadables({
+      log,
+      outlets,
+      tracing: running,
+      self,
+      profiler,
+      api: () => api,
+      hostMetrics: () => hostMetrics,
+    }),
   })
   const reload = async (cause: ReloadCause) => resultOf(await reloader.reload(cause))
   const parts: Parts = {
@@ -106,7 +116,8 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     profiler,
     logRing,
     stuck: () => heartbeat.stuck(),
-    faults: () => socketFaults(api),
+    faults: () => [...(hostMetrics?.faults ?? []), ...socketFaults(api)],
+    hostMetrics: () => hostMetrics,
     stopping: () => stopping !== undefined,
     reload: () => reload('request'),
     reloads: () => reloader.state,
@@ -115,8 +126,9 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   }
   metrics = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
   const view = agentView(parts, metrics.registry)
-  if (config.self_telemetry.enabled) {
-    try {
+  try {
+    hostMetrics = await HostMetrics.start({ loaded, pipeline, log })
+    if (config.self_telemetry.enabled) {
       api = await startApi({
         settings: apiSettings(config),
         operations: operationsOf(view, config.self_telemetry.path),
@@ -124,10 +136,10 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
         observe: request => self.apiRequest(request),
       })
       warnOfExposure(api, log)
-    } catch (error) {
-      await end(0)
-      throw error
     }
+  } catch (error) {
+    await end(0)
+    throw error
   }
   starting.end()
 
@@ -135,6 +147,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
     running?.stop()
+    await hostMetrics?.close()
     const drained = await pipeline.drain(withinMs)
     await api?.close()
     heartbeat.stop()
@@ -150,15 +163,19 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   return {
     view,
     banner: () => banner(parts),
-    links: () =>
-      api === undefined
+    links: () => [
+      ...(api === undefined
         ? []
         : [
             { what: 'status', url: api.url('/status') },
             { what: 'ready', url: api.url('/ready') },
             { what: 'metrics', url: api.url(config.self_telemetry.path) },
             { what: 'API', url: api.url('/openapi.json') },
-          ],
+          ]),
+      ...(hostMetrics?.server === undefined
+        ? []
+        : [{ what: 'host metrics', url: hostMetrics.server.url('/metrics') }]),
+    ],
     reload,
     get shutdownTimeoutMs() {
       return reloader.current.config.pipeline.operations.shutdown.timeout

@@ -25,6 +25,15 @@ export function banner(parts: Parts): BannerLine[] {
     const why = config.mode === 'collector' ? 'mode is collector' : 'switched off by agent.ebpf'
     lines.push({ state: 'off', name: 'traces', detail: why })
   }
+  const metrics = parts.hostMetrics()
+  if (metrics?.server !== undefined)
+    lines.push({
+      state: 'ok',
+      name: 'host metrics',
+      detail: `${metrics.collectors} collectors, at ${metrics.server.url('/metrics')}`,
+    })
+  else if (metrics === undefined)
+    lines.push({ state: 'off', name: 'host metrics', detail: 'switched off by agent.nodeexporter' })
   const endpoint = endpointOf(parts)
   const faults = degradations(parts).filter(({ subsystem }) => subsystem.startsWith('export'))
   if (endpoint !== '') lines.push({ state: 'ok', name: 'export', detail: `OTLP over gRPC to ${endpoint}` })
@@ -45,7 +54,7 @@ export function banner(parts: Parts): BannerLine[] {
   lines.push({
     state: 'off',
     name: 'later',
-    detail: 'host metrics, profiles, logs: not built in this version',
+    detail: 'profiles, logs: not built in this version',
   })
   return lines
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config/index.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
+import type { HostMetrics } from './host-metrics.ts'
 import type { Outlets } from './outlets.ts'
 import type { Reloadable } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'
@@ -17,6 +18,7 @@ export interface ReloadableParts {
   readonly self: SelfTracer
   readonly profiler: RuntimeProfiler
   readonly api: () => Api | undefined
+  readonly hostMetrics: () => HostMetrics | undefined
 }
 
 /** In the order of preparation: what can refuse comes first. */
@@ -44,6 +46,14 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
       prepare: (config, changed) =>
         touches(changed, 'otlp', 'queues', 'backoff', 'pipeline.export')
           ? outlets.prepare(config, changed)
+          : undefined,
+    },
+    {
+      name: 'host metrics',
+      // Whether they are exported follows from where metrics go.
+      prepare: (config, changed) =>
+        touches(changed, 'agent.nodeexporter', 'otlp', 'pipeline.export', 'resource')
+          ? parts.hostMetrics()?.prepare(config, changed)
           : undefined,
     },
     {

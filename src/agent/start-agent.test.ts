@@ -44,6 +44,7 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
     env: {
       SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
       SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
+      SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
       SVC_OTLP_INSECURE: 'true',
       ...env,
@@ -321,7 +322,11 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
     import { loadConfig } from ${JSON.stringify(import.meta.resolve('../config/index.ts'))}
     import { LogRing } from ${JSON.stringify(import.meta.resolve('../lib/log-ring.ts'))}
     import { createLogger } from ${JSON.stringify(import.meta.resolve('../lib/logger.ts'))}
-    const env = { SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1' }
+    const env = {
+      SVC_SELF_TELEMETRY_ENABLED: 'false',
+      SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
+    }
     const loaded = loadConfig({ explicit: false, cwd: '/nonexistent', systemFile: '/nonexistent', env })
     const log = createLogger({ level: 'error', format: 'json', write: () => {} })
     const agent = await startAgent({ loaded, log, logRing: new LogRing(), load: () => loaded })

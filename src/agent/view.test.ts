@@ -21,7 +21,12 @@ async function viewOf(env: Record<string, string>): Promise<AgentView> {
     explicit: false,
     cwd: '/nonexistent',
     systemFile: '/nonexistent',
-    env: { SVC_SELF_TELEMETRY_ENABLED: 'false', SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1', ...env },
+    env: {
+      SVC_SELF_TELEMETRY_ENABLED: 'false',
+      SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
+      ...env,
+    },
   })
   assert.deepEqual(loaded.problems, [])
   const agent = await startAgent({

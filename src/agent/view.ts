@@ -25,6 +25,7 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import { ProfilerBusy, profileKinds, type RuntimeProfiler } from '../runtime/runtime-profiler.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { judgeStages } from './health.ts'
+import type { HostMetrics } from './host-metrics.ts'
 import type { Outlets } from './outlets.ts'
 import type { ReloadState } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'
@@ -42,6 +43,8 @@ export interface Parts {
   readonly logRing: LogRing
   /** Why the event loop counts as stuck. */
   readonly stuck: () => string | undefined
+  /** Undefined while they are off, or start. */
+  readonly hostMetrics: () => HostMetrics | undefined
   /** What else works less than asked. */
   readonly faults: () => readonly Degradation[]
   /** The end has begun. */

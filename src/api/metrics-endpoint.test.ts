@@ -282,12 +282,22 @@ test('whoever is not admitted gets nothing but that, on every path', async t => 
   assert.deepEqual([reply.status, reply.headers['x-frame-options']], [200, 'deny'])
 })
 
-test('other collectors take over while it runs', async t => {
-  const { endpoint, text, source } = await start(t)
+test('other collectors and bounds take over while it runs', async t => {
+  const { endpoint, port, text, source } = await start(t)
+  source.holds = true
+  const before = text('/metrics')
+  await until('it is under way', 5000, () => source.scrapes.length === 1)
   const next = new Collectors()
-  endpoint.use(next)
+  endpoint.use(next, { maxRequests: 2, timeoutMs: 300 })
   await text('/metrics')
-  assert.deepEqual([source.scrapes.length, next.scrapes.length], [0, 1])
+  assert.deepEqual(
+    next.scrapes.map(({ withinMs }) => withinMs),
+    [300],
+  )
+  endpoint.use(next, { maxRequests: 1, timeoutMs: 300 })
+  assert.equal((await call(port, '/metrics')).status, 503)
+  source.release()
+  assert.match(await before, /^cpu,/)
 })
 
 interface Secured {

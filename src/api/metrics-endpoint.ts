@@ -42,14 +42,18 @@ export interface Admission {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export interface MetricsEndpointOptions {
-  readonly source: MetricsSource
-  /** Where the metrics are. */
-  readonly path: string
+/** What a scrape may take. */
+export interface ScrapeBounds {
   /** Scrapes at once; 0 for no limit. */
   readonly maxRequests: number
   /** Time for a scrape. The client may ask for less. */
   readonly timeoutMs: number
+}
+
+export interface MetricsEndpointOptions extends ScrapeBounds {
+  readonly source: MetricsSource
+  /** Where the metrics are. */
+  readonly path: string
   readonly title: string
   readonly version: string
   /** Pages that the replaced exporter does not have; without it there are none. */
@@ -110,12 +114,14 @@ export class MetricsEndpoint {
   readonly #readings = new Map<string, Reading>()
   readonly #answered = { 200: 0, 500: 0, 503: 0 }
   #source: MetricsSource
+  #bounds: ScrapeBounds
   #underWay = 0
 
   constructor(options: MetricsEndpointOptions) {
     const { source, log, limits } = options
     this.#options = options
     this.#source = source
+    this.#bounds = options
     this.limits = { ...defaultLimits, ...limits }
     this.dispatcher = new Dispatcher({
       subject: metricsSubject,
@@ -132,9 +138,10 @@ export class MetricsEndpoint {
     })
   }
 
-  /** Scrapes from now on are answered by these collectors. */
-  use(source: MetricsSource): void {
+  /** Scrapes from now on are answered by these collectors, within these bounds. */
+  use(source: MetricsSource, bounds: ScrapeBounds): void {
     this.#source = source
+    this.#bounds = bounds
     this.#readings.clear()
   }
 
@@ -199,7 +206,7 @@ export class MetricsEndpoint {
   async #scrape(request: ApiRequest): Promise<Answer> {
     const collectors = this.#selected(request.query)
     if (typeof collectors === 'string') return answer(400, prose, Buffer.from(collectors))
-    const { maxRequests } = this.#options
+    const { maxRequests } = this.#bounds
     if (maxRequests > 0 && this.#underWay >= maxRequests) {
       this.#answered[503]++
       return plainFailure(503, `Limit of concurrent requests reached (${maxRequests}), try again later.`)
@@ -268,7 +275,7 @@ export class MetricsEndpoint {
 
   /** Milliseconds, half a second less than the client waits, so that its answer is with it in time. */
   #deadline(header: string | string[] | undefined): number {
-    const { timeoutMs } = this.#options
+    const { timeoutMs } = this.#bounds
     const patienceMs = Number(header) * 1000
     if (!(patienceMs > 0)) return timeoutMs
     return Math.min(timeoutMs, Math.max(patienceMs - 500, patienceMs / 2))

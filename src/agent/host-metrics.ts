@@ -1,0 +1,227 @@
+// The agent's host metrics: the collectors, the endpoint that serves them, the export of the same readings.
+
+import { MetricsEndpoint } from '../api/metrics-endpoint.ts'
+import { type MetricsServer, startMetricsServer } from '../api/metrics-server.ts'
+import type { Degradation } from '../api/types.ts'
+import type { Collector } from '../collectors/collector.ts'
+import { beyond, collectors } from '../collectors/index.ts'
+import { type Config, collectorOptions, type LoadedConfig } from '../config/index.ts'
+import { boundsOf } from '../exposition/bounds.ts'
+import { type Description, describe } from '../exposition/description.ts'
+import type { ScrapeCounts } from '../exposition/exporter-metrics.ts'
+import { build } from '../lib/build.ts'
+import type { Change } from '../lib/change.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
+import { ExitCode, StartError } from '../lib/start-error.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { Keys } from '../schema/tree.ts'
+import { HostMetricsPush } from './host-metrics-push.ts'
+import { bootTimeUs, hostResource } from './host-resource.ts'
+import { type Chosen, SystemMetrics } from './system-metrics.ts'
+
+/** Of the semantic conventions whose names the collectors declare. */
+const conventions = '1.44.0'
+const enabledKey = 'agent.nodeexporter.enabled'
+
+export interface HostMetricsOptions {
+  readonly loaded: LoadedConfig
+  readonly pipeline: Pick<Pipeline, 'intake' | 'state'>
+  readonly log: Logger
+}
+
+/** Host metrics at work. */
+export class HostMetrics {
+  /** Undefined where the port was taken. */
+  readonly server: MetricsServer | undefined
+  /** What works less than asked. */
+  readonly faults: readonly Degradation[]
+  readonly #options: HostMetricsOptions
+  readonly #endpoint: MetricsEndpoint
+  readonly #current: Current
+  #push: HostMetricsPush | undefined
+
+  /** Starts what the configuration asks for; undefined where that is nothing. Rejects with a `StartError`. */
+  static async start(options: HostMetricsOptions): Promise<HostMetrics | undefined> {
+    const { loaded, log } = options
+    const settings = loaded.config.agent.nodeexporter
+    if (!settings.enabled) return undefined
+    let endpoint: MetricsEndpoint | undefined
+    let metrics: SystemMetrics
+    try {
+      metrics = systemMetrics(loaded.config, log, () => endpoint!.stats())
+    } catch (error) {
+      throw new StartError(`cannot start the host metrics: ${errorText(error)}`, ExitCode.usage)
+    }
+    const current: Current = { config: loaded.config, metrics }
+    endpoint = endpointOf(() => current, log)
+    let server: MetricsServer | undefined
+    const faults: Degradation[] = []
+    try {
+      server = await startMetricsServer({ settings, endpoint, log })
+    } catch (error) {
+      const taken = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE'
+      // Whoever wrote that they are to be served means this port.
+      if (!taken || loaded.origins.has(enabledKey)) {
+        metrics.close()
+        throw error
+      }
+      const reason = errorText(error)
+      const mend = `stop what listens there, or set agent.nodeexporter.listen_address, or ${enabledKey}: false`
+      log.warn('the host metrics are not served', { reason, mend })
+      faults.push({ subsystem: 'host metrics', reason, mend })
+    }
+    return new HostMetrics(options, current, endpoint, server, faults)
+  }
+
+  private constructor(
+    options: HostMetricsOptions,
+    current: Current,
+    endpoint: MetricsEndpoint,
+    server: MetricsServer | undefined,
+    faults: readonly Degradation[],
+  ) {
+    this.#options = options
+    this.#current = current
+    this.#endpoint = endpoint
+    this.server = server
+    this.faults = faults
+    this.#follow(current.config)
+  }
+
+  /** How many collectors are on. */
+  get collectors(): number {
+    return this.#current.metrics.runs.length
+  }
+
+  /**
+   * Makes ready what `config` has otherwise. Collectors start anew where any of their keys differs. Throws, in words,
+   * where they or the files of TLS cannot serve.
+   */
+  prepare(config: Config, changed: ReadonlySet<string>): Change {
+    const settings = config.agent.nodeexporter
+    const others = [...changed].some(key => key.startsWith('agent.nodeexporter.') && !isEndpoint(key))
+    const tls = this.server?.prepare(settings)
+    let next: SystemMetrics | undefined
+    try {
+      next = others ? systemMetrics(config, this.#options.log, () => this.#endpoint.stats()) : undefined
+    } catch (error) {
+      tls?.abort()
+      throw error
+    }
+    return {
+      commit: () => {
+        tls?.commit()
+        const { metrics: before } = this.#current
+        this.#current.config = config
+        if (next !== undefined) {
+          this.#current.metrics = next
+          before.close()
+        }
+        this.#endpoint.use(this.#current.metrics, limits(config))
+        this.#follow(config)
+      },
+      abort: () => {
+        tls?.abort()
+        next?.close()
+      },
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#push?.close()
+    await this.server?.close()
+    this.#current.metrics.close()
+  }
+
+  /** Exports as the configuration says; nothing where nobody receives it. */
+  #follow(config: Config): void {
+    const { otlp, path } = config.agent.nodeexporter
+    const { pipeline, log } = this.#options
+    const wanted = otlp.enabled && pipeline.state('metrics').destination !== undefined
+    if (!wanted) {
+      this.#push?.close()
+      this.#push = undefined
+    } else if (this.#push !== undefined) this.#push.configure(otlp.interval)
+    else
+      this.#push = new HostMetricsPush({
+        metrics: () => this.#current.metrics,
+        intake: pipeline.intake('metrics'),
+        resource: hostResource(path.rootfs, config.resource.attributes),
+        bootUs: bootTimeUs(path.procfs),
+        intervalMs: otlp.interval,
+        log,
+      })
+  }
+}
+
+/** Keys that the server and the export follow without new collectors. */
+function isEndpoint(key: string): boolean {
+  return /^agent\.nodeexporter\.(tls|otlp|timeout|max_requests|listen_address|enabled)\b/.test(key)
+}
+
+function limits({ agent: { nodeexporter } }: Config) {
+  return { maxRequests: nodeexporter.max_requests, timeoutMs: nodeexporter.timeout }
+}
+
+/** What a reload replaces. */
+interface Current {
+  config: Config
+  metrics: SystemMetrics
+}
+
+function endpointOf(current: () => Current, log: Logger): MetricsEndpoint {
+  const { config, metrics } = current()
+  return new MetricsEndpoint({
+    source: metrics,
+    path: '/metrics',
+    ...limits(config),
+    title: 'svc: metrics of this host',
+    version: build().version,
+    extended: { description: () => description(current()) },
+    log,
+  })
+}
+
+function description({ config, metrics }: Current): Description {
+  const { namespace, cardinality } = config.agent.nodeexporter
+  return describe({
+    namespace,
+    collectors: chosen(config).map(({ unit }) => unit),
+    page: metrics.page,
+    sources: metrics.runs,
+    bounds: boundsOf(cardinality),
+    version: conventions,
+  })
+}
+
+/** Collectors that are on, with what the replaced exporter has not where that is asked for. */
+function chosen(config: Config): readonly Chosen[] {
+  const { collectors: switches, ebpf_enhanced } = config.agent.nodeexporter
+  const isOn: Readonly<Record<string, boolean>> = switches
+  const units: readonly Collector<Keys>[] = collectors
+  const more: readonly Collector<Keys>[] = ebpf_enhanced ? beyond : []
+  return [
+    ...units
+      .filter(({ name }) => isOn[name])
+      .map(unit => ({ unit, options: collectorOptions(config, unit.name) })),
+    ...more.map(unit => ({ unit, options: {} })),
+  ]
+}
+
+function systemMetrics(config: Config, log: Logger, scrapes: () => ScrapeCounts): SystemMetrics {
+  const { namespace, path, cardinality, max_procs, collector_interval, timeout } = config.agent.nodeexporter
+  const { version, commit } = build()
+  return new SystemMetrics({
+    namespace,
+    path,
+    collectors: chosen(config),
+    cardinality,
+    maxProcs: max_procs,
+    extended: true,
+    intervalMs: collector_interval,
+    timeoutMs: timeout,
+    build: { version, revision: commit },
+    scrapes,
+    log,
+  })
+}
