@@ -36,7 +36,7 @@ const mostWaitMs = 10_000
 /** Units whose values have fractions, though some are whole numbers by chance. */
 const fractional = new Set(['s', 'J', '1', '%'])
 /** Attributes that the conventions have as numbers. */
-const numeric = new Set(['cpu.logical_number', 'system.linux.psi.window'])
+const numeric = new Set(['cpu.logical_number', 'onc_rpc.version'])
 
 /** A point that is filled again at each push. */
 interface Point extends NumberPoint {
@@ -258,6 +258,8 @@ function attributesOf(series: Series): Attributes {
     const value = series.labels[i]!
     if (value !== '') set(attributes, otel, names[i]!, value)
   }
+  const id = otel?.id?.map(label => series.labels[names.indexOf(label)] ?? '')
+  if (id !== undefined) attributes.set('hw.id', id.join('/'))
   return attributes
 }
 

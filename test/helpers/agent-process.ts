@@ -91,7 +91,9 @@ export class AgentProcess {
       self_telemetry: { listen: `127.0.0.1:${port}`, admin_socket: join(directory, 'svc.sock') },
       agent: {
         // Its readings would be among those that a test counts.
-        nodeexporter: { enabled: false },
+        ...(isTree(config.agent) && 'nodeexporter' in config.agent
+          ? {}
+          : { nodeexporter: { enabled: false } }),
         ebpf: {
           network: {
             metrics_interval: '500ms',
