@@ -530,7 +530,11 @@ test('whatever came before, in the end what runs is the last file that was good'
           ...config,
           mode: 'agent',
           service_name: 'svc',
-          agent: { ...config.agent, ebpf: { ...config.agent.ebpf, enabled: true } },
+          agent: {
+            ...config.agent,
+            ebpf: { ...config.agent.ebpf, enabled: true },
+            nodeexporter: { ...config.agent.nodeexporter, enabled: true },
+          },
         }
         assert.deepEqual(reloader.current.config, want)
         assert.deepEqual({ ...listener.running }, want)
@@ -566,8 +570,9 @@ test('a thousand reloads leave no memory and no descriptor behind', async contex
     }
     return { heap: process.memoryUsage().heapUsed, descriptors: descriptors() }
   }
-  const settled = await run(0, 200)
-  const now = await run(200, 1200)
+  // Long enough for all code on the way to be compiled.
+  const settled = await run(0, 500)
+  const now = await run(500, 1500)
   assert.equal(now.descriptors, settled.descriptors)
   assert.ok(now.heap - settled.heap < 256 * 1024, `${settled.heap} → ${now.heap}`)
   context.diagnostic(`heap ${settled.heap} → ${now.heap}`)

@@ -270,17 +270,20 @@ test('the banner says of each subsystem what it does', async () => {
   }
   const later = ['off', 'later', /not built/] as const
   const none = ['none', 'export', /nothing leaves this host/] as const
-  await check({}, [['off', 'traces', /switched off by agent\.ebpf/], none, later])
+  const metrics = ['off', 'host metrics', /switched off by agent\.nodeexporter/] as const
+  await check({}, [['off', 'traces', /switched off by agent\.ebpf/], metrics, none, later])
   const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_HTTP: 'false' }
-  await check(off, [['off', 'traces', /switched off by agent\.ebpf/], none, later])
-  await check({ SVC_MODE: 'collector' }, [['off', 'traces', /mode is collector/], none, later])
+  await check(off, [['off', 'traces', /switched off by agent\.ebpf/], metrics, none, later])
+  await check({ SVC_MODE: 'collector' }, [['off', 'traces', /mode is collector/], metrics, none, later])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
     ['off', 'traces', /switched off/],
+    metrics,
     ['ok', 'export', /^OTLP over gRPC to 127\.0\.0\.1:1$/],
     later,
   ])
   await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
     ['failed', 'traces', /"kprobe" is not built/],
+    metrics,
     none,
     ['limited', 'not built', /agent\.ebpf\.backend/],
     later,

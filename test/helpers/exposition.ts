@@ -2,7 +2,7 @@
 // pass (families in pieces, series twice, buckets that fall) is an error here, with its line.
 
 export type ExpositionFormat = 'text' | 'openmetrics'
-export type FamilyType = 'counter' | 'gauge' | 'histogram' | 'untyped' | 'unknown'
+export type FamilyType = 'counter' | 'gauge' | 'histogram' | 'summary' | 'untyped' | 'unknown'
 export type Labels = Readonly<Record<string, string>>
 
 export interface Sample {
@@ -60,8 +60,13 @@ const metricName = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
 const labelName = /[a-zA-Z_][a-zA-Z0-9_]*/y
 const number = /^(?:NaN|\+Inf|-Inf|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/
 const types: Readonly<Record<ExpositionFormat, readonly string[]>> = {
-  text: ['counter', 'gauge', 'histogram', 'untyped'],
-  openmetrics: ['counter', 'gauge', 'histogram', 'unknown'],
+  text: ['counter', 'gauge', 'histogram', 'summary', 'untyped'],
+  openmetrics: ['counter', 'gauge', 'histogram', 'summary', 'unknown'],
+}
+/** What the names of samples have behind the family's. */
+const suffixes: Readonly<Record<string, readonly string[]>> = {
+  histogram: ['_bucket', '_sum', '_count'],
+  summary: ['', '_sum', '_count'],
 }
 
 class Parser {
@@ -92,6 +97,7 @@ class Parser {
       if (type === undefined || help === undefined || help === '')
         this.fail(`${draft.name} lacks HELP or TYPE`)
       if (type === 'histogram') this.checkHistogram(draft)
+      if (type === 'summary') this.checkSummary(draft)
       const counter = this.format === 'openmetrics' && type === 'counter'
       const name = counter ? `${draft.name}_total` : draft.name
       families.set(name, { name, type, help, samples })
@@ -159,7 +165,7 @@ class Parser {
       while (at < line.length && line[at] !== '"') at += line[at] === '\\' ? 2 : 1
       if (at >= line.length) this.fail(`the label ${name} does not end`)
       const value = this.unescape(line.slice(start, at), true)
-      labels[name] = name === 'le' ? this.bound(value) : value
+      labels[name] = name === 'le' || name === 'quantile' ? this.bound(value) : value
       at++
       if (line[at] === '}') return at + 1
       if (line[at] !== ',') this.fail(`something stands behind the label ${name}`)
@@ -167,11 +173,11 @@ class Parser {
     }
   }
 
-  /** A bound as the text format writes it. OpenMetrics writes whole numbers with their fraction. */
+  /** A bound or quantile as the text format writes it. OpenMetrics writes whole numbers with their fraction. */
   private bound(written: string): string {
     if (!number.test(written)) this.fail(`"${written}" is no bound`)
     if (written === '+Inf') return written
-    if (this.format === 'openmetrics' && !/[.e]/.test(written)) this.fail(`le="${written}" is not canonical`)
+    if (this.format === 'openmetrics' && !/[.e]/.test(written)) this.fail(`"${written}" is not canonical`)
     return String(Number(written))
   }
 
@@ -185,50 +191,74 @@ class Parser {
   }
 
   private checkSample(family: Draft, name: string, labels: Labels, value: number): void {
-    const { type } = family
+    const type = family.type!
     const suffix = name.slice(family.name.length)
     const openCounter = type === 'counter' && this.format === 'openmetrics'
-    const allowed = type === 'histogram' ? ['_bucket', '_sum', '_count'] : [openCounter ? '_total' : '']
+    const allowed = suffixes[type] ?? [openCounter ? '_total' : '']
     if (!name.startsWith(family.name) || !allowed.includes(suffix))
       this.fail(`${name} is no sample of the ${type} ${family.name}`)
     if (type === 'counter' && this.format === 'text' && !name.endsWith('_total'))
       this.fail(`the counter ${name} does not end in _total`)
     if ('le' in labels !== (suffix === '_bucket' && type === 'histogram')) this.fail(`le at ${name}`)
-    const counts = type === 'counter' || suffix === '_bucket' || suffix === '_count'
-    if (counts && !(value >= 0 && value < Number.POSITIVE_INFINITY)) this.fail(`${name} is ${value}`)
-    if (type === 'histogram' && suffix !== '_sum' && !Number.isInteger(value))
+    if ('quantile' in labels !== (suffix === '' && type === 'summary')) this.fail(`quantile at ${name}`)
+    const whole = type in suffixes && (suffix === '_bucket' || suffix === '_count')
+    if ((whole || type === 'counter') && !(value >= 0 && value < Number.POSITIVE_INFINITY))
       this.fail(`${name} is ${value}`)
+    if (whole && !Number.isInteger(value)) this.fail(`${name} is ${value}`)
   }
 
   /** For each set of labels: buckets that rise to +Inf, which is the count, and a sum. */
-  private checkHistogram({ name, samples }: Draft): void {
-    const series = new Map<string, { bounds: number[]; counts: number[]; sum?: number; count?: number }>()
-    for (const sample of samples) {
-      const { le, ...rest } = sample.labels
-      const key = JSON.stringify(Object.entries(rest).sort())
+  private checkHistogram(family: Draft): void {
+    for (const [key, { bounds, values, sum, count }] of this.distributions(family, 'le')) {
+      if (!rises(values, 0)) this.fail(`${key}: the buckets fall`)
+      if (bounds.at(-1) !== Number.POSITIVE_INFINITY) this.fail(`${key}: no bucket for the rest`)
+      if (count !== values.at(-1)) this.fail(`${key}: the count is not that of the last bucket`)
+      if (sum === undefined) this.fail(`${key}: no sum`)
+    }
+  }
+
+  /** For each set of labels: quantiles from 0 to 1 that rise, a sum and a count. */
+  private checkSummary(family: Draft): void {
+    for (const [key, { bounds, sum, count }] of this.distributions(family, 'quantile')) {
+      if (bounds.some(bound => !(bound >= 0 && bound <= 1))) this.fail(`${key}: a quantile that is none`)
+      if (sum === undefined || count === undefined) this.fail(`${key}: no sum or no count`)
+    }
+  }
+
+  /** The series of a histogram or summary by their labels without `bound`, in the order of the page. */
+  private distributions({ name, samples }: Draft, bound: 'le' | 'quantile'): Map<string, DistributionDraft> {
+    const series = new Map<string, DistributionDraft>()
+    for (const { name: of, labels, value } of samples) {
+      const { [bound]: at, ...rest } = labels
+      const key = `${name}${JSON.stringify(Object.entries(rest).sort())}`
       let one = series.get(key)
       if (one === undefined) {
-        one = { bounds: [], counts: [] }
+        one = { bounds: [], values: [], sum: undefined, count: undefined }
         series.set(key, one)
       }
-      if (le !== undefined) {
-        one.bounds.push(le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le))
-        one.counts.push(sample.value)
-      } else if (sample.name.endsWith('_sum')) one.sum = sample.value
-      else one.count = sample.value
+      if (at !== undefined) {
+        one.bounds.push(Number(at.replace('Inf', 'Infinity')))
+        one.values.push(value)
+      } else if (of.endsWith('_sum')) one.sum = value
+      else one.count = value
     }
-    for (const [key, { bounds, counts, sum, count }] of series) {
-      const rises = (values: readonly number[], least: number) =>
-        values.every((value, i) => i === 0 || value - values[i - 1]! >= least)
-      if (!rises(bounds, Number.MIN_VALUE)) this.fail(`${name}${key}: the bounds do not rise`)
-      if (!rises(counts, 0)) this.fail(`${name}${key}: the buckets fall`)
-      if (bounds.at(-1) !== Number.POSITIVE_INFINITY) this.fail(`${name}${key}: no bucket for the rest`)
-      if (count !== counts.at(-1)) this.fail(`${name}${key}: the count is not that of the last bucket`)
-      if (sum === undefined) this.fail(`${name}${key}: no sum`)
-    }
+    for (const [key, { bounds }] of series)
+      if (!rises(bounds, Number.MIN_VALUE)) this.fail(`${key}: the ${bound}s do not rise`)
+    return series
   }
 
   private fail(what: string): never {
     throw new Error(`line ${this.line} of the ${this.format} page: ${what}`)
   }
+}
+
+interface DistributionDraft {
+  readonly bounds: number[]
+  readonly values: number[]
+  sum: number | undefined
+  count: number | undefined
+}
+
+function rises(values: readonly number[], least: number): boolean {
+  return values.every((value, i) => i === 0 || value - values[i - 1]! >= least)
 }
