@@ -5,6 +5,7 @@ import { jsonSchema, schema, variableOf } from '../src/config/index.ts'
 import { defaultOf } from '../src/schema/collections.ts'
 import { type Branch, isBranch, type Key } from '../src/schema/tree.ts'
 import { apiPage } from './api-page.ts'
+import { metricsPage } from './metrics-page.ts'
 import { needsPage } from './needs-page.ts'
 
 interface Generator {
@@ -16,6 +17,7 @@ const generators: readonly Generator[] = [
   { file: 'docs/reference/configuration.md', text: configurationPage },
   { file: 'docs/reference/api.md', text: apiPage },
   { file: 'docs/reference/needs.md', text: needsPage },
+  { file: 'docs/reference/metrics.md', text: metricsPage },
   { file: 'docs/reference/config.schema.json', text: () => `${JSON.stringify(jsonSchema(), null, 1)}\n` },
 ]
 

@@ -1,0 +1,59 @@
+// The reference page of the host metrics, from what the collectors declare.
+import type { Collector } from '../src/collectors/collector.ts'
+import { beyond, collectors } from '../src/collectors/index.ts'
+import { extendedRunFamilies, runFamilies } from '../src/exposition/runs.ts'
+import type { Family } from '../src/model/collector.ts'
+import type { Keys } from '../src/schema/tree.ts'
+
+const units: readonly Collector<Keys>[] = collectors
+const more: readonly Collector<Keys>[] = beyond
+
+const intro = `# Host metrics
+
+Generated from the collectors in \`src/collectors\` by \`tools/gen-docs.ts\`; do not edit.
+
+What \`svc node-exporter\` and the agent's endpoint show, by collector. \`node\` is the first word of all names unless
+\`agent.nodeexporter.namespace\` says otherwise. The last column is the metric's name over OTLP where the semantic
+conventions (version 1.44) have one for it; all others keep theirs. How to use this: [replacing the node
+exporter](../node-exporter.md).`
+
+/** The page, in Markdown. */
+export function metricsPage(): string {
+  const own = [...runFamilies, ...extendedRunFamilies]
+  return `${[
+    intro,
+    index(),
+    ...units.map(unit => section(unit, unit.enabledByDefault ? 'On by default.' : 'Off by default.')),
+    ...more.map(unit => section(unit, 'Only in the agent, with `ebpf_enhanced`.')),
+    `## About the collectors\n\nThe first two in both, the others only in the agent.\n\n${table(own)}`,
+  ].join('\n\n')}\n`
+}
+
+function index(): string {
+  const names = (on: boolean) =>
+    units
+      .filter(({ enabledByDefault }) => enabledByDefault === on)
+      .map(({ name }) => `[${name}](#${name})`)
+      .join(', ')
+  const others = more.map(({ name }) => `[${name}](#${name})`).join(', ')
+  return `On by default: ${names(true)}.\n\nOff by default: ${names(false)}.\n\nOnly in the agent: ${others}.`
+}
+
+function section({ name, summary, dynamic, metrics }: Collector<Keys>, when: string): string {
+  const parts = [`## ${name}`, `${summary}. ${when}`]
+  if (dynamic !== undefined) parts.push(dynamic)
+  if (metrics.length > 0) parts.push(table(metrics))
+  return parts.join('\n\n')
+}
+
+function table(metrics: readonly Family[]): string {
+  const rows = metrics.map(
+    ({ name, type, labels, help, otel, absolute }) =>
+      `| \`${absolute ? '' : 'node_'}${name}\` | ${type} | ${labels.join(', ')} | ${cell(help)} | ${otel ? `\`${otel.name}\`` : ''} |`,
+  )
+  return ['| metric | type | labels | what it is | over OTLP |', '|---|---|---|---|---|', ...rows].join('\n')
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|')
+}
