@@ -208,7 +208,8 @@ function chosen(config: Config): readonly Chosen[] {
   ]
 }
 
-function systemMetrics(config: Config, log: Logger, scrapes: () => ScrapeCounts): SystemMetrics {
+/** The collectors that a configuration asks for, at work. Throws, in words, where options contradict each other. */
+export function systemMetrics(config: Config, log: Logger, scrapes: () => ScrapeCounts): SystemMetrics {
   const { namespace, path, cardinality, max_procs, collector_interval, timeout } = config.agent.nodeexporter
   const { version, commit } = build()
   return new SystemMetrics({

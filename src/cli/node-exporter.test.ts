@@ -32,18 +32,35 @@ async function start(t: TestContext, ...args: string[]): Promise<ExporterProcess
   return exporter
 }
 
-test('every flag of the replaced exporter is taken, with the same kind of value', () => {
+test('every flag of the replaced exporter is taken, with the same kind of value, and no other', () => {
   const { all } = new ExporterFlags()
   const path = resolve(import.meta.dirname, '../../test/fixtures/exporter-flags.txt')
   const wrong: string[] = []
+  const others = new Set(all.keys())
   for (const line of readFileSync(path, 'utf8').trim().split('\n')) {
     if (line.startsWith('#')) continue
     const [name = '', takes = ''] = line.split(' ')
+    others.delete(name)
     const own = all.get(name)?.takes ?? 'nothing: it is not known'
     // Some lists here are one pattern there.
     if (own !== takes && !(own === 'values' && takes === 'value')) wrong.push(`${name} takes ${own}`)
   }
   assert.deepEqual(wrong, [])
+  assert.deepEqual([...others], [])
+})
+
+test('textfile reads the directories that flags name, and misses those that are not there', async t => {
+  const scrapeError = async (...args: string[]) => {
+    const exporter = await ExporterProcess.own([
+      '--collector.disable-defaults',
+      '--collector.textfile',
+      ...args,
+    ])
+    t.after(() => exporter.stop())
+    return parseExposition(await exporter.page(), 'text').sum('node_textfile_scrape_error')
+  }
+  assert.equal(await scrapeError(), 0)
+  assert.equal(await scrapeError('--collector.textfile.directory=/nowhere'), 1)
 })
 
 test('help and version are printed, and faults told, without anything being started', () => {

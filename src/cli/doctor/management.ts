@@ -1,14 +1,13 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import type { Config } from '../../config/index.ts'
 import { capabilityMends, type Finding } from '../../kernel/need.ts'
-import { type ListenAddress, parseListenAddress } from '../../lib/listen-address.ts'
+import { parseListenAddress } from '../../lib/listen-address.ts'
 import { errorText } from '../../lib/logger.ts'
-import { portHolder } from '../../lib/port-holder.ts'
 import { findAgent } from '../agent-client.ts'
 import { check } from './check.ts'
+import { tryListen } from './listening.ts'
 
 type Settings = Config['self_telemetry']
 
@@ -64,28 +63,7 @@ async function tryAddress(
 ): Promise<Finding<'taken' | 'privileged' | 'foreign' | 'unusable' | 'off'>> {
   const { enabled, listen } = settings
   if (!enabled) return { fault: 'off', detail: 'self_telemetry.enabled is false' }
-  const wanted = parseListenAddress(listen)
-  if (wanted === undefined) return { fault: 'unusable', detail: `"${listen}" is no address to listen on` }
-  const error = await listenError(wanted)
-  if (error === undefined) return { ok: `${listen} is free` }
-  const failed = `cannot listen on ${listen}`
-  switch (error.code) {
-    case 'EADDRINUSE': {
-      const holder = portHolder(wanted.port)
-      if (holder?.name === 'svc') return { ok: `${listen} is held by svc (pid ${holder.pid}), which runs` }
-      if (holder === undefined && (await answersAsSvc(settings, timeoutMs)))
-        return { ok: `${listen} is held by another user’s process that answers as svc does` }
-      const who =
-        holder === undefined ? 'a process that this user may not see' : `${holder.name} (pid ${holder.pid})`
-      return { fault: 'taken', detail: `${failed}: the port is taken by ${who}` }
-    }
-    case 'EACCES':
-      return { fault: 'privileged', detail: `${failed}: not permitted` }
-    case 'EADDRNOTAVAIL':
-      return { fault: 'foreign', detail: `${failed}: the address is none of this host` }
-    default:
-      return { fault: 'unusable', detail: `${failed}: ${error.message}` }
-  }
+  return tryListen(listen, () => answersAsSvc(settings, timeoutMs))
 }
 
 /** Whose process listens, only root sees; what it answers, everybody. */
@@ -94,14 +72,6 @@ async function answersAsSvc({ auth, ...settings }: Settings, timeoutMs: number):
   const { client } = await findAgent({ settings: noToken, env: {}, timeoutMs })
   const answer = await client?.get('/healthz', { timeoutMs, mostBytes: 1024 }).catch(() => undefined)
   return answer !== undefined && /^\{"status":"(?:ok|unhealthy)"[,}]/.test(answer.body.toString())
-}
-
-function listenError(wanted: ListenAddress): Promise<NodeJS.ErrnoException | undefined> {
-  return new Promise(resolve => {
-    const server = createServer(socket => socket.destroy())
-    server.once('error', resolve)
-    server.listen(wanted, () => server.close(() => resolve(undefined)))
-  })
 }
 
 export const certificate = check({

@@ -4,6 +4,7 @@ import { capture } from './capture.ts'
 import type { Check } from './check.ts'
 import { adminSocket } from './commands.ts'
 import { settings } from './configuration.ts'
+import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
 import { address, certificate, exposure } from './management.ts'
 import { receiver } from './receiver.ts'
 import { heap, node } from './runtime.ts'
@@ -14,6 +15,9 @@ export const table: readonly Check[] = [
   heap,
   ...needs.map(asCheck),
   capture,
+  metricsAddress,
+  farMounts,
+  collectors,
   address,
   certificate,
   exposure,

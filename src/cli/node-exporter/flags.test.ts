@@ -45,8 +45,22 @@ const net_route = collector({
   flags: { odd_key: 'net-route_odd.Key' },
   start,
 })
+/** As the collector of text files: the command has what the exporter has. */
+const texts = collector({
+  name: 'texts',
+  summary: 'Texts',
+  enabledByDefault: false,
+  metrics: [],
+  options: {
+    directory: key(list(someText), ['/a'], 'Directories.'),
+    strict: key(boolean, false, 'Strict.'),
+  },
+  flags: { strict: '' },
+  asOriginal: { directory: [], strict: true },
+  start,
+})
 
-const flags = new ExporterFlags([arp, diskstats, net_route] as unknown as readonly Collector<Keys>[])
+const flags = new ExporterFlags([arp, diskstats, net_route, texts] as unknown as readonly Collector<Keys>[])
 
 function settings(...argv: string[]): ExporterSettings {
   return flags.parse(argv).settings()
@@ -126,6 +140,13 @@ test('values are given behind an equals sign or as the next word, and lists by r
   assert.equal(settings('--path.udev.data=').path.udev, '')
   assert.equal(settings('--web.disable-exporter-metrics').exporterMetrics, false)
   assert.equal(settings('--runtime.gomaxprocs=8', '--web.max-requests=-1').maxRequests, -1)
+})
+
+test('what the exporter has otherwise is otherwise, with a flag or without', () => {
+  assert.deepEqual(optionsOf('texts'), { directory: [], strict: true })
+  assert.deepEqual(optionsOf('texts', '--collector.texts.directory=/b'), { directory: ['/b'], strict: true })
+  refuses(['--collector.texts.strict'], "unknown long flag '--collector.texts.strict'")
+  assert.match(usageText(flags.all.values()), /^ {6}--collector\.texts\.directory=[A-Z.]+ \.\.\.$/m)
 })
 
 test('old names of flags mean the new ones', () => {

@@ -66,12 +66,8 @@ const renamed: Readonly<Record<string, string>> = {
   'collector.diskstats.ignored-devices': 'collector.diskstats.device-exclude',
   'collector.filesystem.ignored-mount-points': 'collector.filesystem.mount-points-exclude',
   'collector.filesystem.ignored-fs-types': 'collector.filesystem.fs-types-exclude',
-  'collector.netdev.device-blacklist': 'collector.netdev.device-exclude',
-  'collector.netdev.device-whitelist': 'collector.netdev.device-include',
   'collector.qdisk.device-exclude': 'collector.qdisc.device-exclude',
   'collector.qdisk.device-include': 'collector.qdisc.device-include',
-  'collector.systemd.unit-blacklist': 'collector.systemd.unit-exclude',
-  'collector.systemd.unit-whitelist': 'collector.systemd.unit-include',
 }
 
 function value(name: string, fallback: string, summary: string): ExporterFlag {
@@ -92,9 +88,7 @@ export class ExporterFlags {
 
   constructor(units: readonly Unit[] = builtCollectors as readonly Unit[]) {
     this.#units = units
-    const options = units.flatMap(unit =>
-      optionsOf(unit).map(([option, leaf]) => optionFlag(flagOf(unit, option), leaf)),
-    )
+    const options = units.flatMap(unit => optionsOf(unit).flatMap(({ flag, leaf }) => optionFlag(flag, leaf)))
     const switches = units.map(({ name, summary, enabledByDefault }) =>
       toggle(`collector.${name}`, `${summary} (on by default: ${enabledByDefault ? 'yes' : 'no'}).`),
     )
@@ -173,15 +167,31 @@ function wholeNumber(name: string, text: string): number {
   return Number(text)
 }
 
-function optionsOf({ options = {} }: Unit): [option: string, leaf: Key<unknown>][] {
-  return Object.entries(options).flatMap(([option, leaf]) => (isBranch(leaf) ? [] : [[option, leaf]]))
+/** An option of a collector, as the command has it. */
+interface Option {
+  readonly name: string
+  /** Undefined: it is always what its default is. */
+  readonly flag: string | undefined
+  readonly leaf: Key<unknown>
 }
 
-function flagOf({ name, flags }: Unit, option: string): string {
-  return `collector.${flags?.[option] ?? `${name}.${option.replaceAll('_', '-')}`}`
+function optionsOf({ name: unit, options = {}, flags = {}, asOriginal = {} }: Unit): Option[] {
+  return Object.entries(options).flatMap(([name, leaf]) => {
+    if (isBranch(leaf)) return []
+    const flag = flags[name] ?? `${unit}.${name.replaceAll('_', '-')}`
+    return {
+      name,
+      flag: flag === '' ? undefined : `collector.${flag}`,
+      leaf: name in asOriginal ? { ...leaf, default: asOriginal[name] } : leaf,
+    }
+  })
 }
 
-function optionFlag(name: string, { kind, default: fallback, description }: Key<unknown>): ExporterFlag {
+function optionFlag(
+  name: string | undefined,
+  { kind, default: fallback, description }: Key<unknown>,
+): ExporterFlag | [] {
+  if (name === undefined) return []
   if (kind === boolean) return toggle(name, `${description}${fallback === true ? ' On by default.' : ''}`)
   const shown = kind.show(fallback, plain => plain)
   return Array.isArray(fallback)
@@ -196,12 +206,11 @@ function readOptions(
 ): Readonly<Record<string, unknown>> {
   const problems: Problem[] = []
   const report = reportInto(problems)
-  const read = optionsOf(unit).map(([option, leaf]) => {
-    const name = flagOf(unit, option)
-    const given = values.get(name)
+  const read = optionsOf(unit).map(({ name, flag, leaf }) => {
+    const given = flag === undefined ? undefined : values.get(flag)
     return [
-      option,
-      given === undefined ? leaf.default : leaf.kind.read(asWritten(name, given, leaf), `--${name}`, report),
+      name,
+      given === undefined ? leaf.default : leaf.kind.read(asWritten(flag!, given, leaf), `--${flag}`, report),
     ]
   })
   const [problem] = problems

@@ -1,0 +1,41 @@
+import { createServer } from 'node:net'
+import type { Finding } from '../../kernel/need.ts'
+import { type ListenAddress, parseListenAddress } from '../../lib/listen-address.ts'
+import { portHolder } from '../../lib/port-holder.ts'
+
+/** Binds a socket where the configuration says, for a moment. `isSvc`: whether it is svc that answers there. */
+export async function tryListen(
+  listen: string,
+  isSvc: () => Promise<boolean>,
+): Promise<Finding<'taken' | 'privileged' | 'foreign' | 'unusable'>> {
+  const wanted = parseListenAddress(listen)
+  if (wanted === undefined) return { fault: 'unusable', detail: `"${listen}" is no address to listen on` }
+  const error = await listenError(wanted)
+  if (error === undefined) return { ok: `${listen} is free` }
+  const failed = `cannot listen on ${listen}`
+  switch (error.code) {
+    case 'EADDRINUSE': {
+      const holder = portHolder(wanted.port)
+      if (holder?.name === 'svc') return { ok: `${listen} is held by svc (pid ${holder.pid}), which runs` }
+      if (holder === undefined && (await isSvc()))
+        return { ok: `${listen} is held by another user’s process that answers as svc does` }
+      const who =
+        holder === undefined ? 'a process that this user may not see' : `${holder.name} (pid ${holder.pid})`
+      return { fault: 'taken', detail: `${failed}: the port is taken by ${who}` }
+    }
+    case 'EACCES':
+      return { fault: 'privileged', detail: `${failed}: not permitted` }
+    case 'EADDRNOTAVAIL':
+      return { fault: 'foreign', detail: `${failed}: the address is none of this host` }
+    default:
+      return { fault: 'unusable', detail: `${failed}: ${error.message}` }
+  }
+}
+
+function listenError(wanted: ListenAddress): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise(resolve => {
+    const server = createServer(socket => socket.destroy())
+    server.once('error', resolve)
+    server.listen(wanted, () => server.close(() => resolve(undefined)))
+  })
+}
