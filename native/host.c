@@ -74,7 +74,8 @@ static bool fence(struct fenced *copy, const uint8_t *bytes, size_t length)
     return false;
   }
   copy->bytes = copy->mapping + room - length;
-  memcpy(copy->bytes, bytes, length);
+  if (length > 0) /* else it may point nowhere */
+    memcpy(copy->bytes, bytes, length);
   return true;
 }
 
@@ -92,7 +93,7 @@ static napi_value host_ioctl(napi_env env, napi_callback_info info)
   if (!fence(&copy, bytes, length))
     return throw_errno(env, ENOMEM, "cannot copy the argument of an ioctl");
   int result = ioctl(fd, request, length ? copy.bytes : NULL), error = errno;
-  if (result >= 0)
+  if (result >= 0 && length > 0)
     memcpy(bytes, copy.bytes, length);
   munmap(copy.mapping, copy.size);
   if (result < 0)

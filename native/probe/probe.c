@@ -26,7 +26,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define MOST_THREADS 128
+#define MOST_THREADS 512
 #define MOST_PATH 4096
 #define MTIME_ROOM 24
 

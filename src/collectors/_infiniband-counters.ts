@@ -1,3 +1,4 @@
+import type { FamilyOptions } from '../model/collector.ts'
 import { counter, type Family } from './collector.ts'
 
 /** A file of a port. */
@@ -9,13 +10,33 @@ export interface Attribute {
 
 export const portLabels = { labels: ['device', 'port'] }
 
+/** Counters that the semantic conventions have, by name. */
+const conventions: Readonly<Record<string, FamilyOptions>> = {
+  port_data_received_bytes: traffic('io', 'By', 'receive'),
+  port_data_transmitted_bytes: traffic('io', 'By', 'transmit'),
+  port_packets_received: traffic('packets', '{packet}', 'receive'),
+  port_packets_transmitted: traffic('packets', '{packet}', 'transmit'),
+}
+
+function traffic(metric: string, unit: string, direction: 'receive' | 'transmit'): FamilyOptions {
+  return {
+    otel: {
+      name: `hw.network.${metric}`,
+      unit,
+      kind: 'counter',
+      id: ['device', 'port'],
+      constant: { 'network.io.direction': direction },
+    },
+  }
+}
+
 type Row = readonly [file: string, name: string, help: string, factor?: number]
 
 function table(rows: readonly Row[]): ReadonlyMap<string, Attribute> {
   return new Map(
     rows.map(([file, name, help, factor = 1]) => [
       file,
-      { family: counter(`infiniband_${name}_total`, help, portLabels), factor },
+      { family: counter(`infiniband_${name}_total`, help, { ...portLabels, ...conventions[name] }), factor },
     ]),
   )
 }

@@ -17,7 +17,10 @@ export const links = {
     'address_assign_type',
     'How the hardware address of a network device came to be: 0 permanent, 1 random, 2 taken over, 3 set.',
   ),
-  carrier: property('carrier', 'Whether a network device has a carrier (1), or not (0).'),
+  carrier: gauge('network_carrier', 'Whether a network device has a carrier (1), or not (0).', {
+    labels,
+    otel: { name: 'hw.network.up', unit: '1', kind: 'updowncounter', attributes: { device: 'hw.id' } },
+  }),
   carrier_changes: changes('carrier_changes', 'How often a network device gained or lost its carrier.'),
   carrier_up_changes: changes('carrier_up_changes', 'How often a network device gained its carrier.'),
   carrier_down_changes: changes('carrier_down_changes', 'How often a network device lost its carrier.'),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { treeOf } from '../../test/helpers/collector.ts'
 import { HostFiles } from '../kernel/host.ts'
-import { numberAt, optionalNumberAt, optionalTextAt, textAt } from './_small-file.ts'
+import { numberAt, optionalNumberAt, optionalTextAt, someTextAt, textAt } from './_small-file.ts'
 
 test('attributes are one line of text, or a number at its beginning', t => {
   const root = treeOf(t, {
@@ -28,6 +28,9 @@ test('attributes are one line of text, or a number at its beginning', t => {
   assert.throws(() => textAt(sys, 'absent'), /ENOENT/)
   assert.throws(() => textAt(sys, 'lines'), /cannot read .*lines: not one line of text/)
   assert.throws(() => optionalTextAt(sys, 'long'), /long: not one line of text/)
+  assert.equal(someTextAt(sys, 'text'), 'KESTREL P1')
+  assert.equal(someTextAt(sys, 'absent'), undefined)
+  assert.throws(() => someTextAt(sys, 'empty'), /cannot read .*empty: it is empty/)
   assert.equal(numberAt(sys, 'number'), 3)
   assert.equal(optionalNumberAt(sys, 'absent'), undefined)
   assert.throws(() => numberAt(sys, 'absent'), /ENOENT/)

@@ -15,6 +15,13 @@ export function optionalTextAt(tree: Tree, path: string): string | undefined {
   return text === undefined ? undefined : oneLine(tree, path, text)
 }
 
+/** The same of a file that the kernel never leaves empty, as one whose text is a label's value. */
+export function someTextAt(tree: Tree, path: string): string | undefined {
+  const text = optionalTextAt(tree, path)
+  if (text === '') throw new Error(`cannot read ${tree.at(path)}: it is empty`)
+  return text
+}
+
 function oneLine(tree: Tree, path: string, text: string): string {
   if (text.length > mostCharacters || /[\x00-\x1f\x7f]/.test(text))
     throw new Error(`cannot read ${tree.at(path)}: not one line of text`)

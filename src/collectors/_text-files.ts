@@ -3,6 +3,7 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import type { FarFiles } from '../kernel/far-files.ts'
+import type { FarPaths } from '../kernel/mounts.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 
 export interface TextFile {
@@ -22,7 +23,7 @@ export interface Access {
 /** A file of this age does not change any more without a new time of its change (of some ms). */
 const settledMs = 1000
 
-export const near: Access = {
+const near: Access = {
   list: async directory => readdirSync(directory).sort(),
   async read(path, mostBytes) {
     // Without O_NONBLOCK a named pipe would wait for a writer.
@@ -38,7 +39,7 @@ export const near: Access = {
   },
   stamp(path) {
     const stat = statSync(path, { throwIfNoEntry: false })
-    if (stat === undefined || Date.now() - stat.mtimeMs < settledMs) return undefined
+    if (stat === undefined || Date.now() - Math.max(stat.mtimeMs, stat.ctimeMs) < settledMs) return undefined
     return `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`
   },
 }
@@ -48,6 +49,16 @@ export function farAway(files: FarFiles, signal: AbortSignal): Access {
   return {
     list: directory => untilAborted(files.list(posix.resolve(directory)), signal),
     read: (path, mostBytes) => untilAborted(files.read(posix.resolve(path), mostBytes), signal),
+  }
+}
+
+/** Near or far, as each path is. */
+export function nearOrFar(paths: FarPaths, far: () => Access): Access {
+  const of = (path: string) => (paths.has(path) ? far() : near)
+  return {
+    list: directory => of(directory).list(directory),
+    read: (path, mostBytes) => of(path).read(path, mostBytes),
+    stamp: path => of(path).stamp?.(path),
   }
 }
 
@@ -66,7 +77,7 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
 }
 
 /** The part of a path with wildcards that has none. */
-export function withoutWildcards(pattern: string): string {
+function withoutWildcards(pattern: string): string {
   const parts = pattern.split('/')
   const first = parts.findIndex(part => /[*?[\\]/.test(part))
   return first < 0 ? pattern : parts.slice(0, first).join('/') || (pattern.startsWith('/') ? '/' : '.')

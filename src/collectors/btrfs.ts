@@ -1,8 +1,8 @@
 import { closeSync, constants, openSync } from 'node:fs'
+import { type Mount, MountTable } from '../kernel/mounts.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { type BtrfsDevice, errorTypes, readBtrfsDevices } from './_btrfs-devices.ts'
-import { type Mount, MountTable } from './_mounts.ts'
 import { numberAt, optionalNumberAt, optionalTextAt } from './_small-file.ts'
 import { collector, counter, gauge, type Readings, type Tree } from './collector.ts'
 

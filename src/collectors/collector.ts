@@ -37,9 +37,11 @@ export interface Collector<K extends Keys = Keys, N extends string = string> {
   readonly options?: K
   /**
    * Option → flag of the exporter that is replaced, without `--collector.`. One that is not here has the flag
-   * `<name>.<option>` with `-` for `_`.
+   * `<name>.<option>` with `-` for `_`, one that is '' none.
    */
   readonly flags?: Readonly<Record<string, string>>
+  /** Defaults in the command that replaces that exporter, where they are others. */
+  readonly asOriginal?: { readonly [P in keyof K]?: Infer<K[P]> }
   /** Another key for its switch. */
   readonly alias?: string
   /** Begins work; reads nothing yet. Throws, in words, where the options contradict each other. */

@@ -5,7 +5,16 @@ import { type Cpu, cpuList, frequencyHelp, parseCpus } from './_cpus.ts'
 import { TableFile } from './_table-file.ts'
 import { collector, counter, type Family, gauge, type Host, type Readings, type Tree } from './collector.ts'
 
-const seconds = counter('cpu_seconds_total', 'Time that a CPU was in a mode.', { labels: ['cpu', 'mode'] })
+const seconds = counter('cpu_seconds_total', 'Time that a CPU was in a mode.', {
+  labels: ['cpu', 'mode'],
+  otel: {
+    name: 'system.cpu.time',
+    unit: 's',
+    kind: 'counter',
+    attributes: { cpu: 'cpu.logical_number', mode: 'cpu.mode' },
+    values: { irq: 'interrupt' },
+  },
+})
 const guestSeconds = counter(
   'cpu_guest_seconds_total',
   'Time that a CPU ran virtual machines; it is part of the modes user and nice too.',

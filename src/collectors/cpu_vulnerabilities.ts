@@ -1,4 +1,4 @@
-import { plainText } from './_kernel-text.ts'
+import { someTextAt } from './_small-file.ts'
 import { collector, gauge } from './collector.ts'
 
 const vulnerability = gauge(
@@ -17,7 +17,7 @@ export const cpu_vulnerabilities = collector({
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
       for (const name of sys.list(directory)) {
-        const text = plainText(sys, `${directory}/${name}`)
+        const text = someTextAt(sys, `${directory}/${name}`)
         if (text === undefined)
           throw new Error(`cannot read ${sys.at(`${directory}/${name}`)}: not for this process`)
         const { state, mitigation } = parseVulnerability(text)

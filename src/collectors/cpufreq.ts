@@ -1,11 +1,28 @@
 import { type Cpu, cpuList, frequencyHelp, parseCpus } from './_cpus.ts'
-import { plainText } from './_kernel-text.ts'
 import { pauses } from './_pauses.ts'
+import { someTextAt } from './_small-file.ts'
 import { collector, type Family, gauge, NoData, type Tree } from './collector.ts'
 
 /** Attribute of a CPU, in kHz → its family. */
 const attributes: readonly (readonly [file: string, family: Family])[] = [
-  ['cpuinfo_cur_freq', gauge('cpu_frequency_hertz', frequencyHelp, { labels: ['cpu'] })],
+  [
+    'cpuinfo_cur_freq',
+    gauge('cpu_frequency_hertz', frequencyHelp, {
+      labels: ['cpu'],
+      otel: {
+        name: 'system.cpu.frequency',
+        unit: 'Hz',
+        kind: 'gauge',
+        attributes: { cpu: 'cpu.logical_number' },
+      },
+    }),
+  ],
+  [
+    'cpuinfo_avg_freq',
+    gauge('cpu_frequency_avg_hertz', 'Mean frequency of the CPU over a short time before (Linux 6.15).', {
+      labels: ['cpu'],
+    }),
+  ],
   [
     'cpuinfo_min_freq',
     gauge('cpu_frequency_min_hertz', 'Lowest frequency that the CPU can run at.', { labels: ['cpu'] }),
@@ -96,7 +113,7 @@ function frequencies(
   return {
     number,
     hertz: attributes.map(([file]) => hertz(sys, `${path}/cpufreq/${file}`)),
-    governor: plainText(sys, `${path}/cpufreq/scaling_governor`),
+    governor: someTextAt(sys, `${path}/cpufreq/scaling_governor`),
     governors: governorsOf(`${path}/cpufreq/scaling_available_governors`),
   }
 }
@@ -114,7 +131,7 @@ function lists(sys: Tree): (path: string) => readonly string[] {
   let last = ''
   let words: readonly string[] = []
   return path => {
-    const text = plainText(sys, path) ?? ''
+    const text = someTextAt(sys, path) ?? ''
     if (text !== last) {
       words = text.split(' ').filter(word => word !== '')
       last = text

@@ -1,4 +1,5 @@
 import { decimal, Scanner } from '../lib/scanner.ts'
+import type { FamilyOptions } from '../model/collector.ts'
 import { list } from '../schema/collections.ts'
 import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
@@ -42,24 +43,71 @@ const ataFamilies = new Map([
   ],
 ])
 
+function disk(metric: string, unit: string, direction?: 'read' | 'write'): FamilyOptions {
+  const constant = direction === undefined ? {} : { constant: { 'disk.io.direction': direction } }
+  const attributes = { device: 'system.device' }
+  return { labels, otel: { name: `system.disk.${metric}`, unit, kind: 'counter', attributes, ...constant } }
+}
+
 /** The columns of /proc/diskstats behind the name, in their order (Documentation/admin-guide/iostats.rst). */
 const columns: readonly (readonly [family: Family, factor: number])[] = [
-  [counter('disk_reads_completed_total', 'Reads that were completed.', { labels }), 1],
-  [counter('disk_reads_merged_total', 'Reads that were joined with a neighbouring one.', { labels }), 1],
-  [counter('disk_read_bytes_total', 'Bytes that were read.', { labels }), sectorBytes],
-  [counter('disk_read_time_seconds_total', 'Time that all reads took together.', { labels }), secondsPerTick],
-  [counter('disk_writes_completed_total', 'Writes that were completed.', { labels }), 1],
-  [counter('disk_writes_merged_total', 'Writes that were joined with a neighbouring one.', { labels }), 1],
-  [counter('disk_written_bytes_total', 'Bytes that were written.', { labels }), sectorBytes],
   [
-    counter('disk_write_time_seconds_total', 'Time that all writes took together.', { labels }),
+    counter(
+      'disk_reads_completed_total',
+      'Reads that were completed.',
+      disk('operations', '{operation}', 'read'),
+    ),
+    1,
+  ],
+  [
+    counter(
+      'disk_reads_merged_total',
+      'Reads that were joined with a neighbouring one.',
+      disk('merged', '{operation}', 'read'),
+    ),
+    1,
+  ],
+  [counter('disk_read_bytes_total', 'Bytes that were read.', disk('io', 'By', 'read')), sectorBytes],
+  [
+    counter(
+      'disk_read_time_seconds_total',
+      'Time that all reads took together.',
+      disk('operation_time', 's', 'read'),
+    ),
+    secondsPerTick,
+  ],
+  [
+    counter(
+      'disk_writes_completed_total',
+      'Writes that were completed.',
+      disk('operations', '{operation}', 'write'),
+    ),
+    1,
+  ],
+  [
+    counter(
+      'disk_writes_merged_total',
+      'Writes that were joined with a neighbouring one.',
+      disk('merged', '{operation}', 'write'),
+    ),
+    1,
+  ],
+  [counter('disk_written_bytes_total', 'Bytes that were written.', disk('io', 'By', 'write')), sectorBytes],
+  [
+    counter(
+      'disk_write_time_seconds_total',
+      'Time that all writes took together.',
+      disk('operation_time', 's', 'write'),
+    ),
     secondsPerTick,
   ],
   [gauge('disk_io_now', 'Requests that the device is working on.', { labels }), 1],
   [
-    counter('disk_io_time_seconds_total', 'Time in which the device worked on at least one request.', {
-      labels,
-    }),
+    counter(
+      'disk_io_time_seconds_total',
+      'Time in which the device worked on at least one request.',
+      disk('io_time', 's'),
+    ),
     secondsPerTick,
   ],
   [

@@ -30,12 +30,21 @@ test('multipath devices are shown with their paths, other mapped devices are not
   )
 })
 
+test('a path whose driver tells no state is not known to work', async t => {
+  const root = copyOfTree(t)
+  rmSync(join(root, 'sys/block/sdd/device/state'))
+  const { lines, outcome } = await readWith(dmmultipath, {}, root)
+  assert.equal(outcome, 'success')
+  assert.ok(lines.includes('node_dmmultipath_path_state{device="backup_lun",path="sdd",state="unknown"} 1'))
+  assert.ok(lines.includes('node_dmmultipath_device_paths_active{device="backup_lun",sysfs_name="dm-3"} 2'))
+})
+
 test('a host without block devices has no data, one that tells half is an error', async t => {
   assert.equal((await readWith(dmmultipath, {}, treeOf(t, {}))).outcome, 'no_data')
   const none = await readWith(dmmultipath, {}, treeOf(t, { 'sys/block/sda/size': '1' }))
   assert.deepEqual(none, { lines: [], outcome: 'success', reason: '' })
   const root = copyOfTree(t)
-  rmSync(join(root, 'sys/block/sdd/device/state'))
-  assert.match((await readWith(dmmultipath, {}, root)).reason, /ENOENT.*sdd\/device\/state/)
+  rmSync(join(root, 'sys/block/dm-3/dm/name'))
+  assert.match((await readWith(dmmultipath, {}, root)).reason, /ENOENT.*dm-3\/dm\/name/)
   await survivesJunk(t, dmmultipath, ['sys/block/dm-3/size'])
 })

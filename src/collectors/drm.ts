@@ -2,6 +2,7 @@ import { chipName } from './_chip-name.ts'
 import { collector, type Family, gauge, type Tree } from './collector.ts'
 
 const labels = ['card']
+const attributes = { card: 'hw.id' }
 const infoHelp = 'What a graphics card is. The value is 1.'
 const withChip = gauge('drm_card_info', infoHelp, {
   labels: ['card', 'chip', 'memory_vendor', 'power_performance_level', 'unique_id', 'vendor'],
@@ -12,7 +13,20 @@ const withoutChip = gauge('drm_card_info', infoHelp, {
 
 /** By attribute of the device (Documentation/gpu/amdgpu/driver-misc.rst). */
 const numbers: readonly (readonly [attribute: string, family: Family])[] = [
-  ['gpu_busy_percent', gauge('drm_gpu_busy_percent', 'Share of time in which the GPU is busy.', { labels })],
+  [
+    'gpu_busy_percent',
+    gauge('drm_gpu_busy_percent', 'Share of time in which the GPU is busy.', {
+      labels,
+      otel: {
+        name: 'hw.gpu.utilization',
+        unit: '1',
+        kind: 'gauge',
+        attributes,
+        constant: { 'hw.gpu.task': 'general' },
+        scale: 0.01,
+      },
+    }),
+  ],
   [
     'mem_info_gtt_total',
     gauge('drm_memory_gtt_size_bytes', 'System memory that the GPU may address through its table.', {
@@ -33,10 +47,19 @@ const numbers: readonly (readonly [attribute: string, family: Family])[] = [
       labels,
     }),
   ],
-  ['mem_info_vram_total', gauge('drm_memory_vram_size_bytes', 'Video memory of the card.', { labels })],
+  [
+    'mem_info_vram_total',
+    gauge('drm_memory_vram_size_bytes', 'Video memory of the card.', {
+      labels,
+      otel: { name: 'hw.gpu.memory.limit', unit: 'By', kind: 'updowncounter', attributes },
+    }),
+  ],
   [
     'mem_info_vram_used',
-    gauge('drm_memory_vram_used_bytes', 'Video memory of the card that is used.', { labels }),
+    gauge('drm_memory_vram_used_bytes', 'Video memory of the card that is used.', {
+      labels,
+      otel: { name: 'hw.gpu.memory.usage', unit: 'By', kind: 'updowncounter', attributes },
+    }),
   ],
 ]
 

@@ -73,5 +73,8 @@ test('the names with most files are shown, and the others together', () => {
   assert.equal(shown.length, 51)
   assert.deepEqual(shown[0], ['p59', 60])
   assert.deepEqual(shown.at(-1), ['other', 55])
+  const named = new Map(mostOpen(Buffer.concat([...many, record('other', 100)])))
+  assert.equal(named.size, 50)
+  assert.equal(named.get('other'), 100 + 66)
   assert.deepEqual(mostOpen(Buffer.alloc(svcProcess.size - 1)), [])
 })

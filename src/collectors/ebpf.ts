@@ -13,7 +13,10 @@ const rtt = family(
   'tcp_rtt_microseconds',
   'Smoothed round-trip times of TCP connections: of each when it ends, and while it is open at most every 10 seconds.',
 )
-const retransmits = counter('tcp_retransmits_total', 'TCP segments sent again since the agent started.')
+const retransmits = counter(
+  'tcp_retransmits_total',
+  'Retransmissions of TCP since the agent started; one may be of several segments.',
+)
 const openFds = gauge(
   'process_open_fds',
   'Open files of processes of one name; `other` are all beyond the 50 with most.',
@@ -136,7 +139,8 @@ export function mostOpen(bytes: Buffer): readonly (readonly [name: string, files
   const sorted = [...byName].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
   let rest = 0
   for (const [, files] of sorted.slice(mostNames)) rest += files
-  const shown = sorted.slice(0, mostNames)
-  if (sorted.length > mostNames) shown.push(['other', rest])
-  return shown
+  const shown = new Map(sorted.slice(0, mostNames))
+  // A process may have the name, too.
+  if (sorted.length > mostNames) shown.set('other', (shown.get('other') ?? 0) + rest)
+  return [...shown]
 }

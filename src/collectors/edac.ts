@@ -1,19 +1,19 @@
+import type { FamilyOptions } from '../model/collector.ts'
 import { numberAt, optionalNumberAt, optionalTextAt } from './_small-file.ts'
 import { collector, counter, type Readings, type Tree } from './collector.ts'
 
-const controllerLabels = { labels: ['controller'] }
 const rowLabels = { labels: ['controller', 'csrow'] }
 const channelLabels = { labels: ['channel', 'controller', 'csrow', 'dimm_label'] }
 
 const corrected = counter(
   'edac_correctable_errors_total',
   'Memory errors that were corrected.',
-  controllerLabels,
+  errorsOf('corrected'),
 )
 const uncorrected = counter(
   'edac_uncorrectable_errors_total',
   'Memory errors beyond correction.',
-  controllerLabels,
+  errorsOf('uncorrected'),
 )
 const rowCorrected = counter(
   'edac_csrow_correctable_errors_total',
@@ -35,6 +35,20 @@ const channelUncorrected = counter(
   'Memory errors beyond correction, by channel of a row.',
   channelLabels,
 )
+
+/** Of controllers alone: theirs are those of all rows and channels. */
+function errorsOf(type: string): FamilyOptions {
+  return {
+    labels: ['controller'],
+    otel: {
+      name: 'hw.errors',
+      unit: '{error}',
+      kind: 'counter',
+      attributes: { controller: 'hw.id' },
+      constant: { 'hw.type': 'memory', 'error.type': type },
+    },
+  }
+}
 
 const directory = 'devices/system/edac/mc'
 
@@ -61,7 +75,8 @@ export const edac = collector({
 
 function readRow(sys: Tree, path: string, controller: string, row: string, readings: Readings): void {
   readings.set(rowCorrected, numberAt(sys, `${path}/ce_count`), controller, row)
-  readings.set(rowUncorrected, numberAt(sys, `${path}/ue_count`), controller, row)
+  const uncorrectedHere = optionalNumberAt(sys, `${path}/ue_count`)
+  if (uncorrectedHere !== undefined) readings.set(rowUncorrected, uncorrectedHere, controller, row)
   for (const [file, channel] of numbered(sys, path, /^ch(\d+)_ce_count$/)) {
     const labels = [channel, controller, row, dimmLabel(sys, `${path}/ch${channel}_dimm_label`)]
     readings.setAll(channelCorrected, numberAt(sys, `${path}/${file}`), labels)

@@ -1,4 +1,4 @@
-import { requiredNumber } from './_kernel-text.ts'
+import { numberAt } from './_small-file.ts'
 import { collector, gauge } from './collector.ts'
 
 const available = gauge('entropy_available_bits', 'Entropy that random numbers can be made from.', {
@@ -14,8 +14,8 @@ export const entropy = collector({
   metrics: [available, poolSize],
   start: (_options, { host }) => ({
     collect(readings) {
-      readings.set(available, requiredNumber(host.proc, 'sys/kernel/random/entropy_avail'))
-      readings.set(poolSize, requiredNumber(host.proc, 'sys/kernel/random/poolsize'))
+      readings.set(available, numberAt(host.proc, 'sys/kernel/random/entropy_avail'))
+      readings.set(poolSize, numberAt(host.proc, 'sys/kernel/random/poolsize'))
     },
   }),
 })

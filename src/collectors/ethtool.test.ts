@@ -71,14 +71,24 @@ test('statistics whose names become one are left out, and so are those without a
     ['tx_0_packets', 10n],
     ['drops', 2n ** 53n + 2n],
   ])
-  const shown = [...shownStatistics(names, values, count, known)].map(([family, value]) => [
-    family.name,
-    value,
-  ])
+  const shown = shownStatistics(names, values, count, known).map(([family, value]) => [family.name, value])
   assert.deepEqual(shown, [
     ['x_a_name_that_is_32_characters_lon', 9],
     ['x_drops', 2 ** 53 + 2],
   ])
+})
+
+test('names that differ in their case alone become one too', () => {
+  const [names, values, count] = filled([
+    ['rx_drop', 1n],
+    ['RX_DROP', 2n],
+    ['tx_drop', 3n],
+  ])
+  const shown = shownStatistics(names, values, count, statisticFamily)
+  assert.deepEqual(
+    shown.map(([{ name }]) => name),
+    ['ethtool_transmitted_drop'],
+  )
 })
 
 test('rx and tx are written out where they are words', () => {

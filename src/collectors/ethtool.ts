@@ -70,13 +70,13 @@ export const ethtool = collector({
         const devices = netDevices(host.sys)
         if (devices.length === 0) throw new Error('cannot find a network device')
         for (const device of devices.filter(shows)) {
-          for (const show of [showSettings, showDriver, showStatistics]) {
+          for (const show of [showSettings, showDriver]) {
             try {
               show(native, device, readings, known)
             } catch (error) {
               const { code } = error as NodeJS.ErrnoException
               if (code === undefined) throw error
-              // A driver may refuse any of the three, and most of those without hardware do.
+              // A driver may refuse any of it, and most of those without hardware do.
               const level = code === 'ENOTSUP' ? 'debug' : 'warn'
               tell(level, `${device} ${code}`, 'a network device does not tell', { device, error })
             }
@@ -101,16 +101,22 @@ function showSettings(native: Native, device: string, readings: Readings): void 
   readings.set(autonegotiate, found[18]!, device)
 }
 
-function showDriver(native: Native, device: string, readings: Readings): void {
+function showDriver(native: Native, device: string, readings: Readings, known: FamilyOf): void {
   const found = ask(native, device, driver.command, driver.bytes)
   const [name, version, firmware, bus, rom] = [4, 36, 68, 100, 132].map(at => textAt(found, at))
   readings.setAll(info, 1, [bus!, device, name!, rom!, firmware!, version!])
+  showStatistics(native, device, found.readUInt32LE(driver.statistics), readings, known)
 }
 
 type FamilyOf = (name: string) => Family | undefined
 
-function showStatistics(native: Native, device: string, readings: Readings, known: FamilyOf): void {
-  const count = ask(native, device, driver.command, driver.bytes).readUInt32LE(driver.statistics)
+function showStatistics(
+  native: Native,
+  device: string,
+  count: number,
+  readings: Readings,
+  known: FamilyOf,
+): void {
   if (count === 0) return
   if (count > mostStatistics) throw new Error(`cannot read ${device}: it has ${count} statistics`)
   const names = Buffer.alloc(strings.header + count * strings.bytes)
@@ -132,19 +138,18 @@ export function shownStatistics(
   values: Buffer,
   count: number,
   known: FamilyOf,
-): ReadonlyMap<Family, number> {
-  const shown = new Map<Family, number>()
-  const twice = new Set<Family>()
+): readonly (readonly [family: Family, value: number])[] {
+  // By name: names that differ in their case are different families of one name.
+  const shown = new Map<string, readonly [Family, number] | undefined>()
   for (let i = 0; i < count; i++) {
     const name = textAt(names, strings.header + i * strings.bytes)
     const family = name === '' ? undefined : known(plainName(name))
     if (family === undefined) continue
-    if (shown.has(family)) twice.add(family)
     const at = statistics.header + i * statistics.bytes
-    shown.set(family, values.readUInt32LE(at + 4) * 2 ** 32 + values.readUInt32LE(at))
+    const value = values.readUInt32LE(at + 4) * 2 ** 32 + values.readUInt32LE(at)
+    shown.set(family.name, shown.has(family.name) ? undefined : [family, value])
   }
-  for (const family of twice) shown.delete(family)
-  return shown
+  return [...shown.values()].filter(one => one !== undefined)
 }
 
 /** A field of 32 bytes, ended by a zero where it is shorter. */

@@ -237,6 +237,20 @@ test('file systems that hang hold up no scrape, and are back when they answer', 
   assert.ok(performance.now() - start < 100)
 })
 
+test('a file system that is mounted where another one hangs for good is shown', {
+  skip: withoutBindfs,
+}, async t => {
+  const { directory, servers, remount } = await mountBindfs(t, 1)
+  const scrape = watch(t, directory)
+  assert.deepEqual((await scrape()).errors, [])
+  servers[0]!.kill('SIGSTOP')
+  assert.equal((await scrape()).errors.length, 1)
+  await remount(0)
+  const { errors, sizes } = await scrape()
+  assert.deepEqual(errors, [])
+  assert.equal(sizes.length, 2)
+})
+
 test('an answer that came between two scrapes is shown by the second', { skip: withoutBindfs }, async t => {
   const { directory, servers } = await mountBindfs(t, 1)
   const scrape = watch(t, directory)

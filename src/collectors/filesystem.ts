@@ -1,21 +1,36 @@
 import { statfsSync } from 'node:fs'
 import { type FarError, FarFiles, type FileSystemStats } from '../kernel/far-files.ts'
+import { type Mount, MountTable } from '../kernel/mounts.ts'
 import { errnoText } from '../lib/errno-text.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 import { list } from '../schema/collections.ts'
 import { duration, nameOrRegex, regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
-import { type Mount, MountTable } from './_mounts.ts'
 import { collector, gauge, type Readings } from './collector.ts'
 
 const labels = ['device', 'device_error', 'fstype', 'mountpoint']
-const size = gauge('filesystem_size_bytes', 'How large the file system is.', { labels })
+const attributes = {
+  device: 'system.device',
+  fstype: 'system.filesystem.type',
+  mountpoint: 'system.filesystem.mountpoint',
+}
+const size = gauge('filesystem_size_bytes', 'How large the file system is.', {
+  labels,
+  otel: { name: 'system.filesystem.limit', unit: 'By', kind: 'updowncounter', attributes },
+})
 const free = gauge('filesystem_free_bytes', 'Space of the file system that nothing uses.', { labels })
 const avail = gauge(
   'filesystem_avail_bytes',
   'Space of the file system that users other than root can use.',
   {
     labels,
+    otel: {
+      name: 'system.filesystem.usage',
+      unit: 'By',
+      kind: 'updowncounter',
+      attributes,
+      constant: { 'system.filesystem.state': 'free' },
+    },
   },
 )
 const files = gauge('filesystem_files', 'Files that the file system has room for, used or not.', { labels })
@@ -123,7 +138,7 @@ export const filesystem = collector({
         const now = table.read()
         if (now !== mounts) {
           shown = withoutRepeats(now.filter(mount => showsPoint(mount.point) && showsType(mount.type)))
-          far.choose(shown.filter(({ mount }) => mount.isFar).map(({ mount }) => mount.path))
+          far.choose(shown.filter(({ mount }) => mount.isFar))
           mounts = now
         }
         await far.ask(signal)
@@ -140,7 +155,7 @@ export const filesystem = collector({
 /** A mount that is shown. */
 interface Shown {
   readonly mount: Mount
-  /** Its path, byte by byte. */
+  /** Its file system, by device number, and its path byte by byte. */
   readonly key: string
   /** Label values of a mount that answers. */
   readonly labels: readonly string[]
@@ -194,7 +209,7 @@ function withoutRepeats(mounts: readonly Mount[]): readonly Shown[] {
     if (repeats && infos.has(info.join('\0'))) continue
     series.add(labels.join('\0'))
     infos.add(info.join('\0'))
-    kept.push({ mount, key: mount.path.toString('latin1'), labels, info, repeats })
+    kept.push({ mount, key: `${major}:${minor} ${mount.path.toString('latin1')}`, labels, info, repeats })
   }
   return kept
 }
@@ -229,6 +244,7 @@ function typePattern(item: string): string {
 }
 
 interface FarMount {
+  readonly key: string
   readonly path: Buffer
   /** It was asked, and owes an answer. */
   owes: boolean
@@ -255,12 +271,12 @@ class FarMounts {
   }
 
   /** Which mounts to ask from now on. */
-  choose(paths: readonly Buffer[]): void {
-    const byKey = new Map(paths.map(path => [path.toString('latin1'), path]))
+  choose(mounts: readonly Shown[]): void {
+    const byKey = new Map(mounts.map(({ key, mount }) => [key, mount.path]))
     for (const key of this.#mounts.keys()) if (!byKey.has(key)) this.#mounts.delete(key)
     for (const [key, path] of byKey)
       if (!this.#mounts.has(key))
-        this.#mounts.set(key, { path, owes: false, answer: timedOut, answeredAt: -1, tookMs: 0 })
+        this.#mounts.set(key, { key, path, owes: false, answer: timedOut, answeredAt: -1, tookMs: 0 })
   }
 
   /** Asks those that owe no answer, and waits for all, but not for long. */
@@ -292,7 +308,7 @@ class FarMounts {
   async #ask(mount: FarMount): Promise<void> {
     mount.owes = true
     const askedAt = performance.now()
-    mount.answer = await this.#files.statfs(mount.path).catch((error: FarError) => error.message)
+    mount.answer = await this.#files.statfs(mount.path, mount.key).catch((error: FarError) => error.message)
     mount.answeredAt = performance.now()
     mount.tookMs = mount.answeredAt - askedAt
     mount.owes = false

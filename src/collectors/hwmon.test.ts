@@ -54,16 +54,30 @@ test('power, energy, current, humidity and frequency have their units', async ()
   )
 })
 
-test('a chip is named by its device, else by its driver, else by its number; of equal ones the first counts', async () => {
+test('a chip is named by its device, else by its driver, else by its number', async () => {
   assert.deepEqual(await samples({ chip_exclude: '^(0000|platform)' }), [
     'node_hwmon_chip_names{chip="acpitz",chip_name="acpitz"} 1',
-    'node_hwmon_chip_names{chip="ieee80211_phy1",chip_name="wifi_phy4"} 1',
-    'node_hwmon_chip_names{chip="ieee80211_phy1",chip_name="wifi_phy5"} 1',
+    'node_hwmon_chip_names{chip="ieee80211_phy1_wifi_phy4",chip_name="wifi_phy4"} 1',
+    'node_hwmon_chip_names{chip="ieee80211_phy1_wifi_phy5",chip_name="wifi_phy5"} 1',
     'node_hwmon_temp_celsius{chip="acpitz",sensor="temp1"} 30',
     'node_hwmon_temp_celsius{chip="hwmon3",sensor="temp1"} 50',
-    'node_hwmon_temp_celsius{chip="ieee80211_phy1",sensor="temp1"} 61',
+    'node_hwmon_temp_celsius{chip="ieee80211_phy1_wifi_phy4",sensor="temp1"} 61',
+    'node_hwmon_temp_celsius{chip="ieee80211_phy1_wifi_phy5",sensor="temp1"} 62',
     'node_hwmon_temp_input_celsius{chip="acpitz",sensor="temp1"} 31',
   ])
+})
+
+test('chips of one device are told apart by their driver, or else by their number, also for the filter', async t => {
+  const root = copyOfTree(t)
+  writeFileSync(join(root, 'sys/class/hwmon/hwmon5/name'), 'wifi_phy4\n')
+  assert.deepEqual(await samples({ chip_include: 'phy1_hwmon5$' }, root), [
+    'node_hwmon_chip_names{chip="ieee80211_phy1_hwmon5",chip_name="wifi_phy4"} 1',
+    'node_hwmon_temp_celsius{chip="ieee80211_phy1_hwmon5",sensor="temp1"} 62',
+  ])
+  writeFileSync(join(root, 'sys/class/hwmon/hwmon5/name'), '')
+  const lines = await samples({ chip_include: 'phy1' }, root)
+  assert.ok(lines.includes('node_hwmon_temp_celsius{chip="ieee80211_phy1_wifi_phy4",sensor="temp1"} 61'))
+  assert.ok(lines.includes('node_hwmon_temp_celsius{chip="ieee80211_phy1_hwmon5",sensor="temp1"} 62'))
 })
 
 test('sensors are chosen by chip and sensor', async () => {

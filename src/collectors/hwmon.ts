@@ -1,10 +1,11 @@
 import { posix } from 'node:path'
-import { linearRegExp } from '../lib/linear-regexp.ts'
 import { Scanner } from '../lib/scanner.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
+import type { OtelName } from '../model/collector.ts'
 import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { chipName, cleanName } from './_chip-name.ts'
+import { nameFilter } from './_name-filter.ts'
 import { collector, counter, type Family, gauge, NoData, type Readings, type Tree } from './collector.ts'
 import { families } from './families.ts'
 
@@ -67,10 +68,15 @@ interface Attribute {
   readonly sensor: string
 }
 
+/** A chip as labels show it. */
+interface Named {
+  readonly path: string
+  readonly name: string
+  readonly driverName: string
+}
+
 /** What is known of a directory of /sys/class/hwmon. */
 interface Chip {
-  readonly target: string | undefined
-  readonly until: number
   readonly name: string
   readonly driverName: string
   readonly sensorLabels: readonly (readonly [label: string, sensor: string])[]
@@ -99,37 +105,29 @@ export const hwmon = collector({
     ),
   },
   start(options, { host: { sys } }) {
-    const isShown = filter(options.chip_include, options.chip_exclude)
-    const isSensorShown = filter(options.sensor_include, options.sensor_exclude)
+    const isShown = nameFilter(options.chip_include, options.chip_exclude)
+    const isSensorShown = nameFilter(options.sensor_include, options.sensor_exclude)
     const known = families(familyOf)
-    const chips = new Map<string, Chip>()
     const scan = new Scanner(Buffer.alloc(0))
+    let chips: readonly Chip[] = []
+    /** The directories and the devices that they belonged to when `chips` was made. */
+    let seen: string | undefined
+    let until = 0
 
     return {
       collect(readings) {
         const directories = sys.list('class/hwmon')
         if (directories.length === 0 && !sys.exists('class/hwmon'))
           throw new NoData(`${sys.at('class/hwmon')} does not exist: the kernel knows no sensors`)
-        let failure: unknown
-        for (const directory of directories) {
-          const path = `class/hwmon/${directory}`
-          // The link names the device, so another one with the same number is noticed.
-          const target = sys.link(path)
-          let chip = chips.get(directory)
-          try {
-            if (chip === undefined || chip.target !== target || performance.now() > chip.until) {
-              chip = findChip(sys, path, target)
-              chips.set(directory, chip)
-            }
-          } catch (error) {
-            failure = error
-            continue
-          }
-          if (!show(chip, readings)) chips.delete(directory)
+        // The link names the device, so another one with the same number is noticed.
+        const now = directories.map(name => `${name} ${sys.link(`class/hwmon/${name}`)}`).join('\n')
+        if (now !== seen || performance.now() > until) {
+          seen = undefined
+          chips = findChips(sys, directories)
+          seen = now
+          until = performance.now() + keptMs
         }
-        if (chips.size > directories.length)
-          for (const directory of chips.keys()) if (!directories.includes(directory)) chips.delete(directory)
-        if (failure !== undefined) throw failure
+        for (const chip of chips) if (!show(chip, readings)) seen = undefined
       },
     }
 
@@ -153,15 +151,13 @@ export const hwmon = collector({
       return whole
     }
 
-    function findChip(tree: Tree, path: string, target: string | undefined): Chip {
-      const until = performance.now() + keptMs
-      const none = { target, until, driverName: '', sensorLabels: [], attributes: [] }
-      if (!tree.exists(path)) return { ...none, name: '' }
-      const driverName = cleanName(textOf(tree, `${path}/name`) ?? '')
-      const device = tree.real(`${path}/device`)
-      const name = (device === undefined ? '' : chipName(device)) || driverName || numberedName(tree, path)
-      if (!isShown(name)) return { ...none, name }
+    function findChips(tree: Tree, directories: readonly string[]): readonly Chip[] {
+      return namesOf(tree, directories)
+        .filter(({ name }) => isShown(name))
+        .map(named => findChip(tree, named))
+    }
 
+    function findChip(tree: Tree, { path, name, driverName }: Named): Chip {
       const sensorLabels: [string, string][] = []
       const attributes: Attribute[] = []
       for (const [sensor, elements] of sensorsOf(tree, path)) {
@@ -182,16 +178,35 @@ export const hwmon = collector({
           attributes.push({ path: file, family: known(metric)!, scale, sensor: shownSensor })
         }
       }
-      return { target, until, name, driverName, sensorLabels, attributes }
+      return { name, driverName, sensorLabels, attributes }
     }
   },
 })
 
-/** A filter of names: what `include` matches and `exclude` does not; empty ones do nothing. */
-function filter(include: string, exclude: string): (name: string) => boolean {
-  const wanted = include === '' ? undefined : linearRegExp(include)
-  const unwanted = exclude === '' ? undefined : linearRegExp(exclude)
-  return name => (wanted?.test(name) ?? true) && !(unwanted?.test(name) ?? false)
+/** Names of the chips in these directories, each another one. */
+function namesOf(tree: Tree, directories: readonly string[]): readonly Named[] {
+  const found = directories.flatMap(directory => {
+    const path = `class/hwmon/${directory}`
+    if (!tree.exists(path)) return []
+    const driverName = cleanName(textOf(tree, `${path}/name`) ?? '')
+    const device = tree.real(`${path}/device`)
+    const name = (device === undefined ? '' : chipName(device)) || driverName || numberedName(tree, path)
+    return [{ path, directory, name, driverName }]
+  })
+  // A device may have several chips: then the driver's name tells them apart, or else the directory's.
+  const devices = counts(found.map(({ name }) => name))
+  const drivers = counts(found.map(({ name, driverName }) => `${name}_${driverName}`))
+  return found.map(({ path, directory, name, driverName }) => {
+    if (devices.get(name) === 1) return { path, name, driverName }
+    const isAlone = driverName !== '' && drivers.get(`${name}_${driverName}`) === 1
+    return { path, name: `${name}_${isAlone ? driverName : cleanName(directory)}`, driverName }
+  })
+}
+
+function counts(texts: readonly string[]): ReadonlyMap<string, number> {
+  const found = new Map<string, number>()
+  for (const text of texts) found.set(text, (found.get(text) ?? 0) + 1)
+  return found
 }
 
 /** Paths of a chip's attributes by sensor and element. */
@@ -261,6 +276,32 @@ function metricOf(kind: string, element: string, hasPlain: boolean): readonly [m
   return [name, same]
 }
 
+/**
+ * Sensors that the semantic conventions have, by name of the metric. They know power and energy only of what is a kind
+ * of component, and a chip does not tell what its sensors are about.
+ */
+const conventions: Readonly<Record<string, OtelName>> = {
+  hwmon_temp_celsius: sensor('hw.temperature', 'Cel'),
+  hwmon_temp_lcrit_celsius: sensor('hw.temperature.limit', 'Cel', 'low.critical'),
+  hwmon_temp_min_celsius: sensor('hw.temperature.limit', 'Cel', 'low.degraded'),
+  hwmon_temp_max_celsius: sensor('hw.temperature.limit', 'Cel', 'high.degraded'),
+  hwmon_temp_crit_celsius: sensor('hw.temperature.limit', 'Cel', 'high.critical'),
+  hwmon_in_volts: sensor('hw.voltage', 'V'),
+  hwmon_in_lcrit_volts: sensor('hw.voltage.limit', 'V', 'low.critical'),
+  hwmon_in_min_volts: sensor('hw.voltage.limit', 'V', 'low.degraded'),
+  hwmon_in_max_volts: sensor('hw.voltage.limit', 'V', 'high.degraded'),
+  hwmon_in_crit_volts: sensor('hw.voltage.limit', 'V', 'high.critical'),
+  hwmon_fan_rpm: sensor('hw.fan.speed', 'rpm'),
+  hwmon_fan_min_rpm: sensor('hw.fan.speed.limit', 'rpm', 'low.degraded'),
+  hwmon_fan_max_rpm: sensor('hw.fan.speed.limit', 'rpm', 'max'),
+}
+
+function sensor(name: string, unit: string, limit?: string): OtelName {
+  const constant = limit === undefined ? {} : { constant: { 'hw.limit_type': limit } }
+  const attributes = { chip: 'hw.parent', sensor: 'hw.name' }
+  return { name, unit, kind: 'gauge', id: ['chip', 'sensor'], attributes, ...constant }
+}
+
 const units: readonly (readonly [suffix: string, unit: string])[] = [
   ['_rpm', '{revolution}/min'],
   ['_joule_total', 'J'],
@@ -273,5 +314,10 @@ function familyOf(name: string): Family {
   const help = `${kinds[kind]} sensors${attribute === '' ? '' : `: ${attribute}`}.`
   const unit = units.find(([suffix]) => name.endsWith(suffix))?.[1]
   const make = name.endsWith('_joule_total') ? counter : gauge
-  return make(name, help, unit === undefined ? { labels } : { labels, unit })
+  const otel = conventions[name]
+  return make(name, help, {
+    labels,
+    ...(unit === undefined ? {} : { unit }),
+    ...(otel === undefined ? {} : { otel }),
+  })
 }

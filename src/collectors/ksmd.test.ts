@@ -37,5 +37,11 @@ test('what the kernel does not say is not shown', async t => {
   assert.deepEqual(lines, ['# TYPE node_ksmd_run gauge', 'node_ksmd_run 2'])
 })
 
+test('a kernel that merges no pages has no data', async t => {
+  const { lines, outcome, reason } = await readWith(ksmd, {}, treeOf(t, {}))
+  assert.deepEqual([lines, outcome], [[], 'no_data'])
+  assert.match(reason, /CONFIG_KSM/)
+})
+
 test('junk is no success', t =>
   survivesJunk(t, ksmd, ['sys/kernel/mm/ksm/run', 'sys/kernel/mm/ksm/general_profit']))

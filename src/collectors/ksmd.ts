@@ -1,4 +1,4 @@
-import { collector, counter, gauge } from './collector.ts'
+import { collector, counter, gauge, NoData } from './collector.ts'
 
 /** File, its family, and what its number is multiplied by. */
 const files = [
@@ -30,10 +30,14 @@ export const ksmd = collector({
   metrics: files.map(([, family]) => family),
   start: (_options, { host }) => ({
     collect(readings) {
+      let found = false
       for (const [name, family, scale] of files) {
         const value = host.sys.number(`kernel/mm/ksm/${name}`)
-        if (value !== undefined) readings.set(family, scale === 1 ? value : value / 1000)
+        if (value === undefined) continue
+        readings.set(family, scale === 1 ? value : value / 1000)
+        found = true
       }
+      if (!found) throw new NoData(`there is no ${host.sys.at('kernel/mm/ksm')}: it needs CONFIG_KSM`)
     },
   }),
 })

@@ -25,7 +25,7 @@ test('a host without such files shows nothing', async t => {
 })
 
 test('numbers without a name, and no numbers, are errors', async t => {
-  for (const text of ['a b\n1 2 3\n', 'a b\n1 x\n', '']) {
+  for (const text of ['a b\n1 2 3\n', 'a b\n1 x\n', '', '\n\n']) {
     const { outcome, reason } = await readWith(lnstat, {}, treeOf(t, { 'proc/net/stat/rt_cache': text }))
     assert.equal(outcome, 'failed', text)
     assert.match(reason, /\/proc\/net\/stat\/rt_cache/)

@@ -41,6 +41,7 @@ function parseTable(proc: Tree, path: string): Table {
   const names: string[] = []
   scan.line()
   while (!scan.done) names.push(scan.text())
+  if (names.length === 0) throw new Error(`cannot read /proc/${path}: it does not begin with names`)
   const rows: number[][] = []
   while (scan.line()) {
     const row: number[] = []

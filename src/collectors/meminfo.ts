@@ -1,6 +1,42 @@
+import type { FamilyOptions, OtelName } from '../model/collector.ts'
 import { TableFile } from './_table-file.ts'
 import { collector, gauge } from './collector.ts'
 import { families } from './families.ts'
+
+/** Fields that the semantic conventions have. What they call used is the difference of two of these. */
+const conventions: Readonly<Record<string, OtelName>> = {
+  'MemTotal:': memory('system.memory.limit'),
+  'MemFree:': memory('system.memory.usage', { 'system.memory.state': 'free' }),
+  'Buffers:': memory('system.memory.usage', { 'system.memory.state': 'buffers' }),
+  'Cached:': memory('system.memory.usage', { 'system.memory.state': 'cached' }),
+  'MemAvailable:': memory('system.memory.linux.available'),
+  'Shmem:': memory('system.memory.linux.shared'),
+  'SReclaimable:': memory('system.memory.linux.slab.usage', {
+    'system.memory.linux.slab.state': 'reclaimable',
+  }),
+  'SUnreclaim:': memory('system.memory.linux.slab.usage', {
+    'system.memory.linux.slab.state': 'unreclaimable',
+  }),
+  'SwapFree:': memory('system.paging.usage', { 'system.paging.state': 'free' }),
+  'Hugepagesize:': memory('system.memory.linux.hugepages.page_size'),
+  'HugePages_Total:': memory('system.memory.linux.hugepages.limit', {}, '{page}'),
+  'HugePages_Free:': memory(
+    'system.memory.linux.hugepages.usage',
+    { 'system.memory.linux.hugepages.state': 'free' },
+    '{page}',
+  ),
+  'HugePages_Rsvd:': memory('system.memory.linux.hugepages.reserved', {}, '{page}'),
+  'HugePages_Surp:': memory('system.memory.linux.hugepages.surplus', {}, '{page}'),
+}
+
+function memory(name: string, constant: Readonly<Record<string, string>> = {}, unit = 'By'): OtelName {
+  return { name, unit, kind: 'updowncounter', constant }
+}
+
+function options(field: string): FamilyOptions {
+  const otel = conventions[field]
+  return otel === undefined ? {} : { otel }
+}
 
 /** Use of memory, from /proc/meminfo (proc(5)): all of its fields. */
 export const meminfo = collector({
@@ -18,8 +54,8 @@ export const meminfo = collector({
       return parts[2] === undefined ? `memory_${parts[1]}` : `memory_${parts[1]}_${parts[2]}`
     }
     const help = (field: string) => `The field ${field.slice(0, -1)} of /proc/meminfo.`
-    const sizes = families(field => gauge(`${nameOf(field)}_bytes`, help(field)))
-    const counts = families(field => gauge(nameOf(field), help(field)))
+    const sizes = families(field => gauge(`${nameOf(field)}_bytes`, help(field), options(field)))
+    const counts = families(field => gauge(nameOf(field), help(field), options(field)))
     return {
       collect(readings) {
         file.read()

@@ -62,7 +62,7 @@ test('devices and speeds that nobody knows are left out on demand', async () => 
   assert.ok(one.length > 0 && !one.some(line => line.includes('wg0')))
 })
 
-test('what changes is read again, and a device that takes the place of another is a new one', t => {
+test('what changes is read again, and a device that takes the place of another is a new one', async t => {
   const root = copyOfTree(t)
   const paths = { procfs: join(root, 'proc'), sysfs: join(root, 'sys'), rootfs: root, udev: root }
   const host = new HostFiles(paths)
@@ -71,7 +71,8 @@ test('what changes is read again, and a device that takes the place of another i
     { ...options, ignore_invalid_speed: false, netlink: false, rtnl_with_stats: false },
     { host, log: silentLogger },
   )
-  const read = () => {
+  const read = async () => {
+    await reader.wait!(new AbortController().signal)
     const seen = new Map<string, number>()
     reader.collect({
       set: (family, value, device) => void seen.set(`${family.name} ${device}`, value),
@@ -82,27 +83,51 @@ test('what changes is read again, and a device that takes the place of another i
   }
   const write = (file: string, content: string) =>
     writeFileSync(join(root, 'sys/class/net/wg0', file), content)
-  assert.equal(read().get('network_name_assign_type wg0'), undefined)
-  assert.equal(read().get('network_carrier wg0'), undefined)
+  assert.equal((await read()).get('network_name_assign_type wg0'), undefined)
+  assert.equal((await read()).get('network_carrier wg0'), undefined)
   // It comes up: what it refused to tell before is asked for at once.
   write('flags', '0x91\n')
   write('operstate', 'unknown\n')
   write('carrier', '1\n')
-  const up = read()
+  const up = await read()
   assert.deepEqual([up.get('network_carrier wg0'), up.get('network_flags wg0')], [1, 0x91])
   assert.equal(up.get('network_info wg0 unknown'), 1)
   // Another device of that name.
   write('ifindex', '9\n')
   write('name_assign_type', '3\n')
-  const other = read()
+  const other = await read()
   assert.deepEqual([other.get('network_name_assign_type wg0'), other.get('network_iface_id wg0')], [3, 9])
   // A driver that was not ready is asked again after a while, though nothing else changed.
   write('duplex', 'full\n')
   write('dormant', '0\n')
-  for (let i = 0; i < 17; i++) read()
-  assert.equal(read().get('network_dormant wg0'), 0)
+  for (let i = 0; i < 17; i++) await read()
+  assert.equal((await read()).get('network_dormant wg0'), 0)
   rmSync(join(root, 'sys/class/net/wg0'), { recursive: true })
-  assert.ok(![...read().keys()].some(key => key.includes('wg0')))
+  assert.ok(![...(await read()).keys()].some(key => key.includes('wg0')))
+})
+
+test('hundreds of devices are read in pieces, and those that go meanwhile are not shown', async t => {
+  const files = Array.from({ length: 300 }, (_, i) => [`sys/class/net/v${i}/ifindex`, `${i}\n`])
+  const root = treeOf(t, Object.fromEntries(files))
+  const host = new HostFiles({ procfs: '', sysfs: join(root, 'sys'), rootfs: '', udev: '' })
+  t.after(() => host.close())
+  const reader = netclass.start(
+    { ...options, ignore_invalid_speed: false, netlink: false, rtnl_with_stats: false },
+    { host, log: silentLogger },
+  )
+  const isDone = reader.wait!(new AbortController().signal)
+  // Names are in the order of their bytes: this is the last one.
+  rmSync(join(root, 'sys/class/net/v99'), { recursive: true })
+  await isDone
+  const seen = new Set<string>()
+  reader.collect({
+    set: (_family, _value, device) => void seen.add(device!),
+    setAll: (_family, _value, labels) => void seen.add(labels[3]!),
+    setDistribution: () => undefined,
+  })
+  assert.equal(seen.size, 299)
+  assert.ok(!seen.has('v99'))
+  await assert.rejects(async () => reader.wait!(AbortSignal.abort()), { name: 'AbortError' })
 })
 
 test('a sysfs without network devices is no data, and what is no number is an error', async t => {

@@ -4,6 +4,7 @@ import { key } from '../schema/tree.ts'
 import { bytesPerMegabit, linkInfo, links } from './_link-properties.ts'
 import { netDevices } from './_net-devices.ts'
 import { netlinkFamilies, readLinkProperties } from './_netclass-rtnl.ts'
+import { pauses } from './_pauses.ts'
 import { PropertyFile } from './_property-file.ts'
 import { collector, type Family, type Readings, type Tree } from './collector.ts'
 
@@ -56,21 +57,22 @@ export const netclass = collector({
       const options = { shows, ignoresInvalidSpeed: ignore_invalid_speed, withCounters: rtnl_with_stats }
       return { collect: readings => readLinkProperties(readings, { host, log }, options) }
     }
-    const devices = new Map<string, Device>()
+    let devices: ReadonlyMap<string, Device> = new Map()
     return {
-      collect(readings) {
-        const names = netDevices(host.sys).filter(shows)
-        for (const name of names) {
-          let device = devices.get(name)
-          if (device === undefined) {
-            device = new Device(host.sys, name, ignore_invalid_speed)
-            devices.set(name, device)
-          }
-          device.read(readings)
+      // A host of containers has hundreds of devices, and each takes 0.1 ms.
+      async wait(signal) {
+        const read = new Map<string, Device>()
+        const pause = pauses()
+        for (const name of netDevices(host.sys).filter(shows)) {
+          const device = devices.get(name) ?? new Device(host.sys, name, ignore_invalid_speed)
+          if (device.read()) read.set(name, device)
+          await pause()
+          signal.throwIfAborted()
         }
-        if (devices.size === names.length) return
-        const present = new Set(names)
-        for (const name of devices.keys()) if (!present.has(name)) devices.delete(name)
+        devices = read
+      },
+      collect(readings) {
+        for (const device of devices.values()) device.show(readings)
       },
     }
   },
@@ -90,35 +92,60 @@ class Device {
   #broadcast = ''
   /** Flags and state: with them a driver starts or stops to know a speed. */
   #state = ''
+  #index: number | undefined
+  #flags: number | undefined
+  #address = ''
+  #operstate = ''
+  #duplex = ''
+  #alias = ''
+  /** In the order of `changing`. */
+  readonly #values: (number | undefined)[]
 
   constructor(sys: Tree, name: string, ignoresInvalidSpeed: boolean) {
     this.#sys = sys
     this.#name = name
     this.#ignoresInvalidSpeed = ignoresInvalidSpeed
     this.#changing = changing.map(({ file }) => this.#file(file))
+    this.#values = changing.map(() => undefined)
   }
 
-  read(readings: Readings): void {
+  /** False: it has gone meanwhile. */
+  read(): boolean {
+    this.#index = this.#file('ifindex').number()
+    if (this.#index === undefined && !this.#sys.exists(`class/net/${this.#name}`)) return false
+    this.#flags = this.#file('flags').number()
+    this.#address = this.#file('address').text()
+    this.#operstate = this.#file('operstate').text()
+    this.#refresh(`${this.#index} ${this.#address}`, `${this.#flags} ${this.#operstate}`)
+    for (let i = 0; i < changing.length; i++) this.#values[i] = this.#changing[i]!.number()
+    this.#duplex = this.#file('duplex').text()
+    this.#alias = this.#file('ifalias').text()
+    return true
+  }
+
+  show(readings: Readings): void {
     const name = this.#name
-    const index = this.#file('ifindex').number()
-    const flags = this.#file('flags').number()
-    const address = this.#file('address').text()
-    const operstate = this.#file('operstate').text()
-    this.#refresh(`${index} ${address}`, `${flags} ${operstate}`)
-    if (index !== undefined) readings.set(links.iface_id, index, name)
+    const flags = this.#flags
+    if (this.#index !== undefined) readings.set(links.iface_id, this.#index, name)
     if (flags !== undefined) readings.set(links.flags, flags, name)
     for (const [family, value] of this.#fixed) readings.set(family, value, name)
     for (let i = 0; i < changing.length; i++) {
       const { family, scale } = changing[i]!
-      const value = this.#changing[i]!.number()
+      const value = this.#values[i]
       if (value === undefined || (value < 0 && family === links.speed && this.#ignoresInvalidSpeed)) continue
       readings.set(family, value * scale, name)
     }
     const admin = flags === undefined ? 'unknown' : (flags & 1) === 1 ? 'up' : 'down'
-    const duplex = this.#file('duplex').text()
-    const alias = this.#file('ifalias').text()
-    readings.setAll(linkInfo, 1, [address, admin, this.#broadcast, name, duplex, alias, operstate])
-    readings.set(links.up, operstate === 'up' ? 1 : 0, name)
+    readings.setAll(linkInfo, 1, [
+      this.#address,
+      admin,
+      this.#broadcast,
+      name,
+      this.#duplex,
+      this.#alias,
+      this.#operstate,
+    ])
+    readings.set(links.up, this.#operstate === 'up' ? 1 : 0, name)
   }
 
   #refresh(identity: string, state: string): void {

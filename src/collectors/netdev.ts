@@ -2,6 +2,7 @@ import { loadNative, Unsupported } from '../kernel/native.ts'
 import { Attributes, askKernel, protocols } from '../kernel/netlink.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Scanner } from '../lib/scanner.ts'
+import type { OtelName } from '../model/collector.ts'
 import { list } from '../schema/collections.ts'
 import { boolean, regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
@@ -80,13 +81,44 @@ const addressInfo = gauge('network_address_info', 'Addresses of network devices.
   labels: ['address', 'device', 'netmask', 'scope'],
 })
 
+/** The counters that the semantic conventions have. Of the two names of errors and of drops only one is shown. */
+const conventions: Readonly<Partial<Record<Name, OtelName>>> = {
+  receive_bytes: traffic('io', 'By', 'receive'),
+  transmit_bytes: traffic('io', 'By', 'transmit'),
+  receive_packets: traffic('packet.count', '{packet}', 'receive', 'system.device'),
+  transmit_packets: traffic('packet.count', '{packet}', 'transmit', 'system.device'),
+  receive_errs: traffic('errors', '{error}', 'receive'),
+  transmit_errs: traffic('errors', '{error}', 'transmit'),
+  receive_errors: traffic('errors', '{error}', 'receive'),
+  transmit_errors: traffic('errors', '{error}', 'transmit'),
+  receive_drop: traffic('packet.dropped', '{packet}', 'receive'),
+  transmit_drop: traffic('packet.dropped', '{packet}', 'transmit'),
+  receive_dropped: traffic('packet.dropped', '{packet}', 'receive'),
+  transmit_dropped: traffic('packet.dropped', '{packet}', 'transmit'),
+}
+
+function traffic(
+  metric: string,
+  unit: string,
+  direction: 'receive' | 'transmit',
+  device = 'network.interface.name',
+): OtelName {
+  return {
+    name: `system.network.${metric}`,
+    unit,
+    kind: 'counter',
+    attributes: { device },
+    constant: { 'network.io.direction': direction },
+  }
+}
+
 type Families = Readonly<Record<Name, Family>>
 
 function familiesWith(labels: readonly string[]): Families {
-  const made = Object.entries(counts).map(([name, help]) => [
-    name,
-    counter(`network_${name}_total`, help, { labels }),
-  ])
+  const made = Object.entries(counts).map(([name, help]) => {
+    const otel = conventions[name as Name]
+    return [name, counter(`network_${name}_total`, help, otel === undefined ? { labels } : { labels, otel })]
+  })
   return Object.fromEntries(made) as Families
 }
 const byDevice = familiesWith(['device'])

@@ -3,6 +3,7 @@ import { Scanner } from '../lib/scanner.ts'
 import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { bytesIfThere } from './_missing-file.ts'
+import { NumberLines } from './_number-lines.ts'
 import { collector, type Family, type Host, type Readings, untyped } from './collector.ts'
 import { families, metricName } from './families.ts'
 
@@ -10,8 +11,6 @@ type FamilyOf = (name: string) => Family | undefined
 
 /** Header lines that are kept: a kernel has some ten of them, which change with the kernel only. */
 const mostHeaders = 64
-/** The same of lines of snmp6, of which there are some hundred. */
-const mostLines = 512
 
 /** Counters of network protocols, from /proc/net/{netstat,snmp,snmp6} (proc(5), RFC 4293, 4022, 4113). */
 export const netstat = collector({
@@ -40,38 +39,15 @@ export const netstat = collector({
       const six = name.indexOf('6') + 1
       return six === 0 ? undefined : known(`${name.slice(0, six)}_${name.slice(six)}`)
     })
-    const lines6: { readonly prefix: string; readonly family: Family | undefined }[] = []
+    const lines6 = new NumberLines('/proc/net/snmp6', known6)
     const tables = new Tables(known)
-    const scan = new Scanner(Buffer.alloc(0))
     return {
       collect(readings) {
         tables.read('net/netstat', host, readings)
         tables.read('net/snmp', host, readings)
         // A kernel without IPv6 has no such file.
         const bytes = bytesIfThere(host.proc, 'net/snmp6')
-        if (bytes === undefined) return
-        scan.reset(bytes)
-        let line = 0
-        for (; scan.line(); line++) {
-          // Lines have the same names from scrape to scrape: comparing is cheaper than making the name.
-          const before = lines6[line]
-          let family: Family | undefined
-          if (before !== undefined && scan.starts(before.prefix)) {
-            if (before.family === undefined) continue
-            family = before.family
-            scan.skip()
-          } else {
-            const name = scan.text()
-            family = known6(name)
-            if (line < mostLines) lines6[line] = { prefix: `${name} `, family }
-          }
-          if (family === undefined || scan.done) continue
-          const value = scan.number()
-          if (Number.isNaN(value))
-            throw new Error(`cannot read /proc/net/snmp6: line ${line + 1} has no number`)
-          readings.set(family, value)
-        }
-        if (line === 0) throw new Error('cannot read /proc/net/snmp6: it is empty')
+        if (bytes !== undefined) lines6.show(bytes, readings)
       },
     }
   },

@@ -4,16 +4,47 @@ import { collector, counter } from './collector.ts'
 
 const packets = counter('nfs_packets_total', 'Packets of the NFS client, by transport.', {
   labels: ['protocol'],
+  otel: {
+    name: 'nfs.client.net.count',
+    unit: '{record}',
+    kind: 'counter',
+    attributes: { protocol: 'network.transport' },
+  },
 })
-const connections = counter('nfs_connections_total', 'TCP connections of the NFS client.')
-const calls = counter('nfs_rpcs_total', 'Remote procedure calls that the NFS client made.')
-const retransmissions = counter('nfs_rpc_retransmissions_total', 'Calls that the NFS client sent again.')
+const connections = counter('nfs_connections_total', 'TCP connections of the NFS client.', {
+  otel: { name: 'nfs.client.net.tcp.connection.accepted', unit: '{connection}', kind: 'counter' },
+})
+const calls = counter('nfs_rpcs_total', 'Remote procedure calls that the NFS client made.', {
+  otel: { name: 'nfs.client.rpc.count', unit: '{request}', kind: 'counter' },
+})
+const retransmissions = counter('nfs_rpc_retransmissions_total', 'Calls that the NFS client sent again.', {
+  otel: { name: 'nfs.client.rpc.retransmit.count', unit: '{retransmit}', kind: 'counter' },
+})
 const refreshes = counter(
   'nfs_rpc_authentication_refreshes_total',
   'Times that the NFS client renewed its credentials.',
+  { otel: { name: 'nfs.client.rpc.authrefresh.count', unit: '{authrefresh}', kind: 'counter' } },
 )
-const requests = counter('nfs_requests_total', 'Requests of the NFS client, by version and procedure.', {
+const requestsName = 'nfs_requests_total'
+const requestsHelp = 'Requests of the NFS client, by version and procedure.'
+const requests = counter(requestsName, requestsHelp, {
   labels: ['method', 'proto'],
+  otel: {
+    name: 'nfs.client.procedure.count',
+    unit: '{procedure}',
+    kind: 'counter',
+    attributes: { method: 'onc_rpc.procedure.name', proto: 'onc_rpc.version' },
+  },
+})
+/** The same for the page; version 4 has operations where the others have procedures. */
+const operations = counter(requestsName, requestsHelp, {
+  labels: ['method', 'proto'],
+  otel: {
+    name: 'nfs.client.operation.count',
+    unit: '{operation}',
+    kind: 'counter',
+    attributes: { method: 'nfs.operation.name', proto: 'onc_rpc.version' },
+  },
 })
 
 /**
@@ -49,7 +80,7 @@ export const nfs = collector({
   name: 'nfs',
   summary: 'Requests of the NFS client',
   enabledByDefault: true,
-  metrics: [packets, connections, calls, retransmissions, refreshes, requests],
+  metrics: [packets, connections, calls, retransmissions, refreshes, requests, operations],
   start: (_options, { host }) => ({
     collect(readings) {
       const bytes = bytesOrNoData(host.proc, 'net/rpc/nfs', 'no NFS client runs')
@@ -65,7 +96,7 @@ export const nfs = collector({
       for (const [version, line, methods] of versions) {
         const counts = lines.get(line) ?? []
         methods.forEach((method, i) => {
-          readings.set(requests, counts[i] ?? 0, method, version)
+          readings.set(version === '4' ? operations : requests, counts[i] ?? 0, method, version)
         })
       }
     },

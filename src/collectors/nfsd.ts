@@ -1,30 +1,81 @@
+import type { FamilyOptions } from '../model/collector.ts'
 import { bytesOrNoData } from './_missing-file.ts'
 import { atLeast, exactly, parseRpc, procedures2, procedures3 } from './_nfs-rpc.ts'
 import { collector, counter, type Family, gauge } from './collector.ts'
 
 const packets = counter('nfsd_packets_total', 'Packets of the NFS server, by transport.', {
   labels: ['proto'],
+  otel: {
+    name: 'nfs.server.net.count',
+    unit: '{record}',
+    kind: 'counter',
+    attributes: { proto: 'network.transport' },
+  },
 })
 const errors = counter('nfsd_rpc_errors_total', 'Calls that the NFS server refused, by cause.', {
   labels: ['error'],
+  otel: {
+    name: 'nfs.server.rpc.count',
+    unit: '{request}',
+    kind: 'counter',
+    attributes: { error: 'error.type' },
+    values: { fmt: 'format', cInt: 'client' },
+  },
 })
-const requests = counter('nfsd_requests_total', 'Requests to the NFS server, by version and procedure.', {
+const requestsName = 'nfsd_requests_total'
+const requestsHelp = 'Requests to the NFS server, by version and procedure.'
+const requests = counter(requestsName, requestsHelp, {
   labels: ['method', 'proto'],
+  otel: {
+    name: 'nfs.server.procedure.count',
+    unit: '{procedure}',
+    kind: 'counter',
+    attributes: { method: 'onc_rpc.procedure.name', proto: 'onc_rpc.version' },
+  },
 })
+/** The same for the page; version 4 has operations where the others have procedures. */
+const operations = counter(requestsName, requestsHelp, {
+  labels: ['method', 'proto'],
+  otel: {
+    name: 'nfs.server.operation.count',
+    unit: '{operation}',
+    kind: 'counter',
+    attributes: { method: 'nfs.operation.name', proto: 'onc_rpc.version' },
+  },
+})
+
+function cache(status: string): FamilyOptions {
+  const constant = { 'nfs.server.repcache.status': status }
+  return { otel: { name: 'nfs.server.repcache.requests', unit: '{request}', kind: 'counter', constant } }
+}
 
 /** What is shown of a line: the place in it, and the label's value where the family has one. */
 const values: readonly (readonly [line: string, place: number, family: Family, label?: string])[] = [
   [
     'rc',
     0,
-    counter('nfsd_reply_cache_hits_total', 'Requests that came again and had their reply in the cache.'),
+    counter(
+      'nfsd_reply_cache_hits_total',
+      'Requests that came again and had their reply in the cache.',
+      cache('hit'),
+    ),
   ],
-  ['rc', 1, counter('nfsd_reply_cache_misses_total', 'Requests whose reply the cache was to keep.')],
-  ['rc', 2, counter('nfsd_reply_cache_nocache_total', 'Requests whose reply needs no cache.')],
+  [
+    'rc',
+    1,
+    counter('nfsd_reply_cache_misses_total', 'Requests whose reply the cache was to keep.', cache('miss')),
+  ],
+  [
+    'rc',
+    2,
+    counter('nfsd_reply_cache_nocache_total', 'Requests whose reply needs no cache.', cache('nocache')),
+  ],
   [
     'fh',
     0,
-    counter('nfsd_file_handles_stale_total', 'Requests with a file handle that leads nowhere any more.'),
+    counter('nfsd_file_handles_stale_total', 'Requests with a file handle that leads nowhere any more.', {
+      otel: { name: 'nfs.server.fh.stale.count', unit: '{fh}', kind: 'counter' },
+    }),
   ],
   [
     'io',
@@ -36,7 +87,13 @@ const values: readonly (readonly [line: string, place: number, family: Family, l
     1,
     counter('nfsd_disk_bytes_written_total', 'Bytes that the NFS server wrote to disks.', { unit: 'By' }),
   ],
-  ['th', 0, gauge('nfsd_server_threads', 'Threads of the NFS server in the kernel.')],
+  [
+    'th',
+    0,
+    gauge('nfsd_server_threads', 'Threads of the NFS server in the kernel.', {
+      otel: { name: 'nfs.server.thread.count', unit: '{thread}', kind: 'updowncounter' },
+    }),
+  ],
   ['ra', 0, gauge('nfsd_read_ahead_cache_size_blocks', 'Blocks that the cache of reading ahead can hold.')],
   [
     'ra',
@@ -45,8 +102,20 @@ const values: readonly (readonly [line: string, place: number, family: Family, l
   ],
   ['net', 1, packets, 'udp'],
   ['net', 2, packets, 'tcp'],
-  ['net', 3, counter('nfsd_connections_total', 'TCP connections to the NFS server.')],
-  ['rpc', 0, counter('nfsd_server_rpcs_total', 'Remote procedure calls to the NFS server.')],
+  [
+    'net',
+    3,
+    counter('nfsd_connections_total', 'TCP connections to the NFS server.', {
+      otel: { name: 'nfs.server.net.tcp.connection.accepted', unit: '{connection}', kind: 'counter' },
+    }),
+  ],
+  [
+    'rpc',
+    0,
+    counter('nfsd_server_rpcs_total', 'Remote procedure calls to the NFS server.', {
+      otel: { name: 'nfs.server.rpc.count', unit: '{request}', kind: 'counter' },
+    }),
+  ],
   ['rpc', 2, errors, 'fmt'],
   ['rpc', 3, errors, 'auth'],
   ['rpc', 4, errors, 'cInt'],
@@ -90,7 +159,7 @@ export const nfsd = collector({
   name: 'nfsd',
   summary: 'Requests to the NFS server',
   enabledByDefault: true,
-  metrics: [...new Set([...values.map(([, , family]) => family), requests])],
+  metrics: [...new Set([...values.map(([, , family]) => family), requests, operations])],
   start: (_options, { host }) => ({
     collect(readings) {
       const bytes = bytesOrNoData(host.proc, 'net/rpc/nfsd', 'no NFS server runs')
@@ -100,7 +169,8 @@ export const nfsd = collector({
       for (const [version, line, methods] of versions) {
         const counts = lines.get(line) ?? []
         methods.forEach((method, i) => {
-          if (!hidden.has(method)) readings.set(requests, counts[i] ?? 0, method, version)
+          if (!hidden.has(method))
+            readings.set(version === '4' ? operations : requests, counts[i] ?? 0, method, version)
         })
       }
     },

@@ -131,7 +131,8 @@ export const pcidevice = collector({
         const found = sys.list('bus/pci/devices')
         if (found.length === 0 && !sys.exists('bus/pci/devices'))
           throw new NoData(`${sys.at('bus/pci/devices')} does not exist: this host has no PCI bus`)
-        for (const name of devices.keys()) if (!found.includes(name)) devices.delete(name)
+        const present = new Set(found)
+        for (const name of devices.keys()) if (!present.has(name)) devices.delete(name)
         const added = found.filter(name => !devices.has(name)).map(name => readDevice(sys, name))
         if (options.names && added.length > 0) addNames(added, env, options.idsfile)
         for (const device of added) devices.set(posix.basename(device.path), device)
@@ -199,9 +200,13 @@ function readDevice(sys: Tree, name: string): Device {
 /** Reads the file anew for new devices and keeps nothing but their names: it has tens of thousands of others. */
 function addNames(devices: readonly Device[], { host: { root }, log }: Env, idsFile: string): void {
   let text = ''
-  const path = idsFile || root.at(idsFiles.find(file => root.exists(file)) ?? idsFiles[0]!)
+  const found = idsFiles.find(file => root.exists(file))
+  const path = idsFile || root.at(found ?? idsFiles[0]!)
   try {
-    if (statSync(path).size > mostIdsBytes) throw new Error(`longer than ${mostIdsBytes} bytes`)
+    if (idsFile === '' && found === undefined) throw new Error('there is none')
+    const stat = statSync(path)
+    if (!stat.isFile()) throw new Error('not a file')
+    if (stat.size > mostIdsBytes) throw new Error(`longer than ${mostIdsBytes} bytes`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
     log.warn('names of PCI devices are not known', { path, error })

@@ -1,4 +1,5 @@
 import { linearRegExp } from '../lib/linear-regexp.ts'
+import type { FamilyOptions, OtelName } from '../model/collector.ts'
 import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { collector, type Family, gauge, NoData } from './collector.ts'
@@ -85,6 +86,32 @@ const texts = [
   'usb_type',
 ]
 
+/** Metrics that the semantic conventions have, by our names. */
+const conventions: Readonly<
+  Record<string, Partial<OtelName> & { readonly name: string; readonly unit: string }>
+> = {
+  capacity: { name: 'hw.battery.charge', unit: '1', scale: 0.01 },
+  time_to_empty_seconds: {
+    name: 'hw.battery.time_left',
+    unit: 's',
+    constant: { 'hw.battery.state': 'discharging' },
+  },
+  time_to_full_seconds: {
+    name: 'hw.battery.time_left',
+    unit: 's',
+    constant: { 'hw.battery.state': 'charging' },
+  },
+  temp_celsius: { name: 'hw.temperature', unit: 'Cel' },
+  voltage_volt: { name: 'hw.voltage', unit: 'V' },
+}
+
+function convention(name: string): FamilyOptions {
+  const metric = conventions[name]
+  return metric === undefined
+    ? {}
+    : { otel: { ...metric, kind: 'gauge', attributes: { power_supply: 'hw.id' } } }
+}
+
 interface Column {
   readonly family: Family
   readonly divisor: number
@@ -101,7 +128,10 @@ function column([attribute, name, unit]: Row, divisor: number): [string, Column]
   const help = `The attribute ${attribute} of a power supply, in basic units.`
   return [
     attribute,
-    { family: gauge(`power_supply_${name}`, help, { labels: ['power_supply'], unit }), divisor },
+    {
+      family: gauge(`power_supply_${name}`, help, { labels: ['power_supply'], unit, ...convention(name) }),
+      divisor,
+    },
   ]
 }
 

@@ -1,12 +1,22 @@
 import { closeSync, openSync, readSync } from 'node:fs'
-import { requiredNumber } from './_kernel-text.ts'
 import { pauses } from './_pauses.ts'
+import { numberAt } from './_small-file.ts'
 import { collector, gauge, type Tree } from './collector.ts'
 
 const threads = gauge('processes_threads', 'Threads that there are.')
-const maxThreads = gauge('processes_max_threads', 'Most threads that there may be.')
+const maxThreads = gauge('processes_max_threads', 'Most threads that there may be.', {
+  otel: { name: 'system.process.limit', unit: '{thread}', kind: 'updowncounter' },
+})
 const states = gauge('processes_state', 'Processes by the state of their first thread.', {
   labels: ['state'],
+  otel: {
+    name: 'system.process.count',
+    unit: '{process}',
+    kind: 'updowncounter',
+    attributes: { state: 'process.state' },
+    // Others, as waiting for a disk, have no word there.
+    values: { R: 'running', S: 'sleeping', T: 'stopped', Z: 'defunct' },
+  },
 })
 const threadStates = gauge('processes_threads_state', 'Threads by their state.', { labels: ['thread_state'] })
 const pids = gauge('processes_pids', 'Processes that there are.')
@@ -34,11 +44,11 @@ export const processes = collector({
       collect(readings) {
         if (counts === undefined) return
         readings.set(threads, counts.threads)
-        readings.set(maxThreads, requiredNumber(proc, 'sys/kernel/threads-max'))
+        readings.set(maxThreads, numberAt(proc, 'sys/kernel/threads-max'))
         for (const [state, count] of counts.byState) readings.set(states, count, state)
         for (const [state, count] of counts.threadsByState) readings.set(threadStates, count, state)
         readings.set(pids, counts.processes)
-        readings.set(maxProcesses, requiredNumber(proc, 'sys/kernel/pid_max'))
+        readings.set(maxProcesses, numberAt(proc, 'sys/kernel/pid_max'))
       },
     }
   },

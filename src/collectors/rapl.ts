@@ -1,4 +1,5 @@
 import { Scanner } from '../lib/scanner.ts'
+import type { FamilyOptions } from '../model/collector.ts'
 import { boolean } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { collector, counter, NoData, type Tree } from './collector.ts'
@@ -7,6 +8,18 @@ import { families } from './families.ts'
 const anyZone = counter('rapl_joules_total', 'Energy that a power zone has used.', {
   labels: ['index', 'path', 'rapl_zone'],
 })
+
+/** Zones that are a component by themselves; others are parts of these, or of the whole host. */
+const components: Readonly<Record<string, string>> = { package: 'cpu', dram: 'memory' }
+
+function convention(zone: string): FamilyOptions {
+  const type = components[zone]
+  if (type === undefined) return {}
+  const attributes = { path: 'hw.id' }
+  return {
+    otel: { name: 'hw.energy', unit: 'J', kind: 'counter', attributes, constant: { 'hw.type': type } },
+  }
+}
 
 interface Zone {
   readonly name: string
@@ -32,7 +45,7 @@ export const rapl = collector({
       counter(
         `rapl_${`${zone}_joules_total`.replace(/_*[^0-9A-Za-z_]+_*/g, '_')}`,
         `Energy that power zones of the name ${zone} have used.`,
-        { labels: ['index', 'path'] },
+        { labels: ['index', 'path'], ...convention(zone) },
       ),
     )
     const scan = new Scanner(Buffer.alloc(0))

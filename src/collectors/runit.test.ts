@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readWith, treeOf } from '../../test/helpers/collector.ts'
@@ -46,4 +46,18 @@ test('a directory that is not there fails', async t => {
   const { outcome, reason } = await readWith(runit, { servicedir: join(treeOf(t, {}), 'none') })
   assert.equal(outcome, 'failed')
   assert.match(reason, /cannot read the services of runit: ENOENT/)
+})
+
+test('what is on a file system that may hang is not looked at', async t => {
+  const up = status({ seconds: 1, want: 'u', state: 1 })
+  const root = treeOf(t, { 'service/near/supervise/status': up, 'nas/far/supervise/status': up })
+  symlinkSync('../nas/far', join(root, 'service/far'))
+  mkdirSync(join(root, 'proc/self'), { recursive: true })
+  writeFileSync(join(root, 'proc/self/mountinfo'), `41 30 0:7 / ${root}/nas rw - nfs4 x:/y rw\n`)
+  const { lines } = await readWith(runit, { servicedir: join(root, 'service') }, root)
+  assert.ok(lines.includes('node_service_state{service="near",supervisor="runit"} 1'))
+  assert.ok(!lines.some(line => line.includes('service="far"')))
+  const { outcome, reason } = await readWith(runit, { servicedir: join(root, 'nas') }, root)
+  assert.equal(outcome, 'failed')
+  assert.match(reason, /nas is on a file system that may hang/)
 })

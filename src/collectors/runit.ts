@@ -1,5 +1,6 @@
 import { closeSync, constants, existsSync, openSync, readdirSync, readSync } from 'node:fs'
 import { posix } from 'node:path'
+import { FarPaths, MountTable } from '../kernel/mounts.ts'
 import { path } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { collector, gauge } from './collector.ts'
@@ -38,13 +39,16 @@ export const runit = collector({
   options: {
     servicedir: key(path, '/etc/service', 'Directory of the services.'),
   },
-  start({ servicedir }, { log }) {
+  start({ servicedir }, { host, log }) {
     const status = Buffer.alloc(statusBytes)
+    const table = new MountTable(host.proc, ['self/mountinfo'], '/')
     return {
       collect(readings) {
-        for (const service of servicesIn(servicedir)) {
+        const far = new FarPaths(table.readIfThere())
+        for (const service of servicesIn(servicedir, far)) {
           const directory = posix.join(servicedir, service)
           try {
+            if (far.has(posix.join(directory, 'supervise/status'))) throw new Error('it may hang')
             readStatus(posix.join(directory, 'supervise/status'), status)
           } catch (error) {
             log.debug('a service has no status', { service, error })
@@ -63,8 +67,9 @@ export const runit = collector({
   },
 })
 
-function servicesIn(directory: string): readonly string[] {
+function servicesIn(directory: string, far: FarPaths): readonly string[] {
   try {
+    if (far.has(directory)) throw new Error(`${directory} is on a file system that may hang`)
     return readdirSync(directory).sort()
   } catch (error) {
     throw new Error('cannot read the services of runit', { cause: error })

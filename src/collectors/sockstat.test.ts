@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { readWith, survivesJunk, treeOf } from '../../test/helpers/collector.ts'
-import { pageSizeBytes } from './_page-size.ts'
+import { pageSizeBytes } from '../lib/page-size.ts'
 import { sockstat } from './sockstat.ts'
 
 const samples = (lines: readonly string[]) => lines.filter(line => !line.startsWith('#'))

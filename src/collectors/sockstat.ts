@@ -1,6 +1,6 @@
+import { pageSizeBytes } from '../lib/page-size.ts'
 import { Scanner } from '../lib/scanner.ts'
 import { bytesIfThere } from './_missing-file.ts'
-import { pageSizeBytes } from './_page-size.ts'
 import { collector, type Family, gauge, type Readings } from './collector.ts'
 import { families, metricName } from './families.ts'
 

@@ -7,7 +7,12 @@ import { collector, counter, gauge } from './collector.ts'
 const lines = new Map([
   ['intr', counter('intr_total', 'Interrupts that were served.')],
   ['ctxt', counter('context_switches_total', 'Times that a CPU changed from one task to another.')],
-  ['processes', counter('forks_total', 'Processes and threads that were begun.')],
+  [
+    'processes',
+    counter('forks_total', 'Processes and threads that were begun.', {
+      otel: { name: 'system.process.created', unit: '{process}', kind: 'counter' },
+    }),
+  ],
   ['btime', gauge('boot_time_seconds', 'Time at which the host was started, in seconds since 1970.')],
   ['procs_running', gauge('procs_running', 'Tasks that run or could.')],
   ['procs_blocked', gauge('procs_blocked', 'Tasks that wait for their input or output.')],

@@ -3,7 +3,16 @@ import { collector, gauge } from './collector.ts'
 
 const labels = ['device', 'swap_type']
 const size = gauge('swap_size_bytes', 'Size of a swap area.', { labels })
-const used = gauge('swap_used_bytes', 'Bytes of a swap area that are in use.', { labels })
+const used = gauge('swap_used_bytes', 'Bytes of a swap area that are in use.', {
+  labels,
+  otel: {
+    name: 'system.paging.usage',
+    unit: 'By',
+    kind: 'updowncounter',
+    attributes: { device: 'system.device' },
+    constant: { 'system.paging.state': 'used' },
+  },
+})
 const priority = gauge('swap_priority', 'Priority of a swap area: areas of higher ones are filled first.', {
   labels,
 })

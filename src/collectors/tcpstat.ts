@@ -1,11 +1,27 @@
 import { askKernel, protocols } from '../kernel/netlink.ts'
 import { collector, gauge } from './collector.ts'
 
-const connections = gauge(
-  'tcp_connection_states',
-  'TCP sockets by state, and bytes in the queues of all of them together.',
-  { labels: ['state'] },
-)
+const name = 'tcp_connection_states'
+const help = 'TCP sockets by state, and bytes in the queues of all of them together.'
+const labels = ['state']
+const connections = gauge(name, help, {
+  labels,
+  otel: {
+    name: 'system.network.connection.count',
+    unit: '{connection}',
+    kind: 'updowncounter',
+    attributes: { state: 'network.connection.state' },
+    constant: { 'network.transport': 'tcp' },
+    values: {
+      syn_recv: 'syn_received',
+      fin_wait1: 'fin_wait_1',
+      fin_wait2: 'fin_wait_2',
+      close: 'closed',
+    },
+  },
+})
+/** The same for the page, and no number of connections. */
+const queues = gauge(name, help, { labels })
 
 /** By their numbers in the kernel (net/tcp_states.h). */
 const states = [
@@ -34,7 +50,7 @@ export const tcpstat = collector({
   name: 'tcpstat',
   summary: 'TCP sockets by state',
   enabledByDefault: false,
-  metrics: [connections],
+  metrics: [connections, queues],
   start: (_options, { host }) => {
     const counts = new Float64Array(states.length)
     let received = 0
@@ -65,8 +81,8 @@ export const tcpstat = collector({
           if (number > 0) readings.set(connections, number, states[state]!)
         }
         if (total === 0) return
-        readings.set(connections, received, 'rx_queued_bytes')
-        readings.set(connections, sent, 'tx_queued_bytes')
+        readings.set(queues, received, 'rx_queued_bytes')
+        readings.set(queues, sent, 'tx_queued_bytes')
       },
     }
   },

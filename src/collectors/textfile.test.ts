@@ -289,6 +289,34 @@ test('files on file systems that may hang are read by the probe, and say why the
   assert.equal(readFileSync(join(directory, 'a.prom'), 'utf8'), 'a 1\n')
 })
 
+test('links from a near directory to one that hangs are not followed here', {
+  skip: withoutBindfs,
+}, async t => {
+  const { directory, servers } = await mountBindfs(t, 1)
+  writeFileSync(join(directory, 'm0', 'far.prom'), 'far 1\n')
+  const near = directoryOf(t, { 'a.prom': 'a 1\n' })
+  symlinkSync(join(directory, 'm0', 'far.prom'), join(near, 'b.prom'))
+  symlinkSync(join(directory, 'm0'), join(near, '..', 'link-1'))
+  const file = watch(t, near, '/')
+  const whole = watch(t, join(near, '..', 'link-1'), '/')
+  const any = watch(t, join(near, '..', 'link-?'), '/')
+  const names = async (read: typeof file) => (await read()).map(([{ name }]) => name)
+  assert.deepEqual(await names(file), ['a', 'far', 'textfile_scrape_error'])
+  servers[0]!.kill('SIGSTOP')
+  for (const [read, want] of [
+    [file, ['a', 'textfile_scrape_error']],
+    [whole, ['textfile_scrape_error']],
+    [any, ['textfile_scrape_error']],
+  ] as const) {
+    const before = performance.now()
+    assert.deepEqual(await names(read), want)
+    assert.ok(performance.now() - before < 1000)
+  }
+  servers[0]!.kill('SIGCONT')
+  for (const read of [file, whole, any])
+    await until('the file is back', 5000, async () => (await names(read)).includes('far'))
+})
+
 test('a directory that hangs holds up no scrape, and is back when it answers', {
   skip: withoutBindfs,
 }, async t => {

@@ -1,13 +1,13 @@
 import { posix } from 'node:path'
 import { FarFiles } from '../kernel/far-files.ts'
+import { FarPaths, MountTable } from '../kernel/mounts.ts'
 import { parseExposition, type TextFamily } from '../lib/exposition-text.ts'
 import { errorText } from '../lib/logger.ts'
 import { type Family, family } from '../model/collector.ts'
 import { list } from '../schema/collections.ts'
 import { boolean, path } from '../schema/kinds.ts'
 import { type Kind, key } from '../schema/tree.ts'
-import { isFarPath, type Mount, MountTable } from './_mounts.ts'
-import { type Access, expand, farAway, near, withoutWildcards } from './_text-files.ts'
+import { type Access, expand, farAway, nearOrFar } from './_text-files.ts'
 import { collector, gauge, type Readings } from './collector.ts'
 
 const scrapeError = gauge(
@@ -60,26 +60,28 @@ export const textfile = collector({
       'Whether a directory that is not there is an error, instead of one without files.',
     ),
   },
+  flags: { enabled: '', require_directory: '' },
+  asOriginal: { directory: [], require_directory: true },
   start({ directory: patterns, require_directory: required }, { host, log }) {
     const table = new MountTable(host.proc, ['self/mountinfo'], '/')
     const far = new FarFiles({ log })
     const known = new Map<string, Family>()
-    let cached = new Map<string, ReadFile>()
+    let cached: ReadonlyMap<string, ReadFile> = new Map()
     let faults = new Map<string, string>()
     let found: Found = { metrics: [], files: [], failed: false }
 
     async function readAll(signal: AbortSignal): Promise<Found> {
       const round = new Round()
-      const mounts = patterns.length > 0 ? mountsOf(table) : []
+      const paths = new FarPaths(patterns.length > 0 ? table.readIfThere() : [])
       let distant: Access | undefined
-      for (const pattern of patterns) {
-        const isFar = isFarPath(withoutWildcards(pattern), mounts)
-        if (isFar) distant ??= farAway(far, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]))
-        const access = isFar ? distant! : near
+      const access = nearOrFar(paths, () => {
+        distant ??= farAway(far, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]))
+        return distant
+      })
+      for (const pattern of patterns)
         for (const directory of await expand(pattern, access))
           await readDirectory({ directory, access, required, cached, round })
-      }
-      cached = new Map(round.files.map(file => [file.path, file]))
+      cached = round.read
       const metrics = merged(round)
       for (const [where, fault] of round.faults)
         if (faults.get(where) !== fault)
@@ -104,12 +106,15 @@ export const textfile = collector({
   },
 })
 
-/** A file that was read without fault. */
+/** A file as it was read. */
 interface ReadFile {
   readonly path: string
   readonly stamp: string | undefined
   readonly mtimeSeconds: number
   readonly families: readonly TextFamily[]
+  /** Of its text; '' for none. A file with one shows nothing. */
+  readonly fault: string
+  /** That it has, or where it has a fault that it had room for. */
   readonly samples: number
 }
 
@@ -127,9 +132,13 @@ interface Found {
 
 /** What one scrape has read so far. */
 class Round {
+  /** Without fault. */
   readonly files: ReadFile[] = []
+  /** All, by path. */
+  readonly read = new Map<string, ReadFile>()
   readonly faults = new Map<string, string>()
   samples = 0
+  tried = 0
   failed = false
 
   fail(where: string, fault: string): void {
@@ -156,10 +165,12 @@ async function readDirectory({ directory, access, required, cached, round }: Dir
   }
   for (const name of names) {
     if (!name.endsWith('.prom')) continue
+    if (++round.tried > mostFiles) return round.fail(directory, `there are more than ${mostFiles} files`)
     const path = posix.join(directory, name)
     try {
-      if (round.files.length >= mostFiles) throw new Error(`there are more than ${mostFiles} files`)
       const file = await readFile(path, access, cached.get(path), mostSamples - round.samples)
+      round.read.set(path, file)
+      if (file.fault !== '') throw new Error(file.fault)
       round.files.push(file)
       round.samples += file.samples
     } catch (error) {
@@ -176,11 +187,28 @@ async function readFile(
   samplesLeft: number,
 ): Promise<ReadFile> {
   const stamp = access.stamp?.(path)
-  if (before?.stamp !== undefined && before.stamp === stamp && before.samples <= samplesLeft) return before
+  if (before?.stamp !== undefined && before.stamp === stamp) {
+    // With more room a file that had too much may have none.
+    const isFaulty = before.fault !== ''
+    if (isFaulty ? samplesLeft <= before.samples : before.samples <= samplesLeft) return before
+  }
   const { bytes, mtimeSeconds } = await access.read(path, mostFileBytes)
-  const families = parseExposition(bytes, samplesLeft)
-  const samples = families.reduce((sum, each) => sum + each.samples.length, 0)
-  return { path, stamp, mtimeSeconds, families, samples }
+  const file = { path, stamp, mtimeSeconds }
+  try {
+    const families = parseExposition(bytes, samplesLeft)
+    return { ...file, families, fault: '', samples: linesOf(families) }
+  } catch (error) {
+    return { ...file, families: [], fault: errorText(error), samples: samplesLeft }
+  }
+}
+
+/** About as many as they have on the page. */
+function linesOf(families: readonly TextFamily[]): number {
+  let lines = 0
+  for (const { samples } of families)
+    for (const { distribution } of samples)
+      lines += distribution === undefined ? 1 : distribution.parts.length + 2
+  return lines
 }
 
 /** The metrics of all files. Of those that contradict each other the first stays. */
@@ -241,15 +269,6 @@ function show(
   for (const { value, distribution, labels } of text.samples) {
     if (distribution === undefined) readings.setAll(shown, value, labels)
     else readings.setDistribution(shown, distribution, labels)
-  }
-}
-
-/** Without a list of mounts none is known to be far. */
-function mountsOf(table: MountTable): readonly Mount[] {
-  try {
-    return table.read()
-  } catch {
-    return [] // /proc of another host, or of none
   }
 }
 

@@ -4,6 +4,7 @@ import { collector, gauge, type Tree } from './collector.ts'
 const temperature = gauge('thermal_zone_temp', 'Temperature of a zone, in degrees Celsius.', {
   labels: ['type', 'zone'],
   unit: 'Cel',
+  otel: { name: 'hw.temperature', unit: 'Cel', kind: 'gauge', id: ['type', 'zone'] },
 })
 const current = gauge('cooling_device_cur_state', 'How much a device cools now; 0 is not at all.', {
   labels: ['name', 'type'],

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { TimeZone } from '../lib/time-zone.ts'
-import { plainText } from './_kernel-text.ts'
+import { someTextAt } from './_small-file.ts'
 import { collector, gauge, type Tree } from './collector.ts'
 
 const seconds = gauge('time_seconds', 'Time of the host, in seconds since 1970.')
@@ -44,8 +44,8 @@ export const time = collector({
         for (const directory of sys.list(clocks)) {
           if (!/^clocksource\d+$/.test(directory)) continue
           const label = String(device++)
-          const names = plainText(sys, `${clocks}/${directory}/available_clocksource`)
-          const used = plainText(sys, `${clocks}/${directory}/current_clocksource`)
+          const names = someTextAt(sys, `${clocks}/${directory}/available_clocksource`)
+          const used = someTextAt(sys, `${clocks}/${directory}/current_clocksource`)
           if (names === undefined || used === undefined)
             throw new Error(`cannot read ${sys.at(`${clocks}/${directory}`)}: it names no clocks`)
           for (const clock of names.split(' ')) readings.set(available, 1, clock, label)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readWith } from '../../test/helpers/collector.ts'
+import { readWith, survivesJunk } from '../../test/helpers/collector.ts'
 import { vmstat } from './vmstat.ts'
 
 test('fields that the pattern matches are shown', async () => {
@@ -26,3 +26,13 @@ test('another pattern shows others', async () => {
     'node_vmstat_thp_fault_alloc 142261',
   ])
 })
+
+test('a pattern that nothing matches shows nothing', async () => {
+  assert.deepEqual(await readWith(vmstat, { fields: '^nothing$' }), {
+    lines: [],
+    outcome: 'success',
+    reason: '',
+  })
+})
+
+test('junk is no success', t => survivesJunk(t, vmstat, ['proc/vmstat']))

@@ -1,9 +1,36 @@
 import { linearRegExp } from '../lib/linear-regexp.ts'
-import { Scanner } from '../lib/scanner.ts'
+import type { OtelName } from '../model/collector.ts'
 import { regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
-import { collector, untyped } from './collector.ts'
+import { NumberLines } from './_number-lines.ts'
+import { collector, type Family, untyped } from './collector.ts'
 import { families } from './families.ts'
+
+/** Fields that the semantic conventions have. Minor faults are no field: `pgfault` counts both kinds. */
+const conventions: Readonly<Record<string, OtelName>> = {
+  pgmajfault: {
+    name: 'system.paging.faults',
+    unit: '{fault}',
+    kind: 'counter',
+    constant: { 'system.paging.fault.type': 'major' },
+  },
+  pswpin: swapping('in'),
+  pswpout: swapping('out'),
+}
+
+function swapping(direction: string): OtelName {
+  return {
+    name: 'system.paging.operations',
+    unit: '{operation}',
+    kind: 'counter',
+    constant: { 'system.paging.direction': direction },
+  }
+}
+
+function familyOf(name: string): Family {
+  const otel = conventions[name]
+  return untyped(`vmstat_${name}`, `The field ${name} of /proc/vmstat.`, otel === undefined ? {} : { otel })
+}
 
 /** Counters of virtual memory, from /proc/vmstat (proc(5)). */
 export const vmstat = collector({
@@ -17,21 +44,12 @@ export const vmstat = collector({
   },
   start: ({ fields }, { host }) => {
     const wanted = linearRegExp(fields)
-    const known = families(name =>
-      wanted.test(name) ? untyped(`vmstat_${name}`, `The field ${name} of /proc/vmstat.`) : undefined,
+    const lines = new NumberLines(
+      '/proc/vmstat',
+      families(name => (wanted.test(name) ? familyOf(name) : undefined)),
     )
-    const scan = new Scanner(Buffer.alloc(0))
     return {
-      collect(readings) {
-        scan.reset(host.proc.bytes('vmstat'))
-        while (scan.line()) {
-          const field = known(scan.text())
-          if (field === undefined) continue
-          const value = scan.number()
-          if (Number.isNaN(value)) throw new Error('cannot read /proc/vmstat: a field has no number')
-          readings.set(field, value)
-        }
-      },
+      collect: readings => lines.show(host.proc.bytes('vmstat'), readings),
     }
   },
 })

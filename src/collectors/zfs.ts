@@ -59,7 +59,7 @@ export const zfs = collector({
             readFields(scan.reset(proc.bytes(path)), path, (field, _type, value) =>
               readings.set(familyOf(field)!, value),
             )
-        for (const pool of proc.list(root)) readPool(proc, scan, pool, readings, ofPool, ofDataset)
+        for (const pool of proc.directories(root)) readPool(proc, scan, pool, readings, ofPool, ofDataset)
       },
     }
   },

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { treeOf } from '../../test/helpers/collector.ts'
 import { parseExposition } from '../../test/helpers/exposition.ts'
@@ -35,7 +36,9 @@ test('the process and its scrapes are told as they are', t => {
   const value = (name: string) => families.get(name)!.samples[0]!.value
   const near = (name: string, want: number, by: number) =>
     assert.ok(Math.abs(value(name) - want) <= by, `${name} is ${value(name)}, not ${want}`)
-  near('process_cpu_seconds_total', process.cpuUsage().user / 1e6, 5)
+  const { user, system } = process.cpuUsage()
+  near('process_cpu_seconds_total', (user + system) / 1e6, 5)
+  near('process_open_fds', readdirSync('/proc/self/fd').length - 1, 3)
   near('process_resident_memory_bytes', process.memoryUsage.rss(), 50e6)
   near('process_start_time_seconds', Date.now() / 1000 - process.uptime(), 5)
   assert.ok(value('process_open_fds') > 3 && value('process_open_fds') < value('process_max_fds'))
@@ -60,6 +63,6 @@ test('without /proc only what it tells is missing', t => {
   const host = hostAt(treeOf(t, {}))
   showExporter(page, exporter, host.proc, { answered: {}, underWay: 0 })
   const { text } = page.write(new Set([exporter]))
-  assert.match(text, /^process_resident_memory_bytes /m)
-  assert.doesNotMatch(text, /process_(cpu|virtual_memory_bytes|open_fds|network)|NaN/)
+  assert.match(text, /^process_cpu_seconds_total /m)
+  assert.doesNotMatch(text, /process_(resident|virtual_memory_bytes|open_fds|network)|NaN/)
 })

@@ -1,6 +1,7 @@
 // What a page tells of the process that serves it, and of its scrapes, by the names that the replaced exporter has.
 
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
+import { pageSizeBytes } from '../lib/page-size.ts'
 import { counter, type Family, gauge } from '../model/collector.ts'
 import type { Tree } from '../model/host.ts'
 import type { Page, Source } from './page.ts'
@@ -80,7 +81,8 @@ export function showBuild(page: Page, source: Source, { version, revision }: Exp
 /** Puts on the page how this process and its scrapes do. `proc`: a real /proc, whatever the host's is. */
 export function showExporter(page: Page, source: Source, proc: Tree, scrapes: ScrapeCounts): void {
   const readings = page.begin(source)
-  readings.set(resident, process.memoryUsage.rss())
+  const { user, system } = process.cpuUsage()
+  readings.set(cpu, (user + system) / 1e6)
   readings.set(started, performance.timeOrigin / 1000)
   for (const [code, count] of Object.entries(scrapes.answered)) readings.set(answered, count, code)
   readings.set(underWay, scrapes.underWay)
@@ -91,16 +93,14 @@ export function showExporter(page: Page, source: Source, proc: Tree, scrapes: Sc
     if (!Number.isNaN(value)) readings.set(family, value)
   }
   try {
-    limits ??= limitsOf(proc.text('self/limits'))
-    put(maxFds, limits.files)
-    put(maxVirtual, limits.addressSpace)
-    // The directory that is read counts itself.
-    put(openFds, readdirSync(proc.at('self/fd')).length - 1)
-    // Fields from the third on (proc_pid_stat(5)); ticks are hundredths of a second on every architecture of Node.
-    const stat = proc.text('self/stat')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    put(cpu, (Number(fields[11]) + Number(fields[12])) / 100)
-    put(virtual, Number(fields[20]))
+    lasting ??= { ...limitsOf(proc.text('self/limits')), pageBytes: pageSizeBytes() }
+    put(maxFds, lasting.files)
+    put(maxVirtual, lasting.addressSpace)
+    put(openFds, openFiles(proc.at('self/fd')))
+    // Pages, all and those in RAM (proc_pid_statm(5)).
+    const [size, inRam] = proc.text('self/statm').split(' ', 2)
+    put(virtual, Number(size) * lasting.pageBytes)
+    put(resident, Number(inRam) * lasting.pageBytes)
     const octets = octetsOf(proc.text('self/net/netstat'))
     put(received, octets.received)
     put(transmitted, octets.transmitted)
@@ -109,8 +109,13 @@ export function showExporter(page: Page, source: Source, proc: Tree, scrapes: Sc
   }
 }
 
+/** From Linux 6.2 on the directory's size, before that 0. A list of its entries has the descriptor that reads it. */
+function openFiles(directory: string): number {
+  return statSync(directory).size || readdirSync(directory).length - 1
+}
+
 /** Of this process, from its start on: nobody changes them for it. */
-let limits: { readonly files: number; readonly addressSpace: number } | undefined
+let lasting: { readonly files: number; readonly addressSpace: number; readonly pageBytes: number } | undefined
 
 /** Soft limits, from /proc/self/limits (proc_pid_limits(5)). */
 function limitsOf(text: string) {

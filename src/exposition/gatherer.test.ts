@@ -103,7 +103,7 @@ test('one that is late is cut off and named, the others are served, and it comes
 
 test('one that minds no signal is asked once however many scrapes come', async () => {
   let asked = 0
-  let release = () => undefined as void
+  let release: () => void = () => undefined
   const { gatherer, outcomes } = gathererOf({
     stuck: {
       wait: () => {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { counter, type Family, family, gauge, type Readings } from '../model/collector.ts'
 import { type BoundsSettings, boundsOf } from './bounds.ts'
 import { Page, type Source } from './page.ts'
@@ -145,6 +147,60 @@ test('names that are never seen again leave nothing', () => {
   assert.ok(page.families().length < 60, `${page.families().length} families are kept`)
 })
 
+test('a family that turns into another kind of metric is written as that', () => {
+  const { read, lines } = pageOf()
+  const spans = family('histogram', 'wait', 'Waits.')
+  const since = gauge('wait', 'Waits.')
+  read('one', readings => readings.setDistribution(spans, { parts: [[1, 2]], sum: 3, count: 2 }, []))
+  assert.equal(lines().length, 4)
+  read('one', readings => readings.set(since, 7))
+  assert.deepEqual(lines(), ['node_wait 7'])
+  read('one', readings => readings.setDistribution(spans, { parts: [[1, 2]], sum: 3, count: 2 }, []))
+  assert.equal(lines().length, 4)
+})
+
+test('a family may have very many series, of several family objects', { timeout: 30_000 }, () => {
+  const { page, read } = pageOf()
+  const again = gauge('files', 'Files.', { labels: ['device'] })
+  const put = (readings: Readings) => {
+    for (let i = 0; i < 150_000; i++) readings.set(i % 2 === 0 ? files : again, i, `d${i}`)
+  }
+  read('one', put)
+  for (let round = 0; round < 40; round++) read('one', readings => readings.set(files, 1, 'd0'))
+  assert.equal(page.size, 1)
+  read('one', put)
+  for (let round = 0; round < 40; round++)
+    read('one', readings => {
+      if (round % 20 === 0) put(readings)
+    })
+  assert.equal(page.size, 150_000)
+})
+
+test('a series whose collector shows it no longer may be shown by another', () => {
+  const { read, lines, source } = pageOf()
+  const both = (value: number) => (readings: Readings) => readings.set(up, value)
+  read('one', both(1))
+  read('two', both(2))
+  assert.deepEqual([lines(), source('two').duplicates], [['node_up 1'], 1])
+  read('one', () => undefined)
+  read('two', both(2))
+  assert.deepEqual([lines(), source('two').duplicates], [['node_up 2'], 1])
+  read('one', both(1))
+  assert.deepEqual([lines(), source('one').duplicates], [['node_up 2'], 1])
+})
+
+test('family objects that are never seen again leave nothing', async () => {
+  const { read } = pageOf()
+  const first = new WeakRef(gauge('up', 'Up, as told at first.'))
+  for (let round = 0; round < 100; round++)
+    read('one', readings => readings.set(round === 0 ? first.deref()! : gauge('up', `Up ${round}.`), 1))
+  setFlagsFromString('--expose-gc')
+  // What a WeakRef was asked for stays until the turn ends.
+  await new Promise(setImmediate)
+  runInNewContext('gc')()
+  assert.equal(first.deref(), undefined)
+})
+
 test('distributions are written part by part', () => {
   const { read, lines } = pageOf()
   const seconds = family('histogram', 'wait_seconds', 'Wait.', { labels: ['queue'] })
@@ -238,6 +294,17 @@ test('a label that is dropped adds up counters and keeps the last gauge', () => 
     'node_files 6',
   ])
   assert.equal(source('one').duplicates, 0)
+})
+
+test('of distributions that a dropped label makes one the first stays, and the others are counted', () => {
+  const { read, lines, source } = pageOf({ drop_labels: ['cpu'] })
+  const spans = family('summary', 'wait', 'Waits.', { labels: ['cpu'] })
+  read('one', readings => {
+    readings.setDistribution(spans, { parts: [], sum: 3, count: 2 }, ['0'])
+    readings.setDistribution(spans, { parts: [], sum: 4, count: 5 }, ['1'])
+  })
+  assert.deepEqual(lines(), ['node_wait_sum 3', 'node_wait_count 2'])
+  assert.equal(source('one').duplicates, 1)
 })
 
 test('a family with a wrong number of label values is a mistake in code', () => {

@@ -12,7 +12,8 @@ export interface Series {
   readonly family: Family
   /** In the order of `family.labels`, without those that are dropped. */
   readonly labels: readonly string[]
-  readonly source: Source
+  /** What read it last. */
+  source: Source
   value: number
   distribution: Distribution | undefined
   /** What stands before the number. */
@@ -38,10 +39,10 @@ interface Slot {
   /** Says type and help: that of the first of the series that are shown. */
   family: Family
   header: string
-  readonly series: Series[]
+  series: Series[]
   sorted: boolean
-  /** Several family objects may lead to one series here. */
-  shared: boolean
+  /** Series by prefix, where several family objects, or labels that are dropped, may lead to one. */
+  byPrefix: Map<string, Series> | undefined
   readonly shown: boolean
 }
 
@@ -76,6 +77,8 @@ export class Page {
   readonly #indexes = new Map<Family, Index>()
   #order: Slot[] = []
   #ordered = true
+  /** Series are forgotten when a source comes to this round. */
+  #sweepAt = roundsKept
 
   constructor({ namespace, bounds }: PageOptions) {
     this.#namespace = namespace
@@ -91,8 +94,7 @@ export class Page {
 
   /** A round of a source begins: what it read before is no longer on the page. */
   begin(source: Source): Readings {
-    source.round++
-    if (source.round % roundsKept === 0) this.#forget(source)
+    if (++source.round >= this.#sweepAt) this.#sweep(source.round)
     return new SourceReadings(this, source)
   }
 
@@ -141,6 +143,8 @@ export class Page {
     const index = this.#index(family)
     const series = this.#long(source, family, index, labels)
     if (this.#take(source, index, series)) series.distribution = distribution
+    // Distributions of series that a dropped label made one have no sum: their bounds may differ.
+    else if (this.#bounds.dropsLabels && agrees(index)) source.duplicates++
   }
 
   /** All series that `sources` read in their last round and that are shown, family by family in the page's order. */
@@ -212,12 +216,12 @@ export class Page {
         header: headerOf(name, family),
         series: [],
         sorted: true,
-        shared: this.#bounds.dropsLabels,
+        byPrefix: this.#bounds.dropsLabels ? new Map() : undefined,
         shown: this.#bounds.shows(name),
       }
       this.#slots.set(name, slot)
       this.#ordered = false
-    } else slot.shared = true
+    } else slot.byPrefix ??= new Map(slot.series.map(series => [series.prefix, series]))
     const index = { family, slot, single: undefined, byText: new Map(), byTwo: new Map() }
     this.#indexes.set(family, index)
     return index
@@ -238,8 +242,8 @@ export class Page {
     const names = family.labels.filter(label => !this.#bounds.drops(label))
     const labels = values.filter((_, i) => !this.#bounds.drops(family.labels[i]!))
     const prefix = `${slot.name}${labelText(names, labels)} `
-    const same = slot.shared ? slot.series.find(series => series.prefix === prefix) : undefined
-    if (same !== undefined) return same
+    const same = slot.byPrefix?.get(prefix)
+    if (same !== undefined && alike(same.family, family)) return same
     const made: Series = {
       family,
       labels,
@@ -251,6 +255,7 @@ export class Page {
       round: 0,
     }
     slot.series.push(made)
+    slot.byPrefix?.set(prefix, made)
     slot.sorted = false
     return made
   }
@@ -258,7 +263,8 @@ export class Page {
   /** Whether this is the first reading of the series in this round. */
   #take(source: Source, index: Index, series: Series): boolean {
     const fits = agrees(index)
-    if (fits && series.source === source && series.round !== source.round) {
+    if (fits && !isCurrent(series)) {
+      series.source = source
       series.round = source.round
       return true
     }
@@ -277,27 +283,28 @@ export class Page {
     this.#set(series, series.family.type === 'counter' ? series.value + value : value)
   }
 
-  #forget(source: Source): void {
-    const old = source.round - roundsKept
-    const isOld = (series: Series) => series.source === source && series.round < old
-    for (const index of this.#indexes.values()) {
+  /** Forgets what nobody has read for long. */
+  #sweep(round: number): void {
+    this.#sweepAt = round + roundsKept
+    for (const [family, index] of this.#indexes) {
       if (index.single && isOld(index.single)) index.single = undefined
       for (const [key, series] of index.byText) if (isOld(series)) index.byText.delete(key)
       for (const [key, inner] of index.byTwo) {
         for (const [text, series] of inner) if (isOld(series)) inner.delete(text)
         if (inner.size === 0) index.byTwo.delete(key)
       }
+      if (index.single === undefined && index.byText.size + index.byTwo.size === 0)
+        this.#indexes.delete(family)
     }
     for (const slot of this.#slots.values()) {
-      const kept = slot.series.filter(series => !isOld(series))
-      if (kept.length === slot.series.length) continue
-      slot.series.splice(0, slot.series.length, ...kept)
-      if (kept.length === 0) this.#slots.delete(slot.name)
+      if (!slot.series.some(isOld)) continue
+      for (const series of slot.series)
+        if (isOld(series) && slot.byPrefix?.get(series.prefix) === series) slot.byPrefix.delete(series.prefix)
+      slot.series = slot.series.filter(series => !isOld(series))
+      if (slot.series.length > 0) continue
+      this.#slots.delete(slot.name)
+      this.#ordered = false
     }
-    if (this.#slots.size === this.#order.length) return
-    this.#ordered = false
-    for (const [family, { slot }] of this.#indexes)
-      if (this.#slots.get(slot.name) !== slot) this.#indexes.delete(family)
   }
 }
 
@@ -326,8 +333,7 @@ class SourceReadings implements Readings {
 
 /** Families of one name have one type and one help: a family that says otherwise waits until the others are gone. */
 function agrees({ family, slot }: Index): boolean {
-  if (family === slot.family) return true
-  if (family.type === slot.family.type && family.help === slot.family.help) return true
+  if (alike(family, slot.family)) return true
   if (slot.series.some(isCurrent)) return false
   slot.family = family
   slot.header = headerOf(slot.name, family)
@@ -336,6 +342,14 @@ function agrees({ family, slot }: Index): boolean {
 
 function headerOf(name: string, { help, type }: Family): string {
   return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
+}
+
+function alike(a: Family, b: Family): boolean {
+  return a === b || (a.type === b.type && a.help === b.help)
+}
+
+function isOld({ round, source }: Series): boolean {
+  return round < source.round - roundsKept
 }
 
 function isCurrent(series: Series): boolean {

@@ -41,7 +41,7 @@ export const extendedRunFamilies: readonly Family[] = [timeout, reason, duplicat
 export function showRuns(page: Page, source: Source, runs: readonly Run[], extended: boolean): void {
   const readings = page.begin(source)
   for (const run of runs) {
-    readings.set(duration, run.seconds, run.name)
+    readings.set(duration, Math.round(run.seconds * 1e9) / 1e9, run.name)
     readings.set(success, run.outcome === 'success' ? 1 : 0, run.name)
     if (!extended) continue
     if (run.reader.wait !== undefined) readings.set(timeout, run.outcome === 'late' ? 1 : 0, run.name)

@@ -3,6 +3,7 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   statfsSync,
   statSync,
@@ -12,6 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { until } from '../../test/helpers/program.ts'
 import { createLogger } from '../lib/logger.ts'
 import { FarFiles } from './far-files.ts'
 
@@ -27,6 +29,11 @@ function farFiles(t: TestContext, options: { program?: string | undefined } = {}
     files.close()
   })
   return [files, logged]
+}
+
+/** Processes that this one started. */
+function children(): readonly number[] {
+  return readFileSync('/proc/thread-self/children', 'latin1').trim().split(' ').map(Number)
 }
 
 function directory(t: TestContext): string {
@@ -69,15 +76,21 @@ test('what cannot be read has a reason in words', async t => {
   await check(files.read(join(dir, 'file'), 3), 'file too large')
   await check(files.read(join(dir, 'loop'), 3), 'too many levels of symbolic links')
   await check(files.list(join(dir, 'file')), 'not a directory')
-  await check(files.list('x'.repeat(4096)), 'file name too long')
+  await check(files.list('x'.repeat(4095)), 'file name too long')
+  await check(files.statfs('x'.repeat(5000)), 'file name too long')
 })
 
 test('a probe that ends is started again, and those who waited are told', async t => {
   const [files, logged] = farFiles(t)
-  await files.statfs('/')
-  // A path that is longer than any ends it.
-  await assert.rejects(files.statfs('x'.repeat(5000)), { message: 'the probe ended' })
-  assert.match(logged[0]!, /"reason":"exit status 2"/)
+  const before = children()
+  const asked = files.statfs('/')
+  const probe = children().filter(pid => !before.includes(pid))
+  assert.equal(probe.length, 1)
+  process.kill(probe[0]!, 'SIGKILL')
+  // It may have answered before.
+  await asked.catch(error => assert.equal(error.message, 'the probe ended'))
+  await until('the end is seen', 5000, () => logged.length > 0)
+  assert.match(logged[0]!, /"reason":"SIGKILL"/)
   await assert.rejects(files.statfs('/'), { message: 'the probe ended' }, 'not at once')
   await new Promise(resolve => setTimeout(resolve, 1050))
   assert.ok((await files.statfs('/')).blocks > 0)

@@ -35,9 +35,11 @@ export interface FarFilesOptions {
 }
 
 /** Requests that the probe serves at once (MOST_THREADS); the others wait here. */
-const mostAsked = 128
+const mostAsked = 512
 const mostQueued = 65_536
 const mostListBytes = 1024 * 1024
+/** PATH_MAX without its zero byte. */
+const mostPathBytes = 4095
 /** No answer is longer: the largest file with its head. */
 const mostAnswerBytes = 17 * 1024 * 1024
 /** A probe that ended is not started again before this time since its start. */
@@ -70,9 +72,12 @@ export class FarFiles {
     this.#program = 'program' in options ? options.program : findAsset('svc-probe')
   }
 
-  /** Rejects with a `FarError`, as all of these do. */
-  async statfs(path: string | Buffer): Promise<FileSystemStats> {
-    const payload = await this.#ask('S', 0, path)
+  /**
+   * Rejects with a `FarError`, as all of these do. `mount` tells apart what is mounted at a path in turn: one that hangs
+   * for good is no reason not to ask the next.
+   */
+  async statfs(path: string | Buffer, mount = ''): Promise<FileSystemStats> {
+    const payload = await this.#ask('S', 0, path, mount)
     const [bsize = 0, blocks = 0, bfree = 0, bavail = 0, files = 0, ffree = 0] = payload
       .toString('latin1')
       .split(' ')
@@ -98,14 +103,17 @@ export class FarFiles {
     this.#fail('the agent ends')
   }
 
-  #ask(operation: 'S' | 'R' | 'L', limit: number, path: string | Buffer): Promise<Buffer> {
-    const question = `${operation} ${limit} ${Buffer.from(path).toString('hex')}\n`
-    if (this.#open.has(question)) return Promise.reject(new FarError('no answer yet'))
+  #ask(operation: 'S' | 'R' | 'L', limit: number, path: string | Buffer, mount = ''): Promise<Buffer> {
+    const bytes = Buffer.from(path)
+    if (bytes.length > mostPathBytes) return Promise.reject(new FarError('file name too long'))
+    const question = `${operation} ${limit} ${bytes.toString('hex')}\n`
+    const key = `${mount} ${question}`
+    if (this.#open.has(key)) return Promise.reject(new FarError('no answer yet'))
     const asked = new Promise<Buffer>((resolve, reject) => {
       if (this.#queue.length >= mostQueued) throw new FarError('too many file systems are asked')
       this.#queue.push({ question, resolve, reject })
-    }).finally(() => this.#open.delete(question))
-    this.#open.add(question)
+    }).finally(() => this.#open.delete(key))
+    this.#open.add(key)
     this.#send()
     return asked
   }

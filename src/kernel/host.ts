@@ -5,6 +5,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  lstatSync,
   openSync,
   readdirSync,
   readlinkSync,
@@ -16,6 +17,8 @@ import { posix } from 'node:path'
 import { decimal } from '../lib/scanner.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import type { Host, Tree } from '../model/host.ts'
+import { MountTable } from './mounts.ts'
+import { NearTree } from './near-tree.ts'
 
 /** Longer files are not read: /proc/net/udp of half a million sockets is about as long. */
 const mostBytes = 64 * 1024 * 1024
@@ -29,6 +32,11 @@ const mostKept = 1024
 const procType = 0x9fa0
 const sysfsType = 0x62656572
 
+/** Below these a device can take the name of another one while its files are open, and they go with it. */
+const renamable = /^.*?\/class\/(?:net|infiniband)\/[^/]+(?=\/)/
+/** A name is looked at once in a scrape, which takes less. */
+const nameLastsMs = 100
+
 /** Not there, not for this process, not now: what an optional file may be without anything being wrong. */
 const absent = new Set([
   'ENOENT',
@@ -36,6 +44,7 @@ const absent = new Set([
   'EACCES',
   'EPERM',
   'EISDIR',
+  'ESPIPE',
   'EINVAL',
   'ENODEV',
   'ENXIO',
@@ -47,6 +56,11 @@ const absent = new Set([
   'ESRCH',
   'ELOOP',
   'ETIMEDOUT',
+  'EBUSY',
+  'EPROTO',
+  'EREMOTEIO',
+  // ENOTSUPP, which drivers answer and no program should see.
+  'Unknown system error -524',
 ])
 
 export interface HostPaths {
@@ -64,11 +78,15 @@ export class HostFiles implements Host {
   readonly root: Tree
   readonly udev: Tree
   readonly #kept = new KeptFiles()
+  /** With a buffer of its own: where links lead is asked while others hold what they read. */
+  readonly #keptOfMounts = new KeptFiles()
 
   constructor({ procfs, sysfs, rootfs, udev }: HostPaths) {
     this.proc = new Directory(procfs, this.#kept)
     this.sys = new Directory(sysfs, this.#kept)
-    this.root = new Directory(rootfs, this.#kept)
+    // This process's own mounts, whichever the host's /proc is.
+    const mounts = new MountTable(new Directory('/proc', this.#keptOfMounts), ['self/mountinfo'], '/')
+    this.root = new NearTree(new Directory(rootfs, this.#kept), mounts)
     this.udev = new Directory(udev, this.#kept)
   }
 
@@ -79,12 +97,27 @@ export class HostFiles implements Host {
 
   close(): void {
     this.#kept.close()
+    this.#keptOfMounts.close()
   }
+}
+
+/** A device that can be renamed, by the inode of its link. */
+interface Place {
+  readonly link: string
+  readonly inode: number | undefined
+  seenMs: number
+}
+
+interface KeptFile {
+  readonly fd: number
+  readonly place: Place | undefined
+  used: boolean
 }
 
 /** Open files by path. */
 class KeptFiles {
-  readonly #files = new Map<string, { readonly fd: number; used: boolean }>()
+  readonly #files = new Map<string, KeptFile>()
+  #places = new Map<string, Place>()
   #closed = false
   /** Shared by all reads; grows to the longest file. */
   buffer: Buffer = Buffer.allocUnsafeSlow(firstBytes)
@@ -93,14 +126,33 @@ class KeptFiles {
     const file = this.#files.get(path)
     if (file === undefined) return undefined
     file.used = true
-    return file.fd
+    return file.place === undefined || this.#isThere(file.place) ? file.fd : undefined
   }
 
   /** False: there is no room, and the caller closes it. */
   keep(path: string, fd: number): boolean {
     if (this.#closed || this.#files.size >= mostKept) return false
-    this.#files.set(path, { fd, used: true })
+    this.#files.set(path, { fd, place: this.#placeOf(path), used: true })
     return true
+  }
+
+  #placeOf(path: string): Place | undefined {
+    const link = renamable.exec(path)?.[0]
+    if (link === undefined) return undefined
+    const place = this.#places.get(link) ?? { link, inode: inodeOf(link), seenMs: performance.now() }
+    this.#places.set(link, place)
+    return place
+  }
+
+  /** False: its name belongs to another device now, or to none, and its files are closed. */
+  #isThere(place: Place): boolean {
+    const now = performance.now()
+    if (now - place.seenMs < nameLastsMs) return true
+    place.seenMs = now
+    if (inodeOf(place.link) === place.inode) return true
+    this.#places.delete(place.link)
+    for (const [path, file] of this.#files) if (file.place === place) this.drop(path)
+    return false
   }
 
   drop(path: string): void {
@@ -115,6 +167,8 @@ class KeptFiles {
       if (!file.used) this.drop(path)
       file.used = false
     }
+    this.#places = new Map()
+    for (const { place } of this.#files.values()) if (place) this.#places.set(place.link, place)
     // One long file is no reason to keep its room.
     if (this.buffer.length > largeBytes) this.buffer = Buffer.allocUnsafeSlow(firstBytes)
   }
@@ -140,6 +194,10 @@ class KeptFiles {
       this.buffer = longer
     }
   }
+}
+
+function inodeOf(path: string): number | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })?.ino
 }
 
 class Directory implements Tree {
@@ -189,10 +247,10 @@ class Directory implements Tree {
       try {
         return kept.buffer.subarray(0, kept.read(open, this.#type === sysfsType))
       } catch (error) {
-        // Its device may have gone and come again: ENODEV then, or ESRCH for a task.
+        // Its device may have gone and come again: ENODEV then, ESRCH for a task, EIO for a module.
         const { code } = error as NodeJS.ErrnoException
         kept.drop(whole)
-        if (code !== 'ENODEV' && code !== 'ESRCH' && code !== 'ENOENT') throw error
+        if (code !== 'ENODEV' && code !== 'ESRCH' && code !== 'ENOENT' && code !== 'EIO') throw error
       }
     }
     // Without O_NONBLOCK a named pipe in the way would stop the agent.

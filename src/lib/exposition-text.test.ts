@@ -75,6 +75,7 @@ test('histograms and summaries are put together by their labels', () => {
       'h_count{x="1"} 9',
       'h_sum{x="1"} -2.5',
       'h_count{x="2"} 3',
+      'h_bucket{x="3",le="+Inf"} 6',
       '# TYPE s summary',
       's{quantile="0.9"} NaN',
       's{quantile="0.5"} 7',
@@ -99,6 +100,7 @@ test('histograms and summaries are put together by their labels', () => {
         },
       ],
       ['2', { parts: [], sum: 0, count: 3 }],
+      ['3', { parts: [], sum: 0, count: 6 }],
     ],
   )
   assert.deepEqual(summary?.samples[0]?.distribution, {
@@ -158,6 +160,8 @@ test('a text that breaks the rules is refused with the line', () => {
 test('what grows has a bound', () => {
   assert.equal(parse('a 1\n'.repeat(10), 10)[0]?.samples.length, 10)
   assert.throws(() => parse('a 1\n'.repeat(11), 10), /line 11: there are too many samples/)
+  const comments = Array.from({ length: 11 }, (_, i) => `# HELP a${i} b\n`).join('')
+  assert.throws(() => parse(comments, 10), /line 11: there are too many metrics/)
   const labels = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => `l${from + i}="1"`).join()
   assert.equal(parse(`a{${labels(0, 128)}} 1\n`)[0]?.labels.length, 128)

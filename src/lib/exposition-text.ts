@@ -33,7 +33,8 @@ const mostLabels = 128
 /**
  * Reads metrics in Prometheus' text format 0.0.4 as strictly as its own reader does: the last line ends, no word
  * stands behind a value. Families come in the order of their first lines, and have a sample. Throws, with the line's
- * number, where the text is something else, holds timestamps, or has more than `mostSamples`.
+ * number, where the text is something else, holds timestamps, or has more than `mostSamples`, or as many names that
+ * only comments have.
  */
 export function parseExposition(bytes: Buffer, mostSamples: number): readonly TextFamily[] {
   return new Parser(bytes, mostSamples).parse()
@@ -53,7 +54,13 @@ interface BuildingSample {
   /** Names and values by turns. */
   readonly labels: readonly string[]
   value: number
-  distribution: { readonly parts: Map<number, number>; sum: number; count: number } | undefined
+  distribution: BuildingDistribution | undefined
+}
+
+interface BuildingDistribution {
+  readonly parts: Map<number, number>
+  sum: number
+  count: number | undefined
 }
 
 const newline = 10
@@ -159,7 +166,7 @@ class Parser {
     )
     let sample = family.distributions.get(key)
     if (sample === undefined) {
-      sample = { labels, value: 0, distribution: { parts: new Map(), sum: 0, count: 0 } }
+      sample = { labels, value: 0, distribution: { parts: new Map(), sum: 0, count: undefined } }
       family.distributions.set(key, sample)
       family.samples.push(sample)
     }
@@ -239,6 +246,7 @@ class Parser {
       if (base?.type === 'histogram' || (base?.type === 'summary' && suffix !== '_bucket'))
         return [base, suffix]
     }
+    if (this.#families.size >= this.#mostSamples) throw this.#fault('there are too many metrics')
     const family: Building = {
       name,
       type: undefined,
@@ -303,23 +311,33 @@ class Parser {
   }
 }
 
-function built({ name, type, help, labels, samples }: Building): TextFamily {
+function built({ name, type = 'untyped', help, labels, samples }: Building): TextFamily {
   const names = [...labels].sort()
   return {
     name,
-    type: type ?? 'untyped',
+    type,
     help,
     labels: names,
-    samples: samples.map(sample => ({
-      labels: names.map(label => labelValue(sample.labels, label)),
-      value: sample.value,
-      distribution: sample.distribution && {
-        ...sample.distribution,
-        parts: [...sample.distribution.parts]
-          .filter(([bound]) => type === 'summary' || bound !== Number.POSITIVE_INFINITY)
-          .sort(([a], [b]) => a - b),
-      },
+    samples: samples.map(({ labels, value, distribution }) => ({
+      labels: names.map(name => labelValue(labels, name)),
+      value,
+      distribution: distribution && builtDistribution(type === 'histogram', distribution),
     })),
+  }
+}
+
+function builtDistribution(
+  isHistogram: boolean,
+  { parts, sum, count }: BuildingDistribution,
+): TextDistribution {
+  const last = isHistogram ? parts.get(Number.POSITIVE_INFINITY) : undefined
+  return {
+    parts: [...parts]
+      .filter(([bound]) => !isHistogram || bound !== Number.POSITIVE_INFINITY)
+      .sort(([a], [b]) => a - b),
+    sum,
+    // Where nothing else says it, the last bucket has all.
+    count: count ?? last ?? 0,
   }
 }
 

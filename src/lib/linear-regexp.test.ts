@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
 import { anchoredRegExp, linearRegExp } from './linear-regexp.ts'
 
 test('what RE2 writes in another way matches the same', () => {
@@ -18,6 +19,22 @@ test('what RE2 writes in another way matches the same', () => {
   check('^[a[b]$', '[', 'c')
   check('^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$', 'sda1', 'sda')
   check('^/(dev|proc)($|/)', '/dev/shm', '/devices')
+  check('^x{3,}$', 'xxxx', 'xx')
+  check('^(?:ab|c){1,2}?$', 'abc', 'ababc')
+  check('^[0-9a-f]{64}$', 'c0de'.repeat(16), 'c0de'.repeat(17))
+  check('^{a}$', '{a}', 'a')
+})
+
+test('without regard to case letters, ranges and classes match in both', () => {
+  const check = (source: string, yes: string, no: string) => {
+    assert.ok(linearRegExp(source).test(yes), `${source} on ${yes}`)
+    assert.ok(!linearRegExp(source).test(no), `${source} on ${no}`)
+  }
+  check('(?i)^[W-c]+$', 'wXyAbC', 'D')
+  check('(?i)^[^a]$', 'B', 'A')
+  check('(?i)^[[:lower:]]+$', 'Ab', 'a1')
+  check('(?i)^\\x41\\Qb.\\E$', 'aB.', 'abc')
+  check('(?is)^é.É$', 'É\né', 'e\né')
 })
 
 test('an anchored pattern matches the whole, flags and alternatives included', () => {
@@ -34,12 +51,28 @@ test('what RE2 has not is refused in words', () => {
   check('\\pL', /Unicode class/)
   check('[[:nope:]]', /not known/)
   check('(a', /unterminated group/)
+  check('[a', /does not close/)
+  check('[b-a]', /ends before it begins/)
+  check('a{2}{3}', /a repetition/)
+  check('a{1001}', /more than 1000 times/)
+  check('((a{100}){100}){10}', /repeats too much/)
+  check('\\y', /means nothing/)
 })
 
 test('a pattern that backtracks without end takes no longer than another', () => {
-  const pattern = linearRegExp('^(a+)+$')
-  const started = performance.now()
-  assert.equal(pattern.test(`${'a'.repeat(200)}b`), false)
-  // Backtracking would take 2^200 steps.
-  assert.ok(performance.now() - started < 10_000)
+  for (const source of ['^(a+)+$', '(?i)^(A+)+$', '^(a{1,40})+$', '^(?P<x>a{0,9}){0,40}$']) {
+    const pattern = linearRegExp(source)
+    const started = performance.now()
+    assert.equal(pattern.test(`${'a'.repeat(200)}b`), false)
+    // Backtracking would take 2^200 steps.
+    assert.ok(performance.now() - started < 10_000, source)
+  }
+})
+
+test('V8 says itself that it can take them in linear time', () => {
+  setFlagsFromString('--enable-experimental-regexp-engine')
+  const take = (source: string) => new RegExp(source, 'l')
+  for (const source of ['(?i)^\\w[a-z](\\b|c)*$', '(?P<n>x{17,400}){2}', '(?ms)^.{0,99}?$', '(a|){50}'])
+    assert.ok(take(linearRegExp(source).source), source)
+  assert.throws(() => take('a{17}'), /linear time/)
 })

@@ -41,10 +41,28 @@ test('numbers of 64 bits are rounded as a double is', () => {
 })
 
 test('hexadecimal words are read', () => {
-  const scan = new Scanner(Buffer.from('00fF xyz'))
+  const scan = new Scanner(Buffer.from(`00fF ffffffff 8000000000000c01 xyz f/ ${'f'.repeat(400)}`))
   scan.line()
   assert.equal(scan.hex(), 255)
-  assert.ok(Number.isNaN(scan.hex()))
+  assert.equal(scan.hex(), 2 ** 32 - 1)
+  // To the nearest double, once.
+  assert.equal(scan.hex(), 2 ** 63 + 2 ** 12)
+  for (let i = 0; i < 4; i++) assert.ok(Number.isNaN(scan.hex()))
+})
+
+test('what is no number costs no more time than it is long', () => {
+  const started = performance.now()
+  assert.ok(Number.isNaN(decimal(`${'1'.repeat(1024 * 1024)}x`)))
+  assert.ok(performance.now() - started < 1000)
+})
+
+test('a beginning that is there is passed over', () => {
+  const scan = new Scanner(Buffer.from('nr_dirty 7'))
+  scan.line()
+  assert.ok(!scan.pass('nr_free '))
+  assert.ok(scan.pass('nr_dirty '))
+  assert.equal(scan.number(), 7)
+  assert.ok(!scan.pass(' '))
 })
 
 test('each run of bytes that are no UTF-8 becomes one U+FFFD', () => {

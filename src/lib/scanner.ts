@@ -51,6 +51,13 @@ export class Scanner {
     return true
   }
 
+  /** The same, and goes on behind them if it does. */
+  pass(prefix: string): boolean {
+    if (!this.starts(prefix)) return false
+    this.#at += prefix.length
+    return true
+  }
+
   /** Whether nothing but spaces is left of the line. */
   get done(): boolean {
     this.#skipSpace()
@@ -112,8 +119,16 @@ export class Scanner {
 
   /** The next word as a hexadecimal number without prefix; NaN where it is none. */
   hex(): number {
-    const word = this.text()
-    return /^[0-9a-fA-F]+$/.test(word) ? Number.parseInt(word, 16) : Number.NaN
+    this.#skipSpace()
+    const bytes = this.#bytes
+    const start = this.#at
+    const end = this.#wordEnd()
+    this.#at = end
+    let value = end > start ? 0 : Number.NaN
+    for (let i = start; i < end; i++) value = value * 16 + hexDigit(bytes[i]!)
+    // Beyond 13 digits each step would round. A word of hundreds is none that a double holds.
+    if (end - start > 13) value = Number(`0x${utf8Text(bytes, start, end)}`)
+    return Number.isFinite(value) ? value : Number.NaN
   }
 
   #skipSpace(): void {
@@ -129,12 +144,20 @@ export class Scanner {
   }
 }
 
+/** NaN where the byte is none. */
+function hexDigit(byte: number): number {
+  if (byte >= zero && byte <= zero + 9) return byte - zero
+  const letter = byte | 0x20
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN
+}
+
 function parse(bytes: Buffer, start: number, end: number): number {
   return decimal(utf8Text(bytes, start, end))
 }
 
 /** A text as a decimal number; NaN where it is none, or none that a double holds. `Number` takes '' and '0x10'. */
 export function decimal(text: string): number {
-  const value = /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(text) ? Number(text) : Number.NaN
+  // In time that grows with the length, whatever the text is.
+  const value = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$/.test(text) ? Number(text) : Number.NaN
   return Number.isFinite(value) ? value : Number.NaN
 }

@@ -13,6 +13,8 @@ export interface OtelName {
   readonly attributes?: Readonly<Record<string, string>>
   /** Value of such a label → value that the convention has for it. Values that are not here stay. */
   readonly values?: Readonly<Record<string, string>>
+  /** Labels that together tell the component: joined by `/` they are the attribute `hw.id`. */
+  readonly id?: readonly string[]
   /** Attributes that the family's name implies. */
   readonly constant?: Readonly<Record<string, string>>
   /** A value of the convention is the family's value times this. */

@@ -1,36 +1,52 @@
 // File systems that a test can stop from answering.
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { until } from './program.ts'
 
-/** Mounts `m0`, `m1` and so on below a directory, each by a server of its own, which SIGSTOP makes hang. */
-export async function mountBindfs(
-  t: TestContext,
-  count: number,
-): Promise<{ directory: string; servers: ChildProcess[] }> {
+export interface Bindfs {
+  /** Has `source`, which all of them show, and the mount points `m0`, `m1` and so on. */
+  readonly directory: string
+  /** Each serves a mount; SIGSTOP makes it hang. */
+  readonly servers: readonly ChildProcess[]
+  /** Takes a mount away, whatever hangs in it, and mounts another one there. */
+  remount(i: number): Promise<void>
+}
+
+/** Mounts file systems below a directory, until the test ends. */
+export async function mountBindfs(t: TestContext, count: number): Promise<Bindfs> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-hang-'))
   const servers: ChildProcess[] = []
-  t.after(async () => {
-    for (const [i, server] of servers.entries()) {
-      server.kill('SIGCONT')
-      const ended = new Promise(resolve => server.once('exit', resolve))
-      spawn('umount', ['-l', join(directory, `m${i}`)])
-      await ended
-    }
-    rmSync(directory, { recursive: true })
-  })
-  mkdirSync(join(directory, 'source'))
-  for (let i = 0; i < count; i++) {
-    const point = join(directory, `m${i}`)
-    mkdirSync(point)
+  const points = Array.from({ length: count }, (_, i) => join(directory, `m${i}`))
+  const detach = (point: string) => spawnSync('umount', ['-l', point])
+  const mount = async (point: string) => {
     servers.push(spawn('bindfs', ['-f', join(directory, 'source'), point], { stdio: 'ignore' }))
     await until('the file system is mounted', 5000, () =>
       readFileSync('/proc/self/mountinfo', 'utf8').includes(` ${point} `),
     )
   }
-  return { directory, servers }
+  t.after(async () => {
+    for (const server of servers) server.kill('SIGCONT')
+    points.forEach(detach)
+    for (const server of servers)
+      if (server.exitCode === null && server.signalCode === null)
+        await new Promise(resolve => server.once('exit', resolve))
+    rmSync(directory, { recursive: true })
+  })
+  mkdirSync(join(directory, 'source'))
+  for (const point of points) {
+    mkdirSync(point)
+    await mount(point)
+  }
+  return {
+    directory,
+    servers,
+    async remount(i) {
+      detach(points[i]!)
+      await mount(points[i]!)
+    },
+  }
 }

@@ -1,8 +1,9 @@
 // The mounts of a host, and which of them may hang.
 
+import { lstatSync, readlinkSync } from 'node:fs'
 import { posix } from 'node:path'
 import { utf8Text } from '../lib/utf8-text.ts'
-import type { Tree } from './collector.ts'
+import type { Tree } from '../model/host.ts'
 
 /** One line of mountinfo (proc(5)). Texts are as the kernel writes them, the mount point decoded. */
 export interface Mount {
@@ -15,7 +16,9 @@ export interface Mount {
   readonly major: string
   readonly minor: string
   readonly isReadOnly: boolean
-  /** Looking at it may wait for a server or another program: for its own sake, or for one on the way to it. */
+  /** Looking at it may wait for a server or another program, */
+  readonly mayHang: boolean
+  /** or at what is on the way to it. */
   readonly isFar: boolean
 }
 
@@ -52,6 +55,15 @@ export class MountTable {
     return this.#mounts
   }
 
+  /** Without a list of mounts none is known. */
+  readIfThere(): readonly Mount[] {
+    try {
+      return this.read()
+    } catch {
+      return [] // /proc of another host, or of none
+    }
+  }
+
   #content(): Buffer {
     const last = this.#files.length - 1
     for (let i = 0; i < last; i++) {
@@ -82,14 +94,71 @@ export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
     ...mount,
     point: utf8(point),
     path: Buffer.from(base === '/' ? point : point === '/' ? base : `${base}${point}`, 'latin1'),
+    mayHang: far.has(point),
     isFar: isWithin(point, far),
   }))
 }
 
-/** Whether looking at a path of this process may hang, by the mounts on the way to it. They are this process's too. */
-export function isFarPath(path: string, mounts: readonly Mount[]): boolean {
-  const far = new Set(mounts.filter(({ isFar }) => isFar).map(mount => mount.path.toString('latin1')))
-  return far.size > 0 && isWithin(latin1(posix.resolve(path)), far)
+/** The kernel follows no more on one way. */
+const mostLinks = 40
+
+/** Tells which paths of this process may hang, wherever symbolic links lead them, and looks at none that may. */
+export class FarPaths {
+  readonly #far: ReadonlySet<string>
+  readonly #procs: ReadonlySet<string>
+  /** Targets by path; undefined: no link. */
+  readonly #links = new Map<string, string | undefined>()
+
+  /** `mounts` are of this process. `trusted`: a path that counts as near, with all mounts on the way to it. */
+  constructor(mounts: readonly Mount[], trusted?: string) {
+    const points = (wanted: (mount: Mount) => boolean) =>
+      new Set(mounts.filter(wanted).map(({ path }) => path.toString('latin1')))
+    const far = points(({ mayHang }) => mayHang)
+    if (trusted !== undefined) for (const each of ancestors(latin1(posix.resolve(trusted)))) far.delete(each)
+    this.#far = far
+    this.#procs = points(({ type }) => type === 'proc')
+  }
+
+  has(path: string): boolean {
+    if (this.#far.size === 0) return false
+    if (this.#far.has('/')) return true
+    const whole = path.startsWith('/') ? path : `${process.cwd()}/${path}`
+    const rest = latin1(whole).split('/').reverse()
+    let at = ''
+    for (let links = 0; rest.length > 0; ) {
+      const part = rest.pop()!
+      if (part === '' || part === '.') continue
+      if (part === '..') {
+        at = at.slice(0, Math.max(0, at.lastIndexOf('/')))
+        continue
+      }
+      const next = `${at}/${part}`
+      if (this.#far.has(next)) return true
+      const target = this.#target(next)
+      if (target === undefined) at = next
+      else if (++links > mostLinks) return false
+      else {
+        if (target.startsWith('/')) at = ''
+        rest.push(...target.split('/').reverse())
+      }
+    }
+    return false
+  }
+
+  #target(path: string): string | undefined {
+    if (this.#links.has(path)) return this.#links.get(path)
+    let target: string | undefined
+    try {
+      const bytes = Buffer.from(path, 'latin1')
+      // Those of /proc do not lead where they say: /proc/1/root is another root.
+      if (lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink() && !isWithin(path, this.#procs))
+        target = readlinkSync(bytes, { encoding: 'latin1' })
+    } catch {
+      // Nobody gets beyond what cannot be looked at.
+    }
+    this.#links.set(path, target)
+    return target
+  }
 }
 
 interface Line {
@@ -120,8 +189,8 @@ function parseLine(line: string, base: string): Line {
     options,
     major: device[1]!,
     minor: device[2]!,
-    // Of the mount, or of the file system that it shares with others.
-    isReadOnly: [fields[5]!, options].some(list => list.split(',').includes('ro')),
+    // Of the mount, or of the file system that it shares with others; ext4 says why since Linux 6.15.
+    isReadOnly: [fields[5]!, options].some(list => /(^|,)(ro|emergency_ro)(,|$)/.test(list)),
   }
 }
 
@@ -132,9 +201,14 @@ function layers(type: string, options: string): readonly string[] {
 }
 
 function isWithin(path: string, directories: ReadonlySet<string>): boolean {
-  if (directories.size === 0) return false
-  for (let at = path; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) if (directories.has(at)) return true
-  return directories.has('/')
+  return directories.size > 0 && ancestors(path).some(each => directories.has(each))
+}
+
+/** An absolute path and the directories on the way to it, the root last. */
+function ancestors(path: string): readonly string[] {
+  const all: string[] = []
+  for (let at = path; at !== '' && at !== '/'; at = at.slice(0, at.lastIndexOf('/'))) all.push(at)
+  return [...all, '/']
 }
 
 /** Spaces, tabs, newlines and backslashes come as `\040` and its like. */

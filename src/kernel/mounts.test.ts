@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
-import { isFarPath, parseMounts } from './_mounts.ts'
+import { FarPaths, parseMounts } from './mounts.ts'
 
 const local = '30 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw'
 
@@ -20,6 +23,7 @@ test('a mount has what its line says, with the mount point decoded and tags left
     major: '259',
     minor: '7',
     isReadOnly: false,
+    mayHang: false,
     isFar: false,
   })
 })
@@ -79,11 +83,48 @@ test('what may hang is far, and so is what lies below it or under it', () => {
 })
 
 test('a path is as far as the mounts on its way', () => {
-  const table = mounts([local, '41 30 0:7 / /mnt/nas rw - nfs x:/ rw'])
-  assert.equal(isFarPath('/mnt/nas/textfile', table), true)
-  assert.equal(isFarPath('/mnt/other/../nas', table), true)
-  assert.equal(isFarPath('/mnt/nasty', table), false)
-  assert.equal(isFarPath('/', table), false)
+  const paths = new FarPaths(mounts([local, '41 30 0:7 / /mnt/nas rw - nfs x:/ rw']))
+  assert.equal(paths.has('/mnt/nas/textfile'), true)
+  assert.equal(paths.has('/mnt/other/../nas'), true)
+  assert.equal(paths.has('/mnt/nasty'), false)
+  assert.equal(paths.has('/'), false)
+})
+
+test('a path is as far as its links lead', t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-links-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const links = {
+    far: 'nas',
+    absolute: `${directory}/nas/deep/file`,
+    twice: './far/x',
+    sub: '../nas',
+    near: 'file',
+    dangling: 'none/../file',
+    loop: 'loop',
+    magic: '/proc/self/root',
+  }
+  mkdirSync(join(directory, 'deep/er'), { recursive: true })
+  for (const [name, target] of Object.entries(links))
+    symlinkSync(target, join(directory, name === 'sub' ? 'deep/sub' : name))
+  symlinkSync(join(directory, 'deep/er'), join(directory, 'jump'))
+  const proc = '40 30 0:5 / /proc rw - proc proc rw'
+  const nas = (type: string) => `41 30 0:7 / ${directory}/nas rw - ${type} x:/ rw`
+  const paths = new FarPaths(mounts([local, proc, nas('nfs')]))
+  const check = (path: string, want: boolean) => assert.equal(paths.has(`${directory}/${path}`), want, path)
+  for (const path of ['far', 'far/x', 'absolute', 'twice', 'deep/sub/y', 'deep/../far', 'jump/../sub'])
+    check(path, true)
+  for (const path of ['near', 'dangling', 'loop', 'magic', 'deep', 'jump/../deep', 'none/x', 'near/x', '.'])
+    check(path, false)
+  assert.equal(new FarPaths(mounts([local, nas('xfs')])).has(`${directory}/far`), false)
+  assert.equal(
+    new FarPaths(mounts([local, proc, nas('nfs')]), `${directory}/nas/host`).has(`${directory}/far`),
+    false,
+  )
+  const root = ['30 1 0:9 / / rw - nfs x:/ rw', '31 30 8:1 / /tmp rw - tmpfs t rw', nas('nfs')]
+  assert.equal(new FarPaths(mounts(root)).has('/tmp'), true)
+  const trusted = new FarPaths(mounts(root), '/')
+  assert.equal(trusted.has('/etc/os-release'), false)
+  assert.equal(trusted.has(`${directory}/far`), true)
 })
 
 test('a line that shows no mount is refused with its text', () => {

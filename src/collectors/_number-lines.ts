@@ -1,0 +1,45 @@
+import { Scanner } from '../lib/scanner.ts'
+import type { Family, Readings } from './collector.ts'
+
+/** Lines that are kept of a file: the longest of them have some two hundred, which change with the kernel only. */
+const mostLines = 512
+
+/** A file of /proc whose lines are a name and a number each. */
+export class NumberLines {
+  readonly #path: string
+  readonly #familyOf: (name: string) => Family | undefined
+  readonly #scan = new Scanner(Buffer.alloc(0))
+  readonly #lines: { readonly prefix: string; readonly family: Family | undefined }[] = []
+
+  /** `path` is for messages; `familyOf` answers undefined for names that are not shown. */
+  constructor(path: string, familyOf: (name: string) => Family | undefined) {
+    this.#path = path
+    this.#familyOf = familyOf
+  }
+
+  /** Shows all lines; a name without a number is passed over. Throws where the file holds anything else, or nothing. */
+  show(bytes: Buffer, readings: Readings): void {
+    const scan = this.#scan.reset(bytes)
+    let found = false
+    for (let line = 0; scan.line(); line++) {
+      // Lines have the same names from scrape to scrape: comparing one is cheaper than making it.
+      const before = this.#lines[line]
+      const isKnown = before !== undefined && scan.pass(before.prefix)
+      found ||= isKnown
+      if (isKnown && before.family === undefined) continue
+      const name = isKnown ? '' : scan.text()
+      if (scan.done) continue
+      const value = scan.number()
+      if (Number.isNaN(value)) throw this.#fault(`line ${line + 1} has no number`)
+      const family = isKnown ? before.family : this.#familyOf(name)
+      if (!isKnown && line < mostLines) this.#lines[line] = { prefix: `${name} `, family }
+      if (family !== undefined) readings.set(family, value)
+      found = true
+    }
+    if (!found) throw this.#fault('it has no numbers')
+  }
+
+  #fault(what: string): Error {
+    return new Error(`cannot read ${this.#path}: ${what}`)
+  }
+}

@@ -1,0 +1,81 @@
+import type { Tree } from '../model/host.ts'
+import { FarPaths, type MountTable } from './mounts.ts'
+
+/** Mounts and links may be of this age. */
+const freshMs = 1000
+
+/**
+ * A tree that does not lead to where a server that is away would stop this process: mounts of network and FUSE file
+ * systems in it, and what links to one. What is there is absent, or an error that says so. The tree's own file system is
+ * read whatever it is, as a host without it is at a stop anyway.
+ */
+export class NearTree implements Tree {
+  readonly root: string
+  readonly #tree: Tree
+  readonly #table: MountTable
+  #far = new FarPaths([])
+  #readAt = Number.NEGATIVE_INFINITY
+
+  /** `table`: mounts of this process. */
+  constructor(tree: Tree, table: MountTable) {
+    this.root = tree.root
+    this.#tree = tree
+    this.#table = table
+  }
+
+  at(path: string): string {
+    return this.#tree.at(path)
+  }
+
+  text(path: string): string {
+    this.#refuseFar(path)
+    return this.#tree.text(path)
+  }
+
+  find(path: string): string | undefined {
+    return this.#isFar(path) ? undefined : this.#tree.find(path)
+  }
+
+  number(path: string): number | undefined {
+    return this.#isFar(path) ? undefined : this.#tree.number(path)
+  }
+
+  bytes(path: string): Buffer {
+    this.#refuseFar(path)
+    return this.#tree.bytes(path)
+  }
+
+  list(path: string): readonly string[] {
+    return this.#isFar(path) ? [] : this.#tree.list(path)
+  }
+
+  directories(path: string): readonly string[] {
+    return this.#isFar(path) ? [] : this.#tree.directories(path)
+  }
+
+  link(path: string): string | undefined {
+    return this.#isFar(path) ? undefined : this.#tree.link(path)
+  }
+
+  real(path: string): string | undefined {
+    return this.#isFar(path) ? undefined : this.#tree.real(path)
+  }
+
+  exists(path: string): boolean {
+    return !this.#isFar(path) && this.#tree.exists(path)
+  }
+
+  #refuseFar(path: string): void {
+    if (this.#isFar(path))
+      throw new Error(`cannot read ${this.at(path)}: it is on a file system that may hang`)
+  }
+
+  #isFar(path: string): boolean {
+    const now = performance.now()
+    if (now - this.#readAt >= freshMs) {
+      this.#readAt = now
+      this.#far = new FarPaths(this.#table.readIfThere(), this.root)
+    }
+    return this.#far.has(this.at(path))
+  }
+}

@@ -1,0 +1,82 @@
+// `svc node-exporter` beside file systems whose servers stop: eight of them with SVC_SOAK=1.
+
+import assert from 'node:assert/strict'
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { mountBindfs } from '../helpers/bindfs.ts'
+import { treeOf } from '../helpers/collector.ts'
+import { ExporterProcess } from '../helpers/exporter-process.ts'
+import { withoutBindfs } from '../helpers/host-needs.ts'
+
+const [count, scrapes] = process.env.SVC_SOAK === '1' ? [8, 20] : [2, 4]
+
+test('mounts that hang hold up no scrape and cost nothing else, and are back when they answer', {
+  skip: withoutBindfs,
+}, async t => {
+  const { directory, servers } = await mountBindfs(t, count)
+  const texts = join(treeOf(t, { 'text/near.prom': 'near 1\n' }), 'text')
+  writeFileSync(join(directory, 'source', 'far.prom'), 'far 1\n')
+  symlinkSync(join(directory, 'm0', 'far.prom'), join(texts, 'link.prom'))
+  const exporter = await ExporterProcess.own([`--collector.textfile.directory=${texts}`])
+  t.after(() => exporter.stop())
+  const scrape = async () => {
+    const before = performance.now()
+    const page = await exporter.page()
+    return { page, ms: performance.now() - before, names: names(page), mounts: mounts(page, directory) }
+  }
+  const well = await scrape()
+  const labels = (error: string, i: number) =>
+    `device="${join(directory, 'source')}",device_error="${error}",fstype="fuse",mountpoint="${directory}/m${i}"`
+  const each = (error: string) => Array.from({ length: count }, (_, i) => labels(error, i))
+  assert.deepEqual(well.mounts.failed, [])
+  assert.deepEqual(well.mounts.sized, each(''))
+  assert.ok(well.names.size > 100 && well.names.has('far'))
+
+  for (const server of servers) server.kill('SIGSTOP')
+  for (let i = 0; i < scrapes; i++) {
+    const { page, ms, names, mounts } = await scrape()
+    assert.ok(ms < 1000, `scrape ${i} took ${ms} ms`)
+    assert.deepEqual(mounts.failed, each('mountpoint timeout'))
+    assert.deepEqual(mounts.sized, [])
+    assert.deepEqual(
+      [...well.names].filter(name => !names.has(name)),
+      ['far'],
+    )
+    assert.match(page, /^node_textfile_scrape_error 1$/m)
+    assert.match(page, /^node_scrape_collector_success{collector="filesystem"} 1$/m)
+  }
+
+  for (const server of servers) server.kill('SIGCONT')
+  await scrape()
+  const again = await scrape()
+  assert.deepEqual(again.mounts, well.mounts)
+  assert.deepEqual(
+    [...well.names].filter(name => !again.names.has(name)),
+    [],
+  )
+
+  for (const server of servers) server.kill('SIGSTOP')
+  await scrape()
+  const before = performance.now()
+  await exporter.stop()
+  const ms = performance.now() - before
+  assert.ok(ms < 2000, `it took ${ms} ms to end`)
+})
+
+/** Of all metrics. */
+function names(page: string): Set<string> {
+  return new Set(page.match(/^[a-zA-Z_]\w*/gm))
+}
+
+/** Labels of the mounts below a directory: of those that do not answer, and of those that do. */
+function mounts(page: string, directory: string) {
+  const found = (pattern: RegExp) =>
+    [...page.matchAll(pattern)]
+      .map(match => match[1]!)
+      .filter(text => text.includes(`mountpoint="${directory}/`))
+  return {
+    failed: found(/^node_filesystem_device_error{(.*)} 1$/gm),
+    sized: found(/^node_filesystem_size_bytes{(.*)} [\d.e+]+$/gm),
+  }
+}

@@ -1,0 +1,49 @@
+// Packages of Debian with all that they need, unpacked and not installed: nothing of them runs but what a test starts.
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const folder = resolve(import.meta.dirname, '../../build/peers')
+
+/** The root that packages are unpacked to, from then on kept below `name`; undefined where they cannot be had. */
+export function unpackedPackages(name: string, packages: readonly string[]): string | undefined {
+  const kept = join(folder, name)
+  if (existsSync(kept)) return kept
+  mkdirSync(folder, { recursive: true })
+  // Whoever is first keeps its own.
+  const own = mkdtempSync(join(folder, `${name}.`))
+  try {
+    const root = join(own, 'root')
+    if (!download(join(own, 'packages'), packages) || !unpack(join(own, 'packages'), root)) return undefined
+    if (!existsSync(kept)) renameSync(root, kept)
+  } finally {
+    rmSync(own, { recursive: true, force: true })
+  }
+  return kept
+}
+
+/** apt takes it that nothing is installed, so that nothing is left out. It only downloads. */
+function download(to: string, packages: readonly string[]): boolean {
+  mkdirSync(join(to, 'partial'), { recursive: true })
+  const options = {
+    'APT::Sandbox::User': 'root',
+    'APT::Install-Recommends': 'false',
+    'Debug::NoLocking': 'true',
+    'Dir::Cache::archives': to,
+    'Dir::State::status': '/dev/null',
+  }
+  const set = Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`])
+  return spawnSync('apt-get', [...set, '-y', '--download-only', 'install', ...packages]).status === 0
+}
+
+function unpack(from: string, root: string): boolean {
+  for (const name of ['bin', 'lib', 'lib64', 'sbin']) {
+    mkdirSync(join(root, 'usr', name), { recursive: true })
+    symlinkSync(join('usr', name), join(root, name))
+  }
+  const script = 'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$2"'
+  return readdirSync(from)
+    .filter(name => name.endsWith('.deb'))
+    .every(name => spawnSync('bash', ['-c', script, '-', join(from, name), root]).status === 0)
+}

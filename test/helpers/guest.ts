@@ -1,0 +1,161 @@
+// A machine of its own for what no test may do to its host: Debian's kernel in qemu, over a root that is made of
+// Debian's packages and a test's files, all of it in memory. It has no disk and no network.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { CpioWriter } from './cpio.ts'
+import { unpackedPackages } from './debian-packages.ts'
+
+/** systemd as the first process, its bus and logins, and the libraries of Node.js and of the native addon. */
+const packages = [
+  ...['bash', 'coreutils', 'usr-is-merged', 'systemd', 'dbus', 'libpam-systemd', 'libbpf1', 'libstdc++6'],
+  // The kernel needs a builder of initial file systems; this one is small, and never runs.
+  ...['linux-image-cloud-amd64', 'tiny-initramfs'],
+]
+const soak = process.env.SVC_SOAK === '1' && process.arch === 'x64'
+const root = soak ? unpackedPackages('guest', packages) : undefined
+const emulator = soak ? unpackedPackages('qemu', ['qemu-system-x86']) : undefined
+
+export const withoutGuest: string | false =
+  process.env.SVC_SOAK !== '1'
+    ? 'a machine of its own is started by `npm run soak`'
+    : process.arch !== 'x64'
+      ? `a machine of its own needs x86-64, and this is ${process.arch}`
+      : root === undefined || emulator === undefined
+        ? 'a machine of its own needs packages of Debian 12, which apt-get cannot download here'
+        : false
+
+/** Nothing in the machine reads these, and they are most of what packages have. */
+const unread = /^\/(boot|usr\/(lib\/modules|share\/(doc|locale|man|i18n|info|lintian|perl.*|bash-completion)))$/
+
+/** The first program: it answers commands, and leaves the machine to another one where there is one. */
+const init = `#!/bin/bash
+export PATH=/usr/local/bin:/usr/bin:/usr/sbin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+/answer </dev/ttyS1 >/dev/ttyS1 &
+exec "$@" </dev/console >/dev/console 2>&1
+`
+/** A line in Base64 for a line in Base64, as a terminal changes some bytes. */
+const answer = `#!/bin/bash
+stty raw -echo
+echo ready
+while read -r line; do
+  bash -c "$(base64 -d <<<"$line")" </dev/null 2>&1 | base64 -w 0
+  echo " \${PIPESTATUS[0]}"
+done
+`
+
+export interface GuestOptions {
+  /** Text by path. One that begins with #! may be run. */
+  readonly files?: Readonly<Record<string, string>>
+  /** Files, links and directories of this host, by their path in the machine. */
+  readonly trees?: Readonly<Record<string, string>>
+  /** By path. */
+  readonly links?: Readonly<Record<string, string>>
+  /** What the first program becomes; nothing starts by itself where it is left out. */
+  readonly init?: readonly string[]
+  /** The machine's memory, its files included. */
+  readonly memoryMb?: number
+}
+
+/** A machine that runs. */
+export class Guest {
+  readonly #child: ChildProcess
+  readonly #directory: string
+  readonly #replies: AsyncIterator<string>
+  #said = ''
+
+  private constructor(child: ChildProcess, directory: string) {
+    this.#child = child
+    this.#directory = directory
+    this.#replies = createInterface(child.stdout!)[Symbol.asyncIterator]()
+    child.stderr!.on('data', text => {
+      this.#said += text
+    })
+  }
+
+  /** Starts a machine and waits until it takes commands. */
+  static async start(options: GuestOptions = {}): Promise<Guest> {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-guest-'))
+    writeRoot(join(directory, 'root.cpio'), options)
+    const guest = new Guest(startEmulator(directory, options), directory)
+    try {
+      while ((await guest.#reply()) !== 'ready');
+    } catch (error) {
+      await guest.stop()
+      throw error
+    }
+    rmSync(join(directory, 'root.cpio'))
+    return guest
+  }
+
+  /** What the machine wrote to its console, and the emulator to standard error. */
+  get console(): string {
+    return `${this.#said}${readFileSync(join(this.#directory, 'console'), 'utf8')}`
+  }
+
+  /**
+   * Runs a command by bash, as root, one at a time. Resolves with its output and errors once all who may write to them
+   * have ended; rejects where its status is not 0.
+   */
+  async run(command: string): Promise<string> {
+    this.#child.stdin!.write(`${Buffer.from(command).toString('base64')}\n`)
+    const [output, status] = (await this.#reply()).split(' ')
+    const text = Buffer.from(output!, 'base64').toString()
+    if (status !== '0') throw new Error(`the guest ended "${command}" with status ${status}: ${text}`)
+    return text
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      const gone = new Promise(resolve => this.#child.once('exit', resolve))
+      this.#child.kill('SIGKILL')
+      await gone
+    }
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  async #reply(): Promise<string> {
+    const { value, done } = await this.#replies.next()
+    if (done) throw new Error(`the guest has ended: ${this.console}`)
+    return value
+  }
+}
+
+function writeRoot(path: string, { files = {}, trees = {}, links = {} }: GuestOptions): void {
+  const archive = new CpioWriter(path)
+  archive.addTree(root!, '/', each => unread.test(each))
+  for (const [at, source] of Object.entries(trees)) archive.addTree(source, at)
+  for (const [at, target] of Object.entries(links)) archive.addLink(at, target)
+  for (const [at, text] of Object.entries({ ...files, '/init': init, '/answer': answer }))
+    archive.addFile(at, text, text.startsWith('#!') ? 0o755 : 0o644)
+  archive.close()
+}
+
+function startEmulator(directory: string, { init = ['sleep', 'infinity'], memoryMb = 1024 }: GuestOptions): ChildProcess {
+  const boot = join(root!, 'boot')
+  const kernel = readdirSync(boot).find(name => name.startsWith('vmlinuz-'))!
+  const libraries = join(emulator!, 'usr/lib/x86_64-linux-gnu')
+  const qemu = [
+    ...[join(libraries, 'ld-linux-x86-64.so.2'), '--library-path', libraries],
+    join(emulator!, 'usr/bin/qemu-system-x86_64'),
+    ...['-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-nic', 'none'],
+    ...['-L', join(emulator!, 'usr/share/qemu'), '-L', join(emulator!, 'usr/share/seabios')],
+    // Emulated even where the host has KVM, which a host that is a machine itself may have broken.
+    ...['-accel', 'tcg', '-cpu', 'max', '-smp', '2', '-m', `${memoryMb}`],
+    ...['-serial', `file:${join(directory, 'console')}`],
+    ...['-chardev', 'stdio,id=talk,signal=off', '-serial', 'chardev:talk'],
+    ...['-kernel', join(boot, kernel), '-initrd', join(directory, 'root.cpio')],
+    ...['-append', `console=ttyS0 quiet panic=-1 -- ${init.join(' ')}`],
+  ]
+  // It ends with the test, however that ends.
+  return spawn('setpriv', ['--pdeathsig', 'KILL', ...qemu], {
+    stdio: 'pipe',
+    env: { QEMU_MODULE_DIR: join(libraries, 'qemu') },
+  })
+}
