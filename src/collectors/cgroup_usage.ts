@@ -60,32 +60,33 @@ interface Account {
 interface Group {
   /** Below the hierarchy's root: `/system.slice/ssh.service`. */
   readonly name: string
-  /** Below the host's root directory. */
+  /** Below the tree's root. */
   readonly directory: string
 }
 
 /** Where CPU and memory are accounted for: version 2 where it has the controllers, else those of version 1. */
-function accountsOf({ proc, root }: Host): readonly Account[] {
-  const mounts = cgroupMounts(proc)
+function accountsOf(host: Host): readonly Account[] {
+  const mounts = cgroupMounts(host)
   const found: Account[] = []
   let missing = new Set(['cpu', 'memory'])
   const unified = mounts.find(({ version }) => version === 2)
   if (unified) {
-    const controllers = new Set((root.find(`${unified.directory}/cgroup.controllers`) ?? '').split(' '))
+    const { tree, directory } = unified
+    const controllers = new Set((tree.find(`${directory}/cgroup.controllers`) ?? '').split(' '))
     // Processor time is accounted for in every group (cpu.stat), whether or not the controller is on.
     const cpu = controllers.has('cpu') || !mounts.some(({ controllers }) => controllers.has('cpuacct'))
     const memory = controllers.has('memory')
     if (cpu || memory) {
       found.push({
-        tree: root,
-        groups: leaves(root, unified.directory),
+        tree,
+        groups: leaves(tree, directory),
         cpu: cpu ? 'cpu.stat' : undefined,
         memory: memory ? 'memory.current' : undefined,
       })
       missing = new Set([...(cpu ? [] : ['cpu']), ...(memory ? [] : ['memory'])])
     }
   }
-  for (const { version, controllers, directory } of mounts) {
+  for (const { version, controllers, tree, directory } of mounts) {
     if (version !== 1) continue
     const cpu = missing.has('cpu') && controllers.has('cpuacct')
     const memory = missing.has('memory') && controllers.has('memory')
@@ -93,8 +94,8 @@ function accountsOf({ proc, root }: Host): readonly Account[] {
     if (cpu) missing.delete('cpu')
     if (memory) missing.delete('memory')
     found.push({
-      tree: root,
-      groups: leaves(root, directory),
+      tree,
+      groups: leaves(tree, directory),
       cpu: cpu ? 'cpuacct.usage' : undefined,
       memory: memory ? 'memory.usage_in_bytes' : undefined,
     })
@@ -104,25 +105,29 @@ function accountsOf({ proc, root }: Host): readonly Account[] {
 
 interface Mount {
   readonly version: 1 | 2
-  /** Without the leading slash. */
+  readonly tree: Tree
+  /** Below the tree's root. */
   readonly directory: string
   /** Of version 1. */
   readonly controllers: ReadonlySet<string>
 }
 
 /** Mounted hierarchies, from /proc/1/mounts or, where that is not to be read, /proc/self/mounts (fstab(5)). */
-function cgroupMounts(proc: Tree): readonly Mount[] {
+function cgroupMounts({ proc, root, sys }: Host): readonly Mount[] {
   const text = proc.find('1/mounts') ?? proc.find('self/mounts') ?? ''
   const found: Mount[] = []
   for (const line of text.split('\n')) {
     const [, at = '', type, options = ''] = line.split(' ')
     if (type !== 'cgroup' && type !== 'cgroup2') continue
-    const directory = at.replace(/\\([0-7]{3})/g, (_, code: string) =>
-      String.fromCharCode(Number.parseInt(code, 8)),
-    )
+    const path = at
+      .replace(/\\([0-7]{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)))
+      .replace(/^\/+/, '')
+    // Of files below /sys those that are wanted again stay open, which costs a fifth.
+    const inSys = path.startsWith('sys/') && root.at('sys') === sys.root
     found.push({
       version: type === 'cgroup2' ? 2 : 1,
-      directory: directory.replace(/^\/+/, ''),
+      tree: inSys ? sys : root,
+      directory: inSys ? path.slice(4) : path,
       controllers: new Set(options.split(',')),
     })
   }

@@ -30,11 +30,20 @@ test('a machine that does not check its memory shows nothing', async t => {
 
 test('a missing count is an error, and what was read before it stays', async t => {
   const root = copyOfTree(t)
-  rmSync(`${root}/${controller}/csrow0/ue_count`)
+  rmSync(`${root}/${controller}/csrow0/ce_count`)
   const { lines, outcome, reason } = await readWith(edac, {}, root)
   assert.equal(outcome, 'failed')
-  assert.match(reason, /csrow0\/ue_count/)
-  assert.equal(samples(lines).length, 5)
+  assert.match(reason, /csrow0\/ce_count/)
+  assert.equal(samples(lines).length, 4)
+})
+
+test('a driver that does not tell errors beyond correction by row is no failure', async t => {
+  const root = copyOfTree(t)
+  const all = samples((await readWith(edac, {}, root)).lines)
+  rmSync(`${root}/${controller}/csrow0/ue_count`)
+  const { lines, outcome } = await readWith(edac, {}, root)
+  assert.equal(outcome, 'success')
+  assert.equal(samples(lines).length, all.length - 1)
 })
 
 test('junk is no success', async t => {

@@ -10,7 +10,11 @@ const namespaceInfo = gauge(
   { labels: ['ana_state', 'device', 'nsid'] },
 )
 const labels = ['device', 'nsid']
-const capacity = gauge('nvme_namespace_capacity_bytes', 'Size of a namespace in its own blocks.', { labels })
+const capacity = gauge(
+  'nvme_namespace_capacity_bytes',
+  'Size of a namespace: its sectors times its size of a block.',
+  { labels },
+)
 const size = gauge('nvme_namespace_size_bytes', 'Size of a namespace.', { labels })
 const used = gauge('nvme_namespace_used_bytes', 'Bytes of a namespace that are allocated.', { labels })
 const blockSize = gauge('nvme_namespace_logical_block_size_bytes', 'Size of a block of a namespace.', {

@@ -101,6 +101,20 @@ test('one that is late is cut off and named, the others are served, and it comes
   assert.equal(begun, 2)
 })
 
+test('each is said to have taken its own time', async () => {
+  const { gatherer } = gathererOf(
+    {
+      quick: { ...reading('quick'), wait: () => Promise.resolve() },
+      slow: { ...reading('slow'), wait: () => after(200) },
+      stuck: { ...reading('stuck'), wait: signal => after(60_000, signal) },
+    },
+    3,
+  )
+  await gatherer.gather(gatherer.runs, 400)
+  const [quick, slow, stuck] = gatherer.runs.map(({ seconds }) => seconds)
+  assert.ok(quick! < 0.15 && slow! >= 0.19 && slow! < 0.4 && stuck! >= 0.39, `${quick} ${slow} ${stuck}`)
+})
+
 test('one that minds no signal is asked once however many scrapes come', async () => {
   let asked = 0
   let release: () => void = () => undefined

@@ -30,13 +30,20 @@ export interface GathererOptions {
 /** A collector that waits for so long makes room for the next one, so that one that hangs does not keep all waiting. */
 const patienceMs = 250
 
+/** A wait that is under way. */
+interface Wait {
+  readonly signal: AbortSignal
+  /** Tells the other scrapes that want its end. */
+  readonly others: Set<() => void>
+}
+
 export class Gatherer {
   /** In the order of their names. */
   readonly runs: readonly Run[]
   readonly #page: Page
   readonly #log: Logger
   readonly #turns: Turns
-  readonly #waits = new Map<Run, { readonly ended: Promise<void>; readonly signal: AbortSignal }>()
+  readonly #waits = new Map<Run, Wait>()
   /** Why the last wait failed. */
   readonly #failures = new Map<Run, unknown>()
 
@@ -63,17 +70,15 @@ export class Gatherer {
    * them before it waits for anything. `withinMs` bounds the time of waiting.
    */
   async gather(runs: readonly Run[], withinMs: number): Promise<void> {
-    const started = performance.now()
-    const deadline = started + withinMs
-    const late = await this.#waitAll(runs, withinMs)
-    const waited = (performance.now() - started) / 1000
+    const deadline = performance.now() + withinMs
+    const { late, seconds } = await this.#waitAll(runs, withinMs)
     for (const run of runs) {
       run.seconds = 0
       if (late.has(run)) this.#end(run, 'late', `not done within ${(withinMs / 1000).toFixed(1)} s`)
       // Reading takes milliseconds: this is for a host on which it does not.
       else if (performance.now() > deadline + withinMs) this.#end(run, 'late', 'no time was left for it')
       else this.#collect(run)
-      if (run.reader.wait !== undefined) run.seconds += waited
+      run.seconds += seconds.get(run) ?? 0
     }
   }
 
@@ -81,26 +86,31 @@ export class Gatherer {
     for (const { reader } of this.runs) reader.close?.()
   }
 
-  /** Those that were not done in time. */
-  async #waitAll(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Run>> {
-    const open = new Set(runs.filter(({ reader }) => reader.wait !== undefined))
-    if (open.size === 0) return open
+  /** Waits for all that wait, no longer than it may. Answers which are late, and how long each was waited for. */
+  async #waitAll(runs: readonly Run[], withinMs: number): Promise<Waited> {
+    const late = new Set(runs.filter(({ reader }) => reader.wait !== undefined))
+    const seconds = new Map<Run, number>()
+    if (late.size === 0) return { late, seconds }
+    const started = performance.now()
     const controller = new AbortController()
-    const all = Promise.all(
-      [...open].map(async run => {
-        await this.#wait(run, controller.signal)
-        open.delete(run)
-      }),
-    )
     let timer: NodeJS.Timeout | undefined
-    const end = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, withinMs)
-    })
-    await Promise.race([all, end])
+    await Promise.race([
+      new Promise(resolve => {
+        timer = setTimeout(resolve, withinMs)
+      }),
+      Promise.all(
+        [...late].map(async run => {
+          await this.#wait(run, controller.signal)
+          if (controller.signal.aborted) return
+          late.delete(run)
+          seconds.set(run, (performance.now() - started) / 1000)
+        }),
+      ),
+    ])
     clearTimeout(timer)
-    const late = new Set(open)
+    for (const run of late) seconds.set(run, (performance.now() - started) / 1000)
     if (late.size > 0) controller.abort()
-    return late
+    return { late, seconds }
   }
 
   /** Waits for a collector, together with whoever does already. Never rejects. */
@@ -108,17 +118,20 @@ export class Gatherer {
     for (;;) {
       const running = this.#waits.get(run)
       if (running === undefined) break
-      await running.ended
+      await endOf(running, signal)
       // What another scrape gave up is asked anew.
       if (!running.signal.aborted || signal.aborted) return
     }
+    const wait: Wait = { signal, others: new Set() }
+    this.#waits.set(run, wait)
     this.#failures.delete(run)
-    const ended = this.#turns
-      .take(() => run.reader.wait!(signal))
-      .catch(error => void this.#failures.set(run, error))
-      .finally(() => this.#waits.delete(run))
-    this.#waits.set(run, { ended, signal })
-    await ended
+    try {
+      await this.#turns.take(() => run.reader.wait!(signal))
+    } catch (error) {
+      this.#failures.set(run, error)
+    }
+    this.#waits.delete(run)
+    for (const go of wait.others) go()
   }
 
   #collect(run: Run): void {
@@ -148,6 +161,22 @@ export class Gatherer {
       this.#log.debug('a collector has nothing to read', { collector: run.name, reason })
     else this.#log.warn('a collector failed', { collector: run.name, reason })
   }
+}
+
+interface Waited {
+  readonly late: ReadonlySet<Run>
+  readonly seconds: ReadonlyMap<Run, number>
+}
+
+/** Resolves when the wait has ended, or on the signal: one that never ends keeps nothing of those that gave it up. */
+function endOf({ others }: Wait, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    others.add(resolve)
+    signal.addEventListener('abort', () => {
+      others.delete(resolve)
+      resolve()
+    })
+  })
 }
 
 /** Lets a number of waits begin at once; one that takes long no longer counts. */

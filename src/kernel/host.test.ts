@@ -46,6 +46,25 @@ test('files of the kernel stay open until nobody wants them, and tell what is th
   assert.equal(openFiles(), before)
 })
 
+test('a process that may open few files keeps few', () => {
+  const script = `
+    import { readdirSync } from 'node:fs'
+    const { HostFiles } = await import(${JSON.stringify(join(import.meta.dirname, 'host.ts'))})
+    const { sys } = new HostFiles({ procfs: '/proc', sysfs: '/sys', rootfs: '/', udev: '/run/udev/data' })
+    const before = readdirSync('/proc/self/fd').length
+    for (const name of sys.list('module')) sys.find('module/' + name + '/uevent')
+    for (const name of sys.list('kernel/mm/transparent_hugepage')) sys.find('kernel/mm/transparent_hugepage/' + name)
+    for (const name of sys.list('class/net/lo/statistics')) sys.find('class/net/lo/statistics/' + name)
+    console.log(readdirSync('/proc/self/fd').length - before)`
+  const limited = [
+    '-c',
+    'ulimit -n 64; exec "$0" --no-warnings --input-type=module -e "$1"',
+    process.execPath,
+    script,
+  ]
+  assert.equal(execFileSync('sh', limited, { encoding: 'utf8' }).trim(), '16')
+})
+
 test('other files are opened each time', t => {
   const root = directory(t)
   writeFileSync(join(root, 'a'), ' 1 \n')

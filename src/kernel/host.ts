@@ -8,6 +8,7 @@ import {
   lstatSync,
   openSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   readSync,
   realpathSync,
@@ -25,8 +26,8 @@ const mostBytes = 64 * 1024 * 1024
 /** The buffer at first, and what it may stay at. */
 const firstBytes = 16 * 1024
 const largeBytes = 256 * 1024
-/** Files that stay open, of all trees together. */
-const mostKept = 1024
+/** Files that stay open, of all trees together, if they are no more than a quarter of those that may be open. */
+const mostKept = 2048
 
 /** statfs(2) types of file systems whose open files always show what is there now. */
 const procType = 0x9fa0
@@ -118,6 +119,7 @@ interface KeptFile {
 class KeptFiles {
   readonly #files = new Map<string, KeptFile>()
   #places = new Map<string, Place>()
+  readonly #most = Math.min(mostKept, mostOpen() / 4)
   #closed = false
   /** Shared by all reads; grows to the longest file. */
   buffer: Buffer = Buffer.allocUnsafeSlow(firstBytes)
@@ -131,7 +133,7 @@ class KeptFiles {
 
   /** False: there is no room, and the caller closes it. */
   keep(path: string, fd: number): boolean {
-    if (this.#closed || this.#files.size >= mostKept) return false
+    if (this.#closed || this.#files.size >= this.#most) return false
     this.#files.set(path, { fd, place: this.#placeOf(path), used: true })
     return true
   }
@@ -193,6 +195,16 @@ class KeptFiles {
       this.buffer.copy(longer)
       this.buffer = longer
     }
+  }
+}
+
+/** Files that this process may have open at once (RLIMIT_NOFILE). */
+function mostOpen(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'latin1')
+    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY)
+  } catch {
+    return 0 // without a /proc of its own nothing is worth keeping
   }
 }
 

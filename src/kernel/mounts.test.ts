@@ -40,6 +40,7 @@ test('the options of the mount or of its file system make it read-only', () => {
   check('rw,relatime', 'rw,errors=remount-ro', false)
   check('ro,relatime', 'rw', true)
   check('rw,relatime', 'ro,errors=continue', true)
+  check('rw,relatime', 'rw,emergency_ro,errors=remount-ro', true)
 })
 
 test('a root directory elsewhere is taken off mount points and put before paths', () => {

@@ -140,6 +140,7 @@ function junk(good: Buffer): readonly (readonly [what: string, content: Buffer])
     ['truncated', good.subarray(0, Math.ceil(good.length / 2) - 1)],
     ['binary', noise.subarray(0, 4096)],
     ['junk of 1 MiB', noise],
+    ['a number of 1 MiB', Buffer.from(`${'7'.repeat(1024 * 1024)}x`)],
     ['a line of 1 MiB', Buffer.alloc(1024 * 1024, 'x ')],
   ]
 }
