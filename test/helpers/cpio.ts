@@ -58,7 +58,21 @@ export class CpioWriter {
 
   #write(name: string, mode: number, content: Uint8Array): void {
     // Inode, mode, user, group, links, time, size, device and device of the node (each in two parts), name, checksum.
-    const fields = [++this.#inode, mode, 0, 0, 1, 0, content.length, 0, 0, 0, 0, Buffer.byteLength(name) + 1, 0]
+    const fields = [
+      ++this.#inode,
+      mode,
+      0,
+      0,
+      1,
+      0,
+      content.length,
+      0,
+      0,
+      0,
+      0,
+      Buffer.byteLength(name) + 1,
+      0,
+    ]
     const head = `070701${fields.map(field => field.toString(16).padStart(8, '0')).join('')}${name}\0`
     for (const part of [Buffer.from(head), content]) {
       writeSync(this.#file, part)

@@ -1,14 +1,16 @@
 // Packages of Debian with all that they need, unpacked and not installed: nothing of them runs but what a test starts.
 
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 const folder = resolve(import.meta.dirname, '../../build/peers')
 
-/** The root that packages are unpacked to, from then on kept below `name`; undefined where they cannot be had. */
+/** The root that packages are unpacked to, once for each list of them; undefined where they cannot be had. */
 export function unpackedPackages(name: string, packages: readonly string[]): string | undefined {
-  const kept = join(folder, name)
+  const list = createHash('sha256').update(packages.join()).digest('hex').slice(0, 8)
+  const kept = join(folder, `${name}-${list}`)
   if (existsSync(kept)) return kept
   mkdirSync(folder, { recursive: true })
   // Whoever is first keeps its own.

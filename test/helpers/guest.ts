@@ -29,7 +29,10 @@ export const withoutGuest: string | false =
         : false
 
 /** Nothing in the machine reads these, and they are most of what packages have. */
-const unread = /^\/(boot|usr\/(lib\/modules|share\/(doc|locale|man|i18n|info|lintian|perl.*|bash-completion)))$/
+const unread = /^\/(boot|usr\/(lib\/modules|share\/(doc|locale|man)))$/
+
+/** What packages make when they are installed. */
+const made = { '/var/run': '/run', '/usr/bin/sh': 'bash' }
 
 /** The first program: it answers commands, and leaves the machine to another one where there is one. */
 const init = `#!/bin/bash
@@ -61,6 +64,8 @@ export interface GuestOptions {
   readonly init?: readonly string[]
   /** The machine's memory, its files included. */
   readonly memoryMb?: number
+  /** When it is ended, whatever it does. */
+  readonly limitMs?: number
 }
 
 /** A machine that runs. */
@@ -68,22 +73,28 @@ export class Guest {
   readonly #child: ChildProcess
   readonly #directory: string
   readonly #replies: AsyncIterator<string>
+  readonly #limit: NodeJS.Timeout
   #said = ''
 
-  private constructor(child: ChildProcess, directory: string) {
+  private constructor(child: ChildProcess, directory: string, limitMs: number) {
     this.#child = child
+    this.#limit = setTimeout(() => {
+      this.#said += `ended after ${limitMs} ms\n`
+      child.kill('SIGKILL')
+    }, limitMs)
     this.#directory = directory
     this.#replies = createInterface(child.stdout!)[Symbol.asyncIterator]()
     child.stderr!.on('data', text => {
       this.#said += text
     })
+    child.stdin!.on('error', () => {}) // there is no reply, which says it
   }
 
   /** Starts a machine and waits until it takes commands. */
   static async start(options: GuestOptions = {}): Promise<Guest> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-guest-'))
     writeRoot(join(directory, 'root.cpio'), options)
-    const guest = new Guest(startEmulator(directory, options), directory)
+    const guest = new Guest(startEmulator(directory, options), directory, options.limitMs ?? 600_000)
     try {
       while ((await guest.#reply()) !== 'ready');
     } catch (error) {
@@ -112,6 +123,7 @@ export class Guest {
   }
 
   async stop(): Promise<void> {
+    clearTimeout(this.#limit)
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
       const gone = new Promise(resolve => this.#child.once('exit', resolve))
       this.#child.kill('SIGKILL')
@@ -131,13 +143,16 @@ function writeRoot(path: string, { files = {}, trees = {}, links = {} }: GuestOp
   const archive = new CpioWriter(path)
   archive.addTree(root!, '/', each => unread.test(each))
   for (const [at, source] of Object.entries(trees)) archive.addTree(source, at)
-  for (const [at, target] of Object.entries(links)) archive.addLink(at, target)
+  for (const [at, target] of Object.entries({ ...made, ...links })) archive.addLink(at, target)
   for (const [at, text] of Object.entries({ ...files, '/init': init, '/answer': answer }))
     archive.addFile(at, text, text.startsWith('#!') ? 0o755 : 0o644)
   archive.close()
 }
 
-function startEmulator(directory: string, { init = ['sleep', 'infinity'], memoryMb = 1024 }: GuestOptions): ChildProcess {
+function startEmulator(
+  directory: string,
+  { init = ['sleep', 'infinity'], memoryMb = 1024 }: GuestOptions,
+): ChildProcess {
   const boot = join(root!, 'boot')
   const kernel = readdirSync(boot).find(name => name.startsWith('vmlinuz-'))!
   const libraries = join(emulator!, 'usr/lib/x86_64-linux-gnu')
