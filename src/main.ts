@@ -1,7 +1,6 @@
 import { helpText, parseArguments } from './cli/arguments.ts'
 import { commands } from './cli/index.ts'
 import { ignoreBrokenPipes, print, say } from './cli/terminal.ts'
-import { validateFile } from './cli/validate.ts'
 import { printVersion } from './cli/version.ts'
 import { errorText } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
@@ -22,7 +21,8 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
     return ExitCode.ok
   }
   const file = args.value('validate-config')
-  return file === undefined ? command.run(args) : validateFile(args, file)
+  if (file === undefined) return command.run(args)
+  return (await import('./cli/validate-file.ts')).validateFile(args, file)
 }
 
 ignoreBrokenPipes()

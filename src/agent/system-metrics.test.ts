@@ -93,6 +93,50 @@ test('what only the agent’s page has, and what is told of the process', async 
   assert.match(page, /^process_cpu_seconds_total /m)
 })
 
+/** A collector that waits, until the test lets it, and tells whether it was closed. */
+function waiting(name: string) {
+  const state = { closed: false, release: () => {} }
+  const unit = collector({
+    name,
+    summary: '',
+    enabledByDefault: true,
+    metrics: [reads],
+    start: () => ({
+      wait: () =>
+        new Promise<void>(resolve => {
+          state.release = resolve
+        }),
+      collect(readings) {
+        if (state.closed) throw new Error('closed')
+        readings.set(reads, 1)
+      },
+      close() {
+        state.closed = true
+      },
+    }),
+  })
+  return { unit: unit as Collector<Keys>, state }
+}
+
+test('a scrape that is under way is answered whole, though the collectors are to end', async t => {
+  const { unit, state } = waiting('waiting')
+  const metrics = start(t, { collectors: [{ unit, options: {} }] })
+  const page = metrics.scrape({ ...all, collectors: ['waiting'] })
+  metrics.close()
+  assert.equal(state.closed, false)
+  state.release()
+  assert.match(await page, /^node_reads 1$/m)
+  assert.equal(state.closed, true)
+})
+
+test('where one collector cannot start none has', t => {
+  const { unit, state } = waiting('waiting')
+  const contradiction = { ...unit, name: 'z', start: () => assert.fail('two options') }
+  const both = [unit, contradiction].map(each => ({ unit: each, options: {} }))
+  assert.throws(() => start(t, { collectors: both }), /two options/)
+  assert.equal(state.closed, true)
+})
+
 test('OpenMetrics keeps the bound on families', async t => {
   const cardinality = {
     enabled: true,

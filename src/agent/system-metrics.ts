@@ -1,7 +1,7 @@
 // The system-metrics endpoint without its server: the collectors that are on, their page, and what a scrape is.
 
 import type { MetricsSource, Scrape } from '../api/metrics-endpoint.ts'
-import type { Collector } from '../collectors/collector.ts'
+import type { Collector, Env, Reader } from '../collectors/collector.ts'
 import { beyond, collectors as common } from '../collectors/index.ts'
 import { type BoundsSettings, boundsOf } from '../exposition/bounds.ts'
 import {
@@ -59,6 +59,8 @@ export class SystemMetrics implements MetricsSource {
   readonly #build = sourceOf('build')
   readonly #exporter = sourceOf('exporter')
   #gathers = 0
+  /** Gathers that are under way. */
+  #underWay = 0
   #timer: NodeJS.Timeout | undefined
   #closed = false
   #read = false
@@ -70,12 +72,8 @@ export class SystemMetrics implements MetricsSource {
     this.#host = new HostFiles(path)
     this.namespace = namespace
     this.page = new Page({ namespace, bounds: boundsOf(cardinality) })
-    const env = { host: this.#host, log }
     this.#gatherer = new Gatherer({
-      collectors: collectors.map(({ unit, options }) => ({
-        name: unit.name,
-        reader: unit.start(options as never, env),
-      })),
+      collectors: started(collectors, { host: this.#host, log }),
       page: this.page,
       log,
       maxWaiting: maxProcs,
@@ -106,7 +104,7 @@ export class SystemMetrics implements MetricsSource {
       collectors.length === this.runs.length
         ? this.runs
         : this.runs.filter(({ name }) => collectors.includes(name))
-    if (this.#options.intervalMs === 0) await this.#gatherer.gather(runs, withinMs)
+    if (this.#options.intervalMs === 0) await this.#gather(runs, withinMs)
     const sources = this.#shown(runs)
     if (!open) return this.page.write(sources).text
     const { enabled, max_metrics } = this.#options.cardinality
@@ -115,13 +113,28 @@ export class SystemMetrics implements MetricsSource {
 
   /** Reads these collectors; their readings are those of the sources that it answers, until the caller waits. */
   async gather(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Source>> {
-    await this.#gatherer.gather(runs, withinMs)
+    await this.#gather(runs, withinMs)
     return this.#shown(runs)
   }
 
+  /** Ends the collectors, after the readings that are under way. */
   close(): void {
+    if (this.#closed) return
     this.#closed = true
     clearTimeout(this.#timer)
+    if (this.#underWay === 0) this.#end()
+  }
+
+  async #gather(runs: readonly Run[], withinMs: number): Promise<void> {
+    this.#underWay++
+    try {
+      await this.#gatherer.gather(runs, withinMs)
+    } finally {
+      if (--this.#underWay === 0 && this.#closed) this.#end()
+    }
+  }
+
+  #end(): void {
     this.#gatherer.close()
     this.#host.close()
     this.#self.close()
@@ -141,7 +154,7 @@ export class SystemMetrics implements MetricsSource {
     const { intervalMs, timeoutMs, log } = this.#options
     const began = performance.now()
     try {
-      await this.#gatherer.gather(this.runs, timeoutMs)
+      await this.#gather(this.runs, timeoutMs)
       this.#read = true
     } catch (error) {
       log.error('cannot read the collectors', { reason: errorText(error) })
@@ -149,6 +162,19 @@ export class SystemMetrics implements MetricsSource {
     if (this.#closed) return
     const rest = Math.max(0, intervalMs - (performance.now() - began))
     this.#timer = setTimeout(() => void this.#refresh(), rest)
+  }
+}
+
+/** Starts the collectors. Throws where one cannot start; then none has. */
+function started(collectors: readonly Chosen[], env: Env): { name: string; reader: Reader }[] {
+  const readers: { name: string; reader: Reader }[] = []
+  try {
+    for (const { unit, options } of collectors)
+      readers.push({ name: unit.name, reader: unit.start(options as never, env) })
+    return readers
+  } catch (error) {
+    for (const { reader } of readers) reader.close?.()
+    throw error
   }
 }
 

@@ -130,7 +130,11 @@ interface Diagnosis {
 }
 
 test('doctor prints the same checks as text and as JSON, and exits by them', async () => {
-  const path = file('doctor.yaml', 'self_telemetry:\n  listen: 127.0.0.1:0\n')
+  // Two at once try no port twice.
+  const path = file(
+    'doctor.yaml',
+    'self_telemetry: {listen: 127.0.0.1:0}\nagent: {nodeexporter: {listen_address: 127.0.0.1:0}}\n',
+  )
   const [text, json] = await Promise.all([
     svc(['doctor', '--config', path]),
     svc(['doctor', '--json', '--config', path]),
@@ -192,7 +196,7 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
 
 /** A program that runs the command `run` with an agent of the test's own. */
 function program(body: string): string[] {
-  const runner = JSON.stringify(join(import.meta.dirname, 'run.ts'))
+  const runner = JSON.stringify(join(import.meta.dirname, 'run-agent.ts'))
   const source = `
     import { runAgent } from ${runner}
     const args = { value: () => undefined, has: () => false, words: [] }

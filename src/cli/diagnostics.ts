@@ -1,11 +1,10 @@
 import { accessSync, constants, linkSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { WriteStream } from 'node:tty'
-import { secretValues } from '../config/index.ts'
+import type { LoadedConfig } from '../config/index.ts'
 import { errorText } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Command, configFlag, urlFlag } from './arguments.ts'
-import { configurationOf } from './configuration.ts'
 import { say } from './terminal.ts'
 
 export const diagnostics: Command = {
@@ -23,6 +22,7 @@ export const diagnostics: Command = {
     // Before anything is collected, which takes seconds.
     if (output === undefined) checkStandardOutput(force)
     else checkFile(output, force)
+    const { configurationOf } = await import('./configuration.ts')
     const loaded = configurationOf(args)
     const { archive, words } = await collect(loaded, args.value('url'))
     if (output === undefined) await writeOut(archive)
@@ -33,17 +33,25 @@ export const diagnostics: Command = {
   },
 }
 
-async function collect(loaded: ReturnType<typeof configurationOf>, url: string | undefined) {
+async function collect(loaded: LoadedConfig, url: string | undefined) {
   // Loaded here, for an agent that runs needs none of it.
-  const [{ findAgent }, { agentParts }, { hostParts }, { ownParts }, { makeBundle }, { scrubFor }] =
-    await Promise.all([
-      import('./agent-client.ts'),
-      import('./diagnostics/agent-parts.ts'),
-      import('./diagnostics/host-parts.ts'),
-      import('./diagnostics/own-parts.ts'),
-      import('./diagnostics/bundle.ts'),
-      import('./diagnostics/scrub.ts'),
-    ])
+  const [
+    { secretValues },
+    { findAgent },
+    { agentParts },
+    { hostParts },
+    { ownParts },
+    { makeBundle },
+    { scrubFor },
+  ] = await Promise.all([
+    import('../config/index.ts'),
+    import('./agent-client.ts'),
+    import('./diagnostics/agent-parts.ts'),
+    import('./diagnostics/host-parts.ts'),
+    import('./diagnostics/own-parts.ts'),
+    import('./diagnostics/bundle.ts'),
+    import('./diagnostics/scrub.ts'),
+  ])
   const settings = loaded.config.self_telemetry
   const { client, tried } = await findAgent({ settings, url, env: process.env })
   const token = process.env.SVC_TOKEN ?? ''

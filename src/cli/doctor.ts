@@ -2,7 +2,6 @@ import { groups, type Topic } from '../kernel/need.ts'
 import { nearest } from '../lib/nearest.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Command, configFlag, jsonFlag, modeFlag } from './arguments.ts'
-import { configurationOf } from './configuration.ts'
 import { outputColor, outputColumns, print } from './terminal.ts'
 
 export const doctor: Command = {
@@ -14,6 +13,7 @@ export const doctor: Command = {
     // Loaded here, for an agent that runs needs none of it.
     const { examine, topics } = await import('./doctor/examine.ts')
     const { report } = await import('./doctor/report.ts')
+    const { configurationOf } = await import('./configuration.ts')
     // The system's resolver cannot be interrupted: it is told to wait for a name server less than its ten seconds.
     process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'
     const topic = topicOf(args.words[0], topics)

@@ -1,8 +1,5 @@
-import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Arguments, type Command, configFlag, modeFlag } from './arguments.ts'
-import { configurationOf, sayProblems } from './configuration.ts'
-import { print } from './terminal.ts'
+import { type Command, configFlag, modeFlag } from './arguments.ts'
 
 export const validate: Command = {
   name: 'validate',
@@ -13,43 +10,7 @@ export const validate: Command = {
     const [file] = args.words
     if (file !== undefined && args.has('config'))
       throw new StartError('cannot check two files at once: leave out --config or FILE', ExitCode.usage)
+    const { validateFile } = await import('./validate-file.ts')
     return validateFile(args, file ?? args.value('config'))
   },
-}
-
-/** Checks one file with the environment applied, as a start would read it. */
-export function validateFile(args: Arguments, path: string | undefined): ExitCode {
-  const loaded = configurationOf(args, path)
-  if (loaded.problems.length > 0) {
-    sayProblems(loaded)
-    return ExitCode.usage
-  }
-  print(`configuration is valid\n${summary(loaded)}`)
-  return ExitCode.ok
-}
-
-function summary(loaded: LoadedConfig): string {
-  const { config, origins, file } = loaded
-  // One setting may stand behind several keys.
-  const settings = new Set<string>()
-  const variables = new Set<string>()
-  for (const { source, name, line, column } of origins.values()) {
-    if (source === 'file') settings.add(`${line}:${column}`)
-    if (source === 'environment' || source === 'otel') variables.add(name)
-  }
-  const read =
-    file === null ? 'no configuration file, defaults serve' : `${file}: ${counted(settings.size, 'setting')}`
-  const lines = [
-    `${read}; ${counted(variables.size, 'variable')} of the environment`,
-    `mode ${config.mode}, ${config.otlp.endpoint === '' ? 'no export' : `export to ${config.otlp.endpoint}`}`,
-    ...loaded.warnings.map(warning => `warning: ${warning}`),
-    ...notBuiltFeatures(config, origins)
-      .filter(({ explicit }) => explicit)
-      .map(({ key, why }) => `warning: ${key} is set: ${why}`),
-  ]
-  return lines.map(line => `${line}\n`).join('')
-}
-
-function counted(count: number, thing: string): string {
-  return `${count} ${thing}${count === 1 ? '' : 's'}`
 }

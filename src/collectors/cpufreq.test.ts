@@ -14,7 +14,7 @@ test('kHz become Hz, offline CPUs and unknown frequencies are left out', async (
     lines.filter(line => !line.startsWith('#') && !/cpu="2"/.test(line)),
     [
       'node_cpu_frequency_avg_hertz{cpu="1"} 1.3e+09',
-    'node_cpu_frequency_hertz{cpu="0"} 2.893202e+09',
+      'node_cpu_frequency_hertz{cpu="0"} 2.893202e+09',
       'node_cpu_frequency_max_hertz{cpu="0"} 3.9e+09',
       'node_cpu_frequency_max_hertz{cpu="1"} 3.9e+09',
       'node_cpu_frequency_min_hertz{cpu="0"} 8e+08',

@@ -43,7 +43,7 @@ const numbers: readonly (readonly [attribute: string, family: Family])[] = [
   ],
   [
     'mem_info_vis_vram_used',
-    gauge('drm_memory_vis_vram_used_bytes', 'Video memory within the processor’s reach that is used.', {
+    gauge('drm_memory_vis_vram_used_bytes', "Video memory within the processor's reach that is used.", {
       labels,
     }),
   ],

@@ -170,5 +170,5 @@ export function statisticFamily(name: string): Family {
     .replace(/^_+/, '')
     .replace(/(^|_)rx(_|$)/g, '$1received$2')
     .replace(/(^|_)tx(_|$)/g, '$1transmitted$2')
-  return untyped(`ethtool_${metric}`, `The statistic ${name} of a network device’s driver.`, { labels })
+  return untyped(`ethtool_${metric}`, `The statistic ${name} of a network device's driver.`, { labels })
 }

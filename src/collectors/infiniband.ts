@@ -16,7 +16,7 @@ const state = gauge(
 )
 const physicalState = gauge(
   'infiniband_physical_state_id',
-  'State of a port’s link: 1 asleep, 2 polling, 3 disabled, 4 training, 5 up, 6 recovering, 7 in a test.',
+  "State of a port's link: 1 asleep, 2 polling, 3 disabled, 4 training, 5 up, 6 recovering, 7 in a test.",
   portLabels,
 )
 const rate = gauge('infiniband_rate_bytes_per_second', 'Highest rate of a port.', {

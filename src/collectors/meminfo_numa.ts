@@ -14,16 +14,16 @@ export const meminfo_numa = collector({
   start: (_options, { host: { sys } }) => {
     const labels = ['node']
     const sizes = families(name =>
-      gauge(`memory_numa_${name}`, `The field ${name} of a node’s meminfo, in bytes.`, {
+      gauge(`memory_numa_${name}`, `The field ${name} of a node's meminfo, in bytes.`, {
         labels,
         unit: 'By',
       }),
     )
     const counts = families(name =>
-      gauge(`memory_numa_${name}`, `The field ${name} of a node’s meminfo.`, { labels }),
+      gauge(`memory_numa_${name}`, `The field ${name} of a node's meminfo.`, { labels }),
     )
     const allocations = families(name =>
-      counter(`memory_numa_${name}_total`, `The field ${name} of a node’s numastat, in pages.`, { labels }),
+      counter(`memory_numa_${name}_total`, `The field ${name} of a node's numastat, in pages.`, { labels }),
     )
     return {
       collect(readings) {

@@ -12,13 +12,13 @@ const leap = gauge(
   'Leap indicator: none (0), a second more (1) or less (2) today, not in sync (3).',
 )
 const roundTrip = gauge('ntp_rtt_seconds', 'Time that question and answer were on the way.')
-const offset = gauge('ntp_offset_seconds', 'How far the server’s clock is ahead of this host’s.')
+const offset = gauge('ntp_offset_seconds', "How far the server's clock is ahead of this host's.")
 const referenceTime = gauge(
   'ntp_reference_timestamp_seconds',
-  'When the server’s clock was last set, in seconds since the Unix epoch.',
+  "When the server's clock was last set, in seconds since the Unix epoch.",
 )
 const rootDelay = gauge('ntp_root_delay_seconds', 'Time from the server to the reference clock and back.')
-const rootDispersion = gauge('ntp_root_dispersion_seconds', 'Error that the server’s clock may have.')
+const rootDispersion = gauge('ntp_root_dispersion_seconds', "Error that the server's clock may have.")
 const sanity = gauge('ntp_sanity', 'Whether the server is fit to set a clock by (1), or not (0).')
 
 /** Without options and a signature (RFC 5905, section 7.3). */

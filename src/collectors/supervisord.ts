@@ -1,5 +1,4 @@
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
-import { request as requestTls } from 'node:https'
 import { text } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { parseXmlRpc, type XmlRpcValue, xmlRpcCall } from './_xml-rpc.ts'
@@ -88,7 +87,9 @@ function targetOf(url: string): RequestOptions {
 }
 
 /** Sends a document and gives back the one that comes. Rejects where it is none, or too long. */
-function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
+async function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
+  // TLS takes 3 MB of memory, and hardly anybody has it here.
+  const send = target.protocol === 'https:' ? (await import('node:https')).request : request
   return new Promise((resolve, reject) => {
     const take = (response: IncomingMessage) => {
       const parts: Buffer[] = []
@@ -105,7 +106,6 @@ function post(target: RequestOptions, document: string, signal: AbortSignal): Pr
       })
     }
     const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
-    const send = target.protocol === 'https:' ? requestTls : request
     send({ ...target, method: 'POST', headers, signal, agent: false }, take)
       .on('error', reject)
       .end(document)

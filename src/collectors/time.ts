@@ -4,7 +4,7 @@ import { someTextAt } from './_small-file.ts'
 import { collector, gauge, type Tree } from './collector.ts'
 
 const seconds = gauge('time_seconds', 'Time of the host, in seconds since 1970.')
-const zoneOffset = gauge('time_zone_offset_seconds', 'What the host’s time zone is ahead of UTC.', {
+const zoneOffset = gauge('time_zone_offset_seconds', "What the host's time zone is ahead of UTC.", {
   labels: ['time_zone'],
 })
 const clockLabels = { labels: ['clocksource', 'device'] }

@@ -8,7 +8,7 @@ const frequency = gauge(
 )
 const maxError = gauge('timex_maxerror_seconds', 'Bound on the error of the clock.')
 const estimatedError = gauge('timex_estimated_error_seconds', 'Error that the clock is thought to have.')
-const status = gauge('timex_status', 'Bits of the clock’s status, STA_ in adjtimex(2).')
+const status = gauge('timex_status', "Bits of the clock's status, STA_ in adjtimex(2).")
 const constant = gauge('timex_loop_time_constant', 'Time constant of the phase-locked loop.')
 const tick = gauge('timex_tick_seconds', 'Length of a clock tick.')
 const ppsFrequency = gauge('timex_pps_frequency_hertz', 'Frequency of the pulse-per-second signal.')
@@ -72,7 +72,7 @@ export const timex = collector({
           state = native.adjtimex(buffer)
         } catch (error) {
           if ((error as NodeJS.ErrnoException).code === 'EPERM')
-            throw new NoData('this process may not ask for the clock’s state: adjtimex(2) is not permitted')
+            throw new NoData("this process may not ask for the clock's state: adjtimex(2) is not permitted")
           throw error
         }
         showTimex(readings, buffer, state)

@@ -8,7 +8,7 @@ const numbers = [
     'bootstatus',
     gauge('watchdog_bootstatus', 'Why the machine was started last, as bits (WDIOF).', { labels }),
   ],
-  ['fw_version', gauge('watchdog_fw_version', 'Version of the watchdog’s firmware.', { labels })],
+  ['fw_version', gauge('watchdog_fw_version', "Version of the watchdog's firmware.", { labels })],
   ['nowayout', gauge('watchdog_nowayout', '1 where the watchdog cannot be stopped.', { labels })],
   [
     'timeleft',

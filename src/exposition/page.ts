@@ -77,6 +77,8 @@ export class Page {
   readonly #indexes = new Map<Family, Index>()
   #order: Slot[] = []
   #ordered = true
+  /** Of the last reading: many are of one family. */
+  #last: Index | undefined
   /** Series are forgotten when a source comes to this round. */
   #sweepAt = roundsKept
 
@@ -166,11 +168,17 @@ export class Page {
     let families = 0
     let count = 0
     let dropped = 0
+    let last: Source | undefined
+    let isShown = false
     for (const slot of this.#shown()) {
       let lines = ''
       let here = 0
       for (const series of slot.series) {
-        if (!isCurrent(series) || !sources.has(series.source)) continue
+        if (series.source !== last) {
+          last = series.source
+          isShown = sources.has(last)
+        }
+        if (!isShown || !isCurrent(series)) continue
         here++
         lines +=
           series.distribution === undefined
@@ -205,8 +213,12 @@ export class Page {
   }
 
   #index(family: Family): Index {
+    if (this.#last?.family === family) return this.#last
     const known = this.#indexes.get(family)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      this.#last = known
+      return known
+    }
     const name = family.absolute ? family.name : `${this.#namespace}_${family.name}`
     let slot = this.#slots.get(name)
     if (slot === undefined) {
@@ -241,7 +253,8 @@ export class Page {
       throw new Error(`${family.name} has ${family.labels.length} labels, and ${values.length} values came`)
     const names = family.labels.filter(label => !this.#bounds.drops(label))
     const labels = values.filter((_, i) => !this.#bounds.drops(family.labels[i]!))
-    const prefix = `${slot.name}${labelText(names, labels)} `
+    // What `join` makes lies in one piece; what is added up is a tree of its parts, to be walked with each page.
+    const prefix = [slot.name, labelText(names, labels), ' '].join('')
     const same = slot.byPrefix?.get(prefix)
     if (same !== undefined && alike(same.family, family)) return same
     const made: Series = {
@@ -286,6 +299,7 @@ export class Page {
   /** Forgets what nobody has read for long. */
   #sweep(round: number): void {
     this.#sweepAt = round + roundsKept
+    this.#last = undefined
     for (const [family, index] of this.#indexes) {
       if (index.single && isOld(index.single)) index.single = undefined
       for (const [key, series] of index.byText) if (isOld(series)) index.byText.delete(key)

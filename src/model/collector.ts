@@ -66,9 +66,19 @@ export interface Reader {
   close?(): void
 }
 
-/** What a collector reads is not on this host, or not for this process: not a failure. The message says what. */
+/**
+ * What a collector reads is not on this host, or not for this process: not a failure. The message says what. It has no
+ * stack, which would be most of the cost of the collectors that have nothing to read.
+ */
 export class NoData extends Error {
   override readonly name = 'NoData'
+
+  constructor(message: string) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message)
+    Error.stackTraceLimit = stackTraceLimit
+  }
 }
 
 export interface FamilyOptions {

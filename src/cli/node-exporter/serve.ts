@@ -8,9 +8,8 @@ import { build } from '../../lib/build.ts'
 import { addressText, parseListenAddress } from '../../lib/listen-address.ts'
 import { errorText, type Logger, limitRepeats } from '../../lib/logger.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
-import { admission } from './admission.ts'
 import type { ExporterSettings } from './flags.ts'
-import { WebConfig } from './web-config.ts'
+import type { WebConfig } from './web-config.ts'
 
 /** Time for collectors that wait, where the scraper does not say how long it waits itself. */
 const timeoutMs = 10_000
@@ -23,7 +22,8 @@ export interface Exporter {
 /** Starts the collectors and serves them. Rejects with a `StartError` where it cannot. */
 export async function startExporter(settings: ExporterSettings, log: Logger): Promise<Exporter> {
   const { version, commit } = build()
-  const config = settings.webConfigFile === '' ? undefined : new WebConfig(settings.webConfigFile)
+  const secured = settings.webConfigFile === '' ? undefined : await import('./secured.ts')
+  const config = secured && new secured.WebConfig(settings.webConfigFile)
   const web = orStartError(() => config?.current())
   const metrics = orStartError(
     () =>
@@ -54,7 +54,7 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
     timeoutMs,
     title: 'Node Exporter',
     version,
-    ...(config && { admit: admission(config, web?.rate, log) }),
+    ...(config && { admit: secured.admission(config, web?.rate, log) }),
     log,
   })
   log.info('Enabled collectors', { collectors: metrics.enabled.join() })

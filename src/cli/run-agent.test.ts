@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bannerText } from './run.ts'
+import { bannerText } from './run-agent.ts'
 
 test('the banner shows each subsystem with its mend, then where to look', () => {
   const text = bannerText(

@@ -1,0 +1,208 @@
+// Runs the agent until a signal ends it.
+
+import { writeFileSync } from 'node:fs'
+import { release } from 'node:os'
+import type { StartOptions } from '../agent.ts'
+import type { BannerLine, RunningAgent } from '../api/types.ts'
+import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
+import { build } from '../lib/build.ts'
+import { LogRing } from '../lib/log-ring.ts'
+import { createLogger, errorText, type Logger } from '../lib/logger.ts'
+import { ExitCode, StartError } from '../lib/start-error.ts'
+import type { Arguments } from './arguments.ts'
+import { configurationOf, sayProblems } from './configuration.ts'
+import { say, terminal } from './terminal.ts'
+
+/** Starts the agent. Rejects with a `StartError` where it refuses to. */
+export type StartAgent = (options: StartOptions) => Promise<RunningAgent>
+
+/** What the end may take beyond the configured timeout before the process ends itself. */
+const graceMs = 5000
+
+/** Resolves when a signal ended the agent, with what it had delivered or counted, or when it refused to start. */
+export async function runAgent(args: Arguments, start: StartAgent): Promise<ExitCode> {
+  const loaded = configurationOf(args)
+  if (loaded.problems.length > 0) {
+    sayProblems(loaded)
+    return ExitCode.usage
+  }
+  nameProcess()
+  const logRing = new LogRing()
+  const log = loggerOf(loaded, logRing)
+  logConfiguration(loaded, log)
+  endOnBugs(log)
+  let agent: RunningAgent | undefined
+  // A reload may change it.
+  const timeoutMs = () => agent?.shutdownTimeoutMs ?? loaded.config.pipeline.operations.shutdown.timeout
+  // Before the start, which takes time: a signal then is obeyed when it is over, a second one at once.
+  const ended = endOnSignals(timeoutMs, log)
+  const answer = answerSignals(log, () => agent)
+  try {
+    agent = await start({ loaded, log, logRing, load: () => configurationOf(args) })
+    introduce(loaded, agent, log)
+    const signal = await ended.signal
+    log.info('stopping', { signal, timeout_ms: timeoutMs() })
+    await agent.stop()
+    log.info('stopped')
+    return ExitCode.ok
+  } catch (error) {
+    if (error instanceof StartError) {
+      log.error(errorText(error))
+      return error.exitCode
+    }
+    sayBug(error, log)
+    return ExitCode.general
+  } finally {
+    answer.stop()
+    ended.stop()
+  }
+}
+
+/** Shows as `svc` rather than `node` in ps and top, with the command line left as it is. */
+function nameProcess(): void {
+  try {
+    writeFileSync('/proc/self/comm', 'svc')
+  } catch {
+    // Without /proc nobody asks for the name either.
+  }
+}
+
+function loggerOf({ config, origins }: LoadedConfig, ring: LogRing): Logger {
+  const { interactive, color } = terminal()
+  const format = interactive && !origins.has('log_format') ? 'text' : config.log_format
+  return createLogger({
+    level: config.log_level,
+    format,
+    color: color && format === 'text',
+    write: say,
+    ring,
+  })
+}
+
+function logConfiguration({ config, origins, notes, warnings, file }: LoadedConfig, log: Logger): void {
+  const { version, commit } = build()
+  log.info('starting', { version, commit, mode: config.mode, config: file ?? 'none, defaults serve' })
+  for (const note of notes) log.debug(note)
+  for (const warning of warnings) log.warn(warning)
+  for (const { key, why, explicit } of notBuiltFeatures(config, origins)) {
+    if (explicit) log.warn('a configured feature is not built in this version', { key, why })
+  }
+}
+
+/** An error that nobody caught leaves a state that nobody knows: say what it was, and leave the restart to the supervisor. */
+function endOnBugs(log: Logger): void {
+  const end = (error: unknown) => {
+    sayBug(error, log)
+    process.exit(ExitCode.general)
+  }
+  process.on('uncaughtException', end)
+  process.on('unhandledRejection', end)
+}
+
+function sayBug(error: unknown, log: Logger): void {
+  log.error('the agent failed and ends; please report this', {
+    error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  })
+}
+
+interface End {
+  /** Resolves with the name of the first signal that asks to end. */
+  readonly signal: Promise<string>
+  stop(): void
+}
+
+function endOnSignals(timeoutMs: () => number, log: Logger): End {
+  let asked = false
+  let overdue: NodeJS.Timeout | undefined
+  let resolve: (signal: string) => void
+  const signal = new Promise<string>(done => {
+    resolve = done
+  })
+  const onSignal = (name: string) => {
+    if (asked) {
+      log.warn('stopped at once by a second signal; what was queued is lost', { signal: name })
+      process.exit(ExitCode.general)
+    }
+    asked = true
+    const boundMs = timeoutMs()
+    overdue = setTimeout(() => {
+      log.error('stopping took too long; what was queued is lost', { timeout_ms: boundMs })
+      process.exit(ExitCode.general)
+    }, boundMs + graceMs)
+    resolve(name)
+  }
+  for (const name of ['SIGTERM', 'SIGINT']) process.on(name, onSignal)
+  return {
+    signal,
+    stop: () => {
+      clearTimeout(overdue)
+      for (const name of ['SIGTERM', 'SIGINT']) process.off(name, onSignal)
+    },
+  }
+}
+
+/**
+ * SIGUSR1 writes the status document to the log, SIGHUP reloads the configuration. Listening also keeps Node from
+ * opening its debugger on the one, and the kernel from ending the process on the other.
+ */
+function answerSignals(log: Logger, running: () => RunningAgent | undefined): { stop(): void } {
+  const status = () => log.info('status', { status: running()?.view.status() ?? 'starting' })
+  const reload = () => {
+    const agent = running()
+    if (agent === undefined) log.warn('SIGHUP came before the start was over and is ignored; send it again')
+    else agent.reload('signal').catch(error => log.error('cannot reload', { error }))
+  }
+  process.on('SIGUSR1', status)
+  process.on('SIGHUP', reload)
+  return {
+    stop: () => {
+      process.off('SIGUSR1', status)
+      process.off('SIGHUP', reload)
+    },
+  }
+}
+
+/** Says what works, what does not and why, and where to look: as a picture to a person, as records to a log. */
+function introduce({ file }: LoadedConfig, agent: RunningAgent, log: Logger): void {
+  const { interactive, color } = terminal()
+  const lines = agent.banner()
+  const links = agent.links()
+  if (interactive) {
+    const title = `svc ${build().version}, ${process.platform} ${release()} ${process.arch}, ${file ?? 'no configuration file, using defaults'}`
+    say(bannerText(title, lines, links, color))
+    return
+  }
+  for (const { state, name, detail, mend } of lines) {
+    const level = state === 'failed' || state === 'limited' ? 'warn' : 'info'
+    log[level](`${name}: ${detail}`, { subsystem: name, state, mend })
+  }
+  log.info('started', Object.fromEntries(links.map(({ what, url }) => [what, url])))
+}
+
+const stateColours: Record<BannerLine['state'], number> = {
+  ok: 32,
+  limited: 33,
+  off: 90,
+  none: 90,
+  failed: 31,
+}
+
+export function bannerText(
+  title: string,
+  lines: readonly BannerLine[],
+  links: readonly { what: string; url: string }[],
+  color: boolean,
+): string {
+  const state = (line: BannerLine) =>
+    color ? `\x1b[${stateColours[line.state]}m${line.state.padEnd(7)}\x1b[0m` : line.state.padEnd(7)
+  const nameWidth = Math.max(0, ...lines.map(({ name }) => name.length))
+  const text = [title]
+  for (const line of lines) {
+    const head = `  ${state(line)} ${line.name.padEnd(nameWidth)}  `
+    text.push(`${head}${line.detail}`)
+    if (line.mend) text.push(`${' '.repeat(nameWidth + 12)}mend: ${line.mend}`)
+  }
+  const whatWidth = Math.max(0, ...links.map(({ what }) => what.length))
+  for (const { what, url } of links) text.push(`  ${what.padEnd(whatWidth)}  ${url}`)
+  return `${text.join('\n')}\n`
+}
