@@ -161,14 +161,11 @@ export function validate(
 
   const switches: Readonly<Record<string, boolean>> = agent.nodeexporter.collectors
   for (const unit of collectorUnits) {
-    if (!switches[unit.name]) continue
-    const at = `agent.nodeexporter.${unit.name}`
+    const keys = Object.keys(unit.options ?? {}).map(name => `agent.nodeexporter.${unit.name}.${name}`)
+    // Defaults never contradict each other.
+    if (!switches[unit.name] || !keys.some(key => settings.has(key))) continue
     const fault = optionsFault(unit, collectorOptions(config, unit.name))
-    if (fault !== undefined)
-      refuse(
-        Object.keys(unit.options ?? {}).map(name => `${at}.${name}`),
-        fault,
-      )
+    if (fault !== undefined) refuse(keys, fault)
   }
 }
 
