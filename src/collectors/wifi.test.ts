@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { hostTree, readWith, treeOf } from '../../test/helpers/collector.ts'
-import { attribute, genericFamily, Range, text, u32 } from '../kernel/netlink.ts'
+import { withWireless } from '../../test/helpers/host-needs.ts'
+import { attribute, Range, text, u32 } from '../kernel/netlink.ts'
 import { readInterface, readNetwork, readStation } from './_nl80211.ts'
 import { wifi } from './wifi.ts'
 
@@ -42,9 +43,8 @@ test('a fixture that is none is an error', async t => {
   assert.match((await readWith(wifi, { fixtures: '/no/such/place' })).reason, /there is no interfaces\.json/)
 })
 
-test('a kernel without wireless networks has no data', async t => {
-  if (genericFamily('nl80211') !== undefined) t.skip('this one has some')
-  else assert.equal((await readWith(wifi)).outcome, 'no_data')
+test('a kernel without wireless networks has no data', { skip: withWireless }, async () => {
+  assert.equal((await readWith(wifi)).outcome, 'no_data')
 })
 
 /** A message of nl80211: the header of generic netlink, then attributes. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { withoutZoneDatabase, zoneDatabase } from '../../test/helpers/host-needs.ts'
 import { TimeZone } from './time-zone.ts'
 
 const utcSeconds = (text: string) => Date.parse(`${text}Z`) / 1000
@@ -103,11 +104,7 @@ test('what is no such file is an error', () => {
     assert.throws(() => TimeZone.parse(good.subarray(0, length)))
 })
 
-const database = '/usr/share/zoneinfo'
-
-test('this host’s zones agree with its JavaScript', {
-  skip: !existsSync(`${database}/Europe/Berlin`),
-}, () => {
+test('this host’s zones agree with its JavaScript', { skip: withoutZoneDatabase }, () => {
   const zones = [
     'Europe/Berlin',
     'America/Sao_Paulo',
@@ -116,7 +113,7 @@ test('this host’s zones agree with its JavaScript', {
     'Europe/Dublin',
   ]
   for (const name of [...zones, 'America/New_York', 'Pacific/Chatham', 'Etc/UTC']) {
-    const zone = TimeZone.parse(readFileSync(`${database}/${name}`))
+    const zone = TimeZone.parse(readFileSync(`${zoneDatabase}/${name}`))
     const format = new Intl.DateTimeFormat('en', { timeZone: name, timeZoneName: 'longOffset' })
     for (let at = utcSeconds('1990-01-01'); at < utcSeconds('2060-01-01'); at += 86_400 * 9.7) {
       const shown = /GMT(?:([+-])(\d\d):(\d\d))?$/.exec(format.format(at * 1000))!

@@ -1,7 +1,7 @@
 // What single tests need of the host and may lack: why they cannot run, for `skip`; false where they can.
 
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 
 /** Acting as another user. */
@@ -28,3 +28,22 @@ export const withoutBindfs: string | false =
   process.getuid?.() === 0 && existsSync('/dev/fuse') && spawnSync('bindfs', ['--version']).status === 0
     ? false
     : 'a file system that hangs needs root, /dev/fuse and bindfs'
+
+/** perf_event_open(2) for one's own process (kernel, admin-guide/sysctl/kernel.rst; some distributions have 3 and 4). */
+const paranoia = Number(readFileSync('/proc/sys/kernel/perf_event_paranoid', 'latin1'))
+export const withoutPerfEvents: string | false =
+  process.getuid?.() === 0 || paranoia <= 2
+    ? false
+    : `a performance event needs root or kernel.perf_event_paranoid of 2 at most, and it is ${paranoia}`
+
+/** A kernel that knows of wireless networks answers, with or without a device. */
+export const withWireless: string | false =
+  existsSync('/sys/module/cfg80211') || existsSync('/sys/class/ieee80211')
+    ? 'a kernel without wireless networks is needed, and this one has cfg80211'
+    : false
+
+/** The zoneinfo database. */
+export const zoneDatabase = '/usr/share/zoneinfo'
+export const withoutZoneDatabase: string | false = existsSync(`${zoneDatabase}/Europe/Berlin`)
+  ? false
+  : `the host's zones are read from ${zoneDatabase}, which is not there (tzdata)`
