@@ -80,7 +80,7 @@ const builder = new RequestBuilder(traceEncoding)
 
 function encodeOurs(): number {
   for (const span of spans) builder.add(host, scope, span)
-  return builder.take()!.body.length
+  return builder.take()[0]!.body.length
 }
 
 function encodeTheirs(): number {

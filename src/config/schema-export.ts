@@ -1,4 +1,4 @@
-import { list, map } from '../schema/collections.ts'
+import { map } from '../schema/collections.ts'
 import { boolean, choice, duration, endpoint, integer, number, path, size, text } from '../schema/kinds.ts'
 import { branch, key } from '../schema/tree.ts'
 
@@ -140,17 +140,6 @@ export const backoff = branch('Waiting between attempts to deliver a batch.', {
     'Time after which a batch is given up and counted; 0 leaves it to `max_age` of its queue.',
   ),
 })
-
-const match = branch('What an item must have for the rule to act; everything given must hold.', {
-  signal_types: key(list(choice(['traces', 'metrics', 'logs', 'profiles'])), [], 'Signals; empty for all.'),
-  resource_attributes: key(map(text()), {}, 'Resource attributes with their values.'),
-  attributes: key(map(text()), {}, 'Attributes of the item with their values.'),
-  metric_names: key(list(text()), [], 'Metric names.'),
-  span_names: key(list(text()), [], 'Span names.'),
-  log_bodies: key(list(text()), [], 'Regular expressions for log bodies.'),
-})
-
-export const transformMatch = match
 
 export const exporting = branch('From the pipeline to the receiver.', {
   otlp: branch('Another place for two keys of `otlp`; what is set here wins.', {

@@ -25,7 +25,7 @@ function batchOf(spans: number): Batch {
     span.name = `span ${i}`
     builder.add(host, scope, span)
   }
-  return builder.take()!
+  return builder.take()[0]!
 }
 
 async function receive(t: TestContext, options: ReceiverOptions = {}) {

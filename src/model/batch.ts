@@ -1,10 +1,29 @@
 import type { Signal } from './signal.ts'
 
-/** Items of one signal, encoded as one OTLP export request (the protobuf body), ready to be queued and sent. */
+/** How a request's body is compressed, as `content-encoding` and `grpc-encoding` name it. */
+export type BodyEncoding = 'identity' | 'gzip' | 'zstd'
+
+/** Items of one signal, encoded as one OTLP export request (protobuf), ready to be queued and sent. */
 export interface Batch {
   readonly signal: Signal
   readonly items: number
   readonly body: Uint8Array
+  readonly encoding: BodyEncoding
+  /** Size of the request before compression. */
+  readonly plainBytes: number
+  /**
+   * The lanes of the resources in it, one bit each. Of batches that share a lane one at a time is under way, the older
+   * first, so that what is told of one resource arrives in order.
+   */
+  readonly lanes: number
+}
+
+/** Every lane: for a batch of which nothing is known. */
+export const allLanes = 0xffffffff
+
+/** A request as it was encoded, not compressed. */
+export function plainBatch(signal: Signal, items: number, body: Uint8Array, lanes = allLanes): Batch {
+  return { signal, items, body, encoding: 'identity', plainBytes: body.length, lanes }
 }
 
 /** What the receiver said to a batch that it took. */
@@ -17,20 +36,32 @@ export interface Receipt {
 
 /** A batch that was not delivered. `retryable` follows the tables of the OTLP specification. */
 export class SendError extends Error {
-  /** `error_type` of the metrics: a gRPC status in lower case (`unavailable`) or a transport fault (`connect`, `tls`). */
+  /**
+   * `error_type` of the metrics: a gRPC status in lower case (`unavailable`), `http_` and a status, or a fault of the
+   * transport (`connect`, `tls`). `too_large` is a request that is above the receiver's limit, whatever it calls that.
+   */
   readonly type: string
   readonly retryable: boolean
   /** What the server asked to wait (RetryInfo, Retry-After), in milliseconds; 0 when it said nothing. */
   readonly retryAfterMs: number
+  /** With `too_large`: the receiver's limit in bytes before compression, 0 when it did not say. */
+  readonly limitBytes: number
   constructor(
     message: string,
-    options: { type: string; retryable: boolean; retryAfterMs?: number; cause?: unknown },
+    options: {
+      type: string
+      retryable: boolean
+      retryAfterMs?: number
+      limitBytes?: number
+      cause?: unknown
+    },
   ) {
     super(message, { cause: options.cause })
     this.name = 'SendError'
     this.type = options.type
     this.retryable = options.retryable
     this.retryAfterMs = options.retryAfterMs ?? 0
+    this.limitBytes = options.limitBytes ?? 0
   }
 }
 

@@ -15,7 +15,8 @@ export interface Builder<T> {
   add(resource: Resource, scope: Scope, item: T): number
   /** Takes back the last `add`. */
   undo(): void
-  take(): Batch | undefined
+  /** All that was added, in `parts` requests at most that share no resource. */
+  take(parts?: number): Batch[]
 }
 
 export interface BatchLimits {
@@ -103,8 +104,7 @@ export class Batcher<T> implements Intake<T> {
   cut(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const batch = this.#builder.take()
-    if (batch) this.#out(batch)
+    for (const batch of this.#builder.take()) this.#out(batch)
   }
 
   /** Hands on what there is; whatever comes later is gathered within these bounds. */

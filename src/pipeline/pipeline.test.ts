@@ -9,6 +9,7 @@ import { RequestBuilder } from '../exporters/otlp/request.ts'
 import { otlpGrpc } from '../exporters/otlp-grpc.ts'
 import { createLogger } from '../lib/logger.ts'
 import { Attributes } from '../model/attributes.ts'
+import { plainBatch } from '../model/batch.ts'
 import { LogRecord } from '../model/log.ts'
 import { resource } from '../model/resource.ts'
 import { signals } from '../model/signal.ts'
@@ -385,7 +386,7 @@ test('a change after the end changes nothing, and closes what it brought', async
   addSpans(pipeline, 5)
   assert.deepEqual([...pipeline.state('traces').dropped], [['shutdown', 5]])
   assert.equal(pipeline.state('traces').destination?.endpoint, first.endpoint)
-  const batch = { signal: 'traces', items: 1, body: new Uint8Array(0) } as const
+  const batch = plainBatch('traces', 1, new Uint8Array(0))
   const { sender } = settings.lanes.traces
   await assert.rejects(sender!.send(batch, new AbortController().signal), /closed/)
 })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Batch } from '../model/batch.ts'
+import { type Batch, plainBatch } from '../model/batch.ts'
 import { type Entry, Queue } from './queue.ts'
 
 /** A batch that takes exactly `bytes` of the queue. */
 function batch(items: number, bytes = 1000): Batch {
-  return { signal: 'traces', items, body: new Uint8Array(bytes - 256) }
+  return plainBatch('traces', items, new Uint8Array(bytes - 256), 0)
 }
 
 function open(limitBytes: number, maxAgeMs = 0) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Level, Logger } from '../lib/logger.ts'
-import { type Batch, type Receipt, SendError } from '../model/batch.ts'
+import { type Batch, plainBatch, type Receipt, SendError } from '../model/batch.ts'
 import { Account } from './ledger.ts'
 import { Queue } from './queue.ts'
 import { type ExportRequest, SendLoop, type SendSettings } from './send-loop.ts'
@@ -74,7 +74,7 @@ function start(t: TestContext, options: Partial<SendSettings> = {}) {
   const push = (...items: number[]): void => {
     for (const count of items) {
       account.collected += count
-      queue.push({ signal: 'traces', items: count, body: new Uint8Array(100) })
+      queue.push(plainBatch('traces', count, new Uint8Array(100), 0))
       loop.pump()
     }
   }

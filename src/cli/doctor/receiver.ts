@@ -7,7 +7,7 @@ import { type OtlpGrpcOptions, otlpGrpc } from '../../exporters/otlp-grpc.ts'
 import type { Finding } from '../../kernel/need.ts'
 import { type Endpoint, parseEndpoint } from '../../lib/endpoint.ts'
 import { errorText } from '../../lib/logger.ts'
-import { type Receipt, SendError, type Sender } from '../../model/batch.ts'
+import { plainBatch, type Receipt, SendError, type Sender } from '../../model/batch.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import { check } from './check.ts'
 import { type ReceiverFault, receiverFaults } from './receiver-faults.ts'
@@ -120,7 +120,7 @@ async function trySignal(
   endpoint: Endpoint,
   timeoutMs: number,
 ): Promise<Found> {
-  const empty = { signal, items: 0, body: new Uint8Array(0) }
+  const empty = plainBatch(signal, 0, new Uint8Array(0))
   try {
     return taken(await sender.send(empty, new AbortController().signal), endpoint.secure)
   } catch (error) {

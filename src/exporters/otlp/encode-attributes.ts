@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { fieldKey, fitsInt64, PreparedField, varintSize, WireType, Writer } from '../../lib/protobuf.ts'
 import type { Attributes, AttributeValue } from '../../model/attributes.ts'
 import { type Resource, type Scope, schemaUrl } from '../../model/resource.ts'
@@ -114,6 +115,18 @@ export function resourceBytes(resource: Resource): Uint8Array {
     resources.set(resource, bytes)
   }
   return bytes
+}
+
+const laneOf = new WeakMap<Resource, number>()
+
+/** The lane of a resource, 0 to 31: by its content, so that it is the same after a restart. */
+export function resourceLane(resource: Resource): number {
+  let lane = laneOf.get(resource)
+  if (lane === undefined) {
+    lane = crc32(resourceBytes(resource)) & 31
+    laneOf.set(resource, lane)
+  }
+  return lane
 }
 
 /** The `scope` field of ScopeSpans and of its counterparts, encoded once for each scope. Empty for one without a name. */

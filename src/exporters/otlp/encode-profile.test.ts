@@ -35,7 +35,7 @@ const shop = resource({ 'service.name': 'shop' })
 const scope: Scope = { name: 'svc/profile', version: '1' }
 
 function decode(builder: RequestBuilder<Profile>): WireRequest {
-  return decodeRequest('profiles', builder.take()!.body) as unknown as WireRequest
+  return decodeRequest('profiles', builder.take()[0]!.body) as unknown as WireRequest
 }
 
 /** A sample of the wire with its references resolved. */
@@ -139,7 +139,7 @@ test('samples come back with their stacks and attributes from tables that follow
     fc.property(fc.array(entry, { minLength: 1, maxLength: 5 }), entries => {
       for (const [from, profile] of entries) builder.add(from, scope, profile)
       const bound = builder.bytes
-      const batch = builder.take()!
+      const batch = builder.take()[0]!
       assert.equal(batch.items, entries.length)
       assert.equal(batch.body.length <= bound, true)
       const request = decodeRequest('profiles', batch.body) as unknown as WireRequest

@@ -144,7 +144,7 @@ function checkSignal<T>(
     fc.property(fc.array(items, { minLength: 1, maxLength: 6 }), list => {
       for (const item of list) builder.add(host, scope, item)
       const bound = builder.bytes
-      const batch = builder.take()
+      const [batch] = builder.take()
       assert.ok(batch)
       assert.equal(batch.signal, encoding.signal)
       assert.equal(batch.body.length <= bound, true, `${batch.body.length} bytes, bound ${bound}`)
@@ -187,7 +187,7 @@ function roundTrip(values: AttributeValue[]): unknown[] {
   const span = new Span()
   for (const [i, value] of values.entries()) span.attributes.add(`k${i}`, value)
   builder.add(host, scope, span)
-  const request = decodeRequest('traces', builder.take()!.body) as {
+  const request = decodeRequest('traces', builder.take()[0]!.body) as {
     resourceSpans: [{ scopeSpans: [{ spans: [{ attributes: { value: unknown }[] }] }] }]
   }
   return request.resourceSpans[0].scopeSpans[0].spans[0].attributes.map(({ value }) => value)
@@ -237,7 +237,7 @@ test('attribute names without end are all encoded', () => {
     span.attributes.add(`made.up.name.${i}`, i)
     builder.add(host, scope, span)
   }
-  const request = decodeRequest('traces', builder.take()!.body) as {
+  const request = decodeRequest('traces', builder.take()[0]!.body) as {
     resourceSpans: [{ scopeSpans: [{ spans: { attributes: unknown }[] }] }]
   }
   request.resourceSpans[0].scopeSpans[0].spans.forEach((span, i) => {
@@ -251,7 +251,7 @@ test('a sum beyond 64 bits or with a fraction stays a double', () => {
     const point = { attributes: new Attributes(), startUs: 0, timeUs: 0, value }
     const described = { name: 'm', description: '', unit: '' }
     builder.add(host, scope, { ...described, kind: 'sum', monotonic: true, integer: true, points: [point] })
-    const request = decodeRequest('metrics', builder.take()!.body) as {
+    const request = decodeRequest('metrics', builder.take()[0]!.body) as {
       resourceMetrics: [{ scopeMetrics: [{ metrics: [{ sum: { dataPoints: unknown } }] }] }]
     }
     assert.deepEqual(request.resourceMetrics[0].scopeMetrics[0].metrics[0].sum.dataPoints, [want])

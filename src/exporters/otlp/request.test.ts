@@ -35,19 +35,19 @@ function spans(...names: string[]): object[] {
 
 test('nothing added is nothing to send', () => {
   const builder = new RequestBuilder(traceEncoding)
-  assert.deepEqual([builder.take(), builder.items, builder.bytes], [undefined, 0, 0])
+  assert.deepEqual([builder.take(), builder.items, builder.bytes], [[], 0, 0])
 })
 
 test('a metric without points and a profile without samples leave no envelope', () => {
   const metrics = new RequestBuilder(metricEncoding)
   const empty: Metric = { kind: 'gauge', name: 'm', description: '', unit: '', points: [] }
   assert.equal(metrics.add(shop, http, empty), 0)
-  assert.equal(metrics.take(), undefined)
+  assert.deepEqual(metrics.take(), [])
 
   const profiles = new RequestBuilder(profileEncoding())
   const idle: Profile = { kind: 'cpu', unit: 'count', startUs: 1, durationUs: 1, samples: [] }
   profiles.add(shop, http, idle)
-  assert.deepEqual([profiles.items, profiles.take()], [0, undefined])
+  assert.deepEqual([profiles.items, profiles.take()], [0, []])
 })
 
 test('items are grouped by resource and scope, in the order in which they came', () => {
@@ -56,7 +56,7 @@ test('items are grouped by resource and scope, in the order in which they came',
   builder.add(bank, http, named('b'))
   builder.add(shop, sql, named('c'))
   builder.add(shop, http, named('d'))
-  const batch = builder.take()!
+  const batch = builder.take()[0]!
   assert.equal(batch.items, 4)
   assert.deepEqual(decodeRequest('traces', batch.body), {
     resourceSpans: [
@@ -77,7 +77,7 @@ test('resources are told apart by identity, not by content', () => {
   const builder = new RequestBuilder(traceEncoding)
   builder.add(resource({}), { name: '', version: '' }, named('a'))
   builder.add(resource({}), { name: '', version: '' }, named('b'))
-  assert.deepEqual(decodeRequest('traces', builder.take()!.body), {
+  assert.deepEqual(decodeRequest('traces', builder.take()[0]!.body), {
     resourceSpans: [
       { scopeSpans: [{ spans: spans('a'), schemaUrl }], schemaUrl },
       { scopeSpans: [{ spans: spans('b'), schemaUrl }], schemaUrl },
@@ -96,7 +96,7 @@ test('metrics count by data points', () => {
     points: [point, point, point],
   })
   assert.equal(builder.items, 3)
-  assert.equal(builder.take()?.items, 3)
+  assert.equal(builder.take()[0]?.items, 3)
 })
 
 test('nothing of an item is kept after add', () => {
@@ -106,7 +106,7 @@ test('nothing of an item is kept after add', () => {
   span.name = 'second'
   builder.add(shop, http, span)
   span.name = 'third'
-  assert.deepEqual(decodeRequest('traces', builder.take()!.body), {
+  assert.deepEqual(decodeRequest('traces', builder.take()[0]!.body), {
     resourceSpans: [
       {
         resource: service('shop'),
@@ -126,7 +126,7 @@ test('bytes is never below the size of the request, and add returns it', () => {
     fc.property(fc.array(entry, { minLength: 1, maxLength: 30 }), entries => {
       for (const [from, scope, span] of entries) assert.equal(builder.add(from, scope, span), builder.bytes)
       const bound = builder.bytes
-      const size = builder.take()!.body.length
+      const size = builder.take()[0]!.body.length
       assert.equal(size <= bound, true)
       assert.equal(bound <= size + entries.length * 12 + 12, true, `bound ${bound} for ${size} bytes`)
       assert.equal(builder.bytes, 0)
@@ -147,7 +147,7 @@ function checkUndo<T>(make: () => RequestBuilder<T>, items: fc.Arbitrary<T>): vo
         else undoing.undo()
         assert.deepEqual([undoing.items, undoing.bytes], [plain.items, plain.bytes])
       }
-      const decode = (batch: ReturnType<RequestBuilder<T>['take']>) =>
+      const decode = ([batch]: ReturnType<RequestBuilder<T>['take']>) =>
         batch && { items: batch.items, request: sorted(decodeRequest(batch.signal, batch.body)) }
       assert.deepEqual(decode(undoing.take()), decode(plain.take()))
     }),
@@ -194,16 +194,16 @@ test('a second undo takes nothing more back', () => {
   builder.add(shop, http, named('b'))
   builder.undo()
   builder.undo()
-  assert.equal(builder.take()?.items, 1)
+  assert.equal(builder.take()[0]?.items, 1)
 })
 
 test('a batch keeps its bytes when the builder goes on', () => {
   const builder = new RequestBuilder(traceEncoding)
   builder.add(shop, http, named('secret'.repeat(100)))
-  const first = builder.take()!
+  const first = builder.take()[0]!
   const before = Buffer.from(first.body)
   for (let i = 0; i < 100; i++) builder.add(bank, sql, named('other'))
-  const second = builder.take()!
+  const second = builder.take()[0]!
   assert.equal(before.equals(first.body), true)
   assert.equal(Buffer.from(second.body).includes('secret'), false)
 })

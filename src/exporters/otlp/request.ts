@@ -1,8 +1,8 @@
 import { fieldKey, varintSize, WireType, Writer } from '../../lib/protobuf.ts'
-import type { Batch } from '../../model/batch.ts'
+import { type Batch, plainBatch } from '../../model/batch.ts'
 import type { Resource, Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
-import { resourceBytes, schemaUrlBytes, scopeBytes } from './encode-attributes.ts'
+import { resourceBytes, resourceLane, schemaUrlBytes, scopeBytes } from './encode-attributes.ts'
 
 /** How items of one signal go on the wire. */
 export interface Encoding<T> {
@@ -37,8 +37,11 @@ interface ScopeGroup {
 
 interface ResourceGroup {
   readonly header: Uint8Array
+  /** One of 32. */
+  readonly lane: number
   readonly scopes: Map<Scope, ScopeGroup>
-  /** Of all items of its scopes. */
+  /** Of all its scopes. */
+  items: number
   itemBytes: number
 }
 
@@ -47,7 +50,8 @@ const resourceField = fieldKey(1, WireType.bytes)
 const scopeField = fieldKey(2, WireType.bytes)
 
 /** Key and length of a resource's or a scope's message: one byte and at most five. */
-const envelope = 6 + schemaUrlBytes.length
+const varintRoom = 6
+const envelope = varintRoom + schemaUrlBytes.length
 
 /** Default of `keepBytes`: the buffers of a request of the size that a gRPC server takes by default. */
 const defaultKeepBytes = 4 * 1024 * 1024
@@ -70,6 +74,7 @@ export class RequestBuilder<T> {
   private undoItems = 0
   private undoGroupBytes = 0
   private undoItemBytes = 0
+  private undoResourceItems = 0
 
   constructor(encoding: Encoding<T>, options: { keepBytes?: number } = {}) {
     this.encoding = encoding
@@ -108,9 +113,12 @@ export class RequestBuilder<T> {
     this.undoItems = this.itemCount
     this.undoGroupBytes = this.groupBytes
     this.undoItemBytes = parent.itemBytes
+    this.undoResourceItems = parent.items
     this.encoding.dictionary?.mark()
 
-    this.itemCount += this.encoding.encode(items, item)
+    const count = this.encoding.encode(items, item)
+    this.itemCount += count
+    parent.items += count
     const added = items.length - before
     if (added === 0) return this.bytes
     if (before === 0) this.groupBytes += envelope + group.header.length
@@ -125,6 +133,7 @@ export class RequestBuilder<T> {
     const group = this.current
     if (group === undefined) return
     group.parent.itemBytes = this.undoItemBytes
+    group.parent.items = this.undoResourceItems
     group.items.truncate(this.undoLength)
     this.itemCount = this.undoItems
     this.groupBytes = this.undoGroupBytes
@@ -132,18 +141,28 @@ export class RequestBuilder<T> {
     this.current = undefined
   }
 
-  /** The request with all that was added, and an empty builder; undefined when there is nothing to send. */
-  take(): Batch | undefined {
-    const items = this.itemCount
-    const body = items > 0 ? this.concatenate() : undefined
+  /**
+   * The requests with all that was added, and an empty builder; none when there is nothing to send. There are `parts`
+   * of them at most, which share no resource, so that each can be under way beside the others.
+   */
+  take(parts = 1): Batch[] {
+    const batches: Batch[] = []
+    // What the request carries once cannot be divided.
+    const most = this.encoding.dictionary === undefined ? parts : 1
+    if (this.itemCount > 0)
+      for (let part = 0; part < most; part++) {
+        const batch = this.concatenate(part, most)
+        if (batch !== undefined) batches.push(batch)
+      }
     this.reset()
-    return body && { signal: this.encoding.signal, items, body }
+    return batches
   }
 
   private group(resource: Resource, scope: Scope): ScopeGroup {
     let parent = this.resources.get(resource)
     if (parent === undefined) {
-      parent = { header: resourceBytes(resource), scopes: new Map(), itemBytes: 0 }
+      const lane = resourceLane(resource)
+      parent = { header: resourceBytes(resource), lane, scopes: new Map(), items: 0, itemBytes: 0 }
       this.resources.set(resource, parent)
     }
     let group = parent.scopes.get(scope)
@@ -161,10 +180,20 @@ export class RequestBuilder<T> {
     return writer
   }
 
-  private concatenate(): Uint8Array {
-    const out = new Writer(this.bytes)
+  private concatenate(part: number, parts: number): Batch | undefined {
+    let size = this.encoding.dictionary?.bytes ?? 0
+    let items = 0
+    let lanes = 0
     for (const resource of this.resources.values()) {
-      if (resource.itemBytes === 0) continue
+      if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
+      size += varintRoom + resourceSize(resource)
+      items += resource.items
+      lanes |= 1 << resource.lane
+    }
+    if (items === 0) return undefined
+    const out = new Writer(size)
+    for (const resource of this.resources.values()) {
+      if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
       out.header(resourceField, resourceSize(resource))
       out.raw(resource.header)
       for (const group of resource.scopes.values()) {
@@ -177,7 +206,7 @@ export class RequestBuilder<T> {
       out.raw(schemaUrlBytes)
     }
     this.encoding.dictionary?.write(out)
-    return out.written()
+    return plainBatch(this.encoding.signal, items, out.written(), lanes >>> 0)
   }
 
   private reset(): void {

@@ -1,0 +1,63 @@
+import type { Batch } from '../model/batch.ts'
+
+/** A batch in a queue. Times are milliseconds of `performance.now()`, which no clock change touches. */
+export interface Entry {
+  readonly batch: Batch
+  /** Position in the order of arrival. */
+  readonly number: number
+  readonly queuedAt: number
+  /** 0 before the first attempt. */
+  firstTriedAt: number
+  attempts: number
+  /** What is left of the batch where it was sent in parts, the next part last; undefined: all of it, in one. */
+  parts?: Batch[] | undefined
+}
+
+/** What a bound or a fault costs: items of batches that left the queue undelivered. */
+export type Dropped = (reason: string, items: number) => void
+
+/**
+ * Batches of one signal between the batcher and the senders, first in, first out. Two that share a lane are never
+ * under way together. A batch leaves by `settle`, or is dropped with a reason. Nothing here throws or blocks for long.
+ */
+export interface BatchQueue {
+  /** Of batches waiting and under way, exactly. */
+  readonly items: number
+  /** What they take of the bound: memory, or disk where the queue is there. */
+  readonly bytes: number
+  readonly capacityBytes: number
+  /** Items that fit at the mean size of those seen so far; 0 before the first. */
+  readonly capacityItems: number
+  /** How long the oldest batch has been here, in milliseconds; 0 when the queue is empty. */
+  readonly oldestMs: number
+  /** Batches under way. */
+  readonly sending: number
+  /** Batches that wait. */
+  readonly waiting: number
+  /** The number of the last batch that came; 0 before the first. */
+  readonly lastNumber: number
+  /** The least number that is still here; infinite when the queue is empty. */
+  readonly oldestNumber: number
+  /** Items of all batches that `push` was given so far. */
+  readonly pushedItems: number
+  push(batch: Batch): void
+  /**
+   * The oldest batch that waits and may start: one that shares no lane with a batch under way or with an older one
+   * that waits. It then counts as being under way. Undefined where there is none now; where that changes without a
+   * call of the owner's, the queue says so by the callback that it was made with.
+   */
+  take(): Entry | undefined
+  /** Puts a batch that was not delivered back to its place in the order. */
+  putBack(entry: Entry): void
+  /** Takes a batch that was under way out of the books. False when it was given up before. */
+  settle(entry: Entry): boolean
+  /** Keeps a copy of a batch that the receiver refuses for good, where the queue has a place for such; else nothing. */
+  bury(batch: Batch, why: string): void
+  /** Drops all there is, what is under way included. */
+  clear(reason: string): void
+  /**
+   * Ends: nothing may follow. Resolves with the items that outlive the process (0 for a queue in memory); the others
+   * have been dropped with the reason `shutdown`.
+   */
+  close(): Promise<number>
+}

@@ -1,0 +1,65 @@
+import type { Logger } from '../lib/logger.ts'
+import type { Attributes } from '../model/attributes.ts'
+import type { LogRecord } from '../model/log.ts'
+import type { Metric } from '../model/metric.ts'
+import type { Profile } from '../model/profile.ts'
+import type { Resource } from '../model/resource.ts'
+import type { Signal } from '../model/signal.ts'
+import type { Span } from '../model/span.ts'
+
+/** Why an item goes no further, as the label `reason` of the dropped items; '' lets it pass. */
+export type Verdict = string
+
+/**
+ * A verdict on a series: its points are added up in one point of the metric that is marked `otel.metric.overflow`,
+ * where that is right (sums that only grow, histograms); others are dropped. Either way they count under this reason.
+ */
+export const overflow = 'cardinality'
+
+/** All the world that a processor gets. */
+export interface ProcessorEnv {
+  readonly signal: Signal
+  readonly log: Logger
+  /** A secret of this installation, 32 bytes, for keyed hashes. Read or made at the first call. */
+  readonly installKey: () => Uint8Array
+  /** Monotonic, in milliseconds. */
+  readonly nowMs: () => number
+  /** The value of an environment variable, '' where it is not set. */
+  readonly variable: (name: string) => string
+}
+
+/**
+ * A processor made for one signal and its settings. It is on the hot path: it must not throw, log, wait, or allocate
+ * for each item. What it changes it changes in place; the chain hands it copies where others hold the original.
+ */
+export interface Stage {
+  /**
+   * Called once for each resource. Returns it, or another in its place; undefined drops all of its items, counted under
+   * the processor's name.
+   */
+  resource?(resource: Resource): Resource | undefined
+  span?(span: Span, resource: Resource): Verdict
+  log?(record: LogRecord, resource: Resource): Verdict
+  /** A whole metric, before its series. It must not be changed. */
+  metric?(metric: Metric, resource: Resource): Verdict
+  /** One series of a metric, by a copy of its attributes that may be changed. */
+  series?(attributes: Attributes, metric: Metric, resource: Resource): Verdict
+  profile?(profile: Profile, resource: Resource): Verdict
+  /** What it did so far, for people and for metrics: `outcome` is a word such as `matched`, `truncated`, `dropped`. */
+  counters(emit: (rule: string, outcome: string, total: number) => void): void
+  /** What an operator should know now, in words, such as which label makes too many series; '' for nothing. */
+  readonly warning?: string
+}
+
+/** One stage of what happens between collection and export: the unit of this area. Its name is its file, with `_` for `-`. */
+export interface Processor<S> {
+  readonly name: string
+  /** What it does, in one line without a full stop. */
+  readonly summary: string
+  readonly signals: readonly Signal[]
+  /**
+   * Makes the stage; undefined where the settings leave it nothing to do. Throws, in words, where they contradict each
+   * other. What `before` (its own stage under former settings) has counted and remembered goes on.
+   */
+  compile(settings: S, env: ProcessorEnv, before: Stage | undefined): Stage | undefined
+}
