@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -77,6 +78,17 @@ static bool fence(struct fenced *copy, const uint8_t *bytes, size_t length)
   if (length > 0) /* else it may point nowhere */
     memcpy(copy->bytes, bytes, length);
   return true;
+}
+
+static napi_value host_flock(napi_env env, napi_callback_info info)
+{
+  napi_value argument[1];
+  uint64_t fd;
+  if (!read_arguments(env, info, 1, argument) || !read_uint(env, argument[0], "the descriptor", INT32_MAX, &fd))
+    return NULL;
+  if (flock((int)fd, LOCK_EX | LOCK_NB) == 0)
+    return make_bool(env, true);
+  return errno == EWOULDBLOCK ? make_bool(env, false) : throw_errno(env, errno, "cannot lock descriptor %d", (int)fd);
 }
 
 static napi_value host_ioctl(napi_env env, napi_callback_info info)
@@ -288,6 +300,7 @@ static napi_value host_perf_event_open(napi_env env, napi_callback_info info)
 const struct function host_functions[] = {
   { "adjtimex", host_adjtimex },
   { "uname", host_uname },
+  { "flock", host_flock },
   { "ioctl", host_ioctl },
   { "ethtool", host_ethtool },
   { "netlink", host_netlink },

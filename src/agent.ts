@@ -18,6 +18,7 @@ import type { AgentView, Degradation, ReloadCause, ReloadResult, RunningAgent } 
 import type { LoadedConfig } from './config/index.ts'
 import { build } from './lib/build.ts'
 import { startHeartbeat } from './lib/heartbeat.ts'
+import { loadNative, Unsupported } from './kernel/native.ts'
 import type { LogRing } from './lib/log-ring.ts'
 import { errorText, type Logger } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
@@ -43,9 +44,13 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined
   let self: SelfTracer | undefined
-  const outlets = new Outlets(config, log, request => {
-    metrics?.exportRequest(request)
-    self?.exportRequest(request)
+  const outlets = new Outlets(config, {
+    log,
+    observe: request => {
+      metrics?.exportRequest(request)
+      self?.exportRequest(request)
+    },
+    lock: takeLock,
   })
   const { pipeline } = outlets
   self = new SelfTracer({
@@ -204,6 +209,12 @@ function socketFaults(api: Api | undefined): readonly Degradation[] {
   if (api?.socketFault === undefined) return []
   const mend = 'set self_telemetry.admin_socket to a path that svc may make, or to "" for none'
   return [{ subsystem: 'admin socket', reason: api.socketFault, mend }]
+}
+
+/** Without the addon nobody is kept out; it is there wherever svc can run at all. */
+function takeLock(fd: number): boolean {
+  const native = loadNative()
+  return native instanceof Unsupported || native.flock(fd)
 }
 
 function bootId(): string {

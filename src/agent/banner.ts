@@ -2,8 +2,32 @@
 
 import type { BannerLine } from '../api/types.ts'
 import { notBuiltFeatures } from '../config/index.ts'
+import { formatSize } from '../lib/size.ts'
+import { signals } from '../model/signal.ts'
 import { Tracing } from './tracing.ts'
 import { degradations, endpointOf, type Parts } from './view.ts'
+
+/** Where data waits while the receiver is away. */
+function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
+  const { store } = outlets
+  const { directory, max_size_bytes: most } = loaded().config.pipeline.export.queue
+  if (typeof store === 'string')
+    return {
+      state: 'limited',
+      name: 'queue',
+      detail: `in memory, so that a crash loses it: ${store}`,
+      mend: 'let svc write to pipeline.export.queue.directory, or set pipeline.export.queue.enabled: false',
+    }
+  if (store === undefined)
+    return {
+      state: 'off',
+      name: 'queue',
+      detail: 'in memory, so that a crash loses it; what is left at the end is counted',
+    }
+  const recovered = signals.reduce((sum, signal) => sum + outlets.pipeline.state(signal).recovered, 0)
+  const found = recovered > 0 ? `; ${recovered} items of an earlier run are in it` : ''
+  return { state: 'ok', name: 'queue', detail: `on disk in ${directory}, up to ${formatSize(most)}${found}` }
+}
 
 /** One line for each subsystem: what works, what does not and why. */
 export function banner(parts: Parts): BannerLine[] {
@@ -36,7 +60,10 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({ state: 'off', name: 'host metrics', detail: 'switched off by agent.nodeexporter' })
   const endpoint = endpointOf(parts)
   const faults = degradations(parts).filter(({ subsystem }) => subsystem.startsWith('export'))
-  if (endpoint !== '') lines.push({ state: 'ok', name: 'export', detail: `OTLP over gRPC to ${endpoint}` })
+  if (endpoint !== '')
+    lines.push({ state: 'ok', name: 'export', detail: `OTLP over ${config.otlp.protocol} to ${endpoint}` })
+  const queue = queueLine(parts)
+  if (endpoint !== '' && queue !== undefined) lines.push(queue)
   for (const { subsystem, reason, mend } of faults)
     lines.push({ state: 'failed', name: subsystem, detail: reason, mend })
   if (endpoint === '' && faults.length === 0) {

@@ -84,11 +84,12 @@ async function outlets(t: TestContext): Promise<{ receiver: Receiver; outlets: O
     SVC_OTLP_ENDPOINT: receiver.endpoint,
     SVC_OTLP_INSECURE: 'true',
     SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '5ms',
+    SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
   }
   const nowhere = '/nonexistent'
   const { config, problems } = loadConfig({ explicit: false, cwd: nowhere, systemFile: nowhere, env })
   assert.deepEqual(problems, [])
-  const made = new Outlets(config, silentLogger, () => {})
+  const made = new Outlets(config, { log: silentLogger, observe: () => {}, lock: () => true })
   t.after(() => made.pipeline.close())
   return { receiver, outlets: made }
 }

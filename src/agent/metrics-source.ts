@@ -2,6 +2,7 @@
 
 import type { SelfMetricsSource } from '../api/self-metrics.ts'
 import { signals } from '../model/signal.ts'
+import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { Tracing } from './tracing.ts'
 import type { Parts } from './view.ts'
 
@@ -41,6 +42,22 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
           signal,
           pipeline.state(signal).queued + (signal === 'traces' ? (running?.tracer.joins.waitingNow ?? 0) : 0),
         )
+    },
+    queuedBytes: emit => {
+      for (const signal of signals) emit(signal, pipeline.state(signal).queuedBytes)
+    },
+    recovered: emit => {
+      for (const signal of signals) emit(signal, pipeline.state(signal).recovered)
+    },
+    disk: () => {
+      if (!(outlets.store instanceof DiskStore)) return undefined
+      const { bytes, maxBytes, state } = outlets.store.state
+      return { bytes, maxBytes, degraded: state !== 'ok' }
+    },
+    processed: emit => {
+      for (const signal of signals)
+        for (const { name, stage } of outlets.stages(signal))
+          stage.counters((rule, outcome, total) => emit(name, signal, rule, outcome, total))
     },
     programs: emit => {
       const byType = new Map<string, number>()

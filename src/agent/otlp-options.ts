@@ -1,20 +1,31 @@
 import type { Config } from '../config/index.ts'
-import type { OtlpGrpcOptions } from '../exporters/otlp-grpc.ts'
+import { type OtlpGrpcOptions, otlpGrpc } from '../exporters/otlp-grpc.ts'
+import { otlpHttp } from '../exporters/otlp-http.ts'
 import { build } from '../lib/build.ts'
+import { proxyFromEnvironment } from '../lib/proxy.ts'
+import type { Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 
+/** Where a signal goes and how. Signals with equal options share a sender. */
+export interface OtlpOptions extends Omit<OtlpGrpcOptions, 'proxy'> {
+  readonly protocol: 'grpc' | 'http/protobuf' | 'http/json'
+  /** Over HTTP: the endpoint is that of this signal alone, and nothing is put behind its path. */
+  readonly ownEndpoint: boolean
+}
+
 /** What the configuration says of a signal's export; undefined where it goes nowhere. */
-export function otlpOptions({ otlp }: Config, signal: Signal): OtlpGrpcOptions | undefined {
+export function otlpOptions({ otlp }: Config, signal: Signal): OtlpOptions | undefined {
   const own = otlp[signal]
   const endpoint = own.endpoint || otlp.endpoint
   if (endpoint === '' || !own.enabled) return undefined
-  const { tls } = own
+  const { tls, protocol } = own
   return {
+    protocol,
     endpoint,
+    ownEndpoint: protocol !== 'grpc' && endpoint !== otlp.endpoint,
     insecure: own.insecure,
     headers: own.headers,
-    // zstd is not built: doctor and the log say so, and gzip is what every receiver takes.
-    compression: own.compression === 'none' ? 'none' : 'gzip',
+    compression: own.compression,
     timeoutMs: own.timeout,
     tls: {
       caFile: tls.ca_file,
@@ -25,4 +36,11 @@ export function otlpOptions({ otlp }: Config, signal: Signal): OtlpGrpcOptions |
     },
     version: build().version,
   }
+}
+
+/** Connects to nobody yet. Throws, in words, where the options can never work. */
+export function openSender(options: OtlpOptions): Sender & { readonly connected: boolean } {
+  const { protocol } = options
+  const proxy = proxyFromEnvironment(process.env)
+  return protocol === 'grpc' ? otlpGrpc({ ...options, proxy }) : otlpHttp({ ...options, protocol, proxy })
 }

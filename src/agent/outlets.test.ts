@@ -42,6 +42,7 @@ const quick = {
   SVC_BACKOFF_INITIAL: '10ms',
   SVC_BACKOFF_MAX: '50ms',
   SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '5ms',
+  SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
 }
 
 /** What the agent would run by, from variables of its environment. */
@@ -55,7 +56,7 @@ function configOf(env: Record<string, string>): Config {
 
 function open(t: TestContext, env: Record<string, string>): Outlets {
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  const outlets = new Outlets(configOf(env), log, () => {})
+  const outlets = new Outlets(configOf(env), { log, observe: () => {}, lock: () => true })
   t.after(() => outlets.pipeline.close())
   return outlets
 }
@@ -270,7 +271,7 @@ test('a sender whose settings are equal keeps its connection', async t => {
 test('requests made under a larger limit are still sent', async t => {
   const receiver = await receive(t)
   receiver.answer = () => ({ kind: 'refuse', code: 14 })
-  const env = { SVC_OTLP_ENDPOINT: receiver.endpoint }
+  const env = { SVC_OTLP_ENDPOINT: receiver.endpoint, SVC_OTLP_COMPRESSION: 'none' }
   const outlets = open(t, env)
   const { pipeline } = outlets
   addSpans(outlets, 8000)

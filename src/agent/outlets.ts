@@ -1,22 +1,30 @@
 // Where the pipeline's signals go: one sender for each distinct destination of the configuration.
 
+import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
+import { type Compression, pack, unpack } from '../exporters/compression.ts'
 import { logEncoding } from '../exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
 import { profileEncoding } from '../exporters/otlp/encode-profile.ts'
 import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from '../exporters/otlp/request.ts'
-import { type OtlpGrpcOptions, otlpGrpc } from '../exporters/otlp-grpc.ts'
+import { splitRequest } from '../exporters/otlp/split.ts'
 import type { Change } from '../lib/change.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { readContent } from '../lib/file-content.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
-import type { Sender } from '../model/batch.ts'
+import { type Batch, plainBatch, type Sender } from '../model/batch.ts'
 import { type Signal, signals } from '../model/signal.ts'
+import type { Process } from '../pipeline/batcher.ts'
+import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { type LaneSettings, Pipeline, type PipelineSettings } from '../pipeline/pipeline.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
-import { otlpOptions } from './otlp-options.ts'
+import { type ChainSettings, compileChain, type ItemOf, type NamedStage } from '../processors/chain.ts'
+import type { ProcessorEnv } from '../processors/processor.ts'
+import { boundsOf, durableQueues, openQueues, type TakeLock } from './disk-queues.ts'
+import { installKey } from './install-key.ts'
+import { type OtlpOptions, openSender, otlpOptions } from './otlp-options.ts'
 
 /** A signal that was asked to go somewhere and cannot. */
 export interface OutletFault {
@@ -33,23 +41,54 @@ const share = 15 / 16
  */
 const batchBytes = 1024 * 1024
 
+type Chains = { readonly [S in Signal]: ReturnType<typeof compileChain<S>> }
+
+/** What is done to items, and what it was made of. */
+interface Processing {
+  readonly settings: ChainSettings
+  readonly form: { readonly temporality: 'cumulative' | 'delta' }
+  readonly chains: Chains
+}
+
 interface Plan {
   readonly settings: PipelineSettings
   /** By what they are made of. */
   readonly senders: ReadonlyMap<string, Sender>
+  readonly processing: Processing
+  readonly bounds: ReturnType<typeof boundsOf>
   readonly faults: readonly OutletFault[]
 }
 
-/** The pipeline with its destinations, which may change while it runs. */
+export interface OutletsOptions {
+  readonly log: Logger
+  /** Called after each export request. Must not throw. */
+  readonly observe: (request: ExportRequest) => void
+  readonly lock: TakeLock
+}
+
+/** The pipeline with what is done to its items and its destinations, which may change while it runs. */
 export class Outlets {
   readonly pipeline: Pipeline
+  /** The queue on disk; text says why there is none although one is wanted, undefined is none wanted. */
+  readonly store: DiskStore | string | undefined
+  readonly #env: Omit<ProcessorEnv, 'signal'>
   #plan: Plan
 
-  /** A signal whose destination cannot be made is a fault and stops no other. */
-  constructor(config: Config, log: Logger, observe: (request: ExportRequest) => void) {
-    this.#plan = planOf(config, new Map())
+  /** A signal whose destination cannot be made is a fault and stops no other. Throws, in words, for bad rules. */
+  constructor(config: Config, { log, observe, lock }: OutletsOptions) {
+    this.#env = {
+      log,
+      installKey: installKey(dirname(config.pipeline.export.queue.directory), log),
+      nowMs: () => performance.now(),
+      variable: name => process.env[name] ?? '',
+    }
+    this.#plan = planOf(config, new Map(), processingOf(config, this.#env))
+    const { settings } = this.#plan
+    // Where nothing is sent there is nothing to keep, and what an earlier process kept waits for one that sends.
+    const sends = signals.some(signal => settings.lanes[signal].sender !== undefined)
+    this.store = sends ? openQueues(config, lock, log) : undefined
     this.pipeline = new Pipeline({
-      settings: this.#plan.settings,
+      settings,
       builders: {
         traces: new RequestBuilder(traceEncoding),
         metrics: new RequestBuilder(metricEncoding),
@@ -57,8 +96,15 @@ export class Outlets {
         profiles: new RequestBuilder(profileEncoding()),
       },
       log,
+      queues: this.store instanceof DiskStore ? durableQueues(this.store) : undefined,
+      halve,
       observe,
     })
+  }
+
+  /** The stages that items of a signal pass. */
+  stages(signal: Signal): readonly NamedStage[] {
+    return this.#plan.processing.chains[signal]?.stages ?? []
   }
 
   get faults(): readonly OutletFault[] {
@@ -80,14 +126,15 @@ export class Outlets {
       if (options && tlsFiles(signal, options).some(({ key }) => changed.has(key)))
         kept.delete(keyOf(options))
     }
-    const after = planOf(config, kept)
+    const after = planOf(config, kept, processingOf(config, this.#env, before.processing))
     const isNew = (sender: Sender) => ![...before.senders.values()].includes(sender)
     const made = [...after.senders.values()].filter(isNew)
     const abort = () => {
       // Never used, so that there is nothing to wait for and nothing that can fail.
       for (const sender of made) void sender.close()
     }
-    if (made.length === 0 && isDeepStrictEqual(after, before)) return undefined
+    const sameChains = after.processing.chains === before.processing.chains
+    if (made.length === 0 && sameChains && isDeepStrictEqual(after, before)) return undefined
     try {
       const [fault] = after.faults
       if (fault) throw new Error(`cannot export ${fault.signal}: ${fault.reason}; ${fault.mend}`)
@@ -103,14 +150,51 @@ export class Outlets {
       commit: () => {
         this.#plan = after
         this.pipeline.change(after.settings)
+        if (this.store instanceof DiskStore) this.store.limit(after.bounds)
       },
       abort,
     }
   }
 }
 
+/** Chains as the configuration wants them; those of `before` where it wants the same. */
+function processingOf(config: Config, env: Omit<ProcessorEnv, 'signal'>, before?: Processing): Processing {
+  const { enabled, limits, pii_redaction, transform } = config.pipeline
+  const settings = { enabled, limits, pii_redaction, transform }
+  const form = { temporality: config.otlp.metrics.temporality }
+  if (before && isDeepStrictEqual([settings, form], [before.settings, before.form])) return before
+  const chain = <S extends Signal>(signal: S) =>
+    compileChain(signal, settings, env, form, before?.chains[signal] as never)
+  const chains: Chains = {
+    traces: chain('traces'),
+    metrics: chain('metrics'),
+    logs: chain('logs'),
+    profiles: chain('profiles'),
+  }
+  return { settings, form, chains }
+}
+
+const packers: Readonly<Record<Compression, ((batch: Batch) => Promise<Batch>) | undefined>> = {
+  gzip: batch => pack(batch, 'gzip'),
+  zstd: batch => pack(batch, 'zstd'),
+  none: undefined,
+}
+
+/** Divides a request, packed as it was. */
+async function halve(batch: Batch): Promise<readonly [Batch, Batch] | undefined> {
+  const { signal, encoding, lanes } = batch
+  const parts = splitRequest(signal, await unpack(batch))
+  if (parts === undefined) return undefined
+  const packer = packers[encoding === 'identity' ? 'none' : encoding]
+  const half = ({ items, body }: { items: number; body: Uint8Array }) => {
+    const plain = plainBatch(signal, items, body, lanes)
+    return packer === undefined ? plain : packer(plain)
+  }
+  return Promise.all([half(parts[0]), half(parts[1])])
+}
+
 /** What the configuration asks for. Of `kept` come the senders that it asks for as well. */
-function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
+function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: Processing): Plan {
   const { backoff, queues } = config
   const { batch, on_auth_error: onAuthError } = config.pipeline.export
   const senders = new Map<string, Sender>()
@@ -118,15 +202,9 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
   const senderOf = (signal: Signal): Sender | undefined => {
     const options = otlpOptions(config, signal)
     if (options === undefined) return undefined
-    const { protocol } = config.otlp[signal]
-    if (protocol !== 'grpc') {
-      const reason = `otlp.protocol ${protocol} is not built in this version`
-      faults.push({ signal, reason, mend: 'set otlp.protocol: grpc' })
-      return undefined
-    }
     const key = keyOf(options)
     try {
-      const sender = senders.get(key) ?? kept.get(key) ?? otlpGrpc(options)
+      const sender = senders.get(key) ?? kept.get(key) ?? openSender(options)
       senders.set(key, sender)
       return sender
     } catch (error) {
@@ -137,9 +215,10 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
   }
   const lane = (signal: Signal): LaneSettings => {
     const { batch_size, mem_limit, max_age } = queues[signal]
-    const { max_message_size, concurrency } = config.otlp[signal]
+    const { max_message_size, concurrency, compression } = config.otlp[signal]
     return {
       sender: senderOf(signal),
+      pack: packers[compression],
       batchItems: batch_size,
       batchBytes: Math.min(batchBytes, Math.floor(max_message_size * share)),
       batchTimeoutMs: batch.timeout,
@@ -155,6 +234,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
       logs: lane('logs'),
       profiles: lane('profiles'),
     },
+    processes: processing.chains as { readonly [S in Signal]?: Process<ItemOf[S]> | undefined },
     retry: {
       initialMs: backoff.initial,
       maxMs: backoff.max,
@@ -164,15 +244,15 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>): Plan {
     },
     onAuthError,
   }
-  return { settings, senders, faults }
+  return { settings, senders, processing, bounds: boundsOf(config), faults }
 }
 
 /** Senders whose options have the same key are one. It holds the headers, so it goes nowhere. */
-function keyOf(options: OtlpGrpcOptions): string {
+function keyOf(options: OtlpOptions): string {
   return JSON.stringify(options)
 }
 
-function tlsFiles(signal: Signal, { endpoint, insecure, tls }: OtlpGrpcOptions) {
+function tlsFiles(signal: Signal, { endpoint, insecure, tls }: OtlpOptions) {
   if (!parseEndpoint(endpoint, insecure).secure) return []
   const at = `otlp.${signal}.tls`
   const files = [
@@ -184,7 +264,7 @@ function tlsFiles(signal: Signal, { endpoint, insecure, tls }: OtlpGrpcOptions) 
 }
 
 /** Throws where a connection could not even be tried. The sender itself reads the files anew for each connection. */
-function checkTls(signal: Signal, options: OtlpGrpcOptions): void {
+function checkTls(signal: Signal, options: OtlpOptions): void {
   const files = tlsFiles(signal, options)
   if (files.length === 0) return
   const mend = `correct otlp.${signal}.tls, or otlp.tls`

@@ -44,7 +44,7 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
     {
       name: 'export',
       prepare: (config, changed) =>
-        touches(changed, 'otlp', 'queues', 'backoff', 'pipeline.export')
+        touches(changed, 'otlp', 'queues', 'backoff', 'pipeline')
           ? outlets.prepare(config, changed)
           : undefined,
     },

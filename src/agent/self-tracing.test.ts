@@ -34,11 +34,16 @@ async function open(t: TestContext, settings: SelfTracingSettings = all): Promis
       SVC_BACKOFF_INITIAL: '10ms',
       SVC_BACKOFF_MAX: '20ms',
       SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '1m',
+      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
     },
   })
   assert.deepEqual(problems, [])
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  const { pipeline } = new Outlets(config, log, request => tracer.exportRequest(request))
+  const { pipeline } = new Outlets(config, {
+    log,
+    observe: request => tracer.exportRequest(request),
+    lock: () => true,
+  })
   t.after(() => pipeline.close())
   const tracer = new SelfTracer({
     emit: (of, scope, span) => pipeline.intake('traces').add(of, scope, span),

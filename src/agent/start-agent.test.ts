@@ -45,6 +45,7 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
       SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
       SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
       SVC_OTLP_INSECURE: 'true',
       ...env,
@@ -126,7 +127,7 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
     if (signal !== 'traces') return { kind: 'ok' }
     const which = receiver.requests.length % 5
     if (which === 1) return { kind: 'ok', rejected: Math.min(3, items), message: 'too old' }
-    return which === 2 ? { kind: 'refuse', code: 3, message: 'no' } : { kind: 'ok' }
+    return which === 2 ? { kind: 'refuse', code: 13, message: 'no' } : { kind: 'ok' }
   }
   let over = false
   const traffic = (async () => {
@@ -149,7 +150,7 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
   const of = metrics(agent)
   assert.equal(of('svc_export_queue_size'), 0)
   assert.equal(of('svc_spans_exported_total'), receiver.counts.traces)
-  for (const reason of ['ring_full', 'sampled', 'rejected', 'invalid_argument', 'excluded_path'])
+  for (const reason of ['ring_full', 'sampled', 'rejected', 'internal', 'excluded_path'])
     assert.ok(of(`svc_spans_dropped_total{reason="${reason}"}`) > 0, reason)
 })
 
@@ -278,7 +279,8 @@ test('the banner says of each subsystem what it does', async () => {
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
     ['off', 'traces', /switched off/],
     metrics,
-    ['ok', 'export', /^OTLP over gRPC to 127\.0\.0\.1:1$/],
+    ['ok', 'export', /^OTLP over grpc to 127\.0\.0\.1:1$/],
+    ['off', 'queue', /^in memory, so that a crash loses it/],
     later,
   ])
   await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
@@ -328,6 +330,7 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
     const env = {
       SVC_SELF_TELEMETRY_ENABLED: 'false',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
     }
     const loaded = loadConfig({ explicit: false, cwd: '/nonexistent', systemFile: '/nonexistent', env })

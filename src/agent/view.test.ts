@@ -24,6 +24,7 @@ async function viewOf(env: Record<string, string>): Promise<AgentView> {
     env: {
       SVC_SELF_TELEMETRY_ENABLED: 'false',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
       ...env,
     },
@@ -92,6 +93,8 @@ const exportShape = {
   last_export: 'null',
   last_error: 'null',
   queues: { traces: queueShape, metrics: queueShape, logs: queueShape, profiles: queueShape },
+  destinations: [],
+  disk_queue: 'null',
 }
 
 test('the status document has the fields of the specification, whatever runs', async () => {
@@ -127,7 +130,16 @@ test('the export document has the fields of the specification, with and without 
     SVC_OTLP_ENDPOINT: '127.0.0.1:1',
     SVC_OTLP_COMPRESSION: 'none',
   })
-  assert.deepEqual(shapeOf(sent.exporting()), exportShape)
+  const destination = {
+    signal: 'string',
+    endpoint: 'string',
+    connected: 'boolean',
+    parked: 'boolean',
+    last_error: 'null',
+    last_warning: 'null',
+    next_attempt: 'null',
+  }
+  assert.deepEqual(shapeOf(sent.exporting()), { ...exportShape, destinations: [destination] })
   const of = sent.exporting()
   assert.deepEqual([of.endpoint, of.tls, of.compression], ['127.0.0.1:1', true, 'none'])
 })

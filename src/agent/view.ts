@@ -21,6 +21,7 @@ import { parseEndpoint } from '../lib/endpoint.ts'
 import type { LogRing } from '../lib/log-ring.ts'
 import type { Registry } from '../lib/registry.ts'
 import { type Signal, signals } from '../model/signal.ts'
+import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { ProfilerBusy, profileKinds, type RuntimeProfiler } from '../runtime/runtime-profiler.ts'
 import type { ProcessTable } from '../tracing/services.ts'
@@ -108,7 +109,7 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
           logs: lane(pipeline, 'logs'),
           profiles: lane(pipeline, 'profiles'),
         },
-        processors: [],
+        processors: processorsOf(outlets),
       }
     },
     config: () => {
@@ -174,6 +175,7 @@ function exporting(parts: Parts): ExportDocument {
   return {
     endpoint: endpointOf(parts),
     protocol,
+    // The scheme decides as over gRPC, and nothing else of it is asked here.
     tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
     compression,
     connected: destinations.some(destination => destination?.connected),
@@ -188,7 +190,38 @@ function exporting(parts: Parts): ExportDocument {
       logs: queue(pipeline, 'logs'),
       profiles: queue(pipeline, 'profiles'),
     },
+    destinations: signals.flatMap(signal => {
+      const { destination } = pipeline.state(signal)
+      if (destination === undefined) return []
+      const { connected, parked, lastError, lastWarning, nextAttemptMs } = destination
+      return {
+        signal,
+        endpoint: destination.endpoint,
+        connected,
+        parked,
+        last_error: lastError,
+        last_warning: lastWarning,
+        next_attempt: nextAttemptMs === null ? null : new Date(nextAttemptMs).toISOString(),
+      }
+    }),
+    disk_queue: diskQueue(parts.outlets),
   }
+}
+
+function diskQueue({ store }: Outlets): ExportDocument['disk_queue'] {
+  if (!(store instanceof DiskStore)) return null
+  const { state, reason, bytes, maxBytes, freeBytes } = store.state
+  return { state, reason, bytes, max_bytes: maxBytes, free_bytes: freeBytes }
+}
+
+function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
+  return signals.flatMap(signal =>
+    outlets.stages(signal).map(({ name, stage }) => {
+      const counters: { rule: string; outcome: string; total: number }[] = []
+      stage.counters((rule, outcome, total) => counters.push({ rule, outcome, total }))
+      return { name, signal, warning: stage.warning ?? '', counters }
+    }),
+  )
 }
 
 /** What does not work, or less than asked, and the mend. */
@@ -209,6 +242,18 @@ export function degradations({ tracing, outlets, faults }: Parts): Degradation[]
         mend: 'svc doctor tries the endpoint; what is queued is sent when it answers',
       })
   }
+  const { store } = outlets
+  if (typeof store === 'string')
+    found.push({ subsystem: 'queue', reason: store, mend: 'until then a restart loses what waits in memory' })
+  else if (store instanceof DiskStore && store.state.state !== 'ok')
+    found.push({
+      subsystem: 'queue',
+      reason: store.state.reason,
+      mend: 'nothing: it goes on when the disk does',
+    })
+  for (const signal of signals)
+    for (const { name, stage } of outlets.stages(signal))
+      if (stage.warning) found.push({ subsystem: name, reason: stage.warning, mend: 'see docs/limits.md' })
   return [...found, ...faults()]
 }
 
@@ -281,6 +326,7 @@ function lane(pipeline: Pipeline, signal: Signal, before = 0): PipelineDocument[
   const state = pipeline.state(signal)
   return {
     received: state.collected + before,
+    recovered: state.recovered,
     exported: state.exported,
     rejected: state.rejected,
     dropped: Object.fromEntries(state.dropped),

@@ -54,8 +54,9 @@ export function oneOf<const V extends string>(description: string, values: reado
   return { json: { type: 'string', enum: values, description } }
 }
 
-export function orNull(schema: Schema<string>): Schema<string | null> {
-  return { json: { ...schema.json, type: ['string', 'null'] } }
+/** The same, or null. For shapes that are written out where they are used. */
+export function orNull<T>(schema: Schema<T>): Schema<T | null> {
+  return { ...(schema as Schema<T | null>), json: { ...schema.json, type: [schema.json.type, 'null'] } }
 }
 
 export function anything(description: string): Schema<unknown> {

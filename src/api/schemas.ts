@@ -153,13 +153,25 @@ const queueDocument = named(
   }),
 )
 
+const destination = object('A destination of one signal.', {
+  signal: text('`traces`, `metrics`, `logs` or `profiles`.'),
+  endpoint: text('`host:port`.'),
+  connected: flag('The last request reached it.'),
+  parked: flag('It refuses the credentials; data is kept, and it is asked again from time to time.'),
+  last_error: orNull(text('What became of the last request; null after a success.')),
+  last_warning: orNull(text('Its words on the last partial success.')),
+  next_attempt: orNull(
+    text('When the next request may start (ISO 8601); null while nothing stands in its way.'),
+  ),
+})
+
 export const exportDocument = named(
   'Export',
   object('Export over OTLP.', {
     endpoint: text('`host:port`; empty where none is configured.'),
-    protocol: text('`grpc`.'),
+    protocol: text('`grpc`, `http/protobuf` or `http/json`.'),
     tls: flag('The connection is encrypted.'),
-    compression: text('`gzip` or `none`.'),
+    compression: text('`gzip`, `zstd` or `none`.'),
     connected: flag('The last request reached a receiver.'),
     last_export: time('Of the last acknowledged request.'),
     last_error: orNull(text('What stands in the way; null when nothing does.')),
@@ -169,6 +181,16 @@ export const exportDocument = named(
       logs: queueDocument,
       profiles: queueDocument,
     }),
+    destinations: list('Where each signal goes, and how that goes.', destination),
+    disk_queue: orNull(
+      object('The queue on disk; null where batches wait in memory.', {
+        state: text('`ok`, or `degraded`: batches are kept in memory until the disk works again.'),
+        reason: text('What is wrong and the mend; empty where nothing is.'),
+        bytes: count('Of all its files.'),
+        max_bytes: count('Most bytes.'),
+        free_bytes: count('Free on the file system.'),
+      }),
+    ),
   }),
 )
 
@@ -276,6 +298,7 @@ const lane = named(
   object('The balance of one signal: received = exported + rejected + dropped + queued.', {
     received: count('Items taken in, those included that were lost on the way.'),
     exported: count('Acknowledged.'),
+    recovered: count('Found at the start in the queue on disk, where a former process had left them.'),
     rejected: count('Refused by the receiver for good, out of requests that it took.'),
     dropped: record('Lost, by reason.', count('Items.')),
     queued: count('Gathered, waiting and under way.'),
@@ -288,11 +311,25 @@ const lane = named(
   }),
 )
 
+const processor = object('A processor of one signal.', {
+  name: text('Its name.'),
+  signal: text('`traces`, `metrics`, `logs` or `profiles`.'),
+  warning: text('What an operator should know now; empty for nothing.'),
+  counters: list(
+    'What it did, since the start.',
+    object('A counter.', {
+      rule: text('The rule, or what else is counted apart; empty for the whole processor.'),
+      outcome: text('A word such as `matched`, `truncated`, `redacted`, `dropped`.'),
+      total: count('How often.'),
+    }),
+  ),
+})
+
 export const pipelineDocument = named(
   'Pipeline',
   object('Where every item went.', {
     signals: object('By signal.', { traces: lane, metrics: lane, logs: lane, profiles: lane }),
-    processors: list('Processors, each with its own counters.', anything('A processor.')),
+    processors: list('Processors, in the order in which items pass them.', processor),
   }),
 )
 

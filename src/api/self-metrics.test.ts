@@ -10,6 +10,10 @@ const source: SelfMetricsSource = {
   exported: emit => emit('traces', 'h:4317', 7),
   dropped: emit => emit('traces', 'queue_full', 1),
   queued: emit => emit('traces', 2),
+  processed: emit => emit('redact', 'logs', 'email', 'redacted', 12),
+  recovered: emit => emit('logs', 13),
+  queuedBytes: emit => emit('traces', 14),
+  disk: () => ({ bytes: 15, maxBytes: 16, degraded: true }),
   programs: emit => emit('tracing', 5),
   mapEntries: emit => emit('exchanges', 3),
   ringbuf: () => ({ received: 20, lost: 1 }),
@@ -58,6 +62,12 @@ test('values carry their labels, under the configured prefix', () => {
   metrics.exportRequest({ ...request, errorType: 'unavailable' })
   const lines = metrics.registry.write().split('\n')
   for (const want of [
+    'agent_processor_outcomes_total{processor="redact",signal_type="logs",rule="email",outcome="redacted"} 12',
+    'agent_export_queue_recovered_total{signal_type="logs"} 13',
+    'agent_export_queue_bytes{signal_type="traces"} 14',
+    'agent_disk_queue_bytes 15',
+    'agent_disk_queue_max_bytes 16',
+    'agent_disk_queue_degraded 1',
     'agent_spans_collected_total{signal_type="http"} 10',
     'agent_metrics_collected_total{signal_type="http"} 4',
     'agent_spans_exported_total{endpoint="h:4317"} 7',

@@ -19,6 +19,16 @@ export interface SelfMetricsSource {
   dropped(emit: EmitItems): void
   /** Items waiting now. */
   queued(emit: (signal: Signal, items: number) => void): void
+  /** What processors did, by rule and outcome. */
+  processed(
+    emit: (processor: string, signal: Signal, rule: string, outcome: string, total: number) => void,
+  ): void
+  /** Items found at the start in the queue on disk. */
+  recovered(emit: (signal: Signal, items: number) => void): void
+  /** Bytes that wait for export. */
+  queuedBytes(emit: (signal: Signal, bytes: number) => void): void
+  /** Undefined where batches wait in memory. */
+  disk(): { readonly bytes: number; readonly maxBytes: number; readonly degraded: boolean } | undefined
   /** Loaded programs by kernel type. */
   programs(emit: (type: string, loaded: number) => void): void
   mapEntries(emit: (map: string, entries: number) => void): void
@@ -195,6 +205,46 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     'gauge',
     ['signal_type'],
     emit => source.queued((signal, items) => emit(items, signal)),
+  )
+  registry.collector(
+    named('export_queue_bytes'),
+    'Bytes that wait for export, in memory or on disk.',
+    'gauge',
+    ['signal_type'],
+    emit => source.queuedBytes((signal, bytes) => emit(bytes, signal)),
+  )
+  registry.collector(
+    named('export_queue_recovered_total'),
+    'Items that a former process had left in the queue on disk.',
+    'counter',
+    ['signal_type'],
+    emit => source.recovered((signal, items) => emit(items, signal)),
+  )
+  const ofDisk = (
+    name: string,
+    help: string,
+    value: (disk: NonNullable<ReturnType<typeof source.disk>>) => number,
+  ) =>
+    registry.collector(named(name), help, 'gauge', [], emit => {
+      const disk = source.disk()
+      if (disk !== undefined) emit(value(disk))
+    })
+  ofDisk('disk_queue_bytes', 'Bytes of all files of the queue on disk.', ({ bytes }) => bytes)
+  ofDisk('disk_queue_max_bytes', 'Bound of the queue on disk.', ({ maxBytes }) => maxBytes)
+  ofDisk(
+    'disk_queue_degraded',
+    'Whether batches are kept in memory because the disk does not take them.',
+    ({ degraded }) => (degraded ? 1 : 0),
+  )
+  registry.collector(
+    named('processor_outcomes_total'),
+    'What processors did to items, by rule and outcome.',
+    'counter',
+    ['processor', 'signal_type', 'rule', 'outcome'],
+    emit =>
+      source.processed((processor, signal, rule, outcome, total) =>
+        emit(total, processor, signal, rule, outcome),
+      ),
   )
 
   registry.collector(

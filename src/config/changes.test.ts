@@ -52,12 +52,12 @@ test('keys are sorted by when a new value takes effect', () => {
 test('a value that this version lacks is not said to be in effect', () => {
   const changed = changedKeys(
     load(''),
-    load('otlp: {traces: {compression: zstd}}\nagent: {ebpf: {backend: kprobe}}\n'),
+    load('agent: {gpu: {interval: 1m}, ebpf: {backend: kprobe}}\n'),
   )
   assert.deepEqual(changed, {
     live: [],
     restart: ['agent.ebpf.backend'],
-    ignored: ['otlp.traces.compression'],
+    ignored: ['agent.gpu.interval'],
   })
 })
 
@@ -133,6 +133,8 @@ test('the keys that need a restart, of those that do something', () => {
     'agent.nodeexporter.listen_address',
     'agent.nodeexporter.tls.enabled',
     'agent.nodeexporter.max_requests',
+    'pipeline.export.queue.enabled',
+    'pipeline.export.queue.directory',
     'self_telemetry.enabled',
     'self_telemetry.listen',
     'self_telemetry.path',

@@ -319,7 +319,6 @@ test('what is on but not built is named, with who asked for it', () => {
   assert.equal(plain.has('otlp'), false)
   assert.equal(keys('agent: {profiling: {sample_rate: 99}}').get('agent.profiling'), true)
   assert.equal(keys('agent: {profiling: false}').has('agent.profiling'), false)
-  assert.equal(keys('otlp: {protocol: http/json}').get('otlp.protocol: http/json'), true)
   assert.equal(keys('agent: {ebpf: {backend: kprobe}}').get('agent.ebpf.backend: kprobe'), true)
   assert.equal(
     keys('agent: {ebpf: {network: {interfaces: [eth0]}}}').get('agent.ebpf.network.interfaces'),
@@ -454,8 +453,8 @@ test('a feature that is not built is told as asked for only where it was set', (
   }
   assert.deepEqual(keys(''), [])
   assert.deepEqual(keys('service_name: mine\nself_telemetry: {cors: {}, ui: false}\n'), [])
-  assert.deepEqual(keys('pipeline: {enabled: true}\nself_telemetry: {ui: {window: 5m}}\n'), [
-    'pipeline.enabled',
+  assert.deepEqual(keys('agent: {gpu: {enabled: true}}\nself_telemetry: {ui: {window: 5m}}\n'), [
+    'agent.gpu',
     'self_telemetry.ui',
   ])
 })

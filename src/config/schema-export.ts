@@ -1,6 +1,6 @@
 import { map } from '../schema/collections.ts'
 import { boolean, choice, duration, endpoint, integer, number, path, size, text } from '../schema/kinds.ts'
-import { branch, key } from '../schema/tree.ts'
+import { branch, type Keys, key } from '../schema/tree.ts'
 
 const day = 86_400_000
 const Ki = 1024
@@ -52,15 +52,11 @@ const tls = branch('TLS towards the receiver.', {
 
 const transport = {
   protocol: key(
-    choice(['grpc', 'http/protobuf', 'http/json'], ['grpc']),
+    choice(['grpc', 'http/protobuf', 'http/json']),
     'grpc',
     'Form of OTLP that the receiver speaks.',
   ),
-  compression: key(
-    choice(['gzip', 'zstd', 'none'], ['gzip', 'none']),
-    'gzip',
-    'Compression of request bodies.',
-  ),
+  compression: key(choice(['gzip', 'zstd', 'none']), 'gzip', 'Compression of request bodies.'),
   timeout: key(duration(), 10_000, 'Time that one request may take before it is given up and tried again.'),
   insecure: key(
     boolean,
@@ -77,11 +73,16 @@ const transport = {
   tls,
 } as const
 
-function signal(name: string) {
+function signal<const K extends Keys = Record<never, never>>(name: string, more: K = {} as K) {
   return branch(`What differs for ${name}; a key that is not set here takes its value from \`otlp\`.`, {
     enabled: key(boolean, true, `Exports ${name}.`),
-    endpoint: key(endpoint, '', `Receiver of ${name}; empty for that of \`otlp.endpoint\`.`),
+    endpoint: key(
+      endpoint,
+      '',
+      `Receiver of ${name}; empty for that of \`otlp.endpoint\`. A URL is used over HTTP as it is written.`,
+    ),
     ...transport,
+    ...more,
   })
 }
 
@@ -93,7 +94,18 @@ export const otlp = branch('Export over OTLP.', {
   ),
   ...transport,
   traces: signal('traces'),
-  metrics: signal('metrics'),
+  metrics: signal('metrics', {
+    temporality: key(
+      choice(['cumulative', 'delta']),
+      'cumulative',
+      'Whether sums and histograms tell the total since their start, or what came since the last time.',
+    ),
+    histograms: key(
+      choice(['explicit', 'exponential']),
+      'explicit',
+      'Buckets of the durations that svc measures: the bounds of the conventions, or exponential ones.',
+    ),
+  }),
   logs: signal('logs'),
   profiles: signal('profiles'),
 })
@@ -113,7 +125,7 @@ function queue(name: string, memoryLimit: number, batchSize: number, maxAgeMs: n
     max_age: key(
       duration({ min: 0, max: 365 * day }),
       maxAgeMs,
-      'Age at which a batch that could not be delivered is dropped; 0 for no limit.',
+      'Age at which a batch that could not be delivered is dropped; 0 for no limit. Bounds the queue in memory alone.',
     ),
   })
 }
@@ -154,25 +166,26 @@ export const exporting = branch('From the pipeline to the receiver.', {
     ),
     timeout: key(duration(), 1000, 'Longest time that an item waits for others to fill its request.'),
   }),
-  queue: branch(
-    'Queue on disk, which survives a restart and a crash.',
-    {
-      enabled: key(boolean, true, 'Keeps what is not delivered on disk.'),
-      directory: key(path, '/var/lib/svc/queue', 'Directory of the queue.', { restart: true }),
-      max_size_bytes: key(
-        size({ min: Mi, max: 1024 * Gi, plain: true }),
-        500_000_000,
-        'Bytes on disk for all signals together.',
-      ),
-      fsync: key(
-        duration({ min: 0 }),
-        200,
-        'Longest time until written data is forced to the disk; 0 for every batch.',
-      ),
-      when_full: key(choice(['drop_oldest']), 'drop_oldest', 'What gives way when the queue is full.'),
-    },
-    { built: false },
-  ),
+  queue: branch('Queue on disk, which survives a restart and a crash.', {
+    enabled: key(
+      boolean,
+      true,
+      'Keeps what is not delivered on disk. Where no endpoint is set, or the directory cannot be written, memory serves.',
+      { restart: true },
+    ),
+    directory: key(path, '/var/lib/svc/queue', 'Directory of the queue.', { restart: true }),
+    max_size_bytes: key(
+      size({ min: Mi, max: 1024 * Gi, plain: true }),
+      500_000_000,
+      'Bytes on disk for all signals together.',
+    ),
+    fsync: key(
+      duration({ min: 0 }),
+      200,
+      'Longest time until written data is forced to the disk; 0 for every batch.',
+    ),
+    when_full: key(choice(['drop_oldest']), 'drop_oldest', 'What gives way when the queue is full.'),
+  }),
   on_auth_error: key(
     choice(['park', 'drop']),
     'park',

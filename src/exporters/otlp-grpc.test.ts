@@ -8,6 +8,7 @@ import { type Answer, type ReceiverOptions, startReceiver } from '../../test/hel
 import { type Batch, SendError } from '../model/batch.ts'
 import { resource } from '../model/resource.ts'
 import { Span } from '../model/span.ts'
+import { pack } from './compression.ts'
 import { traceEncoding } from './otlp/encode-trace.ts'
 import { RequestBuilder } from './otlp/request.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
@@ -64,7 +65,9 @@ test('a batch arrives whole, compressed and not, large and small', async t => {
     const sender = send(t, receiver.endpoint, { compression })
     for (const spans of [1, 100, 20_000]) {
       receiver.lines.length = 0
-      const receipt = await sender.send(batchOf(spans), never)
+      const batch = await pack(batchOf(spans), compression)
+      assert.equal(batch.encoding, compression === 'none' || spans === 1 ? 'identity' : compression)
+      const receipt = await sender.send(batch, never)
       assert.deepEqual(receipt, { rejected: 0, message: '' })
       assert.deepEqual(
         receiver.lines.map(line => line.name),

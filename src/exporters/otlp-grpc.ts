@@ -1,11 +1,15 @@
-import { gzip as deflate } from 'node:zlib'
+import { authority, type TlsOptions } from '../lib/dialer.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { GrpcClient } from '../lib/grpc-client.ts'
 import { GrpcError, GrpcStatus } from '../lib/grpc-status.ts'
-import type { TlsOptions } from '../lib/http2-connector.ts'
+import type { ProxyChoice } from '../lib/proxy.ts'
+import { UnderWay } from '../lib/under-way.ts'
 import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
+import { type Compression, repack } from './compression.ts'
+import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'
+import { requestHeaders } from './request-headers.ts'
 
 export interface OtlpGrpcOptions {
   /** `host`, `host:port`, or a URL whose scheme decides on TLS. */
@@ -14,10 +18,13 @@ export interface OtlpGrpcOptions {
   readonly insecure: boolean
   /** Metadata of every request. A value of a key that ends in `-bin` goes as base64. */
   readonly headers: Readonly<Record<string, string>>
-  readonly compression: 'gzip' | 'none'
+  /** Of batches that were packed otherwise before the settings changed; `pack` does it for all others. */
+  readonly compression: Compression
   /** For one request, the making of a connection included. */
   readonly timeoutMs: number
   readonly tls: TlsOptions
+  /** Left out: no proxy. */
+  readonly proxy?: ProxyChoice | undefined
   /** Of svc, for the user agent. */
   readonly version: string
 }
@@ -43,41 +50,34 @@ const retryable = new Set<number>([
 /** The limit that the OTLP specification names for answers. */
 const maxResponseBytes = 4 * 1024 * 1024
 const connectTimeoutMs = 10_000
-/** Below this the gzip frame eats what it saves. */
-const minGzipBytes = 512
 
 /** Sends OTLP over gRPC. Throws an `Error` where the options can never work. */
 export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connected: boolean } {
   const { host, port, secure, path } = parseEndpoint(options.endpoint, options.insecure)
   if (path !== '')
     throw new Error(`cannot use the OTLP endpoint "${options.endpoint}": gRPC has no paths; delete ${path}`)
-  const endpoint = `${host.includes(':') ? `[${host}]` : host}:${port}`
-  const headers = metadata(options)
+  const endpoint = authority(host, port)
+  const headers = requestHeaders(options.headers, options.version, 'gRPC')
   const tls = secure ? options.tls : undefined
-  const client = new GrpcClient({ host, port, tls, connectTimeoutMs, maxResponseBytes })
+  const { proxy, timeoutMs } = options
+  const client = new GrpcClient({ host, port, tls, proxy, connectTimeoutMs, maxResponseBytes })
 
-  let underWay = 0
-  let ended: (() => void) | undefined
+  const underWay = new UnderWay()
   let closed: Promise<void> | undefined
 
   async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
-    underWay++
-    const gzip = options.compression === 'gzip' && batch.body.length >= minGzipBytes
     try {
-      const message = gzip ? await compress(batch.body) : batch.body
+      const { body: message, encoding } = await repack(batch, options.compression)
       const path = methods[batch.signal]
-      const body = await client.call({ path, message, gzip, headers, timeoutMs: options.timeoutMs }, stop)
+      const body = await client.call({ path, message, encoding, headers, timeoutMs }, stop)
       return receiptOf(body)
     } catch (error) {
       throw sendError(`cannot export ${batch.signal} to ${endpoint}`, error)
-    } finally {
-      underWay--
-      if (underWay === 0) ended?.()
     }
   }
 
   async function close(): Promise<void> {
-    if (underWay > 0) await new Promise<void>(resolve => (ended = resolve))
+    await underWay.idle()
     client.close()
   }
 
@@ -86,45 +86,12 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
     get connected() {
       return client.connected
     },
-    send,
+    send: (batch, stop) => underWay.run(() => send(batch, stop)),
     close: () => {
       closed ??= close()
       return closed
     },
   }
-}
-
-/** Keys that the protocol itself writes. */
-const reserved = /^(:|grpc-)|^(connection|content-length|content-type|host|te|transfer-encoding|user-agent)$/
-
-function metadata({ headers, version }: OtlpGrpcOptions): Record<string, string> {
-  const made: Record<string, string> = {
-    'user-agent': `svc/${version} OTel-OTLP-Exporter-TypeScript/${version}`,
-  }
-  for (const [name, value] of Object.entries(headers)) {
-    const key = name.toLowerCase()
-    // The value may be a secret, so no message shows it.
-    if (!/^[0-9a-z_.-]+$/.test(key))
-      throw new Error(
-        `cannot send the OTLP header "${name}": gRPC allows letters, digits and _ . - in a name`,
-      )
-    if (reserved.test(key))
-      throw new Error(
-        `cannot send the OTLP header "${name}": the protocol sets it; remove it from otlp.headers`,
-      )
-    if (key.endsWith('-bin')) made[key] = Buffer.from(value, 'utf8').toString('base64')
-    else if (/^[\x20-\x7e]*$/.test(value)) made[key] = value.trim()
-    else
-      throw new Error(`cannot send the OTLP header "${name}": its value must be printable ASCII on one line`)
-  }
-  return made
-}
-
-/** In the thread pool, for it takes milliseconds. Level 1: a third of the CPU of level 6 for a tenth more bytes. */
-function compress(body: Uint8Array): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    deflate(body, { level: 1 }, (error, packed) => (error ? reject(error) : resolve(packed)))
-  })
 }
 
 /** The receiver took the batch, so an answer that cannot be read must not make us send it again. */
@@ -144,6 +111,14 @@ function sendError(what: string, error: unknown): SendError {
       cause: error,
     })
   const retryAfterMs = error.details ? retryDelay(error.details) : undefined
+  const limitBytes = retryAfterMs === undefined ? sizeLimit(error) : undefined
+  if (limitBytes !== undefined)
+    return new SendError(`${what}: ${error.message}`, {
+      type: 'too_large',
+      retryable: false,
+      limitBytes,
+      cause: error,
+    })
   return new SendError(`${what}: ${error.message}`, {
     type: error.type,
     retryable:
@@ -152,6 +127,14 @@ function sendError(what: string, error: unknown): SendError {
     retryAfterMs: retryAfterMs ?? 0,
     cause: error,
   })
+}
+
+/** The limit of a receiver that found the request too large, 0 when it names none; undefined for all other errors. */
+function sizeLimit(error: GrpcError): number | undefined {
+  if (error.type === 'too_large') return 0
+  // Rust's servers (tonic) say OUT_OF_RANGE, which would be sent again as it is for ever.
+  if (error.code !== GrpcStatus.resource_exhausted && error.code !== GrpcStatus.out_of_range) return undefined
+  return messageLimit(error.message)
 }
 
 function retryDelay(details: Uint8Array): number | undefined {

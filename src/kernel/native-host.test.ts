@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
-import { arch, endianness, hostname, release, type } from 'node:os'
+import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { arch, endianness, hostname, release, tmpdir, type } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutPerfEvents } from '../../test/helpers/host-needs.ts'
 import { nativeOrThrow } from '../../test/helpers/lab.ts'
@@ -36,6 +37,20 @@ test('the names are those of the system', () => {
     [names[0], names[1], names[2], names[4], names[5]],
     [type(), hostname(), release(), machine, domain],
   )
+})
+
+test('a lock is taken once, until its file is closed', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-lock-'))
+  const [first, second] = [1, 2].map(() => openSync(join(directory, 'lock'), 'a'))
+  try {
+    assert.deepEqual([native.flock(first!), native.flock(second!), native.flock(first!)], [true, false, true])
+    closeSync(first!)
+    assert.equal(native.flock(second!), true)
+    assert.equal(thrown(() => native.flock(99_999)).code, 'EBADF')
+  } finally {
+    closeSync(second!)
+    rmSync(directory, { recursive: true })
+  }
 })
 
 test('an ioctl writes into its argument and nowhere else', () => {

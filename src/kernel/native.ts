@@ -120,6 +120,8 @@ export interface Native {
   adjtimex(target: Uint8Array): number
   /** sysname, nodename, release, version, machine, domainname (uname(2)). */
   uname(): string[]
+  /** Takes the lock of an open file without waiting (flock(2)); false where another open file has it. */
+  flock(fd: number): boolean
   /**
    * ioctl(2). The argument is in and out; one without bytes is a null pointer. EFAULT where the kernel would write
    * beyond it.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseEndpoint } from './endpoint.ts'
+import { parseEndpoint, requestPath } from './endpoint.ts'
 
 test('an endpoint may be written in every usual form', () => {
   const check = (text: string, insecure: boolean, want: string) => {
@@ -19,6 +19,33 @@ test('an endpoint may be written in every usual form', () => {
   check('https://[fe80::1]', true, 'tls fe80::1 443')
   check('10.0.0.1:4317', true, 'plain 10.0.0.1 4317')
   check('https://collector:55/otlp/', true, 'tls collector 55/otlp')
+})
+
+test('over HTTP a bare host has the port of OTLP, and a URL that of its scheme', () => {
+  const check = (text: string, insecure: boolean, want: string) => {
+    const { port, secure } = parseEndpoint(text, insecure, 'http')
+    assert.equal(`${secure ? 'tls' : 'plain'} ${port}`, want)
+  }
+  check('collector', true, 'plain 4318')
+  check('collector', false, 'tls 4318')
+  check('dns:///collector', true, 'plain 4318')
+  check('http://collector/otlp', false, 'plain 80')
+  check('https://collector', true, 'tls 443')
+  check('https://collector:4318', true, 'tls 4318')
+})
+
+test("a base endpoint's path is lengthened, that of one signal is kept as it is written", () => {
+  const check = (endpoint: string, own: boolean, want: string) =>
+    assert.equal(requestPath(endpoint, own, '/v1/logs'), want)
+  check('collector:4318', false, '/v1/logs')
+  check('https://collector', false, '/v1/logs')
+  check('https://collector/', false, '/v1/logs')
+  check('https://collector/otlp/', false, '/otlp/v1/logs')
+  check('https://collector/otlp', false, '/otlp/v1/logs')
+  check('https://collector/otlp/', true, '/otlp/')
+  check('https://collector/v1/logs', true, '/v1/logs')
+  check('https://collector', true, '/')
+  check('collector:4318', true, '/v1/logs')
 })
 
 test('an endpoint that is none is refused with the way to write it', () => {

@@ -7,24 +7,45 @@ export interface Endpoint {
   readonly path: string
 }
 
+/** Ports of OTLP where none is written: of a bare host, and of URLs, which over HTTP mean what they mean to a browser. */
+const defaultPorts = {
+  grpc: { '': 4317, dns: 4317, http: 4317, https: 443 },
+  http: { '': 4318, dns: 4318, http: 80, https: 443 },
+} as const
+
 /**
- * Reads `host`, `host:port`, `[ipv6]:port`, or any of them behind `http://`, `https://` or `dns:///`. Without a
- * port it is 4317, the one of OTLP over gRPC, and 443 behind `https://`. Throws an `Error` that tells what is wrong and
- * repeats no credentials.
+ * Reads `host`, `host:port`, `[ipv6]:port`, or any of them behind `http://`, `https://` or `dns:///`. Throws an `Error`
+ * that tells what is wrong and repeats no credentials.
  */
-export function parseEndpoint(endpoint: string, insecure: boolean): Endpoint {
+export function parseEndpoint(
+  endpoint: string,
+  insecure: boolean,
+  protocol: 'grpc' | 'http' = 'grpc',
+): Endpoint {
   const fault = endpointFault(endpoint)
   if (fault !== '') {
     const shown = endpoint.replace(/[^/]*@/, '[REDACTED]@')
     throw new Error(`cannot use the OTLP endpoint "${shown}": ${fault}; write host:port or https://host:port`)
   }
   const { scheme, host, port, path } = split(endpoint)!
+  const known = scheme as keyof (typeof defaultPorts)['grpc']
   return {
     host,
-    port: port === '' ? (scheme === 'https' ? 443 : 4317) : Number(port),
+    port: port === '' ? defaultPorts[protocol][known] : Number(port),
     secure: scheme === 'https' || (scheme !== 'http' && !insecure),
-    path,
+    path: path.replace(/\/+$/, ''),
   }
+}
+
+/**
+ * The path of a request over HTTP: of a base endpoint its own path and `path` behind it, of the URL of one signal exactly
+ * what is written, `/` where nothing is (OTLP exporter specification, "Endpoint URLs for OTLP/HTTP"). A bare
+ * `host:port` is no URL and always gets `path`.
+ */
+export function requestPath(endpoint: string, ownEndpoint: boolean, path: string): string {
+  const { scheme = '', path: written = '' } = split(endpoint) ?? {}
+  const verbatim = ownEndpoint && (scheme === 'http' || scheme === 'https')
+  return verbatim ? written || '/' : written.replace(/\/+$/, '') + path
 }
 
 /** Why a text is no endpoint; '' when it is one. */
@@ -56,5 +77,5 @@ function split(
   const [, scheme = '', ipv6, name, port = '', path = ''] = parts
   // Only a URL has a path.
   if (path !== '' && !/^https?$/i.test(scheme)) return undefined
-  return { scheme: scheme.toLowerCase(), host: ipv6 ?? name!, port, path: path.replace(/\/+$/, '') }
+  return { scheme: scheme.toLowerCase(), host: ipv6 ?? name!, port, path }
 }

@@ -10,7 +10,7 @@ import {
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { GrpcClient, type GrpcClientOptions } from './grpc-client.ts'
+import { GrpcClient, type GrpcClientOptions, type GrpcRequest } from './grpc-client.ts'
 import { GrpcError } from './grpc-status.ts'
 
 const ok = { ':status': 200, 'content-type': 'application/grpc' }
@@ -86,10 +86,10 @@ function client(t: TestContext, port: number, options: Partial<GrpcClientOptions
   return made
 }
 
-const request = {
+const request: GrpcRequest = {
   path: '/a.B/C',
   message: Buffer.from('question'),
-  gzip: false,
+  encoding: 'identity',
   headers: { 'x-key': 'value' },
   timeoutMs: 10_000,
 }
@@ -113,7 +113,7 @@ test('a call carries the headers of the protocol and one framed message', async 
     })
     stream.on('end', () => succeed(stream))
   })
-  const answer = await client(t, port).call({ ...request, gzip: true }, never)
+  const answer = await client(t, port).call({ ...request, encoding: 'gzip' }, never)
   assert.equal(Buffer.from(answer).toString(), 'answer')
   assert.deepEqual(body, framed(Buffer.from('question'), 1))
   assert.equal(seen[':path'], '/a.B/C')
@@ -213,7 +213,8 @@ test('an HTTP answer without a gRPC status counts by its HTTP status', async t =
   await check(503, 'unavailable')
   await check(401, 'unauthenticated')
   await check(404, 'unimplemented')
-  await check(413, 'unknown')
+  await check(413, 'too_large')
+  await check(500, 'unknown')
   await check(200, 'unknown')
 })
 

@@ -5,6 +5,7 @@ import type {
   OutgoingHttpHeaders,
 } from 'node:http2'
 import { gunzip } from 'node:zlib'
+import { ConnectError } from './dialer.ts'
 import {
   decodeStatusMessage,
   GrpcError,
@@ -14,12 +15,7 @@ import {
   statusOfHttp,
   statusOfReset,
 } from './grpc-status.ts'
-import {
-  ConnectError,
-  type Http2Connection,
-  Http2Connector,
-  type Http2ConnectorOptions,
-} from './http2-connector.ts'
+import { type Http2Connection, Http2Connector, type Http2ConnectorOptions } from './http2-connector.ts'
 
 export interface GrpcClientOptions extends Http2ConnectorOptions {
   /** A larger answer, compressed or not, fails the call. */
@@ -30,8 +26,8 @@ export interface GrpcRequest {
   /** `/package.Service/Method` */
   readonly path: string
   readonly message: Uint8Array
-  /** The message is compressed with gzip. */
-  readonly gzip: boolean
+  /** How the message is compressed, as `grpc-encoding` names it. */
+  readonly encoding: 'identity' | 'gzip' | 'zstd'
   /** Metadata, keys in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
@@ -40,6 +36,8 @@ export interface GrpcRequest {
 const cancel = 8 // CANCEL, RFC 9113, section 7
 const refusedStream = 7
 const prefixBytes = 5
+/** A server's words are shown to people: longer ones are cut. */
+const maxWords = 4096
 
 /** Unary gRPC calls over one HTTP/2 connection that is made when it is needed (grpc/doc/PROTOCOL-HTTP2.md). */
 export class GrpcClient {
@@ -169,7 +167,7 @@ class Exchange {
         this.#conclude().then(resolve, reject)
       })
       const prefix = Buffer.allocUnsafe(prefixBytes)
-      prefix[0] = request.gzip ? 1 : 0
+      prefix[0] = request.encoding === 'identity' ? 0 : 1
       prefix.writeUInt32BE(request.message.length, 1)
       stream.cork()
       stream.write(prefix)
@@ -205,7 +203,7 @@ class Exchange {
   #refusal(status: string): GrpcError {
     const code = /^\d+$/.test(status) ? Number(status) : GrpcStatus.unknown
     const said = this.#trailers?.['grpc-status'] === undefined ? this.#headers : this.#trailers
-    const message = decodeStatusMessage(String(said?.['grpc-message'] ?? ''))
+    const message = decodeStatusMessage(String(said?.['grpc-message'] ?? '').slice(0, maxWords))
     const details = said?.['grpc-status-details-bin']
     const name = statusName(code).toUpperCase()
     return new GrpcError(message ? `${name}: ${message}` : name, {
@@ -219,14 +217,16 @@ class Exchange {
     if (http !== undefined && http !== 200)
       return new GrpcError(`the server answered HTTP ${http} and no gRPC status`, {
         code: statusOfHttp(http),
+        ...(http === 413 && { type: 'too_large' }),
       })
     const { connection } = this
     const cause = this.#cause
-    if (connection.lost || connection.session.destroyed) {
+    const reset = this.#stream?.rstCode ?? 0
+    // First, for a GOAWAY ends streams that the server has not looked at so, and may end the connection with them.
+    if (reset !== refusedStream && (connection.lost || connection.session.destroyed)) {
       const reason = connection.reason || cause?.message || 'the other side closed it'
       return new GrpcError(`the connection was lost: ${reason}`, { code: GrpcStatus.unavailable, cause })
     }
-    const reset = this.#stream?.rstCode ?? 0
     if (reset !== 0)
       return new GrpcError(`the server reset the stream with ${resetName(reset)}`, {
         code: statusOfReset(reset),
@@ -249,7 +249,7 @@ function requestHeaders(request: GrpcRequest, deadline: number): OutgoingHttpHea
     te: 'trailers',
     'grpc-timeout': grpcTimeout(deadline - performance.now()),
     'grpc-accept-encoding': 'identity,gzip',
-    ...(request.gzip && { 'grpc-encoding': 'gzip' }),
+    ...(request.encoding !== 'identity' && { 'grpc-encoding': request.encoding }),
   }
 }
 

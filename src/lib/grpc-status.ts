@@ -105,7 +105,7 @@ export function decodeStatusMessage(text: string): string {
 /** A call that did not end with status ok. */
 export class GrpcError extends Error {
   readonly code: number
-  /** The code's name, or the transport's fault: `connect`, `dns`, `tls`. */
+  /** The code's name, or the transport's fault: `connect`, `dns`, `tls`; `too_large` of a proxy (HTTP 413). */
   readonly type: string
   /** The bytes of `grpc-status-details-bin` (a google.rpc.Status), undefined when there were none. */
   readonly details: Uint8Array | undefined

@@ -15,4 +15,6 @@ export class LogRecord {
   readonly spanId: Uint8Array = new Uint8Array(8)
   flags = 0
   readonly attributes = new Attributes()
+  /** Attributes that it had and that a bound took. Who fills a record again sets it, too. */
+  droppedAttributes = 0
 }

@@ -27,4 +27,6 @@ export class Span {
   status: StatusCode = StatusCode.unset
   statusMessage = ''
   readonly attributes = new Attributes()
+  /** Attributes that it had and that a bound took. Who fills a span again sets it, too. */
+  droppedAttributes = 0
 }

@@ -9,7 +9,9 @@ export interface Entry {
   /** 0 before the first attempt. */
   firstTriedAt: number
   attempts: number
-  /** What is left of the batch where it was sent in parts, the next part last; undefined: all of it, in one. */
+  /** Items of it that are not dealt with yet: fewer than the batch has where it goes in parts. */
+  left: number
+  /** What is left of the batch where it goes in parts, the next part last; undefined: all of it, in one. */
   parts?: Batch[] | undefined
 }
 
@@ -21,6 +23,8 @@ export type Dropped = (reason: string, items: number) => void
  * under way together. A batch leaves by `settle`, or is dropped with a reason. Nothing here throws or blocks for long.
  */
 export interface BatchQueue {
+  /** What waits here outlives the process. */
+  readonly durable: boolean
   /** Of batches waiting and under way, exactly. */
   readonly items: number
   /** What they take of the bound: memory, or disk where the queue is there. */
@@ -49,7 +53,9 @@ export interface BatchQueue {
   take(): Entry | undefined
   /** Puts a batch that was not delivered back to its place in the order. */
   putBack(entry: Entry): void
-  /** Takes a batch that was under way out of the books. False when it was given up before. */
+  /** Takes items of a batch under way out of the books, because a part of it was dealt with. False as for `settle`. */
+  settlePart(entry: Entry, items: number): boolean
+  /** Takes a batch that was under way out of the books, with what is left of it. False when it was given up before. */
   settle(entry: Entry): boolean
   /** Keeps a copy of a batch that the receiver refuses for good, where the queue has a place for such; else nothing. */
   bury(batch: Batch, why: string): void

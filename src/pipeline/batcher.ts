@@ -7,6 +7,18 @@ export interface Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void
 }
 
+/** Where a process puts what is left of items. */
+export interface Sink<T> {
+  add(resource: Resource, scope: Scope, item: T): void
+  /** Items that go no further, counted as receivers count them. */
+  miss(reason: string, items: number): void
+}
+
+/** What is done to items before they are encoded. It may change them, and must not throw. */
+export interface Process<T> {
+  run(resource: Resource, scope: Scope, item: T, out: Sink<T>): void
+}
+
 /** Encodes items into one request. The OTLP exporter brings one for each signal. */
 export interface Builder<T> {
   /** Items as receivers count them: spans, data points, log records, profiles. */
@@ -34,6 +46,8 @@ export interface BatcherOptions<T> {
   /** How many items the receiver would count in one. */
   readonly count: (item: T) => number
   readonly out: (batch: Batch) => void
+  /** In how many requests a full batch may go, so that they can be under way beside each other. */
+  readonly parts?: () => number
 }
 
 /** Gathers items of one signal into batches. Until it is told to accept them, they are dropped as `no_endpoint`. */
@@ -42,6 +56,8 @@ export class Batcher<T> implements Intake<T> {
   readonly #account: Account
   readonly #count: (item: T) => number
   readonly #out: (batch: Batch) => void
+  readonly #parts: () => number
+  readonly #sink: Sink<T>
   readonly #cut: () => void
   #timer: NodeJS.Timeout | undefined
   /** When the first item of the batch came; of `performance.now()`. */
@@ -49,13 +65,19 @@ export class Batcher<T> implements Intake<T> {
   #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
   /** Why items are dropped at once; '' while they are accepted. */
   #refusal = 'no_endpoint'
+  #process: Process<T> | undefined
 
   constructor(options: BatcherOptions<T>) {
     this.#builder = options.builder
     this.#account = options.account
     this.#count = options.count
     this.#out = options.out
+    this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
+    this.#sink = {
+      add: (resource, scope, item) => this.#gather(resource, scope, item),
+      miss: (reason, items) => this.#account.miss(reason, items),
+    }
   }
 
   /** Items that wait for the batch to be full. */
@@ -73,6 +95,40 @@ export class Batcher<T> implements Intake<T> {
       this.#account.miss(this.#refusal, this.#count(item))
       return
     }
+    const process = this.#process
+    if (process === undefined) this.#gather(resource, scope, item)
+    else {
+      try {
+        process.run(resource, scope, item, this.#sink)
+      } catch {
+        // Not even a fault in a processor lets an item through that it has not seen to the end.
+        this.#account.miss('processor', this.#count(item))
+      }
+    }
+  }
+
+  /** Hands on what there is. */
+  cut(parts = 1): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (const batch of this.#builder.take(parts)) this.#out(batch)
+  }
+
+  /** Hands on what there is; whatever comes later is processed so, and gathered within these bounds. */
+  accept(limits: BatchLimits, process?: Process<T>): void {
+    this.cut()
+    this.#limits = limits
+    this.#process = process
+    this.#refusal = ''
+  }
+
+  /** Hands on what there is; whatever comes later is dropped with the reason, and not encoded. */
+  refuse(reason: string): void {
+    this.cut()
+    this.#refusal = reason
+  }
+
+  #gather(resource: Resource, scope: Scope, item: T): void {
     const builder = this.#builder
     const limits = this.#limits
     const before = builder.items
@@ -93,38 +149,18 @@ export class Batcher<T> implements Intake<T> {
       return
     }
     this.#account.collected += added
-    if (builder.items >= limits.maxItems) this.cut()
+    if (builder.items >= limits.maxItems) this.cut(this.#parts())
     else if (this.#timer === undefined) {
       this.#sinceMs = performance.now()
       this.#timer = setTimeout(this.#cut, limits.timeoutMs)
     }
   }
 
-  /** Hands on what there is. */
-  cut(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    for (const batch of this.#builder.take()) this.#out(batch)
-  }
-
-  /** Hands on what there is; whatever comes later is gathered within these bounds. */
-  accept(limits: BatchLimits): void {
-    this.cut()
-    this.#limits = limits
-    this.#refusal = ''
-  }
-
-  /** Hands on what there is; whatever comes later is dropped with the reason, and not encoded. */
-  refuse(reason: string): void {
-    this.cut()
-    this.#refusal = reason
-  }
-
   /** The item found no room: it begins the next batch, unless it is too large for any. */
   #overflow(resource: Resource, scope: Scope, item: T, items: number): void {
     if (this.#builder.items > 0) {
-      this.cut()
-      this.add(resource, scope, item)
+      this.cut(this.#parts())
+      this.#gather(resource, scope, item)
     } else this.#account.miss('too_large', items)
   }
 }

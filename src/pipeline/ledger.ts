@@ -5,12 +5,14 @@ const maxEndpoints = 16
 const other = 'other'
 
 /**
- * The balance of one signal, in items. At every moment `collected` is `exported` + `rejected` + dropped +
+ * The balance of one signal, in items. At every moment `collected` + `recovered` is `exported` + `rejected` + dropped +
  * queued: an item is entered once, when it is taken in, and leaves by exactly one of the other columns.
  */
 export class Account {
   /** Taken in since the start. */
   collected = 0
+  /** Found in the queue on disk, where a former process had left them. */
+  recovered = 0
   /** Acknowledged by the receiver. */
   exported = 0
   /** Refused by the receiver for good, out of batches that it took (partial success). */
@@ -60,7 +62,7 @@ export class Account {
 
   /** What the other columns leave: items that wait or are under way. */
   get queued(): number {
-    return this.collected - this.exported - this.rejected - this.#droppedTotal
+    return this.collected + this.recovered - this.exported - this.rejected - this.#droppedTotal
   }
 }
 

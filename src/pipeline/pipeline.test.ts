@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { type Receiver, spawnReceiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { logEncoding } from '../exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
@@ -104,11 +105,11 @@ async function receive(t: TestContext, options: Parameters<typeof startReceiver>
 }
 
 let made = 0
-function addSpans(pipeline: Pipeline, count: number): string[] {
+function addSpans(pipeline: Pipeline, count: number, hosts = [host]): string[] {
   const span = new Span()
-  return Array.from({ length: count }, () => {
+  return Array.from({ length: count }, (_, i) => {
     span.name = `span ${made++}`
-    pipeline.intake('traces').add(host, scope, span)
+    pipeline.intake('traces').add(hosts[i % hosts.length]!, scope, span)
     return span.name
   })
 }
@@ -241,9 +242,30 @@ test('requests under way stay below the bound of the signal', async t => {
     return { kind: 'ok' }
   }
   const pipeline = open(t, receiver.endpoint, { concurrency: 3 })
-  addSpans(pipeline, 2000)
+  const hosts = Array.from({ length: 64 }, (_, i) => resource({ 'host.name': `host ${i}` }))
+  addSpans(pipeline, 2000, hosts)
   await until(pipeline, () => pipeline.state('traces').queued === 0)
   assert.equal(receiver.mostOpen, 3)
+})
+
+test('what is told of one resource arrives in order, one request after the other', async t => {
+  const receiver = await receive(t, { keep: true })
+  let refused = 0
+  receiver.answer = async ({ items }) => {
+    await pause(Math.random() * 4)
+    return items % 3 === 0 && refused++ < 20 ? { kind: 'refuse', code: 14 } : { kind: 'ok' }
+  }
+  const pipeline = open(t, receiver.endpoint, { concurrency: 8 })
+  const hosts = Array.from({ length: 5 }, (_, i) => resource({ 'host.name': `host ${i}` }))
+  const added = addSpans(pipeline, 1000, hosts)
+  await until(pipeline, () => pipeline.state('traces').queued === 0)
+  for (const [i, { attributes }] of hosts.entries()) {
+    const mine = receiver.lines.filter(line => isDeepStrictEqual(line.resource, attributes.toObject()))
+    assert.deepEqual(
+      mine.map(line => line.name),
+      added.filter((_, at) => at % hosts.length === i),
+    )
+  }
 })
 
 test('draining sends all there is, and says so', async t => {

@@ -5,17 +5,13 @@ import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
-import { Batcher, type Builder, type Intake } from './batcher.ts'
-import { type Account, type Ledger, openLedger } from './ledger.ts'
-import { Queue, type QueueLimits } from './queue.ts'
-import {
-  type Destination,
-  type ExportRequest,
-  type Flushed,
-  type RetryOptions,
-  SendLoop,
-  type SendSettings,
-} from './send-loop.ts'
+import type { BatchQueue, Dropped } from './batch-queue.ts'
+import type { Builder, Intake, Process } from './batcher.ts'
+import { Lane, type LaneSettings, type LaneState } from './lane.ts'
+import { type Ledger, openLedger } from './ledger.ts'
+import { MemoryQueue } from './memory-queue.ts'
+import type { RetryOptions } from './outlet.ts'
+import type { ExportRequest, Halve, SendSettings } from './send-loop.ts'
 
 /** What an item of each signal is. */
 export interface Items {
@@ -25,66 +21,36 @@ export interface Items {
   profiles: Profile
 }
 
-/** One signal's way out. */
-export interface LaneSettings {
-  /** Undefined: nothing is sent, and the items are counted as dropped with the reason `no_endpoint`. */
-  readonly sender: Sender | undefined
-  readonly batchItems: number
-  /** Largest request before compression. A quarter of the queue's memory is the other bound. */
-  readonly batchBytes: number
-  readonly batchTimeoutMs: number
-  readonly queueBytes: number
-  /** 0: no limit. */
-  readonly maxAgeMs: number
-  readonly concurrency: number
-}
-
 /** What may change while the pipeline runs. A sender belongs to the pipeline, which closes it when it is done with it. */
 export interface PipelineSettings {
   readonly lanes: Readonly<Record<Signal, LaneSettings>>
+  /** What is done to items before they are encoded. */
+  readonly processes?: { readonly [S in Signal]?: Process<Items[S]> | undefined }
   readonly retry: RetryOptions
   readonly onAuthError: 'park' | 'drop'
+}
+
+/** Queues that outlive the process. */
+export interface DurableQueues {
+  open(signal: Signal, settings: LaneSettings, dropped: Dropped, ready: () => void): BatchQueue
+  /** Other bounds for a queue that was opened here. */
+  limit(queue: BatchQueue, settings: LaneSettings): void
+  /** Called when all its queues are closed. */
+  close(): Promise<void>
 }
 
 export interface PipelineOptions {
   readonly settings: PipelineSettings
   readonly builders: { readonly [S in Signal]: Builder<Items[S]> }
   readonly log: Logger
+  /** Undefined: batches wait in memory. */
+  readonly queues?: DurableQueues | undefined
+  readonly halve?: Halve
   /** Called after each export request. Must not throw. */
   readonly observe?: (request: ExportRequest) => void
 }
 
-/** The state of one signal, in items where nothing else is said. */
-export interface LaneState {
-  readonly collected: number
-  readonly exported: number
-  /** `exported` by the endpoint that acknowledged; `other` stands for all but the last 16. */
-  readonly exportedBy: ReadonlyMap<string, number>
-  readonly rejected: number
-  readonly dropped: ReadonlyMap<string, number>
-  readonly droppedTotal: number
-  /** Gathered, waiting and under way: `collected` less the three above. */
-  readonly queued: number
-  readonly queuedBytes: number
-  /** Waiting and under way. */
-  readonly queuedBatches: number
-  /** How long the oldest item has waited for its batch, in milliseconds. */
-  readonly batchingMs: number
-  /** How long the oldest batch has waited to be acknowledged, in milliseconds. */
-  readonly oldestMs: number
-  /** What fits at the mean size of an item so far. */
-  readonly capacity: number
-  readonly capacityBytes: number
-  readonly requestsUnderWay: number
-  /** Export requests that have ended. */
-  readonly requests: number
-  /** Those of them that did not succeed. */
-  readonly failedRequests: number
-  /** Batches that were sent once more. */
-  readonly retries: number
-  /** Undefined where the signal is not sent. */
-  readonly destination: Destination | undefined
-}
+export type { LaneSettings, LaneState }
 
 /** What became of the items at the end. */
 export interface DrainResult {
@@ -92,6 +58,8 @@ export interface DrainResult {
   readonly exported: Record<Signal, number>
   /** Given up, reason `shutdown`. */
   readonly dropped: Record<Signal, number>
+  /** Left in the queue on disk, for the next process. */
+  readonly kept: Record<Signal, number>
 }
 
 /** What a flush came to, in items by signal. */
@@ -106,12 +74,33 @@ export class Pipeline {
   readonly ledger: Ledger = openLedger()
   readonly #lanes: { readonly [S in Signal]: Lane<Items[S]> }
   readonly #log: Logger
+  readonly #queues: DurableQueues | undefined
   #senders: ReadonlySet<Sender>
   #draining: Promise<DrainResult> | undefined
 
   constructor(options: PipelineOptions) {
+    const { settings, queues } = options
     const lane = <S extends Signal>(signal: S, count: (item: Items[S]) => number): Lane<Items[S]> =>
-      new Lane(signal, this.ledger[signal], options, options.builders[signal] as Builder<Items[S]>, count)
+      new Lane<Items[S]>(
+        {
+          ...options,
+          signal,
+          account: this.ledger[signal],
+          builder: options.builders[signal] as Builder<Items[S]>,
+          count,
+          queue: (dropped, ready) => {
+            const own = settings.lanes[signal]
+            return queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(memoryLimits(own), dropped)
+          },
+          limit: (queue, own) => {
+            if (queue instanceof MemoryQueue) queue.limit(memoryLimits(own))
+            else queues?.limit(queue, own)
+          },
+        },
+        settings.lanes[signal],
+        sendSettings(settings, signal),
+        settings.processes?.[signal] as Process<Items[S]> | undefined,
+      )
     this.#lanes = {
       traces: lane('traces', () => 1),
       metrics: lane('metrics', metric => metric.points.length),
@@ -119,7 +108,8 @@ export class Pipeline {
       profiles: lane('profiles', () => 1),
     }
     this.#log = options.log
-    this.#senders = sendersOf(options.settings)
+    this.#queues = queues
+    this.#senders = sendersOf(settings)
   }
 
   /** Where the items of a signal enter. The intake stays the same for the pipeline's life. */
@@ -141,7 +131,7 @@ export class Pipeline {
     const after = sendersOf(settings)
     if (!this.#draining) {
       this.#senders = after
-      for (const signal of signals) this.#lanes[signal].change(settings)
+      for (const signal of signals) this.#change(signal, settings)
     }
     const [unused, used] = this.#draining ? [after, before] : [before, after]
     for (const sender of unused) {
@@ -173,12 +163,20 @@ export class Pipeline {
     await this.drain(0)
   }
 
+  #change<S extends Signal>(signal: S, settings: PipelineSettings): void {
+    const process = settings.processes?.[signal] as Process<Items[S]> | undefined
+    this.#lanes[signal].change(settings.lanes[signal], sendSettings(settings, signal), process)
+  }
+
   async #drain(timeoutMs: number): Promise<DrainResult> {
-    for (const signal of signals) this.#lanes[signal].closeIntake()
-    const { acknowledged } = await this.flush(timeoutMs)
-    const dropped = await each(signal => this.#lanes[signal].stop())
+    const ends = await each(signal => this.#lanes[signal].drain(timeoutMs))
+    await this.#queues?.close()
     await Promise.allSettled([...this.#senders].map(sender => sender.close()))
-    return { exported: acknowledged, dropped }
+    return {
+      exported: record(signal => ends[signal].exported),
+      dropped: record(signal => ends[signal].dropped),
+      kept: record(signal => ends[signal].kept),
+    }
   }
 }
 
@@ -200,110 +198,7 @@ function sendersOf({ lanes }: PipelineSettings): ReadonlySet<Sender> {
   return new Set(signals.map(signal => lanes[signal].sender).filter(sender => sender !== undefined))
 }
 
-class Lane<T> {
-  readonly #signal: Signal
-  readonly #account: Account
-  readonly #batcher: Batcher<T>
-  readonly #queue: Queue
-  readonly #loop: SendLoop
-
-  constructor(
-    signal: Signal,
-    account: Account,
-    { settings, log, observe }: PipelineOptions,
-    builder: Builder<T>,
-    count: (item: T) => number,
-  ) {
-    this.#signal = signal
-    this.#account = account
-    const queue = new Queue(queueLimits(settings.lanes[signal]), (reason, items) =>
-      account.drop(reason, items),
-    )
-    const loop = new SendLoop({ signal, queue, account, log, observe }, sendSettings(settings, signal))
-    this.#queue = queue
-    this.#loop = loop
-    this.#batcher = new Batcher({
-      builder,
-      account,
-      count,
-      out: batch => {
-        queue.push(batch)
-        loop.pump()
-      },
-    })
-    this.#gather(settings.lanes[signal])
-  }
-
-  get intake(): Intake<T> {
-    return this.#batcher
-  }
-
-  get state(): LaneState {
-    const { collected, exported, exportedBy, rejected, dropped, droppedTotal } = this.#account
-    const queue = this.#queue
-    const { requests, failed, retries } = this.#loop.counts
-    return {
-      collected,
-      exported,
-      exportedBy,
-      rejected,
-      dropped,
-      droppedTotal,
-      queued: this.#batcher.items + queue.items,
-      queuedBytes: queue.bytes,
-      queuedBatches: queue.waiting + queue.sending,
-      batchingMs: this.#batcher.waitingMs,
-      oldestMs: Math.max(queue.oldestMs, this.#batcher.waitingMs),
-      capacity: queue.capacityItems,
-      capacityBytes: queue.capacityBytes,
-      requestsUnderWay: queue.sending,
-      requests,
-      failedRequests: failed,
-      retries,
-      destination: this.#loop.destination,
-    }
-  }
-
-  change(settings: PipelineSettings): void {
-    const lane = settings.lanes[this.#signal]
-    this.#loop.change(sendSettings(settings, this.#signal))
-    this.#queue.limit(queueLimits(lane))
-    this.#gather(lane)
-    this.#loop.pump()
-  }
-
-  flush(timeoutMs: number): Promise<Flushed> {
-    this.#batcher.cut()
-    return this.#loop.flush(timeoutMs)
-  }
-
-  closeIntake(): void {
-    this.#batcher.refuse('shutdown')
-  }
-
-  /** Resolves with the number of items that were given up. */
-  async stop(): Promise<number> {
-    await this.#loop.stop()
-    const left = this.#queue.items
-    this.#queue.clear('shutdown')
-    return left
-  }
-
-  #gather({ sender, batchItems, batchBytes, batchTimeoutMs, queueBytes }: LaneSettings): void {
-    if (!sender) {
-      this.#batcher.refuse('no_endpoint')
-      return
-    }
-    this.#batcher.accept({
-      maxItems: batchItems,
-      // Several batches must fit the queue, or the first failure would already cost data.
-      maxBytes: Math.min(batchBytes, queueBytes / 4),
-      timeoutMs: batchTimeoutMs,
-    })
-  }
-}
-
-function queueLimits({ queueBytes, maxAgeMs }: LaneSettings): QueueLimits {
+function memoryLimits({ queueBytes, maxAgeMs }: LaneSettings) {
   return { limitBytes: queueBytes, maxAgeMs }
 }
 

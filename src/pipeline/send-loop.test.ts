@@ -3,8 +3,8 @@ import { type TestContext, test } from 'node:test'
 import type { Level, Logger } from '../lib/logger.ts'
 import { type Batch, plainBatch, type Receipt, SendError } from '../model/batch.ts'
 import { Account } from './ledger.ts'
-import { Queue } from './queue.ts'
-import { type ExportRequest, SendLoop, type SendSettings } from './send-loop.ts'
+import { MemoryQueue } from './memory-queue.ts'
+import { type ExportRequest, type Halve, SendLoop, type SendSettings } from './send-loop.ts'
 
 /** A destination whose every answer the test gives by hand. */
 class Destination {
@@ -42,9 +42,11 @@ function fault(type: string, retryable = true, retryAfterMs = 0): SendError {
   return new SendError(`cannot send: ${type}`, { type, retryable, retryAfterMs })
 }
 
-function start(t: TestContext, options: Partial<SendSettings> = {}) {
+function start(t: TestContext, { halve, ...options }: Partial<SendSettings> & { halve?: Halve } = {}) {
   const account = new Account()
-  const queue = new Queue({ limitBytes: 1e6, maxAgeMs: 0 }, (reason, items) => account.drop(reason, items))
+  const queue = new MemoryQueue({ limitBytes: 1e6, maxAgeMs: 0 }, (reason, items) =>
+    account.drop(reason, items),
+  )
   const destination = new Destination()
   const logs: string[] = []
   const requests: ExportRequest[] = []
@@ -65,7 +67,7 @@ function start(t: TestContext, options: Partial<SendSettings> = {}) {
     ...options,
   }
   const observe = (request: ExportRequest) => requests.push(request)
-  const loop = new SendLoop({ signal: 'traces', queue, account, log, observe }, settings)
+  const loop = new SendLoop({ signal: 'traces', queue, account, log, observe, halve }, settings)
   const change = (other: Partial<SendSettings>): void => {
     loop.change({ ...settings, ...other })
     loop.pump()
@@ -288,6 +290,83 @@ test('two flushes at once both have true counts, of what they found and of what 
   assert.deepEqual(await third, { acknowledged: 0, left: 24 })
 })
 
+/** Divides as requests are divided: in two of about the same number of items. */
+const halve = async (batch: Batch) => {
+  const first = batch.items >> 1
+  const part = (items: number) => plainBatch('traces', items, new Uint8Array(items * 10), batch.lanes)
+  return [part(first), part(batch.items - first)] as const
+}
+
+test('of a batch that is refused for what is in it only the part to blame is lost', async t => {
+  const { destination, push, account, queue } = start(t, { halve })
+  push(8)
+  // The third of eight is to blame: 8, 4, 2, 1, 1, 2, 4.
+  const sent: number[] = []
+  for (const verdict of ['bad', 'bad', 'ok', 'bad', 'bad', 'ok', 'ok']) {
+    const request = destination.open.shift()!
+    sent.push(request.batch.items)
+    if (verdict === 'ok') request.resolve()
+    else request.reject(fault('invalid_argument', false))
+    await turn()
+    assert.equal(account.queued, queue.items)
+  }
+  assert.deepEqual(sent, [8, 4, 2, 2, 1, 1, 4])
+  assert.deepEqual([account.exported, ...account.dropped], [7, ['invalid_argument', 1]])
+  assert.equal(queue.items, 0)
+})
+
+test('a receiver that refuses everything for what is in it is not asked without end', async t => {
+  const { destination, push, account, loop } = start(t, { halve })
+  push(4096)
+  while (destination.open.length > 0) {
+    destination.open.shift()!.reject(fault('invalid_argument', false))
+    await turn()
+  }
+  assert.deepEqual([...account.dropped], [['invalid_argument', 4096]])
+  assert.ok(loop.counts.requests <= 65, String(loop.counts.requests))
+})
+
+test('the parts of a batch that are left wait where the receiver goes away in between', async t => {
+  const retry = { initialMs: 1, maxMs: 1, multiplier: 1, jitter: 0, maxElapsedMs: 0 }
+  const { destination, push, account, queue, loop } = start(t, { halve, retry })
+  push(10)
+  destination.open.shift()!.reject(fault('too_large', false))
+  await turn()
+  destination.open.shift()!.resolve()
+  await turn()
+  destination.open.shift()!.reject(fault('unavailable', true))
+  await turn()
+  assert.deepEqual([account.exported, account.queued, queue.items], [5, 5, 5])
+  while (destination.open.length === 0) await turn()
+  assert.equal(destination.open[0]!.batch.items, 5)
+  destination.open.shift()!.resolve()
+  await turn()
+  assert.deepEqual([account.exported, account.droppedTotal, queue.items], [10, 0, 0])
+  assert.ok(loop.limitBytes < Number.POSITIVE_INFINITY)
+})
+
+test('one item that is too large for the receiver is dropped, and its limit is remembered', async t => {
+  const { destination, push, account, loop } = start(t, { halve })
+  push(1)
+  destination.open
+    .shift()!
+    .reject(new SendError('too large', { type: 'too_large', retryable: false, limitBytes: 64 }))
+  await turn()
+  assert.deepEqual([...account.dropped], [['too_large', 1]])
+  assert.equal(loop.limitBytes, 64)
+})
+
+test('a receiver that does not know the signal is left alone, and what waits is kept', async t => {
+  const { destination, push, account, loop, queue, logs } = start(t, { halve, concurrency: 1 })
+  push(1, 2, 4)
+  destination.open.shift()!.reject(fault('unimplemented', false))
+  await turn()
+  assert.deepEqual([destination.open.length, queue.items], [0, 6])
+  assert.deepEqual([...account.dropped], [['unimplemented', 1]])
+  assert.ok(loop.unknownMs > 9 * 60_000 && loop.failing)
+  assert.equal(logs.length, 1)
+})
+
 test('another destination is tried at once, with all that waits, whatever the old one did', async t => {
   const retry = { initialMs: 600_000, maxMs: 600_000, multiplier: 2, jitter: 0, maxElapsedMs: 0 }
   const { destination, push, change, loop, account, logs } = start(t, { retry })
@@ -305,6 +384,7 @@ test('another destination is tried at once, with all that waits, whatever the ol
     lastError: null,
     lastWarning: null,
     parked: false,
+    nextAttemptMs: null,
   })
   assert.deepEqual(
     other.open.map(({ batch }) => batch.items),

@@ -1,9 +1,9 @@
-import { Backoff, type BackoffOptions } from '../lib/backoff.ts'
-import { type Logger, limitRepeats } from '../lib/logger.ts'
-import { type Receipt, SendError, type Sender } from '../model/batch.ts'
+import type { Logger } from '../lib/logger.ts'
+import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
+import type { BatchQueue, Entry } from './batch-queue.ts'
 import type { Account } from './ledger.ts'
-import type { Entry, Queue } from './queue.ts'
+import { type Destination, Outlet, type RetryOptions } from './outlet.ts'
 
 /** One export request that ended. `errorType` is '' where the receiver took the batch. */
 export interface ExportRequest {
@@ -14,14 +14,9 @@ export interface ExportRequest {
   readonly items: number
 }
 
-export interface RetryOptions extends BackoffOptions {
-  /** A batch is dropped this long after its first attempt; 0: never. */
-  readonly maxElapsedMs: number
-}
-
 /** How a signal is sent; may change at any time. */
 export interface SendSettings {
-  /** Undefined: nowhere, and what is queued is dropped with the reason `no_endpoint`. */
+  /** Undefined: nowhere, and what is queued in memory is dropped with the reason `no_endpoint`. */
   readonly sender: Sender | undefined
   /** Requests under way at a time. */
   readonly concurrency: number
@@ -30,36 +25,29 @@ export interface SendSettings {
   readonly onAuthError: 'park' | 'drop'
 }
 
+/** Divides a request in two that hold its items in order; undefined where that cannot be done. */
+export type Halve = (batch: Batch) => Promise<readonly [Batch, Batch] | undefined>
+
 export interface SendLoopOptions {
   readonly signal: Signal
-  readonly queue: Queue
+  readonly queue: BatchQueue
   readonly account: Account
   readonly log: Logger
+  readonly halve?: Halve | undefined
   /** Called after each request. Must not throw. */
   readonly observe?: ((request: ExportRequest) => void) | undefined
+  /** Called when the receiver's limit, or whether it takes the signal at all, has become known. */
+  readonly learned?: (() => void) | undefined
 }
 
-/** How a destination is doing. Times are milliseconds since the Unix epoch. */
-export interface Destination {
-  readonly endpoint: string
-  /** The last request reached the receiver. */
-  readonly connected: boolean
-  readonly lastExportMs: number | null
-  /** What stands in the way of the last batch, with words; null after a success. */
-  readonly lastError: string | null
-  /** The receiver's words on its last partial success; null when there was none. */
-  readonly lastWarning: string | null
-  /** The receiver refuses our credentials, so sending waits for others. */
-  readonly parked: boolean
-}
-
-/** No server may silence a signal for longer than this. */
-const maxServerDelayMs = 15 * 60_000
-const repeatMs = 60_000
+/** A refused request is divided this often at most in search of the items that are to blame. */
+const maxSearches = 32
+/** The same for one that is too large; the receiver's limit ends it long before. */
+const maxCuts = 256
 
 const authErrors = new Set(['unauthenticated', 'permission_denied'])
-/** Errors that say nothing of an answer. */
-const unreached = new Set(['connect', 'dns', 'tls', 'unavailable', 'deadline_exceeded', 'cancelled'])
+/** Errors that are the data's fault, so that a part of it may be taken. */
+const dataErrors = new Set(['invalid_argument', 'http_400', 'http_422', 'too_large'])
 
 /** How log records call the items. */
 const itemNames = { traces: 'spans', metrics: 'metrics', logs: 'logs', profiles: 'profiles' } as const
@@ -74,57 +62,31 @@ export interface Flushed {
 interface Flush {
   /** Batches up to this number are awaited. */
   readonly last: number
+  /** Items that the queue had been given when it began. */
+  readonly pushed: number
   acknowledged: number
+  /** Items of later batches that are gone already. */
+  later: number
   readonly done: () => void
 }
 
-/** A sender and how sending to it goes. Another sender begins anew: nothing is held against it. */
-class Outlet {
-  readonly sender: Sender
-  readonly repeat: ReturnType<typeof limitRepeats>
-  backoff: Backoff
-  underWay = 0
-  /** One request at a time until one succeeds. */
-  probing = false
-  /** Failures of requests that began before the last wait belong to the outage that it answers. */
-  round = 0
-  ownDelayUntil = 0
-  serverDelayUntil = 0
-  failingSince = 0
-
-  connected = false
-  lastExportMs: number | null = null
-  lastError: string | null = null
-  lastWarning: string | null = null
-  parked = false
-
-  constructor(sender: Sender, retry: RetryOptions, log: Logger) {
-    this.sender = sender
-    this.repeat = limitRepeats(log, repeatMs)
-    this.backoff = new Backoff(retry)
-  }
-
-  succeed(): void {
-    this.backoff.reset()
-    this.probing = false
-    this.ownDelayUntil = 0
-    this.failingSince = 0
-    this.parked = false
-    this.connected = true
-    this.lastError = null
-    this.lastExportMs = Date.now()
-  }
+/** How often a batch was divided for each cause. */
+interface Divisions {
+  searches: number
+  cuts: number
 }
 
 /**
  * Sends the batches of one signal's queue, several at a time. After a failure that may pass, the batch goes
  * back to its place, the whole signal waits, and one request at a time tries until one succeeds. Where the sender
- * changes, requests under way end at the old one, and what it does not take goes to the new one.
+ * changes, requests under way end at the old one, and what it does not take goes to the new one. A batch that is
+ * refused for what is in it goes in halves, so that only the part to blame is lost.
  */
 export class SendLoop {
   readonly #options: SendLoopOptions
   readonly #stop = new AbortController()
   readonly #flushes = new Set<Flush>()
+  readonly #divisions = new WeakMap<Entry, Divisions>()
   #settings: SendSettings
   #outlet: Outlet | undefined
   /** At senders of before, too. */
@@ -142,10 +104,22 @@ export class SendLoop {
 
   /** Undefined where nothing is sent. */
   get destination(): Destination | undefined {
-    const outlet = this.#outlet
-    if (!outlet) return undefined
-    const { connected, lastExportMs, lastError, lastWarning, parked } = outlet
-    return { endpoint: outlet.sender.endpoint, connected, lastExportMs, lastError, lastWarning, parked }
+    return this.#outlet?.destination
+  }
+
+  /** Largest request that the receiver is known to take, in bytes before compression; infinite: not known. */
+  get limitBytes(): number {
+    return this.#outlet?.limitBytes ?? Number.POSITIVE_INFINITY
+  }
+
+  /** For how long the receiver, which said that it does not know this signal, is left alone, in milliseconds. */
+  get unknownMs(): number {
+    return this.#outlet?.unknownMs ?? 0
+  }
+
+  /** The last request failed, and what waits will be tried again. */
+  get failing(): boolean {
+    return this.#outlet === undefined || this.#outlet.failingSince > 0 || this.#outlet.unknownMs > 0
   }
 
   /** Sends by other settings from now on. A `pump` has to follow. */
@@ -154,8 +128,7 @@ export class SendLoop {
     this.#settings = settings
     const outlet = this.#outlet
     if (outlet && outlet.sender === sender) {
-      outlet.backoff = new Backoff(retry)
-      outlet.ownDelayUntil = Math.min(outlet.ownDelayUntil, performance.now() + retry.maxMs)
+      outlet.retryBy(retry)
       return
     }
     this.#outlet = sender && new Outlet(sender, retry, this.#options.log)
@@ -175,33 +148,39 @@ export class SendLoop {
         if (entry.attempts > 1) this.counts.retries++
         this.#send(outlet, entry).catch(error => log.error('Cannot report an export request.', { error }))
       }
-    } else if (this.#underWay === 0 && !this.#stop.signal.aborted) queue.clear('no_endpoint')
+    } else if (this.#underWay === 0 && !this.#stop.signal.aborted && !queue.durable)
+      queue.clear('no_endpoint')
     const oldest = this.#flushes.size > 0 ? queue.oldestNumber : 0
     for (const flush of this.#flushes) if (oldest > flush.last) flush.done()
   }
 
   /**
    * Sends without the wait of its own backoff, but keeps the one that the server asked for. Resolves with
-   * what became of the items queued now, when the last has left the queue or time is up.
+   * what became of the items queued now, when the last has left the queue, time is up, or `stop` is raised.
    */
-  flush(timeoutMs: number): Promise<Flushed> {
+  flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
+    const { queue } = this.#options
     return new Promise(resolve => {
       const timer = setTimeout(() => flush.done(), timeoutMs)
       const flush: Flush = {
-        last: this.#options.queue.lastNumber,
+        last: queue.lastNumber,
+        pushed: queue.pushedItems,
         acknowledged: 0,
+        later: 0,
         done: () => {
           clearTimeout(timer)
+          stop?.removeEventListener('abort', flush.done)
           this.#flushes.delete(flush)
-          resolve({
-            acknowledged: flush.acknowledged,
-            left: this.#options.queue.itemsUpTo(flush.last),
-          })
+          const later = queue.pushedItems - flush.pushed - flush.later
+          const left = queue.oldestNumber > flush.last ? 0 : Math.max(0, queue.items - later)
+          resolve({ acknowledged: flush.acknowledged, left })
         },
       }
       this.#flushes.add(flush)
-      if (this.#outlet) this.#outlet.ownDelayUntil = 0
+      stop?.addEventListener('abort', flush.done)
+      this.#outlet?.hurry()
       this.pump()
+      if (stop?.aborted) flush.done()
     })
   }
 
@@ -220,46 +199,61 @@ export class SendLoop {
     })
   }
 
-  #mayStart({ underWay, probing, ownDelayUntil, serverDelayUntil }: Outlet): boolean {
-    const most = probing ? 1 : this.#settings.concurrency
-    if (this.#stop.signal.aborted || underWay >= most) return false
-    const wait = Math.max(ownDelayUntil, serverDelayUntil) - performance.now()
+  #mayStart(outlet: Outlet): boolean {
+    const most = outlet.probing ? 1 : this.#settings.concurrency
+    if (this.#stop.signal.aborted || outlet.underWay >= most) return false
+    const wait = outlet.waitMs
     if (wait <= 0) return true
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.pump(), Math.ceil(wait))
     return false
   }
 
+  /** Sends a batch, or what is left of it, until it is dealt with or has to wait. */
   async #send(outlet: Outlet, entry: Entry): Promise<void> {
+    try {
+      while (await this.#sendPart(outlet, entry));
+    } finally {
+      this.#underWay--
+      outlet.underWay--
+      if (this.#underWay === 0) this.#stopped?.()
+      this.pump()
+    }
+  }
+
+  /** Sends the next part of a batch. Resolves with true where another part is to follow at once. */
+  async #sendPart(outlet: Outlet, entry: Entry): Promise<boolean> {
+    const batch = entry.parts?.at(-1) ?? entry.batch
     const { round } = outlet
     const startedAt = performance.now()
     let errorType = ''
+    let more = false
     try {
-      const receipt = await outlet.sender.send(entry.batch, this.#stop.signal)
-      this.#accepted(outlet, entry, receipt)
+      const receipt = await outlet.sender.send(batch, this.#stop.signal)
+      more = this.#accepted(outlet, entry, batch, receipt)
     } catch (cause) {
       const error = asSendError(cause)
       errorType = error.type
       // What a former sender did not take is for the present one to judge.
       if (this.#stop.signal.aborted || outlet !== this.#outlet) this.#options.queue.putBack(entry)
-      else this.#failed(outlet, entry, error, round)
-    } finally {
-      this.#underWay--
-      outlet.underWay--
-      this.counts.requests++
-      if (errorType !== '') this.counts.failed++
-      if (this.#underWay === 0) this.#stopped?.()
-      this.pump()
+      else more = await this.#failed(outlet, entry, batch, error, round)
     }
-    this.#report(outlet.sender, entry, errorType, performance.now() - startedAt)
+    this.counts.requests++
+    if (errorType !== '') this.counts.failed++
+    this.#report(outlet.sender, batch, errorType, performance.now() - startedAt)
+    if (!more || (!this.#stop.signal.aborted && outlet === this.#outlet)) return more
+    this.#options.queue.putBack(entry)
+    return false
   }
 
-  #accepted(outlet: Outlet, entry: Entry, receipt: Receipt): void {
-    const { account, queue, signal, log } = this.#options
+  /** Returns whether another part of the batch is to follow. */
+  #accepted(outlet: Outlet, entry: Entry, batch: Batch, receipt: Receipt): boolean {
+    const { account, signal, log } = this.#options
     const { endpoint } = outlet.sender
-    if (!queue.settle(entry)) return
-    const rejected = Math.min(Math.max(receipt.rejected, 0), entry.batch.items)
-    const exported = entry.batch.items - rejected
+    const rejected = Math.min(Math.max(receipt.rejected, 0), batch.items)
+    const exported = batch.items - rejected
+    const more = this.#dealtWith(entry, batch)
+    if (more === undefined) return false
     account.deliver(endpoint, exported)
     account.rejected += rejected
     for (const flush of this.#flushes) if (entry.number <= flush.last) flush.acknowledged += exported
@@ -269,56 +263,120 @@ export class SendLoop {
       log.info('Export works again.', { signal, endpoint, after_seconds: seconds })
     }
     outlet.succeed()
-    if (rejected === 0 && receipt.message === '') return
+    if (rejected === 0 && receipt.message === '') return more
     outlet.lastWarning = receipt.message || `${rejected} items rejected`
-    const fields = { signal, endpoint, rejected, of: entry.batch.items }
+    const fields = { signal, endpoint, rejected, of: batch.items }
     const level = rejected > 0 ? 'error' : 'warn'
     const sentence = rejected > 0 ? 'The receiver rejected items.' : 'The receiver has a warning.'
     outlet.repeat(level, `partial ${level}`, sentence, { ...fields, message: receipt.message })
+    return more
   }
 
-  #failed(outlet: Outlet, entry: Entry, error: SendError, round: number): void {
-    const { account, queue, signal } = this.#options
-    const { retry, onAuthError } = this.#settings
-    const fields = { signal, endpoint: outlet.sender.endpoint, error: error.message }
-    outlet.connected = !unreached.has(error.type)
-    outlet.lastError = error.message
-    const park = onAuthError === 'park' && authErrors.has(error.type)
-    const given = retry.maxElapsedMs > 0 && performance.now() - entry.firstTriedAt >= retry.maxElapsedMs
-    if ((!error.retryable && !park) || given) {
-      if (!queue.settle(entry)) return
-      const reason = error.retryable ? 'retry_timeout' : error.type
-      account.drop(reason, entry.batch.items)
-      outlet.repeat('error', `drop ${reason}`, 'A batch was dropped.', {
-        ...fields,
-        items: entry.batch.items,
-      })
-      if (!error.retryable) return
-    } else queue.putBack(entry)
+  /**
+   * Takes a part, or the whole, of a batch out of the books. Returns whether another part is left; undefined where the
+   * batch was given up before.
+   */
+  #dealtWith(entry: Entry, batch: Batch): boolean | undefined {
+    const { queue } = this.#options
+    for (const flush of this.#flushes) if (entry.number > flush.last) flush.later += batch.items
+    const { parts } = entry
+    parts?.pop()
+    if (parts === undefined || parts.length === 0) return queue.settle(entry) ? false : undefined
+    return queue.settlePart(entry, batch.items) ? true : undefined
+  }
 
-    const now = performance.now()
-    const serverDelay = Math.min(error.retryAfterMs, maxServerDelayMs)
-    outlet.serverDelayUntil = Math.max(outlet.serverDelayUntil, now + serverDelay)
+  /** Decides what becomes of a batch that was not taken. Resolves with true where a part of it is to be sent at once. */
+  async #failed(
+    outlet: Outlet,
+    entry: Entry,
+    batch: Batch,
+    error: SendError,
+    round: number,
+  ): Promise<boolean> {
+    const { queue } = this.#options
+    const { retry, onAuthError } = this.#settings
+    outlet.failed(error)
+    const park = onAuthError === 'park' && authErrors.has(error.type)
+    if (error.type === 'too_large') this.#learn(outlet, batch, error)
+    if (!error.retryable && !park) {
+      const divisible = batch.items > 1 && this.#options.halve !== undefined && dataErrors.has(error.type)
+      if (divisible && (await this.#divide(entry, batch, error))) return true
+      const more = this.#drop(outlet, entry, batch, error, error.type)
+      // The receiver has judged this batch alone, except where it judged the whole signal.
+      if (error.type !== 'unimplemented') return more
+      if (more) queue.putBack(entry)
+      outlet.leave()
+      this.#options.learned?.()
+      return false
+    }
+    const given = retry.maxElapsedMs > 0 && performance.now() - entry.firstTriedAt >= retry.maxElapsedMs
+    if (given) {
+      if (this.#drop(outlet, entry, batch, error, 'retry_timeout')) queue.putBack(entry)
+    } else queue.putBack(entry)
+    this.#wait(outlet, error, park, round)
+    return false
+  }
+
+  /** Drops a part of a batch, or all of it. Returns whether another part is left. */
+  #drop(outlet: Outlet, entry: Entry, batch: Batch, error: SendError, reason: string): boolean {
+    const { account, queue, signal } = this.#options
+    const more = this.#dealtWith(entry, batch)
+    if (more === undefined) return false
+    queue.bury(batch, error.message)
+    account.drop(reason, batch.items)
+    outlet.repeat('error', `drop ${reason}`, 'A batch was dropped.', {
+      signal,
+      endpoint: outlet.sender.endpoint,
+      error: error.message,
+      items: batch.items,
+    })
+    return more
+  }
+
+  /** Puts two halves in the place of a part of a batch. False where it is not to be, or cannot be, divided further. */
+  async #divide(entry: Entry, batch: Batch, error: SendError): Promise<boolean> {
+    const divisions = this.#divisions.get(entry) ?? { searches: 0, cuts: 0 }
+    this.#divisions.set(entry, divisions)
+    const tooLarge = error.type === 'too_large'
+    if (tooLarge ? divisions.cuts++ >= maxCuts : divisions.searches++ >= maxSearches) return false
+    const halves = await this.#options.halve?.(batch).catch(() => undefined)
+    if (halves === undefined) return false
+    const parts = entry.parts ?? [batch]
+    parts.pop()
+    parts.push(halves[1], halves[0])
+    entry.parts = parts
+    return true
+  }
+
+  /** Requests are to be smaller from now on. */
+  #learn(outlet: Outlet, batch: Batch, { limitBytes }: SendError): void {
+    const told = limitBytes > 0 && limitBytes < batch.plainBytes ? limitBytes : batch.plainBytes / 2
+    if (told >= outlet.limitBytes) return
+    outlet.limitBytes = told
+    this.#options.learned?.()
+  }
+
+  /** The whole signal waits. */
+  #wait(outlet: Outlet, error: SendError, park: boolean, round: number): void {
+    const serverDelay = outlet.obey(error)
     if (round !== outlet.round) return
-    outlet.round++
-    outlet.probing = true
+    const delay = outlet.backOff(park ? this.#settings.retry.maxMs : undefined)
     outlet.parked = park
-    const delay = park ? retry.maxMs : outlet.backoff.next()
-    outlet.ownDelayUntil = now + delay
     if (outlet.failingSince > 0) return
-    outlet.failingSince = now
+    outlet.failingSince = performance.now()
     const sentence = park
       ? 'The receiver refuses our credentials; data is kept and sending is tried again from time to time.'
       : 'Export fails; data is kept and sent again.'
     outlet.repeat('warn', park ? 'park' : 'retry', sentence, {
-      ...fields,
+      signal: this.#options.signal,
+      endpoint: outlet.sender.endpoint,
+      error: error.message,
       retry_seconds: Math.max(delay, serverDelay) / 1000,
     })
   }
 
-  #report({ endpoint }: Sender, entry: Entry, errorType: string, latencyMs: number): void {
+  #report({ endpoint }: Sender, { items }: Batch, errorType: string, latencyMs: number): void {
     const { observe, signal, log } = this.#options
-    const { items } = entry.batch
     observe?.({ endpoint, signal, errorType, latencySeconds: latencyMs / 1000, items })
     if (errorType === '' && log.enabled('debug'))
       log.debug('Exported a batch.', {

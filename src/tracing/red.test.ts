@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { bucketIndex } from '../lib/exponential-buckets.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
-import type { HistogramPoint } from '../model/metric.ts'
+import type { ExponentialHistogramPoint, HistogramPoint } from '../model/metric.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { RedTable } from './red.ts'
 
@@ -126,6 +127,53 @@ test('what the kernel counted is added to what was seen', () => {
   table.merge(shop, desc, get, 3, 2_015_000_000, [1, 0, 1, 0, 1])
   const [point] = pointsOf(table, shop)
   assert.deepEqual([point!.count, point!.sum, Array.from(point!.buckets)], [4, 2.016, [2, 0, 1, 0, 1]])
+})
+
+/** The points of a table whose series choose their bounds. */
+function exponentialPoints(table: RedTable): readonly ExponentialHistogramPoint[] {
+  return table
+    .collect(2_000)
+    .flatMap(({ metrics }) =>
+      metrics.flatMap(metric => (metric.kind === 'exponential_histogram' ? metric.points : [])),
+    )
+}
+
+test('an exponential histogram has count, sum, and every duration within 160 buckets', () => {
+  const durations = fc.array(fc.oneof(fc.nat(1_000_000), fc.nat(1_000_000_000_000)), {
+    minLength: 1,
+    maxLength: 300,
+  })
+  fc.assert(
+    fc.property(durations, list => {
+      const table = new RedTable({ startUs: 1_000, histograms: 'exponential' })
+      for (const durationNs of list) table.observe(shop, desc, get, durationNs)
+      const [point, ...others] = exponentialPoints(table)
+      assert.equal(others.length, 0)
+      const { count, sum, scale, zeroCount, positive, startUs, timeUs } = point!
+      assert.deepEqual([startUs, timeUs, count], [1_000, 2_000, list.length])
+      assert.ok(Math.abs(sum - list.reduce((a, b) => a + b, 0) / 1e9) < 1e-6)
+      assert.equal(zeroCount, list.filter(durationNs => durationNs === 0).length)
+      const counts = Array.from(positive.counts)
+      assert.ok(counts.length <= 160)
+      assert.equal(
+        counts.reduce((a, b) => a + b, zeroCount),
+        list.length,
+      )
+      const upper = 2 ** ((positive.offset + counts.length) * 2 ** -scale)
+      assert.ok(Math.max(...list) / 1e9 <= upper * (1 + 1e-12))
+    }),
+    { numRuns: 100 },
+  )
+})
+
+test('what the kernel counted stands in the middle of its buckets', () => {
+  const table = new RedTable({ startUs: 0, histograms: 'exponential' })
+  table.observe(shop, desc, get, 0)
+  table.merge(shop, desc, get, 6, 3_000_000_000, [1, 2, 0, 0, 3])
+  const [{ count, sum, scale, zeroCount, positive }] = exponentialPoints(table) as [ExponentialHistogramPoint]
+  assert.deepEqual([count, sum, zeroCount], [7, 3, 1])
+  const at = (seconds: number) => positive.counts[bucketIndex(seconds, scale) - positive.offset]
+  assert.deepEqual([at(0.005 / Math.SQRT2), at(Math.sqrt(0.005 * 0.01)), at(Math.SQRT2)], [1, 2, 3])
 })
 
 test('the dimensions given may be filled again afterwards', () => {

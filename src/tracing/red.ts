@@ -1,7 +1,8 @@
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
-import type { HistogramPoint, Metric } from '../model/metric.ts'
+import type { Metric } from '../model/metric.ts'
 import type { Resource } from '../model/resource.ts'
+import { type DurationSeries, explicit, exponential, type HistogramForm, Scale } from './duration-series.ts'
 
 export interface RedOptions {
   /** Microseconds since the Unix epoch: from when the table counts. */
@@ -12,6 +13,11 @@ export interface RedOptions {
   readonly maxResourceSeries?: number
   /** Resources beyond this many are not recorded at all; what they lose is counted in `lost`. */
   readonly maxResources?: number
+  /**
+   * `exponential`: each series chooses its bounds by what it sees, 160 buckets at most. What `merge` adds then stands in
+   * the geometric middle of the bucket that it was counted in.
+   */
+  readonly histograms?: 'explicit' | 'exponential'
 }
 
 /** The metrics of one resource, as `collect` gives them. */
@@ -30,10 +36,11 @@ export class RedTable {
   /** Observations that found no room at all. */
   lost = 0
   private readonly resources = new Map<Resource, ResourceTable>()
-  private readonly scales = new Map<DurationDesc, Float64Array>()
+  private readonly scales = new Map<DurationDesc, Scale>()
   private readonly maxSeries: number
   private readonly maxResourceSeries: number
   private readonly maxResources: number
+  private readonly form: HistogramForm
   private seriesCount = 0
   /** When the last collection was, and so when a series that is new since then began. */
   private sinceUs: number
@@ -43,6 +50,7 @@ export class RedTable {
     this.maxSeries = options.maxSeries ?? 10_000
     this.maxResourceSeries = options.maxResourceSeries ?? 1_000
     this.maxResources = options.maxResources ?? 4_096
+    this.form = options.histograms === 'exponential' ? exponential : explicit
   }
 
   /** How many series there are, overflow series left out. */
@@ -52,14 +60,7 @@ export class RedTable {
 
   /** Records one call. `dimensions` are copied. */
   observe(resource: Resource, desc: DurationDesc, dimensions: Attributes, durationNs: number): void {
-    const series = this.find(resource, desc, dimensions, 1)
-    if (series === undefined) return
-    const scale = series.scale
-    let bucket = 0
-    while (bucket < scale.length && durationNs > scale[bucket]!) bucket++
-    series.buckets[bucket]!++
-    series.count++
-    series.sumNs += durationNs
+    this.find(resource, desc, dimensions, 1)?.observe(durationNs)
   }
 
   /**
@@ -74,11 +75,7 @@ export class RedTable {
     sumNs: number,
     buckets: ArrayLike<number>,
   ): void {
-    const series = this.find(resource, desc, dimensions, count)
-    if (series === undefined) return
-    for (let i = 0; i < series.buckets.length; i++) series.buckets[i]! += buckets[i] ?? 0
-    series.count += count
-    series.sumNs += sumNs
+    this.find(resource, desc, dimensions, count)?.merge(count, sumNs, buckets)
   }
 
   /**
@@ -108,7 +105,7 @@ export class RedTable {
     desc: DurationDesc,
     dimensions: Attributes,
     count: number,
-  ): Series | undefined {
+  ): DurationSeries | undefined {
     let table = this.resources.get(resource)
     if (table === undefined) {
       if (this.resources.size >= this.maxResources) {
@@ -120,7 +117,7 @@ export class RedTable {
     }
     let histogram = table.histograms.get(desc)
     if (histogram === undefined) {
-      histogram = new HistogramTable(this.scaleOf(desc))
+      histogram = new HistogramTable(this.scaleOf(desc), this.form)
       table.histograms.set(desc, histogram)
     }
     const found = histogram.find(dimensions)
@@ -134,11 +131,11 @@ export class RedTable {
     return histogram.add(dimensions, this.sinceUs)
   }
 
-  /** The bounds in nanoseconds. */
-  private scaleOf(desc: DurationDesc): Float64Array {
+  /** The bounds of a metric, made once. */
+  private scaleOf(desc: DurationDesc): Scale {
     let scale = this.scales.get(desc)
     if (scale === undefined) {
-      scale = Float64Array.from(desc.bounds, bound => Math.round(bound * 1e9))
+      scale = new Scale(desc.bounds)
       this.scales.set(desc, scale)
     }
     return scale
@@ -153,45 +150,14 @@ class ResourceTable {
 
   metrics(timeUs: number): Metric[] {
     const metrics: Metric[] = []
-    for (const [desc, histogram] of this.histograms) {
-      const { name, description, bounds } = desc
-      metrics.push({
-        kind: 'histogram',
-        name,
-        description,
-        unit: 's',
-        bounds,
-        points: histogram.points(timeUs),
-      })
-    }
+    for (const [desc, histogram] of this.histograms) metrics.push(histogram.metric(desc, timeUs))
     return metrics
-  }
-}
-
-class Series {
-  count = 0
-  sumNs = 0
-  readonly buckets: Float64Array
-  readonly attributes: Attributes
-  readonly startUs: number
-  readonly scale: Float64Array
-
-  constructor(attributes: Attributes, startUs: number, scale: Float64Array) {
-    this.attributes = attributes
-    this.startUs = startUs
-    this.scale = scale
-    this.buckets = new Float64Array(scale.length + 1)
-  }
-
-  point(timeUs: number): HistogramPoint {
-    const { attributes, startUs, count, buckets } = this
-    return { attributes, startUs, timeUs, count, sum: this.sumNs / 1e9, buckets }
   }
 }
 
 /** Where a list of dimensions led: the series that ends here, and the keys that may come next. */
 class Place {
-  series: Series | undefined
+  series: DurationSeries | undefined
   next: Branch | undefined
 }
 
@@ -208,16 +174,18 @@ class Branch {
 
 /** The series of one resource and metric, in a tree: a protocol gives its keys in a fixed order. */
 class HistogramTable {
-  private readonly all: Series[] = []
+  private readonly all: DurationSeries[] = []
   private readonly root = new Place()
-  private readonly scale: Float64Array
-  private overflowing: Series | undefined
+  private readonly scale: Scale
+  private readonly form: HistogramForm
+  private overflowing: DurationSeries | undefined
 
-  constructor(scale: Float64Array) {
+  constructor(scale: Scale, form: HistogramForm) {
     this.scale = scale
+    this.form = form
   }
 
-  find(dimensions: Attributes): Series | undefined {
+  find(dimensions: Attributes): DurationSeries | undefined {
     let place = this.root
     for (let i = 0; i < dimensions.size; i++) {
       const next = branchOf(place, dimensions.keys[i]!)?.places.get(dimensions.values[i]!)
@@ -228,7 +196,7 @@ class HistogramTable {
   }
 
   /** Adds a series that `find` did not find. */
-  add(dimensions: Attributes, startUs: number): Series {
+  add(dimensions: Attributes, startUs: number): DurationSeries {
     const attributes = new Attributes()
     let place = this.root
     for (let i = 0; i < dimensions.size; i++) {
@@ -247,22 +215,26 @@ class HistogramTable {
       }
       place = next
     }
-    place.series = new Series(attributes, startUs, this.scale)
+    place.series = this.form.create(attributes, startUs, this.scale)
     this.all.push(place.series)
     return place.series
   }
 
   /** The series for whatever has no room of its own. */
-  overflow(startUs: number): Series {
+  overflow(startUs: number): DurationSeries {
     if (this.overflowing === undefined) {
-      this.overflowing = new Series(Attributes.of({ 'otel.metric.overflow': true }), startUs, this.scale)
+      this.overflowing = this.form.create(
+        Attributes.of({ 'otel.metric.overflow': true }),
+        startUs,
+        this.scale,
+      )
       this.all.push(this.overflowing)
     }
     return this.overflowing
   }
 
-  points(timeUs: number): HistogramPoint[] {
-    return this.all.map(series => series.point(timeUs))
+  metric(desc: DurationDesc, timeUs: number): Metric {
+    return this.form.metric(desc, this.all, timeUs)
   }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Attributes, type AttributeValue } from '../../src/model/attributes.ts'
 import { LogRecord } from '../../src/model/log.ts'
-import type { Metric } from '../../src/model/metric.ts'
+import type { Metric, Temporality } from '../../src/model/metric.ts'
 import type { Frame, Profile } from '../../src/model/profile.ts'
 import { Span, type SpanKind, type StatusCode } from '../../src/model/span.ts'
 
@@ -99,6 +99,21 @@ const histogramPoint = fc.record({
   buckets: fc.array(fc.maxSafeNat(), { maxLength: 20 }),
 })
 
+const exponentialPoint = fc.record({
+  ...pointTimes,
+  count: fc.maxSafeNat(),
+  sum: fc.double(),
+  scale: fc.integer({ min: -10, max: 20 }),
+  zeroCount: fc.oneof(fc.constant(0), fc.maxSafeNat()),
+  positive: fc.record({
+    offset: fc.oneof(fc.integer({ min: -5000, max: 5000 }), fc.integer()),
+    counts: fc.array(fc.oneof(fc.nat(300), fc.maxSafeNat()), { maxLength: 200 }),
+  }),
+  min: fc.option(fc.double(), { nil: undefined }),
+  max: fc.option(fc.double(), { nil: undefined }),
+})
+const temporality = fc.constantFrom<Temporality>(undefined, 'delta')
+
 export const metric: fc.Arbitrary<Metric> = fc.oneof(
   fc.record({
     ...described,
@@ -110,13 +125,21 @@ export const metric: fc.Arbitrary<Metric> = fc.oneof(
     kind: fc.constant('sum' as const),
     monotonic: fc.boolean(),
     integer: fc.boolean(),
+    temporality,
     points: fc.array(numberPoint, { minLength: 1, maxLength: 4 }),
   }),
   fc.record({
     ...described,
     kind: fc.constant('histogram' as const),
     bounds: fc.array(fc.double({ noNaN: true }), { maxLength: 19 }),
+    temporality,
     points: fc.array(histogramPoint, { minLength: 1, maxLength: 4 }),
+  }),
+  fc.record({
+    ...described,
+    kind: fc.constant('exponential_histogram' as const),
+    temporality,
+    points: fc.array(exponentialPoint, { minLength: 1, maxLength: 4 }),
   }),
 )
 

@@ -11,13 +11,22 @@ import { parseArgs } from 'node:util'
 import { Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
 import { type Signal, signals } from '../../src/model/signal.ts'
-import { requestType, responseType } from './otlp-proto.ts'
+import { type Line, linesOf, pointsOf, responseOf } from './otlp-items.ts'
+import { requestType } from './otlp-proto.ts'
 
 /** What the receiver does with a request. */
 export type Answer =
   /** Takes it; `rejected` and `message` make a partial success. `padding` lengthens the message by so many bytes. */
   | { kind: 'ok'; rejected?: number; message?: string; padding?: number }
-  | { kind: 'refuse'; code: number; message?: string; retryMs?: number }
+  /** `details` are the bytes of grpc-status-details-bin as they are. `headersFirst`: not with trailers alone. */
+  | {
+      kind: 'refuse'
+      code: number
+      message?: string
+      retryMs?: number
+      details?: Uint8Array
+      headersFirst?: boolean
+    }
   /** Reads it and never answers. */
   | { kind: 'stall' }
   /** Cuts the connection that it came on, by a reset. */
@@ -62,9 +71,6 @@ export interface Receiver {
   close(): Promise<void>
 }
 
-/** A decoded item: a span, a metric with its points, or a log record. */
-export type Line = Readonly<Record<string, unknown>> & { readonly signal: Signal; readonly name: string }
-
 const paths: Record<Signal, string> = {
   traces: 'trace.v1.TraceService',
   metrics: 'metrics.v1.MetricsService',
@@ -106,7 +112,10 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
           callback(error, body)
         }
         take(signal, call).then(
-          answer => respond(signal, answer, reply),
+          answer => {
+            if (answer.kind === 'refuse' && answer.headersFirst) call.sendMetadata(new Metadata())
+            respond(signal, answer, reply)
+          },
           error => reply({ code: 3, details: String(error) }),
         )
       },
@@ -117,9 +126,9 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   }
 
   async function take(signal: Signal, call: Call): Promise<Answer> {
-    const request = decode(signal, call.request)
-    const found = [...linesOf(signal, request)]
-    const items = found.reduce((sum, line) => sum + (Array.isArray(line.points) ? line.points.length : 1), 0)
+    const type = requestType(signal)
+    const found = linesOf(signal, type.decode(call.request))
+    const items = pointsOf(found)
     const headers = Object.fromEntries(Object.entries(call.metadata.getMap()).map(([k, v]) => [k, String(v)]))
     const received = { signal, items, headers, timeoutMs: Number(call.getDeadline()) - Date.now() }
     requests.push(received)
@@ -133,7 +142,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   }
 
   function respond(signal: Signal, answer: Answer, reply: Callback): void {
-    if (answer.kind === 'ok') reply(null, partialSuccess(signal, answer))
+    if (answer.kind === 'ok') reply(null, responseOf(signal, answer))
     else if (answer.kind === 'cut') receiver.cut()
     else if (answer.kind === 'refuse') reply(refusal(answer))
   }
@@ -188,21 +197,13 @@ interface Call {
   readonly request: Buffer
   readonly metadata: Metadata
   getDeadline(): Date | number
+  sendMetadata(metadata: Metadata): void
   on(event: 'cancelled', listener: () => void): unknown
 }
 
 type Callback = (error: { code: number; details: string; metadata?: Metadata } | null, body?: Buffer) => void
 
-function partialSuccess(signal: Signal, answer: Answer & { kind: 'ok' }): Buffer {
-  const { rejected = 0, message = '', padding = 0 } = answer
-  if (rejected === 0 && message === '' && padding === 0) return Buffer.alloc(0)
-  const field = { traces: 'Spans', metrics: 'DataPoints', logs: 'LogRecords', profiles: 'Profiles' }[signal]
-  const partialSuccess = { [`rejected${field}`]: rejected, errorMessage: message + 'x'.repeat(padding) }
-  const type = responseType(signal)
-  return Buffer.from(type.encode(type.fromObject({ partialSuccess })).finish())
-}
-
-function refusal({ code, message = '', retryMs }: Answer & { kind: 'refuse' }) {
+function refusal({ code, message = '', retryMs, details: raw }: Answer & { kind: 'refuse' }) {
   const metadata = new Metadata()
   if (retryMs !== undefined) {
     const retryDelay = { seconds: Math.floor(retryMs / 1000), nanos: (retryMs % 1000) * 1e6 }
@@ -211,95 +212,8 @@ function refusal({ code, message = '', retryMs }: Answer & { kind: 'refuse' }) {
     const status = rpc.lookupType('Status').encode({ code, message, details }).finish()
     metadata.set('grpc-status-details-bin', Buffer.from(status))
   }
+  if (raw) metadata.set('grpc-status-details-bin', Buffer.from(raw))
   return { code, details: message, metadata }
-}
-
-// protobufjs decodes to objects whose shape only the definitions know.
-// biome-ignore lint/suspicious/noExplicitAny: see above
-type Decoded = any
-
-function decode(signal: Signal, body: Buffer): Decoded {
-  const type = requestType(signal)
-  return type.toObject(type.decode(body), { longs: String, enums: Number, arrays: true })
-}
-
-function* linesOf(signal: Signal, request: Decoded): Generator<Line> {
-  const [resources, scopes, items] = {
-    traces: ['resourceSpans', 'scopeSpans', 'spans'],
-    metrics: ['resourceMetrics', 'scopeMetrics', 'metrics'],
-    logs: ['resourceLogs', 'scopeLogs', 'logRecords'],
-    profiles: ['resourceProfiles', 'scopeProfiles', 'profiles'],
-  }[signal] as [string, string, string]
-  const shape = { traces: spanOf, metrics: metricOf, logs: logOf, profiles: () => ({ name: 'profile' }) }[
-    signal
-  ]
-  for (const group of request[resources]) {
-    const resource = attributesOf(group.resource?.attributes)
-    for (const part of group[scopes])
-      for (const item of part[items])
-        yield { signal, resource, scope: part.scope?.name ?? '', ...shape(item) }
-  }
-}
-
-function spanOf(span: Decoded) {
-  return {
-    name: span.name ?? '',
-    kind: span.kind ?? 0,
-    traceId: hex(span.traceId),
-    spanId: hex(span.spanId),
-    parentSpanId: hex(span.parentSpanId),
-    traceState: span.traceState ?? '',
-    flags: span.flags ?? 0,
-    startNs: span.startTimeUnixNano ?? '0',
-    endNs: span.endTimeUnixNano ?? '0',
-    status: span.status?.code ?? 0,
-    statusMessage: span.status?.message ?? '',
-    attributes: attributesOf(span.attributes),
-  }
-}
-
-function metricOf(metric: Decoded) {
-  const kind = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary'].find(kind => metric[kind])
-  const data = kind ? metric[kind] : {}
-  const points = (data.dataPoints ?? []).map((point: Decoded) => ({
-    attributes: attributesOf(point.attributes),
-    startNs: point.startTimeUnixNano ?? '0',
-    timeNs: point.timeUnixNano ?? '0',
-    ...(kind === 'histogram'
-      ? {
-          count: Number(point.count),
-          sum: point.sum,
-          bounds: point.explicitBounds,
-          buckets: point.bucketCounts.map(Number),
-        }
-      : { value: point.asDouble ?? Number(point.asInt) }),
-  }))
-  return { name: metric.name ?? '', unit: metric.unit ?? '', kind, points }
-}
-
-function logOf(record: Decoded) {
-  return {
-    name: record.eventName ?? '',
-    body: plainValue(record.body),
-    severity: record.severityNumber ?? 0,
-    timeNs: record.timeUnixNano ?? '0',
-    attributes: attributesOf(record.attributes),
-  }
-}
-
-function attributesOf(pairs: Decoded[] = []): Record<string, unknown> {
-  return Object.fromEntries(pairs.map(({ key, value }) => [key, plainValue(value)]))
-}
-
-function plainValue(value: Decoded): unknown {
-  if (!value) return null
-  if (value.intValue !== undefined) return Number(value.intValue)
-  if (value.arrayValue) return value.arrayValue.values.map(plainValue)
-  return value.stringValue ?? value.doubleValue ?? value.boolValue ?? null
-}
-
-function hex(bytes: Uint8Array | undefined): string {
-  return bytes ? Buffer.from(bytes).toString('hex') : ''
 }
 
 /** A receiver in a process of its own. */

@@ -12,12 +12,6 @@ export const receiverFaults = {
     what: 'the endpoint or a header can never work',
     mends: { any: 'svc validate shows the place', config: 'otlp.endpoint: HOST:4317' },
   },
-  protocol: {
-    state: 'missing',
-    what: 'the protocol that is configured is none of this version’s',
-    lose: 'these signals: they are dropped and counted',
-    mends: { config: 'otlp.protocol: grpc' },
-  },
   name: {
     state: 'missing',
     what: 'the receiver’s name has no address here, or no name server answers',

@@ -1,9 +1,8 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { otlpOptions } from '../../agent/otlp-options.ts'
+import { type OtlpOptions, openSender, otlpOptions } from '../../agent/otlp-options.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
-import { type OtlpGrpcOptions, otlpGrpc } from '../../exporters/otlp-grpc.ts'
 import type { Finding } from '../../kernel/need.ts'
 import { type Endpoint, parseEndpoint } from '../../lib/endpoint.ts'
 import { errorText } from '../../lib/logger.ts'
@@ -22,25 +21,19 @@ export const receiver = check({
   lose: 'telemetry: it waits in the queue, and the oldest is dropped when that is full',
   faults: receiverFaults,
   try: async ({ loaded, timeoutMs }) => {
-    const receivers = new Map<string, { options: OtlpGrpcOptions; wanted: Signal[] }>()
-    const found: Found[] = []
+    const receivers = new Map<string, { options: OtlpOptions; wanted: Signal[] }>()
     for (const signal of made(loaded)) {
       const options = otlpOptions(loaded.config, signal)
       if (options === undefined) continue
-      const { protocol } = loaded.config.otlp[signal]
-      if (protocol !== 'grpc') {
-        found.push({ fault: 'protocol', detail: `${signal}: this version does not speak ${protocol}` })
-        continue
-      }
       const key = JSON.stringify(options)
       const receiver = receivers.get(key) ?? { options, wanted: [] }
       receivers.set(key, receiver)
       receiver.wanted.push(signal)
     }
-    if (receivers.size === 0 && found.length === 0)
+    if (receivers.size === 0)
       return [{ fault: 'none', detail: 'no endpoint is configured: nothing leaves this host' }]
     const tries = [...receivers.values()].map(each => tryReceiver(each.options, each.wanted, timeoutMs))
-    return [...found, ...(await Promise.all(tries)).flat()]
+    return (await Promise.all(tries)).flat()
   },
 })
 
@@ -56,15 +49,16 @@ function made({ config, origins }: LoadedConfig): readonly Signal[] {
 }
 
 async function tryReceiver(
-  options: OtlpGrpcOptions,
+  options: OtlpOptions,
   wanted: readonly Signal[],
   timeoutMs: number,
 ): Promise<Found[]> {
   let endpoint: Endpoint
   let sender: Sender
   try {
-    endpoint = parseEndpoint(options.endpoint, options.insecure)
-    sender = otlpGrpc({ ...options, timeoutMs })
+    const form = options.protocol === 'grpc' ? 'grpc' : 'http'
+    endpoint = parseEndpoint(options.endpoint, options.insecure, form)
+    sender = openSender({ ...options, timeoutMs })
   } catch (error) {
     return [{ fault: 'settings', detail: errorText(error) }]
   }

@@ -10,7 +10,7 @@ import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest } from '../../../test/helpers/otlp-proto.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
-import type { Metric, NumberPoint } from '../../model/metric.ts'
+import type { ExponentialHistogramPoint, Metric, NumberPoint } from '../../model/metric.ts'
 import { resource, type Scope, schemaUrl } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import type { Span } from '../../model/span.ts'
@@ -18,6 +18,8 @@ import { logEncoding } from './encode-log.ts'
 import { metricEncoding } from './encode-metric.ts'
 import { traceEncoding } from './encode-trace.ts'
 import { type Encoding, RequestBuilder } from './request.ts'
+
+const soak = process.env.SVC_SOAK === '1'
 
 const shop = resource({ 'service.name': 'shop', 'process.pid': 42 })
 const scope: Scope = { name: 'svc/http', version: '0.1.0' }
@@ -63,7 +65,7 @@ function check<T>(
       const ours = decodeRequest(signal, builder.take()[0]!.body)
       assert.deepEqual(normal(ours), normal(decodeRequest(signal, serialize(list)!)))
     }),
-    { numRuns: 200 },
+    { numRuns: soak ? 100_000 : 200 },
   )
 }
 
@@ -128,9 +130,9 @@ test('log records are what the encoder of OpenTelemetry makes of them', () => {
 })
 
 /** Numbers of the enumerations of @opentelemetry/sdk-metrics and api. */
-const dataPointType = { histogram: 0, gauge: 2, sum: 3 }
+const dataPointType = { histogram: 0, exponential_histogram: 1, gauge: 2, sum: 3 }
 const valueType = { int: 0, double: 1 }
-const cumulative = 1
+const aggregation = { delta: 0, cumulative: 1 }
 
 function sdkMetric(metric: Metric): object {
   const { kind, name, description, unit } = metric
@@ -148,7 +150,7 @@ function sdkMetric(metric: Metric): object {
       valueType: kind === 'sum' && metric.integer ? valueType.int : valueType.double,
     },
     dataPointType: dataPointType[kind],
-    aggregationTemporality: cumulative,
+    aggregationTemporality: aggregation[(kind !== 'gauge' && metric.temporality) || 'cumulative'],
     isMonotonic: kind === 'sum' && metric.monotonic,
     dataPoints:
       kind === 'histogram'
@@ -160,8 +162,19 @@ function sdkMetric(metric: Metric): object {
               buckets: { counts: Array.from(point.buckets), boundaries: metric.bounds },
             },
           }))
-        : metric.points.map(number),
+        : kind === 'exponential_histogram'
+          ? metric.points.map(point => ({ ...times(point), value: sdkExponential(point) }))
+          : metric.points.map(number),
   }
+}
+
+function sdkExponential({ positive, ...point }: ExponentialHistogramPoint): object {
+  const none = { offset: 0, bucketCounts: [] }
+  const { count, sum, scale, zeroCount, min, max } = point
+  const bucketCounts = Array.from(positive.counts)
+  // Where there are none, nothing depends on the offset.
+  const buckets = bucketCounts.length > 0 ? { offset: positive.offset, bucketCounts } : none
+  return { count, sum, scale, zeroCount, min, max, positive: buckets, negative: none }
 }
 
 test('metrics are what the encoder of OpenTelemetry makes of them', () => {

@@ -5,7 +5,7 @@ import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
 import { Attributes, type AttributeValue } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
-import type { Metric } from '../../model/metric.ts'
+import type { ExponentialHistogramPoint, Metric } from '../../model/metric.ts'
 import { type Resource, resource, type Scope, schemaUrl } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import { Span } from '../../model/span.ts'
@@ -103,7 +103,7 @@ function wantMetric(metric: Metric): Record<string, unknown> {
       kind === 'sum'
         ? fields({
             dataPoints: metric.points.map(number(metric.integer)),
-            aggregationTemporality: 2,
+            aggregationTemporality: metric.temporality === 'delta' ? 1 : 2,
             isMonotonic: metric.monotonic || undefined,
           })
         : undefined,
@@ -121,9 +121,35 @@ function wantMetric(metric: Metric): Record<string, unknown> {
                 explicitBounds: filled([...metric.bounds]),
               }),
             ),
-            aggregationTemporality: 2,
+            aggregationTemporality: metric.temporality === 'delta' ? 1 : 2,
           }
         : undefined,
+    exponentialHistogram:
+      kind === 'exponential_histogram'
+        ? {
+            dataPoints: metric.points.map(wantExponential),
+            aggregationTemporality: metric.temporality === 'delta' ? 1 : 2,
+          }
+        : undefined,
+  })
+}
+
+function wantExponential(point: ExponentialHistogramPoint): Record<string, unknown> {
+  const { offset, counts } = point.positive
+  return fields({
+    attributes: wantAttributes(point.attributes),
+    startTimeUnixNano: wantTime(point.startUs),
+    timeUnixNano: wantTime(point.timeUs),
+    count: point.count === 0 ? undefined : String(point.count),
+    sum: point.sum,
+    scale: point.scale || undefined,
+    zeroCount: point.zeroCount === 0 ? undefined : String(point.zeroCount),
+    positive:
+      counts.length > 0
+        ? fields({ offset: offset || undefined, bucketCounts: Array.from(counts, String) })
+        : undefined,
+    min: point.min,
+    max: point.max,
   })
 }
 

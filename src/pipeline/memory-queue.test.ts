@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Batch, plainBatch } from '../model/batch.ts'
-import { type Entry, Queue } from './queue.ts'
+import type { Entry } from './batch-queue.ts'
+import { MemoryQueue } from './memory-queue.ts'
 
 /** A batch that takes exactly `bytes` of the queue. */
 function batch(items: number, bytes = 1000): Batch {
@@ -11,11 +12,11 @@ function batch(items: number, bytes = 1000): Batch {
 
 function open(limitBytes: number, maxAgeMs = 0) {
   const drops: string[] = []
-  const queue = new Queue({ limitBytes, maxAgeMs }, (reason, items) => drops.push(`${items} ${reason}`))
+  const queue = new MemoryQueue({ limitBytes, maxAgeMs }, (reason, items) => drops.push(`${items} ${reason}`))
   return { queue, drops }
 }
 
-const takeAll = (queue: Queue): number[] => {
+const takeAll = (queue: MemoryQueue): number[] => {
   const items: number[] = []
   for (let entry = queue.take(); entry; entry = queue.take()) items.push(entry.batch.items)
   return items
@@ -108,19 +109,43 @@ test('a shorter age limit drops at once what is older', async () => {
   assert.equal(queue.oldestMs, 0)
 })
 
-test('it is known how much is left of what came up to a number', () => {
+test('what was dealt with in parts leaves by what was left of it', () => {
+  const { queue, drops } = open(1e6)
+  for (const items of [10, 20]) queue.push(batch(items))
+  const [first, second] = [queue.take()!, queue.take()!]
+  assert.equal(queue.settlePart(first, 4), true)
+  assert.deepEqual([queue.items, queue.pushedItems], [26, 30])
+  assert.equal(queue.settle(first), true)
+  assert.equal(queue.settlePart(first, 1), false)
+  queue.settlePart(second, 5)
+  queue.putBack(second)
+  queue.clear('test')
+  assert.deepEqual([queue.items, drops], [0, ['15 test']])
+})
+
+test('batches that share a lane are under way one after the other, in their order', () => {
   const { queue } = open(1e6)
-  for (const items of [1, 2, 4, 8]) queue.push(batch(items))
-  const last = queue.lastNumber
-  for (const items of [16, 32]) queue.push(batch(items))
-  assert.equal(queue.itemsUpTo(last), 15)
-  queue.settle(queue.take()!)
+  const lanes = [0b0001, 0b0011, 0b0010, 0b0100, 0xffffffff, 0b1000]
+  for (const [i, lane] of lanes.entries()) queue.push(plainBatch('traces', i + 1, new Uint8Array(10), lane))
+  const first = queue.take()!
+  const other = queue.take()!
+  // 2 waits for the lane of 1, 3 for the lane of 2, and all that follow 5 for everything.
+  assert.deepEqual([first.batch.items, other.batch.items, queue.take()], [1, 4, undefined])
+  queue.putBack(first)
+  assert.equal(queue.take()!.batch.items, 1)
+  queue.settle(first)
   const second = queue.take()!
-  assert.equal(queue.itemsUpTo(last), 14)
+  assert.equal(second.batch.items, 2)
+  assert.equal(queue.take(), undefined)
   queue.settle(second)
-  assert.equal(queue.itemsUpTo(last), 12)
-  takeAll(queue)
-  assert.equal(queue.itemsUpTo(last), 12)
+  queue.settle(other)
+  const third = queue.take()!
+  assert.deepEqual([third.batch.items, queue.take()], [3, undefined])
+  queue.settle(third)
+  const all = queue.take()!
+  assert.deepEqual([all.batch.items, queue.take()], [5, undefined])
+  queue.settle(all)
+  assert.equal(queue.take()!.batch.items, 6)
 })
 
 test('a batch is settled once, and not after the queue was cleared', () => {
@@ -158,7 +183,7 @@ test('after any run of steps the books agree: in, out and dropped', () => {
       let pushed = 0
       let settled = 0
       let limitBytes = 10_000
-      const queue = new Queue({ limitBytes, maxAgeMs: 0 }, (_reason, items) => {
+      const queue = new MemoryQueue({ limitBytes, maxAgeMs: 0 }, (_reason, items) => {
         dropped += items
       })
       const sending: Entry[] = []

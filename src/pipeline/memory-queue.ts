@@ -1,4 +1,5 @@
 import type { Batch } from '../model/batch.ts'
+import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
 
 export interface QueueLimits {
   /** Bound for all batches together, those being sent included. */
@@ -7,43 +8,35 @@ export interface QueueLimits {
   readonly maxAgeMs: number
 }
 
-/** A batch in the queue. Times are milliseconds of `performance.now()`, which no clock change touches. */
-export interface Entry {
-  readonly batch: Batch
-  /** Position in the order of arrival. */
-  readonly number: number
-  readonly queuedAt: number
-  /** 0 before the first attempt. */
-  firstTriedAt: number
-  attempts: number
-}
-
 /** What an entry costs beside its body, so that a flood of tiny batches is bounded too. */
 const entryBytes = 256
+/** How many waiting batches are looked at for one whose lanes are free. */
+const maxLooks = 64
 
-/**
- * First in, first out, bounded by bytes. When it is full the oldest batch goes that is not being sent. A batch
- * leaves by `settle`, or is dropped with a reason.
- */
-export class Queue {
+/** A queue in memory, bounded by bytes. When it is full the oldest batch goes that is not under way. */
+export class MemoryQueue implements BatchQueue {
+  readonly durable = false
+
   #limits: QueueLimits
-  readonly #dropped: (reason: string, items: number) => void
+  readonly #dropped: Dropped
   readonly #sending = new Set<Entry>()
   /** Waiting entries from `#head` on, in order of their numbers. */
   #waiting: Entry[] = []
   #head = 0
-  #next = 1
+  #number = 1
   #items = 0
   #bytes = 0
   #seenItems = 0
   #seenBytes = 0
 
-  constructor(limits: QueueLimits, dropped: (reason: string, items: number) => void) {
+  /** Of batches under way. */
+  #lanes = 0
+
+  constructor(limits: QueueLimits, dropped: Dropped) {
     this.#limits = limits
     this.#dropped = dropped
   }
 
-  /** Waiting and being sent. */
   get items(): number {
     return this.#items
   }
@@ -56,13 +49,11 @@ export class Queue {
     return this.#limits.limitBytes
   }
 
-  /** Items that fit at the mean size of those seen so far; 0 before the first. */
   get capacityItems(): number {
     if (this.#seenItems === 0) return 0
     return Math.floor((this.#limits.limitBytes * this.#seenItems) / this.#seenBytes)
   }
 
-  /** How long the oldest batch has been here, in milliseconds; 0 when the queue is empty. */
   get oldestMs(): number {
     let oldest = this.#waiting[this.#head]?.queuedAt ?? Number.POSITIVE_INFINITY
     for (const entry of this.#sending) oldest = Math.min(oldest, entry.queuedAt)
@@ -77,28 +68,18 @@ export class Queue {
     return this.#waiting.length - this.#head
   }
 
-  /** The number of the last batch that came. */
   get lastNumber(): number {
-    return this.#next - 1
+    return this.#number - 1
   }
 
-  /** The least number that is still here; infinite when the queue is empty. */
   get oldestNumber(): number {
     let oldest = this.#waiting[this.#head]?.number ?? Number.POSITIVE_INFINITY
     for (const entry of this.#sending) oldest = Math.min(oldest, entry.number)
     return oldest
   }
 
-  /** Items of the batches up to a number that are still here. */
-  itemsUpTo(number: number): number {
-    let items = 0
-    for (const entry of this.#sending) if (entry.number <= number) items += entry.batch.items
-    for (let at = this.#head; at < this.#waiting.length; at++) {
-      const entry = this.#waiting[at]!
-      if (entry.number > number) break
-      items += entry.batch.items
-    }
-    return items
+  get pushedItems(): number {
+    return this.#seenItems
   }
 
   /** Sets other bounds. What no longer fits is dropped at once, the oldest first. */
@@ -115,52 +96,91 @@ export class Queue {
     this.#expire()
     // For what can never fit nothing else has to go.
     if (cost <= this.#limits.limitBytes) this.#makeRoom(cost)
-    const number = this.#next++
+    const number = this.#number++
     if (this.#bytes + cost > this.#limits.limitBytes) {
       this.#dropped('queue_full', batch.items)
       return
     }
     this.#items += batch.items
     this.#bytes += cost
-    this.#waiting.push({ batch, number, queuedAt: performance.now(), firstTriedAt: 0, attempts: 0 })
+    const { items: left } = batch
+    this.#waiting.push({ batch, number, queuedAt: performance.now(), firstTriedAt: 0, attempts: 0, left })
   }
 
-  /** The oldest batch that waits, which then counts as being sent. */
   take(): Entry | undefined {
     this.#expire()
-    const entry = this.#shift()
+    const entry = this.#next()
     if (!entry) return undefined
     this.#sending.add(entry)
+    this.#lanes |= entry.batch.lanes
     entry.firstTriedAt ||= performance.now()
     entry.attempts++
     return entry
   }
 
-  /** Puts a batch that was not delivered back to its place in the order. */
   putBack(entry: Entry): void {
-    if (!this.#sending.delete(entry)) return
+    if (!this.#end(entry)) return
     let at = this.#head
     while (at < this.#waiting.length && this.#waiting[at]!.number < entry.number) at++
     this.#waiting.splice(at, 0, entry)
     this.#makeRoom(0) // the bound may have become smaller in the meantime
   }
 
-  /** Takes a batch that was being sent out of the books. False when it was given up before. */
+  settlePart(entry: Entry, items: number): boolean {
+    if (!this.#sending.has(entry)) return false
+    entry.left -= items
+    this.#items -= items
+    return true
+  }
+
   settle(entry: Entry): boolean {
-    if (!this.#sending.delete(entry)) return false
+    if (!this.#end(entry)) return false
     this.#leave(entry)
     return true
   }
 
-  /** Drops all there is, what is being sent included. */
+  /** Memory has no room for what nobody takes. */
+  bury(): void {}
+
   clear(reason: string): void {
     const items = this.#items
     this.#waiting = []
     this.#head = 0
     this.#sending.clear()
+    this.#lanes = 0
     this.#items = 0
     this.#bytes = 0
     this.#dropped(reason, items)
+  }
+
+  async close(): Promise<number> {
+    this.clear('shutdown')
+    return 0
+  }
+
+  /** Takes out the oldest batch whose lanes are free. */
+  #next(): Entry | undefined {
+    const end = Math.min(this.#waiting.length, this.#head + maxLooks)
+    let taken = this.#lanes
+    for (let at = this.#head; at < end; at++) {
+      const entry = this.#waiting[at]!
+      const { lanes } = entry.batch
+      if ((lanes & taken) === 0) {
+        if (at === this.#head) return this.#shift()
+        this.#waiting.splice(at, 1)
+        return entry
+      }
+      taken |= lanes
+    }
+    return undefined
+  }
+
+  /** The batch is no longer under way; false where it was not. */
+  #end(entry: Entry): boolean {
+    if (!this.#sending.delete(entry)) return false
+    this.#lanes = 0
+    for (const { batch } of this.#sending) this.#lanes |= batch.lanes
+    return true
   }
 
   #expire(): void {
@@ -172,7 +192,7 @@ export class Queue {
       if (!oldest || oldest.queuedAt >= born) return
       this.#shift()
       this.#leave(oldest)
-      this.#dropped('expired', oldest.batch.items)
+      this.#dropped('expired', oldest.left)
     }
   }
 
@@ -182,12 +202,12 @@ export class Queue {
       const oldest = this.#shift()
       if (!oldest) return
       this.#leave(oldest)
-      this.#dropped('queue_full', oldest.batch.items)
+      this.#dropped('queue_full', oldest.left)
     }
   }
 
   #leave(entry: Entry): void {
-    this.#items -= entry.batch.items
+    this.#items -= entry.left
     this.#bytes -= costOf(entry.batch)
   }
 

@@ -1,0 +1,54 @@
+import { statSync } from 'node:fs'
+import { nearest } from '../../lib/nearest.ts'
+import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { type Signal, signals } from '../../model/signal.ts'
+import { layoutVersion } from '../../pipeline/disk/disk-layout.ts'
+import type { Arguments } from '../arguments.ts'
+import { configurationOf, sayProblems } from '../configuration.ts'
+
+/** Where the queue lies that a command is about, and what of it. */
+export interface QueuePlace {
+  readonly directory: string
+  readonly signals: readonly Signal[]
+}
+
+/** By the flags, else by the configuration. Throws in words where there is no queue. */
+export function placeOf(args: Arguments): QueuePlace {
+  const directory = args.value('directory') ?? configuredDirectory(args)
+  const word = args.value('signal')
+  const signal = signals.find(each => each === word?.toLowerCase())
+  if (word !== undefined && !signal) {
+    const near = nearest(word, signals)
+    const meant = near ? `did you mean ${near}? The` : 'the'
+    throw new StartError(`unknown signal "${word}"; ${meant} signals are ${signals.join(', ')}`, ExitCode.usage)
+  }
+  checkDirectory(directory)
+  return { directory, signals: signal ? [signal] : signals }
+}
+
+function configuredDirectory(args: Arguments): string {
+  const loaded = configurationOf(args)
+  if (loaded.problems.length > 0) {
+    sayProblems(loaded)
+    throw new StartError('the configuration is wrong; name the queue by --directory DIR', ExitCode.usage)
+  }
+  return loaded.config.pipeline.export.queue.directory
+}
+
+function checkDirectory(directory: string): void {
+  const failed = (why: string, cause?: unknown) =>
+    new StartError(
+      `cannot read the queue in ${directory}: ${why}`,
+      (cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES' ? ExitCode.permission : ExitCode.general,
+      cause,
+    )
+  try {
+    if (statSync(`${directory}/${layoutVersion}`, { throwIfNoEntry: false })?.isDirectory()) return
+    if (!statSync(directory, { throwIfNoEntry: false }))
+      throw failed('there is no such directory; name the right one by --directory DIR or --config FILE')
+    throw failed(`there is no queue in it (no directory ${layoutVersion})`)
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    throw failed(error instanceof Error ? error.message : String(error), error)
+  }
+}

@@ -1,0 +1,126 @@
+import { authority, type TlsOptions } from '../lib/dialer.ts'
+import { parseEndpoint, requestPath } from '../lib/endpoint.ts'
+import { HttpClient, HttpError } from '../lib/http-client.ts'
+import type { ProxyChoice } from '../lib/proxy.ts'
+import { UnderWay } from '../lib/under-way.ts'
+import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../model/batch.ts'
+import type { Signal } from '../model/signal.ts'
+import { type Compression, pack, repack, unpack } from './compression.ts'
+import { requestToJson } from './otlp/json.ts'
+import { receiptOf, refusalOf } from './otlp-http-answer.ts'
+import { requestHeaders } from './request-headers.ts'
+
+export interface OtlpHttpOptions {
+  readonly protocol: 'http/protobuf' | 'http/json'
+  /** `host`, `host:port`, or a URL whose scheme decides on TLS. */
+  readonly endpoint: string
+  /** A URL is that of the signal itself and nothing is put behind it. */
+  readonly ownEndpoint: boolean
+  /** Without TLS; only for an endpoint without a scheme. */
+  readonly insecure: boolean
+  /** Of every request. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Of JSON, and of batches that were packed otherwise before the settings changed; `pack` does it for all others. */
+  readonly compression: Compression
+  /** For one request, the making of a connection included. */
+  readonly timeoutMs: number
+  readonly tls: TlsOptions
+  /** Left out: no proxy. */
+  readonly proxy?: ProxyChoice | undefined
+  /** Of svc, for the user agent. */
+  readonly version: string
+}
+
+/** opentelemetry-proto 1.11. */
+const paths: Record<Signal, string> = {
+  traces: '/v1/traces',
+  metrics: '/v1/metrics',
+  logs: '/v1/logs',
+  profiles: '/v1development/profiles',
+}
+
+/** The limit that the OTLP specification names for answers. */
+const maxAnswerBytes = 4 * 1024 * 1024
+const connectTimeoutMs = 10_000
+/** As many requests as one signal may have under way. */
+const keptConnections = 64
+
+/**
+ * Sends OTLP over HTTP/1.1, as protobuf or JSON. A request that was cut after it was sent is one to send again, so a
+ * receiver may get it twice. Throws an `Error` where the options can never work.
+ */
+export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connected: boolean } {
+  const { compression, proxy, timeoutMs } = options
+  const json = options.protocol === 'http/json'
+  const { host, port, secure } = parseEndpoint(options.endpoint, options.insecure, 'http')
+  const endpoint = authority(host, port)
+  const headers = {
+    ...requestHeaders(options.headers, options.version, 'HTTP'),
+    'content-type': json ? 'application/json' : 'application/x-protobuf',
+  }
+  checkPath(options)
+  const tls = secure ? options.tls : undefined
+  const client = new HttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
+  const underWay = new UnderWay()
+  let closed: Promise<void> | undefined
+
+  async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
+    const what = `cannot export ${batch.signal} to ${endpoint}`
+    try {
+      const request = json ? await jsonBatch(batch, compression) : await repack(batch, compression)
+      const { body, encoding } = request
+      const answer = await client.post(
+        {
+          path: requestPath(options.endpoint, options.ownEndpoint, paths[batch.signal]),
+          headers: encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding },
+          body,
+          timeoutMs,
+        },
+        stop,
+      )
+      if (answer.status >= 200 && answer.status < 300) return receiptOf(answer)
+      throw refusalOf(what, answer)
+    } catch (error) {
+      throw sendError(what, error)
+    }
+  }
+
+  async function close(): Promise<void> {
+    await underWay.idle()
+    client.close()
+  }
+
+  return {
+    endpoint,
+    get connected() {
+      return client.connected
+    },
+    send: (batch, stop) => underWay.run(() => send(batch, stop)),
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {
+  if (/[^\x21-\x7e]/.test(requestPath(endpoint, ownEndpoint, '/')))
+    throw new Error(
+      `cannot use the OTLP endpoint "${endpoint}": its path has letters beyond ASCII; percent-encode them`,
+    )
+}
+
+/** The batch as JSON, made when it is sent: queues hold protobuf, which any protocol can send. */
+async function jsonBatch(batch: Batch, compression: Compression): Promise<Batch> {
+  const { signal, items, lanes } = batch
+  const text = requestToJson(signal, await unpack(batch))
+  return pack(plainBatch(signal, items, Buffer.from(text, 'utf8'), lanes), compression)
+}
+
+function sendError(what: string, error: unknown): SendError {
+  if (error instanceof SendError) return error
+  const { message } = error as Error
+  if (error instanceof HttpError)
+    return new SendError(`${what}: ${message}`, { type: error.type, retryable: true, cause: error })
+  return new SendError(`${what}: ${message}`, { type: 'internal', retryable: false, cause: error })
+}

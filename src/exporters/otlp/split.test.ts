@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
+import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
+import { resource, type Scope } from '../../model/resource.ts'
+import type { Signal } from '../../model/signal.ts'
+import { logEncoding } from './encode-log.ts'
+import { metricEncoding } from './encode-metric.ts'
+import { profileEncoding } from './encode-profile.ts'
+import { traceEncoding } from './encode-trace.ts'
+import { jsonToRequest } from './from-json.ts'
+import { type Encoding, RequestBuilder } from './request.ts'
+import { countItems, splitRequest } from './split.ts'
+
+const numRuns = process.env.SVC_SOAK === '1' ? 2000 : 100
+
+// protobufjs decodes to objects whose shape only the definitions know.
+// biome-ignore lint/suspicious/noExplicitAny: see above
+type Decoded = any
+
+const names = {
+  traces: ['resourceSpans', 'scopeSpans', 'spans'],
+  metrics: ['resourceMetrics', 'scopeMetrics', 'metrics'],
+  logs: ['resourceLogs', 'scopeLogs', 'logRecords'],
+  profiles: ['resourceProfiles', 'scopeProfiles', 'profiles'],
+} as const
+
+/** Every item by itself with all that it belongs to, in order: points with their metric. */
+function flat(signal: Signal, body: Uint8Array): string[] {
+  const request: Decoded = decodeRequest(signal, body)
+  const [resources, scopes, items] = names[signal]
+  const found: string[] = []
+  for (const { [resources]: _, [scopes]: groups = [], ...owner } of request[resources] ?? [])
+    for (const { [items]: list = [], ...scope } of groups)
+      for (const item of list)
+        for (const one of signal === 'metrics' ? pointsOf(item) : [item])
+          found.push(JSON.stringify({ owner, scope, item: one, dictionary: request.dictionary }))
+  return found
+}
+
+function pointsOf({ gauge, sum, histogram, exponentialHistogram, summary, ...metric }: Decoded): unknown[] {
+  const { dataPoints, ...data } = gauge ?? sum ?? histogram ?? exponentialHistogram ?? summary
+  return dataPoints.map((point: unknown) => ({ metric, data, point }))
+}
+
+const shop = resource({ 'service.name': 'shop' })
+const bank = resource({ 'service.name': 'bank', large: 'x'.repeat(300) })
+const http: Scope = { name: 'http', version: '1' }
+const sql: Scope = { name: 'sql', version: '1' }
+
+function check<T>(make: () => Encoding<T>, items: fc.Arbitrary<T>): void {
+  const entry = fc.tuple(fc.constantFrom(shop, bank), fc.constantFrom(http, sql), items)
+  fc.assert(
+    fc.property(fc.array(entry, { minLength: 1, maxLength: 12 }), entries => {
+      const builder = new RequestBuilder(make())
+      for (const [from, scope, item] of entries) builder.add(from, scope, item)
+      const { signal, body, items: count } = builder.take()[0]!
+      assert.equal(countItems(signal, body), count)
+      const whole = flat(signal, body)
+      assert.equal(whole.length, count)
+      const halves = splitRequest(signal, body)
+      assert.equal(halves === undefined, count < 2)
+      assert.deepEqual(halves?.flatMap(half => flat(signal, half.body)) ?? whole, whole)
+      for (const half of halves ?? []) {
+        assert.equal(half.items, countItems(signal, half.body))
+        assert.ok(half.items > 0 && half.body.length <= body.length)
+      }
+      const singles = leaves(signal, body)
+      assert.equal(singles.length, count)
+      assert.deepEqual(
+        singles.flatMap(single => flat(signal, single)),
+        whole,
+      )
+    }),
+    { numRuns, endOnFailure: true },
+  )
+}
+
+/** What repeated halving leads to. */
+function leaves(signal: Signal, body: Uint8Array): Uint8Array[] {
+  const halves = splitRequest(signal, body)
+  if (halves === undefined) return [body]
+  return halves.flatMap(half => leaves(signal, half.body))
+}
+
+test('halves hold the same items in order, down to single ones', () => {
+  check(() => traceEncoding, arbitrary.span)
+  check(() => logEncoding, arbitrary.logRecord)
+  check(() => metricEncoding, arbitrary.metric)
+  check(profileEncoding, arbitrary.profile)
+})
+
+function metricsOf(...metrics: object[]): Uint8Array {
+  return jsonToRequest('metrics', { resourceMetrics: [{ scopeMetrics: [{ metrics }] }] })
+}
+
+test('metrics of every kind are halved by their points, and keep what their points share', () => {
+  const dataPoints = [{ flags: 1 }, { flags: 2 }, { flags: 3 }]
+  const kinds = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary']
+  for (const kind of kinds) {
+    const shared = kind === 'gauge' || kind === 'summary' ? {} : { aggregationTemporality: 1 }
+    const metric = (points: object[]) => ({ name: 'm', unit: 's', [kind]: { dataPoints: points, ...shared } })
+    const [first, second] = splitRequest('metrics', metricsOf(metric(dataPoints)))!
+    assert.deepEqual([first.items, second.items], [2, 1])
+    assert.deepEqual(
+      decodeRequest('metrics', first.body),
+      decodeRequest('metrics', metricsOf(metric(dataPoints.slice(0, 2)))),
+    )
+    assert.deepEqual(
+      decodeRequest('metrics', second.body),
+      decodeRequest('metrics', metricsOf(metric(dataPoints.slice(2)))),
+    )
+  }
+})
+
+test('a message without items goes into one half as it is', () => {
+  const gauge = { gauge: { dataPoints: [{}] } }
+  const empty = { name: 'empty' }
+  const body = metricsOf(empty, gauge, empty, gauge, empty)
+  const [first, second] = splitRequest('metrics', body)!
+  assert.deepEqual(decodeRequest('metrics', first.body), decodeRequest('metrics', metricsOf(empty, gauge)))
+  assert.deepEqual(
+    decodeRequest('metrics', second.body),
+    decodeRequest('metrics', metricsOf(empty, gauge, empty)),
+  )
+})
+
+test('fields that nobody here knows are kept', () => {
+  const type = requestType('traces')
+  const plain = jsonToRequest('traces', {
+    resourceSpans: [{ scopeSpans: [{ spans: [{ name: 'a' }, { name: 'b' }] }] }],
+  })
+  // Field 1000 of the request, a text.
+  const unknown = Buffer.from([0xc2, 0x3e, 2, 0x68, 0x69])
+  for (const half of splitRequest('traces', Buffer.concat([unknown, plain, unknown]))!) {
+    assert.equal(Buffer.from(half.body).toString('latin1').split('\xc2\x3e\x02hi').length, 3)
+    assert.doesNotThrow(() => type.decode(half.body))
+  }
+})
+
+test('one item is not halved, nor is nothing; what is no request is refused', () => {
+  assert.equal(splitRequest('logs', new Uint8Array()), undefined)
+  assert.equal(splitRequest('metrics', metricsOf({ gauge: { dataPoints: [{}] } })), undefined)
+  assert.throws(() => splitRequest('logs', Uint8Array.of(0x0a, 9)), RangeError)
+  assert.throws(() => countItems('logs', Uint8Array.of(0x0a, 1, 0x0b)), RangeError)
+})

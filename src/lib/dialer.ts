@@ -1,0 +1,293 @@
+import { type LookupAddress, lookup as lookupName } from 'node:dns'
+import { readFile } from 'node:fs/promises'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
+import type { ProxyChoice, ProxyTarget } from './proxy.ts'
+
+/** How to be sure of the server, and who we are to it. Files are PEM and are read at every connect: they rotate. */
+export interface TlsOptions {
+  /** '': the roots that the runtime brings. */
+  readonly caFile: string
+  /** Our certificate for mutual TLS, with `keyFile`. '': none. */
+  readonly certFile: string
+  readonly keyFile: string
+  /** Name that the server's certificate must carry. '': the host that we connect to. */
+  readonly serverName: string
+  readonly insecureSkipVerify: boolean
+}
+
+export interface DialerOptions {
+  readonly host: string
+  readonly port: number
+  /** Undefined: without TLS. */
+  readonly tls: TlsOptions | undefined
+  /** For one connection: names, proxy and TLS included. */
+  readonly connectTimeoutMs: number
+  /** Asked at every connect. Left out: no proxy. */
+  readonly proxy?: ProxyChoice | undefined
+  /** How names become addresses; the system's way when left out. */
+  readonly lookup?: LookupFunction
+}
+
+/** A connection that could not be made. `type` says where it failed. */
+export class ConnectError extends Error {
+  readonly type: 'connect' | 'dns' | 'tls'
+
+  constructor(message: string, type: 'connect' | 'dns' | 'tls', cause?: unknown) {
+    super(message, { cause })
+    this.name = 'ConnectError'
+    this.type = type
+  }
+}
+
+/** Above a round trip around the world, so that a far address is not given up for the next. Node's own is 250 ms. */
+const addressTimeoutMs = 1000
+const maxProxyAnswerBytes = 16 * 1024
+
+/**
+ * Makes connections to one server. The name is resolved at every connect; its addresses take turns in being the first,
+ * within the order of families that the system prefers, and all are tried (RFC 8305).
+ */
+export class Dialer {
+  readonly #options: DialerOptions
+  readonly #protocols: readonly string[]
+  readonly #dialing = new Set<Attempt>()
+  /** Agents that start together must not all begin with the same address. */
+  #turn = Math.floor(Math.random() * 1024)
+  #closed = false
+
+  /** @param protocols that TLS offers (ALPN) */
+  constructor(options: DialerOptions, protocols: readonly string[]) {
+    this.#options = options
+    this.#protocols = protocols
+  }
+
+  /** A connection that is ready for its first byte. Rejects with a `ConnectError`. */
+  async dial(): Promise<Socket> {
+    const { tls, host } = this.#options
+    const secure = tls && {
+      ...(await tlsOptions(tls, tls.serverName || host)),
+      ALPNProtocols: [...this.#protocols],
+    }
+    if (this.#closed) throw new ConnectError('the client is closed', 'connect')
+    const attempt = new Attempt(this.#options, rotating(this.#options.lookup ?? lookupName, this.#turn++))
+    this.#dialing.add(attempt)
+    try {
+      return await attempt.run(secure)
+    } finally {
+      this.#dialing.delete(attempt)
+    }
+  }
+
+  /** Ends the attempts that run, and refuses others. */
+  close(): void {
+    this.#closed = true
+    for (const attempt of this.#dialing) attempt.end('the client is closed')
+  }
+}
+
+/** One connection in the making: TCP, a proxy's tunnel where there is one, TLS. */
+class Attempt {
+  readonly #options: DialerOptions
+  readonly #lookup: LookupFunction
+  #socket: Socket | undefined
+
+  constructor(options: DialerOptions, lookup: LookupFunction) {
+    this.#options = options
+    this.#lookup = lookup
+  }
+
+  end(reason: string): void {
+    this.#socket?.destroy(new Error(reason))
+  }
+
+  async run(secure: ConnectionOptions | undefined): Promise<Socket> {
+    const { host, port, connectTimeoutMs } = this.#options
+    const timer = setTimeout(() => this.end(`no connection within ${connectTimeoutMs} ms`), connectTimeoutMs)
+    try {
+      const proxy = this.#options.proxy?.(host, port, secure !== undefined)
+      let socket = proxy ? await this.#tunnel(proxy) : await this.#tcp(host, port)
+      if (secure) socket = await this.#secure(socket, secure, '')
+      socket.setNoDelay(true)
+      return socket
+    } catch (error) {
+      this.#socket?.destroy()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #tcp(host: string, port: number): Promise<Socket> {
+    const socket = connect({
+      host,
+      port,
+      lookup: this.#lookup,
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: addressTimeoutMs,
+    })
+    this.#socket = socket
+    await reached(socket, 'connect', error => tcpError(error, host))
+    return socket
+  }
+
+  async #secure(socket: Socket, options: ConnectionOptions, through: string): Promise<Socket> {
+    // Loaded with the first connection that needs it: it takes 4 MB.
+    const { connect: connectTls } = process.getBuiltinModule?.('node:tls') ?? (await import('node:tls'))
+    const safe = connectTls({ ...options, socket })
+    this.#socket = safe
+    await reached(safe, 'secureConnect', error => new ConnectError(through + textOf(error), 'tls', error))
+    return safe
+  }
+
+  async #tunnel(proxy: ProxyTarget): Promise<Socket> {
+    const { host, port } = this.#options
+    const through = `through the proxy ${authority(proxy.host, proxy.port)}: `
+    try {
+      let socket = await this.#tcp(proxy.host, proxy.port)
+      if (proxy.secure) socket = await this.#secure(socket, serverOptions(proxy.host), '')
+      await askForTunnel(socket, authority(host, port), proxy)
+      return socket
+    } catch (error) {
+      const { type = 'connect', message } = error as ConnectError
+      throw new ConnectError(through + message, type, error)
+    }
+  }
+}
+
+/** `host:port`, an IPv6 address in brackets. */
+export function authority(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+function rotating(resolve: typeof lookupName | LookupFunction, turn: number): LookupFunction {
+  return (host, options, callback) =>
+    (resolve as LookupFunction)(host, { ...options, all: true }, (error, found) => {
+      const addresses = Array.isArray(found) ? rotated(found, turn) : []
+      const [first] = addresses
+      if (error || options.all || !first) callback(error, addresses)
+      else callback(null, first.address, first.family)
+    })
+}
+
+/** Each family begins with another of its addresses at each turn. */
+function rotated(addresses: readonly LookupAddress[], turn: number): LookupAddress[] {
+  const places = new Map<number, LookupAddress[]>()
+  for (const address of addresses) {
+    const family = places.get(address.family)
+    if (family) family.push(address)
+    else places.set(address.family, [address])
+  }
+  return [...places.values()].flatMap(family => {
+    const first = turn % family.length
+    return [...family.slice(first), ...family.slice(0, first)]
+  })
+}
+
+/** Resolves with the event, rejects when the socket ends before it. */
+function reached(socket: Socket, event: string, failure: (error: Error) => ConnectError): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: Error): void => reject(failure(error))
+    const closed = (): void => failed(new Error('the other side closed the connection'))
+    socket.once('error', failed)
+    socket.once('close', closed)
+    socket.once(event, () => {
+      socket.off('error', failed)
+      socket.off('close', closed)
+      resolve()
+    })
+  })
+}
+
+/** Asks for a tunnel and leaves on the socket what comes through it. */
+function askForTunnel(socket: Socket, target: string, proxy: ProxyTarget): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let answer: Buffer = Buffer.alloc(0)
+    const finish = (settle: () => void): void => {
+      socket.off('readable', read)
+      socket.off('error', fail)
+      socket.off('close', closed)
+      settle()
+    }
+    const fail = (error: Error): void =>
+      finish(() => reject(new ConnectError(textOf(error), 'connect', error)))
+    const closed = (): void => fail(new Error('it closed the connection without an answer'))
+    // Read by hand, since a socket that flows would lose what comes before its next reader.
+    const read = (): void => {
+      const chunk: Buffer | null = socket.read()
+      if (chunk === null) return
+      answer = Buffer.concat([answer, chunk])
+      const end = answer.indexOf('\r\n\r\n')
+      if (end < 0) {
+        if (answer.length > maxProxyAnswerBytes) fail(new Error('its answer is no HTTP'))
+        return
+      }
+      const fault = tunnelFault(answer.toString('latin1', 0, Math.min(end, 256)), target, proxy)
+      if (fault === '') finish(() => resolve(leave(socket, answer.subarray(end + 4))))
+      else fail(new Error(fault))
+    }
+    socket.on('readable', read)
+    socket.once('error', fail)
+    socket.once('close', closed)
+    const authorization = proxy.authorization && `Proxy-Authorization: ${proxy.authorization}\r\n`
+    socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n${authorization}\r\n`)
+  })
+}
+
+/** Puts back what came behind the proxy's answer: the server may speak first. */
+function leave(socket: Socket, rest: Buffer): void {
+  if (rest.length > 0) socket.unshift(rest)
+}
+
+/** Why the answer opens no tunnel; '' when it does. */
+function tunnelFault(head: string, target: string, { authorization, variable }: ProxyTarget): string {
+  const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1]
+  if (status === undefined) return 'its answer is no HTTP'
+  if (status.startsWith('2')) return ''
+  if (status === '407')
+    return authorization
+      ? `it refuses our user and password (407): correct them in ${variable}`
+      : `it asks for a user and a password (407): write them into ${variable}`
+  return `it opens no tunnel to ${target} (HTTP ${status})`
+}
+
+async function tlsOptions(tls: TlsOptions, name: string): Promise<ConnectionOptions> {
+  const [ca, cert, key] = await Promise.all([
+    readPem('ca_file', tls.caFile),
+    readPem('cert_file', tls.certFile),
+    readPem('key_file', tls.keyFile),
+  ])
+  return {
+    ...serverOptions(name),
+    rejectUnauthorized: !tls.insecureSkipVerify,
+    ...(ca && { ca }),
+    ...(cert && { cert }),
+    ...(key && { key }),
+  }
+}
+
+/** An address goes into `host`, for SNI knows only names (RFC 6066, section 3); the certificate is checked for either. */
+function serverOptions(name: string): ConnectionOptions {
+  return { minVersion: 'TLSv1.2', host: name, ...(!isIP(name) && { servername: name }) }
+}
+
+async function readPem(key: string, path: string): Promise<Buffer | undefined> {
+  if (path === '') return undefined
+  try {
+    return await readFile(path)
+  } catch (error) {
+    throw new ConnectError(`cannot read ${key} ${path}: ${(error as Error).message}`, 'tls', error)
+  }
+}
+
+function tcpError(error: NodeJS.ErrnoException, host: string): ConnectError {
+  if (error.syscall === 'getaddrinfo')
+    return new ConnectError(`the name ${host} does not resolve (${error.code})`, 'dns', error)
+  return new ConnectError(textOf(error), 'connect', error)
+}
+
+function textOf(error: NodeJS.ErrnoException): string {
+  // Happy eyeballs: one error for each address stands behind an empty message.
+  const causes = error instanceof AggregateError ? error.errors.map(e => (e as Error).message).join(', ') : ''
+  return error.message || causes || error.code || 'unknown'
+}

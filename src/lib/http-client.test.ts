@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { HttpClient, type HttpClientOptions, HttpError, type HttpRequest } from './http-client.ts'
+
+const never = new AbortController().signal
+const request: HttpRequest = { path: '/', headers: {}, body: Buffer.from('question'), timeoutMs: 10_000 }
+
+async function serve(t: TestContext, listener: RequestListener, port = 0) {
+  const server: Server = createServer(listener)
+  const sockets: Socket[] = []
+  server.on('connection', (socket: Socket) => sockets.push(socket))
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { port: (server.address() as AddressInfo).port, sockets }
+}
+
+function client(t: TestContext, port: number, options: Partial<HttpClientOptions> = {}): HttpClient {
+  const made = new HttpClient({
+    host: '127.0.0.1',
+    port,
+    tls: undefined,
+    connectTimeoutMs: 5000,
+    maxAnswerBytes: 65536,
+    keptConnections: 4,
+    ...options,
+  })
+  t.after(() => made.close())
+  return made
+}
+
+const answer: RequestListener = (request, response) => {
+  request.resume()
+  request.once('end', () => response.end('answer'))
+}
+
+test('each request that runs has its connection, and some are kept for the next', async t => {
+  const waiting: (() => void)[] = []
+  const server = await serve(t, (request, response) => {
+    request.resume()
+    waiting.push(() => response.end())
+  })
+  const http = client(t, server.port, { keptConnections: 3 })
+  const round = async (requests: number) => {
+    const running = Array.from({ length: requests }, () => http.post(request, never))
+    while (waiting.length < requests) await new Promise(resolve => setTimeout(resolve, 2))
+    for (const release of waiting.splice(0)) release()
+    await Promise.all(running)
+  }
+  await round(10)
+  assert.equal(server.sockets.length, 10)
+  await round(3)
+  assert.equal(server.sockets.length, 10)
+  await round(5)
+  assert.equal(server.sockets.length, 12)
+  assert.equal(http.connected, true)
+})
+
+test('an old connection is not used again', async t => {
+  const server = await serve(t, answer)
+  const http = client(t, server.port, { maxAgeMs: 0 })
+  for (let i = 0; i < 3; i++) assert.equal((await http.post(request, never)).status, 200)
+  assert.equal(server.sockets.length, 3)
+})
+
+test('after one kept connection is found closed, no other kept one is tried', async t => {
+  const server = await serve(t, answer)
+  const http = client(t, server.port)
+  await Promise.all(Array.from({ length: 4 }, () => http.post(request, never)))
+  assert.equal(server.sockets.length, 4)
+  for (const socket of server.sockets) socket.resetAndDestroy()
+  assert.equal((await http.post(request, never)).status, 200)
+  assert.equal(server.sockets.length, 5)
+})
+
+test('a connection whose request was answered unread is not used again', async t => {
+  const server = await serve(t, (_request, response) => {
+    response.writeHead(413, { 'content-length': '0' })
+    response.end()
+  })
+  const http = client(t, server.port)
+  const large = { ...request, body: Buffer.alloc(16 << 20) }
+  for (let i = 0; i < 3; i++) assert.equal((await http.post(large, never)).status, 413)
+  assert.equal(server.sockets.length, 3)
+})
+
+test('a server that takes nothing of a large request costs the deadline', async t => {
+  const server = await serve(t, () => {})
+  const http = client(t, server.port)
+  const large = { ...request, body: Buffer.alloc(16 << 20), timeoutMs: 200 }
+  await assert.rejects(http.post(large, never), { name: 'HttpError', type: 'deadline_exceeded' })
+})
+
+test('an answer of many pieces is put together, and one that goes on for ever is cut', async t => {
+  let endless = false
+  const server = await serve(t, (request, response) => {
+    request.resume()
+    for (let i = 0; i < 100; i++) response.write(`${i},`)
+    if (!endless) response.end()
+    else {
+      const timer = setInterval(() => response.write('x'.repeat(10_000)), 1)
+      response.once('close', () => clearInterval(timer))
+    }
+  })
+  const http = client(t, server.port)
+  const whole = await http.post(request, never)
+  assert.equal(Buffer.from(whole.body).toString(), Array.from({ length: 100 }, (_, i) => `${i},`).join(''))
+  endless = true
+  const cut = await http.post(request, never)
+  assert.deepEqual([cut.status, cut.body.length, cut.fault], [200, 0, 'it is larger than 65536 bytes'])
+})
+
+test('closing ends what runs and refuses what comes', async t => {
+  let requests = 0
+  const server = await serve(t, () => requests++)
+  const http = client(t, server.port)
+  const running = http.post(request, never).catch(error => error)
+  while (requests === 0) await new Promise(resolve => setTimeout(resolve, 2))
+  http.close()
+  http.close()
+  const error = await running
+  assert.ok(error instanceof HttpError, String(error))
+  assert.equal(error.type, 'unavailable')
+  await assert.rejects(http.post(request, never), /client is closed/)
+})

@@ -1,0 +1,104 @@
+import { type Cursor, encodeCursor, writeCursor } from './cursor.ts'
+import type { Files } from './log.ts'
+
+export interface CursorCommitsOptions {
+  readonly directory: string
+  readonly files: Files
+  /** How far the log is now. */
+  readonly cursor: () => Cursor
+  /** This cursor is on the disk. */
+  readonly committed: (cursor: Cursor) => void
+  /** The cursor on the disk is still the one before. */
+  readonly failed: (error: Error) => void
+}
+
+/** The cursor follows after so many settled records, or this time after the first of them, in milliseconds. */
+const mostSettles = 1000
+const withinMs = 100
+const afterFailureMs = 2000
+
+/** Writes the cursor, many settled records at a time. One write is under way at most. */
+export class CursorCommits {
+  /** Of the cursor and the one before it. */
+  bytes = 0
+  readonly #options: CursorCommitsOptions
+  #settles = 0
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+  #hasFailed = false
+  #stopped = false
+
+  constructor(options: CursorCommitsOptions) {
+    this.#options = options
+  }
+
+  /** A record was settled. */
+  settled(): void {
+    this.#settles++
+    if (this.#settles >= mostSettles && !this.#hasFailed) this.#start()
+    else this.#later()
+  }
+
+  /** Resolves when all that was settled before is on the disk. Rejects with the error of the system call. */
+  async flush(): Promise<void> {
+    while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
+    if (this.#settles === 0) return
+    this.#running = this.#commit()
+    try {
+      await this.#running
+    } finally {
+      this.#running = undefined
+    }
+  }
+
+  /** No write starts by itself any longer. */
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #later(): void {
+    if (this.#timer || this.#running || this.#stopped) return
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#start()
+      },
+      this.#hasFailed ? afterFailureMs : withinMs,
+    )
+    this.#timer.unref()
+  }
+
+  #start(): void {
+    if (this.#running || this.#stopped) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.flush().then(
+      () => this.#again(),
+      () => this.#again(), // `failed` has told it
+    )
+  }
+
+  #again(): void {
+    if (this.#settles > 0) this.#later()
+  }
+
+  async #commit(): Promise<void> {
+    const { directory, files, cursor, committed, failed } = this.#options
+    const settles = this.#settles
+    const now = cursor()
+    const bytes = encodeCursor(now)
+    try {
+      await writeCursor(directory, files, bytes)
+    } catch (error) {
+      this.#hasFailed = true
+      failed(error as Error)
+      throw error
+    }
+    this.#hasFailed = false
+    this.#settles -= settles
+    this.bytes = 2 * bytes.length
+    committed(now)
+  }
+}

@@ -1,0 +1,41 @@
+import type { Batch } from '../../model/batch.ts'
+import type { Signal } from '../../model/signal.ts'
+import type { Entry } from '../batch-queue.ts'
+import type { Stored } from './log.ts'
+
+/** What an entry costs in memory beside its body. */
+const entryBytes = 256
+
+export interface DiskEntry extends Entry {
+  /** `memory`: it could not be written yet. `evicted`: it was, and its segment went while it was under way. */
+  place: 'disk' | 'memory' | 'evicted'
+}
+
+export function costOf({ batch }: Entry): number {
+  return batch.body.byteLength + entryBytes
+}
+
+export function recordOf(batch: Batch, seq: number): Stored {
+  const { items, plainBytes, lanes, encoding, body } = batch
+  return { seq, items, plainBytes, lanes, encoding, timeMs: Date.now(), body }
+}
+
+export function entryOf(record: Stored, signal: Signal): DiskEntry {
+  const { seq, items, plainBytes, lanes, encoding, timeMs, body } = record
+  const batch: Batch = { signal, items, body, encoding, plainBytes, lanes }
+  const queuedAt = performance.now() - Math.max(0, Date.now() - timeMs)
+  return { ...newEntry(batch, seq), queuedAt, place: 'disk' }
+}
+
+export function newEntry(batch: Batch, number: number): DiskEntry {
+  return {
+    batch,
+    number,
+    queuedAt: performance.now(),
+    firstTriedAt: 0,
+    attempts: 0,
+    left: batch.items,
+    parts: undefined,
+    place: 'memory',
+  }
+}

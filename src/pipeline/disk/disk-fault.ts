@@ -1,0 +1,43 @@
+import { errorText } from '../../lib/logger.ts'
+
+/** Why items are lost while the disk does not take them, as metrics name it. */
+export type FaultReason = 'disk_full' | 'disk_read_only' | 'disk_error'
+
+/** What stands in the way of the queue on disk. */
+export interface DiskFault {
+  readonly reason: FaultReason
+  /** What happened and how to mend it. */
+  readonly words: string
+  readonly mend: string
+}
+
+const mends: Readonly<Record<string, (directory: string) => readonly [reason: FaultReason, mend: string]>> = {
+  ENOSPC: directory => ['disk_full', `free bytes or inodes on the file system of ${directory} (df, df -i)`],
+  EDQUOT: directory => ['disk_full', `raise the disk quota of svc's user on the file system of ${directory}`],
+  EROFS: directory => [
+    'disk_read_only',
+    `mount the file system of ${directory} writable again; the kernel log (dmesg) says why it is not`,
+  ],
+  EIO: directory => [
+    'disk_error',
+    `look for errors of the device below ${directory} in the kernel log (dmesg)`,
+  ],
+  EFBIG: () => ['disk_error', 'raise the limit on file sizes (LimitFSIZE= of the service, ulimit -f)'],
+  ENOENT: directory => ['disk_error', `let svc make ${directory}, or restart svc`],
+  EACCES: directory => ['disk_error', `give svc's user the rights to read and write ${directory}`],
+  EPERM: directory => ['disk_error', `give svc's user the rights to read and write ${directory}`],
+  EMFILE: () => ['disk_error', 'raise the limit on open files (LimitNOFILE= of the service, ulimit -n)'],
+}
+
+/** What an error of a file operation means for the queue in a directory. */
+export function faultOf(error: unknown, directory: string): DiskFault {
+  const code = errorCode(error)
+  const [reason, mend] = mends[code]?.(directory) ?? ['disk_error', `look after ${directory}`]
+  return { reason, words: errorText(error), mend }
+}
+
+/** The name of a system call's error, such as `ENOSPC`; '' for any other error. */
+export function errorCode(error: unknown): string {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  return typeof code === 'string' ? code : ''
+}

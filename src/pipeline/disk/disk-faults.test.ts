@@ -1,0 +1,277 @@
+// The queue on a disk that is full, read-only, broken or gone.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import {
+  drain,
+  numbered,
+  openQueue,
+  openStore,
+  queueDirectory,
+  told,
+  until,
+} from '../../../test/helpers/disk-store.ts'
+import { withoutRoot } from '../../../test/helpers/host-needs.ts'
+import { reserveOf } from './disk-store.ts'
+import type { Files } from './log.ts'
+import { realFiles } from './real-files.ts'
+
+const Ki = 1024
+const Mi = 1024 * Ki
+const total = (drops: Record<string, number>) => Object.values(drops).reduce((sum, items) => sum + items, 0)
+
+/** A small file system of its own. */
+function tmpfs(t: { after(end: () => void): void }, size: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-queue-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', directory])
+  t.after(() => {
+    execFileSync('umount', ['-l', directory])
+    rmSync(directory, { recursive: true })
+  })
+  return directory
+}
+
+/** Files whose operations fail with a code as long as `code` is set. */
+function failing() {
+  const state: { write?: string; read?: string } = {}
+  const failure = (code: string) => Object.assign(new Error(`${code}: made to fail`), { code })
+  const files: Files = {
+    ...realFiles,
+    write(fd, parts) {
+      if (state.write) throw failure(state.write)
+      return realFiles.write(fd, parts)
+    },
+    read(fd, into, position) {
+      if (state.read) throw failure(state.read)
+      return realFiles.read(fd, into, position)
+    },
+  }
+  return { state, files }
+}
+
+test('a full disk costs nothing while memory has room, and what waits there is written when the disk has', async t => {
+  const { state, files } = failing()
+  const directory = queueDirectory(t)
+  const { queue, store, drops, said } = openQueue(directory, { files, memoryBytes: 10_000 })
+  for (let n = 1; n <= 5; n++) queue.push(numbered(n, 100, 1 << n))
+  state.write = 'ENOSPC'
+  for (let n = 6; n <= 10; n++) queue.push(numbered(n, 100, 1 << n))
+  assert.equal(queue.items, 55)
+  assert.equal(store.state.state, 'degraded')
+  assert.match(store.state.reason, /ENOSPC: made to fail; free bytes or inodes on the file system of /)
+  const taken = [1, 2, 3, 4, 5, 6].map(() => queue.take()!)
+  assert.deepEqual(taken.map(told), [1, 2, 3, 4, 5, 6], 'in order, what is on the disk first')
+  for (const at of [5, 1]) queue.putBack(taken[at]!)
+  queue.settle(taken[0]!)
+  delete state.write
+  await until(() => store.state.state === 'ok', 'the disk works')
+  assert.equal(queue.items, 54)
+  assert.deepEqual([drops, said.length], [{}, 2])
+  assert.match(said[0]!, /^warn: The queue on disk is degraded/)
+  assert.match(said[1]!, /^info: The queue on disk works again/)
+  await store.close()
+  const after = openQueue(directory)
+  assert.deepEqual(drain(after.queue), [2, 3, 4, 5, 6, 7, 8, 9, 10])
+  await after.store.close()
+})
+
+test('while the disk takes nothing memory is bounded, and the oldest that is nowhere else goes', async t => {
+  for (const [code, reason] of [
+    ['ENOSPC', 'disk_full'],
+    ['EDQUOT', 'disk_full'],
+    ['EROFS', 'disk_read_only'],
+    ['EIO', 'disk_error'],
+    ['EFBIG', 'disk_error'],
+  ] as const) {
+    const { state, files } = failing()
+    const directory = queueDirectory(t)
+    const { queue, store, drops } = openQueue(directory, { files, memoryBytes: 3000 })
+    for (let n = 1; n <= 20; n++) queue.push(numbered(n))
+    state.write = code
+    for (let n = 21; n <= 60; n++) {
+      queue.push(numbered(n))
+      assert.ok(queue.memory <= 3000)
+      assert.equal(queue.items + total(drops), (n * (n + 1)) / 2)
+    }
+    assert.deepEqual(Object.keys(drops), [reason])
+    const first = queue.take()!
+    queue.putBack(first)
+    assert.deepEqual([told(first), queue.oldestNumber], [1, 1])
+    const names = drain(queue)
+    assert.deepEqual(
+      names.slice(0, 20),
+      Array.from({ length: 20 }, (_, i) => i + 1),
+      code,
+    )
+    assert.equal(names.at(-1), 60)
+    assert.ok(names.length < 60 && names.every((name, i) => i === 0 || name > names[i - 1]!), code)
+    await store.close()
+    assert.equal(queue.items, 0)
+  }
+})
+
+test('what is in memory only at the end is counted, what is on the disk is kept', async t => {
+  const { state, files } = failing()
+  const directory = queueDirectory(t)
+  const { queue, store, drops } = openQueue(directory, { files })
+  queue.push(numbered(1))
+  state.write = 'EIO'
+  queue.push(numbered(2))
+  queue.push(numbered(3))
+  queue.take()
+  assert.equal(await queue.close(), 1)
+  assert.deepEqual([drops, queue.items], [{ shutdown: 5 }, 1])
+  await store.close()
+  delete state.write
+  const after = openQueue(directory)
+  assert.equal(after.queue.recoveredItems, 1)
+  await after.store.close()
+})
+
+test('a disk that cannot be read for a while holds its records back, and says when it can', async t => {
+  const { state, files } = failing()
+  const { queue, store, readied } = openQueue(queueDirectory(t), { files, memoryBytes: 1000 })
+  for (let n = 1; n <= 10; n++) queue.push(numbered(n))
+  state.read = 'EACCES'
+  const before = drain(queue)
+  assert.ok(before.length >= 2 && before.length < 10)
+  assert.equal(store.state.state, 'degraded')
+  queue.push(numbered(11))
+  delete state.read
+  await until(() => readied() > 0, 'the queue is ready')
+  assert.deepEqual([...before, ...drain(queue)], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  assert.equal(store.state.state, 'ok')
+  await store.close()
+})
+
+test('below the reserve the disk counts as full, before it is', async t => {
+  let free = 50 * Mi
+  const files: Files = { ...realFiles, space: () => ({ free, total: 1000 * Mi }) }
+  const { queue, store, drops } = openQueue(queueDirectory(t), { files, reserve: reserveOf })
+  queue.push(numbered(1))
+  assert.equal(store.state.state, 'degraded')
+  assert.match(
+    store.state.reason,
+    /has 50 MiB free, and svc leaves 64 MiB to others; free 15 MiB there, or set /,
+  )
+  free = 70 * Mi
+  await until(() => store.state.state === 'ok', 'there is room again')
+  assert.deepEqual([queue.items, drops, drain(queue)], [1, {}, [1]])
+  await store.close()
+})
+
+test('the reserve is 64 MiB or 5 %, and a quarter of what is small', () => {
+  const check = (totalBytes: number, want: number) => assert.equal(reserveOf(totalBytes), want)
+  check(24 * Mi, 6 * Mi)
+  check(1024 * Mi, 64 * Mi)
+  check(100 * 1024 * Mi, 5 * 1024 * Mi)
+  check(0, 0)
+})
+
+test('on a file system that fills nothing is lost uncounted, and it goes on when there is room', {
+  skip: withoutRoot,
+}, async t => {
+  const mount = tmpfs(t, '24m')
+  const directory = join(mount, 'queue')
+  const { queue, store, drops, said } = openQueue(directory, {
+    memoryBytes: Mi,
+    reserve: () => 0,
+    maxBytes: 1e9,
+  })
+  let pushed = 0
+  const push = () => {
+    pushed++
+    queue.push(numbered(1, 100_000))
+  }
+  while (store.state.state === 'ok') push()
+  assert.ok(pushed > 200, `${pushed}`)
+  for (let n = 0; n < 50; n++) push()
+  assert.deepEqual(Object.keys(drops), ['disk_full'])
+  assert.equal(queue.items + total(drops), pushed)
+  // Delivering makes room, without any help from outside.
+  let delivered = 0
+  const deliver = (count: number) => {
+    for (let entry = queue.take(); entry && count-- > 0; entry = queue.take()) {
+      assert.equal(told(entry), 1)
+      queue.settle(entry)
+      delivered++
+    }
+  }
+  deliver(150)
+  await until(() => store.state.state === 'ok', 'there is room again')
+  const lost = total(drops)
+  for (let n = 0; n < 20; n++) push()
+  assert.equal(total(drops), lost)
+  assert.equal(queue.items + lost + delivered, pushed)
+  assert.deepEqual(
+    said.map(line => line.slice(0, 24)),
+    ['warn: The queue on disk ', 'info: The queue on disk '],
+  )
+  // Another one fills it, and makes room again.
+  writeFileSync(join(mount, 'other'), Buffer.alloc(Mi))
+  await store.close()
+  const after = openQueue(directory, { reserve: () => 0 })
+  assert.equal(after.queue.items, queue.items)
+  assert.equal(drain(after.queue).length, pushed - lost - delivered)
+  assert.deepEqual(after.drops, {})
+  await after.store.close()
+})
+
+test('a file system that is read-only is refused, and leaves the queue as it is', {
+  skip: withoutRoot,
+}, async t => {
+  const directory = tmpfs(t, '24m')
+  const remount = (how: string) => execFileSync('mount', ['-o', `remount,${how}`, directory])
+  const { queue, store } = openQueue(directory, { memoryBytes: 1000 })
+  for (let n = 1; n <= 10; n++) queue.push(numbered(n, 200))
+  await store.close()
+  remount('ro')
+  assert.throws(
+    () => openStore(directory),
+    /cannot open the queue in \S+: .*EROFS.*; mount the file system of /,
+  )
+  remount('rw')
+  const after = openQueue(directory)
+  assert.deepEqual(drain(after.queue), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  await after.store.close()
+})
+
+test('of a directory that somebody removes, what is in memory goes on in a new one', async t => {
+  const directory = queueDirectory(t)
+  const { queue, store, drops, said } = openQueue(directory, { memoryBytes: 2000 })
+  for (let n = 1; n <= 20; n++) queue.push(numbered(n, 100, 1 << (n % 31)))
+  const [first, second] = [queue.take()!, queue.take()!]
+  queue.settlePart(second, 1)
+  rmSync(join(directory, 'v1'), { recursive: true })
+  rmSync(join(directory, 'LOCK'))
+  await until(() => said.some(line => line.startsWith('info')), `there is a new directory, ${said}`)
+  assert.equal(queue.items + total(drops), 209)
+  assert.deepEqual(Object.keys(drops), ['disk_error'])
+  assert.ok(existsSync(join(directory, 'LOCK')))
+  queue.push(numbered(21))
+  queue.putBack(second)
+  queue.settle(first)
+  await store.close()
+  const after = openQueue(directory)
+  assert.deepEqual(drain(after.queue), [2, 3, 4, 5, 21], 'what memory had room for')
+  await after.store.close()
+})
+
+test('a directory that cannot be used is refused with what is wrong and how to mend it', t => {
+  const directory = queueDirectory(t)
+  const file = join(directory, 'file')
+  writeFileSync(file, '')
+  assert.throws(() => openStore(file), /^Error: cannot open the queue in \S+file: EEXIST/)
+  assert.throws(() => openStore(join(file, 'queue')), /cannot open the queue in \S+queue: ENOTDIR/)
+  const locked = join(directory, 'locked')
+  mkdirSync(locked)
+  writeFileSync(join(locked, 'LOCK'), '4711 some-boot\n')
+  assert.throws(
+    () => openStore(locked, { lock: () => false }),
+    /locked: process 4711 has its lock; stop that one, or give this one a directory of its own with pipeline\.export/,
+  )
+})

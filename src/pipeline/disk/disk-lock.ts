@@ -1,0 +1,112 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { lockPath } from './disk-layout.ts'
+
+/** Takes the exclusive lock of an open file (flock(2)) without waiting; false where another process has it. */
+export type TakeLock = (fd: number) => boolean
+
+/** One process at a time may write a queue. The kernel lets go of the lock when the process ends, however it ends. */
+export interface DirectoryLock {
+  /** Takes the lock anew where its file was removed or replaced. Throws as `lockDirectory` does. */
+  renew(): void
+  release(): void
+}
+
+/**
+ * Locks the queue in a directory, and writes into its `LOCK` who has it: the pid, and the boot that it belongs to.
+ * Throws in words where another process has it, with that one's pid, and the error of the system call else.
+ */
+export function lockDirectory(directory: string, take: TakeLock): DirectoryLock {
+  const path = lockPath(directory)
+  let fd = lockFile(path, take)
+  return {
+    renew() {
+      const mine = fstatSync(fd)
+      const there = statSync(path, { throwIfNoEntry: false })
+      if (there?.ino === mine.ino && there.dev === mine.dev) return
+      const next = lockFile(path, take)
+      closeSync(fd)
+      fd = next
+    },
+    release: () => closeSync(fd),
+  }
+}
+
+function lockFile(path: string, take: TakeLock): number {
+  // Without O_TRUNC: until the lock is taken, what is in there is another's.
+  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  try {
+    if (!take(fd)) {
+      const { pid } = holderIn(readStart(fd))
+      const who = pid === 0 ? 'another process' : `process ${pid}`
+      throw new Error(
+        `${who} has its lock; stop that one, or give this one a directory of its own with pipeline.export.queue.directory`,
+      )
+    }
+    ftruncateSync(fd)
+    writeSync(fd, `${process.pid} ${bootId()}\n`, 0)
+    return fd
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+/** Who has the lock, by the text of `LOCK`. */
+export interface LockHolder {
+  /** 0: the text does not say. */
+  readonly pid: number
+}
+
+/** The process that has a queue open at this moment; undefined where none has. Changes nothing. */
+export function lockHolder(directory: string): LockHolder | undefined {
+  const path = lockPath(directory)
+  const file = statSync(path, { throwIfNoEntry: false })
+  if (!file) return undefined
+  const holder = holderIn(readFileSync(path, 'latin1').slice(0, 128))
+  // Trying the lock would take it from an agent that starts at this moment, so the kernel's table is read instead.
+  // "1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF"; on btrfs the device differs from that of stat(2), on a file
+  // system of another pid namespace the line is left out (proc(5)).
+  for (const line of readFileSync('/proc/locks', 'latin1').split('\n')) {
+    const [, kind, , , pid, place] = line.split(/ +/, 7)
+    if (kind !== 'FLOCK' || !place?.endsWith(`:${file.ino}`)) continue
+    if (Number(pid) === holder.pid || place === `${deviceText(file.dev)}:${file.ino}`)
+      return { pid: Number(pid) }
+  }
+  return undefined
+}
+
+/** A device number of stat(2) as /proc/locks writes it (makedev(3)). */
+function deviceText(dev: number): string {
+  const device = BigInt(dev)
+  const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & 0xfffff000n)
+  const minor = (device & 0xffn) | ((device >> 12n) & 0xffffff00n)
+  return `${major.toString(16).padStart(2, '0')}:${minor.toString(16).padStart(2, '0')}`
+}
+
+function holderIn(text: string): LockHolder {
+  const [pid = ''] = text.split(' ', 1)
+  return { pid: /^\d{1,10}$/.test(pid) ? Number(pid) : 0 }
+}
+
+function readStart(fd: number): string {
+  const start = Buffer.alloc(128)
+  return start.toString('latin1', 0, readSync(fd, start, 0, start.length, 0))
+}
+
+function bootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+  } catch {
+    return 'unknown' // it is for people who look into the file
+  }
+}

@@ -1,0 +1,532 @@
+import type { Batch } from '../../model/batch.ts'
+import type { Signal } from '../../model/signal.ts'
+import type { BatchQueue, Dropped, Entry } from '../batch-queue.ts'
+import { costOf, type DiskEntry, entryOf, newEntry, recordOf } from './disk-entry.ts'
+import { type DiskFault, errorCode, faultOf } from './disk-fault.ts'
+import { maxLooks, Resident } from './disk-resident.ts'
+import type { DiskSpace } from './disk-space.ts'
+import type { RecordLog, Stored } from './log.ts'
+import { mostBodyBytes, recordHeadBytes, segmentHeadBytes } from './record-format.ts'
+import { removedLog } from './removed-log.ts'
+
+/** What a record costs on disk beside its body, a segment's head included. */
+const recordBytes = recordHeadBytes + segmentHeadBytes
+/** How many waiting batches there may be before no further one is read ahead of need. */
+const readAhead = 16
+/** Between two attempts to write again that deliveries bring about. */
+const retryMs = 100
+/** How long a record that cannot be read stands in the way of the others. */
+const unreadableMs = 30_000
+/** Written at a time where much could not be written for a while. */
+const sliceBytes = 4 * 1024 * 1024
+/** Errors of a file itself, which no mend of rights or limits takes away. */
+const lostErrors = new Set(['EIO', 'EBADMSG', 'EUCLEAN', 'ENOENT', 'ESTALE', 'ENODATA'])
+
+export interface DiskQueueOptions {
+  readonly signal: Signal
+  readonly directory: string
+  readonly log: RecordLog
+  /** Bound for bodies in memory, those under way included. */
+  readonly memoryBytes: number
+  readonly dropped: Dropped
+  /** `take` may give a batch now where it gave none before. */
+  readonly ready: () => void
+  readonly space: DiskSpace
+}
+
+/**
+ * A queue of one signal on the disk: a batch is written when it comes. Bodies stay in memory too while they fit and
+ * nothing older is on disk only, so that they are seldom read again:
+ *
+ *     #front (in memory) │ on disk only, from #readFrom on │ #behind (in memory)
+ *
+ * While the disk takes nothing, batches are kept in memory behind all others, and written as soon as that works.
+ */
+export class DiskQueue implements BatchQueue {
+  readonly durable = true
+  /** Items of former processes that were found, damaged ones that were found out at once included. */
+  readonly recoveredItems: number
+
+  readonly #options: DiskQueueOptions
+  readonly #dropped: Dropped
+  #log: RecordLog
+  #memoryBytes: number
+  readonly #here = new Resident()
+  /** All records before it that are not settled are in memory. */
+  #readFrom: number
+  /** `items` less those that the log counts: of batches that are in memory only, less the parts that were settled. */
+  #beside = 0
+  #lastNumber: number
+  #pushedItems = 0
+  #seenBytes = 0
+  #fault: DiskFault | undefined
+  #triedAt = 0
+  /** The log of a directory that was removed is being closed. */
+  #closing = false
+  /** What the next record takes in memory, where it was read and did not fit. */
+  #nextCost = 0
+  #unreadable: { readonly since: number; readonly fault: DiskFault; wait: boolean } | undefined
+  #closed: Promise<number> | undefined
+
+  constructor(options: DiskQueueOptions) {
+    this.#options = options
+    this.#dropped = options.dropped
+    this.#log = options.log
+    this.#memoryBytes = options.memoryBytes
+    this.#lastNumber = this.#log.lastSeq
+    this.#readFrom = Math.min(this.#log.oldestSeq, this.#log.lastSeq + 1)
+    const damaged = this.#countDamage()
+    this.recoveredItems = this.#log.items + damaged
+  }
+
+  get items(): number {
+    return this.#log.items + this.#beside
+  }
+
+  get bytes(): number {
+    return this.#log.bytes
+  }
+
+  get capacityBytes(): number {
+    return this.#options.space.maxBytes
+  }
+
+  get capacityItems(): number {
+    if (this.#pushedItems === 0) return 0
+    return Math.floor((this.capacityBytes * this.#pushedItems) / this.#seenBytes)
+  }
+
+  get oldestMs(): number {
+    // What is on the disk only is older than what waits behind it.
+    const { front, sending } = this.#here
+    if (front.length === 0 && sending.size === 0 && this.#log.oldestTimeMs > 0)
+      return Math.max(0, Date.now() - this.#log.oldestTimeMs)
+    const { oldestQueuedAt } = this.#here
+    return oldestQueuedAt === Number.POSITIVE_INFINITY ? 0 : performance.now() - oldestQueuedAt
+  }
+
+  get sending(): number {
+    return this.#here.sending.size
+  }
+
+  get waiting(): number {
+    const { unwritten, evicted, sending } = this.#here
+    // Damage in segments that were not read yet makes the log's count too great, never too small.
+    return this.#log.records + unwritten + evicted - sending.size
+  }
+
+  get lastNumber(): number {
+    return this.#lastNumber
+  }
+
+  get oldestNumber(): number {
+    return Math.min(this.#log.oldestSeq, this.#here.oldestNumber)
+  }
+
+  get pushedItems(): number {
+    return this.#pushedItems
+  }
+
+  /** Bytes of bodies in memory, with what goes with them. */
+  get memory(): number {
+    return this.#here.bytes
+  }
+
+  /** Undefined while all is well. */
+  get fault(): DiskFault | undefined {
+    return this.#fault ?? this.#unreadable?.fault
+  }
+
+  /** Sets another bound on memory. What no longer fits stays on the disk. */
+  limit({ memoryBytes }: { readonly memoryBytes: number }): void {
+    this.#memoryBytes = memoryBytes
+    this.#nextCost = 0
+    this.#makeMemory(0)
+  }
+
+  push(batch: Batch): void {
+    const { space } = this.#options
+    this.#pushedItems += batch.items
+    this.#seenBytes += batch.body.byteLength + recordBytes
+    if (this.#closed) {
+      this.#dropped('shutdown', batch.items)
+      return
+    }
+    const number = ++this.#lastNumber
+    const bytes = batch.body.byteLength + recordBytes
+    // For what can never fit nothing else has to go.
+    if (bytes > space.maxBytes || batch.body.byteLength > mostBodyBytes) {
+      this.#dropped('queue_full', batch.items)
+      return
+    }
+    const entry = newEntry(batch, number)
+    if (this.#fault) this.#keepInMemory(entry)
+    else {
+      const alone = !this.#hasMore
+      if (!this.#write(entry)) this.#keepInMemory(entry)
+      else if (alone) this.#keepCopy(entry)
+    }
+  }
+
+  take(): Entry | undefined {
+    if (this.#closed) return undefined
+    const entry = this.#next()
+    if (!entry) return undefined
+    this.#here.begin(entry)
+    entry.firstTriedAt ||= performance.now()
+    entry.attempts++
+    return entry
+  }
+
+  putBack(given: Entry): void {
+    const entry = given as DiskEntry
+    if (!this.#here.end(entry)) return
+    if (entry.place === 'evicted') {
+      this.#forget(entry)
+      this.#dropped('queue_full', entry.left)
+    } else if (entry.place === 'disk' && entry.number < this.#readFrom) this.#here.front.insert(entry)
+    else this.#here.behind.insert(entry)
+    this.#makeMemory(0) // the bound may have become smaller in the meantime
+  }
+
+  settlePart(entry: Entry, items: number): boolean {
+    if (!this.#here.sending.has(entry as DiskEntry)) return false
+    entry.left -= items
+    this.#beside -= items
+    return true
+  }
+
+  settle(given: Entry): boolean {
+    const entry = given as DiskEntry
+    if (!this.#here.end(entry)) return false
+    this.#forget(entry)
+    if (this.#fault && performance.now() - this.#triedAt >= retryMs) this.#heal()
+    return true
+  }
+
+  bury(batch: Batch, why: string): void {
+    this.#log.bury(recordOf(batch, Math.max(1, this.#lastNumber)), why)
+  }
+
+  clear(reason: string): void {
+    const items = this.items
+    try {
+      while (this.#log.dropOldest());
+    } catch (error) {
+      this.#degrade(faultOf(error, this.#options.directory))
+    }
+    this.#log.takeDamagedItems()
+    this.#forgetAll()
+    this.#readFrom = Math.min(this.#log.oldestSeq, this.#log.lastSeq + 1)
+    this.#dropped(reason, items - this.items)
+  }
+
+  close(): Promise<number> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  /** Drops the oldest segment on the disk; false where there is none. Throws the error of the system call. */
+  evict(reason: string): boolean {
+    const gone = this.#log.dropOldest()
+    if (!gone) return false
+    let lost = gone.items
+    for (const entry of this.#here.sending) {
+      if (entry.place !== 'disk' || entry.number > gone.lastSeq) continue
+      // It may still be delivered, and is counted then.
+      entry.place = 'evicted'
+      lost -= entry.batch.items
+      this.#beside += entry.batch.items
+    }
+    for (const lineup of [this.#here.front, this.#here.behind]) {
+      for (;;) {
+        const oldest = lineup.at(0)
+        if (!oldest || oldest.number > gone.lastSeq) break
+        lineup.remove(0)
+        this.#here.leave(oldest)
+        const settled = oldest.batch.items - oldest.left
+        lost -= settled
+        this.#beside += settled
+      }
+    }
+    this.#readFrom = Math.max(this.#readFrom, gone.lastSeq + 1)
+    this.#nextCost = 0
+    this.#dropped(reason, lost)
+    this.#countDamage()
+    return true
+  }
+
+  /** To be called every 2 s: tries again what did not work. */
+  tick(): void {
+    if (this.#closed) return
+    if (this.#log !== removedLog && this.#options.space.directoryGone(this.#options.signal))
+      this.#loseDirectory()
+    if (this.#fault) this.#heal()
+    if (!this.#unreadable) return
+    this.#unreadable.wait = false
+    this.#options.ready()
+  }
+
+  /** More is on the disk than in memory, as far as that is known without reading. */
+  get #hasMore(): boolean {
+    return this.#readFrom <= this.#log.lastSeq
+  }
+
+  #next(): DiskEntry | undefined {
+    let taken = this.#here.lanes
+    let looks = 0
+    for (const lineup of [this.#here.front, this.#here.behind]) {
+      for (let at = 0; ; at++) {
+        if (looks++ === maxLooks) return undefined
+        if (lineup === this.#here.front && at === lineup.length && at < readAhead) this.#load()
+        const entry = lineup.at(at)
+        if (!entry) break
+        const { lanes } = entry.batch
+        if ((lanes & taken) === 0) return lineup.remove(at)
+        taken |= lanes
+        if (~taken === 0) return undefined
+      }
+      // What could not be read at the moment does not hold up the others.
+      if (this.#hasMore && !this.#unreadable) return undefined
+    }
+    return undefined
+  }
+
+  /** Reads the next record that is on the disk only, where memory has room for it. One alone is always let in. */
+  #load(): void {
+    if (this.#unreadable?.wait) return
+    const alone = this.#here.sending.size === 0 && this.#here.front.length === 0
+    while (this.#hasMore) {
+      if (!alone && this.#here.bytes + this.#nextCost > this.#memoryBytes) return
+      const record = this.#read()
+      if (!record) return
+      const { seq } = record
+      const here = this.#here.behind.removeNumber(seq)
+      if (here) this.#here.front.push(here)
+      else if (!this.#here.isUnderWay(seq)) {
+        const entry = entryOf(record, this.#options.signal)
+        this.#nextCost = costOf(entry)
+        if (!alone && this.#here.bytes + this.#nextCost > this.#memoryBytes) return
+        this.#nextCost = 0
+        this.#here.enter(entry)
+        this.#here.front.push(entry)
+      }
+      this.#readFrom = seq + 1
+      if (this.#here.front.last?.number === seq) return
+    }
+  }
+
+  #read(): Stored | undefined {
+    try {
+      const record = this.#log.readFrom(this.#readFrom)
+      this.#countDamage()
+      if (!record) this.#readFrom = this.#log.lastSeq + 1
+      if (this.#unreadable) {
+        this.#unreadable = undefined
+        this.#options.space.changed()
+      }
+      return record
+    } catch (error) {
+      this.#waitToRead(error)
+      return undefined
+    }
+  }
+
+  /** A record that cannot be read is tried again, and given up in the end only where no mend can bring it back. */
+  #waitToRead(error: unknown): void {
+    const { since = performance.now() } = this.#unreadable ?? {}
+    this.#unreadable = { since, fault: faultOf(error, this.#options.directory), wait: true }
+    const passed = performance.now() - since >= unreadableMs
+    if (
+      passed &&
+      lostErrors.has(errorCode(error)) &&
+      this.#here.sending.size === 0 &&
+      this.#here.front.length === 0
+    ) {
+      try {
+        if (this.evict('disk_error')) this.#unreadable = undefined
+      } catch {
+        // The next attempt to read finds the same.
+      }
+    }
+    this.#options.space.changed()
+  }
+
+  /** Writes a batch; false, and a fault, where that does not work. */
+  #write(entry: DiskEntry): boolean {
+    const { space, directory } = this.#options
+    try {
+      const fault = space.makeRoom(entry.batch.body.byteLength + recordBytes)
+      if (!fault) {
+        this.#log.append(recordOf(entry.batch, entry.number))
+        entry.place = 'disk'
+        return true
+      }
+      this.#degrade(fault)
+    } catch (error) {
+      this.#degrade(faultOf(error, directory))
+    }
+    return false
+  }
+
+  /** Keeps the body of the batch that was written last, where nothing older is on disk only and memory has room. */
+  #keepCopy(entry: DiskEntry): void {
+    if (this.#here.bytes + costOf(entry) > this.#memoryBytes) return
+    this.#here.enter(entry)
+    this.#here.front.push(entry)
+    this.#readFrom = entry.number + 1
+  }
+
+  /** Keeps a batch that cannot be written. */
+  #keepInMemory(entry: DiskEntry): void {
+    const cost = costOf(entry)
+    if (cost <= this.#memoryBytes) this.#makeMemory(cost)
+    if (this.#here.bytes + cost > this.#memoryBytes) {
+      this.#dropped(this.#fault?.reason ?? 'disk_error', entry.left)
+      return
+    }
+    this.#beside += entry.left
+    this.#here.enter(entry)
+    this.#here.behind.push(entry)
+  }
+
+  /** Takes bodies out of memory until so many bytes fit: first those that are on the disk too, the newest first. */
+  #makeMemory(bytes: number): void {
+    while (this.#here.bytes + bytes > this.#memoryBytes) {
+      const last = this.#here.front.last
+      if (last && last.attempts === 0 && !this.#unreadable) {
+        this.#here.front.pop()
+        this.#here.leave(last)
+        this.#readFrom = last.number
+        this.#nextCost = 0
+        continue
+      }
+      const oldest = this.#here.removeOldestUnwritten()
+      if (!oldest || !this.#fault) return
+      this.#forget(oldest)
+      this.#dropped(this.#fault.reason, oldest.left)
+    }
+  }
+
+  #degrade(fault: DiskFault): void {
+    this.#fault = fault
+    this.#triedAt = performance.now()
+    this.#options.space.changed()
+  }
+
+  /** Writes what could not be written, in order; all of it at once at the end, else in slices. */
+  #heal(atOnce = false): void {
+    if (!this.#fault || this.#closing) return
+    if (!this.#diskWorks()) return
+    let bytes = 0
+    for (const entry of this.#here.unwrittenInOrder()) {
+      if (bytes >= sliceBytes && !atOnce) {
+        setImmediate(() => this.#closed || this.#heal())
+        return
+      }
+      const alone = !this.#hasMore
+      if (!this.#write(entry)) return
+      bytes += entry.batch.body.byteLength
+      this.#here.unwritten--
+      this.#beside -= entry.batch.items
+      this.#settleIn(entry, alone)
+    }
+    this.#fault = undefined
+    this.#options.space.changed()
+  }
+
+  /** True when a write may be tried; sets the fault anew else. */
+  #diskWorks(): boolean {
+    const { space, signal, directory } = this.#options
+    this.#triedAt = performance.now()
+    try {
+      if (this.#log === removedLog) this.#log = space.openLog(signal)
+      const fault = space.makeRoom(0)
+      if (!fault && this.#here.unwritten === 0) space.probe(signal)
+      if (!fault) return true
+      this.#degrade(fault)
+    } catch (error) {
+      this.#degrade(faultOf(error, directory))
+    }
+    return false
+  }
+
+  /** Gives a batch that was in memory only its place among those on the disk. */
+  #settleIn(entry: DiskEntry, alone: boolean): void {
+    const waits = !this.#here.sending.has(entry)
+    if (alone) {
+      if (waits) this.#here.front.push(this.#here.behind.removeNumber(entry.number)!)
+      this.#readFrom = entry.number + 1
+    } else if (waits && entry.attempts === 0) {
+      this.#here.behind.removeNumber(entry.number)
+      this.#here.leave(entry)
+    }
+  }
+
+  /** The directory was removed: what is in memory is all that is left, and is written to a new one. */
+  #loseDirectory(): void {
+    const { directory } = this.#options
+    const old = this.#log
+    let lost = old.items
+    const front = this.#here.front.drain()
+    const behind = this.#here.behind.drain()
+    for (const entry of [...this.#here.sending, ...front, ...behind]) {
+      if (entry.place !== 'disk') continue
+      entry.place = 'memory'
+      lost -= entry.batch.items
+      this.#beside += entry.batch.items
+      this.#here.unwritten++
+    }
+    for (const entry of front.concat(behind)) this.#here.behind.push(entry)
+    this.#log = removedLog
+    this.#readFrom = this.#lastNumber + 1
+    this.#nextCost = 0
+    this.#unreadable = undefined
+    // Only then may there be a new one: the old one still writes its cursor.
+    this.#closing = true
+    void old.close().finally(() => {
+      this.#closing = false
+      if (!this.#closed) this.#heal()
+    })
+    this.#dropped('disk_error', lost)
+    this.#degrade({
+      reason: 'disk_error',
+      words: `somebody removed ${directory}`,
+      mend: `svc makes it anew where it may; what was in it is lost`,
+    })
+  }
+
+  /** Takes a batch out of the books and off the disk. */
+  #forget(entry: DiskEntry): void {
+    this.#here.leave(entry)
+    if (entry.place === 'disk') {
+      this.#beside += entry.batch.items - entry.left
+      this.#log.settle(entry.number, entry.batch.items)
+    } else this.#beside -= entry.left
+  }
+
+  /** Forgets all that is in memory; what is on the disk stays there. */
+  #forgetAll(): void {
+    this.#here.clear()
+    this.#beside = 0
+    this.#nextCost = 0
+  }
+
+  #countDamage(): number {
+    const items = this.#log.takeDamagedItems()
+    if (items > 0) this.#dropped('corrupt', items)
+    return items
+  }
+
+  async #close(): Promise<number> {
+    this.#heal(true)
+    const lost = this.#here.itemsOnlyHere
+    const kept = this.items - lost
+    this.#forgetAll()
+    // What of a batch was delivered in parts comes again with the batch, but is no longer in the books.
+    this.#beside = kept - this.#log.items
+    if (lost > 0) this.#dropped('shutdown', lost)
+    await this.#log.close()
+    return kept
+  }
+}

@@ -1,0 +1,18 @@
+import type { Signal } from '../../model/signal.ts'
+import type { DiskFault } from './disk-fault.ts'
+import type { RecordLog } from './log.ts'
+
+/** A store as one of its queues sees it. */
+export interface DiskSpace {
+  readonly maxBytes: number
+  /** Makes room on the disk by dropping what is oldest. Says why there is none. Throws the error of the system call. */
+  makeRoom(bytes: number): DiskFault | undefined
+  /** Writes and removes a file beside the records. Throws the error of the system call. */
+  probe(signal: Signal): void
+  /** Somebody removed the directory of a signal, or put another in its place. */
+  directoryGone(signal: Signal): boolean
+  /** Makes the directory of a signal anew, and an empty log in it. Throws in words. */
+  openLog(signal: Signal): RecordLog
+  /** A queue's fault came, changed or went. */
+  changed(): void
+}

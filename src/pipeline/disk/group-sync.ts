@@ -1,0 +1,143 @@
+import type { SegmentWriter } from './segment-writer.ts'
+
+export interface GroupSyncOptions {
+  /** How long a record may wait for the disk, in milliseconds. */
+  readonly fsyncMs: () => number
+  /** Whether nothing that waits for the disk is needed any longer. */
+  readonly idle: () => boolean
+  /** A file could not be synced: its writer is out of the group and must not be used again. */
+  readonly failed: (writer: SegmentWriter, error: Error) => void
+}
+
+/** Bytes that wait for the disk before it is asked at once. */
+const groupBytes = 1024 * 1024
+/** After a failure the disk is asked less often, in milliseconds. */
+const afterFailureMs = 2000
+/** Full segments that wait for a slow disk with their files open; for one more the caller waits. */
+const mostWaiting = 4
+
+/** Forces segments to the disk, many records at a time. One sync is under way at most. */
+export class GroupSync {
+  readonly #options: GroupSyncOptions
+  readonly #waiting = new Set<SegmentWriter>()
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+  #stopped = false
+
+  constructor(options: GroupSyncOptions) {
+    this.#options = options
+  }
+
+  /** A record was written: it is on the disk within `fsyncMs`, as far as the disk can. */
+  wrote(writer: SegmentWriter): void {
+    if (!this.#waiting.has(writer)) this.#makeRoom()
+    this.#waiting.add(writer)
+    if (writer.unsyncedBytes >= groupBytes) this.#start()
+    else this.#later(this.#options.fsyncMs())
+  }
+
+  /** A writer is full or gone. Its file is closed when what is in it is on the disk. */
+  seal(writer: SegmentWriter): void {
+    writer.sealed = true
+    if (!this.#waiting.has(writer)) writer.release()
+  }
+
+  /** A writer whose file is not needed any longer. */
+  drop(writer: SegmentWriter): void {
+    this.#waiting.delete(writer)
+    writer.release()
+  }
+
+  /** Resolves when all that was written before is on the disk. Rejects with the first error of a system call. */
+  async flush(): Promise<void> {
+    while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
+    this.#running = this.#syncAll()
+    try {
+      await this.#running
+    } finally {
+      this.#running = undefined
+    }
+  }
+
+  /** No sync starts by itself any longer. */
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** Closes all files. */
+  end(): void {
+    for (const writer of this.#waiting) writer.release()
+    this.#waiting.clear()
+  }
+
+  #later(delayMs: number): void {
+    if (this.#timer || this.#stopped) return
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      this.#start()
+    }, delayMs)
+    this.#timer.unref()
+  }
+
+  #start(): void {
+    if (this.#running || this.#stopped) return
+    if (this.#options.idle()) {
+      for (const writer of this.#waiting) {
+        writer.forget()
+        this.#done(writer)
+      }
+      return
+    }
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.flush().then(
+      () => this.#again(this.#options.fsyncMs()),
+      () => this.#again(afterFailureMs), // `failed` has told it
+    )
+  }
+
+  #again(delayMs: number): void {
+    if (this.#waiting.size > 0) this.#later(delayMs)
+  }
+
+  async #syncAll(): Promise<void> {
+    let failure: Error | undefined
+    for (const writer of [...this.#waiting]) {
+      if (!this.#waiting.has(writer)) continue
+      try {
+        await writer.sync()
+        if (writer.unsynced.length === 0) this.#done(writer)
+      } catch (error) {
+        failure ??= error as Error
+        this.#fail(writer, error as Error)
+      }
+    }
+    if (failure) throw failure
+  }
+
+  #done(writer: SegmentWriter): void {
+    this.#waiting.delete(writer)
+    if (writer.sealed) writer.release()
+  }
+
+  #fail(writer: SegmentWriter, error: Error): void {
+    // A writer that was dropped meanwhile is nobody's concern any longer.
+    if (!this.#waiting.delete(writer)) return
+    this.#options.failed(writer, error)
+    writer.release()
+  }
+
+  #makeRoom(): void {
+    if (this.#waiting.size < mostWaiting) return
+    const [oldest] = this.#waiting
+    if (!oldest) return
+    try {
+      oldest.syncNow()
+      this.#done(oldest)
+    } catch (error) {
+      this.#fail(oldest, error as Error)
+    }
+  }
+}

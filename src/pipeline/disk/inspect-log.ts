@@ -1,0 +1,165 @@
+// What is in the files of a log, for the command line: nothing is written or locked, so it may run beside an agent.
+
+import { join } from 'node:path'
+import { readCursor } from './cursor.ts'
+import { deadLetterDirectory } from './dead-letters.ts'
+import type { Files, Stored } from './log.ts'
+import {
+  firstSeqOf,
+  mostSeq,
+  type RecordHead,
+  recordHeadBytes,
+  segmentHeadBytes,
+  splitReason,
+} from './record-format.ts'
+import { SegmentReader } from './segment-reader.ts'
+import { SettledRanges } from './settled-ranges.ts'
+
+/** One thing that stands in a file: a record, damage, or the file itself where it cannot be read at all. */
+export interface Inspected {
+  readonly file: string
+  readonly offset: number
+  /** With its body. */
+  readonly record?: Stored
+  /** Of a dead letter: why it was refused. */
+  readonly why?: string
+  readonly damage?: InspectedDamage
+  /** Why the whole file was left out: a later version wrote it, or the system's error. */
+  readonly unreadable?: string
+  /** A record that was delivered or given up, and stands here until its file goes. */
+  readonly settled: boolean
+}
+
+export interface InspectedDamage {
+  readonly bytes: number
+  /** Items of the record, where its head is whole and its body is not; else 0. */
+  readonly items: number
+  /** At the end of the last file: an agent is writing there, or was when it ended. */
+  readonly torn: boolean
+}
+
+/** What a whole log comes to. */
+export interface Verified {
+  /** Not settled and whole. */
+  readonly records: number
+  readonly items: number
+  readonly bytes: number
+  /** Everything that is damaged or could not be read, in the order of files. */
+  readonly faults: readonly Inspected[]
+}
+
+/** The records of a log with the settled ones, in order. Throws where the directory cannot be listed. */
+export function* readSegments(directory: string, files: Files): Generator<Inspected> {
+  const settled = settledIn(directory, files)
+  const firsts = segmentsIn(directory, files)
+  for (const [index, [first, file]] of firsts.entries()) {
+    const end = (firsts[index + 1]?.[0] ?? Number.POSITIVE_INFINITY) - 1
+    for (const found of readFile(file, files, true, index === firsts.length - 1)) {
+      const seq = found.record?.seq
+      // A number that belongs to another file stands there.
+      if (seq === undefined || (seq >= first && seq <= end))
+        yield { ...found, settled: seq !== undefined && settled.has(seq) }
+    }
+  }
+}
+
+/** The dead letters of a log, the oldest first. None where the directory is not there. */
+export function* readDeadLetters(directory: string, files: Files): Generator<Inspected> {
+  let list: [number, string][]
+  try {
+    list = segmentsIn(join(directory, deadLetterDirectory), files)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  for (const [index, [, file]] of list.entries())
+    yield* readFile(file, files, false, index === list.length - 1)
+}
+
+/** Reads all of a log. Throws where the directory cannot be listed. */
+export function verifyLog(directory: string, files: Files): Verified {
+  let records = 0
+  let items = 0
+  let bytes = 0
+  const faults: Inspected[] = []
+  for (const found of readSegments(directory, files)) {
+    if (found.damage || found.unreadable !== undefined) faults.push(found)
+    if (!found.record || found.settled) continue
+    records++
+    items += found.record.items
+    bytes += found.record.body.length
+  }
+  for (const found of readDeadLetters(directory, files))
+    if (found.damage || found.unreadable !== undefined) faults.push(found)
+  return { records, items, bytes, faults }
+}
+
+function* readFile(file: string, files: Files, ascending: boolean, isLast: boolean): Generator<Inspected> {
+  const settled = false
+  let reader: SegmentReader
+  try {
+    reader = new SegmentReader({ files, path: file, kind: undefined, ascending })
+  } catch (error) {
+    // An agent beside us removes what is delivered.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      yield { file, offset: 0, unreadable: (error as Error).message, settled }
+    return
+  }
+  try {
+    reader.tolerant = true
+    const { size } = reader
+    const head = reader.readHead()
+    if (head === 'later') {
+      yield { file, offset: 0, unreadable: 'a later svc wrote it', settled }
+      return
+    }
+    const torn = isLast && size < segmentHeadBytes
+    if (head === undefined)
+      yield { file, offset: 0, damage: { bytes: Math.min(size, segmentHeadBytes), items: 0, torn }, settled }
+    for (let found = reader.next(size, mostSeq); found; found = reader.next(size, mostSeq)) {
+      const { offset, record, skippedBytes } = found
+      const at = offset - (record ? skippedBytes : 0)
+      if (skippedBytes > 0)
+        yield {
+          file,
+          offset: at,
+          damage: { bytes: skippedBytes, items: 0, torn: isLast && !record },
+          settled,
+        }
+      if (record) yield { file, offset, ...readBody(reader, offset, record), settled }
+    }
+  } finally {
+    reader.close()
+  }
+}
+
+function readBody(
+  reader: SegmentReader,
+  offset: number,
+  head: RecordHead,
+): { record: Stored; why?: string } | { damage: InspectedDamage } {
+  const stored = reader.readBody(offset, head)
+  const { seq, items, plainBytes, lanes, encoding, timeMs } = head
+  if (!stored) return { damage: { bytes: recordHeadBytes + head.bodyBytes, items, torn: false } }
+  const facts = { seq, items, plainBytes, lanes, encoding, timeMs }
+  if (!head.hasReason) return { record: { ...facts, body: stored } }
+  const { why, body } = splitReason(stored)
+  return { record: { ...facts, body }, why }
+}
+
+function settledIn(directory: string, files: Files): SettledRanges {
+  const settled = new SettledRanges()
+  const cursor = readCursor(directory, files)
+  settled.add(1, cursor?.acked ?? 0)
+  for (const [from, to] of cursor?.holes ?? []) settled.add(from, to)
+  return settled
+}
+
+function segmentsIn(directory: string, files: Files): [first: number, path: string][] {
+  const list: [number, string][] = []
+  for (const name of files.list(directory)) {
+    const first = firstSeqOf(name)
+    if (first !== undefined) list.push([first, join(directory, name)])
+  }
+  return list.sort(([one], [other]) => one - other)
+}

@@ -1,0 +1,52 @@
+// The file operations of the log on disk, by node:fs.
+
+import {
+  closeSync,
+  fdatasync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  statfsSync,
+  unlinkSync,
+  writevSync,
+} from 'node:fs'
+import type { Files } from './log.ts'
+
+/** The files of this host. Everything throws the error of the system call. */
+export const realFiles: Files = {
+  list: directory => readdirSync(directory),
+  makeDirectory(directory) {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  },
+  open: (path, mode) => openSync(path, mode === 'append' ? 'a' : 'r', 0o600),
+  write: (fd, parts) => writevSync(fd, parts),
+  read: (fd, into, position) => readSync(fd, into, 0, into.length, position),
+  size: fd => fstatSync(fd).size,
+  truncate: (fd, size) => ftruncateSync(fd, size),
+  sync: fd =>
+    new Promise((resolve, reject) => {
+      fdatasync(fd, error => (error ? reject(error) : resolve()))
+    }),
+  syncNow: fd => fdatasyncSync(fd),
+  syncDirectory(directory) {
+    const fd = openSync(directory, 'r')
+    try {
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+  },
+  close: fd => closeSync(fd),
+  rename: (from, to) => renameSync(from, to),
+  remove: path => unlinkSync(path),
+  space(directory) {
+    const { bavail, blocks, bsize } = statfsSync(directory)
+    return { free: bavail * bsize, total: blocks * bsize }
+  },
+}

@@ -1,0 +1,433 @@
+import { join } from 'node:path'
+import type { Cursor } from './cursor.ts'
+import { CursorCommits } from './cursor-commits.ts'
+import { DeadLetters } from './dead-letters.ts'
+import { GroupSync } from './group-sync.ts'
+import type { Damage, Files, RecordLog, Stored } from './log.ts'
+import type { LogBooks, Segment } from './log-books.ts'
+import { LogReader } from './log-reader.ts'
+import {
+  encodeRecordHead,
+  encodeSegmentHead,
+  mostBodyBytes,
+  mostSeq,
+  recordHeadBytes,
+  segmentHeadBytes,
+  segmentName,
+} from './record-format.ts'
+import { recoverLog } from './recover-log.ts'
+import { SegmentWriter, type Unsynced } from './segment-writer.ts'
+
+export interface SegmentLogOptions {
+  readonly directory: string
+  readonly files: Files
+  /** How long a record may wait for the disk, in milliseconds; 0: every append waits for it. */
+  readonly fsyncMs: () => number
+  /** Milliseconds since the Unix epoch. */
+  readonly nowMs?: () => number
+  /** The signal, as a number that stays the same for ever. */
+  readonly kind: number
+  /** Bound for the dead letters: 16 MiB. */
+  readonly maxDeadBytes?: number
+  /** A segment that has come to it gets no more records: 8 MiB. */
+  readonly segmentBytes?: number
+  /**
+   * Something failed that no caller waits for: a sync, a cursor, a segment that is left alone. It comes again for as
+   * long as it fails, every 2 s at most.
+   */
+  readonly fault: (what: string, error: Error) => void
+}
+
+const defaultSegmentBytes = 8 * 1024 * 1024
+const defaultDeadBytes = 16 * 1024 * 1024
+const noReason = Buffer.alloc(0)
+const noSpace: readonly unknown[] = ['ENOSPC', 'EDQUOT']
+
+/**
+ * Opens the log in a directory, which is made where it is absent. Throws the error of the system call where the
+ * directory cannot be used; whatever is in it never makes this fail.
+ */
+export function openSegmentLog(options: SegmentLogOptions): RecordLog {
+  return new SegmentLog(options)
+}
+
+/** The log of records as segment files: record-format.ts tells the bytes, cursor.ts how it is kept what is settled. */
+class SegmentLog implements RecordLog {
+  readonly #options: SegmentLogOptions
+  readonly #files: Files
+  readonly #segmentBytes: number
+  readonly #nowMs: () => number
+  readonly #books: LogBooks
+  readonly #dead: DeadLetters
+  readonly #sync: GroupSync
+  readonly #commits: CursorCommits
+  readonly #head = Buffer.alloc(recordHeadBytes)
+  readonly #reader: LogReader
+  /** Of the last segment, where it may grow. */
+  #writer: SegmentWriter | undefined
+  /** Records of files that could not be synced, until they stand in another file. */
+  readonly #homeless: (readonly Unsynced[])[] = []
+  #appendedItems = 0
+  #isClosed = false
+
+  constructor(options: SegmentLogOptions) {
+    const { directory, files, kind } = options
+    this.#options = options
+    this.#files = files
+    this.#segmentBytes = options.segmentBytes ?? defaultSegmentBytes
+    this.#nowMs = options.nowMs ?? Date.now
+    const { books, isTailSound } = recoverLog(options)
+    this.#books = books
+    const maxBytes = options.maxDeadBytes ?? defaultDeadBytes
+    this.#reader = new LogReader({ books, files, kind, gone: segment => this.#loseFile(segment) })
+    this.#dead = new DeadLetters({ directory, files, kind, maxBytes, nowMs: this.#nowMs })
+    this.#sync = new GroupSync({
+      fsyncMs: options.fsyncMs,
+      idle: () => books.records === 0,
+      failed: (writer, error) => this.#syncFailed(writer, error),
+    })
+    this.#commits = new CursorCommits({
+      directory,
+      files,
+      cursor: () => this.#cursor(),
+      committed: cursor => this.#removeSettled(cursor),
+      failed: error => this.#commitFailed(error),
+    })
+    if (isTailSound) this.#reopenTail()
+    if (books.segments.some((_, index) => books.isSettled(index))) this.#commits.settled()
+  }
+
+  get items(): number {
+    return this.#books.items
+  }
+
+  get records(): number {
+    return this.#books.records
+  }
+
+  get bytes(): number {
+    let bytes = this.#dead.bytes + this.#commits.bytes
+    for (const segment of this.#books.segments) bytes += segment.size
+    for (const reserved of this.#books.reserved) bytes += reserved.bytes
+    return bytes
+  }
+
+  get lastSeq(): number {
+    return this.#books.lastSeq
+  }
+
+  get oldestSeq(): number {
+    return this.#books.oldestSeq
+  }
+
+  get oldestTimeMs(): number {
+    return this.#reader.oldestTimeMs
+  }
+
+  get appendedItems(): number {
+    return this.#appendedItems
+  }
+
+  get damage(): Damage {
+    return this.#books.damage
+  }
+
+  takeDamagedItems(): number {
+    return this.#books.takeDamagedItems()
+  }
+
+  append(record: Stored): void {
+    const { directory } = this.#options
+    const books = this.#books
+    if (this.#isClosed) throw new Error(`cannot append to the log in ${directory}: it is closed`)
+    if (record.seq <= books.lastSeq || record.seq > mostSeq)
+      throw new RangeError(
+        `cannot append record ${record.seq} to the log in ${directory}: the last is ${books.lastSeq}`,
+      )
+    if (record.body.length > mostBodyBytes)
+      throw new RangeError(
+        `cannot append ${record.body.length} bytes to the log in ${directory}: the most is 64 MiB`,
+      )
+    this.#house()
+    encodeRecordHead(this.#head, record, this.#options.kind, books.total, noReason, record.body)
+    const bytes = recordHeadBytes + record.body.length
+    const writer = this.#openWriter(bytes)
+    if (writer) this.#extend(writer, record, bytes)
+    else this.#begin(record, bytes)
+    books.settled.add(books.lastSeq + 1, record.seq - 1)
+    books.lastSeq = record.seq
+    books.total += record.items
+    books.items += record.items
+    this.#appendedItems += record.items
+    this.#reader.noteTime(record.seq, record.timeMs)
+  }
+
+  readFrom(seq: number): Stored | undefined {
+    return this.#reader.readFrom(seq)
+  }
+
+  settle(seq: number, items: number): void {
+    if (this.#books.settle(seq, items)) this.#commits.settled()
+  }
+
+  dropOldest(): { readonly items: number; readonly lastSeq: number } | undefined {
+    const books = this.#books
+    const oldest = books.segments[0]
+    if (!oldest || !this.#remove(oldest)) return undefined
+    const lastSeq = books.endOf(0)
+    if (books.segments.length === 1) this.#abandonWriter()
+    const items = books.drop(0)
+    this.#commits.settled()
+    return { items, lastSeq }
+  }
+
+  bury(record: Stored, why: string): void {
+    try {
+      this.#dead.bury(record, why)
+    } catch (error) {
+      this.#options.fault('cannot keep a dead letter', error as Error)
+    }
+  }
+
+  async sync(): Promise<void> {
+    this.#house()
+    const ends = await Promise.allSettled([this.#sync.flush(), this.#commits.flush()])
+    for (const end of ends) if (end.status === 'rejected') throw end.reason
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#sync.stop()
+    this.#commits.stop()
+    try {
+      await this.sync()
+    } catch {
+      // `fault` has told it.
+    }
+    this.#abandonWriter()
+    this.#sync.end()
+    this.#reader.rest()
+  }
+
+  /** The writer of the last segment, where the record fits. */
+  #openWriter(bytes: number): SegmentWriter | undefined {
+    const writer = this.#writer
+    if (!writer) return undefined
+    const fits = writer.size + bytes <= this.#segmentBytes || writer.size === segmentHeadBytes
+    if (fits && !writer.sealed) return writer
+    this.#abandonWriter()
+    return undefined
+  }
+
+  /** Nothing more is written to the last segment. */
+  #abandonWriter(): void {
+    if (this.#writer) this.#sync.seal(this.#writer)
+    this.#writer = undefined
+  }
+
+  #reopenTail(): void {
+    const last = this.#books.segments.at(-1)
+    if (!last) return
+    try {
+      const { directory } = this.#options
+      this.#writer = new SegmentWriter({ files: this.#files, directory, path: last.path }, last.size)
+      this.#sync.wrote(this.#writer) // a process that was killed may have left it to the kernel
+    } catch (error) {
+      this.#options.fault('cannot go on in a segment; the next record begins another', error as Error)
+    }
+  }
+
+  #extend(writer: SegmentWriter, record: Stored, bytes: number): void {
+    writer.write([this.#head, record.body], bytes)
+    this.#makeDurable(writer, record, bytes)
+    const segment = this.#books.segments.at(-1)
+    if (!segment) return
+    segment.size = writer.size
+    segment.items += record.items
+  }
+
+  #begin(record: Stored, bytes: number): void {
+    const { directory, kind } = this.#options
+    const { seq: first, items } = record
+    const path = join(directory, segmentName(first))
+    const createdMs = this.#nowMs()
+    const itemsBefore = this.#books.total
+    const head = encodeSegmentHead({ createdMs, firstSeq: first, itemsBefore }, kind)
+    const writer = this.#createWriter(path)
+    try {
+      writer.write([head, this.#head, record.body], head.length + bytes)
+      this.#makeDurable(writer, record, bytes)
+    } catch (error) {
+      this.#sync.drop(writer)
+      this.#removeFile(path)
+      throw error
+    }
+    this.#books.insert({ first, path, createdMs, itemsBefore, size: writer.size, items })
+    this.#writer = writer
+  }
+
+  /** Makes the directory again, once, where somebody removed it. */
+  #createWriter(path: string): SegmentWriter {
+    const { directory, files } = this.#options
+    try {
+      return new SegmentWriter({ files, directory, path }, 0)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      files.makeDirectory(directory)
+      return new SegmentWriter({ files, directory, path }, 0)
+    }
+  }
+
+  /** Sees to it that a record that was written gets to the disk; takes it back where that is to be now and fails. */
+  #makeDurable(writer: SegmentWriter, record: Stored, bytes: number): void {
+    if (this.#options.fsyncMs() > 0) {
+      writer.keep(record, this.#books.total)
+      this.#sync.wrote(writer)
+      return
+    }
+    try {
+      writer.syncNow()
+    } catch (error) {
+      writer.size -= bytes
+      writer.takeBack()
+      this.#sync.drop(writer)
+      this.#syncFailed(writer, error as Error)
+      throw error
+    }
+  }
+
+  #syncFailed(writer: SegmentWriter, error: Error): void {
+    if (writer === this.#writer) this.#writer = undefined
+    this.#options.fault('cannot force a segment to the disk; its last records are written again', error)
+    if (writer.unsynced.length > 0) this.#homeless.push([...writer.unsynced])
+    try {
+      this.#house()
+    } catch (failure) {
+      this.#options.fault('cannot write records again that may not be on the disk', failure as Error)
+    }
+  }
+
+  /** Throws the error of the system call; what is left is tried again with the next append. */
+  #house(): void {
+    for (let group = this.#homeless.shift(); group; group = this.#homeless.shift()) {
+      try {
+        this.#writeAgain(group)
+      } catch (error) {
+        this.#homeless.unshift(group)
+        throw error
+      }
+    }
+  }
+
+  /** Writes the last records of a segment as a segment of their own, whose range takes them out of that one. */
+  #writeAgain(group: readonly Unsynced[]): void {
+    const { directory, kind } = this.#options
+    const books = this.#books
+    const first = group[0]?.record.seq ?? 0
+    const last = group.at(-1)?.record.seq ?? 0
+    const old = books.segments[books.indexOf(first)]
+    if (!old || books.settled.covers(first, last)) return
+    const path = join(directory, segmentName(first))
+    const createdMs = this.#nowMs()
+    const itemsBefore = group[0]?.itemsBefore ?? 0
+    const parts: Uint8Array[] = [encodeSegmentHead({ createdMs, firstSeq: first, itemsBefore }, kind)]
+    let items = 0
+    for (const { record, itemsBefore } of group) {
+      const head = Buffer.alloc(recordHeadBytes)
+      encodeRecordHead(head, record, kind, itemsBefore, noReason, record.body)
+      parts.push(head, record.body)
+      if (!books.settled.has(record.seq)) items += record.items
+    }
+    // Aside first: where nothing of the old segment is on the disk, both have the same name.
+    const writer = this.#createWriter(`${path}.tmp`)
+    try {
+      writer.write(
+        parts,
+        parts.reduce((sum, part) => sum + part.length, 0),
+      )
+      this.#files.rename(writer.path, path)
+    } catch (error) {
+      writer.release()
+      this.#removeFile(writer.path)
+      throw error
+    }
+    if (old.first !== first) old.items -= items
+    books.insert({ first, path, createdMs, itemsBefore, size: writer.size, items })
+    for (const { record, itemsBefore } of group) writer.keep(record, itemsBefore)
+    this.#reader.rest()
+    this.#sync.wrote(writer)
+    this.#sync.seal(writer)
+  }
+
+  /** Somebody removed the file. */
+  #loseFile(segment: Segment): void {
+    const index = this.#books.indexOf(segment.first)
+    if (index === this.#books.segments.length - 1) this.#abandonWriter()
+    this.#books.lose(segment, segment.first, this.#books.endOf(index), segment.items, 0)
+    this.#commits.settled()
+  }
+
+  /** How far the log is. A last segment that is settled and not small ends here, so that its space comes back. */
+  #cursor(): Cursor {
+    const books = this.#books
+    const isLarge = (this.#writer?.size ?? 0) >= this.#segmentBytes / 8
+    if (isLarge && books.isSettled(books.segments.length - 1)) this.#abandonWriter()
+    return books.cursor()
+  }
+
+  #removeSettled(cursor: Cursor): void {
+    const books = this.#books
+    for (let index = books.segments.length - 1; index >= 0; index--) {
+      const segment = books.segments[index]
+      if (segment && this.#isClosedSegment(index) && isIn(cursor, segment.first, books.endOf(index)))
+        if (this.#remove(segment)) books.retire(index)
+    }
+  }
+
+  /**
+   * On a full disk a settled segment makes room for the cursor. That is safe for the first one: what stood before the
+   * first segment counts as settled.
+   */
+  #commitFailed(error: Error): void {
+    const { code } = error as NodeJS.ErrnoException
+    const books = this.#books
+    if (code === 'ENOENT') this.#abandonWriter() // nobody finds what is written to a file in a removed directory
+    while (noSpace.includes(code) && this.#isClosedSegment(0) && books.isSettled(0)) {
+      const first = books.segments[0]
+      if (!first || !this.#remove(first)) break
+      books.retire(0)
+    }
+    this.#options.fault('cannot write the cursor; after a restart records may be sent twice', error)
+  }
+
+  #isClosedSegment(index: number): boolean {
+    const { length } = this.#books.segments
+    return index < length - 1 || (index === length - 1 && !this.#writer)
+  }
+
+  /** False where the file stays. */
+  #remove(segment: Segment): boolean {
+    this.#reader.rest(segment)
+    try {
+      this.#files.remove(segment.path)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return true
+      this.#options.fault('cannot remove a segment', error as Error)
+      return false
+    }
+    return true
+  }
+
+  #removeFile(path: string): void {
+    try {
+      this.#files.remove(path)
+    } catch {
+      // It is cut to nothing when it is made again.
+    }
+  }
+}
+
+function isIn(cursor: Cursor, from: number, to: number): boolean {
+  return to <= cursor.acked || cursor.holes.some(([low, high]) => low <= from && to <= high)
+}

@@ -1,0 +1,160 @@
+import { crc32 } from 'node:zlib'
+import type { Files } from './log.ts'
+import {
+  decodeRecordHead,
+  decodeSegmentHead,
+  type RecordHead,
+  recordHeadBytes,
+  recordMagic,
+  type SegmentHead,
+  segmentHeadBytes,
+  segmentHeadProbeBytes,
+} from './record-format.ts'
+
+/** What stands at a place of a segment: a record, or at the end bytes that are none. */
+export interface Found {
+  /** Where the record's head begins; without a record, where the bytes begin that are none. */
+  readonly offset: number
+  readonly record: RecordHead | undefined
+  /** Damaged bytes before the record. */
+  readonly skippedBytes: number
+}
+
+export interface ReaderOptions {
+  readonly files: Files
+  readonly path: string
+  /** A record of another kind is damage; undefined: any. */
+  readonly kind: number | undefined
+  /** Sequence numbers and totals grow from record to record; else it is damage. Not so among dead letters. */
+  readonly ascending: boolean
+}
+
+const chunkBytes = 64 * 1024
+const pageBytes = 4096
+
+/**
+ * Reads one segment from its beginning, record by record, and finds the next one after damage: the next magic whose
+ * head verifies. Throws the error of the system call. Whoever made it closes it.
+ */
+export class SegmentReader {
+  /** Pages that the disk cannot read count as zeros, and so as damage, instead of throwing EIO. */
+  tolerant = false
+  /** Whether there were such pages. */
+  metUnreadable = false
+  readonly #options: ReaderOptions
+  readonly #fd: number
+  readonly #headBuffer = Buffer.alloc(recordHeadBytes)
+  #offset = segmentHeadBytes
+  #seq = 0
+  #total = 0
+
+  constructor(options: ReaderOptions) {
+    this.#options = options
+    this.#fd = options.files.open(options.path, 'read')
+  }
+
+  /** Of the file, now. */
+  get size(): number {
+    return this.#options.files.size(this.#fd)
+  }
+
+  /** Undefined where it is damaged, 'later' where a later version wrote the file. */
+  readHead(): SegmentHead | 'later' | undefined {
+    const probe = Buffer.alloc(segmentHeadProbeBytes)
+    return decodeSegmentHead(probe.subarray(0, this.#read(probe, 0)))
+  }
+
+  /**
+   * The next record that ends at or before `size`; undefined at the end. After damage only numbers up to `mostSeq` are
+   * believed, so that a lookalike in the body of a damaged record does not hide those that follow.
+   */
+  next(size: number, mostSeq: number): Found | undefined {
+    const offset = this.#offset
+    if (offset >= size) return undefined
+    const record = this.#recordAt(offset, size)
+    const found = record ? { offset, record, skippedBytes: 0 } : this.#search(offset, size, mostSeq)
+    if (!found?.record) {
+      this.#offset = size
+      return { offset, record: undefined, skippedBytes: size - offset }
+    }
+    this.#offset = found.offset + recordHeadBytes + found.record.bodyBytes
+    this.#seq = found.record.seq
+    this.#total = found.record.itemsBefore + found.record.items
+    return found
+  }
+
+  /** The body of a record that `next` gave, in a buffer of its own; undefined where it is damaged. */
+  readBody(offset: number, record: RecordHead): Buffer | undefined {
+    const body = Buffer.allocUnsafeSlow(record.bodyBytes)
+    const length = this.#read(body, offset + recordHeadBytes)
+    return length === body.length && crc32(body) === record.bodyCrc ? body : undefined
+  }
+
+  close(): void {
+    this.#options.files.close(this.#fd)
+  }
+
+  #recordAt(offset: number, size: number): RecordHead | undefined {
+    if (this.#read(this.#headBuffer, offset) < recordHeadBytes) return undefined
+    return this.#accept(decodeRecordHead(this.#headBuffer, 0), offset, size)
+  }
+
+  #accept(record: RecordHead | undefined, offset: number, size: number): RecordHead | undefined {
+    const { kind, ascending } = this.#options
+    if (!record || offset + recordHeadBytes + record.bodyBytes > size) return undefined
+    if (kind !== undefined && record.kind !== kind) return undefined
+    if (ascending && (record.seq <= this.#seq || record.itemsBefore < this.#total)) return undefined
+    return record
+  }
+
+  /** The first record that begins after `start`. In linear time: of each byte a head is tried once. */
+  #search(start: number, size: number, mostSeq: number): Found | undefined {
+    const chunk = Buffer.allocUnsafe(chunkBytes)
+    for (let base = start + 1; base + recordHeadBytes <= size; ) {
+      const length = this.#read(chunk, base)
+      const bytes = chunk.subarray(0, length)
+      let at = bytes.indexOf(recordMagic)
+      for (; at >= 0 && at + recordHeadBytes <= length; at = bytes.indexOf(recordMagic, at + 1)) {
+        const record = this.#accept(decodeRecordHead(bytes, at), base + at, size)
+        if (record && record.seq <= mostSeq)
+          return { offset: base + at, record, skippedBytes: base + at - start }
+      }
+      if (length < recordHeadBytes) return undefined
+      // The next chunk begins with the head that is cut off at the end of this one, or may be.
+      base += length - recordHeadBytes + 1
+    }
+    return undefined
+  }
+
+  /** Fills `into` as far as the file goes. */
+  #read(into: Buffer, position: number): number {
+    let length = 0
+    while (length < into.length) {
+      const part = this.#readPart(into.subarray(length), position + length)
+      if (part === 0) break
+      length += part
+    }
+    return length
+  }
+
+  #readPart(into: Buffer, position: number): number {
+    try {
+      return this.#options.files.read(this.#fd, into, position)
+    } catch (error) {
+      if (!this.tolerant || (error as NodeJS.ErrnoException).code !== 'EIO') throw error
+      return this.#readPage(into, position)
+    }
+  }
+
+  /** Up to the end of one page, which is zeros where the disk cannot read it. */
+  #readPage(into: Buffer, position: number): number {
+    const page = into.subarray(0, pageBytes - (position % pageBytes))
+    try {
+      return this.#options.files.read(this.#fd, page, position)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EIO') throw error
+      this.metUnreadable = true
+      return page.fill(0).length
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import type { Files } from './log.ts'
+import type { LogBooks, Segment } from './log-books.ts'
+import type { RecordHead } from './record-format.ts'
+import { SegmentReader } from './segment-reader.ts'
+
+/** Reads the records of a segment's range in order, and writes what is missing between them off the books. */
+export class SegmentWalk {
+  readonly segment: Segment
+  readonly reader: SegmentReader
+  readonly #books: LogBooks
+  readonly #counted: boolean
+  #seq: number
+  #items: number | undefined
+  /** Where the record begins that `next` gave. */
+  offset = 0
+
+  /** `counted`: whether the items of the segment are in the books already, so that missing ones must leave them. */
+  constructor(books: LogBooks, segment: Segment, files: Files, kind: number, counted = true) {
+    this.#books = books
+    this.#counted = counted
+    this.segment = segment
+    this.reader = new SegmentReader({ files, path: segment.path, kind, ascending: true })
+    this.#seq = segment.first - 1
+    this.#items = segment.itemsBefore
+  }
+
+  /** The number up to which it has come. */
+  get seq(): number {
+    return this.#seq
+  }
+
+  /** Throws the error of the system call. */
+  next(): RecordHead | undefined {
+    const books = this.#books
+    const index = books.indexOf(this.segment.first)
+    const end = books.endOf(index)
+    let skippedBytes = 0
+    for (;;) {
+      const found = this.reader.next(this.segment.size, end)
+      const record = found?.record
+      skippedBytes += found?.skippedBytes ?? 0
+      // What a segment that was given up holds beyond its range stands in the next one too.
+      if (!found || !record || record.seq > end) {
+        this.#pass(end, books.itemsBeforeEndOf(index), skippedBytes)
+        return undefined
+      }
+      if (record.seq <= this.#seq) continue // a copy of another segment under this name
+      this.#pass(record.seq - 1, record.itemsBefore, skippedBytes)
+      this.#seq = record.seq
+      this.#items = record.itemsBefore + record.items
+      this.offset = found.offset
+      return record
+    }
+  }
+
+  close(): void {
+    this.reader.close()
+  }
+
+  /** All numbers up to `to` have no record that can be read. */
+  #pass(to: number, itemsBefore: number, skippedBytes: number): void {
+    if (to > this.#seq) {
+      const items = this.#items === undefined ? 0 : Math.max(0, itemsBefore - this.#items)
+      this.#books.lose(this.#counted ? this.segment : undefined, this.#seq + 1, to, items, skippedBytes)
+    }
+    this.#seq = Math.max(this.#seq, to)
+    this.#items = itemsBefore
+  }
+}

@@ -1,0 +1,262 @@
+import type { Batch, Sender } from '../model/batch.ts'
+import type { Signal } from '../model/signal.ts'
+import type { BatchQueue, Dropped } from './batch-queue.ts'
+import { Batcher, type Builder, type Intake, type Process } from './batcher.ts'
+import type { Account } from './ledger.ts'
+import type { Destination } from './outlet.ts'
+import { type Flushed, SendLoop, type SendLoopOptions, type SendSettings } from './send-loop.ts'
+
+/** One signal's way out. */
+export interface LaneSettings {
+  /** Undefined: nothing is sent, and the items are counted as dropped with the reason `no_endpoint`. */
+  readonly sender: Sender | undefined
+  /** Compresses a request, before it is queued. Undefined: it goes as it is. */
+  readonly pack?: ((batch: Batch) => Promise<Batch>) | undefined
+  readonly batchItems: number
+  /** Largest request before compression. A quarter of the queue's memory is the other bound. */
+  readonly batchBytes: number
+  readonly batchTimeoutMs: number
+  readonly queueBytes: number
+  /** 0: no limit. */
+  readonly maxAgeMs: number
+  readonly concurrency: number
+}
+
+/** The state of one signal, in items where nothing else is said. */
+export interface LaneState {
+  readonly collected: number
+  /** Left by a former process in the queue on disk, and found there at the start. */
+  readonly recovered: number
+  readonly exported: number
+  /** `exported` by the endpoint that acknowledged; `other` stands for all but the last 16. */
+  readonly exportedBy: ReadonlyMap<string, number>
+  readonly rejected: number
+  readonly dropped: ReadonlyMap<string, number>
+  readonly droppedTotal: number
+  /** Gathered, waiting and under way: `collected` and `recovered` less the three above. */
+  readonly queued: number
+  readonly queuedBytes: number
+  /** Waiting and under way. */
+  readonly queuedBatches: number
+  /** How long the oldest item has waited for its batch, in milliseconds. */
+  readonly batchingMs: number
+  /** How long the oldest batch has waited to be acknowledged, in milliseconds. */
+  readonly oldestMs: number
+  /** What fits at the mean size of an item so far. */
+  readonly capacity: number
+  readonly capacityBytes: number
+  /** What waits outlives the process. */
+  readonly durable: boolean
+  readonly requestsUnderWay: number
+  /** Export requests that have ended. */
+  readonly requests: number
+  /** Those of them that did not succeed. */
+  readonly failedRequests: number
+  /** Batches that were sent once more. */
+  readonly retries: number
+  /** Undefined where the signal is not sent. */
+  readonly destination: Destination | undefined
+}
+
+export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned'> {
+  readonly signal: Signal
+  readonly account: Account
+  readonly builder: Builder<T>
+  /** How many items the receiver would count in one. */
+  readonly count: (item: T) => number
+  /** Opens the queue. `ready` is to be called when a batch may be taken without a call of the lane's. */
+  readonly queue: (dropped: Dropped, ready: () => void) => BatchQueue
+  /** Tells the queue other bounds. */
+  readonly limit: (queue: BatchQueue, settings: LaneSettings) => void
+}
+
+/** What the end of a lane came to, in items. */
+export interface LaneEnd {
+  /** Acknowledged while draining. */
+  readonly exported: number
+  /** Given up. */
+  readonly dropped: number
+  /** Left in the queue on disk, for the next process. */
+  readonly kept: number
+}
+
+/** A queue on disk is not worth waiting for where the receiver takes nothing for this long. */
+const patienceMs = 1500
+
+/** One signal from the intake to the receiver. */
+export class Lane<T> {
+  readonly #options: LaneOptions<T>
+  readonly #batcher: Batcher<T>
+  readonly #queue: BatchQueue
+  readonly #loop: SendLoop
+  #settings: LaneSettings
+  #process: Process<T> | undefined
+  #closed = false
+  /** Requests that are being compressed, one at a time, so that they stay in order. */
+  #packing: Promise<void> = Promise.resolve()
+  #packingItems = 0
+  #packingBytes = 0
+  #unknownTimer: NodeJS.Timeout | undefined
+
+  constructor(
+    options: LaneOptions<T>,
+    settings: LaneSettings,
+    send: SendSettings,
+    process: Process<T> | undefined,
+  ) {
+    const { account, builder, count } = options
+    this.#options = options
+    this.#settings = settings
+    this.#process = process
+    const queue = options.queue(
+      (reason, items) => account.drop(reason, items),
+      () => this.#loop.pump(),
+    )
+    this.#queue = queue
+    account.recovered = queue.items
+    this.#loop = new SendLoop({ ...options, queue, learned: () => this.#gather() }, send)
+    this.#batcher = new Batcher({
+      builder,
+      account,
+      count,
+      out: batch => this.#pack(batch),
+      // Dividing a request by resources is of use only while others are under way.
+      parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
+    })
+    this.#gather()
+    this.#loop.pump()
+  }
+
+  get intake(): Intake<T> {
+    return this.#batcher
+  }
+
+  get state(): LaneState {
+    const { collected, recovered, exported, exportedBy, rejected, dropped, droppedTotal } =
+      this.#options.account
+    const queue = this.#queue
+    const { requests, failed, retries } = this.#loop.counts
+    return {
+      collected,
+      recovered,
+      exported,
+      exportedBy,
+      rejected,
+      dropped,
+      droppedTotal,
+      queued: this.#batcher.items + this.#packingItems + queue.items,
+      queuedBytes: queue.bytes + this.#packingBytes,
+      queuedBatches: queue.waiting + queue.sending,
+      batchingMs: this.#batcher.waitingMs,
+      oldestMs: Math.max(queue.oldestMs, this.#batcher.waitingMs),
+      capacity: queue.capacityItems,
+      capacityBytes: queue.capacityBytes,
+      durable: queue.durable,
+      requestsUnderWay: queue.sending,
+      requests,
+      failedRequests: failed,
+      retries,
+      destination: this.#loop.destination,
+    }
+  }
+
+  change(settings: LaneSettings, send: SendSettings, process: Process<T> | undefined): void {
+    this.#settings = settings
+    this.#process = process
+    this.#loop.change(send)
+    this.#options.limit(this.#queue, settings)
+    this.#gather()
+    this.#loop.pump()
+  }
+
+  /** Sends what there is now and resolves when it is gone, time is up, or `stop` is raised. */
+  async flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
+    const until = performance.now() + timeoutMs
+    this.#batcher.cut()
+    await this.#packing
+    return this.#loop.flush(Math.max(0, until - performance.now()), stop)
+  }
+
+  /** Takes in nothing more, and sends what there is for `timeoutMs` at most; what can outlive the process is left sooner. */
+  async drain(timeoutMs: number): Promise<LaneEnd> {
+    this.#closed = true
+    this.#batcher.refuse('shutdown')
+    const stop = new AbortController()
+    const watch = this.#queue.durable ? this.#watch(stop) : undefined
+    const { acknowledged: exported } = await this.flush(timeoutMs, stop.signal)
+    clearInterval(watch)
+    clearTimeout(this.#unknownTimer)
+    await this.#loop.stop()
+    const left = this.#queue.items
+    const kept = await this.#queue.close()
+    return { exported, dropped: left - kept, kept }
+  }
+
+  /** Raises `stop` where the receiver fails, or takes nothing for a while. */
+  #watch(stop: AbortController): NodeJS.Timeout {
+    const { account } = this.#options
+    let { exported } = account
+    let since = performance.now()
+    return setInterval(() => {
+      if (account.exported > exported) {
+        exported = account.exported
+        since = performance.now()
+      }
+      if (this.#loop.failing || performance.now() - since > patienceMs) stop.abort()
+    }, 50)
+  }
+
+  #pack(batch: Batch): void {
+    const { pack, queueBytes } = this.#settings
+    if (pack === undefined) {
+      this.#enqueue(batch)
+      return
+    }
+    const { items, plainBytes } = batch
+    if (this.#packingBytes + plainBytes > queueBytes) {
+      this.#options.account.drop('queue_full', items)
+      return
+    }
+    this.#packingItems += items
+    this.#packingBytes += plainBytes
+    this.#packing = this.#packing
+      .then(() => pack(batch))
+      .catch(() => batch) // as it is, it can be sent as well
+      .then(packed => {
+        this.#packingItems -= items
+        this.#packingBytes -= plainBytes
+        this.#enqueue(packed)
+      })
+  }
+
+  #enqueue(batch: Batch): void {
+    this.#queue.push(batch)
+    this.#loop.pump()
+  }
+
+  /** Has the batcher gather, or refuse, as settings and receiver want it now. */
+  #gather(): void {
+    clearTimeout(this.#unknownTimer)
+    if (this.#closed) return
+    const { sender, batchItems, batchBytes, batchTimeoutMs, queueBytes } = this.#settings
+    const { unknownMs } = this.#loop
+    if (!sender) this.#batcher.refuse('no_endpoint')
+    else if (unknownMs > 0) {
+      this.#batcher.refuse('unimplemented')
+      this.#unknownTimer = setTimeout(() => this.#gather(), unknownMs)
+      this.#unknownTimer.unref()
+    } else
+      this.#batcher.accept(
+        {
+          maxItems: batchItems,
+          // Several batches must fit the queue, or the first failure would already cost data.
+          maxBytes: Math.min(batchBytes, queueBytes / 4, this.#loop.limitBytes * limitShare),
+          timeoutMs: batchTimeoutMs,
+        },
+        this.#process,
+      )
+  }
+}
+
+/** Of the receiver's limit; the rest is for what the transport adds. */
+const limitShare = 15 / 16

@@ -1,0 +1,188 @@
+import type { Attributes } from '../model/attributes.ts'
+import type { Metric } from '../model/metric.ts'
+import type { Resource, Scope } from '../model/resource.ts'
+import { Deltas } from './metric-chain/deltas.ts'
+import { addsUp, isMarked, OverflowSums } from './metric-chain/overflow-sums.ts'
+import { type Point, ScratchMetric, type ScratchPoint } from './metric-chain/scratch.ts'
+import { overflow, type Stage, type Verdict } from './processor.ts'
+
+/** Takes what is left of metrics. A metric is valid during the call only. */
+export interface MetricOut {
+  add(resource: Resource, scope: Scope, metric: Metric): void
+  /** Data points that go no further. */
+  miss(reason: string, items: number): void
+}
+
+/** What happens to metrics on their way out. */
+export interface MetricChain {
+  /** Changes nothing of what it is given. `resource` is what the stages made of it. */
+  run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): void
+}
+
+export interface MetricChainOptions {
+  /** `delta`: sums that only grow and histograms tell what came since the point before; others stay as they are. */
+  readonly temporality: 'cumulative' | 'delta'
+  /** Series of which the last point is remembered for `delta`; beyond it those are forgotten that were not seen of late. */
+  readonly maxSeries: number
+  /** When this process began, in microseconds since the Unix epoch: what began before may have been told by another. */
+  readonly sinceUs?: number
+}
+
+/** Reason of a first point for `delta` whose series began before anybody watched it. */
+const noBase = 'delta_start'
+
+/** Points that are handed on in one metric, so that the copies take little memory. */
+const mostPoints = 2048
+
+/** Makes the chain of these stages. What `before` remembers goes on. */
+export function metricChain(
+  stages: readonly Stage[],
+  options: MetricChainOptions,
+  before?: MetricChain,
+): MetricChain {
+  return new StagedChain(stages, options, before instanceof StagedChain ? before : undefined)
+}
+
+type OnSeries = (attributes: Attributes, metric: Metric, resource: Resource) => Verdict
+type OnMetric = (metric: Metric, resource: Resource) => Verdict
+
+class StagedChain implements MetricChain {
+  readonly #onMetric: readonly OnMetric[]
+  readonly #onSeries: readonly OnSeries[]
+  readonly #deltas: Deltas | undefined = undefined
+  readonly #overflow: OverflowSums
+  readonly #scratch = new ScratchMetric()
+  readonly #losses = new Losses()
+
+  constructor(stages: readonly Stage[], options: MetricChainOptions, before: StagedChain | undefined) {
+    this.#onMetric = stages.flatMap(stage => stage.metric?.bind(stage) ?? [])
+    this.#onSeries = stages.flatMap(stage => stage.series?.bind(stage) ?? [])
+    this.#overflow = before === undefined ? new OverflowSums() : before.#overflow
+    if (options.temporality === 'delta')
+      this.#deltas = deltasOf(options, before === undefined ? undefined : before.#deltas)
+  }
+
+  run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): void {
+    const onMetric = this.#onMetric
+    for (let i = 0; i < onMetric.length; i++) {
+      const verdict = onMetric[i]!(metric, resource)
+      if (verdict === '') continue
+      out.miss(verdict, metric.points.length)
+      return
+    }
+    const deltas = becomesDelta(metric) ? this.#deltas : undefined
+    if (this.#onSeries.length === 0 && deltas === undefined) out.add(resource, scope, metric)
+    else this.#copy(resource, scope, metric, deltas, out)
+  }
+
+  #copy(resource: Resource, scope: Scope, metric: Metric, deltas: Deltas | undefined, out: MetricOut): void {
+    const scratch = this.#scratch
+    const sums = addsUp(metric) ? this.#overflow : undefined
+    let marked: Point | undefined
+    scratch.take(metric, deltas === undefined ? temporalityOf(metric) : 'delta')
+    deltas?.begin(resource, scope, metric)
+    sums?.begin(metric)
+    const { points } = metric
+    for (let i = 0; i < points.length; i++) {
+      const point = points[i]!
+      if (sums !== undefined && isMarked(point) && marked === undefined) {
+        marked = point
+        continue
+      }
+      const copy = scratch.next
+      copy.take(metric.kind, point)
+      const verdict = this.#judge(point, copy, metric, resource)
+      if (verdict !== '') {
+        if (verdict === overflow) sums?.add(metric, point)
+        this.#losses.count(verdict)
+      } else this.#keep(point.attributes, copy, deltas)
+      if (scratch.points.length >= mostPoints) this.#handOn(resource, scope, out)
+    }
+    if (sums !== undefined) this.#addUp(sums, resource, scope, metric, marked, deltas)
+    this.#handOn(resource, scope, out)
+    this.#losses.report(out)
+  }
+
+  #judge(point: Point, copy: ScratchPoint, metric: Metric, resource: Resource): Verdict {
+    const onSeries = this.#onSeries
+    if (onSeries.length === 0) copy.attributes = point.attributes
+    else copy.copyAttributes(point.attributes)
+    for (let i = 0; i < onSeries.length; i++) {
+      const verdict = onSeries[i]!(copy.attributes, metric, resource)
+      if (verdict !== '') return verdict
+    }
+    return ''
+  }
+
+  #keep(attributes: Attributes, copy: ScratchPoint, deltas: Deltas | undefined): void {
+    const { kind } = this.#scratch
+    if (deltas === undefined || deltas.convert(kind, attributes, copy)) this.#scratch.keep(copy)
+    else this.#losses.count(noBase)
+  }
+
+  /** The overflow series of the source itself and the one made here would be two points of one series: they are one. */
+  #addUp(
+    sums: OverflowSums,
+    resource: Resource,
+    scope: Scope,
+    metric: Metric,
+    marked: Point | undefined,
+    deltas: Deltas | undefined,
+  ): void {
+    const scratch = this.#scratch
+    if (marked !== undefined) {
+      const joins = sums.hasMembers || sums.knows(resource, scope, metric)
+      if (!joins || !sums.add(metric, marked)) {
+        const copy = scratch.next
+        copy.take(metric.kind, marked)
+        copy.attributes = marked.attributes
+        this.#keep(marked.attributes, copy, deltas)
+      }
+    }
+    const copy = scratch.next
+    if (sums.finish(resource, scope, metric, copy)) this.#keep(copy.attributes, copy, deltas)
+  }
+
+  #handOn(resource: Resource, scope: Scope, out: MetricOut): void {
+    const scratch = this.#scratch
+    if (scratch.points.length > 0) out.add(resource, scope, scratch.metric)
+    scratch.empty()
+  }
+}
+
+function deltasOf({ maxSeries, sinceUs }: MetricChainOptions, before: Deltas | undefined): Deltas {
+  if (before?.maxSeries !== maxSeries)
+    return new Deltas(maxSeries, sinceUs ?? performance.timeOrigin * 1000, before)
+  before.resume()
+  return before
+}
+
+function becomesDelta(metric: Metric): boolean {
+  if (metric.kind === 'gauge' || metric.temporality !== undefined) return false
+  return metric.kind !== 'sum' || metric.monotonic
+}
+
+function temporalityOf(metric: Metric): 'delta' | undefined {
+  return metric.kind === 'gauge' ? undefined : metric.temporality
+}
+
+/** How many points of one metric were lost, by reason. */
+class Losses {
+  readonly #reasons: Verdict[] = []
+  readonly #counts: number[] = []
+
+  count(reason: Verdict): void {
+    const at = this.#reasons.indexOf(reason)
+    if (at >= 0) this.#counts[at]!++
+    else {
+      this.#reasons.push(reason)
+      this.#counts.push(1)
+    }
+  }
+
+  report(out: MetricOut): void {
+    for (let i = 0; i < this.#reasons.length; i++) out.miss(this.#reasons[i]!, this.#counts[i]!)
+    this.#reasons.length = 0
+    this.#counts.length = 0
+  }
+}

@@ -1,0 +1,269 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { Attributes, type AttributeValue } from '../model/attributes.ts'
+import type { LogRecord } from '../model/log.ts'
+import type { Metric } from '../model/metric.ts'
+import type { Profile } from '../model/profile.ts'
+import type { Resource } from '../model/resource.ts'
+import { signals } from '../model/signal.ts'
+import type { Span } from '../model/span.ts'
+import type { Processor, ProcessorEnv, Stage, Verdict } from './processor.ts'
+import { Hint } from './redact/detector.ts'
+import { patternFault } from './redact/pattern.ts'
+import { Redactor, type Rule, type RuleCounts } from './redact/redactor.ts'
+import { secretKey } from './redact/secret-names.ts'
+import { builtIn, type RedactionConfig, type RedactSettings } from './redact/settings.ts'
+
+/** How many keys of attributes are remembered with what they mean. */
+const mostKeys = 4096
+/** Longest text that a key remembers. */
+const longestNoted = 256
+const longestFlag = 64
+/** The smallest numbers that may be a card's, that patterns are tried on, and that a key may say to be personal. */
+const shortestCard = 1e11
+const shortestNumber = 1e8
+const shortestHinted = 1e5
+const phoneKey = /phone|mobile|fax|msisdn|(?:^|[._-])tel(?:$|[._-])/i
+const ssnKey = /ssn|social.?security|taxpayer/i
+
+/** What a key says of its values. */
+interface KeyNotes {
+  readonly allowed: boolean
+  /** For values that are secret as a whole. */
+  readonly rule: Rule | undefined
+  readonly hints: number
+  /** Two texts in which nothing was found: methods, routes and names come again and again. */
+  clean: string
+  cleanBefore: string
+}
+
+export const redact: Processor<RedactSettings> = {
+  name: 'redact',
+  summary: 'Redacts personal data and secrets in attributes, log bodies and names',
+  signals,
+  compile({ pii_redaction: config }, env, before) {
+    if (!config.enabled) return undefined
+    const former = before instanceof RedactStage ? before : undefined
+    const rules = rulesOf(config, former?.counts)
+    return rules.length === 0 ? undefined : new RedactStage(config, rules, env, former)
+  },
+}
+
+function rulesOf(config: RedactionConfig, former: ReadonlyMap<string, RuleCounts> | undefined): Rule[] {
+  const counts = new Map<string, RuleCounts>()
+  const countsOf = (name: string): RuleCounts => {
+    const own = counts.get(name) ?? former?.get(name) ?? { redacted: 0, found: 0 }
+    counts.set(name, own)
+    return own
+  }
+  const { mode, replacement } = config
+  if (config.rules.length === 0)
+    return builtIn.map(type => ({ name: type, type, pattern: '', mode, replacement, counts: countsOf(type) }))
+  const enabled = config.rules.filter(rule => rule.enabled)
+  for (const [i, { name, type, pattern }] of enabled.entries()) {
+    const other = enabled.findIndex(rule => rule.type === type)
+    if (type !== 'regex' && other < i)
+      throw new Error(
+        `cannot use rule "${name}": rule "${enabled[other]!.name}" is of type "${type}" too; delete one`,
+      )
+    const fault = type === 'regex' ? patternFault(pattern) : ''
+    if (fault !== '') throw new Error(`cannot use the pattern of rule "${name}": ${fault}`)
+  }
+  return enabled.map(({ name, type, pattern, ...own }) => ({
+    name,
+    type,
+    pattern,
+    mode: own.mode || mode,
+    replacement: own.replacement || replacement,
+    counts: countsOf(name),
+  }))
+}
+
+class RedactStage implements Stage {
+  /** By name of the rule. */
+  readonly counts: ReadonlyMap<string, RuleCounts>
+  readonly redactor: Redactor
+  private readonly keys = new BoundedMap<string, KeyNotes>(mostKeys)
+  private readonly byType: ReadonlyMap<string, Rule>
+  private readonly allowed: ReadonlySet<string>
+  private readonly matchesNumbers: boolean
+  private readonly config: RedactionConfig
+
+  constructor(
+    config: RedactionConfig,
+    rules: readonly Rule[],
+    env: ProcessorEnv,
+    former: RedactStage | undefined,
+  ) {
+    this.config = config
+    this.counts = new Map(rules.map(rule => [rule.name, rule.counts]))
+    this.byType = new Map(rules.map(rule => [rule.type, rule]))
+    this.allowed = new Set(config.allowed_attributes)
+    this.matchesNumbers = this.byType.has('regex')
+    const hashes = rules.some(rule => rule.mode === 'hash')
+    this.redactor = new Redactor(rules, {
+      maxBytes: config.max_scan_bytes,
+      key: hashes
+        ? config.hash_key === ''
+          ? env.installKey()
+          : Buffer.from(config.hash_key)
+        : new Uint8Array(),
+      nowMs: env.nowMs,
+    })
+    this.redactor.truncated = former?.redactor.truncated ?? 0
+  }
+
+  resource(resource: Resource): Resource {
+    const attributes = new Attributes()
+    const { keys, values, size } = resource.attributes
+    for (let i = 0; i < size; i++) attributes.add(keys[i]!, values[i]!)
+    return this.attributes(attributes) ? { attributes } : resource
+  }
+
+  span(span: Span): Verdict {
+    if (this.config.scan_span_names) span.name = this.name(span.name)
+    if (span.statusMessage !== '') span.statusMessage = this.name(span.statusMessage)
+    this.attributes(span.attributes)
+    return ''
+  }
+
+  log(record: LogRecord): Verdict {
+    if (this.config.scan_log_bodies) record.body = this.name(record.body)
+    if (record.eventName !== '') record.eventName = this.name(record.eventName)
+    this.attributes(record.attributes)
+    return ''
+  }
+
+  series(attributes: Attributes, _metric: Metric, _resource: Resource): Verdict {
+    this.attributes(attributes)
+    return ''
+  }
+
+  profile(profile: Profile): Verdict {
+    for (let i = 0; i < profile.samples.length; i++) this.attributes(profile.samples[i]!.attributes)
+    return ''
+  }
+
+  counters(emit: (rule: string, outcome: string, total: number) => void): void {
+    const { rules, truncated } = this.redactor
+    const told = new Set<RuleCounts>()
+    for (const { name, mode, counts } of rules) {
+      if (told.has(counts)) continue
+      told.add(counts)
+      if (mode !== 'count' || counts.redacted > 0) emit(name, 'redacted', counts.redacted)
+      if (mode === 'count' || counts.found > 0) emit(name, 'found', counts.found)
+    }
+    emit('max_scan_bytes', 'unscanned', truncated)
+  }
+
+  /** A text that no item can be without: where a rule drops it, the replacement stands in its place. */
+  private name(text: string): string {
+    const redacted = this.redactor.text(text, 0)
+    return this.redactor.drops ? this.config.replacement : redacted
+  }
+
+  /** Redacts in place; returns whether anything changed. */
+  private attributes(attributes: Attributes): boolean {
+    const { keys, values } = attributes
+    let changed = false
+    for (let i = 0; i < attributes.size; ) {
+      const key = keys[i]!
+      const value = values[i]!
+      const redacted = typeof value === 'boolean' ? value : this.value(value, this.notes(key))
+      if (redacted === undefined) attributes.delete(key)
+      else values[i++] = redacted
+      if (redacted !== value) changed = true
+    }
+    return changed
+  }
+
+  /** The value without what the rules find, undefined where its attribute is dropped. */
+  private value(value: AttributeValue, notes: KeyNotes): AttributeValue | undefined {
+    if (notes.allowed || typeof value === 'boolean') return value
+    if (typeof value === 'object') return this.list(value, notes)
+    if (notes.rule !== undefined) return this.secret(value, notes.rule, notes.hints)
+    if (typeof value === 'number') return this.number(value, notes.hints)
+    if (value === notes.clean || value === notes.cleanBefore) return value
+    const redacted = this.text(value, notes.hints)
+    if (this.redactor.isClean && value.length <= longestNoted) {
+      notes.cleanBefore = notes.clean
+      notes.clean = value
+    }
+    return redacted
+  }
+
+  private text(text: string, hints: number): string | undefined {
+    const redacted = this.redactor.text(text, hints)
+    return this.redactor.drops ? undefined : redacted
+  }
+
+  /** A value that is secret whatever it is. */
+  private secret<V extends string | number>(value: V, rule: Rule, hints: number): V | string | undefined {
+    const text = String(value)
+    const whole = this.redactor.whole(text, rule)
+    if (whole === text) return value
+    if (rule.mode === 'count') {
+      rule.counts.found++
+      const redacted = this.text(text, hints)
+      return redacted === text ? value : redacted
+    }
+    rule.counts.redacted++
+    return rule.mode === 'drop' ? undefined : whole
+  }
+
+  /** A card's number may be an attribute of type integer. Others are personal where the key or a pattern says so. */
+  private number(value: number, hints: number): number | string | undefined {
+    const size = Math.abs(value)
+    if (size < shortestHinted || !Number.isInteger(value)) return value
+    if (hints === 0 && !(this.matchesNumbers && size >= shortestNumber)) {
+      if (size < shortestCard) return value
+      // Cards begin with 2 to 6, times since the epoch with 1.
+      const first = Math.trunc(size / 10 ** Math.floor(Math.log10(size)))
+      if (first < 2 || first > 6) return value
+    }
+    const text = String(value)
+    const redacted = this.text(text, hints)
+    return redacted === text ? value : redacted
+  }
+
+  private list(values: readonly string[], notes: KeyNotes): readonly string[] | undefined {
+    let copy: string[] | undefined
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!
+      const rule = notes.rule ?? (i > 0 ? this.ruleOfFlag(values[i - 1]!) : undefined)
+      const redacted =
+        rule === undefined ? this.text(value, notes.hints) : this.secret(value, rule, notes.hints)
+      if (redacted === undefined) return undefined
+      if (redacted === value) continue
+      copy ??= values.slice()
+      copy[i] = redacted
+    }
+    return copy ?? values
+  }
+
+  /** For what follows `--password` among arguments. */
+  private ruleOfFlag(argument: string): Rule | undefined {
+    if (argument.charCodeAt(0) !== 45 || argument.length > longestFlag || argument.includes('='))
+      return undefined
+    return this.ruleOfKey(argument.slice(argument.startsWith('--') ? 2 : 1))
+  }
+
+  private ruleOfKey(key: string): Rule | undefined {
+    const kind = secretKey(key)
+    if (kind === undefined) return undefined
+    return this.byType.get(kind) ?? (kind === 'auth_header' ? this.byType.get('api_key') : undefined)
+  }
+
+  private notes(key: string): KeyNotes {
+    const known = this.keys.get(key)
+    if (known !== undefined) return known
+    const notes: KeyNotes = {
+      allowed: this.allowed.has(key),
+      rule: this.ruleOfKey(key),
+      hints: (phoneKey.test(key) ? Hint.phone : 0) | (ssnKey.test(key) ? Hint.ssn : 0),
+      clean: '',
+      cleanBefore: '',
+    }
+    this.keys.set(key, notes)
+    return notes
+  }
+}

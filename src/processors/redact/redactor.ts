@@ -1,0 +1,196 @@
+import { createHmac } from 'node:crypto'
+import { Scanner, type ScanRule } from './scanner.ts'
+
+export type Mode = 'replace' | 'hash' | 'drop' | 'count'
+
+/** What a rule did since the start. */
+export interface RuleCounts {
+  redacted: number
+  /** In mode `count`. */
+  found: number
+}
+
+export interface Rule extends ScanRule {
+  readonly name: string
+  readonly mode: Mode
+  readonly replacement: string
+  readonly counts: RuleCounts
+}
+
+export interface RedactorOptions {
+  /** How much of a text is looked into, in bytes of UTF-8. */
+  readonly maxBytes: number
+  /** Key of the hashes; empty where no rule hashes. */
+  readonly key: Uint8Array
+  /** Monotonic, in milliseconds. */
+  nowMs(): number
+}
+
+/** Stands for the part of a text that nobody looked into. */
+export const unscanned = '[TRUNCATED-UNSCANNED]'
+
+/** Hashes are told from the text around them, so that none is hashed again. */
+const hashBegin = '[HASH:'
+const hashDigits = 16
+const hashLength = hashBegin.length + hashDigits + 1
+/** How far behind the end something may reach that begins before it, in UTF-16 units. */
+const slack = 512
+/** A replacement may make something new of what is beside it. It seldom does, and then once. */
+const mostRounds = 4
+
+/**
+ * Redacts texts. What it returns it would return again: redacting twice is redacting once. It keeps nothing of what it
+ * saw but counts.
+ */
+export class Redactor {
+  readonly rules: readonly Rule[]
+  /** Texts of which the end was replaced by `unscanned`. */
+  truncated = 0
+  /** Whether the last text held something that a rule drops. */
+  drops = false
+  /** Whether there was nothing at all to find in the last text. */
+  isClean = true
+  private readonly scanner: Scanner
+  private readonly maxBytes: number
+  private readonly key: Uint8Array
+  private readonly replacements: readonly string[]
+
+  constructor(rules: readonly Rule[], { maxBytes, key, nowMs }: RedactorOptions) {
+    this.rules = rules
+    this.maxBytes = maxBytes
+    this.key = key
+    // The longest first: one may begin with another.
+    this.replacements = [...new Set(rules.map(rule => rule.replacement))]
+      .filter(replacement => replacement !== '')
+      .sort((a, b) => b.length - a.length)
+    this.scanner = new Scanner(rules, {
+      capacity: maxBytes + slack,
+      redactedAt: (text, at) => this.redactedAt(text, at),
+      nowMs,
+    })
+  }
+
+  /** A text without what the rules find. The same string where that is nothing. `hints`: bits of `Hint`. */
+  text(text: string, hints: number): string {
+    this.drops = false
+    this.isClean = true
+    let before = text
+    for (let round = 0; round < mostRounds; round++) {
+      const after = this.pass(before, hints, round === 0)
+      if (after === before) return after
+      before = after
+    }
+    return this.whole(text, this.rules[0]!)
+  }
+
+  /** What stands for a value that is secret as a whole; the same where it stands there already. Counts nothing. */
+  whole(text: string, rule: Rule): string {
+    if (text === '' || this.redactedAt(text, 0) === text.length) return text
+    return rule.mode === 'hash' ? this.hash(text) : rule.replacement
+  }
+
+  private pass(text: string, hints: number, isFirst: boolean): string {
+    const body = text.endsWith(unscanned) ? text.length - unscanned.length : text.length
+    const most = this.cut(text, body)
+    const window = text.length > most + slack ? text.slice(0, wholePairs(text, most + slack)) : text
+    const found = this.scanner.scan(window, hints)
+    const reached = Math.min(most, wholePairs(text, this.scanner.reached))
+    if (found === 0 && reached === body) return text
+    this.isClean = false
+    const ranges = found === 0 ? [] : this.ranges(window, reached, isFirst)
+    if (ranges.length === 0 && reached === body) return text
+    const redacted = this.assemble(text, ranges, reached)
+    if (reached < body && isFirst) this.truncated++
+    if (reached === body) return redacted + text.slice(body)
+    return redacted + unscanned
+  }
+
+  /** Counts what was found, and sorts what is to be changed by where it begins. */
+  private ranges(text: string, reached: number, isFirst: boolean): number[] {
+    const { starts, ends, rules } = this.scanner
+    const chosen: number[] = []
+    for (let i = 0; i < this.scanner.count; i++) {
+      const start = starts[i]!
+      if (start >= reached || this.redactedAt(text, start) === ends[i]! - start) continue
+      const { mode, counts } = this.rules[rules[i]!]!
+      if (mode === 'count') {
+        if (isFirst) counts.found++
+        continue
+      }
+      counts.redacted++
+      if (mode === 'drop') this.drops = true
+      chosen.push(i)
+    }
+    return chosen.sort((a, b) => starts[a]! - starts[b]! || ends[b]! - ends[a]!)
+  }
+
+  /** The text up to `reached`. Ranges that overlap are one, in the manner of the first of their rules. */
+  private assemble(text: string, ranges: readonly number[], reached: number): string {
+    const { starts, ends, rules } = this.scanner
+    let out = ''
+    let at = 0
+    for (let i = 0; i < ranges.length; ) {
+      let start = starts[ranges[i]!]!
+      let end = ends[ranges[i]!]!
+      let rule = rules[ranges[i]!]!
+      for (i++; i < ranges.length && starts[ranges[i]!]! < end; i++) {
+        end = Math.max(end, ends[ranges[i]!]!)
+        rule = Math.min(rule, rules[ranges[i]!]!)
+      }
+      start = Math.max(at, wholePairs(text, start))
+      if (wholePairs(text, end) < end) end++
+      out += text.slice(at, start)
+      out += this.standsFor(text.slice(start, end), this.rules[rule]!)
+      at = end
+    }
+    return at < reached ? out + text.slice(at, reached) : out
+  }
+
+  private standsFor(text: string, rule: Rule): string {
+    return rule.mode === 'hash' ? this.hash(text) : rule.replacement
+  }
+
+  private hash(text: string): string {
+    const digest = createHmac('sha256', this.key).update(text).digest('hex')
+    return `${hashBegin}${digest.slice(0, hashDigits)}]`
+  }
+
+  private redactedAt(text: string, at: number): number {
+    if (text.charCodeAt(at) === 91 && isHash(text, at)) return hashLength
+    for (let i = 0; i < this.replacements.length; i++) {
+      const replacement = this.replacements[i]!
+      if (text.startsWith(replacement, at)) return replacement.length
+    }
+    return 0
+  }
+
+  /** How many units of a text before `end` fit into the bytes that are looked into. */
+  private cut(text: string, end: number): number {
+    const { maxBytes } = this
+    if (end * 3 <= maxBytes) return end
+    let bytes = 0
+    for (let at = 0; at < end; at++) {
+      const unit = text.charCodeAt(at)
+      // Half of a pair is half of four bytes.
+      bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit & 0xf800) === 0xd800 ? 2 : 3
+      if (bytes > maxBytes) return wholePairs(text, at)
+    }
+    return end
+  }
+}
+
+/** `at`, or one less where that would part a pair of surrogates. */
+function wholePairs(text: string, at: number): number {
+  return (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
+    ? at - 1
+    : at
+}
+
+function isHash(text: string, at: number): boolean {
+  if (!text.startsWith(hashBegin, at) || text.charCodeAt(at + hashLength - 1) !== 93) return false
+  for (let i = at + hashBegin.length; i < at + hashLength - 1; i++) {
+    const unit = text.charCodeAt(i)
+    if (!((unit >= 48 && unit <= 57) || (unit >= 97 && unit <= 102))) return false
+  }
+  return true
+}

@@ -1,0 +1,111 @@
+import { is, letter, lowered, standsAt } from './characters.ts'
+
+/** What the value behind a name is. */
+export type SecretKind = 'password' | 'api_key' | 'auth_header'
+
+interface SecretName {
+  /** In lower case, without separators. */
+  readonly text: string
+  readonly kind: SecretKind
+  /** Short ones count only where a word begins with them: `compass` names no password. */
+  readonly whole: boolean
+}
+
+/** Names end with one of these: `db_password`, `X-Auth-Token`, `clientSecret`. The longer stand before the shorter. */
+const names: readonly SecretName[] = [
+  { text: 'proxyauthorization', kind: 'auth_header', whole: true },
+  { text: 'authorization', kind: 'auth_header', whole: true },
+  { text: 'setcookie', kind: 'auth_header', whole: true },
+  { text: 'cookie', kind: 'auth_header', whole: true },
+  { text: 'xapikey', kind: 'auth_header', whole: true },
+  { text: 'password', kind: 'password', whole: false },
+  { text: 'passwd', kind: 'password', whole: false },
+  { text: 'passphrase', kind: 'password', whole: false },
+  { text: 'passcode', kind: 'password', whole: false },
+  { text: 'pwd', kind: 'password', whole: true },
+  { text: 'pass', kind: 'password', whole: true },
+  { text: 'pw', kind: 'password', whole: true },
+  { text: 'apikey', kind: 'api_key', whole: false },
+  { text: 'accesskey', kind: 'api_key', whole: false },
+  { text: 'accesskeyid', kind: 'api_key', whole: false },
+  { text: 'secretkey', kind: 'api_key', whole: false },
+  { text: 'privatekey', kind: 'api_key', whole: false },
+  { text: 'accountkey', kind: 'api_key', whole: false },
+  { text: 'authkey', kind: 'api_key', whole: false },
+  { text: 'signingkey', kind: 'api_key', whole: false },
+  { text: 'encryptionkey', kind: 'api_key', whole: false },
+  { text: 'token', kind: 'api_key', whole: false },
+  { text: 'secret', kind: 'api_key', whole: false },
+  { text: 'credential', kind: 'api_key', whole: false },
+  { text: 'credentials', kind: 'api_key', whole: false },
+  { text: 'bearer', kind: 'api_key', whole: true },
+  { text: 'signature', kind: 'api_key', whole: true },
+  { text: 'sig', kind: 'api_key', whole: true },
+]
+
+/** The names by their last letter, which most words of a text do not share. */
+const byLastLetter: readonly SecretName[][] = Array.from({ length: 26 }, () => [])
+for (const name of names) byLastLetter[name.text.charCodeAt(name.text.length - 1) - 97]!.push(name)
+
+/** What a name in a text that ends before `end` says of its value; undefined: nothing. */
+export function secretNamed(units: Uint8Array, end: number): SecretKind | undefined {
+  const last = lowered(units[end - 1]) - 97
+  if (last < 0 || last > 25) return undefined
+  const candidates = byLastLetter[last]!
+  for (let i = 0; i < candidates.length; i++) {
+    const { text, kind, whole } = candidates[i]!
+    const start = nameStart(units, end, text)
+    if (start > 0 && !(whole && goesBack(units, start))) {
+      // The shell's name of the working directory.
+      if (text === 'pwd' && units[end - 1] === 68) return undefined
+      return kind
+    }
+  }
+  return undefined
+}
+
+/** Where a name begins that ends before `end`, with single separators between its letters; 0 where it is another. */
+function nameStart(units: Uint8Array, end: number, text: string): number {
+  let at = end
+  for (let i = text.length - 1; i >= 0; i--) {
+    at--
+    if (i < text.length - 1 && isJoint(units[at])) at--
+    if (lowered(units[at]) !== text.charCodeAt(i)) return 0
+  }
+  return at
+}
+
+function isJoint(unit: number | undefined): boolean {
+  return unit === 95 || unit === 45 || unit === 46 || unit === 32
+}
+
+/** Whether a word begins before `start`. A capital letter after a small one begins another. */
+function goesBack(units: Uint8Array, start: number): boolean {
+  return is(units[start - 1], letter) && !(units[start]! < 97 && units[start - 1]! >= 97)
+}
+
+/** Headers that hold secrets under names of their own (semantic conventions: http.request.header.<key>). */
+const headerKey = /^(?:http\.(?:request|response)\.header\.|rpc\.[a-z_]+\.(?:request|response)\.metadata\.)/
+
+/** What an attribute's key says of its value: its last part counts. Called once for each key. */
+export function secretKey(key: string): SecretKind | undefined {
+  const name = key.slice(key.search(/[^./]*$/))
+  const plain = name.toLowerCase().replace(/[-_]/g, '')
+  for (const { text, kind, whole } of names) {
+    if (!plain.endsWith(text)) continue
+    if (plain === text) return kind
+    if (!whole) return kind
+    const before = name[name.length - text.length - 1]
+    if (kind !== 'auth_header' && (before === '_' || before === '-')) return kind
+  }
+  return headerKey.test(key) && plain.endsWith('auth') ? 'auth_header' : undefined
+}
+
+/** Words before a value in headers of authorization (RFC 9110, 11.6.2). */
+const schemes = ['bearer ', 'basic ', 'token ', 'digest ', 'negotiate ', 'apikey ', 'hmac ']
+
+/** Length of the word of a scheme at `at`, with its space; 0 where there is none. */
+export function schemeLength(units: Uint8Array, at: number): number {
+  for (let i = 0; i < schemes.length; i++) if (standsAt(units, at, schemes[i]!)) return schemes[i]!.length
+  return 0
+}

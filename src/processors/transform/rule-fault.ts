@@ -1,0 +1,40 @@
+import { signalsFor } from './actions.ts'
+import type { ActionSettings, RuleSettings } from './keys.ts'
+import { itemKeys, matchFault, signalsOf } from './match.ts'
+
+/** Types of action that have something to do on a resource. */
+const onResource: readonly ActionSettings['type'][] = [
+  'set_attribute',
+  'delete_attribute',
+  'rename_attribute',
+  'copy_attribute',
+  'keep_attributes',
+  'hash_attribute',
+  'truncate_attribute',
+  'replace',
+  'extract_attributes',
+  'drop',
+]
+
+/** Where a rule contradicts itself, in words; '' where it does not. */
+export function ruleFault({ match, actions }: RuleSettings): string {
+  const fault = matchFault(match)
+  if (fault !== '') return fault
+  const possible = signalsOf(match)
+  for (const action of actions) {
+    const own = signalsFor(action)
+    const what = `an action of type "${action.type}"${action.type === 'extract_attributes' ? ' without a key' : ''}`
+    if (action.on === 'resource') {
+      if (own !== undefined || !onResource.includes(action.type))
+        return `${what} cannot act on resources; delete "on"`
+    } else if (own !== undefined && possible.some(signal => !own.includes(signal))) {
+      return `${what} acts on ${own.join(' and ')} only; write "signal_types: [${own.join(', ')}]" into "match"`
+    }
+  }
+  const onResources = actions.filter(({ on }) => on === 'resource').length
+  if (onResources === 0) return ''
+  const [asked] = itemKeys(match)
+  if (asked !== undefined)
+    return `actions on the resource cannot depend on "${asked}" of an item; "match" may have "signal_types" and "resource_attributes"`
+  return onResources < actions.length ? 'it acts on items and on resources; make two rules' : ''
+}

@@ -1,0 +1,142 @@
+// One series of a duration metric: what it counts, in the two forms of histograms.
+
+import { ExponentialBucketCounts } from '../lib/exponential-buckets.ts'
+import type { Attributes } from '../model/attributes.ts'
+import type { DurationDesc } from '../model/exchange.ts'
+import type { Metric } from '../model/metric.ts'
+
+/** Buckets of an exponential histogram, and the scale that it begins with: SDKs have as many by default. */
+const mostBuckets = 160
+const startScale = 8
+
+/** The bounds of a metric, as counting needs them. */
+export class Scale {
+  readonly boundsNs: Float64Array
+  /** Geometric middle of each bucket in seconds. The first and the last, which have one bound, are taken as octaves. */
+  readonly middles: Float64Array
+
+  constructor(bounds: readonly number[]) {
+    this.boundsNs = Float64Array.from(bounds, bound => Math.round(bound * 1e9))
+    const edges = bounds.length > 0 ? [bounds[0]! / 2, ...bounds, bounds.at(-1)! * 2] : [1, 1]
+    this.middles = Float64Array.from(edges.slice(1), (edge, i) => Math.sqrt(edge * edges[i]!))
+  }
+}
+
+/** Recording into a series allocates nothing, but for buckets that it has not used yet. */
+export abstract class DurationSeries {
+  readonly attributes: Attributes
+  readonly startUs: number
+  count = 0
+  sumNs = 0
+
+  constructor(attributes: Attributes, startUs: number) {
+    this.attributes = attributes
+    this.startUs = startUs
+  }
+
+  abstract observe(durationNs: number): void
+  /** `buckets` are by the bounds of the metric. */
+  abstract merge(count: number, sumNs: number, buckets: ArrayLike<number>): void
+}
+
+/** How the series of a metric count and are told. */
+export interface HistogramForm<S extends DurationSeries = DurationSeries> {
+  create(attributes: Attributes, startUs: number, scale: Scale): S
+  metric(desc: DurationDesc, series: readonly S[], timeUs: number): Metric
+}
+
+class ExplicitSeries extends DurationSeries {
+  readonly buckets: Float64Array
+  readonly #boundsNs: Float64Array
+
+  constructor(attributes: Attributes, startUs: number, { boundsNs }: Scale) {
+    super(attributes, startUs)
+    this.#boundsNs = boundsNs
+    this.buckets = new Float64Array(boundsNs.length + 1)
+  }
+
+  override observe(durationNs: number): void {
+    const boundsNs = this.#boundsNs
+    let bucket = 0
+    while (bucket < boundsNs.length && durationNs > boundsNs[bucket]!) bucket++
+    this.buckets[bucket]!++
+    this.count++
+    this.sumNs += durationNs
+  }
+
+  override merge(count: number, sumNs: number, buckets: ArrayLike<number>): void {
+    for (let i = 0; i < this.buckets.length; i++) this.buckets[i]! += buckets[i] ?? 0
+    this.count += count
+    this.sumNs += sumNs
+  }
+}
+
+/** By the bounds of the metric. */
+export const explicit: HistogramForm<ExplicitSeries> = {
+  create: (attributes, startUs, scale) => new ExplicitSeries(attributes, startUs, scale),
+  metric: ({ name, description, bounds }, series, timeUs) => ({
+    kind: 'histogram',
+    name,
+    description,
+    unit: 's',
+    bounds,
+    points: series.map(({ attributes, startUs, count, sumNs, buckets }) => ({
+      attributes,
+      startUs,
+      timeUs,
+      count,
+      sum: sumNs / 1e9,
+      buckets,
+    })),
+  }),
+}
+
+class ExponentialSeries extends DurationSeries {
+  zeroCount = 0
+  readonly buckets = new ExponentialBucketCounts(startScale, mostBuckets)
+  readonly #middles: Float64Array
+
+  constructor(attributes: Attributes, startUs: number, { middles }: Scale) {
+    super(attributes, startUs)
+    this.#middles = middles
+  }
+
+  override observe(durationNs: number): void {
+    if (durationNs > 0) this.buckets.add(durationNs / 1e9, 1)
+    else this.zeroCount++
+    this.count++
+    this.sumNs += durationNs
+  }
+
+  /** What was counted by other bounds stands in the middles of its buckets: nobody knows more of it. */
+  override merge(count: number, sumNs: number, buckets: ArrayLike<number>): void {
+    const middles = this.#middles
+    for (let i = 0; i < middles.length; i++) {
+      const times = buckets[i] ?? 0
+      if (times > 0) this.buckets.add(middles[i]!, times)
+    }
+    this.count += count
+    this.sumNs += sumNs
+  }
+}
+
+/** By bounds that each series chooses by what it sees. */
+export const exponential: HistogramForm<ExponentialSeries> = {
+  create: (attributes, startUs, scale) => new ExponentialSeries(attributes, startUs, scale),
+  metric: ({ name, description }, series, timeUs) => ({
+    kind: 'exponential_histogram',
+    name,
+    description,
+    unit: 's',
+    points: series.map(({ attributes, startUs, count, sumNs, zeroCount, buckets }) => ({
+      attributes,
+      startUs,
+      timeUs,
+      count,
+      sum: sumNs / 1e9,
+      scale: buckets.scale,
+      zeroCount,
+      positive: { offset: buckets.offset, counts: buckets.counts },
+    })),
+  }),
+}

@@ -1,0 +1,125 @@
+// What receivers of tests have in common: items as plain objects, and answers with a partial success.
+import type protobuf from 'protobufjs'
+import type { Signal } from '../../src/model/signal.ts'
+import { requestType, responseType } from './otlp-proto.ts'
+
+/** A decoded item: a span, a metric with its points, or a log record. */
+export type Line = Readonly<Record<string, unknown>> & { readonly signal: Signal; readonly name: string }
+
+/** What a receiver says to a request that it takes. */
+export interface Outcome {
+  readonly rejected?: number
+  readonly message?: string
+  /** Lengthens the message by so many bytes. */
+  readonly padding?: number
+}
+
+/** The answer to an export request, in protobuf; empty where nothing is to be said. */
+export function responseOf(signal: Signal, partial: Outcome): Buffer {
+  const type = responseType(signal)
+  return Buffer.from(type.encode(type.fromObject(responseObject(signal, partial))).finish())
+}
+
+/** The same as an object of OTLP JSON. */
+export function responseObject(signal: Signal, { rejected = 0, message = '', padding = 0 }: Outcome): object {
+  if (rejected === 0 && message === '' && padding === 0) return {}
+  const field = { traces: 'Spans', metrics: 'DataPoints', logs: 'LogRecords', profiles: 'Profiles' }[signal]
+  return {
+    partialSuccess: { [`rejected${field}`]: String(rejected), errorMessage: message + 'x'.repeat(padding) },
+  }
+}
+
+// protobufjs decodes to objects whose shape only the definitions know.
+// biome-ignore lint/suspicious/noExplicitAny: see above
+type Decoded = any
+
+/** The items of a decoded request, in order. */
+export function linesOf(signal: Signal, message: protobuf.Message): Line[] {
+  return [
+    ...lines(signal, requestType(signal).toObject(message, { longs: String, enums: Number, arrays: true })),
+  ]
+}
+
+/** How many they are to a receiver, which counts the points of metrics. */
+export function pointsOf(lines: readonly Line[]): number {
+  return lines.reduce((sum, line) => sum + (Array.isArray(line.points) ? line.points.length : 1), 0)
+}
+
+function* lines(signal: Signal, request: Decoded): Generator<Line> {
+  const [resources, scopes, items] = {
+    traces: ['resourceSpans', 'scopeSpans', 'spans'],
+    metrics: ['resourceMetrics', 'scopeMetrics', 'metrics'],
+    logs: ['resourceLogs', 'scopeLogs', 'logRecords'],
+    profiles: ['resourceProfiles', 'scopeProfiles', 'profiles'],
+  }[signal] as [string, string, string]
+  const shape = { traces: spanOf, metrics: metricOf, logs: logOf, profiles: () => ({ name: 'profile' }) }[
+    signal
+  ]
+  for (const group of request[resources]) {
+    const resource = attributesOf(group.resource?.attributes)
+    for (const part of group[scopes])
+      for (const item of part[items])
+        yield { signal, resource, scope: part.scope?.name ?? '', ...shape(item) }
+  }
+}
+
+function spanOf(span: Decoded) {
+  return {
+    name: span.name ?? '',
+    kind: span.kind ?? 0,
+    traceId: hex(span.traceId),
+    spanId: hex(span.spanId),
+    parentSpanId: hex(span.parentSpanId),
+    traceState: span.traceState ?? '',
+    flags: span.flags ?? 0,
+    startNs: span.startTimeUnixNano ?? '0',
+    endNs: span.endTimeUnixNano ?? '0',
+    status: span.status?.code ?? 0,
+    statusMessage: span.status?.message ?? '',
+    attributes: attributesOf(span.attributes),
+  }
+}
+
+function metricOf(metric: Decoded) {
+  const kind = ['gauge', 'sum', 'histogram', 'exponentialHistogram', 'summary'].find(kind => metric[kind])
+  const data = kind ? metric[kind] : {}
+  const points = (data.dataPoints ?? []).map((point: Decoded) => ({
+    attributes: attributesOf(point.attributes),
+    startNs: point.startTimeUnixNano ?? '0',
+    timeNs: point.timeUnixNano ?? '0',
+    ...(kind === 'histogram'
+      ? {
+          count: Number(point.count),
+          sum: point.sum,
+          bounds: point.explicitBounds,
+          buckets: point.bucketCounts.map(Number),
+        }
+      : { value: point.asDouble ?? Number(point.asInt) }),
+  }))
+  return { name: metric.name ?? '', unit: metric.unit ?? '', kind, points }
+}
+
+function logOf(record: Decoded) {
+  return {
+    name: record.eventName ?? '',
+    body: plainValue(record.body),
+    severity: record.severityNumber ?? 0,
+    timeNs: record.timeUnixNano ?? '0',
+    attributes: attributesOf(record.attributes),
+  }
+}
+
+function attributesOf(pairs: Decoded[] = []): Record<string, unknown> {
+  return Object.fromEntries(pairs.map(({ key, value }) => [key, plainValue(value)]))
+}
+
+function plainValue(value: Decoded): unknown {
+  if (!value) return null
+  if (value.intValue !== undefined) return Number(value.intValue)
+  if (value.arrayValue) return value.arrayValue.values.map(plainValue)
+  return value.stringValue ?? value.doubleValue ?? value.boolValue ?? null
+}
+
+function hex(bytes: Uint8Array | undefined): string {
+  return bytes ? Buffer.from(bytes).toString('hex') : ''
+}
