@@ -1,6 +1,5 @@
 import type { Config } from '../config/index.ts'
-import { type OtlpGrpcOptions, otlpGrpc } from '../exporters/otlp-grpc.ts'
-import { otlpHttp } from '../exporters/otlp-http.ts'
+import { type OtlpGrpcOptions, otlpGrpc, otlpHttp } from '../exporters/index.ts'
 import { build } from '../lib/build.ts'
 import { proxyFromEnvironment } from '../lib/proxy.ts'
 import type { Sender } from '../model/batch.ts'

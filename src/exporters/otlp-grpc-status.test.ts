@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { type Answer, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { plainBatch, SendError } from '../model/batch.ts'
-import { pack } from './compression.ts'
+import { pack, zstdAvailable } from './compression.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
 const never = new AbortController().signal
@@ -166,4 +166,20 @@ test('a backlog that was packed by other settings is sent by those of now', asyn
   const error = await failure(open(t, receiver.endpoint, { compression: 'none' }).send(broken, never))
   assert.deepEqual([error.type, error.retryable], ['internal', false])
   assert.match(error.message, /cannot export traces to .*: cannot unpack a batch of traces \(gzip\)/)
+})
+
+test('a receiver that refuses zstd gets gzip', {
+  skip: !zstdAvailable && 'no zstd in this runtime',
+}, async t => {
+  const receiver = await receive(t)
+  const request = Buffer.from('0a060a0022024142'.repeat(200), 'hex')
+  const packed = await pack(plainBatch('traces', 0, request), 'zstd')
+  assert.equal(packed.encoding, 'zstd')
+  // grpc-js knows no zstd, and refuses it before the test's answer is asked for.
+  const sender = open(t, receiver.endpoint, { compression: 'zstd' })
+  for (let i = 1; i <= 2; i++) {
+    const receipt = await sender.send(packed, never)
+    assert.match(receipt.message, /takes no zstd.* set otlp\.compression to gzip/)
+    assert.equal(receiver.requests.length, i)
+  }
 })

@@ -6,10 +6,11 @@ import type { ProxyChoice } from '../lib/proxy.ts'
 import { UnderWay } from '../lib/under-way.ts'
 import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
-import { type Compression, repack } from './compression.ts'
+import type { Compression } from './compression.ts'
 import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'
 import { requestHeaders } from './request-headers.ts'
+import { ZstdFallback } from './zstd-fallback.ts'
 
 export interface OtlpGrpcOptions {
   /** `host`, `host:port`, or a URL whose scheme decides on TLS. */
@@ -62,15 +63,22 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
   const { proxy, timeoutMs } = options
   const client = new GrpcClient({ host, port, tls, proxy, connectTimeoutMs, maxResponseBytes })
 
+  const fallback = new ZstdFallback()
   const underWay = new UnderWay()
   let closed: Promise<void> | undefined
 
+  async function exchange({ signal, body: message, encoding }: Batch, stop: AbortSignal): Promise<Receipt> {
+    try {
+      const request = { path: methods[signal], message, encoding, headers, timeoutMs }
+      return receiptOf(await client.call(request, stop))
+    } catch (error) {
+      throw sendError(`cannot export ${signal} to ${endpoint}`, error)
+    }
+  }
+
   async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
     try {
-      const { body: message, encoding } = await repack(batch, options.compression)
-      const path = methods[batch.signal]
-      const body = await client.call({ path, message, encoding, headers, timeoutMs }, stop)
-      return receiptOf(body)
+      return await fallback.run(batch, options.compression, packed => exchange(packed, stop))
     } catch (error) {
       throw sendError(`cannot export ${batch.signal} to ${endpoint}`, error)
     }
@@ -104,6 +112,7 @@ function receiptOf(body: Uint8Array): Receipt {
 }
 
 function sendError(what: string, error: unknown): SendError {
+  if (error instanceof SendError) return error
   if (!(error instanceof GrpcError))
     return new SendError(`${what}: ${(error as Error).message}`, {
       type: 'internal',

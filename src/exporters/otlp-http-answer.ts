@@ -33,19 +33,22 @@ export function receiptOf({ headers, body, fault }: HttpAnswer): Receipt {
   return { rejected: 0, message: '' } // no OTLP, as of many gateways
 }
 
-/** What an answer with any other status means. `what` begins the message. */
-export function refusalOf(what: string, answer: HttpAnswer): SendError {
+/**
+ * What an answer with any other status means. `what` begins the message. `share` is how large the batch is in protobuf,
+ * measured by the form in which it was sent, for a limit is of that form.
+ */
+export function refusalOf(what: string, answer: HttpAnswer, share: number): SendError {
   const { status } = answer
   const { message: words, retryAfterMs } = statusOf(answer)
   const limitBytes = retryable.has(status) ? undefined : messageLimit(words)
   const name = STATUS_CODES[status] ?? ''
-  const said = words || hint(answer)
+  const said = [words, hint(answer)].filter(text => text !== '').join('; ')
   return new SendError(`${what}: HTTP ${status}${name && ` ${name}`}${said && `: ${said}`}`, {
     // Some servers answer 400 to what is too large, as net/http's reader has it.
     type: limitBytes === undefined ? (types[status] ?? `http_${status}`) : 'too_large',
     retryable: retryable.has(status),
     retryAfterMs: retryable.has(status) ? (retryAfter(answer) ?? retryAfterMs ?? 0) : 0,
-    limitBytes: limitBytes ?? 0,
+    limitBytes: Math.floor((limitBytes ?? 0) * share),
   })
 }
 
@@ -82,7 +85,7 @@ function statusOf({ headers, body }: HttpAnswer): Said {
   }
 }
 
-/** What to do, where the server has not said it. */
+/** What to do; '' where that depends on what the server says. */
 function hint(answer: HttpAnswer): string {
   const { status } = answer
   if (status >= 300 && status < 400) {

@@ -113,6 +113,33 @@ test('a backlog that was packed by other settings is sent by those of now', asyn
   assert.match(error.message, /cannot export traces to 127\.0\.0\.1:\d+: cannot unpack a batch of traces/)
 })
 
+test('a receiver that refuses zstd gets gzip, and the operator the way to spare that', {
+  skip: !zstdAvailable && 'no zstd in this runtime',
+}, async t => {
+  const receiver = await receive(t)
+  const batch = await pack(batchOf(100), 'zstd')
+  const check = async (status: number, message: string, protocol: OtlpHttpOptions['protocol']) => {
+    receiver.requests.length = 0
+    receiver.answer = ({ headers }) =>
+      headers['content-encoding'] === 'zstd' ? { kind: 'refuse', status, message } : { kind: 'ok' }
+    const sender = open(t, receiver.endpoint, { protocol, compression: 'zstd' })
+    for (let i = 0; i < 2; i++) {
+      const receipt = await sender.send(batch, never)
+      assert.match(receipt.message, /takes no zstd.* set otlp\.compression to gzip/)
+    }
+    const seen = receiver.requests.map(({ headers }) => headers['content-encoding'])
+    assert.deepEqual(seen, ['zstd', 'gzip', 'gzip'])
+  }
+  for (const protocol of protocols) {
+    await check(415, '', protocol)
+    await check(400, 'unsupported Content-Encoding: zstd', protocol)
+  }
+  receiver.answer = () => ({ kind: 'refuse', status: 400, message: 'bad' })
+  const error = await failure(open(t, receiver.endpoint, { compression: 'zstd' }).send(batch, never))
+  assert.equal(error.type, 'http_400')
+  assert.equal(receiver.requests.length, 4)
+})
+
 test('each signal has its path, behind that of a base endpoint; the URL of one signal is kept', async t => {
   const receiver = await receive(t)
   const pathOf = async (path: string, signal: Signal, ownEndpoint = false) => {
@@ -183,7 +210,7 @@ test('each status is sent again or final as OTLP has it, and waits as long as th
       )
       assert.match(
         error.message,
-        new RegExp(`^cannot export traces to 127.0.0.1:\\d+: HTTP ${status} [^:]+: because$`),
+        new RegExp(`^cannot export traces to 127.0.0.1:\\d+: HTTP ${status} [^:]+: because(;|$)`),
       )
     }
   }
@@ -236,6 +263,10 @@ test("a server's words are shown in each form that it may use, on one line and b
     'HTTP 400 Bad Request',
   )
   assert.equal(await wordsOf({ status: 599 }), 'HTTP 599')
+  assert.match(
+    await wordsOf({ status: 404, body: '404 page not found\n', headers: text }),
+    /^HTTP 404 Not Found: 404 page not found; is the path/,
+  )
   assert.match(await wordsOf({ status: 404 }), /^HTTP 404 Not Found: is the path of otlp\.endpoint right\?$/)
   assert.match(await wordsOf({ status: 415 }), /does not take this otlp\.protocol/)
 })
@@ -248,9 +279,20 @@ test('a request that is too large is told as such, with the limit where the serv
     assert.deepEqual([error.type, error.retryable, error.limitBytes], [type, false, limit])
   }
   await check(413, '', 'too_large', 0)
-  await check(413, 'message larger than max (5 vs. 4)', 'too_large', 4)
+  await check(413, 'message larger than max (5000 vs. 4000)', 'too_large', 4000)
   await check(400, 'http: request body too large', 'too_large', 0)
   await check(400, 'bad', 'http_400', 0)
+  // A limit of JSON is a smaller one of protobuf, in which batches are measured.
+  receiver.answer = () => ({
+    kind: 'refuse',
+    status: 413,
+    message: 'message larger than max (5000 vs. 4000)',
+  })
+  const json = open(t, receiver.endpoint, { protocol: 'http/json', compression: 'none' })
+  const batch = batchOf(100)
+  const { limitBytes } = await failure(json.send(batch, never))
+  const { body } = receiver.requests.at(-1)!
+  assert.equal(limitBytes, Math.floor((4000 * batch.plainBytes) / body.length))
 })
 
 test('a redirect is not followed, and its place is named without secrets', async t => {

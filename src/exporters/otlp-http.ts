@@ -5,10 +5,11 @@ import type { ProxyChoice } from '../lib/proxy.ts'
 import { UnderWay } from '../lib/under-way.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
-import { type Compression, pack, repack, unpack } from './compression.ts'
+import { type Compression, pack, unpack } from './compression.ts'
 import { requestToJson } from './otlp/json.ts'
 import { receiptOf, refusalOf } from './otlp-http-answer.ts'
 import { requestHeaders } from './request-headers.ts'
+import { ZstdFallback } from './zstd-fallback.ts'
 
 export interface OtlpHttpOptions {
   readonly protocol: 'http/protobuf' | 'http/json'
@@ -61,27 +62,35 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
   checkPath(options)
   const tls = secure ? options.tls : undefined
   const client = new HttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
+  const fallback = new ZstdFallback()
   const underWay = new UnderWay()
   let closed: Promise<void> | undefined
 
-  async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
-    const what = `cannot export ${batch.signal} to ${endpoint}`
+  async function exchange(packed: Batch, share: number, stop: AbortSignal): Promise<Receipt> {
+    const { signal, body, encoding } = packed
+    const request = {
+      path: requestPath(options.endpoint, options.ownEndpoint, paths[signal]),
+      headers: encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding },
+      body,
+      timeoutMs,
+    }
+    const what = `cannot export ${signal} to ${endpoint}`
     try {
-      const request = json ? await jsonBatch(batch, compression) : await repack(batch, compression)
-      const { body, encoding } = request
-      const answer = await client.post(
-        {
-          path: requestPath(options.endpoint, options.ownEndpoint, paths[batch.signal]),
-          headers: encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding },
-          body,
-          timeoutMs,
-        },
-        stop,
-      )
+      const answer = await client.post(request, stop)
       if (answer.status >= 200 && answer.status < 300) return receiptOf(answer)
-      throw refusalOf(what, answer)
+      throw refusalOf(what, answer, share)
     } catch (error) {
       throw sendError(what, error)
+    }
+  }
+
+  async function send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
+    try {
+      const formed = json ? await jsonBatch(batch, compression) : batch
+      const share = batch.plainBytes / Math.max(1, formed.plainBytes)
+      return await fallback.run(formed, compression, packed => exchange(packed, share, stop))
+    } catch (error) {
+      throw sendError(`cannot export ${batch.signal} to ${endpoint}`, error)
     }
   }
 

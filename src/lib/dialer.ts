@@ -107,7 +107,7 @@ class Attempt {
     try {
       const proxy = this.#options.proxy?.(host, port, secure !== undefined)
       let socket = proxy ? await this.#tunnel(proxy) : await this.#tcp(host, port)
-      if (secure) socket = await this.#secure(socket, secure, '')
+      if (secure) socket = await this.#secure(socket, secure)
       socket.setNoDelay(true)
       return socket
     } catch (error) {
@@ -131,12 +131,12 @@ class Attempt {
     return socket
   }
 
-  async #secure(socket: Socket, options: ConnectionOptions, through: string): Promise<Socket> {
+  async #secure(socket: Socket, options: ConnectionOptions): Promise<Socket> {
     // Loaded with the first connection that needs it: it takes 4 MB.
     const { connect: connectTls } = process.getBuiltinModule?.('node:tls') ?? (await import('node:tls'))
     const safe = connectTls({ ...options, socket })
     this.#socket = safe
-    await reached(safe, 'secureConnect', error => new ConnectError(through + textOf(error), 'tls', error))
+    await reached(safe, 'secureConnect', error => new ConnectError(textOf(error), 'tls', error))
     return safe
   }
 
@@ -145,7 +145,7 @@ class Attempt {
     const through = `through the proxy ${authority(proxy.host, proxy.port)}: `
     try {
       let socket = await this.#tcp(proxy.host, proxy.port)
-      if (proxy.secure) socket = await this.#secure(socket, serverOptions(proxy.host), '')
+      if (proxy.secure) socket = await this.#secure(socket, serverOptions(proxy.host))
       await askForTunnel(socket, authority(host, port), proxy)
       return socket
     } catch (error) {

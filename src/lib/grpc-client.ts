@@ -221,12 +221,11 @@ class Exchange {
       })
     const { connection } = this
     const cause = this.#cause
-    const reset = this.#stream?.rstCode ?? 0
-    // First, for a GOAWAY ends streams that the server has not looked at so, and may end the connection with them.
-    if (reset !== refusedStream && (connection.lost || connection.session.destroyed)) {
+    if (connection.lost || connection.session.destroyed) {
       const reason = connection.reason || cause?.message || 'the other side closed it'
       return new GrpcError(`the connection was lost: ${reason}`, { code: GrpcStatus.unavailable, cause })
     }
+    const reset = this.#stream?.rstCode ?? 0
     if (reset !== 0)
       return new GrpcError(`the server reset the stream with ${resetName(reset)}`, {
         code: statusOfReset(reset),

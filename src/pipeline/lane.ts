@@ -36,6 +36,8 @@ export interface LaneState {
   /** Gathered, waiting and under way: `collected` and `recovered` less the three above. */
   readonly queued: number
   readonly queuedBytes: number
+  /** Handed to the queue so far: on disk where it is there. */
+  readonly accepted: number
   /** Waiting and under way. */
   readonly queuedBatches: number
   /** How long the oldest item has waited for its batch, in milliseconds. */
@@ -146,6 +148,7 @@ export class Lane<T> {
       droppedTotal,
       queued: this.#batcher.items + this.#packingItems + queue.items,
       queuedBytes: queue.bytes + this.#packingBytes,
+      accepted: queue.pushedItems,
       queuedBatches: queue.waiting + queue.sending,
       batchingMs: this.#batcher.waitingMs,
       oldestMs: Math.max(queue.oldestMs, this.#batcher.waitingMs),

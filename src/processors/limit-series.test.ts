@@ -204,6 +204,19 @@ test('ten minutes after the last loss the warning is gone, where there is room a
   assert.equal(bench.stage.warning, '')
 })
 
+test('a metric that is forgotten while it is told again owns its new series', () => {
+  const bench = new Bench({ default_max_series: 5, series_ttl: 60_000 })
+  bench.flood('m', 'user', 0, 5)
+  bench.nowMs += 3_600_000
+  assert.deepEqual(bench.flood('m', 'user', 0, 5), [''])
+  assert.deepEqual(bench.flood('n', 'user', 0, 5), [''])
+  assert.equal(bench.point('m', { user: 'more' }), 'cardinality')
+  bench.nowMs += 3_600_000
+  assert.deepEqual(bench.flood('n', 'user', 5, 10), [''])
+  assert.deepEqual(bench.flood('m', 'user', 5, 10), [''])
+  assert.equal(bench.counters[' series'], 10)
+})
+
 test('the three worst metrics are described, and the others only counted', () => {
   const bench = new Bench({ default_max_series: 10 })
   for (let i = 1; i <= 12; i++) bench.flood(`m${i}`, 'user', 0, 10 + i)

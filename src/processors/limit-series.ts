@@ -97,8 +97,7 @@ class SeriesLimit implements Stage {
   get warning(): string {
     const now = this.#nowMs()
     const told: MetricCount[] = []
-    for (const count of this.census.metrics.values())
-      if (this.#isNoteworthy(count, now)) told.push(count)
+    for (const count of this.census.metrics.values()) if (this.#isNoteworthy(count, now)) told.push(count)
     told.sort((a, b) => b.refused - a.refused || b.series - a.series)
     const texts = told.slice(0, mostTold).map(count => this.#describe(count, isRecent(count, now)))
     if (told.length > mostTold) texts.push(`${told.length - mostTold} more metrics near or above their limit`)
@@ -109,14 +108,13 @@ class SeriesLimit implements Stage {
     const { census } = this
     this.#now = this.#nowMs()
     this.#seen = 1 + Math.max(0, Math.floor(this.#now / tickMs))
-    if (name !== this.#name || this.#count.series === 0) {
-      census.release(this.#count)
-      this.#name = name
-      this.#count = census.metric(name)
-    }
-    this.#limit = this.#count === census.others ? Number.POSITIVE_INFINITY : this.#limitOf(name)
-    this.#resource = resource
+    if (name !== this.#name) census.release(this.#count)
+    // It may forget metrics: what this one is known by is looked up afterwards.
     this.#sweep()
+    this.#name = name
+    this.#resource = resource
+    this.#count = census.metric(name)
+    this.#limit = this.#count === census.others ? Number.POSITIVE_INFINITY : this.#limitOf(name)
     census.hash.begin(resource, '', name)
   }
 
@@ -140,7 +138,7 @@ class SeriesLimit implements Stage {
     return this.#refusal
   }
 
-  /** Forgets series that are silent for too long, a part of them at a time, so that all have had their turn in a quarter of that time. */
+  /** Forgets series that are silent for too long, part by part: all have had their turn in a quarter of that time. */
   #sweep(): void {
     const { census } = this
     const { series_ttl } = this.#settings
@@ -157,7 +155,7 @@ class SeriesLimit implements Stage {
     const count = census.ownerOf(owner)
     count.series--
     if (count.labels !== undefined && !this.#isNoteworthy(count, this.#now)) census.unwatch(count)
-    if (count.series === 0 && count !== this.#count) census.release(count)
+    census.release(count)
   }
 
   #isNoteworthy(count: MetricCount, now: number): boolean {

@@ -286,7 +286,11 @@ test('resources, scopes and metrics overflow each for itself', () => {
 
 test('the overflow point of a source is part of the one made here', () => {
   const out = new Sink()
-  const chain = metricChain([admitting('a')], cumulative)
+  const admits = admitting('a').series!
+  const own = stage({
+    series: (set, ...rest) => (set.size === 1 && set.get('user') === undefined ? '' : admits(set, ...rest)),
+  })
+  const chain = metricChain([own], cumulative)
   const run = (timeUs: number, own: number, of: Record<string, number>) => {
     const points = Object.entries(of).map(([user, value]) => number({ user }, value, timeUs))
     chain.run(shop, scope, sum([number(marked, own, timeUs), ...points]), out)
@@ -299,6 +303,26 @@ test('the overflow point of a source is part of the one made here', () => {
   assert.deepEqual(run(5_000, 20, { a: 1 }), [a, [marked, 20]])
   assert.deepEqual(run(6_000, 21, { a: 1 }), [a, [marked, 21]])
   assert.deepEqual(out.missed, { cardinality: 2 })
+})
+
+test('the overflow point of a source passes the stages as any other, and without room it is part of what is added up', () => {
+  const out = new Sink()
+  const run = (chain: MetricChain) => {
+    chain.run(shop, scope, sum([number(marked, 5), number({ user: 'a' }, 1)]), out)
+    return out.take().map(({ attributes, value }) => [attributes, value])
+  }
+  const env = changing(set => set.set('env', 'test'))
+  assert.deepEqual(run(metricChain([env], cumulative)), [
+    [{ user: 'a', env: 'test' }, 1],
+    [{ ...marked, env: 'test' }, 5],
+  ])
+  assert.deepEqual(run(metricChain([stage({ series: () => 'transform' })], cumulative)), [])
+  assert.deepEqual(out.missed, { transform: 2 })
+  assert.deepEqual(run(metricChain([admitting('a')], cumulative)), [
+    [{ user: 'a' }, 1],
+    [marked, 5],
+  ])
+  assert.deepEqual(out.missed, { transform: 2 })
 })
 
 test('an overflow sum never falls, and is exact while its members stay', () => {

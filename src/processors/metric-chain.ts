@@ -2,8 +2,8 @@ import type { Attributes } from '../model/attributes.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import { Deltas } from './metric-chain/deltas.ts'
-import { addsUp, isMarked, OverflowSums } from './metric-chain/overflow-sums.ts'
-import { type Point, ScratchMetric, type ScratchPoint } from './metric-chain/scratch.ts'
+import { addsUp, isMarked, OverflowSums, overflowAttributes } from './metric-chain/overflow-sums.ts'
+import { type Point, ScratchMetric, ScratchPoint } from './metric-chain/scratch.ts'
 import { overflow, type Stage, type Verdict } from './processor.ts'
 
 /** Takes what is left of metrics. A metric is valid during the call only. */
@@ -52,6 +52,9 @@ class StagedChain implements MetricChain {
   readonly #deltas: Deltas | undefined = undefined
   readonly #overflow: OverflowSums
   readonly #scratch = new ScratchMetric()
+  /** The overflow point of the source itself, and what the stages said to it; undefined where there is none. */
+  readonly #marked = new ScratchPoint()
+  #markedVerdict: Verdict | undefined
   readonly #losses = new Losses()
 
   constructor(stages: readonly Stage[], options: MetricChainOptions, before: StagedChain | undefined) {
@@ -78,27 +81,26 @@ class StagedChain implements MetricChain {
   #copy(resource: Resource, scope: Scope, metric: Metric, deltas: Deltas | undefined, out: MetricOut): void {
     const scratch = this.#scratch
     const sums = addsUp(metric) ? this.#overflow : undefined
-    let marked: Point | undefined
+    this.#markedVerdict = undefined
     scratch.take(metric, deltas === undefined ? temporalityOf(metric) : 'delta')
     deltas?.begin(resource, scope, metric)
     sums?.begin(metric)
     const { points } = metric
     for (let i = 0; i < points.length; i++) {
       const point = points[i]!
-      if (sums !== undefined && isMarked(point) && marked === undefined) {
-        marked = point
-        continue
-      }
-      const copy = scratch.next
+      const isOverflow = sums !== undefined && this.#markedVerdict === undefined && isMarked(point)
+      const copy = isOverflow ? this.#marked : scratch.next
       copy.take(metric.kind, point)
       const verdict = this.#judge(point, copy, metric, resource)
-      if (verdict !== '') {
+      if (isOverflow && (verdict === '' || verdict === overflow)) this.#markedVerdict = verdict
+      else if (verdict === '') this.#keep(point.attributes, copy, deltas)
+      else {
         if (verdict === overflow) sums?.add(metric, point)
         this.#losses.count(verdict)
-      } else this.#keep(point.attributes, copy, deltas)
+      }
       if (scratch.points.length >= mostPoints) this.#handOn(resource, scope, out)
     }
-    if (sums !== undefined) this.#addUp(sums, resource, scope, metric, marked, deltas)
+    if (sums !== undefined) this.#addUp(sums, resource, scope, metric, deltas)
     this.#handOn(resource, scope, out)
     this.#losses.report(out)
   }
@@ -120,27 +122,25 @@ class StagedChain implements MetricChain {
     else this.#losses.count(noBase)
   }
 
-  /** The overflow series of the source itself and the one made here would be two points of one series: they are one. */
+  /** The overflow point of the source and the one made here would be two of one series: where both are, they are one. */
   #addUp(
     sums: OverflowSums,
     resource: Resource,
     scope: Scope,
     metric: Metric,
-    marked: Point | undefined,
     deltas: Deltas | undefined,
   ): void {
-    const scratch = this.#scratch
-    if (marked !== undefined) {
-      const joins = sums.hasMembers || sums.knows(resource, scope, metric)
+    const marked = this.#marked
+    const verdict = this.#markedVerdict
+    if (verdict !== undefined) {
+      const joins = verdict === overflow || sums.hasMembers || sums.knows(resource, scope, metric)
       if (!joins || !sums.add(metric, marked)) {
-        const copy = scratch.next
-        copy.take(metric.kind, marked)
-        copy.attributes = marked.attributes
-        this.#keep(marked.attributes, copy, deltas)
+        if (verdict === '') this.#keep(overflowAttributes, marked, deltas)
+        else this.#losses.count(verdict)
       }
     }
-    const copy = scratch.next
-    if (sums.finish(resource, scope, metric, copy)) this.#keep(copy.attributes, copy, deltas)
+    const copy = this.#scratch.next
+    if (sums.finish(resource, scope, metric, copy)) this.#keep(overflowAttributes, copy, deltas)
   }
 
   #handOn(resource: Resource, scope: Scope, out: MetricOut): void {

@@ -247,6 +247,7 @@ function copySpan(to: Span, from: Span): void {
   to.endUs = from.endUs
   to.status = from.status
   to.statusMessage = from.statusMessage
+  to.droppedAttributes = from.droppedAttributes
   to.attributes.clear()
   for (let i = 0; i < from.attributes.size; i++)
     to.attributes.add(from.attributes.keys[i]!, from.attributes.values[i]!)

@@ -150,6 +150,7 @@ export class Tracer {
     span.endUs = exchange.endUs
     span.status = call.error === '' ? StatusCode.unset : StatusCode.error
     span.statusMessage = ''
+    span.droppedAttributes = 0
     span.traceState = ''
     span.attributes.clear()
     for (let i = 0; i < call.attributes.size; i++)

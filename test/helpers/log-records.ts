@@ -21,13 +21,21 @@ export function recordOf(seq: number, bytes = 600): Stored {
   }
   const encoding = (['identity', 'gzip', 'zstd'] as const)[seq % 3] ?? 'gzip'
   const plainBytes = body.length * 10
-  return { seq, items: 1 + (seq % 7), plainBytes, lanes: 2 ** (seq % 32), encoding, timeMs: 1.7e12 + seq, body }
+  return {
+    seq,
+    items: 1 + (seq % 7),
+    plainBytes,
+    lanes: 2 ** (seq % 32),
+    encoding,
+    timeMs: 1.7e12 + seq,
+    body,
+  }
 }
 
 /** Fails where a record is not the one of its number. */
 export function assertRecord(stored: Stored, bytes = 600): void {
   const want = recordOf(stored.seq, bytes)
-  assert.ok(want.body.equals(stored.body as Buffer), `the body of record ${stored.seq} is another`)
+  assert.ok(Buffer.from(want.body).equals(stored.body), `the body of record ${stored.seq} is another`)
   assert.deepEqual({ ...stored, body: 0 }, { ...want, body: 0 })
 }
 
@@ -72,6 +80,14 @@ export function openLog(
 ): OpenedLog {
   const faults: string[] = []
   const fault = (what: string, error: Error) => faults.push(`${what}: ${error.message}`)
-  const log = openSegmentLog({ directory, files, fsyncMs: () => 50, kind: 2, segmentBytes: 4096, fault, ...options })
+  const log = openSegmentLog({
+    directory,
+    files,
+    fsyncMs: () => 50,
+    kind: 2,
+    segmentBytes: 4096,
+    fault,
+    ...options,
+  })
   return { log, faults }
 }

@@ -284,7 +284,8 @@ function survivingBytes(node: Node, random: Random): Buffer {
   if (way === 0) return Buffer.from(durable)
   if (way === 1) return Buffer.from(newest)
   const step = steps[random(steps.length)] ?? newest
-  if (way === 2) return Buffer.from(step.subarray(0, Math.min(step.length, durable.length + random(step.length + 1))))
+  if (way === 2)
+    return Buffer.from(step.subarray(0, Math.min(step.length, durable.length + random(step.length + 1))))
   // The size is there, and of the bytes any sectors; the others are as they were, or zeros.
   const size = way === 3 ? step.length : random(step.length + 1)
   const bytes = Buffer.alloc(Math.max(size, Math.min(durable.length, step.length)))

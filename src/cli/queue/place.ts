@@ -20,7 +20,10 @@ export function placeOf(args: Arguments): QueuePlace {
   if (word !== undefined && !signal) {
     const near = nearest(word, signals)
     const meant = near ? `did you mean ${near}? The` : 'the'
-    throw new StartError(`unknown signal "${word}"; ${meant} signals are ${signals.join(', ')}`, ExitCode.usage)
+    throw new StartError(
+      `unknown signal "${word}"; ${meant} signals are ${signals.join(', ')}`,
+      ExitCode.usage,
+    )
   }
   checkDirectory(directory)
   return { directory, signals: signal ? [signal] : signals }
@@ -39,7 +42,9 @@ function checkDirectory(directory: string): void {
   const failed = (why: string, cause?: unknown) =>
     new StartError(
       `cannot read the queue in ${directory}: ${why}`,
-      (cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES' ? ExitCode.permission : ExitCode.general,
+      (cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES'
+        ? ExitCode.permission
+        : ExitCode.general,
       cause,
     )
   try {

@@ -13,6 +13,9 @@ const kinds: Readonly<Record<string, Profile['kind']>> = {
   off_cpu: 'off_cpu',
 }
 
+/** Few bytes could ask for many frames otherwise: locations are shared, and each may have many. */
+const maxFrames = 4096
+
 interface Entry {
   readonly key: string
   readonly value: AttributeValue
@@ -146,7 +149,10 @@ export class ProfileDecoder {
     const message = messageSchema('Stack')
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message))
       cursor.numbers(field, () => {
-        for (const frame of this.locations[cursor.int32] ?? []) frames.push(frame)
+        const inlined = this.locations[cursor.int32] ?? []
+        if (frames.length + inlined.length > maxFrames)
+          this.unfit.change(`frames beyond ${maxFrames} of a stack, lost`)
+        else frames.push(...inlined)
       })
     return frames
   }
@@ -163,11 +169,13 @@ export class ProfileDecoder {
     return { key, value }
   }
 
-  /** A sample of the model has one value: one that has several becomes as many. */
+  /** A sample of the model has one value: the sum of those by time, of which each is 1 where none is given. */
   private readSample(cursor: FieldCursor, samples: Sample[]): void {
     const message = messageSchema('Sample')
     const attributes = new Attributes()
-    const values: number[] = []
+    let sum = 0
+    let values = 0
+    let timestamps = 0
     let frames = this.stacks[0] ?? []
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
       switch (field.name) {
@@ -181,15 +189,19 @@ export class ProfileDecoder {
           })
           break
         case 'values':
-          cursor.numbers(field, () => values.push(cursor.int64))
+          cursor.numbers(field, () => {
+            sum += cursor.int64
+            values++
+          })
           break
         case 'timestampsUnixNano':
-          this.unfit.change('timestamps of samples, lost')
+          cursor.numbers(field, () => timestamps++)
           break
-        case 'linkIndex':
+        default:
           if (cursor.number().int32 !== 0) this.unfit.change('links of samples, lost')
       }
     }
-    for (const value of values) samples.push({ frames, value, attributes })
+    if (timestamps > 0) this.unfit.change('timestamps of samples, lost', timestamps)
+    samples.push({ frames, value: values > 0 ? sum : timestamps, attributes })
   }
 }

@@ -43,7 +43,7 @@ export class AttributeReader {
   }
 }
 
-/** An AnyValue as plain data: a Buffer for bytes, text for integers that no double holds. */
+/** An AnyValue as plain data: a Buffer for bytes, a bigint for integers that no double holds. */
 export type PlainValue =
   | string
   | number
@@ -90,9 +90,22 @@ export function readValue(cursor: FieldCursor, depth = 0): PlainValue {
   return value
 }
 
+/** A number where one holds the integer that the cursor has read. */
 function integer(cursor: FieldCursor): number | bigint {
   const { int64 } = cursor
-  return Number.isSafeInteger(int64) ? int64 : BigInt(cursor.int64Text)
+  if (Number.isSafeInteger(int64)) return int64
+  const exact = BigInt(cursor.int64Text)
+  return BigInt(int64) === exact ? int64 : exact
+}
+
+/** The integer that the cursor has read, as near as a double comes to it. */
+export function readInteger(cursor: FieldCursor, unfit: Unfit): number {
+  return rounded(integer(cursor), unfit)
+}
+
+function rounded(value: number | bigint, unfit: Unfit): number {
+  if (typeof value === 'bigint') unfit.change('integers beyond 2^53, rounded')
+  return Number(value)
 }
 
 function readArray(cursor: FieldCursor, depth: number): PlainValue[] {
@@ -127,10 +140,7 @@ function readKeyValue(cursor: FieldCursor, depth: number): { key: string; value:
 export function attributeValue(value: PlainValue, unfit: Unfit): AttributeValue {
   if (value === null) return ''
   if (Array.isArray(value) && value.every(each => typeof each === 'string')) return value
-  if (typeof value === 'bigint') {
-    unfit.change('integers beyond 2^53, rounded')
-    return Number(value)
-  }
+  if (typeof value === 'bigint') return rounded(value, unfit)
   if (typeof value !== 'object') return value
   if (Buffer.isBuffer(value)) unfit.change('bytes as values, taken as base64')
   else

@@ -48,17 +48,11 @@ export function readCursor(directory: string, files: Files): Cursor | undefined 
 export async function writeCursor(directory: string, files: Files, bytes: Buffer): Promise<void> {
   const path = join(directory, name)
   const aside = `${path}.tmp`
-  const fd = files.open(aside, 'append')
   try {
-    files.truncate(fd, 0)
-    for (let at = 0; at < bytes.length; ) {
-      const written = files.write(fd, [bytes.subarray(at)])
-      if (written === 0) throw new Error(`cannot write ${aside}: the file takes no bytes`)
-      at += written
-    }
-    await files.sync(fd)
-  } finally {
-    files.close(fd)
+    await writeDurably(aside, files, bytes)
+  } catch (error) {
+    discard(aside, files)
+    throw error
   }
   try {
     files.rename(path, `${path}.old`)
@@ -67,6 +61,30 @@ export async function writeCursor(directory: string, files: Files, bytes: Buffer
   }
   files.rename(aside, path)
   await syncDirectory(directory, files)
+}
+
+async function writeDurably(path: string, files: Files, bytes: Buffer): Promise<void> {
+  const fd = files.open(path, 'append')
+  try {
+    files.truncate(fd, 0)
+    for (let at = 0; at < bytes.length; ) {
+      const written = files.write(fd, [bytes.subarray(at)])
+      if (written === 0) throw new Error(`cannot write ${path}: the file takes no bytes`)
+      at += written
+    }
+    await files.sync(fd)
+  } finally {
+    files.close(fd)
+  }
+}
+
+/** A file whose sync failed is not used again: the kernel may keep as clean what is not on the disk. */
+function discard(path: string, files: Files): void {
+  try {
+    files.remove(path)
+  } catch {
+    // It was not made, or the next cursor is written over it.
+  }
 }
 
 /** `Files.syncDirectory` in the thread pool. */

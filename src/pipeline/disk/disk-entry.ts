@@ -6,9 +6,14 @@ import type { Stored } from './log.ts'
 /** What an entry costs in memory beside its body. */
 const entryBytes = 256
 
+/**
+ * Where a batch in memory is besides: on the `disk`; nowhere (`memory`), for it could not be written yet; nowhere any
+ * more, because its segment gave way while it was under way (`evicted`), or because its record is `damaged`.
+ */
+export type Place = 'disk' | 'memory' | 'evicted' | 'damaged'
+
 export interface DiskEntry extends Entry {
-  /** `memory`: it could not be written yet. `evicted`: it was, and its segment went while it was under way. */
-  place: 'disk' | 'memory' | 'evicted'
+  place: Place
 }
 
 export function costOf({ batch }: Entry): number {

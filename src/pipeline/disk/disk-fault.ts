@@ -36,8 +36,7 @@ export function faultOf(error: unknown, directory: string): DiskFault {
   return { reason, words: errorText(error), mend }
 }
 
-/** The name of a system call's error, such as `ENOSPC`; '' for any other error. */
-export function errorCode(error: unknown): string {
+function errorCode(error: unknown): string {
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
   return typeof code === 'string' ? code : ''
 }

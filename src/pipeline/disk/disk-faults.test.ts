@@ -1,7 +1,7 @@
 // The queue on a disk that is full, read-only, broken or gone.
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -274,4 +274,29 @@ test('a directory that cannot be used is refused with what is wrong and how to m
     () => openStore(locked, { lock: () => false }),
     /locked: process 4711 has its lock; stop that one, or give this one a directory of its own with pipeline\.export/,
   )
+})
+
+test('a limit on the size of files ends neither the process nor the queue', t => {
+  const directory = queueDirectory(t)
+  const helper = join(import.meta.dirname, '../../../test/helpers/disk-store.ts')
+  const script = `
+    const { openQueue, numbered, drain } = await import(${JSON.stringify(helper)})
+    const { queue, store, drops } = openQueue(${JSON.stringify(directory)}, { memoryBytes: 20_000 })
+    for (let n = 0; n < 100; n++) queue.push(numbered(1, 1000))
+    const { state, reason } = store.state
+    const delivered = drain(queue).length
+    await store.close()
+    console.log(JSON.stringify({ state, reason, delivered, drops }))`
+  const run = spawnSync('bash', [
+    '-c',
+    'ulimit -f 40; exec "$0" --input-type=module -e "$1"',
+    process.execPath,
+    script,
+  ])
+  assert.equal(run.status, 0, String(run.stderr))
+  const { state, reason, delivered, drops } = JSON.parse(String(run.stdout))
+  assert.equal(state, 'degraded')
+  assert.match(reason, /EFBIG.*; raise the limit on file sizes \(LimitFSIZE= of the service, ulimit -f\)$/)
+  assert.equal(delivered + drops.disk_error, 100)
+  assert.ok(delivered > 50, `${delivered}`)
 })

@@ -64,6 +64,15 @@ export class Lineup<E extends Entry> {
     return undefined
   }
 
+  /** Takes out all for which that holds. */
+  removeWhere(holds: (entry: E) => boolean): E[] {
+    const removed: E[] = []
+    const kept: E[] = []
+    for (const entry of this.drain()) (holds(entry) ? removed : kept).push(entry)
+    this.#entries = kept
+    return removed
+  }
+
   /** Takes out all. */
   drain(): E[] {
     const entries = this.#entries.slice(this.#head)

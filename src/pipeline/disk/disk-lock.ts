@@ -43,7 +43,7 @@ export function lockDirectory(directory: string, take: TakeLock): DirectoryLock 
 
 function lockFile(path: string, take: TakeLock): number {
   // Without O_TRUNC: until the lock is taken, what is in there is another's.
-  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   try {
     if (!take(fd)) {
       const { pid } = holderIn(readStart(fd))

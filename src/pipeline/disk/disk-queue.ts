@@ -1,10 +1,9 @@
 import type { Batch } from '../../model/batch.ts'
-import type { Signal } from '../../model/signal.ts'
 import type { BatchQueue, Dropped, Entry } from '../batch-queue.ts'
 import { costOf, type DiskEntry, entryOf, newEntry, recordOf } from './disk-entry.ts'
-import { type DiskFault, errorCode, faultOf } from './disk-fault.ts'
+import { type DiskFault, faultOf } from './disk-fault.ts'
 import { maxLooks, Resident } from './disk-resident.ts'
-import type { DiskSpace } from './disk-space.ts'
+import type { DiskQueueOptions } from './disk-space.ts'
 import type { RecordLog, Stored } from './log.ts'
 import { mostBodyBytes, recordHeadBytes, segmentHeadBytes } from './record-format.ts'
 import { removedLog } from './removed-log.ts'
@@ -15,24 +14,8 @@ const recordBytes = recordHeadBytes + segmentHeadBytes
 const readAhead = 16
 /** Between two attempts to write again that deliveries bring about. */
 const retryMs = 100
-/** How long a record that cannot be read stands in the way of the others. */
-const unreadableMs = 30_000
 /** Written at a time where much could not be written for a while. */
 const sliceBytes = 4 * 1024 * 1024
-/** Errors of a file itself, which no mend of rights or limits takes away. */
-const lostErrors = new Set(['EIO', 'EBADMSG', 'EUCLEAN', 'ENOENT', 'ESTALE', 'ENODATA'])
-
-export interface DiskQueueOptions {
-  readonly signal: Signal
-  readonly directory: string
-  readonly log: RecordLog
-  /** Bound for bodies in memory, those under way included. */
-  readonly memoryBytes: number
-  readonly dropped: Dropped
-  /** `take` may give a batch now where it gave none before. */
-  readonly ready: () => void
-  readonly space: DiskSpace
-}
 
 /**
  * A queue of one signal on the disk: a batch is written when it comes. Bodies stay in memory too while they fit and
@@ -65,7 +48,8 @@ export class DiskQueue implements BatchQueue {
   #closing = false
   /** What the next record takes in memory, where it was read and did not fit. */
   #nextCost = 0
-  #unreadable: { readonly since: number; readonly fault: DiskFault; wait: boolean } | undefined
+  /** Why the next record cannot be read, and whether it is too early to try again. */
+  #unreadable: { readonly fault: DiskFault; wait: boolean } | undefined
   #closed: Promise<number> | undefined
 
   constructor(options: DiskQueueOptions) {
@@ -75,8 +59,9 @@ export class DiskQueue implements BatchQueue {
     this.#memoryBytes = options.memoryBytes
     this.#lastNumber = this.#log.lastSeq
     this.#readFrom = Math.min(this.#log.oldestSeq, this.#log.lastSeq + 1)
-    const damaged = this.#countDamage()
+    const damaged = this.#log.takeDamagedItems()
     this.recoveredItems = this.#log.items + damaged
+    if (damaged > 0) this.#dropped('corrupt', damaged)
   }
 
   get items(): number {
@@ -110,9 +95,9 @@ export class DiskQueue implements BatchQueue {
   }
 
   get waiting(): number {
-    const { unwritten, evicted, sending } = this.#here
+    const { unwritten, orphans, sending } = this.#here
     // Damage in segments that were not read yet makes the log's count too great, never too small.
-    return this.#log.records + unwritten + evicted - sending.size
+    return this.#log.records + unwritten + orphans - sending.size
   }
 
   get lastNumber(): number {
@@ -184,8 +169,8 @@ export class DiskQueue implements BatchQueue {
     if (entry.place === 'evicted') {
       this.#forget(entry)
       this.#dropped('queue_full', entry.left)
-    } else if (entry.place === 'disk' && entry.number < this.#readFrom) this.#here.front.insert(entry)
-    else this.#here.behind.insert(entry)
+    } else if (entry.place === 'memory' || entry.number >= this.#readFrom) this.#here.behind.insert(entry)
+    else this.#here.front.insert(entry)
     this.#makeMemory(0) // the bound may have become smaller in the meantime
   }
 
@@ -230,28 +215,9 @@ export class DiskQueue implements BatchQueue {
   evict(reason: string): boolean {
     const gone = this.#log.dropOldest()
     if (!gone) return false
-    let lost = gone.items
-    for (const entry of this.#here.sending) {
-      if (entry.place !== 'disk' || entry.number > gone.lastSeq) continue
-      // It may still be delivered, and is counted then.
-      entry.place = 'evicted'
-      lost -= entry.batch.items
-      this.#beside += entry.batch.items
-    }
-    for (const lineup of [this.#here.front, this.#here.behind]) {
-      for (;;) {
-        const oldest = lineup.at(0)
-        if (!oldest || oldest.number > gone.lastSeq) break
-        lineup.remove(0)
-        this.#here.leave(oldest)
-        const settled = oldest.batch.items - oldest.left
-        lost -= settled
-        this.#beside += settled
-      }
-    }
+    this.#lose(reason, gone.items, this.#here.evict(gone.lastSeq))
     this.#readFrom = Math.max(this.#readFrom, gone.lastSeq + 1)
     this.#nextCost = 0
-    this.#dropped(reason, lost)
     this.#countDamage()
     return true
   }
@@ -332,23 +298,9 @@ export class DiskQueue implements BatchQueue {
     }
   }
 
-  /** A record that cannot be read is tried again, and given up in the end only where no mend can bring it back. */
+  /** The log gives a record up where that does not mend itself. */
   #waitToRead(error: unknown): void {
-    const { since = performance.now() } = this.#unreadable ?? {}
-    this.#unreadable = { since, fault: faultOf(error, this.#options.directory), wait: true }
-    const passed = performance.now() - since >= unreadableMs
-    if (
-      passed &&
-      lostErrors.has(errorCode(error)) &&
-      this.#here.sending.size === 0 &&
-      this.#here.front.length === 0
-    ) {
-      try {
-        if (this.evict('disk_error')) this.#unreadable = undefined
-      } catch {
-        // The next attempt to read finds the same.
-      }
-    }
+    this.#unreadable = { fault: faultOf(error, this.#options.directory), wait: true }
     this.#options.space.changed()
   }
 
@@ -394,7 +346,7 @@ export class DiskQueue implements BatchQueue {
   #makeMemory(bytes: number): void {
     while (this.#here.bytes + bytes > this.#memoryBytes) {
       const last = this.#here.front.last
-      if (last && last.attempts === 0 && !this.#unreadable) {
+      if (last?.place === 'disk' && last.attempts === 0 && !this.#unreadable) {
         this.#here.front.pop()
         this.#here.leave(last)
         this.#readFrom = last.number
@@ -467,17 +419,7 @@ export class DiskQueue implements BatchQueue {
   #loseDirectory(): void {
     const { directory } = this.#options
     const old = this.#log
-    let lost = old.items
-    const front = this.#here.front.drain()
-    const behind = this.#here.behind.drain()
-    for (const entry of [...this.#here.sending, ...front, ...behind]) {
-      if (entry.place !== 'disk') continue
-      entry.place = 'memory'
-      lost -= entry.batch.items
-      this.#beside += entry.batch.items
-      this.#here.unwritten++
-    }
-    for (const entry of front.concat(behind)) this.#here.behind.push(entry)
+    const kept = this.#here.loseDisk()
     this.#log = removedLog
     this.#readFrom = this.#lastNumber + 1
     this.#nextCost = 0
@@ -488,7 +430,7 @@ export class DiskQueue implements BatchQueue {
       this.#closing = false
       if (!this.#closed) this.#heal()
     })
-    this.#dropped('disk_error', lost)
+    this.#lose('disk_error', old.items, kept)
     this.#degrade({
       reason: 'disk_error',
       words: `somebody removed ${directory}`,
@@ -512,10 +454,25 @@ export class DiskQueue implements BatchQueue {
     this.#nextCost = 0
   }
 
-  #countDamage(): number {
+  /** The log lost items, some of which are in memory still. */
+  #lose(reason: string, items: number, kept: number): void {
+    this.#beside += kept
+    if (items > kept) this.#dropped(reason, items - kept)
+  }
+
+  #countDamage(): void {
     const items = this.#log.takeDamagedItems()
-    if (items > 0) this.#dropped('corrupt', items)
-    return items
+    if (items === 0) return
+    const kept = this.#here.keepDamaged(number => this.#isOnDisk(number))
+    this.#lose('corrupt', items + this.#log.takeDamagedItems(), kept)
+  }
+
+  #isOnDisk(number: number): boolean {
+    try {
+      return this.#log.readFrom(number)?.seq === number
+    } catch {
+      return true // nothing says that it is lost
+    }
   }
 
   async #close(): Promise<number> {

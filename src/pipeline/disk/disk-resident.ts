@@ -61,19 +61,69 @@ export class Resident {
     return entries.sort((a, b) => a.number - b.number)
   }
 
+  *[Symbol.iterator](): Generator<DiskEntry> {
+    yield* this.sending
+    yield* this.front
+    yield* this.behind
+  }
+
   /** Items that are in memory and nowhere else. */
   get itemsOnlyHere(): number {
     let items = 0
-    for (const { place, left } of this.sending) if (place !== 'disk') items += left
-    for (const { place, left } of this.behind) if (place !== 'disk') items += left
+    for (const { place, left } of this) if (place !== 'disk') items += left
     return items
   }
 
-  /** Batches under way that are no longer on the disk, though they were. */
-  get evicted(): number {
+  /** Batches that were on the disk and are no longer. */
+  get orphans(): number {
     let batches = 0
-    for (const { place } of this.sending) if (place === 'evicted') batches++
+    for (const { place } of this) if (place === 'evicted' || place === 'damaged') batches++
     return batches
+  }
+
+  /**
+   * The disk lost its records up to a number: what waits goes with them, what is under way may still be delivered.
+   * Returns how many of their items are not lost.
+   */
+  evict(lastSeq: number): number {
+    const isGone = ({ place, number }: DiskEntry) => place === 'disk' && number <= lastSeq
+    let kept = 0
+    for (const entry of this.sending) {
+      if (!isGone(entry)) continue
+      entry.place = 'evicted'
+      kept += entry.batch.items
+    }
+    for (const lineup of [this.front, this.behind])
+      for (const entry of lineup.removeWhere(isGone)) {
+        this.leave(entry)
+        kept += entry.batch.items - entry.left
+      }
+    return kept
+  }
+
+  /** Batches whose records turn out to be damaged stay in memory. Returns how many items that keeps. */
+  keepDamaged(isOnDisk: (number: number) => boolean): number {
+    let kept = 0
+    for (const entry of this) {
+      if (entry.place !== 'disk' || isOnDisk(entry.number)) continue
+      entry.place = 'damaged'
+      kept += entry.batch.items
+    }
+    return kept
+  }
+
+  /** The disk lost all: what is in memory waits to be written again. Returns how many items of the disk that keeps. */
+  loseDisk(): number {
+    let kept = 0
+    for (const entry of this) {
+      if (entry.place === 'memory') continue
+      if (entry.place === 'disk') kept += entry.batch.items
+      entry.place = 'memory'
+      this.unwritten++
+    }
+    const behind = this.behind.drain()
+    for (const entry of this.front.drain().concat(behind)) this.behind.push(entry)
+    return kept
   }
 
   /** When the oldest came, by `performance.now()`; infinite where there is none. */

@@ -1,4 +1,5 @@
 import type { Signal } from '../../model/signal.ts'
+import type { Dropped } from '../batch-queue.ts'
 import type { DiskFault } from './disk-fault.ts'
 import type { RecordLog } from './log.ts'
 
@@ -15,4 +16,16 @@ export interface DiskSpace {
   openLog(signal: Signal): RecordLog
   /** A queue's fault came, changed or went. */
   changed(): void
+}
+
+export interface DiskQueueOptions {
+  readonly signal: Signal
+  readonly directory: string
+  readonly log: RecordLog
+  /** Bound for bodies in memory, those under way included. */
+  readonly memoryBytes: number
+  readonly dropped: Dropped
+  /** `take` may give a batch now where it gave none before. */
+  readonly ready: () => void
+  readonly space: DiskSpace
 }

@@ -162,3 +162,23 @@ test('damage costs the records that it is in, counted, and nothing else', async 
   assert.equal(queue.items, 0)
   await store.close()
 })
+
+test('damage in what is in memory too costs nothing', async t => {
+  const directory = queueDirectory(t)
+  const { store, queue, drops } = openQueue(directory, { memoryBytes: 3000 })
+  for (let n = 1; n <= 30; n++) queue.push(numbered(n, 1000, 1 << (n % 31)))
+  const first = queue.take()!
+  const traces = join(directory, 'v1/default/traces')
+  const [segment] = readdirSync(traces).filter(name => name.endsWith('.seg'))
+  const bytes = readFileSync(join(traces, segment!))
+  // In the head of one that is in memory, and in the body of one that is not.
+  for (const place of [48 + 20, 48 + 10 * 1052 + 500]) bytes.writeUInt8(bytes[place]! ^ 1, place)
+  writeFileSync(join(traces, segment!), bytes)
+  assert.equal(told(first), 1)
+  const names = drain(queue)
+  queue.settle(first)
+  assert.deepEqual(drops, { corrupt: 11 })
+  assert.equal(sum(names), 465 - 1 - 11)
+  assert.deepEqual([queue.items, queue.waiting, queue.memory], [0, 0, 0])
+  await store.close()
+})

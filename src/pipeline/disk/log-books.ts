@@ -35,6 +35,8 @@ export class LogBooks {
   /** Items ever appended. */
   total = 0
   torn = 0
+  /** Called when numbers turned out to have no record that can be read. */
+  lost: () => void = () => {}
   #damagedRecords = 0
   #damagedItems = 0
   #skippedBytes = 0
@@ -134,6 +136,7 @@ export class LogBooks {
     const missing = this.settled.missing(from, to)
     if (missing === 0) return
     this.settled.add(from, to)
+    this.lost()
     this.#skippedBytes += skippedBytes
     if (items <= 0) return
     this.#damagedRecords += missing

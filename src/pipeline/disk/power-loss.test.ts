@@ -7,7 +7,7 @@ import { type Random, randomOf, ShadowFiles } from '../../../test/helpers/shadow
 import type { RecordLog } from './log.ts'
 
 const directory = '/queue/traces'
-const states = full ? 10_000 : 2000
+const states = full ? 100_000 : 10_000
 const bodyBytes = 300
 
 /** What a log promised so far. */
@@ -23,22 +23,44 @@ interface Promised {
 
 /** Appends, settles, syncs and drops at random, and calls `moment` after each change of the file system. */
 async function work(files: ShadowFiles, random: Random, moment: (promised: Promised) => void): Promise<void> {
-  const promised: Promised = { appended: 0, durable: new Set(), settled: new Set(), settledDurably: new Set() }
-  // The files are made here, not after a restart: their records begin at 1.
-  const { log } = openLog(directory, { segmentBytes: 3000, fsyncMs: () => 1e6 }, files)
-  files.changed = () => moment(promised)
+  const promised: Promised = {
+    appended: 0,
+    durable: new Set(),
+    settled: new Set(),
+    settledDurably: new Set(),
+  }
+  const fsyncMs = [0, 1, 1e6][random(3)] ?? 0
+  const { log } = openLog(directory, { segmentBytes: 3000, fsyncMs: () => fsyncMs }, files)
+  let failure: unknown
+  files.changed = () => {
+    try {
+      moment(promised)
+    } catch (error) {
+      failure ??= error // the log would take it for an error of the file system
+    }
+  }
   for (let step = 0; step < 120; step++) {
-    const action = random(10)
-    if (action < 5) {
-      promised.appended++
-      log.append(recordOf(promised.appended, bodyBytes))
-    } else if (action < 8) settleOne(log, promised, random)
-    else if (action < 9 || step % 40 !== 39) await syncAll(log, promised)
-    else dropOne(log, promised)
+    const action = random(20)
+    if (action < 10) appendOne(log, promised, fsyncMs === 0)
+    else if (action < 16) settleOne(log, promised, random)
+    else if (action < 17 && step % 4 === 3) dropOne(log, promised)
+    else if (action < 18) files.failures.set('sync', random(3) === 0 ? ['EIO'] : ['', 'EIO'])
+    else await syncAll(log, promised)
+    if (failure) throw failure
   }
   files.changed = () => {}
   await log.close()
   assert.equal(files.openFiles, 0)
+}
+
+function appendOne(log: RecordLog, promised: Promised, isDurable: boolean): void {
+  promised.appended++
+  try {
+    log.append(recordOf(promised.appended, bodyBytes))
+    if (isDurable) promised.durable.add(promised.appended)
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'EIO')
+  }
 }
 
 function settleOne(log: RecordLog, promised: Promised, random: Random): void {
@@ -53,8 +75,13 @@ function settleOne(log: RecordLog, promised: Promised, random: Random): void {
 async function syncAll(log: RecordLog, promised: Promised): Promise<void> {
   const { appended } = promised
   const settled = [...promised.settled]
-  await log.sync()
-  for (let seq = 1; seq <= appended; seq++) promised.durable.add(seq)
+  try {
+    await log.sync()
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'EIO')
+    return
+  }
+  for (const seq of readAll(log, 1, bodyBytes)) if (seq <= appended) promised.durable.add(seq)
   for (const seq of settled) promised.settledDurably.add(seq)
 }
 
@@ -67,18 +94,22 @@ function dropOne(log: RecordLog, promised: Promised): void {
 }
 
 function check(files: ShadowFiles, promised: Promised, where: string): void {
-  const dump = () => files.list(directory).map(n => n + ' ' + files.contents(directory+'/'+n).length + (n.includes('cursor') ? files.contents(directory+'/'+n).toString() : '')).join('\n') + JSON.stringify({a:promised.appended, d:[...promised.durable].length, s:[...promised.settled], sd:[...promised.settledDurably]})
-  const D0 = dump()
   const { log } = openLog(directory, { segmentBytes: 3000, fsyncMs: () => 1e6 }, files)
   const told = log.items
   const found = new Set(readAll(log, 1, bodyBytes))
   for (const seq of promised.durable)
-    assert.ok(found.has(seq) || promised.settled.has(seq), `${where}: record ${seq} was on the disk and is lost`)
+    assert.ok(
+      found.has(seq) || promised.settled.has(seq),
+      `${where}: record ${seq} was on the disk and is lost`,
+    )
   for (const seq of found) {
     assert.ok(seq <= promised.appended, `${where}: record ${seq} was never written`)
-    assert.ok(!promised.settledDurably.has(seq), `${where}: record ${seq} was settled for good and came again ${D0}`)
+    assert.ok(
+      !promised.settledDurably.has(seq),
+      `${where}: record ${seq} was settled for good and came again`,
+    )
   }
-  assert.equal(log.items, itemsOf(found), `${where}: items ${found.size} ${told} ${[...found]} ${JSON.stringify(log.damage)} ${D0}`)
+  assert.equal(log.items, itemsOf(found), `${where}: items`)
   assert.equal(log.records, found.size, `${where}: records`)
   assert.ok(told >= log.items, `${where}: items grew`)
   const next = log.lastSeq + 1

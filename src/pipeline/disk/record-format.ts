@@ -149,12 +149,12 @@ export function encodeRecordHead(
 export function decodeRecordHead(from: Buffer, offset: number): RecordHead | undefined {
   if (offset + recordHeadBytes > from.length) return undefined
   if (recordMagic.compare(from, offset, offset + 4) !== 0) return undefined
-  if (crc32(from.subarray(offset + 4, offset + 48)) !== from.readUInt32LE(offset + 48)) return undefined
   const bodyBytes = from.readUInt32LE(offset + 4)
   const seq = readU64(from, offset + 8)
   const codec = from[offset + 35] as number
   const encoding = encodings[codec & ~withReason]
   if (bodyBytes > mostBodyBytes || seq < 1 || seq > mostSeq || !encoding) return undefined
+  if (crc32(from.subarray(offset + 4, offset + 48)) !== from.readUInt32LE(offset + 48)) return undefined
   return {
     bodyBytes,
     seq,

@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import { readCursor } from './cursor.ts'
 import type { Files } from './log.ts'
 import { LogBooks, type Segment } from './log-books.ts'
-import { firstSeqOf, type RecordHead, recordHeadBytes, segmentHeadBytes, segmentName, type SegmentHead } from './record-format.ts'
+import {
+  firstSeqOf,
+  type RecordHead,
+  recordHeadBytes,
+  type SegmentHead,
+  segmentHeadBytes,
+  segmentName,
+} from './record-format.ts'
 import { SegmentReader } from './segment-reader.ts'
 import { SegmentWalk } from './segment-walk.ts'
 
@@ -121,7 +128,7 @@ interface End {
 function findEnd(books: LogBooks, options: RecoverOptions): boolean {
   const last = books.segments.at(-1)
   const end = last && scanToEnd(last, Number.POSITIVE_INFINITY, options)
-  const dataEnd = end?.seq ?? books.settled.highest
+  const dataEnd = end?.seq ?? 0
   // A cursor may be ahead of the records after a loss of power: new numbers are above both.
   books.lastSeq = Math.max(books.settled.highest, dataEnd, last?.first ?? 0)
   books.settled.add(dataEnd + 1, books.lastSeq)

@@ -94,7 +94,9 @@ class SegmentLog implements RecordLog {
       failed: error => this.#commitFailed(error),
     })
     if (isTailSound) this.#reopenTail()
-    if (books.segments.some((_, index) => books.isSettled(index))) this.#commits.settled()
+    books.lost = () => this.#commits.settled()
+    // What was found out about the numbers is worth a cursor too.
+    if (books.segments.length > 0) this.#commits.settled()
   }
 
   get items(): number {
@@ -154,6 +156,8 @@ class SegmentLog implements RecordLog {
     const writer = this.#openWriter(bytes)
     if (writer) this.#extend(writer, record, bytes)
     else this.#begin(record, bytes)
+    // Numbers that were left out are told by the cursor too, so that nobody waits for their records after a restart.
+    if (record.seq > books.lastSeq + 1) this.#commits.settled()
     books.settled.add(books.lastSeq + 1, record.seq - 1)
     books.lastSeq = record.seq
     books.total += record.items

@@ -13,7 +13,11 @@ export class TokenBucket {
   readonly capacity: number
 
   /** `burst` is in seconds. */
-  constructor(perSecond: number, burst: number, level: Level = { tokens: 0, atMs: Number.NEGATIVE_INFINITY }) {
+  constructor(
+    perSecond: number,
+    burst: number,
+    level: Level = { tokens: 0, atMs: Number.NEGATIVE_INFINITY },
+  ) {
     this.perSecond = perSecond
     this.capacity = Math.max(1, perSecond * burst)
     this.level = level

@@ -5,7 +5,9 @@ import type { Resource, Scope } from '../../model/resource.ts'
 import type { Point, ScratchPoint } from './scratch.ts'
 
 const mark = 'otel.metric.overflow'
-const marked = Attributes.of({ [mark]: true })
+
+/** Of an overflow series (OpenTelemetry metrics SDK, "Overflow attribute"). */
+export const overflowAttributes = Attributes.of({ [mark]: true })
 
 /** Metrics that have an overflow series at the same time; the one that was silent longest begins anew. */
 const mostStates = 1024
@@ -92,7 +94,7 @@ export class OverflowSums {
   }
 
   #fill(metric: Metric, state: OverflowState, point: ScratchPoint): void {
-    point.attributes = marked
+    point.attributes = overflowAttributes
     point.startUs = state.startUs
     point.timeUs = this.#timeUs
     if (metric.kind !== 'histogram') {

@@ -81,12 +81,11 @@ function isSecret(units: Uint8Array, from: number, kind: SecretKind, find: Find)
   const escapes = quoted ? start - slashes : 0
   start = quoted ? start + 1 : slashes
   const scheme = schemeLength(units, start)
-  if (find.redactedAt(units, start) > 0 || (scheme > 0 && find.redactedAt(units, start + scheme) > 0))
-    return false
   let end = quoted ? quoteEnd(units, start, units[start - 1]!, escapes) : 0
   const closed = end > 0
   if (!closed) end = valueEnd(units, start + scheme)
-  if (end <= start) return false
+  if (end <= start || isRedacted(units, start, end, find) || isRedacted(units, start + scheme, end, find))
+    return false
   const accepted =
     kind === 'password'
       ? isPassword(units, start, end, closed)
@@ -96,6 +95,11 @@ function isSecret(units: Uint8Array, from: number, kind: SecretKind, find: Find)
   find.start = start
   find.end = end
   return true
+}
+
+function isRedacted(units: Uint8Array, start: number, end: number, find: Find): boolean {
+  const length = find.redactedAt(units, start)
+  return length > 0 && start + length >= end
 }
 
 /** Where the quote closes that is escaped like the one that opened; 0 where it does not. */
@@ -214,8 +218,8 @@ function isCode(units: Uint8Array, start: number, end: number): boolean {
 function isCookies(units: Uint8Array, from: number, find: Find): boolean {
   let start = from
   if (units[start] === 91) start++
+  while (start < from + 4 && units[start] === 92) start++
   if (isQuote(units[start])) start++
-  if (find.redactedAt(units, start) > 0) return false
   let end = start
   let pairs = 0
   for (; end < start + mostValue; end++) {
@@ -223,7 +227,7 @@ function isCookies(units: Uint8Array, from: number, find: Find): boolean {
     if ((unit < 32 && unit !== 9) || isQuote(unit) || (unit === 92 && isEscape(units[end + 1]))) break
     if (unit === 61) pairs++
   }
-  if (pairs === 0) return false
+  if (pairs === 0 || isRedacted(units, start, end, find)) return false
   find.type = 'auth_header'
   find.start = start
   find.end = end

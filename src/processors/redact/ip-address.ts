@@ -66,9 +66,9 @@ function groupsEnd(units: Uint8Array, from: number): number {
     if (at - start > 4) return 0
     if (at > start) {
       groups++
-      if (units[at] === 46 && groups >= 2 && groups <= 7) {
+      if (units[at] === 46 && isDigit(units[at + 1])) {
         const end = quadEnd(units, start)
-        return end > 0 && (isShort || groups === 7) ? end : 0
+        return isShort ? (groups <= 7 ? end : 0) : groups === 7 ? end : 0
       }
     }
     if (units[at] !== 58) break

@@ -74,7 +74,7 @@ function readNumber(units: Uint8Array, from: number): number {
     let run = 0
     while (isDigit(units[at + run])) if (++run > mostDigits) return 0
     if (count + run > mostDigits) return count
-    ends.fill(0, count + 1, count + run)
+    for (let digits = count + 1; digits < count + run; digits++) ends[digits] = 0
     count += run
     at += run
     ends[count] = is(units[at], word) ? 0 : at
@@ -88,9 +88,16 @@ function readNumber(units: Uint8Array, from: number): number {
 function separatorLength(units: Uint8Array, from: number): number {
   let at = from
   if (units[at] === 41) at++
+  at += trunkLength(units, at)
   if (units[at] === 32 || units[at] === 45 || units[at] === 46 || units[at] === 47) at++
   if (units[at] === 40) at++
   return at > from && isDigit(units[at]) ? at - from : 0
+}
+
+/** Length of `(0)`, which is dialled only within the country. */
+function trunkLength(units: Uint8Array, from: number): number {
+  const at = units[from] === 32 ? from + 1 : from
+  return units[at] === 40 && units[at + 1] === 48 && units[at + 2] === 41 ? at + 3 - from : 0
 }
 
 /** `(212) 555-0100`, `212-555-0100`, `212.555.0100`, `1-212-555-0100`. */

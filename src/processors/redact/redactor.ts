@@ -54,6 +54,10 @@ export class Redactor {
   private readonly maxBytes: number
   private readonly key: Uint8Array
   private readonly replacements: readonly string[]
+  /** Longest of what stands in place of something. */
+  private readonly longest: number
+  /** Not where all rules only count. */
+  private readonly changes: boolean
 
   constructor(rules: readonly Rule[], { maxBytes, key, nowMs }: RedactorOptions) {
     this.rules = rules
@@ -63,6 +67,8 @@ export class Redactor {
     this.replacements = [...new Set(rules.map(rule => rule.replacement))]
       .filter(replacement => replacement !== '')
       .sort((a, b) => b.length - a.length)
+    this.longest = Math.max(hashLength, this.replacements[0]?.length ?? 0)
+    this.changes = rules.some(rule => rule.mode !== 'count')
     this.scanner = new Scanner(rules, {
       capacity: maxBytes + slack,
       redactedAt: (text, at) => this.redactedAt(text, at),
@@ -94,13 +100,14 @@ export class Redactor {
     const most = this.cut(text, body)
     const window = text.length > most + slack ? text.slice(0, wholePairs(text, most + slack)) : text
     const found = this.scanner.scan(window, hints)
-    const reached = Math.min(most, wholePairs(text, this.scanner.reached))
+    const reached = this.scanner.reached >= most ? most : wholePairs(text, this.scanner.reached)
     if (found === 0 && reached === body) return text
     this.isClean = false
     const ranges = found === 0 ? [] : this.ranges(window, reached, isFirst)
     if (ranges.length === 0 && reached === body) return text
-    const redacted = this.assemble(text, ranges, reached)
     if (reached < body && isFirst) this.truncated++
+    if (!this.changes) return text
+    const redacted = this.assemble(text, ranges, reached)
     if (reached === body) return redacted + text.slice(body)
     return redacted + unscanned
   }
@@ -111,7 +118,7 @@ export class Redactor {
     const chosen: number[] = []
     for (let i = 0; i < this.scanner.count; i++) {
       const start = starts[i]!
-      if (start >= reached || this.redactedAt(text, start) === ends[i]! - start) continue
+      if (start >= reached || this.isRedacted(text, start, ends[i]!)) continue
       const { mode, counts } = this.rules[rules[i]!]!
       if (mode === 'count') {
         if (isFirst) counts.found++
@@ -153,6 +160,13 @@ export class Redactor {
   private hash(text: string): string {
     const digest = createHmac('sha256', this.key).update(text).digest('hex')
     return `${hashBegin}${digest.slice(0, hashDigits)}]`
+  }
+
+  /** Whether a range lies within what stands in place of something. */
+  private isRedacted(text: string, start: number, end: number): boolean {
+    for (let at = start; at >= 0 && at > start - this.longest; at--)
+      if (at + this.redactedAt(text, at) >= end) return true
+    return false
   }
 
   private redactedAt(text: string, at: number): number {

@@ -1,0 +1,30 @@
+import { ExitCode, StartError } from '../lib/start-error.ts'
+import { type Command, configFlag, jsonFlag } from './arguments.ts'
+
+export const pipeline: Command = {
+  name: 'pipeline',
+  summary: 'show what limits, redaction and transformation make of telemetry in a file',
+  flags: [
+    configFlag,
+    {
+      name: 'input',
+      value: 'FILE',
+      summary: 'OTLP JSON: one request a line, or one document; - for standard input',
+    },
+    { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles' },
+    { name: 'diff', summary: 'print what changed in each item, and a summary, instead of the result' },
+    { ...jsonFlag, summary: 'print the same as JSON, one object a line' },
+  ],
+  word: {
+    name: 'ACTION',
+    summary:
+      'test (the default) puts the items through the processors of the configuration and prints the result as OTLP JSON. Nothing is sent or kept.',
+  },
+  async run(args) {
+    const [action = 'test'] = args.words
+    if (action !== 'test')
+      throw new StartError(`unknown action "${action}"; the one action is test`, ExitCode.usage)
+    const { tryPipeline } = await import('./pipeline/try-pipeline.ts')
+    return tryPipeline(args)
+  },
+}

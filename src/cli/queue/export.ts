@@ -1,0 +1,83 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { unpackNow } from '../../exporters/compression.ts'
+import { requestToJson } from '../../exporters/otlp/json.ts'
+import { errorText } from '../../lib/logger.ts'
+import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { say } from '../terminal.ts'
+import type { QueuePlace } from './place.ts'
+import { add, batchesOf, type Pile } from './survey.ts'
+import { count } from './words.ts'
+
+const pause = new Int32Array(new SharedArrayBuffer(4))
+/** Reasons of refused batches that are told in full. */
+const mostReasons = 10
+
+/**
+ * Copies what waits, or what the receiver refused, to a new file: one OTLP JSON request a line, in the form of the
+ * OpenTelemetry file exporter. The queue stays as it is.
+ */
+export function exportQueue(
+  { directory, signals }: QueuePlace,
+  to: string | undefined,
+  dead: boolean,
+): ExitCode {
+  if (to === undefined)
+    throw new StartError('svc queue export needs --to FILE (- for standard output)', ExitCode.usage)
+  const fd = to === '-' ? 1 : openNew(to)
+  const copied: Pile = { batches: 0, items: 0 }
+  const reasons = new Map<string, number>()
+  let failed = 0
+  try {
+    for (const signal of signals)
+      for (const { file, offset, record, settled, damage, why } of batchesOf(directory, signal, dead)) {
+        if (damage && !damage.torn) failed++
+        if (!record || settled) continue
+        try {
+          const line = requestToJson(signal, unpackNow(record.encoding, record.body))
+          writeAll(fd, `${line}\n`, to)
+          add(copied, record.items)
+          if (why !== undefined) reasons.set(why, (reasons.get(why) ?? 0) + 1)
+        } catch (error) {
+          if (error instanceof StartError) throw error
+          failed++
+          say(`left out: ${file} at byte ${offset}: ${errorText(error)}\n`)
+        }
+      }
+  } finally {
+    if (fd !== 1) closeSync(fd)
+  }
+  for (const [why, batches] of [...reasons].slice(0, mostReasons))
+    say(`${count(batches, 'batch', 'batches')} refused: ${JSON.stringify(why)}\n`)
+  const left = failed > 0 ? `; ${count(failed, 'place')} could not be read (svc queue verify)` : ''
+  say(
+    `copied ${count(copied.batches, 'batch', 'batches')} with ${count(copied.items, 'item')} to ${to === '-' ? 'standard output' : to}${left}\n`,
+  )
+  return failed === 0 ? ExitCode.ok : ExitCode.general
+}
+
+/** For its owner alone: what is in it may be secret. */
+function openNew(path: string): number {
+  try {
+    return openSync(path, 'wx', 0o600)
+  } catch (error) {
+    const there = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    const why = there ? 'it exists; choose another name' : errorText(error)
+    throw new StartError(`cannot write ${path}: ${why}`, there ? ExitCode.usage : ExitCode.general)
+  }
+}
+
+function writeAll(fd: number, text: string, to: string): void {
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(fd, bytes, at)
+    } catch (error) {
+      // A pipe that its reader empties slowly.
+      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') {
+        Atomics.wait(pause, 0, 0, 10)
+        continue
+      }
+      throw new StartError(`cannot write ${to}: ${errorText(error)}`, ExitCode.general, error)
+    }
+  }
+}

@@ -1,0 +1,125 @@
+// The end of an agent while its receiver is away: with the queue on disk nothing is lost and nobody waits; without it
+// the agent waits as long as it was told to, and says what it gave up.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, test } from 'node:test'
+import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
+import { withoutBpf } from '../helpers/compile-bpf.ts'
+import { spawnReceiver } from '../helpers/otlp-receiver.ts'
+import { type Peers, startPeers } from '../helpers/peers.ts'
+import { until } from '../helpers/program.ts'
+
+const kernel = { skip: withoutBpf }
+const requests = 2000
+const open: { close(): Promise<unknown> }[] = []
+
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close()
+})
+
+interface Lane {
+  readonly received: number
+  readonly recovered: number
+  readonly exported: number
+  readonly rejected: number
+  readonly dropped: Readonly<Record<string, number>>
+  readonly queued: number
+}
+
+function start(endpoint: string, peers: Peers, exporting: Tree): Promise<AgentProcess> {
+  const config = {
+    self_telemetry: { debug: true },
+    pipeline: { export: { batch: { timeout: '50ms' }, ...exporting } },
+  }
+  return AgentProcess.start({ endpoint, ports: [peers.port], config })
+}
+
+async function traces(agent: AgentProcess): Promise<Lane> {
+  const { signals } = await agent.document<{ signals: Record<string, Lane> }>('/debug/pipeline/stats')
+  const lane = signals.traces!
+  const dropped = Object.values(lane.dropped).reduce((sum, items) => sum + items, 0)
+  assert.equal(lane.received + lane.recovered, lane.exported + lane.rejected + dropped + lane.queued)
+  return lane
+}
+
+/** An agent that took in both sides of every request, and whose receiver has gone away since. */
+async function cutOff(peers: Peers, exporting: Tree): Promise<{ agent: AgentProcess; port: number }> {
+  const receiver = await spawnReceiver()
+  const agent = await start(receiver.endpoint, peers, exporting)
+  open.push({ close: () => agent.kill() })
+  await receiver.close()
+  await peers.requests(requests, '/status/200')
+  let lane: Lane | undefined
+  await until(
+    () => `all spans are taken in: ${JSON.stringify(lane)}`,
+    20_000,
+    async () => {
+      lane = await traces(agent)
+      return lane.received >= 2 * requests && lane.queued >= 2 * requests
+    },
+  )
+  return { agent, port: receiver.port }
+}
+
+test('with the queue on disk it ends at once, and the next one delivers everything', kernel, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-outage-'))
+  open.push({ close: async () => rmSync(directory, { recursive: true }) })
+  const queue = { enabled: true, directory }
+  const peers = await startPeers()
+  open.push(peers)
+  const { agent, port } = await cutOff(peers, { queue })
+  const asked = performance.now()
+  const exit = await agent.stop()
+  const tookMs = performance.now() - asked
+  assert.deepEqual(exit, { code: 0, signal: null })
+  assert.ok(tookMs < 2000, `${Math.round(tookMs)} ms`)
+  const drained = agent.log.find(({ msg }) => msg === 'drained') as unknown as {
+    kept: Record<string, number>
+    dropped: Record<string, number>
+  }
+  // The test's own questions to the agent are requests as well.
+  const kept = drained.kept.traces!
+  assert.ok(kept >= 2 * requests, String(kept))
+  assert.deepEqual(Object.values(drained.dropped), [0, 0, 0, 0])
+
+  const receiver = await spawnReceiver({ port })
+  open.push(receiver)
+  const next = await start(receiver.endpoint, peers, { queue })
+  open.push({ close: () => next.stop() })
+  let lane: Lane | undefined
+  await until(
+    () => `what was kept is delivered: ${JSON.stringify(lane)}`,
+    20_000,
+    async () => {
+      lane = await traces(next)
+      return lane.exported >= kept
+    },
+  )
+  assert.equal(lane!.recovered, kept)
+  assert.equal((await receiver.counts()).traces, (await traces(next)).exported)
+})
+
+test('without it the agent ends in the time it was given, and says how much was lost', kernel, async () => {
+  const peers = await startPeers()
+  open.push(peers)
+  const { agent } = await cutOff(peers, { queue: { enabled: false } })
+  // The time for draining is a key of its own; a reload takes it up.
+  agent.configure({ pipeline: { operations: { shutdown: { drain_timeout: '1s' } } } })
+  agent.signal('SIGHUP')
+  await until(
+    () => 'the configuration is reloaded',
+    5000,
+    async () => agent.log.some(({ msg }) => /reloaded/.test(msg)),
+  )
+  const asked = performance.now()
+  const exit = await agent.stop()
+  const tookMs = performance.now() - asked
+  assert.deepEqual(exit, { code: 0, signal: null })
+  assert.ok(tookMs < 2000 + 500, `${Math.round(tookMs)} ms`)
+  const drained = agent.log.find(({ msg }) => msg === 'drained') as unknown as {
+    dropped: Record<string, number>
+  }
+  assert.ok(drained.dropped.traces! >= 2 * requests, String(drained.dropped.traces))
+})
