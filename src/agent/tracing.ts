@@ -70,7 +70,7 @@ export class Tracing {
     this.ebpf = config.agent.ebpf
     const account = pipeline.ledger.traces
     const spans = pipeline.intake('traces')
-    this.red = new RedTable({ startUs: Date.now() * 1000 })
+    this.red = new RedTable({ startUs: Date.now() * 1000, histograms: config.otlp.metrics.histograms })
     this.routes = new Routes(routeOptions(network))
     const route = (exchange: Exchange, path: string): string => {
       const service = processes.resource(exchange.pid, exchange.comm).attributes.get('service.name')

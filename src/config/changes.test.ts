@@ -50,10 +50,7 @@ test('keys are sorted by when a new value takes effect', () => {
 })
 
 test('a value that this version lacks is not said to be in effect', () => {
-  const changed = changedKeys(
-    load(''),
-    load('agent: {gpu: {interval: 1m}, ebpf: {backend: kprobe}}\n'),
-  )
+  const changed = changedKeys(load(''), load('agent: {gpu: {interval: 1m}, ebpf: {backend: kprobe}}\n'))
   assert.deepEqual(changed, {
     live: [],
     restart: ['agent.ebpf.backend'],

@@ -94,6 +94,27 @@ test('the scheme of an endpoint decides about TLS', () => {
   )
 })
 
+test('the form of metrics follows its variables', () => {
+  const name = (what: string) => `OTEL_EXPORTER_OTLP_METRICS_${what}`
+  const check = (env: Record<string, string>, want: readonly [string, string]) => {
+    const { config, warnings } = load(env)
+    assert.deepEqual(
+      [config.otlp.metrics.temporality, config.otlp.metrics.histograms, warnings],
+      [...want, []],
+    )
+  }
+  check({}, ['cumulative', 'explicit'])
+  check({ [name('TEMPORALITY_PREFERENCE')]: 'Delta' }, ['delta', 'explicit'])
+  check({ [name('TEMPORALITY_PREFERENCE')]: 'lowmemory' }, ['delta', 'explicit'])
+  check({ [name('TEMPORALITY_PREFERENCE')]: 'cumulative' }, ['cumulative', 'explicit'])
+  const aggregation = name('DEFAULT_HISTOGRAM_AGGREGATION')
+  check({ [aggregation]: 'base2_exponential_bucket_histogram' }, ['cumulative', 'exponential'])
+  check({ [aggregation]: 'explicit_bucket_histogram' }, ['cumulative', 'explicit'])
+  const { config, warnings } = load({ [aggregation]: 'linear', [name('TEMPORALITY_PREFERENCE')]: 'x' })
+  assert.equal(warnings.length, 2)
+  assert.equal(config.otlp.metrics.temporality, 'cumulative')
+})
+
 test('names and attributes go to the agent and to what is exported', () => {
   const { config } = load({ OTEL_RESOURCE_ATTRIBUTES: 'service.name=edge,deployment.environment.name=a%2Cb' })
   assert.equal(config.service_name, 'edge')

@@ -27,6 +27,12 @@ const transport: readonly [suffix: string, key: string, convert: Convert][] = [
   ['CLIENT_KEY', 'tls.key_file', looseScalar],
 ]
 
+/** What the specification calls the forms of histograms, and our key. */
+const aggregations = new Map([
+  ['explicit_bucket_histogram', 'explicit'],
+  ['base2_exponential_bucket_histogram', 'exponential'],
+])
+
 /**
  * Reads the standard variables of OpenTelemetry (OTLP exporter specification 1.11, SDK environment variables). An empty
  * variable counts as unset. `service.name` of OTEL_RESOURCE_ATTRIBUTES names the agent, not what it observes.
@@ -54,6 +60,14 @@ export function readOtelEnvironment(env: Environment): OtelSettings {
       take(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${suffix}`, `otlp.${signal}.${key}`, convert)
     }
   }
+  const metrics = 'OTEL_EXPORTER_OTLP_METRICS'
+  take(`${metrics}_TEMPORALITY_PREFERENCE`, 'otlp.metrics.temporality', (name, text) =>
+    // Low memory means delta for what is recorded at once, which is all that svc records itself.
+    looseScalar(name, text.toLowerCase() === 'lowmemory' ? 'delta' : text.toLowerCase()),
+  )
+  take(`${metrics}_DEFAULT_HISTOGRAM_AGGREGATION`, 'otlp.metrics.histograms', (name, text) =>
+    looseScalar(name, aggregations.get(text.toLowerCase()) ?? text),
+  )
   take('OTEL_SERVICE_NAME', 'service_name', looseScalar)
   take('OTEL_RESOURCE_ATTRIBUTES', 'resource.attributes', (name, text) => {
     const list = baggage(name, text)

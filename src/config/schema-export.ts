@@ -104,6 +104,7 @@ export const otlp = branch('Export over OTLP.', {
       choice(['explicit', 'exponential']),
       'explicit',
       'Buckets of the durations that svc measures: the bounds of the conventions, or exponential ones.',
+      { restart: true },
     ),
   }),
   logs: signal('logs'),

@@ -4,6 +4,7 @@ import { capture } from './capture.ts'
 import type { Check } from './check.ts'
 import { adminSocket } from './commands.ts'
 import { settings } from './configuration.ts'
+import { diskQueue } from './disk-queue.ts'
 import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
 import { address, certificate, exposure } from './management.ts'
 import { receiver } from './receiver.ts'
@@ -22,6 +23,7 @@ export const table: readonly Check[] = [
   certificate,
   exposure,
   receiver,
+  diskQueue,
   settings,
   adminSocket,
 ]

@@ -35,7 +35,13 @@ export async function* requestsOf(path: string): AsyncGenerator<InputRequest> {
 function* requestsIn(json: unknown, name: string, line: number): Generator<InputRequest> {
   const found = signals.filter(signal => isObject(json) && Object.hasOwn(json, fields[signal]))
   if (found.length === 0)
-    throw fault(name, line, `expected an object with ${Object.values(fields).join(', ').replace(/,(?=[^,]*$)/, ' or')}`)
+    throw fault(
+      name,
+      line,
+      `expected an object with ${Object.values(fields)
+        .join(', ')
+        .replace(/,(?=[^,]*$)/, ' or')}`,
+    )
   for (const signal of found) {
     let body: Uint8Array
     try {
@@ -103,12 +109,20 @@ function parseAt(bytes: Buffer, name: string, begin: number): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    // Node 20 tells the position alone.
-    const position = Number(/ at position (\d+)/.exec(errorText(error))?.[1] ?? text.length)
-    const before = text.slice(0, position).trimEnd()
-    const line = begin + (before.match(/\n/g)?.length ?? 0)
-    throw fault(name, line, `expected OTLP JSON: ${errorText(error).replace(/ \(line.*|, "[^]*|\.\.\. [^]*/, '')}`)
+    throw fault(name, begin + linesBefore(text, errorText(error)), 'expected OTLP JSON; this is no JSON')
   }
+}
+
+/** How many lines stand before what the parser stumbled over, as far as it says. */
+function linesBefore(text: string, message: string): number {
+  const position = / at position (\d+)/.exec(message)?.[1]
+  if (position === undefined && !message.includes('end of JSON input')) return 0
+  return (
+    text
+      .slice(0, Number(position ?? text.length))
+      .trimEnd()
+      .split('\n').length - 1
+  )
 }
 
 /** Lines without their ends, numbered from 1. */

@@ -1,4 +1,5 @@
 import type { NamedStage } from '../../processors/chain.ts'
+import { valueText } from './portrait.ts'
 
 /** What a rule of a processor did, or a processor as a whole (its rule is ''). */
 export interface RuleCount {
@@ -14,9 +15,8 @@ export function ruleCounts(stages: readonly NamedStage[]): RuleCount[] {
   for (const { name, stage } of stages) {
     const rules = new Map<string, Map<string, number>>()
     stage.counters((rule, outcome, total) => {
-      let outcomes = rules.get(rule)
-      if (outcomes === undefined) rules.set(rule, (outcomes = new Map()))
-      outcomes.set(outcome, total)
+      const outcomes = rules.get(rule) ?? new Map<string, number>()
+      rules.set(rule, outcomes.set(outcome, total))
     })
     for (const [rule, outcomes] of rules) counts.push({ processor: name, rule, outcomes })
   }
@@ -39,10 +39,23 @@ export function addCounts(to: RuleCount[], more: readonly RuleCount[]): RuleCoun
   return sums
 }
 
-/** Whether a rule found nothing to do. One that only drops is a bound, which is there to be idle. */
-export function neverMatched({ rule, outcomes }: RuleCount): boolean {
-  const looksForItems = [...outcomes.keys()].some(outcome => outcome !== 'dropped' && outcome !== 'unscanned')
-  return rule !== '' && looksForItems && [...outcomes.values()].every(total => total === 0)
+/** What bounds do. One that is idle is as it should be. */
+const boundOutcomes = ['dropped', 'truncated', 'unscanned']
+
+/** Whether a bound, or a processor, had nothing to do. */
+export function isIdle({ outcomes }: RuleCount): boolean {
+  return [...outcomes].every(([outcome, total]) => total === 0 && boundOutcomes.includes(outcome))
+}
+
+/** Whether a rule that looks for something found nothing. */
+export function neverMatched(count: RuleCount): boolean {
+  const { rule, outcomes } = count
+  return rule !== '' && !isIdle(count) && [...outcomes.values()].every(total => total === 0)
+}
+
+/** A rule with its processor, or the processor where it is meant as a whole. */
+export function ruleTitle({ processor, rule }: RuleCount): string {
+  return rule === '' ? processor : `${processor} ${valueText(rule)}`
 }
 
 /** Who has dropped items between two looks: the rules, or the processors where no rule did. */
@@ -50,9 +63,7 @@ export function droppedBy(before: readonly RuleCount[], now: readonly RuleCount[
   const totals = new Map(before.map(count => [keyOf(count), count.outcomes.get('dropped') ?? 0]))
   const guilty = now.filter(count => (count.outcomes.get('dropped') ?? 0) > (totals.get(keyOf(count)) ?? 0))
   const byRule = new Set(guilty.flatMap(({ processor, rule }) => (rule === '' ? [] : [processor])))
-  return guilty
-    .filter(({ processor, rule }) => rule !== '' || !byRule.has(processor))
-    .map(({ processor, rule }) => (rule === '' ? processor : `${processor}, rule "${rule}"`))
+  return guilty.filter(({ processor, rule }) => rule !== '' || !byRule.has(processor)).map(ruleTitle)
 }
 
 function keyOf({ processor, rule }: RuleCount): string {

@@ -5,13 +5,14 @@ import { profileEncoding } from '../../exporters/otlp/encode-profile.ts'
 import { traceEncoding } from '../../exporters/otlp/encode-trace.ts'
 import { requestToJson } from '../../exporters/otlp/json.ts'
 import { type Encoding, RequestBuilder } from '../../exporters/otlp/request.ts'
+import type { Attributes } from '../../model/attributes.ts'
 import { LogRecord } from '../../model/log.ts'
 import type { Metric } from '../../model/metric.ts'
 import type { Profile } from '../../model/profile.ts'
 import type { Resource, Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import { Span } from '../../model/span.ts'
-import { type Chain, type ChainSettings, compileChain } from '../../processors/chain.ts'
+import { type Chain, type ChainSettings, compileChain, type Out } from '../../processors/chain.ts'
 import type { ProcessorEnv } from '../../processors/processor.ts'
 import {
   attributesPortrait,
@@ -85,8 +86,10 @@ export class Trial {
   /** The chain's clock follows the items', so that rates are those of the input. */
   private nowMs = 0
   private line = 0
-  private counts: readonly RuleCount[] = []
-  private resourceSeen: Resource | undefined
+  private counts: readonly RuleCount[]
+  /** The resource of the last item, and how it was if nothing was told of it yet. */
+  private resource: Resource | undefined
+  private untold: Portrait | undefined
   /** Start times of points, which are numbered while the chain has them: it leaves them as they are. */
   private readonly starts: number[] = []
 
@@ -99,9 +102,9 @@ export class Trial {
     this.counts = this.ruleCounts()
   }
 
-  /** Whether the configuration leaves its items as they are. */
-  get isIdle(): boolean {
-    return this.chain === undefined
+  /** False: the configuration leaves its items as they are. */
+  get hasChain(): boolean {
+    return this.chain !== undefined
   }
 
   ruleCounts(): RuleCount[] {
@@ -130,58 +133,55 @@ export class Trial {
 
   private item(resource: Resource, scope: Scope, item: AnyItem): void {
     this.nowMs = Math.max(this.nowMs, timeOf(item) / 1000)
-    const metric = metricOf(item)
-    if (metric) this.metric(resource, scope, metric)
-    else this.single(resource, scope, item as Span | LogRecord | Profile)
+    if (this.onFate && resource !== this.resource) {
+      this.resource = resource
+      this.untold = attributesPortrait(resource.attributes)
+    }
+    if ('points' in item) this.metric(resource, scope, item)
+    else this.single(resource, scope, item)
   }
 
   private single(resource: Resource, scope: Scope, item: Span | LogRecord | Profile): void {
     this.tally.in++
-    const title = this.onFate && titleOf(item)
+    const title = this.onFate ? titleOf(item) : ''
     const before = this.onFate && portraitOf(item)
-    const resourceBefore = this.resourceBefore(resource)
     this.pass(resource, scope, item, {
       add: (to, group, left) => {
         this.builder.add(to, group, left)
         this.tally.out++
-        if (title === undefined || before === undefined) return
-        this.tellResource(resourceBefore, to)
-        this.tellChange(title, before, portraitOf(left as typeof item))
+        if (!before) return
+        this.tellResource(to)
+        this.tellChange(title, changesBetween(before, portraitOf(left as typeof item)))
       },
       miss: reason => {
         add(this.tally.dropped, reason, 1)
-        if (title !== undefined) this.tellDrop([title], reason)
+        if (this.onFate) this.tellDrop([title], reason)
       },
     })
   }
 
   private metric(resource: Resource, scope: Scope, metric: Metric): void {
-    const first = this.starts.length + 1
-    const numbered = metric.points.map(point => ({
-      ...point,
-      startUs: this.starts.push(point.startUs),
-    }))
-    this.tally.in += metric.points.length
-    const titles = this.onFate && metric.points.map(point => pointTitle(metric, point.attributes))
-    const before = this.onFate && metric.points.map(point => attributesPortrait(point.attributes))
-    const resourceBefore = this.resourceBefore(resource)
-    const left = new Set(metric.points.keys())
+    const { points } = metric
+    const offset = this.starts.length + 1
+    const numbered = points.map(point => ({ ...point, startUs: this.starts.push(point.startUs) }))
+    const left = new Set(points.keys())
     const reasons: string[] = []
+    this.tally.in += points.length
     this.pass(resource, scope, { ...metric, points: numbered } as Metric, {
       add: (to, group, item) => {
         const out = item as Metric
-        const points = out.points.map(point => ({ ...point, startUs: this.starts[point.startUs - 1] ?? 0 }))
-        this.builder.add(to, group, { ...metric, ...plainMetric(out), points } as Metric)
-        this.tally.out += points.length
-        if (titles && before) this.tellResource(resourceBefore, to)
+        const restored = out.points.map(point => ({ ...point, startUs: this.starts[point.startUs - 1] ?? 0 }))
+        this.builder.add(to, group, { ...out, points: restored } as Metric)
+        this.tally.out += restored.length
+        this.tellResource(to)
         for (const { startUs, attributes } of out.points) {
-          const at = startUs - first
-          // What was made of several points has the number of one of them, or of an earlier metric's.
-          if (!left.delete(at) || isOverflow(attributes)) {
-            if (at >= 0 && at < metric.points.length) left.add(at)
-            this.tally.added++
-            this.tell({ title: pointTitle(out, attributes), fate: 'added' })
-          } else if (titles && before) this.tellChange(titles[at]!, before[at]!, attributesPortrait(attributes))
+          const at = startUs - offset
+          const source = left.has(at) ? points[at] : undefined
+          // What was made of several points has the number of one of them, or of a point before.
+          if (source && (!isOverflow(attributes) || isOverflow(source.attributes))) {
+            left.delete(at)
+            this.tellPoint(metric, source.attributes, attributes)
+          } else this.tellAdded(metric, attributes)
         }
       },
       miss: (reason, items) => {
@@ -189,6 +189,67 @@ export class Trial {
         reasons.push(reason)
       },
     })
-    if (titles && left.size > 0) this.tellDrop([...left].map(at => titles[at]!), reasons.join(' or '))
+    if (this.onFate && left.size > 0)
+      this.tellDrop(
+        [...left].map(at => pointTitle(metric, points[at]!.attributes)),
+        reasons.join(' or '),
+      )
   }
+
+  private pass(resource: Resource, scope: Scope, item: AnyItem, out: Out<AnyItem>): void {
+    if (this.chain) this.chain.run(resource, scope, item, out)
+    else out.add(resource, scope, item)
+  }
+
+  /** What became of the resource, before the first of its items that goes on. */
+  private tellResource({ attributes }: Resource): void {
+    if (!this.untold) return
+    const changes = changesBetween(this.untold, attributesPortrait(attributes))
+    if (changes.length > 0)
+      this.tell({ title: resourceTitle(this.resource!.attributes), fate: 'changed', changes })
+    this.untold = undefined
+  }
+
+  private tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
+    if (!this.onFate) return
+    const changes = changesBetween(attributesPortrait(before), attributesPortrait(after))
+    this.tellChange(pointTitle(metric, before), changes)
+  }
+
+  private tellAdded(metric: Metric, attributes: Attributes): void {
+    this.tally.added++
+    if (this.onFate) this.tell({ title: pointTitle(metric, attributes), fate: 'added' })
+  }
+
+  private tellChange(title: string, changes: readonly Change[]): void {
+    if (changes.length > 0) this.tally.changed++
+    this.tell({ title, fate: changes.length > 0 ? 'changed' : 'same', changes })
+  }
+
+  private tellDrop(titles: readonly string[], reason: string): void {
+    const counts = this.ruleCounts()
+    const by = droppedBy(this.counts, counts)
+    this.counts = counts
+    for (const title of titles) this.tell({ title, fate: 'dropped', reason, by })
+  }
+
+  private tell(fate: Pick<Fate, 'title' | 'fate'> & Partial<Fate>): void {
+    this.onFate?.({ line: this.line, changes: [], reason: '', by: [], ...fate })
+  }
+}
+
+function add(to: Map<string, number>, what: string, count: number): void {
+  to.set(what, (to.get(what) ?? 0) + count)
+}
+
+/** As processors mark the series that stands for many (SDK specification, "Cardinality limits"). */
+function isOverflow({ keys, size }: Attributes): boolean {
+  return size === 1 && keys[0] === 'otel.metric.overflow'
+}
+
+/** When an item came to be known, in microseconds since the Unix epoch; 0 where it does not say. */
+function timeOf(item: AnyItem): number {
+  if (item instanceof Span) return item.endUs
+  if (item instanceof LogRecord) return item.observedUs || item.timeUs
+  return 'points' in item ? (item.points[0]?.timeUs ?? 0) : item.startUs
 }

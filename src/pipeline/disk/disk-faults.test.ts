@@ -37,7 +37,7 @@ function tmpfs(t: { after(end: () => void): void }, size: string): string {
 
 /** Files whose operations fail with a code as long as `code` is set. */
 function failing() {
-  const state: { write?: string; read?: string } = {}
+  const state: { write?: string; read?: string; remove?: string } = {}
   const failure = (code: string) => Object.assign(new Error(`${code}: made to fail`), { code })
   const files: Files = {
     ...realFiles,
@@ -48,6 +48,10 @@ function failing() {
     read(fd, into, position) {
       if (state.read) throw failure(state.read)
       return realFiles.read(fd, into, position)
+    },
+    remove(path) {
+      if (state.remove) throw failure(state.remove)
+      realFiles.remove(path)
     },
   }
   return { state, files }
@@ -112,6 +116,28 @@ test('while the disk takes nothing memory is bounded, and the oldest that is now
     await store.close()
     assert.equal(queue.items, 0)
   }
+})
+
+test('where old files cannot be removed the bound holds all the same', async t => {
+  const { state, files } = failing()
+  const { queue, store, drops } = openQueue(queueDirectory(t), {
+    files,
+    maxBytes: 1_000_000,
+    memoryBytes: 100_000,
+  })
+  state.remove = 'EPERM'
+  for (let n = 0; n < 200; n++) queue.push(numbered(1, 10_000))
+  assert.ok(store.state.bytes <= 1_000_000, `${store.state.bytes}`)
+  assert.match(
+    store.state.reason,
+    /is full, and its oldest files cannot be removed; give svc's user the rights/,
+  )
+  assert.equal(queue.items + drops.disk_error!, 200)
+  delete state.remove
+  await until(() => store.state.state === 'ok', 'files can be removed')
+  assert.equal(queue.items + total(drops), 200)
+  assert.ok(store.state.bytes <= 1_000_000, `${store.state.bytes}`)
+  await store.close()
 })
 
 test('what is in memory only at the end is counted, what is on the disk is kept', async t => {

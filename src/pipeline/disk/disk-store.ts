@@ -218,20 +218,20 @@ export class DiskStore {
     return bytes
   }
 
-  /** Drops oldest segments, of the signal that takes most, until so many bytes fit. */
-  #evict(bytes: number): void {
-    for (;;) {
-      const over = this.#bytes + bytes - this.#maxBytes
-      if (over <= 0) return
+  /** Drops oldest segments, of the signal that takes most, until so many bytes fit. False where they stay. */
+  #evict(bytes: number): boolean {
+    while (this.#bytes + bytes > this.#maxBytes) {
       const before = this.#bytes
       const shelves = signals.map(signal => this.#shelves[signal])
-      shelves.sort((a, b) => bytesOf(b) - bytesOf(a))
+      // Files of which all was delivered cost nothing.
+      shelves.sort((a, b) => Number(a.log.records > 0) - Number(b.log.records > 0) || bytesOf(b) - bytesOf(a))
       const evicted = shelves.some(shelf =>
         shelf.queue ? shelf.queue.evict('queue_full') : shelf.log.dropOldest() !== undefined,
       )
-      // What is left may be dead letters, which have a bound of their own.
-      if (!evicted || this.#bytes >= before) return
+      // What is left at last are dead letters and cursors, which have bounds of their own.
+      if (!evicted || this.#bytes >= before) return shelves.every(({ log }) => log.records === 0)
     }
+    return true
   }
 
   #spaceOf(signal: Signal): DiskSpace {
@@ -250,8 +250,13 @@ export class DiskStore {
   }
 
   #makeRoom(bytes: number): DiskFault | undefined {
-    this.#evict(bytes)
     const { directory, reserve = reserveOf } = this.#options
+    if (!this.#evict(bytes))
+      return {
+        reason: 'disk_error',
+        words: `the queue in ${directory} is full, and its oldest files cannot be removed`,
+        mend: "give svc's user the rights to remove them; the log says which",
+      }
     const { free, total } = this.#files.space(directory)
     const kept = reserve(total)
     if (free - bytes >= kept) return undefined
@@ -297,6 +302,13 @@ export class DiskStore {
   }
 
   #tick(): void {
+    try {
+      this.#lock.renew()
+    } catch (error) {
+      // Without the directory there is no lock to take; the queues find out by themselves.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+        this.#say('The lock of the queue on disk was removed, and cannot be taken again.', error)
+    }
     for (const signal of signals) this.#shelves[signal].queue?.tick()
   }
 

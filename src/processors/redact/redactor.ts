@@ -187,9 +187,16 @@ export class Redactor {
       const unit = text.charCodeAt(at)
       // Half of a pair is half of four bytes.
       bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit & 0xf800) === 0xd800 ? 2 : 3
-      if (bytes > maxBytes) return wholePairs(text, at)
+      if (bytes > maxBytes) return this.wholeReplacement(text, wholePairs(text, at))
     }
     return end
+  }
+
+  /** `at`, or the beginning of what stands there in place of something: a part of it would be taken for a value. */
+  private wholeReplacement(text: string, at: number): number {
+    for (let start = at - 1; start >= 0 && start > at - this.longest; start--)
+      if (start + this.redactedAt(text, start) > at) return start
+    return at
   }
 }
 

@@ -1,0 +1,68 @@
+import { accessSync, constants, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { otlpOptions } from '../../agent/otlp-options.ts'
+import { errorText } from '../../lib/logger.ts'
+import { signals } from '../../model/signal.ts'
+import { reserveOf } from '../../pipeline/disk/disk-store.ts'
+import { check } from './check.ts'
+
+const Mi = 1024 * 1024
+
+export const diskQueue = check({
+  name: 'disk_queue',
+  group: 'export',
+  summary: 'The queue on disk can be written, and its file system has room for what it may grow to',
+  lose: 'what waits for the receiver when svc ends in a crash: it waits in memory alone',
+  faults: {
+    off: {
+      state: 'note',
+      what: 'the queue on disk is switched off, so that what waits is lost with the process',
+      mends: { config: 'pipeline.export.queue.enabled: true' },
+    },
+    unwritable: {
+      state: 'limited',
+      what: 'its directory cannot be made or written',
+      mends: {
+        any: 'run svc as root, or give it the directory: install -d -m 700 -o USER DIRECTORY',
+        config: 'pipeline.export.queue.directory: a directory that svc may write',
+        container: 'docker run -v svc-queue:/var/lib/svc',
+        kubernetes: 'a hostPath volume at /var/lib/svc',
+      },
+    },
+    small: {
+      state: 'note',
+      what: 'the file system has less room than the queue may take; svc leaves part of it to others',
+      lose: 'the oldest of what waits, counted, when a long outage fills it',
+      mends: {
+        config: 'pipeline.export.queue.directory on another file system, or a smaller max_size_bytes',
+      },
+    },
+  },
+  try: ({ loaded: { config } }) => {
+    const { enabled, directory, max_size_bytes: most } = config.pipeline.export.queue
+    // Where nothing is sent there is nothing to keep.
+    if (!signals.some(signal => otlpOptions(config, signal) !== undefined)) return []
+    if (!enabled) return [{ fault: 'off', detail: 'pipeline.export.queue.enabled is false' }]
+    const existing = nearest(directory)
+    try {
+      if (!statSync(existing).isDirectory())
+        return [{ fault: 'unwritable', detail: `${existing} is no directory` }]
+      accessSync(existing, constants.W_OK | constants.X_OK)
+    } catch (error) {
+      return [{ fault: 'unwritable', detail: `${existing}: ${errorText(error)}` }]
+    }
+    const { bavail, bsize, blocks } = statfsSync(existing)
+    const room = Math.max(0, bavail * bsize - reserveOf(blocks * bsize))
+    const shown = `${directory}: room for ${Math.floor(room / Mi)} MiB`
+    if (room < most)
+      return [{ fault: 'small', detail: `${shown}, and it may grow to ${Math.ceil(most / Mi)} MiB` }]
+    return [{ ok: shown }]
+  },
+})
+
+/** The directory, or the nearest above it that is there. */
+function nearest(directory: string): string {
+  let at = directory
+  while (statSync(at, { throwIfNoEntry: false }) === undefined && dirname(at) !== at) at = dirname(at)
+  return at
+}
