@@ -2,7 +2,6 @@
 
 import type { BannerLine } from '../api/types.ts'
 import { notBuiltFeatures } from '../config/index.ts'
-import { formatSize } from '../lib/size.ts'
 import { signals } from '../model/signal.ts'
 import { Tracing } from './tracing.ts'
 import { degradations, endpointOf, type Parts } from './view.ts'
@@ -26,7 +25,7 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
     }
   const recovered = signals.reduce((sum, signal) => sum + outlets.pipeline.state(signal).recovered, 0)
   const found = recovered > 0 ? `; ${recovered} items of an earlier run are in it` : ''
-  return { state: 'ok', name: 'queue', detail: `on disk in ${directory}, up to ${formatSize(most)}${found}` }
+  return { state: 'ok', name: 'queue', detail: `on disk in ${directory}, up to ${Math.round(most / 1e6)} MB${found}` }
 }
 
 /** One line for each subsystem: what works, what does not and why. */

@@ -48,6 +48,8 @@ export interface ReceiverOptions {
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string }
   /** Keeps decoded items in `lines`. */
   readonly keep?: boolean
+  /** Larger messages are refused by grpc-js itself, which else takes 4 MiB; packed or not. */
+  readonly maxMessageBytes?: number
   /** Appends decoded items to this file, one line of JSON each. */
   readonly dump?: string
 }
@@ -63,7 +65,7 @@ export interface Receiver {
   readonly lines: Line[]
   /** Most requests that were open at one time. */
   readonly mostOpen: number
-  answer: (request: ReceivedRequest) => Answer | Promise<Answer>
+  answer: (request: ReceivedRequest, lines: readonly Line[]) => Answer | Promise<Answer>
   /** Resets every connection. */
   cut(): void
   /** Tells every client to go elsewhere (GOAWAY), and lets open requests finish. */
@@ -94,7 +96,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   const { tls, dump } = options
   if (dump) writeFileSync(dump, '')
 
-  const server = new Server()
+  const server = new Server(
+    options.maxMessageBytes === undefined
+      ? {}
+      : { 'grpc.max_receive_message_length': options.maxMessageBytes },
+  )
   for (const signal of signals) {
     server.register(
       `/opentelemetry.proto.collector.${paths[signal]}/Export`,
@@ -133,7 +139,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     const received = { signal, items, headers, timeoutMs: Number(call.getDeadline()) - Date.now() }
     requests.push(received)
     counts.requests++
-    const answer = await receiver.answer(received)
+    const answer = await receiver.answer(received, found)
     if (answer.kind !== 'ok') return answer
     counts[signal] += items - (answer.rejected ?? 0)
     if (options.keep) for (const line of found) lines.push(line)

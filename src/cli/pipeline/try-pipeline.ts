@@ -114,6 +114,6 @@ function keyIn(directory: string): () => Uint8Array {
 async function drained(): Promise<boolean> {
   const { stdout } = process
   // A reader that goes while this waits is an error here, and makes the stream unwritable.
-  if (stdout.writableNeedDrain) await once(stdout, 'drain').catch(() => {})
+  if (stdout.writable && stdout.writableNeedDrain) await once(stdout, 'drain').catch(() => {})
   return stdout.writable
 }

@@ -171,6 +171,14 @@ test('texts are JSON, whatever is in them', () => {
   assert.equal(requestToJson('traces', spanRequest(0x2a, 2, 0xff, 0x61)), span('"name":"\ufffda"'))
 })
 
+test('texts of any length are encoded, although their buffer grows meanwhile', () => {
+  const names = Array.from({ length: 40 }, (_, i) => 'ß'.repeat(2 ** (i % 15)))
+  const json = { resourceSpans: [{ scopeSpans: [{ spans: names.map(name => ({ name, flags: 1 })) }] }] }
+  assert.deepEqual(JSON.parse(requestToJson('traces', jsonToRequest('traces', json))), {
+    resourceSpans: [{ scopeSpans: [{ spans: names.map(name => ({ flags: 1, name })) }] }],
+  })
+})
+
 test('bytes that are no request are refused, wherever they end', () => {
   const type = requestType('metrics')
   fc.assert(

@@ -7,7 +7,7 @@ export interface Files {
   /** Names in a directory. */
   list(directory: string): string[]
   makeDirectory(directory: string): void
-  /** Opens for appending (made with mode 0600 where absent) or for reading. */
+  /** Opens for appending (made with mode 0600 where absent) or for reading; a directory too, to be synced. */
   open(path: string, mode: 'append' | 'read'): number
   /** May write less than asked, as writev(2) does. */
   write(fd: number, parts: readonly Uint8Array[]): number
@@ -54,7 +54,10 @@ export interface Damage {
  * `settle`. Content never makes `open` fail; a directory that cannot be used does, with the error of the system call.
  */
 export interface RecordLog {
-  /** Not settled yet, records of former processes included. */
+  /**
+   * Not settled yet, records of former processes included. Items of a damaged record leave when the damage is found:
+   * they are in `takeDamagedItems` then. So what was recovered is `items` and `takeDamagedItems()` after `open`.
+   */
   readonly items: number
   readonly records: number
   /** Of all files, those of the dead letters included. */
@@ -73,19 +76,22 @@ export interface RecordLog {
 
   /**
    * Writes a record; when this returns it survives the process. `seq` must be above all before. Throws the error of the
-   * system call (ENOSPC, EROFS, EIO …), and then the log is as it was. Bytes are forced to the disk within `fsyncMs`.
+   * system call (ENOSPC, EROFS, EIO …), and then the log is as it was; a `RangeError` for a body above 64 MiB or a `seq`
+   * that is not above all before. Bytes are forced to the disk within `fsyncMs`. The body must not change until then.
    */
   append(record: Stored): void
   /**
    * The next unsettled record at or after `seq`; undefined at the end. Reads ahead of nothing: one record, whose body
-   * is a buffer of its own. Damage is skipped and counted. Throws the error of the system call.
+   * is a buffer of its own. Damage is skipped and counted. Throws the error of the system call; a record that the disk
+   * cannot read (EIO) counts as damaged when it is asked for the fourth time.
    */
   readFrom(seq: number): Stored | undefined
   /** The record was delivered or given up: it is not given again, and a segment without others is removed. */
   settle(seq: number, items: number): void
   /**
    * Removes the oldest segment with what is in it and returns the items that were not settled, and the last sequence
-   * number that went. The segment being written is closed first. Undefined in an empty log.
+   * number that went. The segment being written is closed first. Undefined in an empty log, or where the file cannot
+   * be removed.
    */
   dropOldest(): { readonly items: number; readonly lastSeq: number } | undefined
   /** Keeps a copy of a refused batch in the dead letters, bounded. Never throws. */
