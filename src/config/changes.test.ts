@@ -119,6 +119,7 @@ test('the keys that need a restart, of those that do something', () => {
     'service_name',
     'instance_id',
     'resource.attributes',
+    'otlp.metrics.histograms',
     'agent.ebpf.enabled',
     'agent.ebpf.required',
     'agent.ebpf.backend',
