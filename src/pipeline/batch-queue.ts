@@ -25,6 +25,8 @@ export type Dropped = (reason: string, items: number) => void
 export interface BatchQueue {
   /** What waits here outlives the process. */
   readonly durable: boolean
+  /** Items that a former process had left here, those included that turned out to be damaged. */
+  readonly recoveredItems: number
   /** Of batches waiting and under way, exactly. */
   readonly items: number
   /** What they take of the bound: memory, or disk where the queue is there. */

@@ -115,7 +115,7 @@ export class Lane<T> {
       () => this.#loop.pump(),
     )
     this.#queue = queue
-    account.recovered = queue.items
+    account.recovered = queue.recoveredItems
     this.#loop = new SendLoop({ ...options, queue, learned: () => this.#gather() }, send)
     this.#batcher = new Batcher({
       builder,

@@ -1,4 +1,4 @@
-import type { Batch } from '../model/batch.ts'
+import { type Batch, plainBatch } from '../model/batch.ts'
 import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
 
 export interface QueueLimits {
@@ -13,9 +13,20 @@ const entryBytes = 256
 /** How many waiting batches are looked at for one whose lanes are free. */
 const maxLooks = 64
 
+/** Stands where an entry was. */
+const gone: Entry = {
+  batch: plainBatch('traces', 0, new Uint8Array(0), 0),
+  number: 0,
+  queuedAt: 0,
+  firstTriedAt: 0,
+  attempts: 0,
+  left: 0,
+}
+
 /** A queue in memory, bounded by bytes. When it is full the oldest batch goes that is not under way. */
 export class MemoryQueue implements BatchQueue {
   readonly durable = false
+  readonly recoveredItems = 0
 
   #limits: QueueLimits
   readonly #dropped: Dropped
@@ -214,7 +225,8 @@ export class MemoryQueue implements BatchQueue {
   #shift(): Entry | undefined {
     const entry = this.#waiting[this.#head]
     if (!entry) return undefined
-    this.#head++
+    // What is gone is not to be kept from the collector of garbage by this list.
+    this.#waiting[this.#head++] = gone
     // Array.shift moves all the rest each time; so the array is cut when half of it is empty.
     if (this.#head * 2 > this.#waiting.length) {
       this.#waiting = this.#waiting.slice(this.#head)

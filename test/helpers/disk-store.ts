@@ -49,6 +49,8 @@ export interface OpenQueue extends OpenStore {
   readonly queue: DiskQueue
   /** Items by reason. */
   readonly drops: Record<string, number>
+  /** The same, each drop by itself. */
+  readonly dropped: { readonly reason: string; readonly items: number }[]
   readonly readied: () => number
 }
 
@@ -63,16 +65,18 @@ export function openQueue(
 
 export function attach(store: DiskStore, signal: Signal, memoryBytes = 10_000_000) {
   const drops: Record<string, number> = {}
+  const dropped: { reason: string; items: number }[] = []
   let readied = 0
   const queue = store.queue({
     signal,
     memoryBytes,
     dropped: (reason, items) => {
+      dropped.push({ reason, items })
       drops[reason] = (drops[reason] ?? 0) + items
     },
     ready: () => readied++,
   })
-  return { queue, drops, readied: () => readied }
+  return { queue, drops, dropped, readied: () => readied }
 }
 
 /** A lock as flock(2) gives it, among the stores of this process: it is free when its descriptor is closed. */

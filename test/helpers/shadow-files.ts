@@ -30,6 +30,8 @@ interface Node {
   steps: Buffer[]
   /** A sync failed: what was not on the disk then never gets there. */
   poisoned: boolean
+  /** Reading what touches this byte fails with EIO. */
+  badByte?: number
 }
 
 type Change = (names: Map<string, Node>) => void
@@ -60,6 +62,11 @@ export class ShadowFiles implements Files {
   /** The contents of a file, to be changed as damage does. */
   contents(path: string): Buffer {
     return this.#node(path).data
+  }
+
+  /** A byte of a file that the disk cannot read. */
+  spoil(path: string, at: number): void {
+    this.#node(path).badByte = at
   }
 
   /** Puts a file there, on the disk at once. */
@@ -137,7 +144,9 @@ export class ShadowFiles implements Files {
 
   read(fd: number, into: Uint8Array, position: number): number {
     this.#call('read')
-    const { data } = this.#nodeOf(fd)
+    const { data, badByte } = this.#nodeOf(fd)
+    if (badByte !== undefined && position <= badByte && badByte < position + into.length)
+      throw failure('EIO', 'read')
     return data.copy(into, 0, position, position + into.length)
   }
 

@@ -101,12 +101,14 @@ export class Shipment {
 
   /** Takes in records, in turns of each host, followed by so many bytes that hardly compress. */
   add(count: number, bytes = 0): void {
-    const intake = this.pipeline.intake('logs')
-    for (let i = 0; i < count; i++) {
-      const number = this.made++
-      this.#record.body = bytes === 0 ? String(number) : `${number} ${noise(bytes)}`
-      intake.add(hosts[number % hosts.length]!, scope, this.#record)
-    }
+    for (let i = 0; i < count; i++) this.addText(bytes === 0 ? '' : noise(bytes))
+  }
+
+  /** Takes in one record with this text behind its number. */
+  addText(text: string): void {
+    const number = this.made++
+    this.#record.body = text === '' ? String(number) : `${number} ${text}`
+    this.pipeline.intake('logs').add(hosts[number % hosts.length]!, scope, this.#record)
   }
 
   /** As a reload does; `renewed` are keys whose files have a new content. */
@@ -147,7 +149,7 @@ export class Shipment {
 
 /** What a receiver took. */
 export interface Taken {
-  readonly lines: readonly { readonly body?: unknown }[]
+  readonly lines: readonly Readonly<Record<string, unknown>>[]
   readonly counts: { readonly logs: number }
 }
 

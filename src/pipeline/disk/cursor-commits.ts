@@ -48,6 +48,7 @@ export class CursorCommits {
       await this.#running
     } finally {
       this.#running = undefined
+      if (this.#settles > 0) this.#later()
     }
   }
 
@@ -74,14 +75,7 @@ export class CursorCommits {
     if (this.#running || this.#stopped) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.flush().then(
-      () => this.#again(),
-      () => this.#again(), // `failed` has told it
-    )
-  }
-
-  #again(): void {
-    if (this.#settles > 0) this.#later()
+    this.flush().catch(() => {}) // `failed` has told it
   }
 
   async #commit(): Promise<void> {

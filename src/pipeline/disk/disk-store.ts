@@ -58,10 +58,10 @@ export interface QueueOptions {
 
 /**
  * Bytes that stay free, so that it is never svc that fills a disk: 64 MiB or 5 %, but a quarter of a file system that
- * is small, of which the queue would else have nothing.
+ * is small, of which the queue would else have nothing, and 8 GiB of one that is large.
  */
 export function reserveOf(totalBytes: number): number {
-  return Math.min(Math.max(64 * Mi, totalBytes * 0.05), totalBytes / 4)
+  return Math.min(Math.max(64 * Mi, totalBytes * 0.05), totalBytes / 4, 8192 * Mi)
 }
 
 /**

@@ -52,10 +52,15 @@ export class GroupSync {
   async flush(): Promise<void> {
     while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
     this.#running = this.#syncAll()
+    let delayMs = this.#options.fsyncMs()
     try {
       await this.#running
+    } catch (error) {
+      delayMs = afterFailureMs
+      throw error
     } finally {
       this.#running = undefined
+      if (this.#waiting.size > 0) this.#later(delayMs)
     }
   }
 
@@ -92,14 +97,7 @@ export class GroupSync {
     }
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.flush().then(
-      () => this.#again(this.#options.fsyncMs()),
-      () => this.#again(afterFailureMs), // `failed` has told it
-    )
-  }
-
-  #again(delayMs: number): void {
-    if (this.#waiting.size > 0) this.#later(delayMs)
+    this.flush().catch(() => {}) // `failed` has told it
   }
 
   async #syncAll(): Promise<void> {

@@ -72,16 +72,16 @@ const steps: Readonly<Record<string, Step>> = {
     world.mayReturn.clear()
     open(world)
   },
-  kill(world) {
-    world.files = world.files.afterKill()
+  async kill(world) {
+    await kill(world)
     open(world)
     adopt(world, 0)
   },
-  corrupt(world, amount) {
+  async corrupt(world, amount) {
     const names = world.files.list(directory).filter(name => name.endsWith('.seg'))
     const name = names[amount % Math.max(1, names.length)]
     if (name === undefined) return
-    world.files = world.files.afterKill()
+    await kill(world)
     const bytes = world.files.contents(`${directory}/${name}`)
     const at = (amount * 7919) % bytes.length
     bytes[at] = (bytes[at] ?? 0) ^ 4
@@ -94,6 +94,12 @@ const steps: Readonly<Record<string, Step>> = {
     assert.throws(() => world.log.append(recordOf(world.last + 1, bodyBytes)), { code: 'ENOSPC' })
     world.files.capacityBytes = Number.POSITIVE_INFINITY
   },
+}
+
+/** Leaves what a process leaves that ends without a word. */
+async function kill(world: World): Promise<void> {
+  world.files = world.files.afterKill()
+  await world.log.close() // on files of its own: only its timers end
 }
 
 function open(world: World): void {

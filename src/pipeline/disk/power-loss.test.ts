@@ -94,7 +94,7 @@ function dropOne(log: RecordLog, promised: Promised): void {
 }
 
 function check(files: ShadowFiles, promised: Promised, where: string): void {
-  const { log } = openLog(directory, { segmentBytes: 3000, fsyncMs: () => 1e6 }, files)
+  const { log } = openLog(directory, { segmentBytes: 3000 }, files)
   const told = log.items
   const found = new Set(readAll(log, 1, bodyBytes))
   for (const seq of promised.durable)

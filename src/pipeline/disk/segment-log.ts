@@ -346,10 +346,8 @@ class SegmentLog implements RecordLog {
     // Aside first: where nothing of the old segment is on the disk, both have the same name.
     const writer = this.#createWriter(`${path}.tmp`)
     try {
-      writer.write(
-        parts,
-        parts.reduce((sum, part) => sum + part.length, 0),
-      )
+      const whole = Buffer.concat(parts)
+      writer.write([whole], whole.length)
       this.#files.rename(writer.path, path)
     } catch (error) {
       writer.release()

@@ -92,16 +92,15 @@ test('twice the text takes about twice the time', () => {
   const scanner = scannerOf(builtIn.map(type => ({ type, pattern: '' })))
   const median = (text: string) => {
     const times: number[] = []
-    for (let i = 0; i < 9; i++) {
+    for (let i = 0; i < 5; i++) {
       const start = performance.now()
       scanner.scan(text, 0)
       times.push(performance.now() - start)
     }
-    return times.sort((a, b) => a - b)[4]!
+    return times.sort((a, b) => a - b)[2]!
   }
   for (const piece of nasty) {
-    const text = piece.repeat(Math.ceil((capacity >> 3) / piece.length))
-    median(text)
+    const text = piece.repeat(Math.ceil((capacity >> (soak ? 1 : 4)) / piece.length / 2))
     const [once, twice] = [median(text), median(text + text)]
     // Another program on this processor may cost some milliseconds; what is quadratic costs seconds here.
     assert.ok(twice < 4 * once + 50, `${JSON.stringify(piece)}: ${once} and ${twice} ms`)

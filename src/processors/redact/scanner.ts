@@ -1,8 +1,7 @@
-import { linearRegExp } from '../../lib/linear-regexp.ts'
 import { beginsWord, is, isDigit, isUpper, margin, Units, word } from './characters.ts'
 import type { Detector, Find } from './detector.ts'
 import { detectors } from './detectors.ts'
-import { requiredLiteral } from './pattern.ts'
+import { Pattern } from './pattern.ts'
 import type { RuleType } from './settings.ts'
 
 /** The trigger that stands for a run of digits. */
@@ -10,11 +9,14 @@ const digits = 255
 const zero = 254
 const percent = 37
 const mostRun = 21
-/** Between two looks at the clock. */
-const matchesPerLook = 32
-/** A pattern may look at the rest of the text anew after each match; with this it ends nevertheless. */
+/**
+ * A pattern may look at all the rest of a text after each match. It is given up after so many, or after so many looks at
+ * the clock of which each says that it was slow: one or two may be the fault of another program.
+ */
 const mostMatches = 4096
-const mostMs = 20
+const matchesPerLook = 8
+const slowMs = 1
+const mostSlow = 8
 
 export interface ScanRule {
   readonly type: RuleType
@@ -44,10 +46,9 @@ interface Slot {
   floor: number
 }
 
-interface Pattern {
+interface PatternRule {
   readonly rule: number
-  readonly expression: RegExp
-  readonly literal: string
+  readonly pattern: Pattern
 }
 
 /** Finds what the rules name, in one pass over a text for all that is built in. Refers to rules by their number. */
@@ -66,7 +67,7 @@ export class Scanner {
   /** By length of the run and by what follows it. */
   private readonly byRun: Slot[][] = Array.from({ length: (mostRun + 1) * followers.length }, () => [])
   private readonly afterCapitals: Slot[] = []
-  private readonly patterns: Pattern[] = []
+  private readonly patterns: PatternRule[] = []
   private readonly ruleOf = new Map<RuleType, number>()
   private readonly units: Units
   private readonly options: ScannerOptions
@@ -86,7 +87,7 @@ export class Scanner {
     }
     this.triggers[0] = zero
     for (const [rule, { type, pattern }] of rules.entries()) {
-      if (type === 'regex') this.patterns.push(patternOf(rule, pattern))
+      if (type === 'regex') this.patterns.push({ rule, pattern: new Pattern(pattern) })
       else this.ruleOf.set(type, rule)
     }
     for (const detector of detectors)
@@ -163,18 +164,24 @@ export class Scanner {
     }
   }
 
-  private match({ rule, expression, literal }: Pattern, text: string): void {
-    if (literal !== '' && !text.includes(literal)) return
-    expression.lastIndex = 0
-    const started = this.options.nowMs()
+  private match({ rule, pattern }: PatternRule, text: string): void {
+    if (pattern.literal !== '' && !text.includes(pattern.literal)) return
+    const { nowMs } = this.options
+    const expression = pattern.expressionFor(text)
+    let before = nowMs()
+    let slow = 0
     for (let matches = 1; ; matches++) {
       const found = expression.exec(text)
+      if (matches === 1) pattern.took(nowMs() - before)
       if (found === null) return
       const length = found[0].length
       if (length > 0) this.add(found.index, found.index + length, rule)
       else expression.lastIndex++
       if (matches % matchesPerLook !== 0) continue
-      if (matches < mostMatches && this.options.nowMs() - started < mostMs) continue
+      const now = nowMs()
+      if (now - before > slowMs) slow++
+      before = now
+      if (matches < mostMatches && slow < mostSlow) continue
       this.reached = Math.min(this.reached, expression.lastIndex)
       return
     }
@@ -193,9 +200,4 @@ function wordEnd(bytes: Uint8Array, from: number): number {
   let end = from
   while (is(bytes[end], word)) end++
   return end
-}
-
-function patternOf(rule: number, source: string): Pattern {
-  const { source: body, flags } = linearRegExp(source)
-  return { rule, expression: new RegExp(body, `${flags}g`), literal: requiredLiteral(source) }
 }

@@ -82,6 +82,8 @@ export const vendorKeys: Detector = {
       const start = at - trigger
       if ((trigger === 0) !== isCapital || !startsWith(units, start, prefix) || !beginsWord(units, start))
         continue
+      // Within a key nothing begins, so that no part is read again and again.
+      if (units[start - 1] === prefix.charCodeAt(prefix.length - 1)) continue
       const from = start + prefix.length
       let end = from
       while (end - from <= most && takes(units[end])) end++
