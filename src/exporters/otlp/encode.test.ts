@@ -185,7 +185,7 @@ function checkSignal<T>(
         ],
       })
     }),
-    { numRuns: 300 },
+    { numRuns: process.env.SVC_SOAK === '1' ? 35_000 : 300 },
   )
 }
 
