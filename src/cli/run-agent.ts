@@ -120,13 +120,13 @@ function endOnSignals(timeoutMs: () => number, log: Logger): End {
   })
   const onSignal = (name: string) => {
     if (asked) {
-      log.warn('stopped at once by a second signal; what was queued is lost', { signal: name })
+      log.warn('stopped at once by a second signal; what was in memory is lost', { signal: name })
       process.exit(ExitCode.general)
     }
     asked = true
     const boundMs = timeoutMs()
     overdue = setTimeout(() => {
-      log.error('stopping took too long; what was queued is lost', { timeout_ms: boundMs })
+      log.error('stopping took too long; what was in memory is lost', { timeout_ms: boundMs })
       process.exit(ExitCode.general)
     }, boundMs + graceMs)
     resolve(name)
