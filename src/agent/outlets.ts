@@ -216,11 +216,13 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
   const lane = (signal: Signal): LaneSettings => {
     const { batch_size, mem_limit, max_age } = queues[signal]
     const { max_message_size, concurrency, compression } = config.otlp[signal]
+    const requestBytes = Math.floor(max_message_size * share)
     return {
       sender: senderOf(signal),
       pack: packers[compression],
       batchItems: batch_size,
-      batchBytes: Math.min(batchBytes, Math.floor(max_message_size * share)),
+      batchBytes: Math.min(batchBytes, requestBytes),
+      requestBytes,
       batchTimeoutMs: batch.timeout,
       queueBytes: mem_limit,
       maxAgeMs: max_age,

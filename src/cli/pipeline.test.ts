@@ -154,6 +154,14 @@ test('points are told one by one, and a series that was made of others is an add
   })
 })
 
+test('a byte order mark before the input changes nothing', async () => {
+  const line = JSON.stringify(JSON.parse(readFileSync(traces, 'utf8')))
+  const want = await svc(['pipeline', 'test', '--config', idle, '--input', '-'], line)
+  for (const text of [line, JSON.stringify(JSON.parse(line), null, 2)])
+    assert.deepEqual(await svc(['pipeline', 'test', '--config', idle, '--input', '-'], `\ufeff${text}`), want)
+  assert.equal(want.code, 0)
+})
+
 test('--signal leaves the others out', async () => {
   const args = ['pipeline', 'test', '--config', idle, '--input', requests, '--signal']
   const { out } = await svc([...args, 'logs'])

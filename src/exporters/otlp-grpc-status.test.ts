@@ -145,6 +145,35 @@ test('the limit of a real receiver is read from its refusal', async t => {
   }
 })
 
+test('a batch that was taken is not sent again, and not lost in the books, whatever the answer holds', async t => {
+  const server = createServer()
+  let body: Uint8Array = new Uint8Array()
+  let status = '0'
+  server.on('stream', stream => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': status }))
+    stream.end(body)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const sender = open(t, `127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const check = async (bytes: number[], want: RegExp) => {
+    body = Uint8Array.from(bytes)
+    const receipt = await sender.send(empty, never)
+    assert.equal(receipt.rejected, 0)
+    assert.match(receipt.message, want)
+  }
+  await check([1, 2, 3], /^the answer could not be read: the answer is not one gRPC message/)
+  await check([0, 0, 0, 0, 9, 1], /^the answer could not be read: the answer is not one gRPC message/)
+  await check(
+    [1, 0, 0, 0, 1, 1],
+    /^the answer could not be read: the answer is compressed with nothing known/,
+  )
+  await check([0, 0, 0, 0, 1, 0x0a], /^the answer could not be read: cannot read protobuf message/)
+  status = '00'
+  await check([0, 0, 0, 0, 0], /^$/)
+})
+
 test('a proxy that finds the request too large says so without a gRPC status', async t => {
   const server = createServer()
   server.on('stream', stream => stream.respond({ ':status': 413 }, { endStream: true }))

@@ -72,6 +72,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
       const request = { path: methods[signal], message, encoding, headers, timeoutMs }
       return receiptOf(await client.call(request, stop))
     } catch (error) {
+      if (error instanceof GrpcError && error.taken) return unread(error)
       throw sendError(`cannot export ${signal} to ${endpoint}`, error)
     }
   }
@@ -107,8 +108,12 @@ function receiptOf(body: Uint8Array): Receipt {
   try {
     return decodeReceipt(body)
   } catch (error) {
-    return { rejected: 0, message: `the answer could not be read: ${(error as Error).message}` }
+    return unread(error as Error)
   }
+}
+
+function unread({ message }: Error): Receipt {
+  return { rejected: 0, message: `the answer could not be read: ${message}` }
 }
 
 function sendError(what: string, error: unknown): SendError {

@@ -143,6 +143,7 @@ test('TLS: each fault of a certificate is refused with its cause', async t => {
     const error = await failure(dialer(t, port, { tls }).dial())
     assert.equal(error.type, 'tls')
     assert.match(error.message, want)
+    assert.doesNotMatch(error.message, /\n|rec_layer|Node\.js/)
   }
   await check(old, trusting, /expired/)
   await check(strange, trusting, /unable to verify|self.signed/)
@@ -151,6 +152,15 @@ test('TLS: each fault of a certificate is refused with its cause', async t => {
   await check(good, { ...trusting, serverName: '127.0.0.2' }, /does not match|not in the cert/)
   await check(plain, trusting, /wrong version number|packet length too long|record layer/)
   await check(good, { ...trusting, caFile: made.file('none.pem') }, /cannot read ca_file .*none\.pem/)
+  await check(good, noTls, /; is its authority in ca_file\?$/)
+  await check(
+    good,
+    { ...trusting, caFile: made.file('san') },
+    /cannot use ca_file .*holds no PEM certificate/,
+  )
+  const pair = (cert: string, key: string) => ({ certFile: made.file(cert), keyFile: made.file(key) })
+  for (const halves of [pair('client.pem', 'other.key'), pair('client.key', 'client.pem')])
+    await check(good, { ...trusting, ...halves }, /^cannot use cert_file with key_file: [a-z ]+ \(ERR_OSSL_/)
 })
 
 test('TLS: certificates are read anew at every connect, so that they rotate under load', async t => {

@@ -134,9 +134,15 @@ class Attempt {
   async #secure(socket: Socket, options: ConnectionOptions): Promise<Socket> {
     // Loaded with the first connection that needs it: it takes 4 MB.
     const { connect: connectTls } = process.getBuiltinModule?.('node:tls') ?? (await import('node:tls'))
-    const safe = connectTls({ ...options, socket })
+    let safe: Socket
+    try {
+      safe = connectTls({ ...options, socket })
+    } catch (error) {
+      // A pair that is being replaced, file by file, does not fit for a moment.
+      throw new ConnectError(`cannot use cert_file with key_file: ${faultText(error as Error)}`, 'tls', error)
+    }
     this.#socket = safe
-    await reached(safe, 'secureConnect', error => new ConnectError(textOf(error), 'tls', error))
+    await reached(safe, 'secureConnect', error => new ConnectError(faultText(error), 'tls', error))
     return safe
   }
 
@@ -210,7 +216,7 @@ function askForTunnel(socket: Socket, target: string, proxy: ProxyTarget): Promi
       settle()
     }
     const fail = (error: Error): void =>
-      finish(() => reject(new ConnectError(textOf(error), 'connect', error)))
+      finish(() => reject(new ConnectError(faultText(error), 'connect', error)))
     const closed = (): void => fail(new Error('it closed the connection without an answer'))
     // Read by hand, since a socket that flows would lose what comes before its next reader.
     const read = (): void => {
@@ -257,6 +263,8 @@ async function tlsOptions(tls: TlsOptions, name: string): Promise<ConnectionOpti
     readPem('cert_file', tls.certFile),
     readPem('key_file', tls.keyFile),
   ])
+  if (ca && !ca.includes('-----BEGIN '))
+    throw new ConnectError(`cannot use ca_file ${tls.caFile}: it holds no PEM certificate`, 'tls')
   return {
     ...serverOptions(name),
     rejectUnauthorized: !tls.insecureSkipVerify,
@@ -283,11 +291,24 @@ async function readPem(key: string, path: string): Promise<Buffer | undefined> {
 function tcpError(error: NodeJS.ErrnoException, host: string): ConnectError {
   if (error.syscall === 'getaddrinfo')
     return new ConnectError(`the name ${host} does not resolve (${error.code})`, 'dns', error)
-  return new ConnectError(textOf(error), 'connect', error)
+  return new ConnectError(faultText(error), 'connect', error)
 }
 
-function textOf(error: NodeJS.ErrnoException): string {
+/** What the error of a connection says to people, in one line. */
+export function faultText(error: NodeJS.ErrnoException & { readonly reason?: unknown }): string {
   // Happy eyeballs: one error for each address stands behind an empty message.
   const causes = error instanceof AggregateError ? error.errors.map(e => (e as Error).message).join(', ') : ''
-  return error.message || causes || error.code || 'unknown'
+  const { code = '' } = error
+  // OpenSSL's message has its source lines around the reason.
+  if (/^ERR_O?SSL_/.test(code) && typeof error.reason === 'string') return `${error.reason} (${code})`
+  if (unknownIssuers.has(code)) return `${error.message.split(';', 1)[0]}; is its authority in ca_file?`
+  return error.message || causes || code || 'unknown'
 }
+
+/** Node adds hints for programmers to these. */
+const unknownIssuers = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])

@@ -57,11 +57,25 @@ test('an endpoint that is none is refused with the way to write it', () => {
 })
 
 test('credentials in an endpoint are refused and not repeated', () => {
-  for (const text of ['user:hunter2@host:1', 'https://hunter2@host', 'http://u:hunter2@x@host/']) {
+  const faulty = [
+    'user:hunter2@host:1',
+    'https://hunter2@host',
+    'http://u:hunter2@x@host/',
+    'https://u:hunter2/x@host',
+    'https://u:x/hunter2@host?hunter2',
+  ]
+  for (const text of faulty) {
     assert.throws(
       () => parseEndpoint(text, true),
       (error: Error) => /user name or password/.test(error.message) && !/hunter2/.test(error.message),
       text,
     )
   }
+  for (const text of ['https://host/v1?token=hunter2', 'https://host#hunter2'])
+    assert.throws(
+      () => parseEndpoint(text, true),
+      (error: Error) =>
+        /"https:\/\/host.*\?\[REDACTED\]"/.test(error.message) && !/hunter2/.test(error.message),
+      text,
+    )
 })

@@ -15,7 +15,7 @@ const defaultPorts = {
 
 /**
  * Reads `host`, `host:port`, `[ipv6]:port`, or any of them behind `http://`, `https://` or `dns:///`. Throws an `Error`
- * that tells what is wrong and repeats no credentials.
+ * that tells what is wrong and repeats no credentials and no query.
  */
 export function parseEndpoint(
   endpoint: string,
@@ -24,7 +24,10 @@ export function parseEndpoint(
 ): Endpoint {
   const fault = endpointFault(endpoint)
   if (fault !== '') {
-    const shown = endpoint.replace(/[^/]*@/, '[REDACTED]@')
+    // Up to the last @, for a password may have any character, and without the query, which may be a token.
+    const shown = endpoint
+      .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/i, '$1[REDACTED]@')
+      .replace(/[?#].*$/, '?[REDACTED]')
     throw new Error(`cannot use the OTLP endpoint "${shown}": ${fault}; write host:port or https://host:port`)
   }
   const { scheme, host, port, path } = split(endpoint)!

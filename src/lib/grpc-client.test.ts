@@ -140,12 +140,17 @@ test('a compressed answer is unpacked, and refused when it grows too large or is
   const { port } = await serve(t, stream => succeed(stream, message, 1, { 'grpc-encoding': encoding }))
   const grpc = client(t, port)
   assert.equal(Buffer.from(await grpc.call(request, never)).toString(), 'packed')
+  const unreadable = async (type: string, words: RegExp) => {
+    const error = await failure(grpc.call(request, never))
+    assert.deepEqual([error.type, error.taken], [type, true])
+    assert.match(error.message, words)
+  }
   message = gzipSync(Buffer.alloc(1 << 20))
-  assert.equal((await failure(grpc.call(request, never))).type, 'resource_exhausted')
+  await unreadable('resource_exhausted', /larger than 65536 bytes/)
   message = Buffer.from('no gzip')
-  assert.equal((await failure(grpc.call(request, never))).type, 'internal')
+  await unreadable('internal', /no valid gzip/)
   encoding = 'snappy'
-  assert.match((await failure(grpc.call(request, never))).message, /compressed with snappy/)
+  await unreadable('internal', /compressed with snappy/)
 })
 
 test('an answer above the limit ends the call, whether or not its end ever comes', async t => {
@@ -167,7 +172,8 @@ test('an answer that is not one whole message is an internal error', async t => 
   const grpc = client(t, port)
   for (const bad of [Buffer.from('abc'), framed(Buffer.from('x')).subarray(0, 5), Buffer.alloc(12)]) {
     body = bad
-    assert.equal((await failure(grpc.call(request, never))).type, 'internal')
+    const { type, taken } = await failure(grpc.call(request, never))
+    assert.deepEqual([type, taken], ['internal', true])
   }
 })
 
@@ -222,11 +228,17 @@ test('a reset stream is an error of its code, and the connection stays', async t
   let code = 0
   const server = await serve(t, stream => stream.close(code))
   const grpc = client(t, server.port)
-  for ([code] of [[2], [8], [11]] as const) {
+  for ([code] of [[1], [2], [8], [11]] as const) {
     const error = await failure(grpc.call(request, never))
-    assert.equal(error.type, { 2: 'internal', 8: 'cancelled', 11: 'unavailable' }[code])
+    assert.equal(error.type, { 1: 'internal', 2: 'unavailable', 8: 'cancelled', 11: 'unavailable' }[code])
     assert.match(error.message, /reset the stream with [A-Z_]+/)
   }
+  code = 0
+  const error = await failure(grpc.call(request, never))
+  assert.deepEqual(
+    [error.type, error.message],
+    ['unavailable', 'the server ended the stream without an answer'],
+  )
   assert.equal(server.sessions.length, 1)
 })
 

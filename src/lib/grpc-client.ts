@@ -150,7 +150,7 @@ class Exchange {
           this.#chunks.push(chunk)
           return
         }
-        reject(tooLarge(this.#maxBytes))
+        reject(new GrpcError(tooLarge(this.#maxBytes), { code: GrpcStatus.resource_exhausted }))
         this.abandon()
       })
       stream.on('error', error => {
@@ -163,8 +163,8 @@ class Exchange {
         if (!stream.writableFinished) this.abandon()
       })
       stream.on('close', () => {
-        this.connection.end()
         this.#conclude().then(resolve, reject)
+        this.connection.end() // may end the connection, which must not be taken for the cause
       })
       const prefix = Buffer.allocUnsafe(prefixBytes)
       prefix[0] = request.encoding === 'identity' ? 0 : 1
@@ -190,12 +190,11 @@ class Exchange {
   async #conclude(): Promise<Uint8Array> {
     const status = this.#status
     if (status === undefined) throw this.#withoutStatus()
-    if (status !== '0') throw this.#refusal(status)
+    if (!/^0+$/.test(status)) throw this.#refusal(status)
     const framed = Buffer.concat(this.#chunks)
     if (framed.length === 0) return framed
     const length = framed.length < prefixBytes ? -1 : framed.readUInt32BE(1)
-    if (length !== framed.length - prefixBytes)
-      throw new GrpcError('the answer is not one gRPC message', { code: GrpcStatus.internal })
+    if (length !== framed.length - prefixBytes) throw unreadable('the answer is not one gRPC message')
     const message = framed.subarray(prefixBytes)
     return framed[0] === 0 ? message : inflate(message, this.#headers?.['grpc-encoding'], this.#maxBytes)
   }
@@ -232,6 +231,11 @@ class Exchange {
         untouched: reset === refusedStream,
         cause,
       })
+    if (http === undefined)
+      return new GrpcError('the server ended the stream without an answer', {
+        code: GrpcStatus.unavailable,
+        cause,
+      })
     return new GrpcError('the server ended its answer without a gRPC status: is it a gRPC server?', {
       code: GrpcStatus.unknown,
       cause,
@@ -260,21 +264,24 @@ function grpcTimeout(ms: number): string {
 
 function inflate(message: Buffer, encoding: unknown, maxBytes: number): Promise<Uint8Array> {
   if (encoding !== 'gzip')
-    throw new GrpcError(`the answer is compressed with ${String(encoding ?? 'nothing known')}`, {
-      code: GrpcStatus.internal,
-    })
+    throw unreadable(`the answer is compressed with ${String(encoding ?? 'nothing known').slice(0, 32)}`)
   return new Promise((resolve, reject) => {
     gunzip(message, { maxOutputLength: maxBytes }, (error, plain) => {
       if (!error) resolve(plain)
-      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxBytes))
-      else
-        reject(new GrpcError(`the answer is no valid gzip: ${error.message}`, { code: GrpcStatus.internal }))
+      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
+        reject(unreadable(tooLarge(maxBytes), GrpcStatus.resource_exhausted))
+      else reject(unreadable(`the answer is no valid gzip: ${error.message}`))
     })
   })
 }
 
-function tooLarge(maxBytes: number): GrpcError {
-  return new GrpcError(`the answer is larger than ${maxBytes} bytes`, { code: GrpcStatus.resource_exhausted })
+/** Of an answer with the status ok. */
+function unreadable(message: string, code: number = GrpcStatus.internal): GrpcError {
+  return new GrpcError(message, { code, taken: true })
+}
+
+function tooLarge(maxBytes: number): string {
+  return `the answer is larger than ${maxBytes} bytes`
 }
 
 function connectFailure(error: unknown): GrpcError {

@@ -27,12 +27,12 @@ test('an HTTP answer maps as the gRPC table has it', () => {
   check(302, 'unknown')
 })
 
-test('a reset maps as the gRPC table has it, but a call for calm may be sent again', () => {
+test('a reset maps as the gRPC table has it, but one that says nothing against the request may be sent again', () => {
   const names = Array.from({ length: 15 }, (_, code) => statusName(statusOfReset(code)))
   assert.deepEqual(names, [
-    'internal', // NO_ERROR
+    'unavailable', // NO_ERROR
     'internal', // PROTOCOL_ERROR
-    'internal', // INTERNAL_ERROR
+    'unavailable', // INTERNAL_ERROR
     'internal', // FLOW_CONTROL_ERROR
     'internal', // SETTINGS_TIMEOUT
     'unknown', // STREAM_CLOSED

@@ -70,12 +70,14 @@ export function resetName(code: number): string {
 }
 
 /**
- * The status of a stream that the peer reset (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). One row differs:
- * ENHANCE_YOUR_CALM is `unavailable` and not `resource_exhausted`, since it asks for a slower pace and says
- * nothing against the request, which must not be dropped for it.
+ * The status of a stream that the peer reset (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). What says nothing against the
+ * request is `unavailable`, for nothing must be dropped for it: ENHANCE_YOUR_CALM, which asks for a slower pace, and
+ * NO_ERROR and INTERNAL_ERROR, with which proxies tell that they have lost the server.
  */
 export function statusOfReset(code: number): number {
   switch (resets[code]) {
+    case 'NO_ERROR':
+    case 'INTERNAL_ERROR':
     case 'REFUSED_STREAM':
     case 'ENHANCE_YOUR_CALM':
       return GrpcStatus.unavailable
@@ -111,10 +113,19 @@ export class GrpcError extends Error {
   readonly details: Uint8Array | undefined
   /** The server did not look at the request: it may be sent again at once. */
   readonly untouched: boolean
+  /** The server said ok, and what it said besides cannot be read. */
+  readonly taken: boolean
 
   constructor(
     message: string,
-    options: { code: number; type?: string; details?: Uint8Array; untouched?: boolean; cause?: unknown },
+    options: {
+      code: number
+      type?: string
+      details?: Uint8Array
+      untouched?: boolean
+      taken?: boolean
+      cause?: unknown
+    },
   ) {
     super(message, { cause: options.cause })
     this.name = 'GrpcError'
@@ -122,5 +133,6 @@ export class GrpcError extends Error {
     this.type = options.type ?? statusName(options.code)
     this.details = options.details
     this.untouched = options.untouched ?? false
+    this.taken = options.taken ?? false
   }
 }

@@ -2,7 +2,7 @@ import { Agent, type ClientRequest, type IncomingHttpHeaders, type IncomingMessa
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { gunzip } from 'node:zlib'
-import { authority, ConnectError, Dialer, type DialerOptions } from './dialer.ts'
+import { authority, ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
 
 export interface HttpClientOptions extends DialerOptions {
   /** What is beyond this, compressed or not, is not read. */
@@ -171,7 +171,7 @@ class Exchange {
       else this.end(new HttpError(tooLarge(this.#maxBytes), 'unavailable'))
     })
     message.on('error', error =>
-      this.end(new HttpError(`it broke off: ${error.message}`, 'unavailable', { cause: error })),
+      this.end(new HttpError(`it broke off: ${faultText(error)}`, 'unavailable', { cause: error })),
     )
     message.once('end', () => {
       if (this.#done) return
@@ -201,7 +201,7 @@ class Exchange {
           cause: error,
         },
       )
-    return new HttpError(`the connection was lost: ${error.message}`, 'unavailable', {
+    return new HttpError(`the connection was lost: ${faultText(error)}`, 'unavailable', {
       stale: this.#call.reusedSocket,
       cause: error,
     })

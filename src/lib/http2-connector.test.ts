@@ -80,6 +80,26 @@ test('a server that leaves and answers no ping any more finishes what it took', 
   assert.equal(pings, 1)
 })
 
+test('a server that leaves and never closes its end keeps no socket of ours', {
+  timeout: 20_000,
+}, async t => {
+  const server = await frames(t, ({ type, stream }, connection) => {
+    if (type !== FrameType.headers) return
+    connection.socket.allowHalfOpen = true
+    connection.goAway(stream)
+    connection.succeed(stream)
+  })
+  const grpc = client(t, server.port)
+  for (let i = 0; i < 3; i++) await grpc.call(request, never)
+  assert.equal(server.connections.length, 3)
+  // A socket that is only half closed would take these for ever.
+  for (const connection of server.connections)
+    while (!connection.socket.destroyed) {
+      connection.send(FrameType.ping, 0, 0, Buffer.alloc(8))
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+})
+
 test('what a server that leaves has not looked at goes to the next connection at once', async t => {
   const server = await frames(t, ({ type, stream }, connection) => {
     const first = connection === server.connections[0]

@@ -1,6 +1,6 @@
 import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { authority, ConnectError, Dialer, type DialerOptions } from './dialer.ts'
+import { authority, ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
 
 /** Without TLS it is plain HTTP/2 with prior knowledge. */
 export interface Http2ConnectorOptions extends DialerOptions {
@@ -20,6 +20,7 @@ const tooManyRequests = 11 // ENHANCE_YOUR_CALM, RFC 9113, section 7
 /** One HTTP/2 connection and the count of requests on it, which decides when it may be closed. */
 export class Http2Connection {
   readonly session: ClientHttp2Session
+  readonly #socket: Socket
   /** The socket is gone, or the session with it. */
   lost = false
   /** What ended it; '' as long as nothing did. */
@@ -27,8 +28,9 @@ export class Http2Connection {
   #active = 0
   #retired = false
 
-  constructor(session: ClientHttp2Session) {
+  constructor(session: ClientHttp2Session, socket: Socket) {
     this.session = session
+    this.#socket = socket
   }
 
   get usable(): boolean {
@@ -45,20 +47,26 @@ export class Http2Connection {
 
   end(): void {
     this.#active--
-    if (this.#retired && this.#active === 0) this.session.destroy()
+    if (this.#active === 0 && !this.usable) this.#close()
   }
 
   /** Takes no more requests; closes when those that run have ended. */
   retire(): void {
     this.#retired = true
-    if (this.#active === 0) this.session.destroy()
+    if (this.#active === 0) this.#close()
   }
 
   /** Ends it now. Requests that run fail. */
   destroy(reason: string): void {
     this.#retired = true
     this.reason ||= reason
+    this.#close()
+  }
+
+  #close(): void {
     this.session.destroy()
+    // After a GOAWAY the session only ends our direction, and a server that does not end its own would keep the socket.
+    setImmediate(() => this.#socket.destroy())
   }
 }
 
@@ -131,7 +139,7 @@ export class Http2Connector {
       // Counts the bodies that wait for the peer's window; Node's own limit of 10 refuses a few large ones.
       maxSessionMemory: 256,
     })
-    const connection = new Http2Connection(session)
+    const connection = new Http2Connection(session, socket)
     this.#watch(connection, socket)
     this.#current = connection
     this.#replaceAt = performance.now() + maxAgeMs * (0.9 + 0.2 * Math.random())
@@ -145,13 +153,16 @@ export class Http2Connector {
       connection.lost = true
     })
     session.on('error', error => {
-      connection.reason ||= error.message
+      connection.reason ||= faultText(error)
     })
     const keepalive = new Keepalive(connection, this.#options.keepaliveTimeoutMs ?? 20_000)
     session.on('goaway', code => {
       // Some servers that leave answer no ping any more, and a ping must not end what they promised to finish.
       keepalive.stop()
-      if (code === 0) return
+      if (code === 0) {
+        connection.retire()
+        return
+      }
       const name = code === tooManyRequests ? 'ENHANCE_YOUR_CALM' : `HTTP/2 error ${code}`
       connection.reason ||= `the server closed the connection with ${name}`
       // As gRPC's proposal A8 asks.

@@ -6,27 +6,28 @@ import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
 import { RequestBuilder } from '../exporters/otlp/request.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Batch } from '../model/batch.ts'
-import type { Metric } from '../model/metric.ts'
+import type { Gauge, Metric } from '../model/metric.ts'
 import { resource } from '../model/resource.ts'
 import { Span } from '../model/span.ts'
-import { Batcher, type Builder } from './batcher.ts'
+import { Batcher, type BatchLimits, type Builder } from './batcher.ts'
 import { Account } from './ledger.ts'
 
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
-const limits = { maxItems: 1000, maxBytes: 1 << 20, timeoutMs: 60_000 }
+const limits: BatchLimits = { maxItems: 1000, maxBytes: 1 << 20, timeoutMs: 60_000 }
 
 function open<T>(
   builder: Builder<T>,
-  options: Partial<typeof limits> = {},
+  options: Partial<BatchLimits> = {},
   count: (item: T) => number = () => 1,
+  divide?: (item: T) => readonly [T, T] | undefined,
 ) {
   const account = new Account()
   const batches: Batch[] = []
   const out = (batch: Batch): void => {
     batches.push(batch)
   }
-  const batcher = new Batcher<T>({ builder, account, count, out })
+  const batcher = new Batcher<T>({ builder, account, count, divide, out })
   batcher.accept({ ...limits, ...options })
   return { batcher, account, batches }
 }
@@ -78,6 +79,55 @@ test('one item that is too large for any batch is dropped by itself', () => {
   )
   assert.deepEqual([...account.dropped], [['too_large', 1]])
   assert.equal(account.collected, 3)
+})
+
+test('one item that is larger than batches should be goes alone, where it may', () => {
+  const { batcher, account, batches } = open(traces(), { maxBytes: 10_000, aloneBytes: 30_000 })
+  batcher.add(host, scope, named('before'))
+  batcher.add(host, scope, named('x'.repeat(20_000)))
+  batcher.add(host, scope, named('after'))
+  batcher.add(host, scope, named('x'.repeat(40_000)))
+  batcher.cut()
+  assert.deepEqual(
+    batches.map(({ items, body }) => [items, body.length > 10_000]),
+    [
+      [1, false],
+      [1, true],
+      [1, false],
+    ],
+  )
+  assert.deepEqual([...account.dropped], [['too_large', 1]])
+})
+
+test('an item that counts as several goes in halves before it goes alone, or is dropped', () => {
+  const { batcher, account, batches } = open(
+    new RequestBuilder<Metric>(metricEncoding),
+    { maxBytes: 4000, aloneBytes: 100_000 },
+    metric => metric.points.length,
+    metric => {
+      const { points } = metric as Gauge
+      const half = points.length >> 1
+      const part = (some: typeof points) => ({ ...metric, points: some }) as Gauge
+      return points.length < 2 ? undefined : [part(points.slice(0, half)), part(points.slice(half))]
+    },
+  )
+  const point = (value: number, size: number) => {
+    return { attributes: Attributes.of({ a: 'x'.repeat(size) }), startUs: 0, timeUs: 1, value }
+  }
+  const points = [
+    ...Array.from({ length: 99 }, (_, i) => point(i, 100)),
+    point(99, 20_000),
+    point(100, 200_000),
+  ]
+  batcher.add(host, scope, { kind: 'gauge', name: 'g', description: '', unit: '1', points })
+  batcher.cut()
+  assert.equal(
+    batches.reduce((sum, { items }) => sum + items, 0),
+    100,
+  )
+  assert.ok(batches.every(({ items, body }) => body.length <= 4000 || items === 1))
+  assert.ok(batches.length < 12, String(batches.length))
+  assert.deepEqual([account.collected, ...account.dropped], [101, ['too_large', 1]])
 })
 
 test('a batch goes when its time is up', async () => {

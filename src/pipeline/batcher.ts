@@ -38,6 +38,8 @@ export interface BatchLimits {
   readonly maxBytes: number
   /** or this long after its first item. */
   readonly timeoutMs: number
+  /** An item that is above `maxBytes` by itself goes alone up to this size; left out: it is dropped. */
+  readonly aloneBytes?: number
 }
 
 export interface BatcherOptions<T> {
@@ -45,6 +47,8 @@ export interface BatcherOptions<T> {
   readonly account: Account
   /** How many items the receiver would count in one. */
   readonly count: (item: T) => number
+  /** Halves what counts as several items; undefined where that cannot be done. */
+  readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
   readonly out: (batch: Batch) => void
   /** In how many requests a full batch may go, so that they can be under way beside each other. */
   readonly parts?: () => number
@@ -55,6 +59,7 @@ export class Batcher<T> implements Intake<T> {
   readonly #builder: Builder<T>
   readonly #account: Account
   readonly #count: (item: T) => number
+  readonly #divide: (item: T) => readonly [T, T] | undefined
   readonly #out: (batch: Batch) => void
   readonly #parts: () => number
   readonly #sink: Sink<T>
@@ -71,6 +76,7 @@ export class Batcher<T> implements Intake<T> {
     this.#builder = options.builder
     this.#account = options.account
     this.#count = options.count
+    this.#divide = options.divide ?? (() => undefined)
     this.#out = options.out
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
@@ -144,8 +150,7 @@ export class Batcher<T> implements Intake<T> {
     const added = builder.items - before
     if (added === 0) return
     if (bytes > limits.maxBytes) {
-      builder.undo()
-      this.#overflow(resource, scope, item, added)
+      this.#overflow(resource, scope, item, added, bytes)
       return
     }
     this.#account.collected += added
@@ -156,11 +161,23 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** The item found no room: it begins the next batch, unless it is too large for any. */
-  #overflow(resource: Resource, scope: Scope, item: T, items: number): void {
-    if (this.#builder.items > 0) {
+  /** The item that was added last found no room: it begins the next batch, or goes in halves, or alone. */
+  #overflow(resource: Resource, scope: Scope, item: T, items: number, bytes: number): void {
+    const builder = this.#builder
+    if (builder.items > items) {
+      builder.undo()
       this.cut(this.#parts())
       this.#gather(resource, scope, item)
-    } else this.#account.miss('too_large', items)
+      return
+    }
+    const halves = this.#divide(item)
+    if (halves === undefined && bytes <= (this.#limits.aloneBytes ?? 0)) {
+      this.#account.collected += items
+      this.cut()
+      return
+    }
+    builder.undo()
+    if (halves === undefined) this.#account.miss('too_large', items)
+    else for (const half of halves) this.#gather(resource, scope, half)
   }
 }

@@ -4,6 +4,7 @@ import type { BatchQueue, Dropped } from './batch-queue.ts'
 import { Batcher, type Builder, type Intake, type Process } from './batcher.ts'
 import type { Account } from './ledger.ts'
 import type { Destination } from './outlet.ts'
+import { type Pack, Packer } from './packer.ts'
 import { type Flushed, SendLoop, type SendLoopOptions, type SendSettings } from './send-loop.ts'
 
 /** One signal's way out. */
@@ -11,10 +12,12 @@ export interface LaneSettings {
   /** Undefined: nothing is sent, and the items are counted as dropped with the reason `no_endpoint`. */
   readonly sender: Sender | undefined
   /** Compresses a request, before it is queued. Undefined: it goes as it is. */
-  readonly pack?: ((batch: Batch) => Promise<Batch>) | undefined
+  readonly pack?: Pack | undefined
   readonly batchItems: number
-  /** Largest request before compression. A quarter of the queue's memory is the other bound. */
+  /** Requests are cut at this size before compression. A quarter of the queue's memory is another bound. */
   readonly batchBytes: number
+  /** Largest request before compression: a single item may be larger than `batchBytes`, and then goes alone. */
+  readonly requestBytes: number
   readonly batchTimeoutMs: number
   readonly queueBytes: number
   /** 0: no limit. */
@@ -66,6 +69,8 @@ export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned
   readonly builder: Builder<T>
   /** How many items the receiver would count in one. */
   readonly count: (item: T) => number
+  /** Halves what counts as several items; undefined where that cannot be done. */
+  readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
   /** Opens the queue. `ready` is to be called when a batch may be taken without a call of the lane's. */
   readonly queue: (dropped: Dropped, ready: () => void) => BatchQueue
   /** Tells the queue other bounds. */
@@ -84,6 +89,8 @@ export interface LaneEnd {
 
 /** A queue on disk is not worth waiting for where the receiver takes nothing for this long. */
 const patienceMs = 1500
+/** What was gathered is compressed even where no time is left: it takes milliseconds, unless the thread pool is blocked. */
+const packMs = 1000
 
 /** One signal from the intake to the receiver. */
 export class Lane<T> {
@@ -94,10 +101,7 @@ export class Lane<T> {
   #settings: LaneSettings
   #process: Process<T> | undefined
   #closed = false
-  /** Requests that are being compressed, one at a time, so that they stay in order. */
-  #packing: Promise<void> = Promise.resolve()
-  #packingItems = 0
-  #packingBytes = 0
+  readonly #packer = new Packer(batch => this.#enqueue(batch))
   #unknownTimer: NodeJS.Timeout | undefined
 
   constructor(
@@ -106,7 +110,7 @@ export class Lane<T> {
     send: SendSettings,
     process: Process<T> | undefined,
   ) {
-    const { account, builder, count } = options
+    const { account, builder, count, divide } = options
     this.#options = options
     this.#settings = settings
     this.#process = process
@@ -121,6 +125,7 @@ export class Lane<T> {
       builder,
       account,
       count,
+      divide,
       out: batch => this.#pack(batch),
       // Dividing a request by resources is of use only while others are under way.
       parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
@@ -146,8 +151,8 @@ export class Lane<T> {
       rejected,
       dropped,
       droppedTotal,
-      queued: this.#batcher.items + this.#packingItems + queue.items,
-      queuedBytes: queue.bytes + this.#packingBytes,
+      queued: this.#batcher.items + this.#packer.items + queue.items,
+      queuedBytes: queue.bytes + this.#packer.bytes,
       accepted: queue.pushedItems,
       queuedBatches: queue.waiting + queue.sending,
       batchingMs: this.#batcher.waitingMs,
@@ -176,8 +181,10 @@ export class Lane<T> {
   async flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
     const until = performance.now() + timeoutMs
     this.#batcher.cut()
-    await this.#packing
-    return this.#loop.flush(Math.max(0, until - performance.now()), stop)
+    const packed = await within(this.#packer.done, Math.max(timeoutMs, packMs))
+    const unpacked = packed ? 0 : this.#packer.items
+    const { acknowledged, left } = await this.#loop.flush(Math.max(0, until - performance.now()), stop)
+    return { acknowledged, left: left + unpacked }
   }
 
   /** Takes in nothing more, and sends what there is for `timeoutMs` at most; what can outlive the process is left sooner. */
@@ -189,6 +196,7 @@ export class Lane<T> {
     const { acknowledged: exported } = await this.flush(timeoutMs, stop.signal)
     clearInterval(watch)
     clearTimeout(this.#unknownTimer)
+    this.#packer.handOn()
     await this.#loop.stop()
     const left = this.#queue.items
     const kept = await this.#queue.close()
@@ -211,25 +219,9 @@ export class Lane<T> {
 
   #pack(batch: Batch): void {
     const { pack, queueBytes } = this.#settings
-    if (pack === undefined) {
-      this.#enqueue(batch)
-      return
-    }
-    const { items, plainBytes } = batch
-    if (this.#packingBytes + plainBytes > queueBytes) {
-      this.#options.account.drop('queue_full', items)
-      return
-    }
-    this.#packingItems += items
-    this.#packingBytes += plainBytes
-    this.#packing = this.#packing
-      .then(() => pack(batch))
-      .catch(() => batch) // as it is, it can be sent as well
-      .then(packed => {
-        this.#packingItems -= items
-        this.#packingBytes -= plainBytes
-        this.#enqueue(packed)
-      })
+    if (this.#packer.bytes + batch.plainBytes > queueBytes)
+      this.#options.account.drop('queue_full', batch.items)
+    else this.#packer.add(batch, pack)
   }
 
   #enqueue(batch: Batch): void {
@@ -241,25 +233,34 @@ export class Lane<T> {
   #gather(): void {
     clearTimeout(this.#unknownTimer)
     if (this.#closed) return
-    const { sender, batchItems, batchBytes, batchTimeoutMs, queueBytes } = this.#settings
+    const { sender, batchItems, batchBytes, requestBytes, batchTimeoutMs, queueBytes } = this.#settings
     const { unknownMs } = this.#loop
     if (!sender) this.#batcher.refuse('no_endpoint')
     else if (unknownMs > 0) {
       this.#batcher.refuse('unimplemented')
       this.#unknownTimer = setTimeout(() => this.#gather(), unknownMs)
       this.#unknownTimer.unref()
-    } else
-      this.#batcher.accept(
-        {
-          maxItems: batchItems,
-          // Several batches must fit the queue, or the first failure would already cost data.
-          maxBytes: Math.min(batchBytes, queueBytes / 4, this.#loop.limitBytes * limitShare),
-          timeoutMs: batchTimeoutMs,
-        },
-        this.#process,
-      )
+    } else {
+      // Several batches must fit the queue, or the first failure would already cost data.
+      const aloneBytes = Math.min(requestBytes, queueBytes / 4)
+      // The receiver's limit may be a guess, or hold after compression: what one item is above it, it judges itself.
+      const maxBytes = Math.min(batchBytes, aloneBytes, this.#loop.limitBytes * limitShare)
+      const limits = { maxItems: batchItems, maxBytes, aloneBytes, timeoutMs: batchTimeoutMs }
+      this.#batcher.accept(limits, this.#process)
+    }
   }
 }
 
 /** Of the receiver's limit; the rest is for what the transport adds. */
 const limitShare = 15 / 16
+
+/** Whether a promise settles within so many milliseconds. */
+async function within(promise: Promise<void>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>(resolve => {
+    timer = setTimeout(resolve, ms, false)
+  })
+  const found = await Promise.race([promise.then(() => true), late])
+  clearTimeout(timer)
+  return found
+}

@@ -28,6 +28,10 @@ const maxServerDelayMs = 15 * 60_000
 /** A receiver that does not know the signal is asked again after this time. */
 const unimplementedMs = 10 * 60_000
 const repeatMs = 60_000
+/** A limit of the receiver is learned down to here; what is smaller is no limit that anybody meant. */
+const leastLimitBytes = 4096
+/** Twice the limit is tried again after this time, for a receiver, or a proxy before it, may be set right. */
+const limitMs = 10 * 60_000
 
 /** Errors that say nothing of an answer. */
 const unreached = new Set(['connect', 'dns', 'tls', 'unavailable', 'deadline_exceeded', 'cancelled'])
@@ -36,8 +40,6 @@ const unreached = new Set(['connect', 'dns', 'tls', 'unavailable', 'deadline_exc
 export class Outlet {
   readonly sender: Sender
   readonly repeat: ReturnType<typeof limitRepeats>
-  /** Largest request that the receiver is known to take, in bytes before compression; infinite: not known. */
-  limitBytes = Number.POSITIVE_INFINITY
   underWay = 0
   /** One request at a time until one succeeds. */
   probing = false
@@ -50,6 +52,8 @@ export class Outlet {
   #ownDelayUntil = 0
   #serverDelayUntil = 0
   #unknownUntil = 0
+  #limitBytes = Number.POSITIVE_INFINITY
+  #limitedAt = 0
   #connected = false
   #lastExportMs: number | null = null
   #lastError: string | null = null
@@ -83,14 +87,38 @@ export class Outlet {
     return Math.max(0, this.#unknownUntil - performance.now())
   }
 
+  /** Largest request that the receiver is known to take, in bytes before compression; infinite: not known. */
+  get limitBytes(): number {
+    return this.#limitBytes
+  }
+
+  /** Makes no larger requests from now on; false where that is nothing new. */
+  limit(bytes: number): boolean {
+    const limitBytes = Math.max(bytes, leastLimitBytes)
+    if (limitBytes >= this.#limitBytes) return false
+    this.#limitBytes = limitBytes
+    this.#limitedAt = performance.now()
+    return true
+  }
+
+  /** After some minutes doubles the limit that was learned, and returns true. */
+  widen(): boolean {
+    const now = performance.now()
+    if (this.#limitBytes === Number.POSITIVE_INFINITY || now - this.#limitedAt < limitMs) return false
+    this.#limitBytes *= 2
+    this.#limitedAt = now
+    return true
+  }
+
   /** Other waits from now on. One that runs is not made longer. */
   retryBy(retry: RetryOptions): void {
     this.#backoff = new Backoff(retry)
     this.#ownDelayUntil = Math.min(this.#ownDelayUntil, performance.now() + retry.maxMs)
   }
 
-  /** The next attempt waits for nothing but what the server asked for. */
+  /** The next attempt waits for nothing but what the server asked for, and those after it not for long. */
   hurry(): void {
+    this.#backoff.reset()
     this.#ownDelayUntil = 0
   }
 

@@ -45,6 +45,7 @@ function settingsFor(endpoint: string | undefined, options: Options = {}): Pipel
     sender,
     batchItems: 100,
     batchBytes: 3.75 * 1024 * 1024,
+    requestBytes: 3.75 * 1024 * 1024,
     batchTimeoutMs: 5,
     queueBytes: 4 << 20,
     maxAgeMs: 0,
@@ -290,6 +291,34 @@ test('draining without a receiver gives up in time and counts what is left', asy
   assert.deepEqual([...pipeline.state('traces').dropped], [['shutdown', 1234]])
   balanced(pipeline)
   await pipeline.close()
+})
+
+test('a compressor that never answers holds up no end, and what it holds is counted', async t => {
+  const receiver = await receive(t)
+  const pipeline = open(t, receiver.endpoint, { pack: () => new Promise(() => {}) })
+  addSpans(pipeline, 250)
+  const began = performance.now()
+  const { exported, dropped } = await pipeline.drain(0)
+  assert.ok(performance.now() - began < 5000)
+  assert.deepEqual([exported.traces, dropped.traces], [0, 250])
+  assert.deepEqual([...pipeline.state('traces').dropped], [['shutdown', 250]])
+  assert.equal(pipeline.state('traces').queued, 0)
+  balanced(pipeline)
+})
+
+test('a metric that is larger than requests may be goes in several, with all of its points', async t => {
+  const receiver = await receive(t)
+  const pipeline = open(t, receiver.endpoint, { batchBytes: 16 * 1024, batchItems: 10_000 })
+  const points = Array.from({ length: 5000 }, (_, value) => {
+    const attributes = Attributes.of({ route: `/a/route/that/takes/some/room/${value}` })
+    return { attributes, startUs: 0, timeUs: 1, value }
+  })
+  const metric = { kind: 'gauge', name: 'g', description: '', unit: '1', points } as const
+  pipeline.intake('metrics').add(host, scope, metric)
+  await until(pipeline, () => pipeline.state('metrics').queued === 0)
+  assert.equal(receiver.counts.metrics, 5000)
+  assert.ok(receiver.requests.every(({ items }) => items < 1000))
+  balanced(pipeline)
 })
 
 test('a receiver that is away and back, in a process of its own, loses nothing', async t => {

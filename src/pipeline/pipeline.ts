@@ -80,7 +80,11 @@ export class Pipeline {
 
   constructor(options: PipelineOptions) {
     const { settings, queues } = options
-    const lane = <S extends Signal>(signal: S, count: (item: Items[S]) => number): Lane<Items[S]> =>
+    const lane = <S extends Signal>(
+      signal: S,
+      count: (item: Items[S]) => number,
+      divide?: (item: Items[S]) => readonly [Items[S], Items[S]] | undefined,
+    ): Lane<Items[S]> =>
       new Lane<Items[S]>(
         {
           ...options,
@@ -88,6 +92,7 @@ export class Pipeline {
           account: this.ledger[signal],
           builder: options.builders[signal] as Builder<Items[S]>,
           count,
+          divide,
           queue: (dropped, ready) => {
             const own = settings.lanes[signal]
             return queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(memoryLimits(own), dropped)
@@ -103,7 +108,7 @@ export class Pipeline {
       )
     this.#lanes = {
       traces: lane('traces', () => 1),
-      metrics: lane('metrics', metric => metric.points.length),
+      metrics: lane('metrics', metric => metric.points.length, halves),
       logs: lane('logs', () => 1),
       profiles: lane('profiles', () => 1),
     }
@@ -178,6 +183,15 @@ export class Pipeline {
       kept: record(signal => ends[signal].kept),
     }
   }
+}
+
+/** A metric with half of the points, and one with the others. */
+function halves(metric: Metric): readonly [Metric, Metric] | undefined {
+  const { points } = metric
+  if (points.length < 2) return undefined
+  const half = points.length >> 1
+  const part = (from: number, to: number) => ({ ...metric, points: points.slice(from, to) }) as Metric
+  return [part(0, half), part(half, points.length)]
 }
 
 function record<V>(of: (signal: Signal) => V): Record<Signal, V> {

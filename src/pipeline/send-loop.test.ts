@@ -73,18 +73,19 @@ function start(t: TestContext, { halve, ...options }: Partial<SendSettings> & { 
     loop.pump()
   }
   t.after(() => loop.stop())
+  const pushOf = (items: number, bytes: number): void => {
+    account.collected += items
+    queue.push(plainBatch('traces', items, new Uint8Array(bytes), 0))
+    loop.pump()
+  }
   const push = (...items: number[]): void => {
-    for (const count of items) {
-      account.collected += count
-      queue.push(plainBatch('traces', count, new Uint8Array(100), 0))
-      loop.pump()
-    }
+    for (const count of items) pushOf(count, 100)
   }
   const settled = async (): Promise<void> => {
     while (queue.items > 0) await new Promise(resolve => setTimeout(resolve, 1))
     await turn()
   }
-  return { account, queue, destination, loop, change, push, logs, requests, settled }
+  return { account, queue, destination, loop, change, push, pushOf, logs, requests, settled }
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
@@ -346,14 +347,54 @@ test('the parts of a batch that are left wait where the receiver goes away in be
 })
 
 test('one item that is too large for the receiver is dropped, and its limit is remembered', async t => {
-  const { destination, push, account, loop } = start(t, { halve })
-  push(1)
+  const { destination, pushOf, account, loop } = start(t, { halve })
+  pushOf(1, 10_000)
   destination.open
     .shift()!
-    .reject(new SendError('too large', { type: 'too_large', retryable: false, limitBytes: 64 }))
+    .reject(new SendError('too large', { type: 'too_large', retryable: false, limitBytes: 5000 }))
   await turn()
   assert.deepEqual([...account.dropped], [['too_large', 1]])
-  assert.equal(loop.limitBytes, 64)
+  assert.equal(loop.limitBytes, 5000)
+})
+
+test('a limit that is only guessed does not fall without end, and is tried again after a while', async t => {
+  const { destination, pushOf, account, loop } = start(t, { halve, concurrency: 1 })
+  // A single item tells that the limit is below it, a batch that half of it may do.
+  pushOf(1, 60_000)
+  destination.open.shift()!.reject(fault('too_large', false))
+  await turn()
+  assert.equal(loop.limitBytes, 60_000)
+  pushOf(8, 30_000)
+  destination.open.shift()!.reject(fault('too_large', false))
+  await turn()
+  assert.equal(loop.limitBytes, 15_000)
+  while (destination.open.length > 0) {
+    destination.open.shift()!.reject(fault('too_large', false))
+    await turn()
+  }
+  assert.equal(loop.limitBytes, 4096)
+  const later = performance.now() + 11 * 60_000
+  t.mock.method(performance, 'now', () => later)
+  for (const limitBytes of [8192, 8192]) {
+    pushOf(1, 100)
+    destination.open.shift()!.resolve()
+    await turn()
+    assert.equal(loop.limitBytes, limitBytes)
+  }
+  assert.equal(account.queued, 0)
+})
+
+test('a flush waits only shortly between attempts, however long it failed before', async t => {
+  const retry = { initialMs: 5, maxMs: 600_000, multiplier: 1000, jitter: 0, maxElapsedMs: 0 }
+  const { destination, push, loop } = start(t, { retry })
+  push(3)
+  ;(await destination.next()).reject(fault('unavailable'))
+  ;(await destination.next()).reject(fault('unavailable'))
+  await turn()
+  const flush = loop.flush(60_000)
+  ;(await destination.next()).reject(fault('unavailable'))
+  ;(await destination.next()).resolve()
+  assert.deepEqual(await flush, { acknowledged: 3, left: 0 })
 })
 
 test('a receiver that does not know the signal is left alone, and what waits is kept', async t => {

@@ -235,15 +235,20 @@ export class SendLoop {
       const error = asSendError(cause)
       errorType = error.type
       // What a former sender did not take is for the present one to judge.
-      if (this.#stop.signal.aborted || outlet !== this.#outlet) this.#options.queue.putBack(entry)
+      if (this.#isFormer(outlet)) this.#options.queue.putBack(entry)
       else more = await this.#failed(outlet, entry, batch, error, round)
     }
     this.counts.requests++
     if (errorType !== '') this.counts.failed++
     this.#report(outlet.sender, batch, errorType, performance.now() - startedAt)
-    if (!more || (!this.#stop.signal.aborted && outlet === this.#outlet)) return more
+    if (!more || !this.#isFormer(outlet)) return more
     this.#options.queue.putBack(entry)
     return false
+  }
+
+  /** Whether it is no longer the one by which anything is sent. */
+  #isFormer(outlet: Outlet): boolean {
+    return this.#stop.signal.aborted || outlet !== this.#outlet
   }
 
   /** Returns whether another part of the batch is to follow. */
@@ -263,6 +268,7 @@ export class SendLoop {
       log.info('Export works again.', { signal, endpoint, after_seconds: seconds })
     }
     outlet.succeed()
+    if (outlet === this.#outlet && outlet.widen()) this.#options.learned?.()
     if (rejected === 0 && receipt.message === '') return more
     outlet.lastWarning = receipt.message || `${rejected} items rejected`
     const fields = { signal, endpoint, rejected, of: batch.items }
@@ -301,6 +307,10 @@ export class SendLoop {
     if (!error.retryable && !park) {
       const divisible = batch.items > 1 && this.#options.halve !== undefined && dataErrors.has(error.type)
       if (divisible && (await this.#divide(entry, batch, error))) return true
+      if (divisible && this.#isFormer(outlet)) {
+        queue.putBack(entry)
+        return false
+      }
       const more = this.#drop(outlet, entry, batch, error, error.type)
       // The receiver has judged this batch alone, except where it judged the whole signal.
       if (error.type !== 'unimplemented') return more
@@ -350,10 +360,11 @@ export class SendLoop {
 
   /** Requests are to be smaller from now on. */
   #learn(outlet: Outlet, batch: Batch, { limitBytes }: SendError): void {
-    const told = limitBytes > 0 && limitBytes < batch.plainBytes ? limitBytes : batch.plainBytes / 2
-    if (told >= outlet.limitBytes) return
-    outlet.limitBytes = told
-    this.#options.learned?.()
+    const { items, plainBytes } = batch
+    // Of a single item nothing is learned but that the limit is below it.
+    const guess = items > 1 ? plainBytes / 2 : plainBytes
+    if (outlet.limit(limitBytes > 0 && limitBytes < plainBytes ? limitBytes : guess))
+      this.#options.learned?.()
   }
 
   /** The whole signal waits. */

@@ -62,7 +62,8 @@ export function compileChain<S extends Signal>(
   before?: Chain<ItemOf[S]>,
 ): Chain<ItemOf[S]> | undefined {
   const stages = settings.enabled ? stagesOf(signal, settings, { ...env, signal }, before?.stages ?? []) : []
-  if (stages.length === 0 && (signal !== 'metrics' || form.temporality === 'cumulative')) return undefined
+  // Metrics have one in any case: it parts those that are too large for a request.
+  if (stages.length === 0 && signal !== 'metrics') return undefined
   return makers[signal](stages, settings, form, before as never) as Chain<ItemOf[S]>
 }
 
@@ -183,6 +184,6 @@ class SeriesChain implements Chain<Metric> {
   run(original: Resource, scope: Scope, metric: Metric, out: Out<Metric>): void {
     const { resource, reason } = this.#resources.after(original)
     if (resource === undefined) out.miss(reason, metric.points.length)
-    else this.#metrics.run(resource, scope, metric, out)
+    else this.#metrics.run(resource, scope, metric, out, original)
   }
 }

@@ -189,14 +189,6 @@ test('every kind comes out as it went in', () => {
   assert.equal(seen.length, given.length)
 })
 
-test('a metric of very many points goes out in parts', () => {
-  const sizes: number[] = []
-  const out: MetricOut = { add: (_r, _s, { points }) => sizes.push(points.length), miss: () => assert.fail() }
-  const points = Array.from({ length: 5000 }, (_, i) => number({ i }, i))
-  metricChain([stage({ series: () => '' })], cumulative).run(shop, scope, sum(points), out)
-  assert.deepEqual(sizes, [2048, 2048, 904])
-})
-
 test('series without room are added up in one marked point, and count as missed', () => {
   const out = new Sink()
   const chain = metricChain([admitting('a')], cumulative)
@@ -584,4 +576,87 @@ test('with the bound on series, a bomb ends in one point that keeps the total, a
   count = 0
   chain.run(shop, scope, sum(points.slice(0, 1000), { name: 'steady' }), out)
   assert.deepEqual([count, missed], [1000, series - 1000])
+})
+
+test('a metric goes out in parts that fit into a request, stages or none', () => {
+  const check = (metric: Metric, most: number) => {
+    for (const stages of [[], [stage({ series: () => '' })]]) {
+      const sizes: number[] = []
+      const out: MetricOut = {
+        add: (_r, _s, part) => sizes.push(part.points.length),
+        miss: () => assert.fail(),
+      }
+      metricChain(stages, cumulative).run(shop, scope, metric, out)
+      const total = sizes.reduce((a, b) => a + b)
+      assert.equal(total, metric.points.length)
+      assert.ok(Math.max(...sizes) <= most, String(sizes))
+    }
+  }
+  check(sum(Array.from({ length: 5000 }, (_, i) => number({ i }, i))), 2000)
+  const path = 'x'.repeat(1000)
+  check(histogram(Array.from({ length: 500 }, (_, i) => buckets({ i, path }, [1, 2, 3]))), 64)
+})
+
+test('what a fault interrupts leaves nothing behind in the books of the next metric', () => {
+  const out = new Sink()
+  const failing = stage({
+    series(set) {
+      if (set.get('user') === 'fault') throw new Error('a fault')
+      return 'refused'
+    },
+  })
+  const chain = metricChain([failing], cumulative)
+  assert.throws(() =>
+    chain.run(shop, scope, sum([number({ user: 1 }, 1), number({ user: 'fault' }, 1)]), out),
+  )
+  chain.run(shop, scope, sum([number({ user: 2 }, 1)]), out)
+  assert.deepEqual([out.take(), out.missed], [[], { refused: 1 }])
+})
+
+test('delta: an overflow point of a histogram is a difference too, bucket by bucket', () => {
+  const out = new Sink()
+  const chain = metricChain([admitting()], delta)
+  for (const [timeUs, counts] of [
+    [2_000, [1, 2, 3]],
+    [3_000, [2, 3, 5]],
+    [4_000, [2, 4, 9]],
+  ] as const)
+    chain.run(shop, scope, histogram([buckets({ user: 1 }, [...counts], timeUs)]), out)
+  assert.deepEqual(
+    out.take().map(({ count, buckets }) => [count, buckets]),
+    [
+      [6, [1, 2, 3]],
+      [4, [1, 1, 2]],
+      [5, [0, 1, 4]],
+    ],
+  )
+})
+
+test('what is infinite or no number does not spoil an overflow sum, nor what comes after it a difference', () => {
+  const out = new Sink()
+  const adding = metricChain([admitting()], cumulative)
+  for (const [timeUs, value] of [
+    [2_000, 5],
+    [3_000, Number.POSITIVE_INFINITY],
+    [4_000, Number.NaN],
+    [5_000, 7],
+  ] as const)
+    adding.run(shop, scope, sum([number({ user: 1 }, value, timeUs), number({ user: 2 }, 1, timeUs)]), out)
+  assert.ok(
+    values(out.take()).every(value => Number.isFinite(value)),
+    'all are numbers',
+  )
+  const chain = metricChain([], delta)
+  runOne(chain, out, 5, 3_000)
+  runOne(chain, out, Number.POSITIVE_INFINITY, 4_000)
+  assert.deepEqual(runOne(chain, out, 7, 5_000), [[2, 3_000, 5_000]])
+})
+
+test('delta: a series goes on where a reload makes another resource of the same source', () => {
+  const out = new Sink()
+  const [redacted, again] = [resource({ host: '-' }), resource({ host: '-' })]
+  const first = metricChain([], delta)
+  first.run(redacted, scope, sum([number({ a: 1 }, 5, 2_000)]), out, shop)
+  metricChain([], delta, first).run(again, scope, sum([number({ a: 1 }, 8, 3_000)]), out, shop)
+  assert.deepEqual([values(out.take()), out.missed], [[5, 3], {}])
 })

@@ -15,8 +15,11 @@ export interface MetricOut {
 
 /** What happens to metrics on their way out. */
 export interface MetricChain {
-  /** Changes nothing of what it is given. `resource` is what the stages made of it. */
-  run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): void
+  /**
+   * Changes nothing of what it is given. `resource` is what the stages made of `source`, by which what is remembered of
+   * its series is found again: other stages make another one of it.
+   */
+  run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut, source?: Resource): void
 }
 
 export interface MetricChainOptions {
@@ -31,8 +34,14 @@ export interface MetricChainOptions {
 /** Reason of a first point for `delta` whose series began before anybody watched it. */
 const noBase = 'delta_start'
 
-/** Points that are handed on in one metric, so that the copies take little memory. */
-const mostPoints = 2048
+/**
+ * About how many bytes of points are handed on in one metric: the copies take little memory then, and every part fits
+ * into a request. What does not would be lost as a whole.
+ */
+const mostBytes = 64 * 1024
+/** Of a point beside its attributes and buckets, and of an attribute beside its key and value. */
+const pointBytes = 40
+const attributeBytes = 16
 
 /** Makes the chain of these stages. What `before` remembers goes on. */
 export function metricChain(
@@ -65,7 +74,7 @@ class StagedChain implements MetricChain {
       this.#deltas = deltasOf(options, before === undefined ? undefined : before.#deltas)
   }
 
-  run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): void {
+  run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut, source = resource): void {
     const onMetric = this.#onMetric
     for (let i = 0; i < onMetric.length; i++) {
       const verdict = onMetric[i]!(metric, resource)
@@ -74,18 +83,29 @@ class StagedChain implements MetricChain {
       return
     }
     const deltas = becomesDelta(metric) ? this.#deltas : undefined
-    if (this.#onSeries.length === 0 && deltas === undefined) out.add(resource, scope, metric)
-    else this.#copy(resource, scope, metric, deltas, out)
+    if (this.#onSeries.length === 0 && deltas === undefined && isSmall(metric))
+      out.add(resource, scope, metric)
+    else this.#copy(resource, scope, metric, deltas, out, source)
   }
 
-  #copy(resource: Resource, scope: Scope, metric: Metric, deltas: Deltas | undefined, out: MetricOut): void {
+  #copy(
+    resource: Resource,
+    scope: Scope,
+    metric: Metric,
+    deltas: Deltas | undefined,
+    out: MetricOut,
+    source: Resource,
+  ): void {
     const scratch = this.#scratch
+    // A fault may have left some of the metric before.
+    this.#losses.clear()
     const sums = addsUp(metric) ? this.#overflow : undefined
     this.#markedVerdict = undefined
     scratch.take(metric, deltas === undefined ? temporalityOf(metric) : 'delta')
-    deltas?.begin(resource, scope, metric)
+    deltas?.begin(source, scope, metric)
     sums?.begin(metric)
     const { points } = metric
+    let bytes = 0
     for (let i = 0; i < points.length; i++) {
       const point = points[i]!
       const isOverflow = sums !== undefined && this.#markedVerdict === undefined && isMarked(point)
@@ -98,9 +118,12 @@ class StagedChain implements MetricChain {
         if (verdict === overflow) sums?.add(metric, point)
         this.#losses.count(verdict)
       }
-      if (scratch.points.length >= mostPoints) this.#handOn(resource, scope, out)
+      bytes += bytesOf(copy)
+      if (bytes < mostBytes) continue
+      this.#handOn(resource, scope, out)
+      bytes = 0
     }
-    if (sums !== undefined) this.#addUp(sums, resource, scope, metric, deltas)
+    if (sums !== undefined) this.#addUp(sums, source, scope, metric, deltas)
     this.#handOn(resource, scope, out)
     this.#losses.report(out)
   }
@@ -125,7 +148,7 @@ class StagedChain implements MetricChain {
   /** The overflow point of the source and the one made here would be two of one series: where both are, they are one. */
   #addUp(
     sums: OverflowSums,
-    resource: Resource,
+    source: Resource,
     scope: Scope,
     metric: Metric,
     deltas: Deltas | undefined,
@@ -133,14 +156,14 @@ class StagedChain implements MetricChain {
     const marked = this.#marked
     const verdict = this.#markedVerdict
     if (verdict !== undefined) {
-      const joins = verdict === overflow || sums.hasMembers || sums.knows(resource, scope, metric)
+      const joins = verdict === overflow || sums.hasMembers || sums.knows(source, scope, metric)
       if (!joins || !sums.add(metric, marked)) {
         if (verdict === '') this.#keep(overflowAttributes, marked, deltas)
         else this.#losses.count(verdict)
       }
     }
     const copy = this.#scratch.next
-    if (sums.finish(resource, scope, metric, copy)) this.#keep(overflowAttributes, copy, deltas)
+    if (sums.finish(source, scope, metric, copy)) this.#keep(overflowAttributes, copy, deltas)
   }
 
   #handOn(resource: Resource, scope: Scope, out: MetricOut): void {
@@ -166,6 +189,29 @@ function temporalityOf(metric: Metric): 'delta' | undefined {
   return metric.kind === 'gauge' ? undefined : metric.temporality
 }
 
+/** Whether a metric can be handed on in one part. */
+function isSmall({ points }: Metric): boolean {
+  let bytes = 0
+  for (let i = 0; i < points.length && bytes <= mostBytes; i++) bytes += bytesOf(points[i]!)
+  return bytes <= mostBytes
+}
+
+/** About as many bytes as a point takes in a request, where its texts are ASCII. */
+function bytesOf(point: Point): number {
+  const { keys, values, size } = point.attributes
+  let bytes = pointBytes
+  for (let i = 0; i < size; i++) {
+    const value = values[i]!
+    bytes += attributeBytes + keys[i]!.length
+    if (typeof value === 'string') bytes += value.length
+    else if (typeof value === 'object') for (const text of value) bytes += attributeBytes + text.length
+  }
+  // A bound belongs to each bucket.
+  if ('buckets' in point) bytes += 16 * point.buckets.length
+  if ('positive' in point) bytes += 4 * point.positive.counts.length
+  return bytes
+}
+
 /** How many points of one metric were lost, by reason. */
 class Losses {
   readonly #reasons: Verdict[] = []
@@ -182,6 +228,10 @@ class Losses {
 
   report(out: MetricOut): void {
     for (let i = 0; i < this.#reasons.length; i++) out.miss(this.#reasons[i]!, this.#counts[i]!)
+    this.clear()
+  }
+
+  clear(): void {
     this.#reasons.length = 0
     this.#counts.length = 0
   }

@@ -11,7 +11,7 @@ import { Hint } from './redact/detector.ts'
 import { patternFault } from './redact/pattern.ts'
 import { Redactor, type Rule, type RuleCounts } from './redact/redactor.ts'
 import { secretKey } from './redact/secret-names.ts'
-import { builtIn, type RedactionConfig, type RedactSettings } from './redact/settings.ts'
+import { byDefault, type RedactionConfig, type RedactSettings } from './redact/settings.ts'
 
 /** How many keys of attributes are remembered with what they mean. */
 const mostKeys = 4096
@@ -57,7 +57,14 @@ function rulesOf(config: RedactionConfig, former: ReadonlyMap<string, RuleCounts
   }
   const { mode, replacement } = config
   if (config.rules.length === 0)
-    return builtIn.map(type => ({ name: type, type, pattern: '', mode, replacement, counts: countsOf(type) }))
+    return byDefault.map(type => ({
+      name: type,
+      type,
+      pattern: '',
+      mode,
+      replacement,
+      counts: countsOf(type),
+    }))
   const enabled = config.rules.filter(rule => rule.enabled)
   for (const [i, { name, type, pattern }] of enabled.entries()) {
     const other = enabled.findIndex(rule => rule.type === type)
@@ -87,6 +94,8 @@ class RedactStage implements Stage {
   private readonly allowed: ReadonlySet<string>
   private readonly matchesNumbers: boolean
   private readonly config: RedactionConfig
+  /** The last name of a severity, in which nothing was found. */
+  private severity = ''
 
   constructor(
     config: RedactionConfig,
@@ -122,12 +131,18 @@ class RedactStage implements Stage {
   span(span: Span): Verdict {
     if (this.config.scan_span_names) span.name = this.name(span.name)
     if (span.statusMessage !== '') span.statusMessage = this.name(span.statusMessage)
+    // A part of it that was replaced would make it invalid (W3C Trace Context, 3.3.1).
+    if (span.traceState !== '' && this.name(span.traceState) !== span.traceState) span.traceState = ''
     this.attributes(span.attributes)
     return ''
   }
 
   log(record: LogRecord): Verdict {
     if (this.config.scan_log_bodies) record.body = this.name(record.body)
+    if (record.severityText !== this.severity) {
+      record.severityText = this.name(record.severityText)
+      if (this.redactor.isClean) this.severity = record.severityText
+    }
     if (record.eventName !== '') record.eventName = this.name(record.eventName)
     this.attributes(record.attributes)
     return ''

@@ -2,6 +2,7 @@
 // books are exact at every look (P3, P4 and P8 of docs/develop/pipeline.md).
 import assert from 'node:assert/strict'
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -70,6 +71,81 @@ test('a receiver that is down at the start, and goes away later, costs nothing',
   }
 })
 
+test('whoever else listens at the port is no receiver, and costs nothing', async t => {
+  const others: ((socket: Socket) => void)[] = [
+    socket => socket.end(),
+    socket => socket.resetAndDestroy(),
+    socket => socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n'),
+    socket => socket.end(Buffer.alloc(100_000, 7)),
+    socket => socket.resume(), // reads all and says nothing
+  ]
+  for (const other of others) {
+    const sockets = new Set<Socket>()
+    const server = createServer(socket => {
+      sockets.add(socket)
+      socket.on('error', () => {}) // cut by either side
+      other(socket)
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const shipment = ship(t, `127.0.0.1:${port}`, { env: { SVC_OTLP_TIMEOUT: '300ms' } })
+    shipment.add(100)
+    await shipment.until('it was tried', () => shipment.logs.failedRequests >= 2)
+    assert.equal(shipment.books.queued, 100, shipment.logs.destination!.lastError!)
+    const closed = new Promise(resolve => server.close(resolve))
+    for (const socket of sockets) socket.destroy()
+    await closed
+    const receiver = await receive(t, { port })
+    await shipment.emptied()
+    assertSettled(shipment, [receiver], { duplicates: 'some' })
+  }
+})
+
+test('what does not fit the queue is counted, and it is the oldest that goes', async t => {
+  for (const queue of kinds) {
+    const port = await freePort()
+    const limit =
+      queue === 'disk'
+        ? { SVC_PIPELINE_EXPORT_QUEUE_MAX_SIZE_BYTES: '2Mi' }
+        : { SVC_QUEUES_LOGS_MEM_LIMIT: '2Mi' }
+    const env = { ...limit, SVC_OTLP_COMPRESSION: 'none', SVC_QUEUES_LOGS_BATCH_SIZE: '50' }
+    const shipment = ship(t, `127.0.0.1:${port}`, { queue, env })
+    for (let i = 0; i < 50; i++) {
+      shipment.add(100, 1000)
+      assert.ok(shipment.books.queued <= 2200)
+      await pause(1)
+    }
+    await shipment.until('all are in the queue', () => shipment.logs.batchingMs === 0)
+    const { dropped, queued } = shipment.books
+    assert.deepEqual(Object.keys(dropped), ['queue_full'])
+    assert.ok(queued >= 1000, `${queued} fit into 2 MiB`)
+    const receiver = await receive(t, { port })
+    await shipment.emptied()
+    assertSettled(shipment, [receiver], { dropped })
+    const numbers = receiver.lines.map(({ body }) => Number.parseInt(body as string, 10))
+    // Batches under way are never taken away.
+    assert.ok(numbers.filter(number => number < 5000 - queued).length <= 4 * 50)
+    assert.ok(numbers.includes(4999))
+  }
+})
+
+test('where the configuration bounds the time, what is too old is counted under its reason', async t => {
+  for (const queue of kinds) {
+    const receiver = await receive(t)
+    receiver.answer = () => ({ kind: 'refuse', code: 14 })
+    const shipment = ship(t, receiver.endpoint, { queue, env: { SVC_BACKOFF_MAX_ELAPSED: '200ms' } })
+    shipment.add(20)
+    await shipment.emptied()
+    assertSettled(shipment, [receiver], { dropped: { retry_timeout: 20 } })
+  }
+  const port = await freePort()
+  const env = { SVC_QUEUES_LOGS_MAX_AGE: '200ms' }
+  const shipment = ship(t, `127.0.0.1:${port}`, { queue: 'memory', env })
+  shipment.add(20)
+  await shipment.emptied()
+  assertSettled(shipment, [], { dropped: { expired: 20 } })
+})
+
 test('a slow receiver gets everything once', async t => {
   for (const queue of kinds) {
     const receiver = await receive(t)
@@ -126,13 +202,14 @@ test('past the deadline a request is sent again, also where the receiver was onl
     }
     shipment.add(200)
     await shipment.emptied()
-    await until('the late ones are through', 10_000, () => receiver.counts.logs === 200 + late)
-    assertSettled(shipment, [receiver], { duplicates: late })
-    assert.ok(late > 0)
+    await until('the late ones are through', 10_000, () => receiver.counts.logs >= 200 + late)
+    // A host that stops for a moment makes others late, too.
+    const again = assertSettled(shipment, [receiver], { duplicates: 'some' })
+    assert.ok(late > 0 && again >= late, `${again} of ${late}`)
   }
 })
 
-/** OTLP specification, "Failures", and what svc makes of the rest: guide and words in docs/develop/pipeline.md. */
+/** OTLP specification, "Failures", and what svc makes of what is not to be sent again. */
 const codes: Record<number, 'again' | 'parked' | 'divided' | 'dropped' | 'left' | 'hinted'> = {
   1: 'again',
   2: 'dropped',
@@ -290,7 +367,27 @@ test('the limit of the receiver is learned from its refusals, and all is deliver
     }
 })
 
+test('what is above a limit that was only guessed is still tried', async t => {
+  const receiver = await receive(t)
+  receiver.answer = (_, lines) =>
+    JSON.stringify(lines).length > 40_000
+      ? { kind: 'refuse', code: 8, message: 'message larger than max' }
+      : { kind: 'ok' }
+  const shipment = ship(t, receiver.endpoint, { env: { SVC_QUEUES_LOGS_BATCH_SIZE: '1000' } })
+  shipment.add(100, 400)
+  await shipment.emptied()
+  assertSettled(shipment, [receiver])
+  // Half of the request that was refused is the guess.
+  shipment.add(1, 30_000)
+  shipment.add(1, 60_000)
+  shipment.add(1)
+  await shipment.emptied()
+  assertSettled(shipment, [receiver], { dropped: { too_large: 1 } })
+})
+
 test('of a request with one bad record only that one is lost, and what it was is kept', async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-poison-'))
+  t.after(() => rmSync(directory, { recursive: true }))
   for (const queue of kinds) {
     const receiver = await receive(t)
     const bad = new Set(['77', '300'])
@@ -298,7 +395,8 @@ test('of a request with one bad record only that one is lost, and what it was is
       lines.some(({ body }) => bad.has(body as string))
         ? { kind: 'refuse', code: 3, message: 'a bad record' }
         : { kind: 'ok' }
-    const shipment = ship(t, receiver.endpoint, { queue, env: { SVC_QUEUES_LOGS_BATCH_SIZE: '256' } })
+    const env = { SVC_QUEUES_LOGS_BATCH_SIZE: '256' }
+    const shipment = ship(t, receiver.endpoint, { queue, env, ...(queue === 'disk' && { directory }) })
     shipment.add(400)
     await shipment.emptied()
     assertSettled(shipment, [receiver], { dropped: { invalid_argument: 2 } })
@@ -307,6 +405,10 @@ test('of a request with one bad record only that one is lost, and what it was is
     const letters = join(shipment.directory, 'v1', 'default', 'logs', 'dlq')
     const [file] = readdirSync(letters)
     assert.match(readFileSync(join(letters, file!), 'latin1'), /INVALID_ARGUMENT: a bad record/)
+    await shipment.end()
+    const next = ship(t, receiver.endpoint, { directory })
+    assert.equal(next.logs.recovered, 0, 'the next one has nothing to do with it')
+    await next.end()
   }
 })
 
@@ -340,16 +442,16 @@ test('data waits for credentials that the receiver takes, and other headers brin
     const receiver = await receive(t)
     receiver.answer = ({ headers }) =>
       headers.authorization === 'Bearer new' ? { kind: 'ok' } : { kind: 'refuse', code }
-    const env = { SVC_OTLP_HEADERS: '{"authorization": "Bearer old"}', SVC_BACKOFF_MAX: '300ms' }
+    const env = { SVC_OTLP_HEADERS: '{"authorization": "Bearer old"}', SVC_BACKOFF_MAX: '200ms' }
     const shipment = ship(t, receiver.endpoint, { queue, env })
     shipment.add(100)
     const since = performance.now()
     await shipment.until('it is parked', () => shipment.logs.destination?.parked === true)
     shipment.add(100)
-    await pause(700)
+    await pause(500)
     assert.equal(shipment.books.queued, 200)
     // Four may be under way when the first refusal comes; then one per backoff.max, which chance does not shorten.
-    const most = 4 + Math.ceil((performance.now() - since) / 300)
+    const most = 4 + Math.ceil((performance.now() - since) / 200)
     assert.ok(receiver.counts.requests <= most, `${receiver.counts.requests} of ${most}`)
     shipment.change({
       SVC_OTLP_ENDPOINT: receiver.endpoint,

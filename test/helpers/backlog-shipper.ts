@@ -1,5 +1,5 @@
 // A process with the agent's own pipeline and a backlog, for tests that measure it from outside:
-//   node test/helpers/backlog-shipper.ts '{"env": {...}, "records": 1000, "bytes": 100}'
+//   node test/helpers/backlog-shipper.ts '{"env": {...}, "directory": "DIR", "records": 1000, "bytes": 100}'
 // Each line on standard input is answered by one line of JSON: a `BacklogState`. With the first one it begins to take in
 // so many numbered log records, of so many bytes more each, and one span and one gauge for every hundred, and never more
 // at a time than its queues have taken over. It ends with its input.
@@ -11,8 +11,10 @@ import { signals } from '../../src/model/signal.ts'
 import { Span } from '../../src/model/span.ts'
 import { Shipment } from './shipment.ts'
 
-interface Wanted {
-  readonly env: Record<string, string>
+export interface Backlog {
+  readonly env: Readonly<Record<string, string>>
+  /** Of the queue on disk. */
+  readonly directory: string
   readonly records: number
   readonly bytes: number
 }
@@ -32,12 +34,11 @@ export interface SignalState {
   readonly dropped: number
   readonly queued: number
   readonly queuedBytes: number
-  readonly requests: number
 }
 
 async function main(): Promise<void> {
-  const { env, records, bytes } = JSON.parse(process.argv[2]!) as Wanted
-  const shipment = new Shipment({ env })
+  const { env, directory, records, bytes } = JSON.parse(process.argv[2]!) as Backlog
+  const shipment = new Shipment({ env, directory })
   const { pipeline } = shipment
   const host = resource({ 'host.name': 'test' })
   const scope = { name: 'test', version: '1' }
@@ -47,15 +48,8 @@ async function main(): Promise<void> {
   const most = Math.max(1, Math.floor(150_000 / (bytes + 50)))
   const tell = (): void => {
     const of = (signal: 'logs' | 'traces' | 'metrics'): SignalState => {
-      const {
-        collected,
-        exported,
-        droppedTotal: dropped,
-        queued,
-        queuedBytes,
-        requests,
-      } = pipeline.state(signal)
-      return { collected, exported, dropped, queued, queuedBytes, requests }
+      const { collected, exported, droppedTotal: dropped, queued, queuedBytes } = pipeline.state(signal)
+      return { collected, exported, dropped, queued, queuedBytes }
     }
     const { made } = shipment
     const state: BacklogState = { made, logs: of('logs'), traces: of('traces'), metrics: of('metrics') }

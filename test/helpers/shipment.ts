@@ -37,6 +37,8 @@ export interface ShipmentOptions {
   readonly queue?: 'disk' | 'memory'
   /** Of the queue on disk; left out: one of its own, removed at the end. */
   readonly directory?: string
+  /** The number of the first record; 0 unless said otherwise. */
+  readonly first?: number
 }
 
 /** What the pipeline itself says, of log records. */
@@ -52,13 +54,14 @@ export class Shipment {
   readonly pipeline: Pipeline
   /** Of the queue on disk. */
   readonly directory: string
-  /** Records so far: their bodies are 0, 1 and so on. */
-  made = 0
+  /** The number of the next record, which its body begins with. */
+  made: number
   readonly #env: Variables
   readonly #own: string | undefined
   readonly #record = new LogRecord()
 
-  constructor({ env, queue = 'disk', directory }: ShipmentOptions) {
+  constructor({ env, queue = 'disk', directory, first = 0 }: ShipmentOptions) {
+    this.made = first
     this.#own = directory === undefined ? mkdtempSync(join(tmpdir(), 'svc-shipment-')) : undefined
     this.directory = directory ?? join(this.#own!, 'queue')
     this.#env = {
@@ -171,20 +174,25 @@ export function assertSettled(
   const { made, books } = shipment
   const lost = Object.values(dropped).reduce((sum, items) => sum + items, 0)
   assert.deepEqual(books, { exported: made - lost - rejected, rejected, dropped, queued: 0 })
-  const arrived = new Uint32Array(made)
-  let arrivals = 0
-  for (const { lines } of receivers)
-    for (const { body } of lines) {
-      arrived[Number.parseInt(body as string, 10)]!++
-      arrivals++
-    }
-  const missing = arrived.reduce((sum, times) => sum + (times === 0 ? 1 : 0), 0)
+  const { missing, again } = arrivals(receivers, made)
   assert.equal(missing, lost, 'records that never arrived')
-  const again = arrivals - (made - missing)
   if (duplicates !== 'some') assert.equal(again, duplicates, 'records that arrived again')
   const taken = receivers.reduce((sum, { counts }) => sum + counts.logs, 0)
   assert.equal(taken, books.exported + again, 'what the receivers took')
   return again
+}
+
+/** How many of the records that were made never arrived, and how often one arrived once more. */
+export function arrivals(receivers: readonly Taken[], made: number): { missing: number; again: number } {
+  const arrived = new Uint8Array(made)
+  let all = 0
+  for (const { lines } of receivers)
+    for (const { body } of lines) {
+      arrived[Number.parseInt(body as string, 10)] = 1
+      all++
+    }
+  const distinct = arrived.reduce((sum, one) => sum + one, 0)
+  return { missing: made - distinct, again: all - distinct }
 }
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'

@@ -74,7 +74,8 @@ async function* documentsOf(
   let isWhole = false
   const parts: Buffer[] = []
   let bytes = 0
-  for await (const { line, text } of linesOf(path, name)) {
+  for await (const { line, text: whole } of linesOf(path, name)) {
+    const text = line === 1 ? withoutMark(whole) : whole
     if (begin === undefined && isBlank(text)) continue
     if (begin === undefined) {
       begin = line
@@ -91,6 +92,12 @@ async function* documentsOf(
 }
 
 const newline = Buffer.from('\n')
+const byteOrderMark = Buffer.from('\ufeff')
+
+/** Some editors begin texts with it, and JSON knows none (RFC 8259, section 8.1). */
+function withoutMark(text: Buffer): Buffer {
+  return text.subarray(0, 3).equals(byteOrderMark) ? text.subarray(3) : text
+}
 
 function isBlank(text: Buffer): boolean {
   return text.every(byte => byte === 0x20 || byte === 0x09 || byte === 0x0d)

@@ -104,7 +104,7 @@ export class Trial {
 
   /** False: the configuration leaves its items as they are. */
   get hasChain(): boolean {
-    return this.chain !== undefined
+    return this.chain !== undefined && this.chain.stages.length > 0
   }
 
   ruleCounts(): RuleCount[] {

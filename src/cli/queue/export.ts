@@ -34,7 +34,8 @@ export function exportQueue(
         if (!record || settled) continue
         try {
           const line = requestToJson(signal, unpackNow(record.encoding, record.body))
-          writeAll(fd, `${line}\n`, to)
+          // Whoever reads has enough: `svc queue export --to - | head`.
+          if (!writeAll(fd, `${line}\n`, to)) return ExitCode.ok
           add(copied, record.items)
           if (why !== undefined) reasons.set(why, (reasons.get(why) ?? 0) + 1)
         } catch (error) {
@@ -66,18 +67,20 @@ function openNew(path: string): number {
   }
 }
 
-function writeAll(fd: number, text: string, to: string): void {
+/** False where the reader of a pipe has gone. */
+function writeAll(fd: number, text: string, to: string): boolean {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; ) {
     try {
       at += writeSync(fd, bytes, at)
     } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'EPIPE') return false
+      if (code !== 'EAGAIN')
+        throw new StartError(`cannot write ${to}: ${errorText(error)}`, ExitCode.general, error)
       // A pipe that its reader empties slowly.
-      if ((error as NodeJS.ErrnoException).code === 'EAGAIN') {
-        Atomics.wait(pause, 0, 0, 10)
-        continue
-      }
-      throw new StartError(`cannot write ${to}: ${errorText(error)}`, ExitCode.general, error)
+      Atomics.wait(pause, 0, 0, 10)
     }
   }
+  return true
 }

@@ -21,6 +21,9 @@ export interface DirectoryLock {
   release(): void
 }
 
+/** Another process has the lock: the message says which, and what to do. */
+export class LockedByAnother extends Error {}
+
 /**
  * Locks the queue in a directory, and writes into its `LOCK` who has it: the pid, and the boot that it belongs to.
  * Throws in words where another process has it, with that one's pid, and the error of the system call else.
@@ -48,7 +51,7 @@ function lockFile(path: string, take: TakeLock): number {
     if (!take(fd)) {
       const { pid } = holderIn(readStart(fd))
       const who = pid === 0 ? 'another process' : `process ${pid}`
-      throw new Error(
+      throw new LockedByAnother(
         `${who} has its lock; stop that one, or give this one a directory of its own with pipeline.export.queue.directory`,
       )
     }

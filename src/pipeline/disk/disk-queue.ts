@@ -190,6 +190,8 @@ export class DiskQueue implements BatchQueue {
   }
 
   bury(batch: Batch, why: string): void {
+    // What is left on a disk that fills is for others.
+    if (this.#fault?.reason === 'disk_full') return
     this.#log.bury(recordOf(batch, Math.max(1, this.#lastNumber)), why)
   }
 
@@ -225,8 +227,9 @@ export class DiskQueue implements BatchQueue {
   /** To be called every 2 s: tries again what did not work. */
   tick(): void {
     if (this.#closed) return
-    if (this.#log !== removedLog && this.#options.space.directoryGone(this.#options.signal))
-      this.#loseDirectory()
+    const { signal, space } = this.#options
+    const gone = this.#log === removedLog ? undefined : space.directoryGone(signal)
+    if (gone !== undefined) this.#loseDirectory(gone)
     if (this.#fault) this.#heal()
     if (!this.#unreadable) return
     this.#unreadable.wait = false
@@ -353,7 +356,7 @@ export class DiskQueue implements BatchQueue {
         this.#nextCost = 0
         continue
       }
-      const oldest = this.#here.removeOldestUnwritten()
+      const oldest = this.#fault && this.#here.removeOldestUnwritten()
       if (!oldest || !this.#fault) return
       this.#forget(oldest)
       this.#dropped(this.#fault.reason, oldest.left)
@@ -415,9 +418,8 @@ export class DiskQueue implements BatchQueue {
     }
   }
 
-  /** The directory was removed: what is in memory is all that is left, and is written to a new one. */
-  #loseDirectory(): void {
-    const { directory } = this.#options
+  /** The directory is gone: what is in memory is all that is left, and is written to a new one. */
+  #loseDirectory(words: string): void {
     const old = this.#log
     const kept = this.#here.loseDisk()
     this.#log = removedLog
@@ -433,8 +435,8 @@ export class DiskQueue implements BatchQueue {
     this.#lose('disk_error', old.items, kept)
     this.#degrade({
       reason: 'disk_error',
-      words: `somebody removed ${directory}`,
-      mend: `svc makes it anew where it may; what was in it is lost`,
+      words,
+      mend: 'svc makes it anew where it may; what was in it is no longer its own',
     })
   }
 

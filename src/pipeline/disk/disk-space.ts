@@ -10,8 +10,8 @@ export interface DiskSpace {
   makeRoom(bytes: number): DiskFault | undefined
   /** Writes and removes a file beside the records. Throws the error of the system call. */
   probe(signal: Signal): void
-  /** Somebody removed the directory of a signal, or put another in its place. */
-  directoryGone(signal: Signal): boolean
+  /** What became of the directory of a signal, where it is ours no longer: removed, replaced, or another process has it. */
+  directoryGone(signal: Signal): string | undefined
   /** Makes the directory of a signal anew, and an empty log in it. Throws in words. */
   openLog(signal: Signal): RecordLog
   /** A queue's fault came, changed or went. */

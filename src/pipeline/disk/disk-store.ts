@@ -5,7 +5,7 @@ import { type Signal, signals } from '../../model/signal.ts'
 import type { Dropped } from '../batch-queue.ts'
 import { type DiskFault, faultOf } from './disk-fault.ts'
 import { layoutVersion, signalDirectory } from './disk-layout.ts'
-import { type DirectoryLock, lockDirectory, type TakeLock } from './disk-lock.ts'
+import { type DirectoryLock, LockedByAnother, lockDirectory, type TakeLock } from './disk-lock.ts'
 import { DiskQueue } from './disk-queue.ts'
 import type { DiskSpace } from './disk-space.ts'
 import type { Files, RecordLog } from './log.ts'
@@ -104,12 +104,14 @@ export class DiskStore {
   #fsyncMs: number
   /** Undefined while all is well. */
   #fault: DiskFault | undefined
+  /** Another process has the directory, whose lock somebody removed: two would write to the same files. */
+  #rival: LockedByAnother | undefined
   #sinceMs = Date.now()
   #closed: Promise<void> | undefined
 
   constructor(options: DiskStoreOptions, lock: DirectoryLock) {
     this.#options = options
-    this.#files = options.files ?? realFiles
+    this.#files = oneSyncAtATime(options.files ?? realFiles)
     this.#lock = lock
     this.#maxBytes = options.maxBytes
     this.#fsyncMs = options.fsyncMs
@@ -180,10 +182,15 @@ export class DiskStore {
     const opened: Shelf[] = []
     const open = (signal: Signal): Shelf => {
       const directory = signalDirectory(this.#options.directory, signal)
-      makeDirectory(directory)
-      const shelf = { directory, log: this.#openLog(signal), stats: statSync(directory) }
-      opened.push(shelf)
-      return shelf
+      try {
+        makeDirectory(directory)
+        const shelf = { directory, log: this.#openLog(signal), stats: statSync(directory) }
+        opened.push(shelf)
+        return shelf
+      } catch (error) {
+        const { mend } = faultOf(error, directory)
+        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${mend}`, { cause: error })
+      }
     }
     try {
       return {
@@ -277,12 +284,14 @@ export class DiskStore {
     }
   }
 
-  #gone({ directory, stats }: Shelf): boolean {
+  #gone({ directory, stats }: Shelf): string | undefined {
+    if (this.#rival) return `somebody removed the LOCK of ${this.#options.directory}: ${this.#rival.message}`
     try {
       const there = statSync(directory, { throwIfNoEntry: false })
-      return there?.ino !== stats.ino || there.dev !== stats.dev
+      const isOurs = there?.ino === stats.ino && there.dev === stats.dev
+      return isOurs ? undefined : `somebody removed ${directory}`
     } catch {
-      return false // a right that is missing brings it back when it is given again
+      return undefined // a right that is missing brings it back when it is given again
     }
   }
 
@@ -304,7 +313,9 @@ export class DiskStore {
   #tick(): void {
     try {
       this.#lock.renew()
+      this.#rival = undefined
     } catch (error) {
+      this.#rival = error instanceof LockedByAnother ? error : undefined
       // Without the directory there is no lock to take; the queues find out by themselves.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
         this.#say('The lock of the queue on disk was removed, and cannot be taken again.', error)
@@ -350,6 +361,22 @@ function bytesOf({ queue, log }: Shelf): number {
 
 function makeDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
+}
+
+/**
+ * The thread pool, of two threads in the bundle, also looks up names and compresses: a disk that hangs must not take
+ * all of it.
+ */
+function oneSyncAtATime(files: Files): Files {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    ...files,
+    sync(fd) {
+      const ended = last.then(() => files.sync(fd))
+      last = ended.catch(() => undefined) // for the one who asked
+      return ended
+    },
+  }
 }
 
 /** Files for a log that does not make its directory by itself: where that is removed, the queue has to know. */

@@ -13,8 +13,10 @@ export interface GroupSyncOptions {
 const groupBytes = 1024 * 1024
 /** After a failure the disk is asked less often, in milliseconds. */
 const afterFailureMs = 2000
-/** Full segments that wait for a slow disk with their files open; for one more the caller waits. */
+/** Full segments that wait for a slow disk with their files open; for one more the caller waits, */
 const mostWaiting = 4
+/** but not for a disk that hangs: one that has been forcing a file out for so long, in milliseconds. */
+const hangingMs = 1000
 
 /** Forces segments to the disk, many records at a time. One sync is under way at most. */
 export class GroupSync {
@@ -22,6 +24,8 @@ export class GroupSync {
   readonly #waiting = new Set<SegmentWriter>()
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
+  /** When the sync under way began, by `performance.now()`. */
+  #syncingSince = 0
   #stopped = false
 
   constructor(options: GroupSyncOptions) {
@@ -104,6 +108,7 @@ export class GroupSync {
     let failure: Error | undefined
     for (const writer of [...this.#waiting]) {
       if (!this.#waiting.has(writer)) continue
+      this.#syncingSince = performance.now()
       try {
         await writer.sync()
         if (writer.unsynced.length === 0) this.#done(writer)
@@ -131,6 +136,12 @@ export class GroupSync {
     if (this.#waiting.size < mostWaiting) return
     const [oldest] = this.#waiting
     if (!oldest) return
+    // The kernel still writes the file, at its own time.
+    if (this.#running && performance.now() - this.#syncingSince > hangingMs) {
+      oldest.forget()
+      this.drop(oldest)
+      return
+    }
     try {
       oldest.syncNow()
       this.#done(oldest)

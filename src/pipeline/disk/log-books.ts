@@ -133,9 +133,22 @@ export class LogBooks {
    * for were never used.
    */
   lose(segment: Segment | undefined, from: number, to: number, items: number, skippedBytes: number): void {
-    const missing = this.settled.missing(from, to)
+    this.loseRanges(segment, [[from, to]], items, skippedBytes)
+  }
+
+  /** The same for several ranges, of which it is only known what they hold together. */
+  loseRanges(
+    segment: Segment | undefined,
+    ranges: readonly (readonly [from: number, to: number])[],
+    items: number,
+    skippedBytes: number,
+  ): void {
+    let missing = 0
+    for (const [from, to] of ranges) {
+      missing += this.settled.missing(from, to)
+      this.settled.add(from, to)
+    }
     if (missing === 0) return
-    this.settled.add(from, to)
     this.lost()
     this.#skippedBytes += skippedBytes
     if (items <= 0) return

@@ -2,6 +2,7 @@
 
 import {
   closeSync,
+  constants,
   fdatasync,
   fdatasyncSync,
   fstatSync,
@@ -18,13 +19,23 @@ import {
 } from 'node:fs'
 import type { Files } from './log.ts'
 
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
+/**
+ * Root may work in a directory of another user, whose links must not lead to other files. And a pipe under the name of a
+ * segment must not keep us waiting for its other end.
+ */
+const flags = {
+  append: O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK,
+  read: O_RDONLY | O_NONBLOCK,
+}
+
 /** The files of this host. Everything throws the error of the system call. */
 export const realFiles: Files = {
   list: directory => readdirSync(directory),
   makeDirectory(directory) {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   },
-  open: (path, mode) => openSync(path, mode === 'append' ? 'a' : 'r', 0o600),
+  open: (path, mode) => openSync(path, flags[mode], 0o600),
   write: (fd, parts) => writevSync(fd, parts),
   read: (fd, into, position) => readSync(fd, into, 0, into.length, position),
   size: fd => fstatSync(fd).size,

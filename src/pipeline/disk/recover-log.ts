@@ -42,14 +42,13 @@ export function recoverLog(options: RecoverOptions): Recovered {
   const cursor = readCursor(directory, files)
   books.settled.add(1, cursor?.acked ?? 0)
   for (const [from, to] of cursor?.holes ?? []) books.settled.add(from, to)
-  const highestSettled = books.settled.highest
   const firsts = names.map(firstSeqOf).filter(first => first !== undefined)
   firsts.sort((one, other) => one - other)
   for (const [index, first] of firsts.entries()) addSegment(books, first, firsts[index + 1], options)
   // What stood before the first segment was settled before it was removed, whatever an older cursor says.
   if (firsts[0] !== undefined) books.settled.add(1, firsts[0] - 1)
   const isTailSound = findEnd(books, options)
-  countItems(books, highestSettled, options)
+  countItems(books, options)
   return { books, isTailSound }
 }
 
@@ -189,13 +188,14 @@ function cutTail(books: LogBooks, last: Segment, end: End, { files, fault }: Rec
 }
 
 /** What of each segment is not settled: by the totals in the heads, and where a part of it is settled by its records. */
-function countItems(books: LogBooks, highestSettled: number, options: RecoverOptions): void {
+function countItems(books: LogBooks, options: RecoverOptions): void {
   for (const [index, segment] of books.segments.entries()) {
     if (books.isSettled(index)) continue
-    const { itemsBefore } = segment
+    const { first, itemsBefore } = segment
+    const end = books.endOf(index)
     const isLast = index === books.segments.length - 1
     segment.items =
-      !isLast && itemsBefore !== undefined && segment.first > highestSettled
+      !isLast && itemsBefore !== undefined && books.settled.missing(first, end) === end - first + 1
         ? Math.max(0, books.itemsBeforeEndOf(index) - itemsBefore)
         : countUnsettled(books, segment, options)
     books.items += segment.items

@@ -54,10 +54,13 @@ test('a log that is opened again has what was not settled, and knows its items w
   await log.close()
 })
 
-test('a process that ends without a word loses nothing that was appended', t => {
+test('a process that ends without a word loses nothing that was appended', async t => {
   const directory = scratch(t)
-  fill(openLog(directory).log, 1, 33)
-  assert.deepEqual(readAll(openLog(directory).log), range(1, 33))
+  const { log } = openLog(directory)
+  fill(log, 1, 33)
+  const next = openLog(directory).log
+  assert.deepEqual(readAll(next), range(1, 33))
+  await Promise.all([log.close(), next.close()])
 })
 
 test('numbers that were never used do not count', async t => {
@@ -109,8 +112,9 @@ test('the cursor follows within a moment by itself, and a settled record does no
   for (const seq of [1, 2, 5]) log.settle(seq, itemsOf([seq]))
   for (let tries = 0; tries < 200 && !readdirSync(directory).includes('cursor.json'); tries++)
     await new Promise(resolve => setTimeout(resolve, 20))
-  assert.deepEqual(readAll(openLog(directory).log), [3, 4, 6, 7, 8, 9, 10])
-  await log.close()
+  const next = openLog(directory).log
+  assert.deepEqual(readAll(next), [3, 4, 6, 7, 8, 9, 10])
+  await Promise.all([log.close(), next.close()])
 })
 
 test('to settle twice, or what is not there, changes nothing', async t => {

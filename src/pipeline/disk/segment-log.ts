@@ -40,6 +40,8 @@ export interface SegmentLogOptions {
 
 const defaultSegmentBytes = 8 * 1024 * 1024
 const defaultDeadBytes = 16 * 1024 * 1024
+/** A disk that hangs holds nobody up for longer: what was written is the kernel's, and survives the process. */
+const mostCloseMs = 1000
 const noReason = Buffer.alloc(0)
 const noSpace: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
@@ -69,6 +71,8 @@ class SegmentLog implements RecordLog {
   readonly #homeless: (readonly Unsynced[])[] = []
   #appendedItems = 0
   #isClosed = false
+  /** Closed for good: another process may have the files now. */
+  #isAbandoned = false
 
   constructor(options: SegmentLogOptions) {
     const { directory, files, kind } = options
@@ -90,7 +94,7 @@ class SegmentLog implements RecordLog {
       directory,
       files,
       cursor: () => this.#cursor(),
-      committed: cursor => this.#removeSettled(cursor),
+      committed: cursor => this.#isAbandoned || this.#removeSettled(cursor),
       failed: error => this.#commitFailed(error),
     })
     if (isTailSound) this.#reopenTail()
@@ -204,11 +208,17 @@ class SegmentLog implements RecordLog {
     this.#isClosed = true
     this.#sync.stop()
     this.#commits.stop()
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, mostCloseMs)
+    })
     try {
-      await this.sync()
+      await Promise.race([this.sync(), patience])
     } catch {
       // `fault` has told it.
     }
+    clearTimeout(timer)
+    this.#isAbandoned = true
     this.#abandonWriter()
     this.#sync.end()
     this.#reader.rest()

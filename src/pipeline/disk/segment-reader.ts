@@ -53,6 +53,13 @@ export class SegmentReader {
     this.#fd = options.files.open(options.path, 'read')
   }
 
+  /** Another reader of the same file, at its first record. */
+  fromStart(): SegmentReader {
+    const reader = new SegmentReader(this.#options)
+    reader.tolerant = this.tolerant
+    return reader
+  }
+
   /** Of the file, now. */
   get size(): number {
     return this.#options.files.size(this.#fd)

@@ -59,11 +59,42 @@ export class SegmentWalk {
 
   /** All numbers up to `to` have no record that can be read. */
   #pass(to: number, itemsBefore: number, skippedBytes: number): void {
-    if (to > this.#seq) {
+    const count = to - this.#seq
+    if (count > 0) {
       const items = this.#items === undefined ? 0 : Math.max(0, itemsBefore - this.#items)
-      this.#books.lose(this.#counted ? this.segment : undefined, this.#seq + 1, to, items, skippedBytes)
+      const missing = this.#books.settled.missing(this.#seq + 1, to)
+      if (this.#counted && missing > 0 && missing < count) this.#passMixed(skippedBytes)
+      else this.#books.lose(this.#counted ? this.segment : undefined, this.#seq + 1, to, items, skippedBytes)
     }
     this.#seq = Math.max(this.#seq, to)
     this.#items = itemsBefore
+  }
+
+  /**
+   * Among the missing are settled numbers, whose items left the books before: so what is lost is what the records that
+   * can be read leave of the segment's items. All its missing numbers are written off at once.
+   */
+  #passMixed(skippedBytes: number): void {
+    const books = this.#books
+    const { segment, reader } = this
+    const end = books.endOf(books.indexOf(segment.first))
+    const missing: [from: number, to: number][] = []
+    let lost = segment.items
+    let seq = segment.first - 1
+    const whole = reader.fromStart()
+    try {
+      for (let found = whole.next(segment.size, end); found?.record; found = whole.next(segment.size, end)) {
+        const { record } = found
+        if (record.seq > end) break
+        if (record.seq <= seq) continue
+        if (record.seq > seq + 1) missing.push([seq + 1, record.seq - 1])
+        if (!books.settled.has(record.seq)) lost -= record.items
+        seq = record.seq
+      }
+    } finally {
+      whole.close()
+    }
+    if (seq < end) missing.push([seq + 1, end])
+    books.loseRanges(segment, missing, lost, skippedBytes)
   }
 }

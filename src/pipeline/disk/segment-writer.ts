@@ -15,6 +15,8 @@ export interface WriterOptions {
 
 /** Copies of records that are kept until they are on the disk; of a disk that hangs the oldest are let go above it. */
 const mostUnsyncedBytes = 4 * 1024 * 1024
+/** What a copy costs in memory beside its body. */
+const copyBytes = 256
 
 /**
  * One segment that is written. It keeps what is not on the disk yet, because after a failed fdatasync(2) nobody can
@@ -92,8 +94,9 @@ export class SegmentWriter {
   /** Keeps a record that was written until it is on the disk. */
   keep(record: Stored, itemsBefore: number): void {
     this.#unsynced.push({ record, itemsBefore })
-    this.#unsyncedBytes += record.body.length
-    while (this.#unsyncedBytes > mostUnsyncedBytes && this.#unsynced.length > 1) this.#letGo(1)
+    this.#unsyncedBytes += record.body.length + copyBytes
+    // By halves: from the front of a long list one at a time would move all the others each time.
+    if (this.#unsyncedBytes > mostUnsyncedBytes) this.#letGo(this.#unsynced.length >> 1)
   }
 
   /** Nobody needs the records any longer that are not on the disk. */
@@ -137,7 +140,8 @@ export class SegmentWriter {
   }
 
   #letGo(count: number): void {
-    for (const { record } of this.#unsynced.splice(0, count)) this.#unsyncedBytes -= record.body.length
+    for (const { record } of this.#unsynced.splice(0, count))
+      this.#unsyncedBytes -= record.body.length + copyBytes
   }
 
   #closeIdle(): void {

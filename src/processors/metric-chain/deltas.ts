@@ -48,8 +48,8 @@ export class Deltas {
    * a series that began before, and tells no difference.
    */
   convert(kind: Kind, attributes: Attributes, point: ScratchPoint): boolean {
-    // What is no number cannot be the base of a difference.
-    if (kind === 'sum' && Number.isNaN(point.value)) return true
+    // What is no number, or infinite, cannot be the base of a difference.
+    if (kind === 'sum' && !Number.isFinite(point.value)) return true
     const hash = this.#hash
     hash.of(attributes)
     const key = (hash.high & 0x1fffff) * 2 ** 32 + hash.low
@@ -103,6 +103,7 @@ class Last {
     this.#value = point.value
     this.#count = point.count
     this.#sum = point.sum
+    this.#offset = 0
     if (kind === 'histogram') this.#keep(point.buckets)
     if (kind !== 'exponential_histogram') return
     this.#scale = point.scale

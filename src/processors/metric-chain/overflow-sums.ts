@@ -32,6 +32,8 @@ export class OverflowSums {
   readonly #states = new BoundedMap<string, OverflowState>(mostStates)
   readonly #ids = new WeakMap<Resource, number>()
   #lastId = 0
+  /** Buckets of the point that was filled last. */
+  readonly #buckets: number[] = []
   /** Of this call: sum and buckets of a histogram, or the one value of a sum. */
   readonly #members: number[] = []
   #startUs = 0
@@ -50,17 +52,18 @@ export class OverflowSums {
     this.hasMembers = false
   }
 
-  /** Adds a point of the metric. False: it does not have the metric's buckets, or is no number. */
+  /** Adds a point of the metric. False: it does not have the metric's buckets, or is no finite number. */
   add(metric: Metric, point: Point): boolean {
     const members = this.#members
     if (metric.kind === 'histogram') {
       const { sum, buckets } = point as HistogramPoint
-      if (buckets.length !== members.length - 1 || Number.isNaN(sum)) return false
+      if (buckets.length !== members.length - 1 || !Number.isFinite(sum) || !areCounts(buckets)) return false
       members[0]! += Math.max(0, sum)
       for (let i = 0; i < buckets.length; i++) members[i + 1]! += buckets[i]!
     } else {
       const { value } = point as NumberPoint
-      if (!(value >= 0)) return false
+      // What is infinite would leave no number behind in all that comes after it.
+      if (!(value >= 0 && value < Number.POSITIVE_INFINITY)) return false
       members[0]! += value
     }
     if (point.startUs > 0) this.#startUs = Math.min(this.#startUs, point.startUs)
@@ -101,16 +104,16 @@ export class OverflowSums {
       point.value = state.total(0)
       return
     }
-    const { ownBuckets } = point
+    const buckets = this.#buckets
     point.sum = state.total(0)
     point.count = 0
-    ownBuckets.length = 0
+    buckets.length = 0
     for (let i = 1; i < state.size; i++) {
       const bucket = state.total(i)
-      ownBuckets.push(bucket)
+      buckets.push(bucket)
       point.count += bucket
     }
-    point.buckets = ownBuckets
+    point.buckets = buckets
   }
 
   #keyOf(resource: Resource, scope: Scope, metric: Metric): string {
@@ -123,6 +126,11 @@ export class OverflowSums {
   }
 }
 
+function areCounts(buckets: ArrayLike<number>): boolean {
+  for (let i = 0; i < buckets.length; i++) if (!(buckets[i]! >= 0 && buckets[i]! < 2 ** 64)) return false
+  return true
+}
+
 class OverflowState {
   readonly size: number
   readonly startUs: number
@@ -131,7 +139,7 @@ class OverflowState {
   /** The members' sums in the collection before and in this one. */
   readonly #before: Float64Array
   readonly #now: Float64Array
-  #timeUs = 0
+  #timeUs = -1
 
   constructor(size: number, startUs: number) {
     this.size = size

@@ -29,7 +29,7 @@ export class ScratchPoint implements NumberPoint, HistogramPoint, ExponentialHis
   max: number | undefined = undefined
   /** The point's own, for when the source's are not to be changed. */
   readonly copied = new Attributes()
-  /** The point's own, for buckets that are made here; it grows as it must. */
+  /** The point's own, for differences of buckets; it grows as it must. */
   readonly ownBuckets: number[] = []
   readonly ownPositive = { offset: 0, counts: this.ownBuckets }
 

@@ -56,13 +56,19 @@ export const isForeignLetter = (unit: number | undefined): boolean => unit === f
 export const lowered = (unit: number | undefined): number => (isUpper(unit) ? unit! | 32 : unit!)
 
 /**
- * Whether something may begin at `at`: no word goes on there. An escape of JSON (`\n`) or of a URL (`%3D`) ends one.
+ * Whether something may begin at `at`: no word goes on there. An escape of JSON (`\n`, `\u003c`) or of a URL (`%3D`)
+ * ends one.
  */
 export function beginsWord(units: Uint8Array, at: number): boolean {
   const before = units[at - 1]!
   if (!is(before, word)) return true
   if (units[at - 2] === 92) return before === 110 || before === 114 || before === 116
-  return units[at - 3] === 37 && isHex(before) && isHex(units[at - 2])
+  if (units[at - 3] === 37) return isHex(before) && isHex(units[at - 2])
+  return units[at - 6] === 92 && units[at - 5] === 117 && areFourHex(units, at - 4)
+}
+
+export function areFourHex(units: Uint8Array, at: number): boolean {
+  return isHex(units[at]) && isHex(units[at + 1]) && isHex(units[at + 2]) && isHex(units[at + 3])
 }
 
 /** Whether `text` (lower case, ASCII) stands at `at`, in either case. */

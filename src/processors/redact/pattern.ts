@@ -1,54 +1,11 @@
-import { setFlagsFromString } from 'node:v8'
-import { linearRegExp } from '../../lib/linear-regexp.ts'
-
-// The flag `l` compiles for V8's engine without backtracking from the start (Node 20 and 24). The one that steps in
-// when there was too much of it does not see what is only quadratic: (.*a){12} took 6 s on 64 KiB, 10 ms with `l`.
-setFlagsFromString('--enable-experimental-regexp-engine')
-
-/** In texts up to this length what is quadratic takes milliseconds. Behind it the linear engine is asked at once. */
-const longestFast = 4096
-/** A search that takes longer shows that a pattern backtracks. One may be the fault of another program. */
-const slowMs = 2
-const mostSlow = 3
-
-/** A pattern of a user, for all of its matches in a text, in linear time. */
-export class Pattern {
-  /** What every match holds, as far as it is easily seen. */
-  readonly literal: string
-  /** 50 times as fast as `linear`, most of the time. */
-  private readonly fast: RegExp
-  private readonly linear: RegExp
-  private slow = 0
-
-  /** Throws, in words, where it is none. */
-  constructor(source: string) {
-    const { source: body, flags } = linearRegExp(source)
-    this.literal = requiredLiteral(source)
-    this.fast = new RegExp(body, `${flags}g`)
-    this.linear = new RegExp(body, `${flags}gl`)
-  }
-
-  /** The expression for a text, to be asked from its beginning. */
-  expressionFor(text: string): RegExp {
-    const expression = text.length > longestFast || this.slow >= mostSlow ? this.linear : this.fast
-    expression.lastIndex = 0
-    return expression
-  }
-
-  /** Tells how long a search took. */
-  took(ms: number): void {
-    if (ms > slowMs) this.slow++
-  }
-}
+import { SearchPattern } from '../../lib/search-pattern.ts'
 
 /** Why a pattern cannot be a rule; '' where it can. */
 export function patternFault(source: string): string {
   try {
-    const pattern = new Pattern(source)
+    const pattern = new SearchPattern(source)
     // What matches nothing at all stands between any two characters.
-    const empty = ['', 'a', ' ', '0', '-', 'a b', 'é'].some(
-      text => pattern.expressionFor(text).exec(text)?.[0] === '',
-    )
+    const empty = ['', 'a', ' ', '0', '-', 'a b', 'é'].some(text => pattern.exec(text)?.[0] === '')
     return empty ? 'it matches the empty text; write + for *, or more around it' : ''
   } catch (error) {
     return (error as Error).message

@@ -142,7 +142,7 @@ function isLocal(units: Uint8Array, at: number, find: Find): boolean {
   const count = readNumber(units, at)
   let digits = count
   while (digits >= fewestLocal && ends[digits] === 0) digits--
-  if (digits < fewestLocal || isQuad(units, at, ends[digits]!)) return false
+  if (digits < fewestLocal || isDotted(units, at, ends[digits]!)) return false
   if ((find.hints & Hint.phone) === 0 && !keywordBefore(units, at, keywords)) return false
   find.start = units[at - 1] === 40 ? at - 1 : at
   find.end = ends[digits]!
@@ -163,11 +163,12 @@ function isDate(units: Uint8Array, at: number, run: number): boolean {
   return run <= 2 && (units[at + run + 3] === separator || units[at + run + 2] === separator)
 }
 
-function isQuad(units: Uint8Array, start: number, end: number): boolean {
+/** A decimal fraction, or an address. */
+function isDotted(units: Uint8Array, start: number, end: number): boolean {
   let dots = 0
   for (let i = start; i < end; i++) {
     if (units[i] === 46) dots++
     else if (!isDigit(units[i])) return false
   }
-  return dots === 3
+  return dots === 1 || dots === 3
 }

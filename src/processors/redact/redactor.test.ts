@@ -113,7 +113,7 @@ for (const [name, rules] of ways) {
       assert.equal(redactor.text(once, 0), once)
       if (isWellFormed(text)) assert.ok(isWellFormed(once), JSON.stringify(once))
     })
-    fc.assert(property, { numRuns: soak ? 200_000 : 1500 })
+    fc.assert(property, { numRuns: soak ? 20_000 : 1500 })
   })
 }
 

@@ -110,6 +110,8 @@ test('twice the text takes about twice the time', () => {
 test('no pattern of a user stops the agent, whatever the text', () => {
   const patterns = [
     '(a+)+$',
+    '[a-z]+@',
+    '[a-z ]{1,64}@',
     '(a|a)*b',
     '(a|aa)+$',
     '([a-z]+)*=',
@@ -153,6 +155,12 @@ test('where a pattern finds too much, the scan tells how far it came', () => {
   assert.equal(scanner.reached, 4096)
   scanner.scan('ab', 0)
   assert.equal(scanner.reached, 2)
+})
+
+test('what is too long to be searched with a large pattern counts as not looked into', () => {
+  const scanner = scannerOf([{ type: 'regex', pattern: '(?:[a-z]{1,9}){1,90}@' }])
+  assert.equal(scanner.scan(`x@${' '.repeat(200_000)}y@`, 0), 1)
+  assert.ok(scanner.reached > 1000 && scanner.reached < 100_000, String(scanner.reached))
 })
 
 test('a text without the literal that a pattern needs is not searched', () => {

@@ -1,7 +1,8 @@
-import { beginsWord, is, isDigit, isUpper, margin, Units, word } from './characters.ts'
+import { SearchPattern } from '../../lib/search-pattern.ts'
+import { areFourHex, beginsWord, is, isDigit, isHex, isUpper, margin, Units, word } from './characters.ts'
 import type { Detector, Find } from './detector.ts'
 import { detectors } from './detectors.ts'
-import { Pattern } from './pattern.ts'
+import { requiredLiteral } from './pattern.ts'
 import type { RuleType } from './settings.ts'
 
 /** The trigger that stands for a run of digits. */
@@ -10,13 +11,16 @@ const zero = 254
 const percent = 37
 const mostRun = 21
 /**
- * A pattern may look at all the rest of a text after each match. It is given up after so many, or after so many looks at
- * the clock of which each says that it was slow: one or two may be the fault of another program.
+ * A pattern may look at all the rest of a text after each match. It is given up after so many, or where they took that
+ * long together. One look at the clock counts for no more than a part of that: another program may have had the
+ * processor.
  */
 const mostMatches = 4096
-const matchesPerLook = 8
-const slowMs = 1
-const mostSlow = 8
+const matchesPerLook = 4
+const patienceMs = 50
+const mostPerLookMs = 10
+/** How far behind the end of what is searched something may reach that begins before it, in UTF-16 units. */
+const slack = 512
 
 export interface ScanRule {
   readonly type: RuleType
@@ -48,7 +52,9 @@ interface Slot {
 
 interface PatternRule {
   readonly rule: number
-  readonly pattern: Pattern
+  readonly pattern: SearchPattern
+  /** What every match holds, as far as it is easily seen. */
+  readonly literal: string
 }
 
 /** Finds what the rules name, in one pass over a text for all that is built in. Refers to rules by their number. */
@@ -87,7 +93,8 @@ export class Scanner {
     }
     this.triggers[0] = zero
     for (const [rule, { type, pattern }] of rules.entries()) {
-      if (type === 'regex') this.patterns.push({ rule, pattern: new Pattern(pattern) })
+      if (type === 'regex')
+        this.patterns.push({ rule, pattern: new SearchPattern(pattern), literal: requiredLiteral(pattern) })
       else this.ruleOf.set(type, rule)
     }
     for (const detector of detectors)
@@ -139,13 +146,18 @@ export class Scanner {
     while (isDigit(bytes[end])) end++
     let at = from
     const before = bytes[from - 1]!
-    if (is(before, word)) {
+    if (before === percent || (bytes[from - 2] === percent && isHex(before))) {
+      // A number behind an escape of a URL: %20555, %C3%A9555
+      const rest = before === percent ? 2 : 1
+      if (end - from > rest) at += rest
+    } else if (is(before, word)) {
       if (isUpper(before) && isUpper(bytes[from - 2]))
         this.askAll(this.afterCapitals, bytes, from, end - from)
-      if (!beginsWord(bytes, from)) return wordEnd(bytes, end) - 1
-    } else if (before === percent) {
-      // A number behind an escape of a URL: %20555
-      if (end - from > 2) at += 2
+      if (!beginsWord(bytes, from)) {
+        // One of JSON goes over, and what follows may begin: \u0026555
+        const isEscape = before === 117 && bytes[from - 2] === 92 && areFourHex(bytes, from)
+        return isEscape ? from + 3 : wordEnd(bytes, end) - 1
+      }
     } else if (is(bytes[end], word)) return wordEnd(bytes, end) - 1
     const run = Math.min(end - at, mostRun)
     this.askAll(this.byRun[run * followers.length + followerOf[bytes[end]!]!]!, bytes, at, run)
@@ -164,27 +176,33 @@ export class Scanner {
     }
   }
 
-  private match({ rule, pattern }: PatternRule, text: string): void {
-    if (pattern.literal !== '' && !text.includes(pattern.literal)) return
+  private match({ rule, pattern, literal }: PatternRule, whole: string): void {
+    if (literal !== '' && !whole.includes(literal)) return
     const { nowMs } = this.options
-    const expression = pattern.expressionFor(text)
+    let text = whole
+    if (pattern.isBeyond(whole)) {
+      // What lies behind was not looked into, and what reaches there from before may not have been seen.
+      text = whole.slice(0, pattern.longest)
+      this.reached = Math.min(this.reached, Math.max(0, text.length - slack))
+    }
+    const expression = pattern.all(text)
+    const perLook = pattern.mayTakeLong(text) ? 1 : matchesPerLook
     let before = nowMs()
-    let slow = 0
+    let spent = 0
     for (let matches = 1; ; matches++) {
       const found = expression.exec(text)
-      if (matches === 1) pattern.took(nowMs() - before)
       if (found === null) return
       const length = found[0].length
       if (length > 0) this.add(found.index, found.index + length, rule)
       else expression.lastIndex++
-      if (matches % matchesPerLook !== 0) continue
+      if (matches >= mostMatches) break
+      if (matches % perLook !== 0) continue
       const now = nowMs()
-      if (now - before > slowMs) slow++
+      spent += Math.min(mostPerLookMs, now - before)
       before = now
-      if (matches < mostMatches && slow < mostSlow) continue
-      this.reached = Math.min(this.reached, expression.lastIndex)
-      return
+      if (spent >= patienceMs) break
     }
+    this.reached = Math.min(this.reached, expression.lastIndex)
   }
 
   private add(start: number, end: number, rule: number): void {

@@ -22,6 +22,12 @@ export const builtIn = [
 
 export type RuleType = (typeof builtIn)[number] | 'regex'
 
+/**
+ * What is looked for where no rules are given. Addresses of hosts are not: they are what telemetry of a network is about,
+ * in `server.address` and `network.peer.address` of every span.
+ */
+export const byDefault = builtIn.filter(type => type !== 'ipv4' && type !== 'ipv6')
+
 const modes = ['replace', 'hash', 'drop', 'count'] as const
 
 /** Shorter keys can be guessed, and with them what was hashed. */
@@ -95,7 +101,11 @@ export const redaction = branch('Redaction of personal data.', {
     'How much of one value is looked into. What is beyond is replaced by `[TRUNCATED-UNSCANNED]`.',
   ),
   allowed_attributes: key(list(someText), [], 'Attributes that are not looked into.'),
-  rules: key(list(piiRule), [], 'What counts as personal data; empty for all built-in types.'),
+  rules: key(
+    list(piiRule),
+    [],
+    'What counts as personal data; empty for all built-in types but `ipv4` and `ipv6`.',
+  ),
 })
 
 export type RedactionConfig = Infer<typeof redaction>

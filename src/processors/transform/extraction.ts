@@ -1,5 +1,5 @@
+import { SearchPattern } from '../../lib/search-pattern.ts'
 import type { Attributes } from '../../model/attributes.ts'
-import { Pattern } from './pattern.ts'
 
 /** Puts what a text holds into attributes. */
 export type Extract = (text: string, attributes: Attributes) => void
@@ -9,7 +9,7 @@ export type Extract = (text: string, attributes: Attributes) => void
  * nothing. Throws, in words, where the pattern is none or names no group.
  */
 export function extracting(source: string, prefix: string): Extract {
-  const pattern = new Pattern(source)
+  const pattern = new SearchPattern(source, { keepsGroups: true })
   const named = pattern.groups
     .filter(({ name }) => name !== '')
     .map(({ name, number }) => ({ key: prefix + name, name, number }))

@@ -1,3 +1,4 @@
+import { SearchPattern } from '../../lib/search-pattern.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
 import type { Metric } from '../../model/metric.ts'
@@ -6,7 +7,6 @@ import type { Resource } from '../../model/resource.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import { type Span, SpanKind, StatusCode } from '../../model/span.ts'
 import type { MatchSettings } from './keys.ts'
-import { Pattern } from './pattern.ts'
 import { anyTest, valueTest } from './wanted.ts'
 
 /** What a rule may be asked about. Each signal's rules only see items of that signal. */
@@ -82,13 +82,13 @@ export function itemConditions(match: MatchSettings): readonly Condition[] {
   const ofItem = attributesTest(match.attributes)
   if (ofItem !== undefined) conditions.push((_, attributes) => ofItem(attributes))
   if (log_bodies.length > 0) {
-    const patterns = log_bodies.map(source => new Pattern(source))
+    const patterns = log_bodies.map(source => new SearchPattern(source))
     conditions.push(item => anyIn(patterns, (item as LogRecord).body))
   }
   return conditions
 }
 
-function anyIn(patterns: readonly Pattern[], text: string): boolean {
+function anyIn(patterns: readonly SearchPattern[], text: string): boolean {
   for (let i = 0; i < patterns.length; i++) if (patterns[i]!.test(text)) return true
   return false
 }

@@ -1,4 +1,4 @@
-import { type Group, Pattern } from './pattern.ts'
+import { type Group, SearchPattern } from '../../lib/search-pattern.ts'
 
 /** Longest text, in UTF-16 units, that a replacement may make. */
 const longest = 1_048_576
@@ -13,7 +13,7 @@ export type Replace = (text: string) => string | undefined
  * dollar sign. Throws, in words, where pattern or replacement are none.
  */
 export function replacing(source: string, replacement: string, nowMs: () => number): Replace {
-  const pattern = new Pattern(source)
+  const pattern = new SearchPattern(source, { keepsGroups: true })
   const { template, literals, references } = parseTemplate(replacement, pattern.groups)
   return text => {
     if (pattern.isBeyond(text)) return undefined

@@ -1,5 +1,5 @@
+import { SearchPattern } from '../../lib/search-pattern.ts'
 import type { AttributeValue } from '../../model/attributes.ts'
-import { Pattern } from './pattern.ts'
 
 /** The regular expression between the slashes of a text; undefined where it is a plain text. */
 export function patternIn(wanted: string): string | undefined {
@@ -10,7 +10,7 @@ export function patternIn(wanted: string): string | undefined {
 export function textTest(wanted: string): (text: string) => boolean {
   const source = patternIn(wanted)
   if (source === undefined) return text => text === wanted
-  const pattern = new Pattern(source)
+  const pattern = new SearchPattern(source)
   return text => pattern.test(text)
 }
 

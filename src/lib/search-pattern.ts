@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
-import { linearRegExp } from '../../lib/linear-regexp.ts'
+import { linearRegExp } from './linear-regexp.ts'
 
 /**
  * What a search in quadratic time may come to, in UTF-16 units of text times those of the compiled pattern, and longest
@@ -19,24 +19,31 @@ export interface Group {
   readonly number: number
 }
 
+export interface SearchOptions {
+  /** Whether groups keep what they matched, which costs time and takes 99 groups at most. */
+  readonly keepsGroups?: boolean
+}
+
 /**
- * A pattern in the syntax of RE2, as users write it, whose groups keep what they matched. Search takes linear time:
- * where V8's usual engine could begin again at every letter, long texts go to the one that keeps all beginnings in
+ * A pattern in the syntax of RE2, as users write it, that is searched for anywhere in foreign texts. Search takes linear
+ * time: where V8's usual engine could begin again at every letter, long texts go to the one that keeps all beginnings in
  * view, at 50 ns for each letter and more for a large pattern. What would take that one too long is not searched.
  */
-export class Pattern {
+export class SearchPattern {
+  /** None where they keep nothing. */
   readonly groups: readonly Group[]
+  /** Longest text that is searched, in UTF-16 units. */
+  readonly longest: number
   readonly #quick: RegExp
   readonly #quickAll: RegExp
   readonly #steady: RegExp | undefined
   readonly #steadyAll: RegExp | undefined
-  /** Longest texts for the one engine and for the other. */
+  /** Longest text for the quick engine. */
   readonly #quickLength: number
-  readonly #longest: number
 
   /** Throws, in words, where the source is no pattern. */
-  constructor(source: string) {
-    const { body, flags, groups } = capturing(source)
+  constructor(source: string, { keepsGroups = false }: SearchOptions = {}) {
+    const { body, flags, groups } = keepsGroups ? capturing(source) : plain(source)
     this.groups = groups
     this.#quick = new RegExp(body, flags)
     this.#quickAll = new RegExp(body, `${flags}g`)
@@ -46,12 +53,12 @@ export class Pattern {
     this.#quickLength = needsSteady
       ? Math.min(quickLength, quickWork / body.length)
       : Number.POSITIVE_INFINITY
-    this.#longest = needsSteady ? mostWork / body.length : Number.POSITIVE_INFINITY
+    this.longest = needsSteady ? Math.floor(mostWork / body.length) : Number.POSITIVE_INFINITY
   }
 
   /** Whether the text is too long to be searched. */
   isBeyond(text: string): boolean {
-    return text.length > this.#longest
+    return text.length > this.longest
   }
 
   test(text: string): boolean {
@@ -62,9 +69,11 @@ export class Pattern {
     return this.isBeyond(text) ? null : this.#for(text, this.#quick, this.#steady).exec(text)
   }
 
-  /** The expression that finds all matches in a text, which must not be too long. */
+  /** The expression that finds all matches in a text, from its beginning. The text must not be too long. */
   all(text: string): RegExp {
-    return this.#for(text, this.#quickAll, this.#steadyAll)
+    const expression = this.#for(text, this.#quickAll, this.#steadyAll)
+    expression.lastIndex = 0
+    return expression
   }
 
   /** Whether finding all matches may take long: each of them can look at all the rest, whatever the engine. */
@@ -75,6 +84,17 @@ export class Pattern {
   #for(text: string, quick: RegExp, steady: RegExp | undefined): RegExp {
     return steady === undefined || text.length <= this.#quickLength ? quick : steady
   }
+}
+
+interface Compiled {
+  readonly body: string
+  readonly flags: string
+  readonly groups: readonly Group[]
+}
+
+function plain(source: string): Compiled {
+  const { source: body, flags } = linearRegExp(source)
+  return { body, flags, groups: [] }
 }
 
 /** Whether a search begins in one place only. Alternatives have each their own beginning. */
@@ -101,12 +121,12 @@ function steady(body: string, flags: string): RegExp {
 const firstMark = 0xe000
 const mostGroups = 99
 
-function capturing(source: string): { body: string; flags: string; groups: readonly Group[] } {
-  const plain = linearRegExp(source)
+function capturing(source: string): Compiled {
+  const without = plain(source)
   const { marked, names } = markGroups(source)
-  if (names.length === 0) return { body: plain.source, flags: plain.flags, groups: [] }
+  if (names.length === 0) return without
   if (names.length > mostGroups) throw new Error(`it has more than ${mostGroups} groups`)
-  if (/\\u(?:e|f[0-8])[0-9a-f]{3}/.test(plain.source))
+  if (/\\u(?:e|f[0-8])[0-9a-f]{3}/.test(without.body))
     throw new Error('it has groups, and characters that Unicode leaves to private use')
   let body = linearRegExp(marked).source
   let number = 0
@@ -117,7 +137,7 @@ function capturing(source: string): { body: string; flags: string; groups: reado
     body = copies.join(isKept ? '(' : '(?:')
     return { name, number: isKept ? ++number : 0 }
   })
-  return { body, flags: plain.flags, groups }
+  return { body, flags: without.flags, groups }
 }
 
 /** Puts a mark behind the beginning of each group that keeps something. The source is known to be good. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { Pattern } from './pattern.ts'
+import { SearchPattern } from './search-pattern.ts'
 
 test('groups keep what they matched, whatever stands around them', () => {
   const check = (source: string, text: string, want: readonly (string | undefined)[]) => {
-    const pattern = new Pattern(source)
+    const pattern = new SearchPattern(source, { keepsGroups: true })
     const match = pattern.exec(text)
     assert.deepEqual(
       match && pattern.groups.map(({ number }) => (number === 0 ? 'lost' : match[number])),
@@ -32,8 +32,8 @@ test('groups keep what they matched, whatever stands around them', () => {
 
 test('a pattern with groups matches what it matches without', () => {
   const check = (source: string, yes: string, no: string) => {
-    assert.equal(new Pattern(source).test(yes), true, source)
-    assert.equal(new Pattern(source).test(no), false, source)
+    assert.equal(new SearchPattern(source, { keepsGroups: true }).test(yes), true, source)
+    assert.equal(new SearchPattern(source, { keepsGroups: true }).test(no), false, source)
   }
   check('^(a|b)+$', 'abba', 'abc')
   check('^(?P<n>[0-9]{1,3})\\.', '10.', '1000.')
@@ -43,10 +43,10 @@ test('a pattern with groups matches what it matches without', () => {
 })
 
 test('a pattern that cannot be used is refused in words', () => {
-  assert.throws(() => new Pattern('(a'), /unterminated group/)
-  assert.throws(() => new Pattern('(a)'.repeat(100)), /more than 99 groups/)
-  assert.throws(() => new Pattern('(\ue000)'), /private use/)
-  assert.ok(new Pattern('\ue000').test('\ue000'))
+  assert.throws(() => new SearchPattern('(a'), /unterminated group/)
+  assert.throws(() => new SearchPattern('(a)'.repeat(100), { keepsGroups: true }), /more than 99 groups/)
+  assert.throws(() => new SearchPattern('(\ue000)', { keepsGroups: true }), /private use/)
+  assert.ok(new SearchPattern('\ue000').test('\ue000'))
 })
 
 test('searching a long text takes no quadratic time', () => {
@@ -60,7 +60,7 @@ test('searching a long text takes no quadratic time', () => {
     '[a-z]{1,64}@',
     '(?i)(A+)+Z',
   ]) {
-    const pattern = new Pattern(source)
+    const pattern = new SearchPattern(source)
     const started = performance.now()
     pattern.test(letters)
     // Quadratic time took 19 s and more.
@@ -69,7 +69,7 @@ test('searching a long text takes no quadratic time', () => {
 })
 
 test('a text that is too long for a large pattern is not searched', () => {
-  const pattern = new Pattern('(?:[a-z]{1,9}){1,90}@')
+  const pattern = new SearchPattern('(?:[a-z]{1,9}){1,90}@')
   assert.equal(pattern.test('x@'), true)
   assert.equal(pattern.test('x@'.padEnd(1000)), true)
   assert.equal(pattern.isBeyond('x@'.padEnd(1000)), false)
@@ -77,12 +77,12 @@ test('a text that is too long for a large pattern is not searched', () => {
   assert.equal(pattern.isBeyond(long), true)
   assert.equal(pattern.test(long), false)
   assert.equal(pattern.exec(long), null)
-  assert.equal(new Pattern('[a-z]+@').isBeyond(long), false)
+  assert.equal(new SearchPattern('[a-z]+@').isBeyond(long), false)
 })
 
 test('both engines find the same', () => {
   const check = (source: string, text: string) => {
-    const pattern = new Pattern(source)
+    const pattern = new SearchPattern(source, { keepsGroups: true })
     const found = (whole: string) => [...whole.matchAll(pattern.all(whole))].map(match => [...match])
     assert.deepEqual(found(text.padEnd(3000, '\n')), found(text), source)
   }
