@@ -208,7 +208,10 @@ test('a status that is no number is unknown', async t => {
 
 test('an HTTP answer without a gRPC status counts by its HTTP status', async t => {
   let status = 0
-  const { port } = await serve(t, stream => stream.respond({ ':status': status }, { endStream: true }))
+  let type = 'text/html'
+  const { port } = await serve(t, stream =>
+    stream.respond({ ':status': status, 'content-type': type }, { endStream: true }),
+  )
   const grpc = client(t, port)
   const check = async (http: number, want: string) => {
     status = http
@@ -220,6 +223,10 @@ test('an HTTP answer without a gRPC status counts by its HTTP status', async t =
   await check(401, 'unauthenticated')
   await check(404, 'unimplemented')
   await check(413, 'too_large')
+  // A web server or a proxy in trouble has not judged the request, so it is one to send again.
+  await check(500, 'unavailable')
+  await check(200, 'unavailable')
+  type = 'application/grpc'
   await check(500, 'unknown')
   await check(200, 'unknown')
 })

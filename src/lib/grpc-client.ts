@@ -5,7 +5,8 @@ import type {
   OutgoingHttpHeaders,
 } from 'node:http2'
 import { gunzip } from 'node:zlib'
-import { ConnectError } from './dialer.ts'
+import { ConnectError, faultText } from './dialer.ts'
+import { GatheredBytes } from './gathered-bytes.ts'
 import {
   decodeStatusMessage,
   GrpcError,
@@ -115,8 +116,7 @@ export class GrpcClient {
 class Exchange {
   readonly connection: Http2Connection
   readonly #maxBytes: number
-  readonly #chunks: Buffer[] = []
-  #bytes = 0
+  readonly #body: GatheredBytes
   #headers: (IncomingHttpHeaders & IncomingHttpStatusHeader) | undefined
   #trailers: IncomingHttpHeaders | undefined
   #stream: ClientHttp2Stream | undefined
@@ -125,6 +125,7 @@ class Exchange {
   constructor(connection: Http2Connection, maxBytes: number) {
     this.connection = connection
     this.#maxBytes = maxBytes
+    this.#body = new GatheredBytes(maxBytes + prefixBytes)
   }
 
   run(request: GrpcRequest, deadline: number): Promise<Uint8Array> {
@@ -145,11 +146,7 @@ class Exchange {
         this.#trailers = trailers
       })
       stream.on('data', (chunk: Buffer) => {
-        this.#bytes += chunk.length
-        if (this.#bytes <= this.#maxBytes + prefixBytes) {
-          this.#chunks.push(chunk)
-          return
-        }
+        if (this.#body.add(chunk)) return
         reject(new GrpcError(tooLarge(this.#maxBytes), { code: GrpcStatus.resource_exhausted }))
         this.abandon()
       })
@@ -191,7 +188,7 @@ class Exchange {
     const status = this.#status
     if (status === undefined) throw this.#withoutStatus()
     if (!/^0+$/.test(status)) throw this.#refusal(status)
-    const framed = Buffer.concat(this.#chunks)
+    const framed = this.#body.bytes
     if (framed.length === 0) return framed
     const length = framed.length < prefixBytes ? -1 : framed.readUInt32BE(1)
     if (length !== framed.length - prefixBytes) throw unreadable('the answer is not one gRPC message')
@@ -213,15 +210,17 @@ class Exchange {
 
   #withoutStatus(): GrpcError {
     const http = this.#headers?.[':status']
+    // Whoever answers without a word of gRPC, as a web server or a proxy in trouble does, has not judged the request.
+    const foreign = !String(this.#headers?.['content-type'] ?? '').startsWith('application/grpc')
     if (http !== undefined && http !== 200)
       return new GrpcError(`the server answered HTTP ${http} and no gRPC status`, {
-        code: statusOfHttp(http),
+        code: foreign && http >= 500 && http !== 501 ? GrpcStatus.unavailable : statusOfHttp(http),
         ...(http === 413 && { type: 'too_large' }),
       })
     const { connection } = this
     const cause = this.#cause
     if (connection.lost || connection.session.destroyed) {
-      const reason = connection.reason || cause?.message || 'the other side closed it'
+      const reason = connection.reason || (cause && faultText(cause)) || 'the other side closed it'
       return new GrpcError(`the connection was lost: ${reason}`, { code: GrpcStatus.unavailable, cause })
     }
     const reset = this.#stream?.rstCode ?? 0
@@ -237,7 +236,7 @@ class Exchange {
         cause,
       })
     return new GrpcError('the server ended its answer without a gRPC status: is it a gRPC server?', {
-      code: GrpcStatus.unknown,
+      code: foreign ? GrpcStatus.unavailable : GrpcStatus.unknown,
       cause,
     })
   }

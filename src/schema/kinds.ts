@@ -293,10 +293,13 @@ export const listenAddress = text({
 export const endpoint = text({
   expects: 'host:port or a URL such as "https://collector:4317"',
   valid: address => address === '' || endpointFault(address) === '',
-  leak: address =>
-    hasCredentials(address)
-      ? 'holds a user name or password, which logs would show; delete it, and set otlp.headers if the receiver asks for one'
-      : undefined,
+  leak: address => {
+    if (hasCredentials(address))
+      return 'holds a user name or password, which logs would show; delete it, and set otlp.headers if the receiver asks for one'
+    return /[?#]/.test(address)
+      ? 'holds a query, which logs would show; delete it, and set otlp.headers if the receiver asks for a token'
+      : undefined
+  },
 })
 
 /** An http or https URL; empty for none. */
