@@ -93,6 +93,15 @@ static napi_value stats_enable(napi_env env, napi_callback_info info)
   return NULL;
 }
 
+static napi_value end_process(napi_env env, napi_callback_info info)
+{
+  napi_value argument[1];
+  uint64_t code;
+  if (!read_arguments(env, info, 1, argument) || !read_uint(env, argument[0], "the exit code", 255, &code))
+    return NULL;
+  _exit((int)code);
+}
+
 static napi_value stats_disable(napi_env env, napi_callback_info info)
 {
   napi_value argument[1];
@@ -111,6 +120,7 @@ const struct function process_functions[] = {
   { "bumpMemlock", bump_memlock },
   { "clock", clock_pair },
   { "setProcessName", set_process_name },
+  { "endProcess", end_process },
   { "trimHeap", trim_heap },
   { "statsEnable", stats_enable },
   { "statsDisable", stats_disable },

@@ -11,6 +11,7 @@ import { createLogger, errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import type { Arguments } from './arguments.ts'
 import { configurationOf, sayProblems } from './configuration.ts'
+import { endProcess } from './end-process.ts'
 import { say, terminal } from './terminal.ts'
 
 /** Starts the agent. Rejects with a `StartError` where it refuses to. */
@@ -93,7 +94,7 @@ function logConfiguration({ config, origins, notes, warnings, file }: LoadedConf
 function endOnBugs(log: Logger): void {
   const end = (error: unknown) => {
     sayBug(error, log)
-    process.exit(ExitCode.general)
+    endProcess(ExitCode.general)
   }
   process.on('uncaughtException', end)
   process.on('unhandledRejection', end)
@@ -121,13 +122,13 @@ function endOnSignals(timeoutMs: () => number, log: Logger): End {
   const onSignal = (name: string) => {
     if (asked) {
       log.warn('stopped at once by a second signal; what was in memory is lost', { signal: name })
-      process.exit(ExitCode.general)
+      endProcess(ExitCode.general)
     }
     asked = true
     const boundMs = timeoutMs()
     overdue = setTimeout(() => {
       log.error('stopping took too long; what was in memory is lost', { timeout_ms: boundMs })
-      process.exit(ExitCode.general)
+      endProcess(ExitCode.general)
     }, boundMs + graceMs)
     resolve(name)
   }

@@ -1,4 +1,5 @@
 import { type Command, configFlag, levelFlag, modeFlag } from './arguments.ts'
+import { endProcess } from './end-process.ts'
 
 export const run: Command = {
   name: 'run',
@@ -7,6 +8,6 @@ export const run: Command = {
   run: async args => {
     const { runAgent } = await import('./run-agent.ts')
     // A start that failed half way may have left something open, which must not keep the process.
-    process.exit(await runAgent(args, async options => (await import('../agent.ts')).startAgent(options)))
+    endProcess(await runAgent(args, async options => (await import('../agent.ts')).startAgent(options)))
   },
 }

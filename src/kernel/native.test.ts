@@ -129,6 +129,20 @@ test('the process can be named, its locked memory unbound, its heap trimmed', ()
   assert.equal(limit, allowed ? 'unlimited' : 'EPERM')
 })
 
+test('the process ends at once, though a thread waits for a file that never opens', () => {
+  inDirectory(directory => {
+    const fifo = join(directory, 'fifo')
+    assert.equal(spawnSync('mkfifo', [fifo]).status, 0)
+    const script = `import { loadNative } from ${JSON.stringify(join(import.meta.dirname, 'native.ts'))}
+      const { open } = await import('node:fs')
+      open(${JSON.stringify(fifo)}, 'r', () => {})
+      setTimeout(() => loadNative().endProcess(7), 100)`
+    const flags = ['--no-warnings', '--input-type=module', '-e', script]
+    const child = spawnSync(process.execPath, flags, { timeout: 20_000, killSignal: 'SIGKILL' })
+    assert.equal(child.status, 7)
+  })
+})
+
 test('a watch does not keep the process alive, and its end is clean', () => {
   const script = `const { openSync } = await import('node:fs')
     const { execSync } = await import('node:child_process')
@@ -297,6 +311,7 @@ test('no mixture of arguments crashes, and each that fails throws an error with 
     'ringClose',
     'perfClose',
     'setProcessName',
+    'endProcess',
     'bumpMemlock',
     'linkDetach',
   ]

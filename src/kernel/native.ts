@@ -110,6 +110,8 @@ export interface Native {
   clock(): { monotonicNs: number; boottimeNs: number; realtimeUs: number }
   /** Name of the calling thread, 15 bytes. */
   setProcessName(name: string): void
+  /** Ends the process at once (_exit(2)): nothing is run, flushed or waited for. */
+  endProcess(code: number): never
   /** Returns free memory of the C heap to the system; true if there was some. */
   trimHeap(): boolean
   /** The kernel measures run time and count of all programs (5.8) until `statsDisable` or the process's end. */
