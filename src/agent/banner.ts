@@ -4,7 +4,7 @@ import type { BannerLine } from '../api/types.ts'
 import { notBuiltFeatures } from '../config/index.ts'
 import { signals } from '../model/signal.ts'
 import { Tracing } from './tracing.ts'
-import { degradations, endpointOf, type Parts } from './view.ts'
+import { degradations, endpointOf, type Parts, queueMend } from './view.ts'
 
 /** Where data waits while the receiver is away. */
 function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
@@ -15,7 +15,7 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
       state: 'limited',
       name: 'queue',
       detail: `in memory, so that a crash loses it: ${store}`,
-      mend: 'let svc write to pipeline.export.queue.directory, or set pipeline.export.queue.enabled: false',
+      mend: queueMend,
     }
   if (store === undefined)
     return {
@@ -25,7 +25,11 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
     }
   const recovered = signals.reduce((sum, signal) => sum + outlets.pipeline.state(signal).recovered, 0)
   const found = recovered > 0 ? `; ${recovered} items of an earlier run are in it` : ''
-  return { state: 'ok', name: 'queue', detail: `on disk in ${directory}, up to ${Math.round(most / 1e6)} MB${found}` }
+  return {
+    state: 'ok',
+    name: 'queue',
+    detail: `on disk in ${directory}, up to ${Math.round(most / 1e6)} MB${found}`,
+  }
 }
 
 /** One line for each subsystem: what works, what does not and why. */

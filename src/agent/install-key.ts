@@ -1,7 +1,19 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { errorText, type Logger } from '../lib/logger.ts'
+import { makeDirectories } from '../lib/make-directories.ts'
 
 const keyBytes = 32
 
@@ -28,21 +40,70 @@ export function installKey(directory: string, log: Logger): () => Uint8Array {
 
 function readOrMake(directory: string): Uint8Array {
   const path = join(directory, 'install.key')
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const found = read(path)
+  if (found !== undefined) return found
+  makeDirectories(directory, 0o700)
+  // Whole under another name first: neither a crash nor another svc must ever find half a key.
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  try {
+    write(draft, randomBytes(keyBytes))
+    publish(draft, path)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  sync(directory)
+  const kept = read(path)
+  if (kept === undefined) throw new Error(`cannot keep ${path}: somebody removed it`)
+  return kept
+}
+
+/** The key of a file that nobody else could have written or may read; undefined where there is none. */
+function read(path: string): Uint8Array | undefined {
   let fd: number
   try {
-    fd = openSync(path, 'wx', 0o600)
+    // Non-blocking, for a pipe in its place would hold up the start.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    const found = readFileSync(path)
-    if (found.length === keyBytes) return found
-    throw new Error(`${path} has ${found.length} bytes where a key has ${keyBytes}; delete it`)
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
   }
   try {
-    const made = randomBytes(keyBytes)
-    writeSync(fd, made)
+    const { uid, mode, size } = fstatSync(fd)
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new Error(`${path} is no file; delete it`)
+    if (uid !== 0 && uid !== process.geteuid?.())
+      throw new Error(`${path} belongs to user ${uid}, who knows it; delete it`)
+    if ((mode & 0o007) !== 0) throw new Error(`every user may read or change ${path}: chmod 600 it`)
+    if (size !== keyBytes) throw new Error(`${path} has ${size} bytes where a key has ${keyBytes}; delete it`)
+    return readFileSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function write(path: string, key: Uint8Array): void {
+  const fd = openSync(path, 'wx', 0o600)
+  try {
+    writeSync(fd, key)
     fsyncSync(fd)
-    return made
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Gives a file its final name, unless another has it by now. */
+function publish(draft: string, path: string): void {
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    renameSync(draft, path) // a file system without hard links
+  }
+}
+
+function sync(directory: string): void {
+  const fd = openSync(directory, 'r')
+  try {
+    fsyncSync(fd)
   } finally {
     closeSync(fd)
   }

@@ -312,6 +312,24 @@ test('a destination that cannot be made is refused, and the old one goes on', as
   assert.equal(receiver.counts.connections, 1)
 })
 
+test('an endpoint that comes by a reload finds its queue in memory, and that is said', async t => {
+  const receiver = await receive(t)
+  const directory = mkdtempSync(join(tmpdir(), 'svc-outlets-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const env = {
+    SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'true',
+    SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: join(directory, 'queue'),
+  }
+  const outlets = open(t, env)
+  assert.equal(outlets.store, undefined, 'without an endpoint there is nothing to keep')
+  change(outlets, { ...env, SVC_OTLP_ENDPOINT: receiver.endpoint })
+  assert.match(String(outlets.store), /there was no endpoint when svc started/)
+  assert.equal(await sendOfEach(outlets), 3)
+  change(outlets, env)
+  assert.equal(outlets.store, undefined)
+  assert.deepEqual(readdirSync(directory), [])
+})
+
 test('at the start a destination that cannot be made is a fault that stops no other signal', async t => {
   const receiver = await receive(t)
   const env = { SVC_OTLP_ENDPOINT: receiver.endpoint }

@@ -56,7 +56,15 @@ interface Plan {
   readonly senders: ReadonlyMap<string, Sender>
   readonly processing: Processing
   readonly bounds: ReturnType<typeof boundsOf>
+  /** A queue on disk is asked for. */
+  readonly wantsDisk: boolean
   readonly faults: readonly OutletFault[]
+}
+
+const unopened = 'there was no endpoint when svc started, and the queue on disk is opened at the start alone'
+
+function sends({ settings }: Plan): boolean {
+  return signals.some(signal => settings.lanes[signal].sender !== undefined)
 }
 
 export interface OutletsOptions {
@@ -69,8 +77,9 @@ export interface OutletsOptions {
 /** The pipeline with what is done to its items and its destinations, which may change while it runs. */
 export class Outlets {
   readonly pipeline: Pipeline
-  /** The queue on disk; text says why there is none although one is wanted, undefined is none wanted. */
-  readonly store: DiskStore | string | undefined
+  /** Text says why it could not be opened; undefined where none was wanted at the start. */
+  readonly #store: DiskStore | string | undefined
+  readonly #log: Logger
   readonly #env: Omit<ProcessorEnv, 'signal'>
   #plan: Plan
 
@@ -82,11 +91,11 @@ export class Outlets {
       nowMs: () => performance.now(),
       variable: name => process.env[name] ?? '',
     }
+    this.#log = log
     this.#plan = planOf(config, new Map(), processingOf(config, this.#env))
     const { settings } = this.#plan
     // Where nothing is sent there is nothing to keep, and what an earlier process kept waits for one that sends.
-    const sends = signals.some(signal => settings.lanes[signal].sender !== undefined)
-    this.store = sends ? openQueues(config, lock, log) : undefined
+    this.#store = sends(this.#plan) ? openQueues(config, lock, log) : undefined
     this.pipeline = new Pipeline({
       settings,
       builders: {
@@ -96,10 +105,17 @@ export class Outlets {
         profiles: new RequestBuilder(profileEncoding()),
       },
       log,
-      queues: this.store instanceof DiskStore ? durableQueues(this.store) : undefined,
+      queues: this.#store instanceof DiskStore ? durableQueues(this.#store) : undefined,
       halve,
       observe,
     })
+  }
+
+  /** The queue on disk; text says why there is none although one is wanted, undefined is none wanted. */
+  get store(): DiskStore | string | undefined {
+    if (this.#store !== undefined) return this.#store
+    // Queues are opened once: an endpoint that came by a reload finds them in memory.
+    return this.#plan.wantsDisk && sends(this.#plan) ? unopened : undefined
   }
 
   /** The stages that items of a signal pass. */
@@ -148,9 +164,12 @@ export class Outlets {
     }
     return {
       commit: () => {
+        const { store } = this
         this.#plan = after
         this.pipeline.change(after.settings)
-        if (this.store instanceof DiskStore) this.store.limit(after.bounds)
+        if (store instanceof DiskStore) store.limit(after.bounds)
+        else if (store === undefined && this.store !== undefined)
+          this.#log.warn('the queue is in memory, so that a crash loses it', { reason: unopened })
       },
       abort,
     }
@@ -196,7 +215,8 @@ async function halve(batch: Batch): Promise<readonly [Batch, Batch] | undefined>
 /** What the configuration asks for. Of `kept` come the senders that it asks for as well. */
 function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: Processing): Plan {
   const { backoff, queues } = config
-  const { batch, on_auth_error: onAuthError } = config.pipeline.export
+  const { batch, queue, on_auth_error: onAuthError } = config.pipeline.export
+  const { enabled: wantsDisk } = queue
   const senders = new Map<string, Sender>()
   const faults: OutletFault[] = []
   const senderOf = (signal: Signal): Sender | undefined => {
@@ -208,7 +228,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
       senders.set(key, sender)
       return sender
     } catch (error) {
-      const mend = `correct otlp.${signal}, or otlp; see svc validate`
+      const mend = `correct otlp.${signal}, or otlp, or the variable that it names; svc doctor tries it`
       faults.push({ signal, reason: errorText(error), mend })
       return undefined
     }
@@ -246,7 +266,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
     },
     onAuthError,
   }
-  return { settings, senders, processing, bounds: boundsOf(config), faults }
+  return { settings, senders, processing, bounds: boundsOf(config), wantsDisk, faults }
 }
 
 /** Senders whose options have the same key are one. It holds the headers, so it goes nowhere. */

@@ -97,6 +97,21 @@ const exportShape = {
   disk_queue: 'null',
 }
 
+test('a queue on disk that is wanted and cannot be had is said where one looks, and stops nothing', async () => {
+  const env = {
+    ...withoutEbpf,
+    SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'true',
+    SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: '/proc/1/nowhere/queue',
+    SVC_OTLP_ENDPOINT: '127.0.0.1:1',
+  }
+  const view = await viewOf(env)
+  assert.match(view.readiness().otlp, /^failed: cannot open the queue in \/proc\/1\/nowhere\/queue/)
+  const [queue] = view.status().degraded
+  assert.equal(queue?.subsystem, 'queue')
+  assert.match(queue!.mend, /restart svc/)
+  assert.equal((await viewOf({ ...env, SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false' })).readiness().otlp, 'ok')
+})
+
 test('the status document has the fields of the specification, whatever runs', async () => {
   for (const env of [{}, withoutEbpf, { SVC_MODE: 'collector' }]) {
     const { degraded, ...status } = (await viewOf(env)).status()

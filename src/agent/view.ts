@@ -175,7 +175,6 @@ function exporting(parts: Parts): ExportDocument {
   return {
     endpoint: endpointOf(parts),
     protocol,
-    // The scheme decides as over gRPC, and nothing else of it is asked here.
     tls: sent !== undefined && parseEndpoint(endpoint || config.otlp.endpoint, insecure).secure,
     compression,
     connected: destinations.some(destination => destination?.connected),
@@ -224,6 +223,10 @@ function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
   )
 }
 
+/** A queue on disk that is wanted and not there is opened at the next start. */
+export const queueMend =
+  'mend that and restart svc, which delivers what waits in memory, or set pipeline.export.queue.enabled: false'
+
 /** What does not work, or less than asked, and the mend. */
 export function degradations({ tracing, outlets, faults }: Parts): Degradation[] {
   const found: Degradation[] = []
@@ -243,8 +246,7 @@ export function degradations({ tracing, outlets, faults }: Parts): Degradation[]
       })
   }
   const { store } = outlets
-  if (typeof store === 'string')
-    found.push({ subsystem: 'queue', reason: store, mend: 'until then a restart loses what waits in memory' })
+  if (typeof store === 'string') found.push({ subsystem: 'queue', reason: store, mend: queueMend })
   else if (store instanceof DiskStore && store.state.state !== 'ok')
     found.push({
       subsystem: 'queue',
@@ -262,11 +264,15 @@ function readiness(parts: Parts): ReadinessChecks {
     const ending = 'failed: the agent is shutting down'
     return { ebpf: ending, otlp: ending, discovery: ending }
   }
-  const of = (subsystem: string): string => {
-    const fault = degradations(parts).find(found => found.subsystem.startsWith(subsystem))
-    return fault === undefined ? 'ok' : `failed: ${fault.reason}`
+  const found = degradations(parts)
+  const of = (...subsystems: readonly string[]): string => {
+    for (const name of subsystems) {
+      const fault = found.find(({ subsystem }) => subsystem.startsWith(name))
+      if (fault !== undefined) return `failed: ${fault.reason}`
+    }
+    return 'ok'
   }
-  return { ebpf: of('ebpf'), otlp: of('export'), discovery: 'ok' }
+  return { ebpf: of('ebpf'), otlp: of('export', 'queue'), discovery: 'ok' }
 }
 
 function status(parts: Parts): StatusDocument {

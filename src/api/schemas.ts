@@ -295,7 +295,7 @@ export const varsDocument = named(
 
 const lane = named(
   'PipelineSignal',
-  object('The balance of one signal: received = exported + rejected + dropped + queued.', {
+  object('The balance of one signal: received + recovered = exported + rejected + dropped + queued.', {
     received: count('Items taken in, those included that were lost on the way.'),
     exported: count('Acknowledged.'),
     recovered: count('Found at the start in the queue on disk, where a former process had left them.'),
@@ -303,7 +303,7 @@ const lane = named(
     dropped: record('Lost, by reason.', count('Items.')),
     queued: count('Gathered, waiting and under way.'),
     queued_bytes: count('Bytes of it that are in the queue.'),
-    oldest_ms: count('Age of the oldest batch in the queue, in milliseconds.'),
+    oldest_ms: count('How long the oldest item has waited, in milliseconds.'),
     requests: count('Export requests that ended.'),
     failed: count('Export requests that failed.'),
     retries: count('Batches that were sent once more.'),

@@ -130,6 +130,23 @@ test('export copies it as OTLP JSON, one request a line, beside an agent too', a
   await store.close()
 })
 
+test('a reader that has enough of an export is no failure', async t => {
+  const directory = queueDirectory(t)
+  const store = open(directory)
+  const { queue } = attach(store, 'traces')
+  for (let n = 0; n < 3000; n++) queue.push(plainBatch('traces', 1, request('shop'), 1))
+  await store.close()
+  const command = 'set -o pipefail; "$0" "$1" queue export --directory "$2" --to - | head -n 1'
+  const child = spawn('bash', ['-c', command, process.execPath, main, directory])
+  let said = ''
+  child.stdout.resume()
+  child.stderr.on('data', chunk => {
+    said += chunk
+  })
+  const code = await new Promise(resolve => child.on('close', resolve))
+  assert.deepEqual([code, said], [0, ''])
+})
+
 test('verify names each damage, and a torn end only where no agent writes', async t => {
   const directory = queueDirectory(t)
   await fill(directory)

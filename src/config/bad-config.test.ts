@@ -189,6 +189,10 @@ const cases: readonly Case[] = [
     ].join('\n'),
   },
   {
+    what: 'two rules of redaction for one type',
+    file: 'pipeline: {pii_redaction: {enabled: true, rules: [{name: a, type: ssn}, {name: b, type: ssn}]}}\n',
+  },
+  {
     what: 'a selector of nothing',
     file: 'discovery: {instrument: [{}, {open_ports: "9-8"}, {open_port: 80}]}\n',
   },

@@ -4,7 +4,9 @@ import { collectors as allCollectors } from '../collectors/index.ts'
 import { optionsFault } from '../collectors/options-fault.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
+import { createLogger, errorText } from '../lib/logger.ts'
 import { signals } from '../model/signal.ts'
+import { processors } from '../processors/index.ts'
 import type { Report } from '../schema/problem.ts'
 import type { Keys, Settings } from '../schema/tree.ts'
 import { isApiPath, isInternalPath } from './api-paths.ts'
@@ -139,6 +141,14 @@ export function validate(
       `one metric may have ${perMetric} series, but all together only ${all}`,
     )
   }
+  const rules = [
+    ['redact', 'pipeline.pii_redaction.rules'],
+    ['transform', 'pipeline.transform.rules'],
+  ] as const
+  for (const [name, key] of rules) {
+    const fault = processorFault(name, pipeline)
+    if (fault !== '') refuse([key], fault)
+  }
 
   const scraping = collectors.prometheus
   if (scraping.scrape_timeout > scraping.scrape_interval) {
@@ -166,6 +176,20 @@ export function validate(
     if (!switches[unit.name] || !keys.some(key => settings.has(key))) continue
     const fault = optionsFault(unit, collectorOptions(config, unit.name))
     if (fault !== undefined) refuse(keys, fault)
+  }
+}
+
+/** Why a processor cannot be made, as the start would find out; '' where it can. */
+function processorFault(name: string, settings: Config['pipeline']): string {
+  const { signals: own, compile } = processors.find(processor => processor.name === name)!
+  const log = createLogger({ level: 'error', format: 'text', write: () => {} })
+  // The key of this installation is neither read nor made for a look.
+  const env = { log, installKey: () => new Uint8Array(32), nowMs: () => 0, variable: () => '' }
+  try {
+    for (const signal of own) compile(settings, { ...env, signal }, undefined)
+    return ''
+  } catch (error) {
+    return errorText(error)
   }
 }
 

@@ -79,6 +79,38 @@ test('after one kept connection is found closed, no other kept one is tried', as
   assert.equal(server.sockets.length, 5)
 })
 
+test('a 408 that closes a kept connection is of that connection, and on a new one an answer', async t => {
+  let patience = 1
+  const server = await serve(t, (request, response) => {
+    request.resume()
+    const connection = server.sockets.indexOf(request.socket)
+    const late = connection === 0 && patience-- <= 0
+    request.once('end', () => {
+      response.writeHead(late ? 408 : 200, late ? { connection: 'close' } : {})
+      response.end()
+    })
+  })
+  const http = client(t, server.port)
+  for (let i = 0; i < 3; i++) assert.equal((await http.post(request, never)).status, 200)
+  assert.equal(server.sockets.length, 2)
+  const refusing = await serve(t, (_request, response) => {
+    response.writeHead(408, { connection: 'close' })
+    response.end()
+  })
+  assert.equal((await client(t, refusing.port).post(request, never)).status, 408)
+})
+
+test('a head beyond the bound of Node is told as such', async t => {
+  const server = await serve(t, (_request, response) => {
+    response.writeHead(200, { 'x-long': 'x'.repeat(100_000) })
+    response.end()
+  })
+  await assert.rejects(client(t, server.port).post(request, never), {
+    type: 'unavailable',
+    message: /^the connection was lost: .*Header overflow/,
+  })
+})
+
 test('a connection whose request was answered unread is given up, with what was not sent yet', async t => {
   const server = await serve(t, (_request, response) => {
     response.writeHead(413, { 'content-length': '0' })

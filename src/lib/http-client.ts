@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { gunzip } from 'node:zlib'
 import { authority, ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
+import { GatheredBytes } from './gathered-bytes.ts'
 
 export interface HttpClientOptions extends DialerOptions {
   /** What is beyond this, compressed or not, is not read. */
@@ -134,8 +135,7 @@ class Exchange {
   readonly #call: ClientRequest
   readonly #maxBytes: number
   readonly #settle: (end: HttpAnswer | HttpError) => void
-  readonly #chunks: Buffer[] = []
-  #bytes = 0
+  readonly #body: GatheredBytes
   #message: IncomingMessage | undefined
   #done = false
   /** The request has a connection. */
@@ -144,6 +144,7 @@ class Exchange {
   constructor(call: ClientRequest, maxBytes: number, settle: (end: HttpAnswer | HttpError) => void) {
     this.#call = call
     this.#maxBytes = maxBytes
+    this.#body = new GatheredBytes(maxBytes)
     this.#settle = settle
     call.once('socket', () => {
       this.connected = true
@@ -164,11 +165,15 @@ class Exchange {
   }
 
   #read(message: IncomingMessage): void {
+    // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
+    const farewell = message.statusCode === 408 && message.headers.connection?.toLowerCase() === 'close'
+    if (farewell && this.#call.reusedSocket) {
+      this.end(new HttpError('the server gave up the connection (HTTP 408)', 'unavailable', { stale: true }))
+      return
+    }
     this.#message = message
     message.on('data', (chunk: Buffer) => {
-      this.#bytes += chunk.length
-      if (this.#bytes <= this.#maxBytes) this.#chunks.push(chunk)
-      else this.end(new HttpError(tooLarge(this.#maxBytes), 'unavailable'))
+      if (!this.#body.add(chunk)) this.end(new HttpError(tooLarge(this.#maxBytes), 'unavailable'))
     })
     message.on('error', error =>
       this.end(new HttpError(`it broke off: ${faultText(error)}`, 'unavailable', { cause: error })),
@@ -178,7 +183,7 @@ class Exchange {
       this.#done = true
       // A server may answer before it has read all, and the rest would keep the connection from the next request.
       if (!this.#call.writableFinished) this.#call.destroy()
-      const body = Buffer.concat(this.#chunks)
+      const body = this.#body.bytes
       inflate(body, message.headers['content-encoding'], this.#maxBytes).then(
         plain => this.#settle(this.#answer(plain, '')),
         (error: Error) => this.#settle(this.#answer(Buffer.alloc(0), error.message)),
@@ -193,7 +198,7 @@ class Exchange {
 
   #failure(error: NodeJS.ErrnoException): HttpError {
     if (error instanceof ConnectError) return new HttpError(error.message, error.type, { cause: error })
-    if (error.code?.startsWith('HPE_'))
+    if (error.code?.startsWith('HPE_') && error.code !== 'HPE_HEADER_OVERFLOW')
       return new HttpError(
         `the server answers no HTTP/1.1 (${error.message}): is it the port of gRPC?`,
         'unavailable',

@@ -181,7 +181,7 @@ export class Lane<T> {
   async flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
     const until = performance.now() + timeoutMs
     this.#batcher.cut()
-    const packed = await within(this.#packer.done, Math.max(timeoutMs, packMs))
+    const packed = await this.#packed(Math.max(timeoutMs, packMs))
     const unpacked = packed ? 0 : this.#packer.items
     const { acknowledged, left } = await this.#loop.flush(Math.max(0, until - performance.now()), stop)
     return { acknowledged, left: left + unpacked }
@@ -191,16 +191,22 @@ export class Lane<T> {
   async drain(timeoutMs: number): Promise<LaneEnd> {
     this.#closed = true
     this.#batcher.refuse('shutdown')
+    clearTimeout(this.#unknownTimer)
+    const until = performance.now() + timeoutMs
+    if (!(await this.#packed(packMs))) this.#packer.handOn()
     const stop = new AbortController()
     const watch = this.#queue.durable ? this.#watch(stop) : undefined
-    const { acknowledged: exported } = await this.flush(timeoutMs, stop.signal)
+    const { acknowledged: exported } = await this.flush(Math.max(0, until - performance.now()), stop.signal)
     clearInterval(watch)
-    clearTimeout(this.#unknownTimer)
-    this.#packer.handOn()
     await this.#loop.stop()
     const left = this.#queue.items
     const kept = await this.#queue.close()
     return { exported, dropped: left - kept, kept }
+  }
+
+  /** Whether all that was cut so far is in the queue within so many milliseconds. */
+  async #packed(ms: number): Promise<boolean> {
+    return this.#packer.items === 0 || within(this.#packer.done, ms)
   }
 
   /** Raises `stop` where the receiver fails, or takes nothing for a while. */

@@ -33,6 +33,8 @@ export interface MetricChainOptions {
 
 /** Reason of a first point for `delta` whose series began before anybody watched it. */
 const noBase = 'delta_start'
+/** Reason of points that a fault in a processor has cost. */
+const fault = 'processor'
 
 /**
  * About how many bytes of points are handed on in one metric: the copies take little memory then, and every part fits
@@ -65,6 +67,8 @@ class StagedChain implements MetricChain {
   readonly #marked = new ScratchPoint()
   #markedVerdict: Verdict | undefined
   readonly #losses = new Losses()
+  /** Points of this metric. */
+  #handedOn = 0
 
   constructor(stages: readonly Stage[], options: MetricChainOptions, before: StagedChain | undefined) {
     this.#onMetric = stages.flatMap(stage => stage.metric?.bind(stage) ?? [])
@@ -85,7 +89,17 @@ class StagedChain implements MetricChain {
     const deltas = becomesDelta(metric) ? this.#deltas : undefined
     if (this.#onSeries.length === 0 && deltas === undefined && isSmall(metric))
       out.add(resource, scope, metric)
-    else this.#copy(resource, scope, metric, deltas, out, source)
+    else {
+      this.#handedOn = 0
+      try {
+        this.#copy(resource, scope, metric, deltas, out, source)
+      } catch {
+        // As everywhere a fault in a processor costs the item, but parts of this one may be on their way.
+        this.#scratch.empty()
+        this.#losses.clear()
+        out.miss(fault, metric.points.length - this.#handedOn)
+      }
+    }
   }
 
   #copy(
@@ -97,8 +111,6 @@ class StagedChain implements MetricChain {
     source: Resource,
   ): void {
     const scratch = this.#scratch
-    // A fault may have left some of the metric before.
-    this.#losses.clear()
     const sums = addsUp(metric) ? this.#overflow : undefined
     this.#markedVerdict = undefined
     scratch.take(metric, deltas === undefined ? temporalityOf(metric) : 'delta')
@@ -168,6 +180,7 @@ class StagedChain implements MetricChain {
 
   #handOn(resource: Resource, scope: Scope, out: MetricOut): void {
     const scratch = this.#scratch
+    this.#handedOn += scratch.points.length
     if (scratch.points.length > 0) out.add(resource, scope, scratch.metric)
     scratch.empty()
   }

@@ -15,7 +15,7 @@ import { byDefault, type RedactionConfig, type RedactSettings } from './redact/s
 
 /** How many keys of attributes are remembered with what they mean. */
 const mostKeys = 4096
-/** Longest text that a key remembers. */
+/** Longest key that is remembered, and longest text that it remembers. */
 const longestNoted = 256
 const longestFlag = 64
 /** The smallest numbers that may be a card's, that patterns are tried on, and that a key may say to be personal. */
@@ -278,7 +278,8 @@ class RedactStage implements Stage {
       clean: '',
       cleanBefore: '',
     }
-    this.keys.set(key, notes)
+    // Keys that are longer come from nobody's convention, and would take room.
+    if (key.length <= longestNoted) this.keys.set(key, notes)
     return notes
   }
 }

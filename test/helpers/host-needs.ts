@@ -47,3 +47,9 @@ export const zoneDatabase = '/usr/share/zoneinfo'
 export const withoutZoneDatabase: string | false = existsSync(`${zoneDatabase}/Europe/Berlin`)
   ? false
   : `the host's zones are read from ${zoneDatabase}, which is not there (tzdata)`
+
+/** A file system on a block device: read-only at run time as a device's errors make it. */
+export const withoutLoopMounts: string | false =
+  process.getuid?.() === 0 && existsSync('/dev/loop-control') && spawnSync('mkfs.ext4', ['-V']).status === 0
+    ? false
+    : 'an ext4 of its own needs root, /dev/loop-control and mkfs.ext4'

@@ -54,3 +54,13 @@ test('a file system that is smaller than the queue, a file in its place and no q
   const [[fault]] = (await tried({ ...at, SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false' })) as [[string, string]]
   assert.equal(fault, 'off')
 })
+
+test('a directory that cannot even be looked at is told as one that cannot be written', async () => {
+  const directory = `/tmp/${'x'.repeat(300)}/queue`
+  const [[fault, detail]] = (await tried({
+    ...sends,
+    SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: directory,
+  })) as [[string, string]]
+  assert.equal(fault, 'unwritable')
+  assert.match(detail, /ENAMETOOLONG/)
+})

@@ -43,8 +43,9 @@ export const diskQueue = check({
     // Where nothing is sent there is nothing to keep.
     if (!signals.some(signal => otlpOptions(config, signal) !== undefined)) return []
     if (!enabled) return [{ fault: 'off', detail: 'pipeline.export.queue.enabled is false' }]
-    const existing = nearest(directory)
+    let existing = directory
     try {
+      existing = nearest(directory)
       if (!statSync(existing).isDirectory())
         return [{ fault: 'unwritable', detail: `${existing} is no directory` }]
       accessSync(existing, constants.W_OK | constants.X_OK)

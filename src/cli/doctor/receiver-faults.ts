@@ -10,7 +10,10 @@ export const receiverFaults = {
   settings: {
     state: 'missing',
     what: 'the endpoint or a header can never work',
-    mends: { any: 'svc validate shows the place', config: 'otlp.endpoint: HOST:4317' },
+    mends: {
+      any: 'correct what it names, in the configuration or in the environment of svc (HTTPS_PROXY)',
+      config: 'otlp.endpoint: HOST:4317',
+    },
   },
   name: {
     state: 'missing',
@@ -34,7 +37,7 @@ export const receiverFaults = {
   plain_text: {
     state: 'missing',
     what: 'the receiver speaks no TLS, and TLS is configured',
-    mends: { config: 'otlp.insecure: true' },
+    mends: { config: 'otlp.insecure: true, and http:// or no scheme in otlp.endpoint' },
   },
   wants_tls: {
     state: 'missing',
@@ -83,7 +86,25 @@ export const receiverFaults = {
   no_grpc: {
     state: 'missing',
     what: 'something answers that speaks no gRPC: a web server, a proxy without HTTP/2, or OTLP over HTTP',
-    mends: { config: 'otlp.endpoint: HOST:4317, the port of OTLP over gRPC (4318 is OTLP over HTTP)' },
+    mends: {
+      config:
+        'otlp.endpoint: HOST:4317, the port of OTLP over gRPC; for OTLP over HTTP (4318) otlp.protocol: http/protobuf',
+    },
+  },
+  no_http: {
+    state: 'missing',
+    what: 'something answers that speaks no HTTP/1.1, as the port of OTLP over gRPC does',
+    mends: { config: 'otlp.protocol: grpc, or otlp.endpoint: http://HOST:4318, the port of OTLP over HTTP' },
+  },
+  path: {
+    state: 'missing',
+    what: 'the receiver takes no OTLP at this path (HTTP 404 or 405)',
+    lose: 'these signals: what waits is kept, and what comes is dropped and counted',
+    mends: {
+      config:
+        'otlp.endpoint: without /v1/traces, which svc puts behind it; otlp.<signal>.endpoint: with the whole path',
+      any: 'let the receiver take the signal, or switch it off: otlp.<signal>: {enabled: false}',
+    },
   },
   unauthenticated: {
     state: 'missing',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import { createServer, type Server } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { makeCertificates } from '../../../test/helpers/certificates.ts'
@@ -62,6 +63,34 @@ test('what a receiver refuses is told apart by signal and by reason', async t =>
   await check(14, ['limited', 'unavailable'], /UNAVAILABLE: so it is$/)
   await check(8, ['limited', 'unavailable'], /RESOURCE_EXHAUSTED: so it is$/)
   await check(3, ['unknown', 'refused'], /INVALID_ARGUMENT: so it is$/)
+})
+
+test('over HTTP what is wrong is told apart as well, once for the signals that it concerns', async t => {
+  const answers = createHttpServer((request, response) => {
+    const status = /^\/s(\d+)/.exec(request.url ?? '')?.[1]
+    request.resume().once('end', () => response.writeHead(Number(status ?? 200)).end())
+  })
+  const address = await listen(t, answers)
+  const check = async (path: string, want: unknown[], detail: RegExp) => {
+    const found = await tryWith({ ENDPOINT: `http://${address}${path}`, PROTOCOL: 'http/protobuf' })
+    assert.deepEqual(states(found), [want])
+    assert.match(found[0]!.detail, detail)
+  }
+  await check('', ['ok', undefined], /took an empty request in plain text: traces, metrics$/)
+  const head = '^cannot export traces, metrics to 127\\.0\\.0\\.1:\\d+: HTTP '
+  await check('/s404', ['missing', 'path'], RegExp(`${head}404 Not Found`))
+  await check('/s401', ['missing', 'unauthenticated'], RegExp(`${head}401 `))
+  await check('/s503', ['limited', 'unavailable'], RegExp(`${head}503 `))
+  await check('/s400', ['unknown', 'refused'], RegExp(`${head}400 `))
+  const grpc = await receive(t)
+  const crossed = await tryWith({ ENDPOINT: `http://${grpc.endpoint}`, PROTOCOL: 'http/json' })
+  assert.deepEqual(states(crossed), [['missing', 'no_http']])
+  const made = makeCertificates()
+  t.after(() => made.remove())
+  const { text } = made
+  const secure = await listen(t, createHttpsServer({ cert: text('server.pem'), key: text('server.key') }))
+  const plain = await tryWith({ ENDPOINT: `http://${secure}`, PROTOCOL: 'http/json' })
+  assert.deepEqual(states(plain), [['missing', 'wants_tls']])
 })
 
 test('signals that fare alike are told in one line, signals of other receivers in their own', async t => {

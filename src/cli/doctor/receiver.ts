@@ -118,10 +118,10 @@ async function trySignal(
   try {
     return taken(await sender.send(empty, new AbortController().signal), endpoint.secure)
   } catch (error) {
-    const detail = causeText(error)
+    const detail = causeText(error, `cannot export ${signal} to ${sender.endpoint}: `)
     const fault = faultOf(error, detail)
     // A server that speaks TLS answers plain text by closing, as one does that has no HTTP/2.
-    if (!endpoint.secure && (fault === 'no_grpc' || fault === 'lost')) {
+    if (!endpoint.secure && (fault === 'no_grpc' || fault === 'no_http' || fault === 'lost')) {
       if (await speaksTls(endpoint, timeoutMs)) return { fault: 'wants_tls', detail: 'it speaks TLS' }
     }
     return { fault, detail }
@@ -134,8 +134,9 @@ function taken({ message }: Receipt, secure: boolean): Found {
 }
 
 /** The sender's own words stand before the cause, and name the signal, by which findings would differ. */
-function causeText(error: unknown): string {
-  return errorText(error instanceof SendError && error.cause !== undefined ? error.cause : error)
+function causeText(error: unknown, own: string): string {
+  const text = errorText(error instanceof SendError && error.cause !== undefined ? error.cause : error)
+  return text.startsWith(own) ? text.slice(own.length) : text
 }
 
 const certificateFaults: Readonly<Record<string, ReceiverFault>> = {
@@ -163,6 +164,10 @@ const statusFaults: Readonly<Record<string, ReceiverFault>> = {
   resource_exhausted: 'unavailable',
   deadline_exceeded: 'unavailable',
   cancelled: 'unavailable',
+  http_429: 'unavailable',
+  http_502: 'unavailable',
+  http_503: 'unavailable',
+  http_504: 'unavailable',
 }
 
 function faultOf(error: unknown, detail: string): ReceiverFault {
@@ -174,6 +179,8 @@ function faultOf(error: unknown, detail: string): ReceiverFault {
   if (/^cannot read (ca|cert|key)_file/.test(detail) || code.startsWith('ERR_OSSL_')) return 'files'
   if (/no gRPC status|without a gRPC status|Protocol error|HTTP_1_1_REQUIRED|no HTTP\/2/.test(detail))
     return 'no_grpc'
+  if (/answers no HTTP\/1\.1/.test(detail)) return 'no_http'
+  if (/^HTTP 40[45] /.test(detail)) return 'path'
   if (/^the connection was lost/.test(detail)) return 'lost'
   const type = error instanceof SendError ? error.type : ''
   return statusFaults[type] ?? 'refused'
@@ -193,7 +200,7 @@ function codeOf(error: unknown): string {
 function speaksTls({ host, port }: Endpoint, timeoutMs: number): Promise<boolean> {
   return new Promise(resolve => {
     // Whose certificate it is does not matter: nothing is sent.
-    const socket = connectTls({ host, port, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+    const socket = connectTls({ host, port, rejectUnauthorized: false, ALPNProtocols: ['h2', 'http/1.1'] })
     const end = (speaks: boolean) => {
       clearTimeout(timer)
       socket.destroy()

@@ -125,6 +125,11 @@ function planOfWaiting(log: RecordLog, signal: Signal, beforeMs: number): Plan {
       pile: { batches: log.records, items: log.items },
       async carryOut() {
         while (log.dropOldest());
+        if (log.records > 0)
+          throw new StartError(
+            `cannot drop ${count(log.records, 'batch', 'batches')} of ${signal}: their files cannot be removed`,
+            ExitCode.general,
+          )
       },
     }
   const pile: Pile = { batches: 0, items: 0 }

@@ -188,6 +188,15 @@ test('an item that cannot be encoded is undone like any other', () => {
   assert.deepEqual(builder.take(), plain.take())
 })
 
+test('where a resource cannot be encoded, undo takes back nothing of what was added before', () => {
+  const builder = new RequestBuilder(traceEncoding)
+  builder.add(shop, http, named('a'))
+  assert.throws(() => builder.add(resource({ broken: null as never }), http, named('b')), TypeError)
+  builder.undo()
+  builder.add(shop, http, named('c'))
+  assert.equal(builder.take()[0]?.items, 2)
+})
+
 test('a second undo takes nothing more back', () => {
   const builder = new RequestBuilder(traceEncoding)
   builder.add(shop, http, named('a'))

@@ -104,6 +104,7 @@ export class RequestBuilder<T> {
   add(resource: Resource, scope: Scope, item: T): number {
     let group = this.current
     if (group === undefined || group.resource !== resource || group.scope !== scope) {
+      this.current = undefined // where this throws, there is nothing for `undo` to take back
       group = this.group(resource, scope)
       this.current = group
     }

@@ -1,4 +1,5 @@
 import { errorText } from '../../lib/logger.ts'
+import { LockedByAnother } from './disk-lock.ts'
 
 /** Why items are lost while the disk does not take them, as metrics name it. */
 export type FaultReason = 'disk_full' | 'disk_read_only' | 'disk_error'
@@ -32,6 +33,8 @@ const mends: Readonly<Record<string, (directory: string) => readonly [reason: Fa
 /** What an error of a file operation means for the queue in a directory. */
 export function faultOf(error: unknown, directory: string): DiskFault {
   const code = errorCode(error)
+  if (error instanceof LockedByAnother)
+    return { reason: 'disk_error', words: error.message, mend: 'then restart svc' }
   const [reason, mend] = mends[code]?.(directory) ?? ['disk_error', `look after ${directory}`]
   return { reason, words: errorText(error), mend }
 }

@@ -2,12 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import {
+  attach,
   drain,
+  lockTable,
   numbered,
   openQueue,
   openStore,
@@ -15,7 +26,8 @@ import {
   told,
   until,
 } from '../../../test/helpers/disk-store.ts'
-import { withoutRoot } from '../../../test/helpers/host-needs.ts'
+import { withoutLoopMounts, withoutRoot } from '../../../test/helpers/host-needs.ts'
+import { signals } from '../../model/signal.ts'
 import { reserveOf } from './disk-store.ts'
 import type { Files } from './log.ts'
 import { realFiles } from './real-files.ts'
@@ -33,6 +45,38 @@ function tmpfs(t: { after(end: () => void): void }, size: string): string {
     rmSync(directory, { recursive: true })
   })
   return directory
+}
+
+/** A file system on a block device of its own, which can be made read-only while files are open for writing. */
+function ext4(t: { after(end: () => void): void }) {
+  const below = mkdtempSync(join(tmpdir(), 'svc-queue-'))
+  const image = join(below, 'image')
+  const directory = join(below, 'mount')
+  mkdirSync(directory)
+  execFileSync('truncate', ['--size=32M', image])
+  execFileSync('mkfs.ext4', ['-q', '-F', image])
+  let mounted = true
+  const mount = () => execFileSync('mount', ['-o', 'loop', image, directory])
+  const unmount = () => {
+    execFileSync('umount', [directory])
+    mounted = false
+  }
+  mount()
+  t.after(() => {
+    if (mounted) execFileSync('umount', ['-l', directory])
+    rmSync(below, { recursive: true })
+  })
+  return {
+    directory,
+    unmount,
+    abort: () => execFileSync('mount', ['-o', 'remount,abort', directory]),
+    /** Checked first, as at a boot. */
+    mountAgain() {
+      spawnSync('e2fsck', ['-fy', image])
+      mount()
+      mounted = true
+    },
+  }
 }
 
 /** Files whose operations fail with a code as long as `code` is set. */
@@ -177,8 +221,10 @@ test('a disk that cannot be read for a while holds its records back, and says wh
 test('below the reserve the disk counts as full, before it is', async t => {
   let free = 50 * Mi
   const files: Files = { ...realFiles, space: () => ({ free, total: 1000 * Mi }) }
-  const { queue, store, drops } = openQueue(queueDirectory(t), { files, reserve: reserveOf })
+  const { queue, store, drops, directory } = openQueue(queueDirectory(t), { files, reserve: reserveOf })
   queue.push(numbered(1))
+  queue.bury(numbered(1), 'refused')
+  assert.ok(!existsSync(join(directory, 'v1/default/traces/dlq')), 'what is left is for others')
   assert.equal(store.state.state, 'degraded')
   assert.match(
     store.state.reason,
@@ -266,6 +312,42 @@ test('a file system that is read-only is refused, and leaves the queue as it is'
   await after.store.close()
 })
 
+test('a file system that goes read-only under it is waited for in memory, and nothing is lost', {
+  skip: withoutLoopMounts,
+}, async t => {
+  const { directory: mount, abort, unmount, mountAgain } = ext4(t)
+  const directory = join(mount, 'queue')
+  const first = openQueue(directory, { memoryBytes: 5000, fsyncMs: 1 })
+  for (let n = 1; n <= 10; n++) first.queue.push(numbered(n, 100, 1 << n))
+  first.queue.settle(first.queue.take()!)
+  await new Promise(resolve => setTimeout(resolve, 500)) // until all is on the disk
+  // As after an error of the device: every write fails, with EROFS or EIO.
+  abort()
+  for (let n = 11; n <= 60; n++) first.queue.push(numbered(n, 100, 1 << (n % 31)))
+  assert.match(
+    first.store.state.reason,
+    /E(ROFS|IO).*; (mount the file system of .* writable|look for errors of the device)/,
+  )
+  const { queue, drops } = first
+  assert.equal(queue.items + total(drops), 1829)
+  assert.ok(Object.keys(drops).every(reason => reason === 'disk_read_only' || reason === 'disk_error'))
+  const delivered = drain(queue)
+  assert.deepEqual(delivered.slice(0, 9), [2, 3, 4, 5, 6, 7, 8, 9, 10], 'what is on the disk can be read')
+  assert.equal(1 + delivered.reduce((sum, items) => sum + items, 0) + total(drops), 1830)
+  await new Promise(resolve => setTimeout(resolve, 300)) // a cursor fails
+  await first.store.close()
+  // Mounted again after fsck: what was there is there, and comes again, for no cursor could be written.
+  unmount()
+  mountAgain()
+  const after = openQueue(directory)
+  assert.deepEqual(
+    drain(after.queue).filter(items => items > 1),
+    [2, 3, 4, 5, 6, 7, 8, 9, 10],
+  )
+  assert.deepEqual(after.drops, {})
+  await after.store.close()
+})
+
 test('of a directory that somebody removes, what is in memory goes on in a new one', async t => {
   const directory = queueDirectory(t)
   const { queue, store, drops, said } = openQueue(directory, { memoryBytes: 2000 })
@@ -299,6 +381,88 @@ test('a directory that cannot be used is refused with what is wrong and how to m
   assert.throws(
     () => openStore(locked, { lock: () => false }),
     /locked: process 4711 has its lock; stop that one, or give this one a directory of its own with pipeline\.export/,
+  )
+})
+
+test('the signal whose directory cannot be used is named', t => {
+  const directory = queueDirectory(t)
+  mkdirSync(join(directory, 'v1/default'), { recursive: true })
+  writeFileSync(join(directory, 'v1/default/logs'), '')
+  assert.throws(
+    () => openStore(directory),
+    /^Error: cannot open the queue in \S+: cannot use its directory of logs: EEXIST.*default\/logs'; look after \S+\/v1\/default\/logs$/,
+  )
+})
+
+test('a directory without rights is refused with the mend', { skip: withoutRoot }, t => {
+  const directory = queueDirectory(t)
+  chmodSync(directory, 0o777)
+  const logs = join(directory, 'v1/default/logs')
+  mkdirSync(logs, { recursive: true })
+  chmodSync(logs, 0)
+  const helper = join(import.meta.dirname, '../../../test/helpers/disk-store.ts')
+  const script = `
+    const { openStore } = await import(${JSON.stringify(helper)})
+    process.setuid(65534)
+    try { openStore(${JSON.stringify(directory)}) } catch (error) { console.log(error.message) }`
+  const chown = spawnSync('chown', ['-R', '65534', join(directory, 'v1')])
+  assert.equal(chown.status, 0)
+  const run = spawnSync(process.execPath, ['--input-type=module', '-e', script])
+  assert.match(
+    String(run.stdout),
+    /^cannot open the queue in \S+: cannot use its directory of logs: EACCES.*; give svc's user the rights to read and write \S+\/logs$/m,
+  )
+})
+
+test('links and pipes that another user put there lead nowhere and keep nobody waiting', async t => {
+  const directory = queueDirectory(t)
+  const target = join(directory, 'target')
+  writeFileSync(target, 'precious')
+  const traces = join(directory, 'v1/default/traces')
+  mkdirSync(traces, { recursive: true })
+  symlinkSync(target, join(traces, '0000000000000001.seg'))
+  execFileSync('mkfifo', [join(directory, 'v1/default/traces', '0000000000000003.seg')])
+  const { queue, store } = openQueue(directory)
+  // Not unfinished at the start, and then under the name that the cursor is written to.
+  symlinkSync(target, join(traces, 'cursor.json.tmp'))
+  queue.push(numbered(1))
+  assert.deepEqual(drain(queue), [1])
+  await store.close()
+  assert.equal(readFileSync(target, 'latin1'), 'precious')
+})
+
+test('the LOCK is removed and another process takes the directory: this one goes on in memory', async t => {
+  const directory = queueDirectory(t)
+  const lock = lockTable()
+  const { queue, store, drops } = openQueue(directory, { lock, memoryBytes: 2000 })
+  for (let n = 1; n <= 20; n++) queue.push(numbered(n, 100, 1 << n))
+  rmSync(join(directory, 'LOCK'))
+  const rival = openQueue(directory, { lock })
+  await until(() => store.state.state === 'degraded', 'it sees the other one')
+  assert.match(store.state.reason, /process \d+ has its lock; stop that one, or .*; then restart svc$/)
+  rival.queue.push(numbered(30))
+  queue.push(numbered(21))
+  assert.equal(queue.items + drops.disk_error!, 231)
+  drain(queue)
+  await store.close()
+  assert.deepEqual(drain(rival.queue), [...Array.from({ length: 20 }, (_, i) => i + 1), 30])
+  await rival.store.close()
+})
+
+test('a disk that hangs takes one thread of the pool, and the end does not wait for it', async t => {
+  let hanging = 0
+  const files: Files = { ...realFiles, sync: () => new Promise(() => hanging++) }
+  const { store } = openStore(queueDirectory(t), { files, fsyncMs: 1 })
+  const queues = signals.map(signal => attach(store, signal).queue)
+  for (let n = 1; n <= 20; n++) for (const queue of queues) queue.push(numbered(n))
+  await new Promise(resolve => setTimeout(resolve, 300))
+  assert.equal(hanging, 1)
+  const begin = performance.now()
+  await store.close()
+  assert.ok(performance.now() - begin < 2000)
+  assert.deepEqual(
+    queues.map(queue => queue.items),
+    [210, 210, 210, 210],
   )
 })
 

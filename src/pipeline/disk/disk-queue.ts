@@ -465,16 +465,11 @@ export class DiskQueue implements BatchQueue {
   #countDamage(): void {
     const items = this.#log.takeDamagedItems()
     if (items === 0) return
-    const kept = this.#here.keepDamaged(number => this.#isOnDisk(number))
-    this.#lose('corrupt', items + this.#log.takeDamagedItems(), kept)
-  }
-
-  #isOnDisk(number: number): boolean {
-    try {
-      return this.#log.readFrom(number)?.seq === number
-    } catch {
-      return true // nothing says that it is lost
-    }
+    this.#lose(
+      'corrupt',
+      items,
+      this.#here.keepDamaged(number => this.#log.has(number)),
+    )
   }
 
   async #close(): Promise<number> {

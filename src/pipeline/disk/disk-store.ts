@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, type Stats, statSync } from 'node:fs'
+import { readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText, type Logger, limitRepeats } from '../../lib/logger.ts'
+import { makeDirectories } from '../../lib/make-directories.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import type { Dropped } from '../batch-queue.ts'
 import { type DiskFault, faultOf } from './disk-fault.ts'
@@ -189,7 +190,9 @@ export class DiskStore {
         return shelf
       } catch (error) {
         const { mend } = faultOf(error, directory)
-        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${mend}`, { cause: error })
+        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${mend}`, {
+          cause: error,
+        })
       }
     }
     try {
@@ -360,7 +363,7 @@ function bytesOf({ queue, log }: Shelf): number {
 }
 
 function makeDirectory(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  makeDirectories(path, 0o700)
 }
 
 /**

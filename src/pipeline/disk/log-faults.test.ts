@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { itemsOf, openLog, range, readAll, recordOf } from '../../../test/helpers/log-records.ts'
 import { randomOf, ShadowFiles } from '../../../test/helpers/shadow-files.ts'
+import type { Files } from './log.ts'
 
 const directory = '/queue/traces'
 
@@ -155,4 +156,79 @@ test('a directory that somebody removed is made again, and what was in it is cou
   for (const seq of range(31, 40)) log.append(recordOf(seq))
   assert.deepEqual(readAll(log), range(31, 40))
   await log.close()
+})
+
+/** A disk whose syncs begin and never end; a wait for one would be the end of the process. */
+function hangingDisk() {
+  const state = { syncs: 0, hangs: false }
+  const shadow = new ShadowFiles()
+  const files: Files = {
+    list: path => shadow.list(path),
+    makeDirectory: path => shadow.makeDirectory(path),
+    open: (path, mode) => shadow.open(path, mode),
+    write: (fd, parts) => shadow.write(fd, parts),
+    read: (fd, into, position) => shadow.read(fd, into, position),
+    size: fd => shadow.size(fd),
+    truncate: (fd, size) => shadow.truncate(fd, size),
+    sync(fd) {
+      state.syncs++
+      return state.hangs ? new Promise(() => {}) : shadow.sync(fd)
+    },
+    syncNow(fd) {
+      assert.ok(!state.hangs, 'the log waits for a disk that hangs')
+      shadow.syncNow(fd)
+    },
+    syncDirectory: path => shadow.syncDirectory(path),
+    close: fd => shadow.close(fd),
+    rename: (from, to) => shadow.rename(from, to),
+    remove: path => shadow.remove(path),
+    space: () => shadow.space(),
+  }
+  return { state, files, shadow }
+}
+
+test('a disk that hangs keeps neither the writer waiting nor the end, and files and copies stay few', async () => {
+  const { state, files, shadow } = hangingDisk()
+  const { log } = openLog(directory, { fsyncMs: () => 5 }, files)
+  state.hangs = true
+  for (const seq of range(1, 20)) log.append(recordOf(seq))
+  await until(() => state.syncs > 0)
+  await new Promise(resolve => setTimeout(resolve, 1100))
+  for (const seq of range(21, 1000)) log.append(recordOf(seq))
+  assert.ok(shadow.openFiles < 10, `${shadow.openFiles} files are open`)
+  for (const seq of range(1, 500)) log.settle(seq, itemsOf([seq]))
+  assert.deepEqual(readAll(log), range(501, 1000))
+  const begin = performance.now()
+  await log.close()
+  assert.ok(performance.now() - begin < 2000)
+  assert.equal(
+    readAll(openLog(directory, {}, shadow.afterKill()).log).length,
+    1000,
+    'no cursor, so all come again',
+  )
+})
+
+test('damage over records of which one was settled costs the items of the others alone', async () => {
+  for (const settled of [[5], [6], [5, 11], [2, 6, 11]]) {
+    const files = new ShadowFiles()
+    const { log } = openLog(directory, { segmentBytes: 1e6, fsyncMs: () => 1e6 }, files)
+    for (const seq of [...range(1, 12), 14, 15]) log.append(recordOf(seq))
+    for (const seq of settled) log.settle(seq, itemsOf([seq]))
+    const bytes = files.contents(`${directory}/0000000000000001.seg`)
+    let at = 48
+    const bad = [5, 6, 9, 11, 12]
+    for (const seq of [...range(1, 12), 14, 15]) {
+      if (bad.includes(seq)) bytes[at + 9] = 77 // in its number
+      at += 52 + recordOf(seq).body.length
+    }
+    const lost = bad.filter(seq => !settled.includes(seq))
+    const left = [...range(1, 12), 14, 15].filter(seq => !bad.includes(seq) && !settled.includes(seq))
+    assert.deepEqual(readAll(log), left)
+    assert.equal(log.takeDamagedItems(), itemsOf(lost), `with ${settled} settled`)
+    assert.equal(log.items, itemsOf(left))
+    assert.equal(log.damage.records, lost.length)
+    for (const seq of left) log.settle(seq, itemsOf([seq]))
+    assert.deepEqual([log.items, log.records, log.takeDamagedItems()], [0, 0, 0])
+    await log.close()
+  }
 })

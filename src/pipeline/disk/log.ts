@@ -86,6 +86,8 @@ export interface RecordLog {
    * cannot read (EIO) counts as damaged when it is asked for the fourth time.
    */
   readFrom(seq: number): Stored | undefined
+  /** Whether a record is here, neither settled nor lost, as far as that is known without reading. */
+  has(seq: number): boolean
   /** The record was delivered or given up: it is not given again, and a segment without others is removed. */
   settle(seq: number, items: number): void
   /**

@@ -8,7 +8,6 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readSync,
@@ -17,6 +16,7 @@ import {
   unlinkSync,
   writevSync,
 } from 'node:fs'
+import { makeDirectories } from '../../lib/make-directories.ts'
 import type { Files } from './log.ts'
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
@@ -33,7 +33,7 @@ const flags = {
 export const realFiles: Files = {
   list: directory => readdirSync(directory),
   makeDirectory(directory) {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makeDirectories(directory, 0o700)
   },
   open: (path, mode) => openSync(path, flags[mode], 0o600),
   write: (fd, parts) => writevSync(fd, parts),

@@ -202,6 +202,20 @@ test('what was written aside and not finished is removed', async () => {
   assert.ok(!after.list(directory).some(name => name.endsWith('.tmp')))
 })
 
+test('one settled record far behind a backlog does not make the start read all of it', async () => {
+  const files = new ShadowFiles()
+  const { log } = openLog(directory, {}, files)
+  for (const seq of range(1, 600)) log.append(recordOf(seq))
+  log.settle(580, itemsOf([580]))
+  await log.close()
+  const before = files.calls
+  const again = openLog(directory, {}, files).log
+  const calls = files.calls - before
+  assert.ok(calls < 700, `${calls} calls`) // five or so for each of the hundred segments
+  assert.equal(again.items, itemsOf(range(1, 600)) - itemsOf([580]))
+  await again.close()
+})
+
 test('sizes and items are right again after many starts', async () => {
   const files = new ShadowFiles()
   for (let start = 0; start < 20; start++) {

@@ -15,6 +15,7 @@ export const removedLog: RecordLog = {
     throw new Error('cannot write a record: its directory was removed')
   },
   readFrom: () => undefined,
+  has: () => false,
   settle() {},
   dropOldest: () => undefined,
   bury() {},

@@ -95,7 +95,7 @@ class SegmentLog implements RecordLog {
       files,
       cursor: () => this.#cursor(),
       committed: cursor => this.#isAbandoned || this.#removeSettled(cursor),
-      failed: error => this.#commitFailed(error),
+      failed: error => this.#isAbandoned || this.#commitFailed(error),
     })
     if (isTailSound) this.#reopenTail()
     books.lost = () => this.#commits.settled()
@@ -172,6 +172,10 @@ class SegmentLog implements RecordLog {
 
   readFrom(seq: number): Stored | undefined {
     return this.#reader.readFrom(seq)
+  }
+
+  has(seq: number): boolean {
+    return seq <= this.#books.lastSeq && !this.#books.settled.has(seq)
   }
 
   settle(seq: number, items: number): void {

@@ -7,6 +7,8 @@ import { isExample, isMixed } from './vendor-keys.ts'
 const mostValue = 4096
 const mostFlag = 64
 const fewestKey = 8
+/** How much of a value is looked at for what would be code. */
+const mostCode = 256
 /** A value of small letters alone is a word up to this length. */
 const longestWord = 20
 
@@ -83,7 +85,7 @@ function isSecret(units: Uint8Array, from: number, kind: SecretKind, find: Find)
   const scheme = schemeLength(units, start)
   let end = quoted ? quoteEnd(units, start, units[start - 1]!, escapes) : 0
   const closed = end > 0
-  if (!closed) end = valueEnd(units, start + scheme)
+  if (!closed) end = valueEnd(units, start + scheme, find)
   if (end <= start || isRedacted(units, start, end, find) || isRedacted(units, start + scheme, end, find))
     return false
   const accepted =
@@ -113,10 +115,11 @@ function quoteEnd(units: Uint8Array, from: number, quote: number, escapes: numbe
   return 0
 }
 
-function valueEnd(units: Uint8Array, from: number): number {
-  let at = from
-  while (at < from + mostValue && !endsValue(units[at]!) && !(units[at] === 92 && isEscape(units[at + 1])))
-    at++
+function valueEnd(units: Uint8Array, from: number, { values }: Find): number {
+  const last = from + mostValue
+  let at = values.start(from)
+  while (at < last && !endsValue(units[at]!) && !(units[at] === 92 && isEscape(units[at + 1]))) at++
+  values.reach(at)
   return at
 }
 
@@ -163,14 +166,10 @@ function isPassword(units: Uint8Array, start: number, end: number, closed: boole
 
 function isKey(units: Uint8Array, start: number, end: number, afterScheme: boolean): boolean {
   const length = end - start
-  if (
-    length < (afterScheme ? 6 : fewestKey) ||
-    isReference(units, start, end) ||
-    isExample(units, start, end)
-  )
+  if (length < (afterScheme ? 6 : fewestKey) || isReference(units, start, end)) return false
+  if (!afterScheme && (units[start] === 47 || entropy(units, start, end) < 3 || isCode(units, start, end)))
     return false
-  if (afterScheme) return true
-  return units[start] !== 47 && entropy(units, start, end) >= 3 && !isCode(units, start, end)
+  return !isExample(units, start, end)
 }
 
 /** `${NAME}`, `$(command)`, `{{ name }}`, `%s`, `$1`, `?`. */
@@ -207,7 +206,8 @@ function isRepeated(units: Uint8Array, start: number, end: number): boolean {
 function isCode(units: Uint8Array, start: number, end: number): boolean {
   let hasDigit = false
   let hasUpper = false
-  for (let i = start; i < end; i++) {
+  const last = Math.min(end, start + mostCode)
+  for (let i = start; i < last; i++) {
     if (units[i] === 40 || isBlank(units[i])) return true
     if (isDigit(units[i])) hasDigit = true
     else if (isUpper(units[i])) hasUpper = true
@@ -215,19 +215,24 @@ function isCode(units: Uint8Array, start: number, end: number): boolean {
   return !hasDigit && !hasUpper && end - start < longestWord
 }
 
+function endsCookies(units: Uint8Array, at: number): boolean {
+  const unit = units[at]!
+  return (unit < 32 && unit !== 9) || isQuote(unit) || (unit === 92 && isEscape(units[at + 1]))
+}
+
 function isCookies(units: Uint8Array, from: number, find: Find): boolean {
   let start = from
   if (units[start] === 91) start++
   while (start < from + 4 && units[start] === 92) start++
   if (isQuote(units[start])) start++
-  let end = start
-  let pairs = 0
-  for (; end < start + mostValue; end++) {
-    const unit = units[end]!
-    if ((unit < 32 && unit !== 9) || isQuote(unit) || (unit === 92 && isEscape(units[end + 1]))) break
-    if (unit === 61) pairs++
-  }
-  if (pairs === 0 || isRedacted(units, start, end, find)) return false
+  const last = start + mostValue
+  const { cookies } = find
+  let end = cookies.start(start)
+  while (end < last && units[end] !== 61 && !endsCookies(units, end)) end++
+  cookies.reach(end)
+  if (units[end] !== 61) return false
+  while (end < last && !endsCookies(units, end)) end++
+  if (isRedacted(units, start, end, find)) return false
   find.type = 'auth_header'
   find.start = start
   find.end = end
@@ -242,7 +247,7 @@ export const schemeTokens: Detector = {
     const isBearer = standsAt(units, at, 'bearer ')
     if (is(units[at - 1], word) || !(isBearer || standsAt(units, at, 'basic '))) return false
     const start = at + (isBearer ? 7 : 6)
-    const end = valueEnd(units, start)
+    const end = valueEnd(units, start, find)
     if (end - start < 12 || !isMixed(units, start, end) || entropy(units, start, end) < 3) return false
     if (isExample(units, start, end) || isReference(units, start, end)) return false
     find.start = start

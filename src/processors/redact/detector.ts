@@ -1,4 +1,5 @@
 import type { RuleType } from './settings.ts'
+import type { Stretch } from './stretch.ts'
 
 /** What surrounds a text tells: its attribute's key names this. */
 export const Hint = { phone: 1, ssn: 2 } as const
@@ -14,6 +15,9 @@ export interface Find {
   run: number
   /** Bits of `Hint`. */
   hints: number
+  /** Of this text: without the end of a value, and without a cookie. */
+  readonly values: Stretch
+  readonly cookies: Stretch
   /** Length of what stands at `at` in place of something that was redacted, 0 where nothing does. */
   redactedAt(units: Uint8Array, at: number): number
 }

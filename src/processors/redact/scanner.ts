@@ -4,6 +4,7 @@ import type { Detector, Find } from './detector.ts'
 import { detectors } from './detectors.ts'
 import { requiredLiteral } from './pattern.ts'
 import type { RuleType } from './settings.ts'
+import { Stretch } from './stretch.ts'
 
 /** The trigger that stands for a run of digits. */
 const digits = 255
@@ -89,6 +90,8 @@ export class Scanner {
       end: 0,
       run: 0,
       hints: 0,
+      values: new Stretch(),
+      cookies: new Stretch(),
       redactedAt: (_, at) => options.redactedAt(this.text, at - margin),
     }
     this.triggers[0] = zero
@@ -123,6 +126,8 @@ export class Scanner {
     this.count = 0
     this.text = text
     this.find.hints = hints
+    this.find.values.clear()
+    this.find.cookies.clear()
     const { bytes } = units
     const end = units.fill(text)
     for (let i = 0; i < slots.length; i++) slots[i]!.floor = 0

@@ -1,5 +1,6 @@
 import { SearchPattern } from '../../lib/search-pattern.ts'
 import type { Attributes } from '../../model/attributes.ts'
+import { ownCopy } from '../limit-series/series-hash.ts'
 
 /** Puts what a text holds into attributes. */
 export type Extract = (text: string, attributes: Attributes) => void
@@ -25,7 +26,8 @@ export function extracting(source: string, prefix: string): Extract {
     for (let i = 0; i < named.length; i++) {
       const { key, number } = named[i]!
       const value = match[number]
-      if (value !== undefined) attributes.set(key, value)
+      // What is kept of the item later on must not keep the whole text with it.
+      if (value !== undefined) attributes.set(key, ownCopy(value))
     }
   }
 }
