@@ -25,8 +25,12 @@ export interface Destination {
 
 /** No server may silence a signal for longer than this. */
 const maxServerDelayMs = 15 * 60_000
-/** A receiver that does not know the signal is asked again after this time. */
-const unimplementedMs = 10 * 60_000
+/**
+ * A receiver that does not know the signal is asked again after the first time, and later and later up to the other: a
+ * gateway that starts says so for a moment, a receiver without profiles for ever.
+ */
+const firstUnknownMs = 30_000
+const lastUnknownMs = 10 * 60_000
 const repeatMs = 60_000
 /** A limit of the receiver is learned down to here; what is smaller is no limit that anybody meant. */
 const leastLimitBytes = 4096
@@ -52,6 +56,7 @@ export class Outlet {
   #ownDelayUntil = 0
   #serverDelayUntil = 0
   #unknownUntil = 0
+  #nextUnknownMs = firstUnknownMs
   #limitBytes = Number.POSITIVE_INFINITY
   #limitedAt = 0
   #connected = false
@@ -123,6 +128,7 @@ export class Outlet {
   }
 
   succeed(): void {
+    this.#nextUnknownMs = firstUnknownMs
     this.#backoff.reset()
     this.probing = false
     this.#ownDelayUntil = 0
@@ -155,9 +161,10 @@ export class Outlet {
     return delay
   }
 
-  /** Leaves the signal alone for some minutes. */
+  /** Leaves the signal alone for a while. */
   leave(): void {
     this.probing = true
-    this.#unknownUntil = performance.now() + unimplementedMs
+    this.#unknownUntil = performance.now() + this.#nextUnknownMs
+    this.#nextUnknownMs = Math.min(2 * this.#nextUnknownMs, lastUnknownMs)
   }
 }
