@@ -1,8 +1,9 @@
 // The Unix socket on which commands of this host reach the agent.
 
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, renameSync, rmSync, type Stats } from 'node:fs'
+import { chmodSync, lstatSync, mkdtempSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
+import { makeDirectories } from '../lib/make-directories.ts'
 
 /** Of a socket's path, without the zero at its end (unix(7)). */
 const mostPathBytes = 107
@@ -25,7 +26,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
   const directory = dirname(path)
   let own: string | undefined
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o755 })
+    makeDirectories(directory, 0o755)
     own = mkdtempSync(join(directory, '.svc-'))
     const made = join(own, 's')
     if (Buffer.byteLength(made) > mostPathBytes)
