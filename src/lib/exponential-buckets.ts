@@ -26,6 +26,7 @@ export class ExponentialBucketCounts {
   #counts = new Float64Array(8)
   readonly #most: number
 
+  /** `most` is 2 or more: what is below 1 and what is above is never in the same bucket. */
   constructor(startScale: number, most: number) {
     this.scale = startScale
     this.#most = most

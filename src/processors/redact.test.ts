@@ -250,6 +250,19 @@ test('lists are looked into, and the value behind a flag goes', () => {
   assert.deepEqual(through(stageOf({ mode: 'drop' }), { a: ['x', 'bob@example.com'], b: 1 }), { b: 1 })
 })
 
+test('of very many attributes those that are dropped go in one pass, and of two with one key the right one', () => {
+  const stage = stageOf({ mode: 'drop' })
+  const span = new Span()
+  for (let i = 0; i < 100_000; i++) span.attributes.add(`key${i}`, 'bob@example.com')
+  span.attributes.add('a', 'kept')
+  span.attributes.add('a', 'eve@example.com')
+  const start = performance.now()
+  stage.span!(span, shop)
+  // It took 20 s when each of them moved all that follow.
+  assert.ok(performance.now() - start < 5000)
+  assert.deepEqual([span.attributes.size, span.attributes.values[0]], [1, 'kept'])
+})
+
 test('numbers are looked into where they are long enough', () => {
   const stage = stageOf({ rules: [{ type: 'credit_card' }, { type: 'ssn' }, { type: 'phone' }] })
   const card = 4242424242424242

@@ -178,16 +178,19 @@ class RedactStage implements Stage {
 
   /** Redacts in place; returns whether anything changed. */
   private attributes(attributes: Attributes): boolean {
-    const { keys, values } = attributes
+    const { keys, values, size } = attributes
     let changed = false
-    for (let i = 0; i < attributes.size; ) {
+    let kept = 0
+    for (let i = 0; i < size; i++) {
       const key = keys[i]!
       const value = values[i]!
       const redacted = typeof value === 'boolean' ? value : this.value(value, this.notes(key))
-      if (redacted === undefined) attributes.delete(key)
-      else values[i++] = redacted
       if (redacted !== value) changed = true
+      if (redacted === undefined) continue
+      keys[kept] = key
+      values[kept++] = redacted
     }
+    attributes.size = kept
     return changed
   }
 
