@@ -69,7 +69,7 @@ for (const one of vendors) {
   byNeighbour[prefix.charCodeAt(trigger === 0 ? 1 : trigger - 1)]!.push(one)
 }
 
-/** Keys that begin with what names their maker. Keys of examples are none. */
+/** Keys that begin with what names their maker. */
 export const vendorKeys: Detector = {
   types: ['api_key'],
   triggers: 'AS_-',
@@ -88,7 +88,7 @@ export const vendorKeys: Detector = {
       let end = from
       while (end - from <= most && takes(units[end])) end++
       if (end - from < fewest || (end - from > most && most < 255) || is(units[end], word)) continue
-      if (entropy(units, from, end) < 3 || isExample(units, from, end)) continue
+      if (entropy(units, from, end) < 3) continue
       if (prefix === 'sk-' && !isMixed(units, from, end)) continue
       find.start = start
       find.end = end
