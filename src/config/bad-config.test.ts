@@ -71,6 +71,10 @@ const cases: readonly Case[] = [
   { what: 'a metrics path with a query', file: 'self_telemetry:\n  path: /metrics?all\n' },
   { what: 'a metrics path that is taken', file: 'self_telemetry: {path: /status}\n' },
   {
+    what: 'redaction that nothing runs',
+    file: 'pipeline:\n  enabled: false\n  pii_redaction: true\n',
+  },
+  {
     what: 'a header that is none',
     file: 'otlp:\n  headers:\n    "bad name": x\n    grpc-timeout: 1S\n    ok: "a\\nb"\n',
   },

@@ -103,6 +103,12 @@ export function validate(
     refuse(['agent.nodeexporter.tls.client_auth'], 'needs agent.nodeexporter.tls.client_ca_file')
   }
 
+  if (!pipeline.enabled && pipeline.pii_redaction.enabled) {
+    refuse(
+      ['pipeline.enabled'],
+      'would switch off pipeline.pii_redaction as well, which is on; switch that off too, or leave this on',
+    )
+  }
   if (own.enabled && isApiPath(own.path)) {
     refuse(['self_telemetry.path'], `the management API has another page at ${own.path}; write "/metrics"`)
   }
