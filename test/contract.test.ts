@@ -9,6 +9,7 @@ import { schema } from '../src/config/schema.ts'
 import { groups } from '../src/kernel/need.ts'
 import { needs } from '../src/kernel/needs.ts'
 import { backends } from '../src/probes/index.ts'
+import { processors } from '../src/processors/index.ts'
 import { protocols } from '../src/protocols/index.ts'
 import { type Branch, isBranch } from '../src/schema/tree.ts'
 
@@ -26,12 +27,14 @@ const lists: Readonly<Record<string, readonly Named[]>> = {
   'src/probes/index.ts': backends,
   'src/cli/index.ts': commands,
   'src/collectors/index.ts': [...collectors, ...beyond],
+  'src/processors/index.ts': processors,
 }
 
-/** Commands and collectors are listed in help texts and tables, without full stops. */
+/** Commands, collectors and processors are listed in help texts and tables, without full stops. */
 const isSentence: Readonly<Record<string, RegExp>> = {
   'src/cli/index.ts': /^[a-z].*[^.]$/,
   'src/collectors/index.ts': /^[A-Z].*[^.]$/,
+  'src/processors/index.ts': /^[A-Z].*[^.]$/,
 }
 
 const isSnakeCase = /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/

@@ -9,11 +9,11 @@ export const pipeline: Command = {
     {
       name: 'input',
       value: 'FILE',
-      summary: 'OTLP JSON: one request a line, or one document; - for standard input',
+      summary: 'file of OTLP JSON, one request a line or one document; - for standard input',
     },
     { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles' },
     { name: 'diff', summary: 'print what changed in each item, and a summary, instead of the result' },
-    { ...jsonFlag, summary: 'print the same as JSON, one object a line' },
+    jsonFlag,
   ],
   word: {
     name: 'ACTION',

@@ -29,7 +29,7 @@ export const queue: Command = {
     { name: 'to', value: 'FILE', summary: 'export: the new file; - for standard output' },
     { name: 'before', value: 'TIME', summary: 'drop: only what is older; 2h ago, or 2026-01-31T12:00:00Z' },
     { name: 'yes', summary: 'drop: do not ask' },
-    { ...jsonFlag, summary: 'ls: print JSON' },
+    jsonFlag,
   ],
   word: {
     name: 'ACTION',

@@ -13,7 +13,7 @@ import type { TransformSettings } from './transform/settings.ts'
 /** Changes, samples and drops telemetry by rules of `pipeline.transform`. docs/transform.md describes them. */
 export const transform: Processor<TransformSettings> = {
   name: 'transform',
-  summary: 'changes, samples and drops items by rules',
+  summary: 'Changes, samples and drops items by rules',
   signals,
   compile({ transform: { enabled, rules } }, env, before) {
     const own = rules.filter(rule => enabled && rule.enabled && signalsOf(rule.match).includes(env.signal))

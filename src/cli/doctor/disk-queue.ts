@@ -9,7 +9,7 @@ import { check } from './check.ts'
 const Mi = 1024 * 1024
 
 export const diskQueue = check({
-  name: 'disk_queue',
+  name: 'disk queue',
   group: 'export',
   summary: 'The queue on disk can be written, and its file system has room for what it may grow to',
   lose: 'what waits for the receiver when svc ends in a crash: it waits in memory alone',
