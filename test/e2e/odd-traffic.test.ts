@@ -552,7 +552,10 @@ test('nothing of all this made spans beyond the expected', async () => {
 
 test('with capture_bytes at its most a target of seven kilobytes is told whole, and a traceparent behind it', async () => {
   const seen = await Telemetry.start()
-  const config = { agent: { ebpf: { network: { capture_bytes: 8192 } } } }
+  const config = {
+    agent: { ebpf: { network: { capture_bytes: 8192 } } },
+    pipeline: { limits: { attributes: { max_attribute_value_size: 8192 } } },
+  }
   const whole = await AgentProcess.start({ endpoint: seen.endpoint, ports: [talk.port], config })
   try {
     const path = `/whole/${'w'.repeat(7000)}`
