@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { withoutZstd } from '../../test/helpers/host-needs.ts'
 import { type Answer, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { plainBatch, SendError } from '../model/batch.ts'
-import { pack, zstdAvailable } from './compression.ts'
+import { pack } from './compression.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
 const never = new AbortController().signal
@@ -198,7 +199,7 @@ test('a backlog that was packed by other settings is sent by those of now', asyn
 })
 
 test('a receiver that refuses zstd gets gzip', {
-  skip: !zstdAvailable && 'no zstd in this runtime',
+  skip: withoutZstd,
 }, async t => {
   const receiver = await receive(t)
   const request = Buffer.from('0a060a0022024142'.repeat(200), 'hex')

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { makeCertificates } from '../../test/helpers/certificates.ts'
+import { withoutZstd } from '../../test/helpers/host-needs.ts'
 import {
   type HttpAnswer,
   type HttpReceiverOptions,
@@ -114,7 +115,7 @@ test('a backlog that was packed by other settings is sent by those of now', asyn
 })
 
 test('a receiver that refuses zstd gets gzip, and the operator the way to spare that', {
-  skip: !zstdAvailable && 'no zstd in this runtime',
+  skip: withoutZstd,
 }, async t => {
   const receiver = await receive(t)
   const batch = await pack(batchOf(100), 'zstd')

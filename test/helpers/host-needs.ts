@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
+import { zstdAvailable } from '../../src/exporters/compression.ts'
 
 /** Acting as another user. */
 export const withoutRoot: string | false =
@@ -53,3 +54,7 @@ export const withoutLoopMounts: string | false =
   process.getuid?.() === 0 && existsSync('/dev/loop-control') && spawnSync('mkfs.ext4', ['-V']).status === 0
     ? false
     : 'an ext4 of its own needs root, /dev/loop-control and mkfs.ext4'
+
+export const withoutZstd: string | false = zstdAvailable
+  ? false
+  : 'this runtime has no zstd (Node.js 22.15 or newer)'
