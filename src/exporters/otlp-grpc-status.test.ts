@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { withoutZstd } from '../../test/helpers/host-needs.ts'
 import { type Answer, startReceiver } from '../../test/helpers/otlp-receiver.ts'
-import { plainBatch, SendError } from '../model/batch.ts'
+import { failure, never, noTls } from '../../test/helpers/sending.ts'
+import { plainBatch } from '../model/batch.ts'
 import { pack } from './compression.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
-const never = new AbortController().signal
 const empty = plainBatch('traces', 0, new Uint8Array())
 
 async function receive(t: TestContext) {
@@ -24,21 +24,12 @@ function open(t: TestContext, endpoint: string, options: Partial<OtlpGrpcOptions
     headers: {},
     compression: 'gzip',
     timeoutMs: 10_000,
-    tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
+    tls: noTls,
     version: '1.2.3',
     ...options,
   })
   t.after(() => sender.close())
   return sender
-}
-
-async function failure(sent: Promise<unknown>): Promise<SendError> {
-  const error = await sent.then(
-    () => assert.fail('the batch was sent'),
-    error => error,
-  )
-  assert.ok(error instanceof SendError, String(error))
-  return error
 }
 
 /** OTLP specification, "Failures": 1 is to be sent again, 0 is final, in the order of the codes from 1 on. */

@@ -3,29 +3,11 @@ import { renameSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { type Certificates, makeCertificates } from '../../test/helpers/certificates.ts'
 import { type Answer, type ReceiverOptions, startReceiver } from '../../test/helpers/otlp-receiver.ts'
-import { type Batch, SendError } from '../model/batch.ts'
-import { resource } from '../model/resource.ts'
-import { Span } from '../model/span.ts'
+import { batchOf, failure, never, noTls } from '../../test/helpers/sending.ts'
 import { pack } from './compression.ts'
-import { traceEncoding } from './otlp/encode-trace.ts'
-import { RequestBuilder } from './otlp/request.ts'
 import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 
-const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
-const never = new AbortController().signal
 const turn = () => new Promise(resolve => setImmediate(resolve))
-
-function batchOf(spans: number): Batch {
-  const builder = new RequestBuilder(traceEncoding)
-  const host = resource({ 'host.name': 'test' })
-  const scope = { name: 'svc', version: '1' }
-  const span = new Span()
-  for (let i = 0; i < spans; i++) {
-    span.name = `span ${i}`
-    builder.add(host, scope, span)
-  }
-  return builder.take()[0]!
-}
 
 async function receive(t: TestContext, options: ReceiverOptions = {}) {
   const receiver = await startReceiver(options)
@@ -46,15 +28,6 @@ function send(t: TestContext, endpoint: string, options: Partial<OtlpGrpcOptions
   })
   t.after(() => sender.close())
   return sender
-}
-
-async function failure(sent: Promise<unknown>): Promise<SendError> {
-  const error = await sent.then(
-    () => assert.fail('the batch was sent'),
-    error => error,
-  )
-  assert.ok(error instanceof SendError, String(error))
-  return error
 }
 
 test('a batch arrives whole, compressed and not, large and small', async t => {

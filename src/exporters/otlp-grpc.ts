@@ -3,13 +3,13 @@ import { parseEndpoint } from '../lib/endpoint.ts'
 import { GrpcClient } from '../lib/grpc-client.ts'
 import { GrpcError, GrpcStatus } from '../lib/grpc-status.ts'
 import type { ProxyChoice } from '../lib/proxy.ts'
-import { UnderWay } from '../lib/under-way.ts'
 import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 import type { Compression } from './compression.ts'
 import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'
 import { requestHeaders } from './request-headers.ts'
+import { senderOn } from './sender.ts'
 import { ZstdFallback } from './zstd-fallback.ts'
 
 export interface OtlpGrpcOptions {
@@ -64,8 +64,6 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
   const client = new GrpcClient({ host, port, tls, proxy, connectTimeoutMs, maxResponseBytes })
 
   const fallback = new ZstdFallback()
-  const underWay = new UnderWay()
-  let closed: Promise<void> | undefined
 
   async function exchange({ signal, body: message, encoding }: Batch, stop: AbortSignal): Promise<Receipt> {
     try {
@@ -85,22 +83,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
     }
   }
 
-  async function close(): Promise<void> {
-    await underWay.idle()
-    client.close()
-  }
-
-  return {
-    endpoint,
-    get connected() {
-      return client.connected
-    },
-    send: (batch, stop) => underWay.run(() => send(batch, stop)),
-    close: () => {
-      closed ??= close()
-      return closed
-    },
-  }
+  return senderOn(client, endpoint, send)
 }
 
 /** The receiver took the batch, so an answer that cannot be read must not make us send it again. */

@@ -9,30 +9,13 @@ import {
   type HttpReceiverOptions,
   startHttpReceiver,
 } from '../../test/helpers/otlp-http-receiver.ts'
-import { type Batch, plainBatch, SendError } from '../model/batch.ts'
-import { resource } from '../model/resource.ts'
+import { batchOf, failure, never, noTls } from '../../test/helpers/sending.ts'
+import { plainBatch } from '../model/batch.ts'
 import { type Signal, signals } from '../model/signal.ts'
-import { Span } from '../model/span.ts'
 import { pack, zstdAvailable } from './compression.ts'
-import { traceEncoding } from './otlp/encode-trace.ts'
-import { RequestBuilder } from './otlp/request.ts'
 import { type OtlpHttpOptions, otlpHttp } from './otlp-http.ts'
 
-const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
-const never = new AbortController().signal
 const protocols = ['http/protobuf', 'http/json'] as const
-
-function batchOf(spans: number): Batch {
-  const builder = new RequestBuilder(traceEncoding)
-  const host = resource({ 'host.name': 'test' })
-  const scope = { name: 'svc', version: '1' }
-  const span = new Span()
-  for (let i = 0; i < spans; i++) {
-    span.name = `span ${i}`
-    builder.add(host, scope, span)
-  }
-  return builder.take()[0]!
-}
 
 async function receive(t: TestContext, options: HttpReceiverOptions = {}) {
   const receiver = await startHttpReceiver(options)
@@ -55,15 +38,6 @@ function open(t: TestContext, endpoint: string, options: Partial<OtlpHttpOptions
   })
   t.after(() => sender.close())
   return sender
-}
-
-async function failure(sent: Promise<unknown>): Promise<SendError> {
-  const error = await sent.then(
-    () => assert.fail('the batch was sent'),
-    error => error,
-  )
-  assert.ok(error instanceof SendError, String(error))
-  return error
 }
 
 async function until(condition: () => boolean): Promise<void> {

@@ -2,13 +2,13 @@ import { authority, type TlsOptions } from '../lib/dialer.ts'
 import { parseEndpoint, requestPath } from '../lib/endpoint.ts'
 import { HttpClient, HttpError } from '../lib/http-client.ts'
 import type { ProxyChoice } from '../lib/proxy.ts'
-import { UnderWay } from '../lib/under-way.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 import { type Compression, pack, unpack } from './compression.ts'
 import { requestToJson } from './otlp/json.ts'
 import { receiptOf, refusalOf } from './otlp-http-answer.ts'
 import { requestHeaders } from './request-headers.ts'
+import { senderOn } from './sender.ts'
 import { ZstdFallback } from './zstd-fallback.ts'
 
 export interface OtlpHttpOptions {
@@ -63,8 +63,6 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
   const tls = secure ? options.tls : undefined
   const client = new HttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
   const fallback = new ZstdFallback()
-  const underWay = new UnderWay()
-  let closed: Promise<void> | undefined
 
   async function exchange(packed: Batch, share: number, stop: AbortSignal): Promise<Receipt> {
     const { signal, body, encoding } = packed
@@ -94,22 +92,7 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
     }
   }
 
-  async function close(): Promise<void> {
-    await underWay.idle()
-    client.close()
-  }
-
-  return {
-    endpoint,
-    get connected() {
-      return client.connected
-    },
-    send: (batch, stop) => underWay.run(() => send(batch, stop)),
-    close: () => {
-      closed ??= close()
-      return closed
-    },
-  }
+  return senderOn(client, endpoint, send)
 }
 
 function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {
