@@ -50,7 +50,6 @@ const env = {
   log: silentLogger,
   installKey: () => new Uint8Array(32),
   nowMs: () => performance.now(),
-  variable: () => '',
 }
 
 const host = resource({ 'service.name': 'shop', 'host.name': 'host-1', 'process.pid': 4242 })

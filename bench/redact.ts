@@ -66,7 +66,6 @@ function stageOf(types: readonly string[]): Stage {
     log: undefined as never,
     installKey: () => new Uint8Array(32),
     nowMs: () => performance.now(),
-    variable: () => '',
   } as const
   return redact.compile({ pii_redaction: { ...config, enabled: true, rules } }, env, undefined)!
 }

@@ -89,7 +89,6 @@ export class Outlets {
       log,
       installKey: installKey(dirname(config.pipeline.export.queue.directory), log),
       nowMs: () => performance.now(),
-      variable: name => process.env[name] ?? '',
     }
     this.#log = log
     this.#plan = planOf(config, new Map(), processingOf(config, this.#env))

@@ -190,7 +190,7 @@ function processorFault(name: string, settings: Config['pipeline']): string {
   const { signals: own, compile } = processors.find(processor => processor.name === name)!
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
   // The key of this installation is neither read nor made for a look.
-  const env = { log, installKey: () => new Uint8Array(32), nowMs: () => 0, variable: () => '' }
+  const env = { log, installKey: () => new Uint8Array(32), nowMs: () => 0 }
   try {
     for (const signal of own) compile(settings, { ...env, signal }, undefined)
     return ''

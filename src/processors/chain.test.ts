@@ -25,7 +25,6 @@ const env = {
   log: silentLogger,
   installKey: () => installKey,
   nowMs: () => nowMs,
-  variable: () => '',
 }
 type AnyChain = Chain<never> | undefined
 

@@ -35,7 +35,6 @@ class Bench {
       log: silentLogger,
       installKey: () => new Uint8Array(32),
       nowMs: () => this.nowMs,
-      variable: () => '',
     }
     const rate = { ...base, ...settings }
     this.stage = limitRate.compile({ limits: { ...defaults.limits, rate } }, env, this.stage)

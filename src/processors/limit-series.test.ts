@@ -30,7 +30,6 @@ class Bench {
       log: silentLogger,
       installKey: () => new Uint8Array(32),
       nowMs: () => this.nowMs,
-      variable: () => '',
     }
     const cardinality = { ...defaults.limits.cardinality, ...settings }
     const stage = limitSeries.compile({ limits: { ...defaults.limits, cardinality } }, env, this.stage)

@@ -24,8 +24,6 @@ export interface ProcessorEnv {
   readonly installKey: () => Uint8Array
   /** Monotonic, in milliseconds. */
   readonly nowMs: () => number
-  /** The value of an environment variable, '' where it is not set. */
-  readonly variable: (name: string) => string
 }
 
 /**

@@ -28,7 +28,6 @@ const env = {
   log: undefined as never,
   installKey: () => new Uint8Array(32).fill(7),
   nowMs: () => performance.now(),
-  variable: () => '',
 } as const
 
 function compile({ rules = [], ...given }: Given = {}, before?: Stage): Stage | undefined {

@@ -187,7 +187,6 @@ test('what a rule cannot do is said with its name', () => {
     signal: 'traces' as const,
     log: undefined as never,
     nowMs: () => 0,
-    variable: () => '',
     installKey(): Uint8Array {
       throw new Error('cannot read /var/lib/svc/install-key: permission denied')
     },

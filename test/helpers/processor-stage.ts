@@ -47,7 +47,6 @@ export function stageOf<S>(
     log: createLogger({ level: 'error', format: 'text', write: () => {} }),
     installKey: () => installKey,
     nowMs: () => performance.now(),
-    variable: () => '',
   }
   return processor.compile(settings, env, before)
 }

@@ -86,7 +86,6 @@ function trialOf(signal: Signal, { pipeline }: Config, onFate: TrialOptions['onF
   const env = {
     log: createLogger({ level: 'warn', format: 'text', write: say }),
     installKey: keyIn(dirname(pipeline.export.queue.directory)),
-    variable: (name: string) => process.env[name] ?? '',
   }
   try {
     return new Trial(signal, { settings: pipeline, env, ...(onFate && { onFate }) })
