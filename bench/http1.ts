@@ -30,11 +30,9 @@ function measure(name: string, heads: readonly Buffer[], server: boolean, withRe
       const head = heads[i % heads.length]!
       exchange.bytes = head
       exchange.requestEnd = head.length
-      call.attributes.clear()
-      call.dimensions.clear()
-      protocol.parse(exchange, call)
-      if (withRed)
-        red.observe(shop, server ? protocol.serverDuration : protocol.clientDuration, call.dimensions, i)
+      call.clear()
+      protocol.parse?.(exchange, call)
+      if (withRed && call.duration !== undefined) red.observe(shop, call.duration, call.dimensions, i)
     }
     return Number(process.hrtime.bigint() - start) / count
   }

@@ -11,11 +11,21 @@ static __always_inline struct work *work_of(u32 slot)
 	if (w) {
 		w->now = 0;
 		w->failed = 0;
+		w->foreign = 0;
 		w->segment = 0;
 		w->iov_left = 0;
 		w->iov = 0;
 	}
 	return w;
+}
+
+#define DNS_PORT 53
+#define FOREIGN_MAX 4 /* calls of a connection that may be of no known protocol before it is given up */
+
+static __always_inline bool is_udp(const struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_UDP;
 }
 
 static __always_inline bool is_tcp(const struct sock *sk)
@@ -24,21 +34,39 @@ static __always_inline bool is_tcp(const struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP;
 }
 
+/* Of the messages of one sendmmsg or recvmmsg each comes here by itself, in order: which one this is. */
+static __always_inline u64 message_of(struct conn *c, u64 messages, u64 count)
+{
+	c->message = c->messages == messages && c->message + 1 < count ? c->message + 1 : 0;
+	c->messages = messages;
+	return messages + 64 * (u64)c->message; /* struct mmsghdr: 64 bytes on 64 bits */
+}
+
+static __always_inline void find_vectors(struct work *w, u64 message)
+{
+	u64 vector[2]; /* struct user_msghdr: msg_iov at 16, msg_iovlen at 24 */
+	if (bpf_probe_read_user(vector, sizeof(vector), (void *)(message + 16))) {
+		count(svc_counter_fault);
+		return;
+	}
+	w->iov = vector[0];
+	w->iov_left = vector[1];
+}
+
 /* Describes the caller's buffers. They keep their place until the system call returns. */
-static __always_inline void find_buffers(struct work *w, struct task_struct *task)
+static __noinline int find_buffers(struct work *w, struct conn *c, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (task->flags & PF_IO_WORKER) {
 		count(svc_counter_io_uring);
-		return;
+		return 0;
 	}
 #if defined(__TARGET_ARCH_x86)
 	if (task->thread_info.status & TS_COMPAT) {
 		count(svc_counter_compat32);
-		return;
+		return 0;
 	}
 #endif
-	u64 vector[2];
 	switch (SYSCALL_NR(regs)) {
 	case NR_read:
 	case NR_write:
@@ -55,26 +83,191 @@ static __always_inline void find_buffers(struct work *w, struct task_struct *tas
 		w->iov_left = SYSCALL_ARG2(regs);
 		break;
 	case NR_sendmsg:
-	case NR_recvmsg: /* struct user_msghdr: msg_iov at 16, msg_iovlen at 24 */
-		if (bpf_probe_read_user(vector, sizeof(vector), (void *)(SYSCALL_ARG1(regs) + 16))) {
-			count(svc_counter_fault);
-			break;
-		}
-		w->iov = vector[0];
-		w->iov_left = vector[1];
+	case NR_recvmsg:
+		find_vectors(w, SYSCALL_ARG1(regs));
+		break;
+	case NR_sendmmsg:
+	case NR_recvmmsg:
+		find_vectors(w, message_of(c, SYSCALL_ARG1(regs), SYSCALL_ARG2(regs)));
 		break;
 	case NR_io_uring_enter:
 		count(svc_counter_io_uring);
 		break;
 	}
+	return 0;
+}
+
+/* Where an unconnected socket sends to; false: not to a name server. */
+static __noinline int find_peer(struct conn *c, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 name = 0;
+	u8 address[28]; /* struct sockaddr_in6; its port stands where that of sockaddr_in does */
+	switch (SYSCALL_NR(regs)) {
+	case NR_sendto:
+		name = SYSCALL_ARG4(regs);
+		break;
+	case NR_sendmsg:
+		bpf_probe_read_user(&name, sizeof(name), (void *)SYSCALL_ARG1(regs));
+		break;
+	case NR_sendmmsg:
+		bpf_probe_read_user(&name, sizeof(name), (void *)(c->messages + 64 * (u64)c->message));
+		break;
+	}
+	if (!name || bpf_probe_read_user(address, 16, (void *)name))
+		return 0;
+	u16 family = address[0] | address[1] << 8;
+	c->udp_port = BE16(address + 2);
+	if (c->udp_port != DNS_PORT)
+		return 0;
+	if (family == AF_INET6) {
+		if (bpf_probe_read_user(c->udp_peer, 16, (void *)(name + 8)))
+			return 0;
+		return 1;
+	}
+	__builtin_memset(c->udp_peer, 0, 10);
+	c->udp_peer[10] = 0xff;
+	c->udp_peer[11] = 0xff;
+	__builtin_memcpy(c->udp_peer + 12, address + 4, 4);
+	return 1;
+}
+
+static __always_inline struct part *part_of(u32 slot)
+{
+	return bpf_map_lookup_elem(&parts, &slot);
+}
+
+/* TCP sequence number of a call's first byte. */
+static __always_inline u32 sequence_of(struct sock *sk, u32 direction, u32 length)
+{
+	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	u32 position = direction == RX ? tp->copied_seq : tp->write_seq;
+	if (direction == RX && sk->sk_shutdown & RCV_SHUTDOWN && position == tp->rcv_nxt)
+		position--; /* the call took the peer's FIN as well, which has a number too */
+	return position - length;
+}
+
+static __noinline int on_stream(struct sock *sk, struct conn *c, struct work *w, u32 sequence)
+{
+	struct identity id = {};
+	struct part *p = part_of(w->direction & 1);
+	if (!p)
+		return 0;
+	if (ports[c->port]) { /* what goes by is missed, and is told as a gap when it is observed again */
+		c->follow.position[w->direction & 1] += w->left;
+		return 0;
+	}
+	identify(&id, sk);
+	if (sk->sk_protocol == IPPROTO_UDP && !id.peer_port) {
+		id.peer_port = c->udp_port;
+		__builtin_memcpy(id.peer_address, c->udp_peer, 16);
+	}
+	follow(w, &c->follow, &id, p, sequence);
+	if (c->follow.off)
+		c->mode = OFF;
+	return 0;
+}
+
+/* The bytes are no HTTP/1: looks what else they are. */
+static __noinline int on_foreign(struct sock *sk, struct conn *c, struct work *w, u32 length)
+{
+	struct stream_state *s = &c->follow;
+	struct part *p = part_of(w->direction & 1);
+	struct identity id = {};
+	if (!p)
+		return 0;
+	w->iov = 0;
+	w->iov_left = 0;
+	w->segment = 0;
+	w->left = length;
+	find_buffers(w, c, bpf_get_current_task_btf());
+	identify(&id, sk);
+	if (c->joined || c->foreign)
+		s->flags |= SVC_SEGMENT_JOINED;
+	c->stream[REQUEST].start_len = 0;
+	if (!recognise(w, s, &id, p, c->role)) {
+		w->left = 0;
+		if (c->joined ? c->misses++ < 254 : c->foreign++ < FOREIGN_MAX)
+			return 0;
+		count(svc_counter_not_recognised);
+		c->mode = OFF;
+		return 0;
+	}
+	bool server = s->flags & SVC_SEGMENT_SERVER;
+	/* The conventions know spans of databases, brokers and resolvers on the client's side only. */
+	if (server && s->protocol != svc_protocol_http2) {
+		c->mode = OFF;
+		return 0;
+	}
+	c->mode = STREAM;
+	c->port = server ? id.local_port : id.peer_port;
+	s->position[0] = 0;
+	s->position[1] = 0;
+	if (is_blocking(sk))
+		s->flags |= SVC_SEGMENT_BLOCKING;
+	count(svc_counter_streams);
+	return on_stream(sk, c, w, sequence_of(sk, w->direction, length));
+}
+
+/* No more bytes will come over a connection that is read in user space. */
+static __noinline int end_stream(struct sock *sk, struct conn *c, u32 slot)
+{
+	struct identity id = {};
+	struct part *p = part_of(slot);
+	if (!p || c->mode != STREAM)
+		return 0;
+	c->mode = OFF;
+	identify(&id, sk);
+	return follow_end(&c->follow, &id, p, bpf_ktime_get_ns(), sk->sk_err);
+}
+
+/* Lookups of names: only the client's side of port 53 is followed. */
+static __noinline int on_datagram(struct sock *sk, int ret, u32 direction)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (c && c->mode == OFF)
+		return 0;
+	if (!c && (direction == RX || !(protocols_enabled & 1U << svc_protocol_dns)))
+		return 0;
+	u16 peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	if (!c && peer_port && peer_port != DNS_PORT)
+		return 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (task->flags & PF_KTHREAD)
+		return 0;
+	if (!c) {
+		c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!c)
+			return 0;
+		c->mode = STREAM;
+		c->follow.protocol = svc_protocol_dns;
+		c->port = DNS_PORT;
+	}
+	if (task->tgid == self_pid) {
+		c->mode = OFF;
+		return 0;
+	}
+	struct work *w = work_of(direction);
+	if (!w)
+		return 0;
+	w->direction = direction;
+	w->left = ret;
+	find_buffers(w, c, task);
+	if (direction == TX && !peer_port && !find_peer(c, task)) {
+		c->mode = OFF;
+		return 0;
+	}
+	return on_stream(sk, c, w, 0);
 }
 
 static __always_inline int on_call(struct sock *sk, int ret, int flags, int direction)
 {
-	if (ret < 0 || !is_tcp(sk))
+	if (ret < 0)
 		return 0;
+	if (!is_tcp(sk))
+		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, direction) : 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (c && (c->mode == OFF || (c->joined && ports[c->port])))
+	if (c && (c->mode == OFF || (c->joined && c->mode != STREAM && ports[c->port])))
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
 	if (task->flags & PF_KTHREAD)
@@ -96,6 +289,8 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	if (!w)
 		return 0;
 	if (!ret) { /* end of the peer's stream */
+		if (direction == RX && c->mode == STREAM && !(c->follow.flags & SVC_SEGMENT_SERVER))
+			end_stream(sk, c, 0);
 		if (direction == RX && c->mode == CLIENT && c->stream[RESPONSE].state == BODY_CLOSE)
 			on_close(sk, c, w);
 		return 0;
@@ -103,12 +298,22 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	w->direction = direction;
 	w->left = ret;
 	if (!(flags & MSG_TRUNC)) /* such bytes are discarded, not copied */
-		find_buffers(w, task);
+		find_buffers(w, c, task);
 	if (!lock(c)) {
 		c->lost = 1;
 		return 0;
 	}
-	on_data(sk, c, w);
+	if (c->mode == STREAM) {
+		on_stream(sk, c, w, sequence_of(sk, direction, ret));
+		unlock(c);
+		return 0;
+	}
+	if (c->mode == UNKNOWN && !(protocols_enabled & 1U << svc_protocol_http1))
+		w->foreign = 1;
+	else
+		on_data(sk, c, w);
+	if (w->foreign)
+		on_foreign(sk, c, w, ret);
 	leave(sk, c, w);
 	return 0;
 }
@@ -134,12 +339,21 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 		return 0;
 	if (to == TCP_SYN_SENT || (from == TCP_SYN_RECV && to == TCP_ESTABLISHED)) {
 		/* seen from its first byte on */
-		if (!bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE))
+		struct conn *made = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (made)
+			made->role = to == TCP_SYN_SENT ? OPENS_CLIENT : OPENS_SERVER;
+		else
 			count(svc_counter_storage_full);
 		return 0;
 	}
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!c || c->mode < SERVER || c->answered >= c->asked)
+	if (c && c->mode == STREAM && to == TCP_CLOSE) {
+		struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+		if (tp->rcv_nxt - tp->copied_seq <= 1)
+			end_stream(sk, c, 2);
+		return 0;
+	}
+	if (!c || (c->mode != SERVER && c->mode != CLIENT) || c->answered >= c->asked)
 		return 0;
 	bool sent_all = to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK, ended;
 	if (c->mode == SERVER) { /* who shuts its side answers no more */
@@ -160,11 +374,31 @@ SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(svc_sock_destroy, struct sock *sk)
 {
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	if (!c || c->mode < SERVER || c->answered >= c->asked)
+	if (!c)
+		return 0;
+	if (c->mode == STREAM)
+		return end_stream(sk, c, 3);
+	if ((c->mode != SERVER && c->mode != CLIENT) || c->answered >= c->asked)
 		return 0;
 	struct work *w = work_of(3);
 	if (w)
 		on_close(sk, c, w);
+	return 0;
+}
+
+/* A thread that is started for a request works for it. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(svc_sock_thread, struct task_struct *task, u64 flags)
+{
+	if (!(flags & CLONE_THREAD) || task->tgid == self_pid)
+		return 0;
+	struct svc_thread record = {
+		.kind = svc_kind_thread,
+		.pid = task->tgid,
+		.parent = (u32)bpf_get_current_pid_tgid(),
+		.tid = task->pid,
+	};
+	bpf_ringbuf_output(&ring, &record, sizeof(record), BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

@@ -82,18 +82,25 @@ __noinline int svc_aggregate(struct svc_record *r, u64 duration)
 	return 0;
 }
 
+static __always_inline void fill_ends(struct svc_record *r, const struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	struct inet_sock *inet = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_sock));
+	r->family = family;
+	fill_address(r->peer_address, sk, family, false);
+	fill_address(r->local_address, sk, family, true);
+	r->local_port = bpf_ntohs(inet->inet_sport);
+	r->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+}
+
 /* Passes a finished exchange on. Its request and response figures are filled in. */
 static __always_inline void emit(struct work *w, struct exchange *ex, const struct sock *sk, u64 end)
 {
 	struct svc_record *r = &ex->record;
 	r->end_ns = end < r->start_ns ? r->start_ns : end;
 	u64 duration = r->end_ns - r->start_ns;
-	u16 family = sk->__sk_common.skc_family;
-	r->family = family;
-	fill_address(r->peer_address, sk, family, false);
-	struct inet_sock *inet = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_sock));
-	r->local_port = bpf_ntohs(inet->inet_sport);
-	r->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	fill_ends(r, sk);
+	r->kind = svc_kind_exchange;
 	struct svc_counters *c = counted();
 	if (!c)
 		return;
@@ -106,7 +113,6 @@ static __always_inline void emit(struct work *w, struct exchange *ex, const stru
 		svc_aggregate(r, duration);
 		return;
 	}
-	fill_address(r->local_address, sk, family, true);
 	u64 flags = BPF_RB_NO_WAKEUP;
 	if (!(c->values[svc_counter_finished] & 31) && !ring_woken && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
 		ring_woken = 1;

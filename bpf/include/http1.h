@@ -152,6 +152,8 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 		for (int n = 0; n < SVC_TRACEPARENT / 8; n++)
 			*(u64 *)&r->traceparent[n * 8] = word_at(w, value + n * 8);
 		r->has_traceparent = 1;
+	} else if (kind == REQUEST) {
+		r->has_b3 = 1;
 	}
 	return 0;
 }
@@ -170,7 +172,8 @@ static __always_inline bool wanted(struct work *w, u32 line, u8 flags)
 	name |= LOWER;
 	if (name == WORD('c', 'o', 'n', 't', 'e', 'n', 't', '-'))
 		return (w->win[bounded(line + 8, WIN_MASK)] | 0x20) == 'l';
-	return name == WORD('t', 'r', 'a', 'n', 's', 'f', 'e', 'r') || name == WORD('t', 'r', 'a', 'c', 'e', 'p', 'a', 'r');
+	return name == WORD('t', 'r', 'a', 'n', 's', 'f', 'e', 'r') || name == WORD('t', 'r', 'a', 'c', 'e', 'p', 'a', 'r') ||
+	       name == WORD('x', '-', 'b', '3', '-', 't', 'r', 'a') || (name & BYTES(3)) == WORD('b', '3', ':' | 0x20, 0, 0, 0, 0, 0);
 }
 
 /* Scans the lines of the window from w->scan on. Global for the same reason, and a plain loop because a callback for

@@ -35,12 +35,15 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct socket;
+
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
 	u8 sk_shutdown;
 	unsigned int sk_kern_sock : 1;
 	int sk_err;
+	struct socket *sk_socket;
 };
 
 struct inet_sock {
@@ -54,6 +57,10 @@ struct tcp_sock {
 	u32 srtt_us; /* eighths of a microsecond */
 };
 
+struct file {
+	unsigned int f_flags;
+};
+
 struct fdtable {
 	unsigned int max_fds;
 	unsigned long *open_fds;
@@ -65,6 +72,7 @@ struct files_struct {
 
 struct socket {
 	struct sock *sk;
+	struct file *file;
 };
 
 struct thread_info {
@@ -81,7 +89,6 @@ struct task_struct {
 	struct files_struct *files;
 };
 
-struct file;
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -108,13 +115,15 @@ struct bpf_iter__task_file {
 /* Registers of a system call: the arguments keep their values until the task returns to user space. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long di, si, dx, orig_ax;
+	unsigned long di, si, dx, r8, orig_ax;
 };
 #define SYSCALL_NR(regs) ((u32)(regs)->orig_ax)
 #define SYSCALL_ARG1(regs) ((regs)->si) /* the second argument */
 #define SYSCALL_ARG2(regs) ((regs)->dx)
+#define SYSCALL_ARG4(regs) ((regs)->r8)
 enum { NR_read = 0, NR_write = 1, NR_readv = 19, NR_writev = 20, NR_sendto = 44, NR_recvfrom = 45,
-       NR_sendmsg = 46, NR_recvmsg = 47, NR_preadv2 = 327, NR_pwritev2 = 328, NR_io_uring_enter = 426 };
+       NR_sendmsg = 46, NR_recvmsg = 47, NR_preadv2 = 327, NR_pwritev2 = 328,
+       NR_recvmmsg = 299, NR_sendmmsg = 307, NR_io_uring_enter = 426 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -123,8 +132,10 @@ struct pt_regs {
 #define SYSCALL_NR(r) ((u32)(r)->syscallno)
 #define SYSCALL_ARG1(r) ((r)->regs[1])
 #define SYSCALL_ARG2(r) ((r)->regs[2])
+#define SYSCALL_ARG4(r) ((r)->regs[4])
 enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 206,
-       NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_preadv2 = 286, NR_pwritev2 = 287, NR_io_uring_enter = 426 };
+       NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_preadv2 = 286, NR_pwritev2 = 287,
+       NR_recvmmsg = 243, NR_sendmmsg = 269, NR_io_uring_enter = 426 };
 #endif
 
 #pragma clang attribute pop
@@ -133,7 +144,8 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym; /* 6.2; c
 
 enum { TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_TIME_WAIT, TCP_CLOSE,
        TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN };
-enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_TCP = 6 };
+enum { AF_INET = 2, AF_INET6 = 10, IPPROTO_TCP = 6, IPPROTO_UDP = 17 };
+enum { O_NONBLOCK = 04000, CLONE_THREAD = 0x10000 };
 enum { MSG_PEEK = 0x2, MSG_TRUNC = 0x20, MSG_ERRQUEUE = 0x2000 };
 enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000, TS_COMPAT = 0x2, RCV_SHUTDOWN = 1, SHUTDOWN_BOTH = 3 };
 enum { MONOTONIC_SECOND = 1000000000 };

@@ -2,6 +2,7 @@
 /* What crosses into user space. TypeScript reads these layouts from the object's BTF (tools/gen-bpf.ts):
  * a type whose name starts with svc_ is part of the contract, and this is the only place that defines it. */
 #pragma once
+#include "classify.h"
 #include "kernel.h"
 
 #define SVC_TRACEPARENT 56
@@ -23,8 +24,18 @@ enum svc_method {
 	svc_method_query,
 };
 
-/* One finished exchange. `captured` bytes of the request's head follow it. */
+/* What a record of the ring is: its first word. */
+enum svc_kind {
+	svc_kind_exchange, /* svc_record: a finished exchange */
+	svc_kind_begin,    /* svc_record as far as it is known when the request's head is whole */
+	svc_kind_segment,  /* svc_segment: bytes of a call */
+	svc_kind_thread,   /* svc_thread */
+};
+
+/* One exchange. `captured` bytes of the request's head follow it; of one that begins only with SVC_B3. */
 struct svc_record {
+	u32 kind;
+	u32 tid;         /* the thread that moved the request's first byte, initial pid namespace */
 	u64 start_ns;    /* CLOCK_MONOTONIC: end of the call that moved the request's first byte */
 	u64 response_ns; /* the same of the response; 0: there was none */
 	u64 end_ns;
@@ -50,6 +61,50 @@ struct svc_record {
 	u8 family;
 	u8 comm[16];
 	u8 traceparent[SVC_TRACEPARENT];
+	u8 blocking;      /* the socket is not in non-blocking mode */
+	u8 has_b3;        /* a header of Zipkin's B3 was seen */
+	u8 pad[6];
+};
+
+/* Of a segment: a bit each. */
+#define SVC_SEGMENT_RECEIVED 1
+#define SVC_SEGMENT_JOINED 2   /* the connection is older than its observation */
+#define SVC_SEGMENT_CLOSED 4   /* the connection ended: no bytes follow, `error` says how */
+#define SVC_SEGMENT_TLS 8      /* the bytes were inside TLS */
+#define SVC_SEGMENT_BLOCKING 16
+#define SVC_SEGMENT_SERVER 32  /* this side is the server */
+
+/* A part of the bytes of one call. `captured` bytes follow it: the first ones, of which the last `tail` are the part's
+ * last where not all were captured. */
+struct svc_segment {
+	u32 kind;
+	u32 pid;        /* thread group id, initial pid namespace */
+	u64 time_ns;    /* CLOCK_MONOTONIC: the call's end */
+	u64 connection; /* the socket's cookie */
+	u64 cgroup;
+	u32 tid;
+	u32 position;   /* bytes of the direction before this part, modulo 2^32 */
+	u32 sequence;   /* TCP sequence number of the first byte; inside TLS: position + 1, 0 where it is joined */
+	u32 length;
+	u16 captured;
+	u16 tail;
+	u16 local_port;
+	u16 peer_port;
+	u8 local_address[16]; /* IPv4 as ::ffff:a.b.c.d */
+	u8 peer_address[16];
+	u8 comm[16];
+	u16 error;      /* errno that ended the connection */
+	u8 flags;
+	u8 protocol;    /* enum svc_protocol */
+	u8 pad[4];
+};
+
+/* A thread was started by another one of its process. */
+struct svc_thread {
+	u32 kind;
+	u32 pid;
+	u32 parent;
+	u32 tid;
 };
 
 /* Exchanges that got no record are counted here, so that totals stay exact. */
@@ -95,6 +150,10 @@ enum svc_counter {
 	svc_counter_not_recognised,     /* connections given up: no known protocol */
 	svc_counter_excluded,           /* connections left out by port */
 	svc_counter_sockets_found,      /* sockets that were open at start */
+	svc_counter_segments,           /* calls whose bytes went into the ring, in parts */
+	svc_counter_segments_lost,      /* parts that found the ring full */
+	svc_counter_segments_over_budget, /* parts above the budget */
+	svc_counter_streams,            /* connections whose bytes are read by a decoder */
 	svc_counter_count,
 };
 
@@ -112,3 +171,7 @@ SVC_EXPORT(enum, svc_side);
 SVC_EXPORT(enum, svc_method);
 SVC_EXPORT(enum, svc_counter);
 SVC_EXPORT(struct, svc_socket);
+SVC_EXPORT(struct, svc_segment);
+SVC_EXPORT(struct, svc_thread);
+SVC_EXPORT(enum, svc_kind);
+SVC_EXPORT(enum, svc_protocol);

@@ -32,6 +32,7 @@ s32 budget_share;                          /* how many a CPU takes at a time */
 bool always_errors;                        /* failed exchanges have a budget of their own */
 bool always_slow;                          /* and so have those slower than slow_ns */
 s64 budget_burst;                          /* what may gather while there is less to record */
+u32 protocols_enabled;                     /* a bit for each svc_protocol */
 u8 ports[65536];                           /* 1: not to be observed. The first stays 0, for what is not known yet */
 /* What all CPUs write stands apart, so that reading the rest stays cheap. */
 u64 budget_window __attribute__((aligned(64)));
@@ -40,7 +41,7 @@ u32 ring_woken __attribute__((aligned(64))); /* the consumer was woken and has n
 
 enum { REQUEST, RESPONSE };
 enum { RX, TX };
-enum mode { UNKNOWN, OFF, SERVER, CLIENT };
+enum mode { UNKNOWN, OFF, SERVER, CLIENT, STREAM };
 enum state {
 	START,      /* a message head is due */
 	HEAD,       /* inside a head */
@@ -67,6 +68,17 @@ struct stream {
 	u8 pad[2];
 };
 
+/* Of a connection whose bytes are read in user space. */
+struct stream_state {
+	u32 position[2]; /* bytes so far, by RX and TX */
+	u32 captured;    /* bytes of this turn that were passed on */
+	u8 turn;         /* direction of the last call, plus 1 */
+	u8 protocol;
+	u8 flags;        /* SVC_SEGMENT_..., those that all of its segments have */
+	u8 calls;
+	bool off;
+};
+
 struct conn {
 	struct stream stream[2];
 	u32 asked;    /* number of the last request */
@@ -89,6 +101,14 @@ struct conn {
 	u8 misses;    /* chunks that were no head, while joined */
 	u8 direction; /* of the bytes in `start`, while the mode is unknown */
 	u16 port;     /* of the server; 0 while the mode is unknown */
+	u8 role;      /* OPENS_CLIENT or OPENS_SERVER where the handshake was seen: what this side is */
+	u8 foreign;   /* calls that were not recognised */
+	struct stream_state follow;
+	/* Of UDP: where an unconnected socket sent to, and how far it is in the messages of one call. */
+	u8 udp_peer[16];
+	u16 udp_port;
+	u16 message;
+	u64 messages;
 };
 
 struct exchange {
@@ -119,6 +139,7 @@ struct work {
 	u32 kind; /* REQUEST or RESPONSE */
 	u32 direction;
 	u32 failed;
+	u32 foreign; /* these bytes are no HTTP/1 */
 	s32 budget[2]; /* what is left of this CPU's share */
 	u8 win[WIN_SIZE + 64];
 	struct exchange blank;

@@ -5,6 +5,7 @@
 #include "cursor.h"
 #include "exchange.h"
 #include "http1.h"
+#include "segment.h"
 
 /* A message is complete. */
 static __always_inline int message_end(struct step *step, u32 kind, struct exchange *ex)
@@ -75,6 +76,29 @@ static __always_inline bool become(struct step *step, bool server)
 	return false;
 }
 
+/* Whether threads wait in calls on the socket. An unknown answer is no. */
+static __always_inline bool is_blocking(const struct sock *sk)
+{
+	struct file *file = BPF_CORE_READ(sk, sk_socket, file);
+	return file && !(BPF_CORE_READ(file, f_flags) & O_NONBLOCK);
+}
+
+/* Tells of a request whose head is whole: what its process does from now on may be done for it. */
+static __noinline int tell_begin(struct step *step, struct exchange *ex)
+{
+	struct svc_record *r = &ex->record;
+	struct work *w = step->w;
+	if (ports[step->c->port] || (budget_per_window && budget_left[0] <= 0 && w->budget[0] <= 0))
+		return 0;
+	fill_ends(r, step->sk);
+	r->kind = svc_kind_begin;
+	u32 captured = r->has_b3 && !r->has_traceparent ? r->captured : 0;
+	if (captured > CAPTURE)
+		captured = CAPTURE;
+	bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 /* A request begins at win[from]. */
 static __always_inline struct exchange *begin_request(struct step *step, u32 from)
 {
@@ -115,6 +139,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->group_leader->comm);
 	}
 	r->pid = pid;
+	r->tid = task->pid;
 	r->cgroup = c->cgroup;
 	__builtin_memcpy(r->comm, c->comm, sizeof(r->comm));
 	r->captured = 0;
@@ -122,6 +147,8 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	r->method = method_of(word_at(w, from));
 	r->minor = 1;
 	r->has_traceparent = 0;
+	r->has_b3 = 0;
+	r->blocking = is_blocking(sk);
 	/* The call's first byte has the sequence number "position" less the call's length; carried bytes came before it. */
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	u32 position = w->direction == RX ? tp->copied_seq : tp->write_seq;
@@ -204,12 +231,14 @@ static __always_inline int on_head(struct step *step)
 		if (verdict == NO || (orphan && !ahead)) {
 			if (verdict != NO)
 				count(svc_counter_orphan_response);
-			if (c->joined && c->misses < 255) {
+			if (c->joined && c->mode != UNKNOWN && c->misses < 255) {
 				c->misses++;
 				w->left = 0;
 				return 0;
 			}
-			if (c->mode == UNKNOWN || c->joined) {
+			if (c->mode == UNKNOWN) {
+				w->foreign = 1;
+			} else if (c->joined) {
 				abandon_all(step);
 				give_up(step, svc_counter_not_recognised);
 			} else {
@@ -259,8 +288,12 @@ static __always_inline int on_head(struct step *step)
 		w->failed = 0;
 		if (kind == REQUEST && c->asked == 1) { /* nor is the connection: HTTP/2 with prior knowledge starts like this */
 			exchange_free(step->sk, c, 1);
-			c->answered = 1;
-			give_up(step, svc_counter_not_recognised);
+			c->answered = 0;
+			c->asked = 0;
+			stream_reset(s);
+			c->mode = UNKNOWN;
+			c->port = 0;
+			w->foreign = 1;
 		} else {
 			lose(step, svc_counter_desync);
 		}
@@ -284,8 +317,11 @@ static __always_inline int on_head(struct step *step)
 	s->bytes += consumed;
 	consume(w, consumed);
 	if (w->head_end) {
-		if (kind == REQUEST && c->asked == 1)
-			count(svc_counter_connections);
+		if (kind == REQUEST) {
+			if (c->asked == 1)
+				count(svc_counter_connections);
+			tell_begin(step, ex);
+		}
 		bool body = body_follows(c, s, kind, ex->record.method);
 		if (body && s->state == BODY && s->remaining == w->left) { /* all of it is here: the common case in one step */
 			s->bytes += s->remaining;
@@ -381,6 +417,8 @@ static __noinline long on_step(u32 i, struct step *step)
 		on_head(step);
 	else
 		on_chunk_line(step);
+	if (w->foreign)
+		return 1;
 	if (w->failed) {
 		lose(step, w->failed);
 		return 1;
@@ -421,11 +459,6 @@ static __always_inline int on_data(struct sock *sk, struct conn *c, struct work 
 	if (c->mode == UNKNOWN) {
 		w->kind = REQUEST;
 		if (c->stream[REQUEST].start_len && c->direction != w->direction) {
-			if (!c->joined) {
-				count(svc_counter_not_recognised);
-				c->mode = OFF;
-				return 0;
-			}
 			c->stream[REQUEST].start_len = 0;
 		}
 	} else {
@@ -437,7 +470,7 @@ static __always_inline int on_data(struct sock *sk, struct conn *c, struct work 
 		return 0;
 	}
 	bpf_loop(MESSAGES_MAX, on_step, &step, 0);
-	if (w->left && c->mode != OFF)
+	if (w->left && !w->foreign && c->mode != OFF)
 		lose(&step, svc_counter_messages_bound);
 	return 0;
 }

@@ -137,8 +137,9 @@ test('of a long log of the verifier both ends are kept', () => {
 
 test('the kernel side follows the configuration', () => {
   const config = configured({ NETWORK_SAMPLING_SLOW_THRESHOLD: '250ms', NETWORK_EXCLUDE_PORTS: '22' })
-  const { slowNs, excludePorts, boundsNs } = captureOptions(config, [0.005, 1])
-  assert.deepEqual([slowNs, excludePorts, boundsNs], [250e6, [22], [5e6, 1e9]])
+  const { slowNs, excludePorts, boundsNs, protocols } = captureOptions(config, ['redis'])
+  assert.deepEqual([slowNs, excludePorts, protocols], [250e6, [22], ['redis']])
+  assert.deepEqual([boundsNs.length, boundsNs[0], boundsNs[13]], [14, 5e6, 10e9])
 })
 
 /** Keeps both peers busy until `changes` ran. Returns how many requests each of them made. */

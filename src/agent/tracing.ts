@@ -15,10 +15,13 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { CaptureBackend, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
 import { type CaptureCounter, SocketCapture } from '../probes/socket-capture.ts'
+import { bounds } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
 import type { ProcessTable } from '../tracing/services.ts'
+import { StreamCalls } from '../tracing/stream-calls.ts'
+import { Streams } from '../tracing/streams.ts'
 import { Tracer, type TracerRules } from '../tracing/tracer.ts'
 
 const addressesMs = 30_000
@@ -42,6 +45,8 @@ export class Tracing {
   readonly capture: SocketCapture
   readonly tracer: Tracer
   readonly red: RedTable
+  /** Connections whose bytes are read here. */
+  readonly streams: Streams
   /** What it does less than it was asked to. */
   readonly limits: readonly TracingFault[] = []
   private readonly options: TracingOptions
@@ -76,7 +81,8 @@ export class Tracing {
       const service = processes.resource(exchange.pid, exchange.comm).attributes.get('service.name')
       return this.routes.route(String(service), path, exchange.status !== notFound)
     }
-    const made = protocols.map(protocol => protocol.create({ route }))
+    const switches: Readonly<Record<string, unknown>> = { ...network }
+    const made = protocols.filter(({ key }) => switches[key] !== false).map(unit => unit.create({ route }))
     this.tracer = new Tracer({
       protocols: made,
       scope: this.scope,
@@ -91,12 +97,25 @@ export class Tracing {
     this.findAddresses()
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
+    const calls = new StreamCalls({
+      tracer: this.tracer,
+      microseconds: timeNs => this.capture.microseconds(timeNs),
+      drop: (reason, n) => account.miss(reason, n),
+      refuse: connection => this.capture.refuse(connection),
+    })
+    this.streams = new Streams(made, calls)
     this.capture = new SocketCapture(
       native,
       backend,
-      captureOptions(config, made[0]!.serverDuration.bounds),
+      captureOptions(
+        config,
+        made.map(({ name }) => name),
+      ),
       {
+        begin: exchange => this.tracer.begin(exchange),
         exchange: exchange => this.tracer.exchange(exchange),
+        segment: segment => this.streams.segment(segment),
+        thread: (pid, parentTid, tid) => this.tracer.thread(pid, parentTid, tid),
         counted: (exchange, count, sumNs, buckets) => {
           this.tracer.counted(exchange, count, sumNs, buckets)
           this.unbooked += count
@@ -222,6 +241,7 @@ export class Tracing {
     for (const timer of this.timers) clearInterval(timer)
     clearTimeout(this.exportTimer)
     this.capture.detach()
+    this.streams.close()
     this.sync()
     this.tracer.flush()
     this.exportMetrics()
@@ -313,13 +333,14 @@ export function ends(log: string): string {
   return log.length <= 2 * most ? log : `${log.slice(0, most)}\n[...]\n${log.slice(-most)}`
 }
 
-/** What the kernel side is told. `bounds` are those of the histograms, in seconds. */
-export function captureOptions(config: Config, bounds: readonly number[]): CaptureOptions {
+/** What the kernel side is told. */
+export function captureOptions(config: Config, protocols: readonly string[]): CaptureOptions {
   const { ringbuf_size, network } = config.agent.ebpf
   return {
     ...captureRules(network),
     ringBytes: ringbuf_size,
     captureBytes: network.capture_bytes,
+    protocols,
     boundsNs: bounds.map(bound => Math.round(bound * 1e9)),
   }
 }

@@ -1,4 +1,6 @@
 import { Attributes } from './attributes.ts'
+import { SpanKind } from './span.ts'
+import type { StreamConnection, StreamDecoder } from './stream.ts'
 
 /**
  * One request and its response as a capture back end saw them on a socket. The instance and `bytes` are reused:
@@ -19,6 +21,10 @@ export class Exchange {
   pid = 0
   /** Its executable's short name (at most 15 bytes), for processes that are gone before /proc is read. */
   comm = ''
+  /** The thread that moved the request's first byte. */
+  tid = 0
+  /** That thread waits in its calls: the socket is not in non-blocking mode. */
+  blocking = false
   /** Inode number of its cgroup (version 2), 0 where unknown. */
   cgroup = 0
   /** Addresses as text without brackets, ports in host order. "local" is this side's end of the connection. */
@@ -67,6 +73,23 @@ export class Call {
   readonly dimensions = new Attributes()
   /** The request was an export of telemetry by an instrumented application: not an application's call. */
   telemetry = false
+  kind: SpanKind = SpanKind.internal
+  /** `signal_type` of `spans_collected`. */
+  signalType = ''
+  /** Where its duration counts; undefined: nowhere. */
+  duration: DurationDesc | undefined = undefined
+
+  clear(): void {
+    this.name = ''
+    this.path = ''
+    this.error = ''
+    this.telemetry = false
+    this.kind = SpanKind.internal
+    this.signalType = ''
+    this.duration = undefined
+    this.attributes.clear()
+    this.dimensions.clear()
+  }
 }
 
 /** Name, text and bounds of the duration histogram that a protocol fills. */
@@ -81,15 +104,12 @@ export interface DurationDesc {
  * nothing per call once its caches are warm.
  */
 export interface Protocol {
-  /** Also its file and, where one exists, its configuration key. */
+  /** Also its file, and what the kernel side calls it (`svc_protocol`). */
   readonly name: string
-  readonly summary: string
-  /** `signal_type` label of `spans_collected`. */
-  readonly signalType: string
-  readonly serverDuration: DurationDesc
-  readonly clientDuration: DurationDesc
-  /** Fills `call` (which the caller cleared). False: not this protocol, or too few bytes to tell. */
-  parse(exchange: Exchange, call: Call): boolean
+  /** Where the kernel frames it: fills `call` (which the caller cleared). False: not this protocol, or too few bytes. */
+  parse?(exchange: Exchange, call: Call): boolean
+  /** Where only bytes are known: a reader of one connection. */
+  open(connection: StreamConnection): StreamDecoder
 }
 
 /** Names the route (a path of few values, `http.route`) that a path belongs to; '' when it has none. */
@@ -106,5 +126,7 @@ export interface ProtocolOptions {
 export interface ProtocolUnit {
   readonly name: string
   readonly summary: string
+  /** The key below `agent.ebpf.network` that switches it. */
+  readonly key: string
   create(options: ProtocolOptions): Protocol
 }

@@ -48,6 +48,9 @@ test('every back end can be asked for by its name, and only once', () => {
   }
 })
 
+/** What else a capture tells. */
+const ignored = { begin: () => {}, segment: () => {}, thread: () => {} }
+
 for (const backend of backends) {
   test(`${backend.name}: its name, its summary and its needs are well formed`, () => {
     assert.match(backend.name, /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/)
@@ -109,6 +112,7 @@ for (const backend of backends) {
         {
           ringBytes: 4096,
           captureBytes,
+          protocols: [],
           includePorts: [1],
           excludePorts: [],
           maxPerSecond: 0,
@@ -117,7 +121,7 @@ for (const backend of backends) {
           slowNs: 1e9,
           boundsNs: Array.from({ length: 14 }, (_, i) => (i + 1) * 1e6),
         },
-        { exchange: () => {}, counted: () => {} },
+        { ...ignored, exchange: () => {}, counted: () => {} },
       )
       const attached = capture.programs().filter(program => program.attached)
       capture.close()

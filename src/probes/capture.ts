@@ -1,5 +1,6 @@
 import type { Need } from '../kernel/needs.ts'
 import type { Exchange } from '../model/exchange.ts'
+import type { Segment } from '../model/stream.ts'
 
 /** What of a capture can change while it runs. */
 export interface CaptureRules {
@@ -20,12 +21,20 @@ export interface CaptureOptions extends CaptureRules {
   readonly ringBytes: number
   /** Of a message's head, at most. */
   readonly captureBytes: number
+  /** Names of the protocols that are looked for. */
+  readonly protocols: readonly string[]
   /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 14 of them. */
   readonly boundsNs: readonly number[]
 }
 
 /** Where a capture hands on what it saw. The exchange is reused: nothing of it may be kept. */
 export interface CaptureSink {
+  /** A request whose head is whole: what is known of its exchange so far. */
+  begin(exchange: Exchange): void
+  /** Bytes of a connection that is read in user space. Reused as well. */
+  segment(segment: Segment): void
+  /** A thread was started by another of its process; numbers of the initial pid namespace. */
+  thread(pid: number, parentTid: number, tid: number): void
   exchange(exchange: Exchange): void
   /**
    * Exchanges that the kernel only counted: `exchange` has what they share. Its head is as short as can be, with the
@@ -70,6 +79,7 @@ export interface CaptureLayout {
     readonly alwaysErrors: number
     readonly alwaysSlow: number
     readonly slowNs: number
+    readonly protocolsEnabled: number
     readonly ports: number
     readonly portsSize: number
   }

@@ -1,14 +1,18 @@
-import { svcMethod, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
+import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSegment, svcSide } from '../kernel/gen/sock.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
 import type { Exchange } from '../model/exchange.ts'
+import type { Segment } from '../model/stream.ts'
 
 const server = svcSide.indexOf('server')
 const twoTo32 = 4294967296
 /** Of version 00 (W3C Trace Context, 3.2.2). */
 const traceparentLength = 55
 const space = 0x20
+
+/** Bits of `svc_segment.flags` (bpf/include/layout.h, SVC_SEGMENT_...). */
+const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 32 }
 
 /** Reads `svc_record` and `svc_red_key` (bpf/include/layout.h) into an exchange. Allocates nothing once it is warm. */
 export class RecordReader {
@@ -47,6 +51,8 @@ export class RecordReader {
     exchange.protocol = 'http1'
     exchange.server = bytes[at + svcRecord.side] === server
     exchange.pid = words32[w + (svcRecord.pid >> 2)]!
+    exchange.tid = words32[w + (svcRecord.tid >> 2)]!
+    exchange.blocking = bytes[at + svcRecord.blocking] !== 0
     exchange.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
     exchange.cgroup =
       words32[w + (svcRecord.cgroup >> 2)]! + words32[w + (svcRecord.cgroup >> 2) + 1]! * twoTo32
@@ -78,6 +84,46 @@ export class RecordReader {
     }
   }
 
+  /** Reads the `svc_segment` at byte `at`, whose captured bytes follow it. */
+  segment(segment: Segment, bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): void {
+    const w = at >>> 2
+    const h = at >>> 1
+    const flags = bytes[at + svcSegment.flags]!
+    segment.bytes = bytes
+    segment.start = at + svcSegment.size
+    segment.end = segment.start + words16[h + (svcSegment.captured >> 1)]!
+    segment.length = words32[w + (svcSegment.length >> 2)]!
+    segment.tail = words16[h + (svcSegment.tail >> 1)]!
+    segment.connection =
+      words32[w + (svcSegment.connection >> 2)]! + words32[w + (svcSegment.connection >> 2) + 1]! * twoTo32
+    segment.protocol = svcProtocol[bytes[at + svcSegment.protocol]!] ?? ''
+    segment.received = (flags & flag.received) !== 0
+    segment.joined = (flags & flag.joined) !== 0
+    segment.closed = (flags & flag.closed) !== 0
+    segment.tls = (flags & flag.tls) !== 0
+    segment.blocking = (flags & flag.blocking) !== 0
+    segment.server = (flags & flag.server) !== 0
+    segment.errno = words16[h + (svcSegment.error >> 1)]!
+    segment.timeNs =
+      words32[w + (svcSegment.timeNs >> 2)]! + words32[w + (svcSegment.timeNs >> 2) + 1]! * twoTo32
+    segment.position = words32[w + (svcSegment.position >> 2)]!
+    segment.sequence = words32[w + (svcSegment.sequence >> 2)]!
+    segment.pid = words32[w + (svcSegment.pid >> 2)]!
+    segment.tid = words32[w + (svcSegment.tid >> 2)]!
+    segment.comm = this.text(bytes, at + svcSegment.comm, svcSegment.commSize)
+    segment.cgroup =
+      words32[w + (svcSegment.cgroup >> 2)]! + words32[w + (svcSegment.cgroup >> 2) + 1]! * twoTo32
+    segment.localAddress = this.address(bytes, at + svcSegment.localAddress)
+    segment.peerAddress = this.address(bytes, at + svcSegment.peerAddress)
+    segment.localPort = words16[h + (svcSegment.localPort >> 1)]!
+    segment.peerPort = words16[h + (svcSegment.peerPort >> 1)]!
+  }
+
+  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
+  microseconds(timeNs: number): number {
+    return timeNs / 1000 + this.offsetUs
+  }
+
   /** Reads a key of `red`: the exchange gets what its requests had in common, and zero for all that they had not. */
   counted(exchange: Exchange, key: Buffer): void {
     const head = this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!)
@@ -91,6 +137,8 @@ export class RecordReader {
     exchange.protocol = 'http1'
     exchange.server = isServer
     exchange.pid = key.readUInt32LE(svcRedKey.pid)
+    exchange.tid = 0
+    exchange.blocking = false
     exchange.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
     exchange.cgroup = 0
     exchange.localAddress = ''

@@ -11,7 +11,7 @@ export const sock: CaptureBackend = {
     { file: 'sock.bpf.o', captureBytes: 1024 },
     { file: 'large/sock.bpf.o', captureBytes: 8192 },
   ],
-  programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state', 'svc_sock_destroy'],
+  programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state', 'svc_sock_destroy', 'svc_sock_thread'],
   bootstrap: 'svc_sock_bootstrap',
   layout: { bss, rodata },
 }

@@ -1,7 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
-import { svcCounter, svcRecord, svcRed, svcRedKey, svcSocket } from '../kernel/gen/sock.ts'
+import {
+  svcCounter,
+  svcKind,
+  svcProtocol,
+  svcRecord,
+  svcRed,
+  svcRedKey,
+  svcSegment,
+  svcSocket,
+  svcThread,
+} from '../kernel/gen/sock.ts'
 import {
   batchCursor,
   batchDone,
@@ -12,6 +22,7 @@ import {
   type RingHandle,
 } from '../kernel/native.ts'
 import { Exchange } from '../model/exchange.ts'
+import { Segment } from '../model/stream.ts'
 import type { CaptureBackend, CaptureOptions, CaptureRules, CaptureSink } from './capture.ts'
 import { RecordReader } from './record-reader.ts'
 
@@ -65,6 +76,7 @@ export class SocketCapture {
   private readonly timer: NodeJS.Timeout
   private readonly reader = new RecordReader()
   private readonly exchange = new Exchange()
+  private readonly piece = new Segment()
   private readonly bytes = Buffer.from(new ArrayBuffer(drainBytes))
   private readonly words32 = new Uint32Array(this.bytes.buffer)
   private readonly words16 = new Uint16Array(this.bytes.buffer)
@@ -112,6 +124,7 @@ export class SocketCapture {
       const globals = native.mapView(this.object.map('.bss'))
       this.globals = globals
       this.ringWoken = new Uint32Array(globals, bss.ringWoken, 1)
+      new Uint32Array(globals, bss.protocolsEnabled, 1)[0] = protocolBits(options.protocols)
       this.apply(options)
       const ringMap = this.object.map('ring')
       ring = native.ringOpen(ringMap)
@@ -232,6 +245,19 @@ export class SocketCapture {
       if (ports[port] !== wanted[port]) ports[port] = wanted[port]!
   }
 
+  /** What connection is not what it was taken for: its bytes are no longer passed on. */
+  refuse(connection: number): void {
+    if (this.closed) return
+    const key = Buffer.alloc(8)
+    key.writeBigUInt64LE(BigInt(connection))
+    this.native.mapUpdate(this.object.map('refused'), key, new Uint8Array(1), 0)
+  }
+
+  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
+  microseconds(timeNs: number): number {
+    return this.reader.microseconds(timeNs)
+  }
+
   /** Detaches, and hands on all records. What was counted can still be collected. */
   detach(): void {
     if (this.detached) return
@@ -286,13 +312,35 @@ export class SocketCapture {
   }
 
   private read(length: number): void {
-    const { words32, exchange } = this
+    const { words32, words16, bytes, exchange, piece, sink, reader } = this
     for (let at = 0; at < length; ) {
       const size = words32[at >>> 2]!
-      if (size >= svcRecord.size) {
-        this.reader.record(exchange, this.bytes, words32, this.words16, at + 8)
-        this.received++
-        this.sink.exchange(exchange)
+      const from = at + 8
+      this.received++
+      switch (words32[from >>> 2]) {
+        case kind.exchange:
+          if (size < svcRecord.size) break
+          reader.record(exchange, bytes, words32, words16, from)
+          sink.exchange(exchange)
+          break
+        case kind.begin:
+          if (size < svcRecord.size) break
+          reader.record(exchange, bytes, words32, words16, from)
+          sink.begin(exchange)
+          break
+        case kind.segment:
+          if (size < svcSegment.size) break
+          reader.segment(piece, bytes, words32, words16, from)
+          sink.segment(piece)
+          break
+        case kind.thread:
+          if (size < svcThread.size) break
+          sink.thread(
+            words32[(from + svcThread.pid) >>> 2]!,
+            words32[(from + svcThread.parent) >>> 2]!,
+            words32[(from + svcThread.tid) >>> 2]!,
+          )
+          break
       }
       at += 8 + ((size + 7) & ~7)
     }
@@ -351,6 +399,19 @@ export class SocketCapture {
     this.entries.set(name, { count, at: nowMs })
     return count
   }
+}
+
+const kind = {
+  exchange: svcKind.indexOf('exchange'),
+  begin: svcKind.indexOf('begin'),
+  segment: svcKind.indexOf('segment'),
+  thread: svcKind.indexOf('thread'),
+}
+
+function protocolBits(names: readonly string[]): number {
+  let bits = 0
+  for (const name of names) bits |= 1 << (svcProtocol as readonly string[]).indexOf(name)
+  return bits >>> 0
 }
 
 /** Writes a variable of the programs, if it is another. */

@@ -3,11 +3,17 @@ import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
+import { StreamSession } from '../../test/helpers/stream-session.ts'
+import { agent } from '../config/schema-agent.ts'
+import { svcProtocol } from '../kernel/gen/sock.ts'
 import { Call, Exchange, type Protocol } from '../model/exchange.ts'
 import { protocols } from './index.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
+
+/** Keys that switch protocols. */
+const networkKeys = Object.keys(agent.keys.ebpf.keys.network.keys)
 
 /** One whole message of each protocol that there is. A new protocol adds its own. */
 const messages = [
@@ -28,19 +34,10 @@ function fill(exchange: Exchange, bytes: Buffer, server: boolean): void {
   exchange.peerPort = 80
 }
 
-function clear(call: Call): void {
-  call.name = ''
-  call.path = ''
-  call.error = ''
-  call.telemetry = false
-  call.attributes.clear()
-  call.dimensions.clear()
-}
-
 /** Parses and holds what came out to what every protocol promises. */
 function parse(protocol: Protocol, exchange: Exchange, call: Call): boolean {
-  clear(call)
-  const parsed = protocol.parse(exchange, call)
+  call.clear()
+  const parsed = protocol.parse?.(exchange, call)
   if (!parsed) {
     assert.deepEqual([call.name, call.attributes.size, call.dimensions.size], ['', 0, 0])
     return false
@@ -61,21 +58,35 @@ test('names are unique', () => {
 })
 
 for (const unit of protocols) {
-  const create = () => unit.create({ route: (_exchange, path) => path })
-
-  test(`${unit.name}: its name and its summary are well formed`, () => {
+  test(`${unit.name}: its name, its summary and its key are well formed`, () => {
     assert.match(unit.name, /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/)
     assert.match(unit.summary, /^[A-Z].*\.$/)
-    const protocol = create()
-    assert.equal(protocol.name, unit.name)
-    assert.equal(protocol.summary, unit.summary)
-    assert.match(protocol.signalType, /^[a-z][a-z0-9_]*$/)
-    for (const { name, description, bounds } of [protocol.serverDuration, protocol.clientDuration]) {
-      assert.match(name, /^[a-z]+(\.[a-z_]+)+\.duration$/)
-      assert.match(description, /^[A-Z].*\.$/)
-      assert.ok(bounds.length > 0 && bounds.every((bound, i) => i === 0 || bound > bounds[i - 1]!))
-    }
+    assert.ok(networkKeys.includes(unit.key), unit.key)
+    assert.equal(unit.create({ route: () => '' }).name, unit.name)
+    assert.ok((svcProtocol as readonly string[]).includes(unit.name), 'the kernel side does not know it')
   })
+
+  test(`${unit.name}: whatever bytes come, nothing throws, and nothing stays`, () => {
+    const piece = fc.oneof(fc.uint8Array({ maxLength: 80 }), fc.constantFrom<Uint8Array>(...messages))
+    const call = fc.record({ client: fc.boolean(), bytes: piece, lost: fc.nat({ max: 3 }) })
+    fc.assert(
+      fc.property(fc.array(call, { maxLength: 12 }), fc.boolean(), fc.boolean(), (calls, server, joined) => {
+        const session = new StreamSession(unit, { server, joined })
+        for (const { client, bytes, lost } of calls) {
+          if (lost === 3) session.lose(client, 10)
+          if (client) session.client(Buffer.from(bytes))
+          else session.serverSays(Buffer.from(bytes))
+        }
+        session.close(104)
+        assert.equal(session.streams.underWay, 0)
+      }),
+      { numRuns: process.env.SVC_SOAK === '1' ? 200_000 : 2_000 },
+    )
+  })
+}
+
+for (const unit of protocols.filter(each => each.create({ route: () => '' }).parse !== undefined)) {
+  const create = () => unit.create({ route: (_exchange, path) => path })
 
   test(`${unit.name}: it recognises at least one message of this test`, () => {
     const protocol = create()
@@ -146,8 +157,8 @@ for (const unit of protocols) {
         const size = bytes.write(messageNumber(counter++), 'latin1')
         fill(exchange, bytes, i % 2 === 0)
         exchange.requestEnd = size
-        clear(call)
-        protocol.parse(exchange, call)
+        call.clear()
+        protocol.parse?.(exchange, call)
       }
       return usedHeap()
     }

@@ -3,15 +3,11 @@ import type { Authority } from '../lib/http-authority.ts'
 import { RequestHead } from '../lib/http-head.ts'
 import { Interner } from '../lib/interner.ts'
 import { UrlBytes } from '../lib/url-bytes.ts'
-import type {
-  Call,
-  DurationDesc,
-  Exchange,
-  Protocol,
-  ProtocolOptions,
-  ProtocolUnit,
-  RouteOf,
-} from '../model/exchange.ts'
+import type { Call, Exchange, Protocol, ProtocolOptions, ProtocolUnit, RouteOf } from '../model/exchange.ts'
+import { SpanKind } from '../model/span.ts'
+import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { httpClient, httpServer } from './durations.ts'
+import { Http1Stream } from './http1/stream.ts'
 
 /**
  * HTTP/1.0 and 1.1 (RFC 9112), told in the HTTP conventions 1.44.
@@ -23,22 +19,8 @@ import type {
 export const http1: ProtocolUnit = {
   name: 'http1',
   summary: 'HTTP/1.0 and HTTP/1.1 requests and responses.',
+  key: 'http',
   create: options => new Http1(options),
-}
-
-/** Bounds that the conventions advise for durations, in seconds. */
-const bounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
-
-const serverDuration: DurationDesc = {
-  name: 'http.server.request.duration',
-  description: 'Duration of HTTP server requests.',
-  bounds,
-}
-
-const clientDuration: DurationDesc = {
-  name: 'http.client.request.duration',
-  description: 'Duration of HTTP client requests.',
-  bounds,
 }
 
 /** RFC 9110, PATCH (RFC 5789) and QUERY. */
@@ -70,10 +52,6 @@ const errnoTypes = new Map([
 
 class Http1 implements Protocol {
   readonly name = http1.name
-  readonly summary = http1.summary
-  readonly signalType = 'http'
-  readonly serverDuration = serverDuration
-  readonly clientDuration = clientDuration
 
   private readonly route: RouteOf
   private readonly knownMethods: ReadonlySet<string>
@@ -106,12 +84,19 @@ class Http1 implements Protocol {
     call.attributes.add('http.request.method', method)
     if (!known) call.attributes.add('http.request.method_original', sent)
     call.dimensions.add('http.request.method', method)
+    call.kind = exchange.server ? SpanKind.server : SpanKind.client
+    call.signalType = 'http'
+    call.duration = exchange.server ? httpServer : httpClient
     call.path = this.pathOf(bytes)
     call.error = this.errorType(exchange)
     call.telemetry = method === 'POST' && telemetryPaths.has(call.path) && this.hasTelemetryContent(bytes)
     if (exchange.server) this.describeServer(exchange, call, known ? method : otherMethod)
     else this.describeClient(exchange, call, known ? method : otherMethod)
     return true
+  }
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new Http1Stream(this, connection)
   }
 
   private describeServer(exchange: Exchange, call: Call, nameMethod: string): void {

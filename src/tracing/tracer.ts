@@ -1,10 +1,12 @@
 import { randomFillSync } from 'node:crypto'
 import { Call, type Exchange, type Protocol } from '../model/exchange.ts'
 import type { Resource, Scope } from '../model/resource.ts'
-import { Span, SpanKind, StatusCode } from '../model/span.ts'
-import { flagsWithRemoteParent, Join } from './join.ts'
+import { Span, StatusCode } from '../model/span.ts'
+import { TraceContext } from '../model/stream.ts'
+import { parseTraceparent } from '../model/traceparent.ts'
+import { Contexts, flagsWithRemoteParent, type Request } from './contexts.ts'
 import type { RedTable } from './red.ts'
-import { parseTraceparent } from './traceparent.ts'
+import { Waiting } from './waiting.ts'
 
 /** What of a tracer can change while it runs. Always replaced as a whole. */
 export interface TracerRules {
@@ -29,13 +31,15 @@ export interface TracerOptions {
   /** Counts spans that are not passed on, by reason. */
   readonly drop: (reason: string, spans: number) => void
   readonly rules: TracerRules
+  /** Told of each export of telemetry that an application sent itself. */
+  readonly exports?: (exchange: Exchange) => void
   /** Whether an address belongs to this host, so that the other side may be seen too. */
   readonly isLocal: (address: string) => boolean
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number
 }
 
-/** How long one side of an exchange within the host waits for the other. */
+/** How long a server's span waits for its client on this host. */
 const holdMs = 2000
 
 /** Makes spans and request metrics of exchanges. Allocates nothing per exchange once its caches are warm. */
@@ -50,7 +54,9 @@ export class Tracer {
   private readonly protocols: ReadonlyMap<string, Protocol>
   private readonly call = new Call()
   private readonly span = new Span()
-  private readonly join: Join
+  private readonly context = new TraceContext()
+  private readonly waiting: Waiting
+  private readonly contexts = new Contexts(id => this.fill(id))
   private readonly random = Buffer.alloc(8192)
   private randomAt = this.random.length
 
@@ -58,40 +64,79 @@ export class Tracer {
     this.options = options
     this.rules = options.rules
     this.protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
-    this.join = new Join(holdMs, (resource, span) => options.emit(resource, options.scope, span))
+    this.waiting = new Waiting(holdMs, (resource, span, certain) => {
+      if (certain || this.inRatio(span.traceId)) options.emit(resource, options.scope, span)
+    })
   }
 
-  /** Spans of servers that found their client on this host, that waited for one in vain, and that wait now. */
+  /** Requests that got a parent, spans of servers that waited for their client in vain, and that wait now. */
   get joins(): { readonly joined: number; readonly expired: number; readonly waitingNow: number } {
-    return this.join
+    const { waiting, contexts } = this
+    return {
+      joined: waiting.joined + contexts.joined,
+      expired: waiting.expired,
+      waitingNow: waiting.waitingNow,
+    }
   }
 
+  /**
+   * A request begins: what it says itself of its place in a trace stands in `context`, or in the exchange's
+   * `traceparent`. Its process may make further requests for it from now on.
+   */
+  begin(exchange: Exchange, context: TraceContext = this.contextOf(exchange)): Request {
+    const request = this.contexts.begin(
+      this.start(exchange),
+      this.rules.readContext ? context : undefined,
+      this.options.now(),
+    )
+    if (!request.server && request.local && request.sequence !== 0) this.findServer(request)
+    return request
+  }
+
+  /** A thread was started by another one of its process. */
+  thread(pid: number, parentTid: number, tid: number): void {
+    this.contexts.thread(pid, parentTid, tid)
+  }
+
+  /** An exchange that the kernel side framed is over. */
   exchange(exchange: Exchange): void {
-    const { options, call } = this
-    const protocol = this.read(exchange)
-    if (protocol === undefined) {
+    const { call } = this
+    const request = this.contexts.find(this.start(exchange))
+    if (this.read(exchange) === undefined) {
+      if (request !== undefined) this.contexts.forget(request)
       this.lost(1)
-      options.drop('unreadable', 1)
+      this.options.drop('unreadable', 1)
       return
     }
+    this.finish(exchange, call, request ?? this.begin(exchange))
+  }
+
+  /** A call is over, whose exchange is known as far as the connection tells. */
+  finish(exchange: Exchange, call: Call, request: Request): void {
+    const { options, contexts } = this
+    const nowMs = options.now()
     if (call.telemetry) {
       this.telemetry++
+      contexts.forget(request)
+      options.exports?.(exchange)
       return
     }
-    this.collected.set(protocol.signalType, (this.collected.get(protocol.signalType) ?? 0) + 1)
+    this.collected.set(call.signalType, (this.collected.get(call.signalType) ?? 0) + 1)
     const resource = options.resourceOf(exchange)
-    options.red.observe(
-      resource,
-      exchange.server ? protocol.serverDuration : protocol.clientDuration,
-      call.dimensions,
-      exchange.durationNs,
-    )
+    if (call.duration !== undefined)
+      options.red.observe(resource, call.duration, call.dimensions, exchange.durationNs)
     if (call.path !== '' && this.rules.excludedPath(call.path)) {
       options.drop('excluded_path', 1)
+      contexts.forget(request)
       return
     }
-    this.describe(exchange)
-    this.finish(exchange, resource)
+    this.describe(exchange, call)
+    this.place(exchange, call, request, resource, nowMs)
+  }
+
+  /** It came to nothing: no span tells of it. */
+  forget(request: Request): void {
+    this.contexts.forget(request)
   }
 
   /** Adds exchanges that the kernel only counted to the metrics. Their spans are counted as dropped where they were. */
@@ -102,15 +147,9 @@ export class Tracer {
       this.lost(count)
       return
     }
-    this.collected.set(protocol.signalType, (this.collected.get(protocol.signalType) ?? 0) + count)
-    options.red.merge(
-      options.resourceOf(exchange),
-      exchange.server ? protocol.serverDuration : protocol.clientDuration,
-      call.dimensions,
-      count,
-      sumNs,
-      buckets,
-    )
+    this.collected.set(call.signalType, (this.collected.get(call.signalType) ?? 0) + count)
+    if (call.duration === undefined) return
+    options.red.merge(options.resourceOf(exchange), call.duration, call.dimensions, count, sumNs, buckets)
   }
 
   /** Counts exchanges of which nothing is known but that they were there. */
@@ -120,32 +159,29 @@ export class Tracer {
 
   /** Hands on the spans whose other side did not show up in time. To be called a few times a second. */
   tick(): void {
-    this.join.expire(this.options.now())
+    const nowMs = this.options.now()
+    this.waiting.expire(nowMs)
+    this.contexts.expire(nowMs)
   }
 
   /** Hands on all that waits. */
   flush(): void {
-    this.join.expire(Number.POSITIVE_INFINITY)
+    this.waiting.expire(Number.POSITIVE_INFINITY)
   }
 
   private read(exchange: Exchange): Protocol | undefined {
     const { call } = this
     const protocol = this.protocols.get(exchange.protocol)
     if (protocol === undefined) return undefined
-    call.name = ''
-    call.path = ''
-    call.error = ''
-    call.telemetry = false
-    call.attributes.clear()
-    call.dimensions.clear()
-    return protocol.parse(exchange, call) ? protocol : undefined
+    call.clear()
+    return protocol.parse?.(exchange, call) ? protocol : undefined
   }
 
   /** Fills the span with all but its place in a trace. */
-  private describe(exchange: Exchange): void {
-    const { call, span } = this
+  private describe(exchange: Exchange, call: Call): void {
+    const { span } = this
     span.name = call.name
-    span.kind = exchange.server ? SpanKind.server : SpanKind.client
+    span.kind = call.kind
     span.startUs = exchange.startUs
     span.endUs = exchange.endUs
     span.status = call.error === '' ? StatusCode.unset : StatusCode.error
@@ -157,77 +193,105 @@ export class Tracer {
       span.attributes.add(call.attributes.keys[i]!, call.attributes.values[i]!)
   }
 
-  private finish(exchange: Exchange, resource: Resource): void {
-    const { span, options } = this
-    const nowMs = options.now()
-    this.fill(span.spanId)
-    const flags =
-      this.rules.readContext && exchange.traceparentEnd > exchange.traceparentStart
-        ? parseTraceparent(
-            exchange.bytes,
-            exchange.traceparentStart,
-            exchange.traceparentEnd,
-            span.traceId,
-            span.parentSpanId,
-          )
-        : -1
-    if (flags >= 0) {
-      // What the sender says is more than what we could guess. A server's parent is in another process; a client's may
-      // be in its own (its SDK wrote the header) or be the caller whose header it passes on.
-      span.flags = exchange.server ? flagsWithRemoteParent | flags : flags
-      if (this.kept(exchange)) options.emit(resource, options.scope, span)
+  private place(exchange: Exchange, call: Call, request: Request, resource: Resource, nowMs: number): void {
+    const { span, contexts, options } = this
+    const { local, server } = request
+    const joinable = local && request.sequence !== 0
+    const client = server ? contexts.clientOf(request) : undefined
+    const mayWait = server && joinable && client === undefined && !request.resolved
+    if (!mayWait) contexts.resolve(request)
+    else this.fill(span.traceId)
+    if (client !== undefined) meet(span, client)
+    if (!server) {
+      // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
+      span.startUs = Math.min(span.startUs, request.childStartUs)
+      span.endUs = Math.max(span.endUs, request.childEndUs)
+    }
+    span.spanId.set(request.spanId)
+    const certain = this.certain(exchange, call)
+    if (mayWait) {
+      span.parentSpanId.fill(0)
+      span.flags = 1
+      span.traceState = ''
+      this.waiting.hold(request.sequence, request.ports, resource, span, certain, nowMs)
+      contexts.end(request, span.endUs, false, nowMs)
       return
     }
-    span.parentSpanId.fill(0)
-    span.flags = 1
-    if (exchange.sequence !== 0 && options.isLocal(exchange.peerAddress)) {
-      // Both sides get the trace from what they both know, so that the ratio decides alike for both.
-      this.localTraceId(exchange)
-      if (!this.kept(exchange)) return
-      if (!exchange.server) {
-        this.join.client(exchange.sequence, exchange.localPort, exchange.peerPort, span, nowMs)
-      } else if (
-        !this.join.server(exchange.sequence, exchange.peerPort, exchange.localPort, resource, span, nowMs)
-      ) {
-        return
-      }
-    } else {
-      this.fill(span.traceId)
-      if (!this.kept(exchange)) return
-    }
-    options.emit(resource, options.scope, span)
+    span.traceId.set(request.traceId)
+    span.parentSpanId.set(request.parentSpanId)
+    span.flags = request.flags
+    span.traceState = request.state
+    if (client?.ended) contexts.forget(client)
+    contexts.end(request, span.endUs, !server && joinable, nowMs)
+    if (certain || this.inRatio(span.traceId)) options.emit(resource, options.scope, span)
   }
 
-  /** The trace id of an exchange within the host: eight bytes of a secret, mixed with what names the exchange. */
-  private localTraceId(exchange: Exchange): void {
-    const { traceId } = this.span
-    const clientPort = exchange.server ? exchange.peerPort : exchange.localPort
-    const serverPort = exchange.server ? exchange.localPort : exchange.peerPort
-    const a = mix(exchange.sequence ^ this.secret[0]!)
-    const b = mix(((clientPort << 16) | serverPort) ^ a ^ this.secret[1]!)
-    const c = mix(b ^ this.secret[2]!)
-    const d = mix(a ^ Math.imul(b, 0x9e3779b1) ^ this.secret[3]!)
-    put32(traceId, 0, a)
-    put32(traceId, 4, b)
-    put32(traceId, 8, c)
-    put32(traceId, 12, d)
+  /** The server's side of a client's request may have been told before. */
+  private findServer(request: Request): void {
+    const held = this.waiting.find(request.sequence, request.ports)
+    if (held === undefined) return
+    const { span } = held
+    this.contexts.resolve(request)
+    span.traceId.set(request.traceId)
+    span.parentSpanId.set(request.spanId)
+    span.flags = flagsWithRemoteParent | (request.flags & 3)
+    span.traceState = request.state
+    meet(span, request)
+    this.waiting.found(held)
   }
 
-  private readonly secret = new Uint32Array(randomFillSync(new Uint8Array(16)).buffer)
+  /** What names the request, for `contexts`; filled again for each. */
+  private start(exchange: Exchange): Start {
+    const { startOf } = this
+    const { server, sequence, localPort, peerPort } = exchange
+    startOf.server = server
+    startOf.sequence = sequence
+    startOf.clientPort = server ? peerPort : localPort
+    startOf.serverPort = server ? localPort : peerPort
+    startOf.pid = exchange.pid
+    startOf.tid = exchange.tid
+    startOf.blocking = exchange.blocking
+    startOf.local = this.options.isLocal(exchange.peerAddress)
+    startOf.startUs = exchange.startUs
+    return startOf
+  }
+
+  private readonly startOf = new Start()
+
+  /** What a `traceparent` that the kernel side found says. */
+  private contextOf(exchange: Exchange): TraceContext {
+    const { context } = this
+    context.clear()
+    const { bytes, traceparentStart, traceparentEnd } = exchange
+    if (traceparentEnd > traceparentStart)
+      context.flags = parseTraceparent(
+        bytes,
+        traceparentStart,
+        traceparentEnd,
+        context.traceId,
+        context.spanId,
+      )
+    return context
+  }
+
+  /** Kept whatever its trace. */
+  private certain(exchange: Exchange, call: Call): boolean {
+    const { rules } = this
+    return (
+      rules.ratio >= 1 ||
+      (rules.alwaysErrors && call.error !== '') ||
+      (rules.alwaysSlow && exchange.durationNs > rules.slowNs)
+    )
+  }
 
   /**
    * Decides by the trace id, alike for all its spans and as OpenTelemetry's samplers do: its last 7 bytes are random
    * (W3C Trace Context level 2), and what lies above the threshold is kept. Of them 6 are precise enough.
    */
-  private kept(exchange: Exchange): boolean {
-    const { rules, span, call } = this
-    if (rules.ratio >= 1) return true
-    if (rules.alwaysErrors && call.error !== '') return true
-    if (rules.alwaysSlow && exchange.durationNs > rules.slowNs) return true
-    const { traceId } = span
+  private inRatio(traceId: Uint8Array): boolean {
     let value = 0
     for (let i = 9; i < 15; i++) value = value * 256 + traceId[i]!
-    if (value >= (1 - rules.ratio) * 2 ** 48) return true
+    if (value >= (1 - this.rules.ratio) * 2 ** 48) return true
     this.options.drop('sampled', 1)
     return false
   }
@@ -242,16 +306,25 @@ export class Tracer {
   }
 }
 
-function mix(x: number): number {
-  let h = x | 0
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
-  return (h ^ (h >>> 16)) >>> 0
+class Start {
+  server = false
+  sequence = 0
+  clientPort = 0
+  serverPort = 0
+  pid = 0
+  tid = 0
+  blocking = false
+  local = false
+  startUs = 0
 }
 
-function put32(to: Uint8Array, at: number, value: number): void {
-  to[at] = value >>> 24
-  to[at + 1] = value >>> 16
-  to[at + 2] = value >>> 8
-  to[at + 3] = value
+/** A server's span meets its client: it lies within it, as far as that is known, and the client will lie around it. */
+function meet(span: Span, client: Request): void {
+  if (client.ended) {
+    span.startUs = Math.max(client.startUs, Math.min(span.startUs, client.endUs))
+    span.endUs = Math.max(span.startUs, Math.min(span.endUs, client.endUs))
+  } else {
+    client.childStartUs = Math.min(client.childStartUs, span.startUs)
+    client.childEndUs = Math.max(client.childEndUs, span.endUs)
+  }
 }

@@ -1,8 +1,8 @@
 import type { Resource } from '../model/resource.ts'
 import { Span } from '../model/span.ts'
 
-/** Hands a span on. The span is reused. */
-export type Emit = (resource: Resource, span: Span) => void
+/** Hands a span on. The span is reused. `certain`: it is kept whatever its trace. */
+export type Emit = (resource: Resource, span: Span, certain: boolean) => void
 
 /** How many may be held. A power of two. */
 const cells = 8192
@@ -10,7 +10,7 @@ const ways = 4
 /** Most that the texts of waiting spans may take, by estimate. */
 const maxHeldBytes = 8 * 1024 * 1024
 
-/** One side of an exchange, held for the other. Instances are used again, the last one first: those stay in the cache. */
+/** A server's span that waits. Instances are used again, the last one first: those stay in the cache. */
 class Held {
   /** Where it lies in the table; -1 while it is free. */
   cell = -1
@@ -19,25 +19,24 @@ class Held {
   sequence = 0
   ports = 0
   atMs = 0
-  /** What the texts of its span take, by estimate; 0 for a client. */
+  /** What the texts of its span take, by estimate. */
   bytes = 0
-  /** Undefined: a client, of whose span the ids and times count. Else a server, with its whole span. */
+  certain = false
   resource: Resource | undefined
   readonly span = new Span()
 }
 
 /**
- * Joins the two sides of exchanges between processes of this host: the server's span becomes a child of the client's,
- * in its trace, although no header told so. Both sides see the same TCP sequence number at the request's first byte,
- * which with the ports names the exchange. Either side may come first: a client's ids are remembered, a server's span
- * waits, both for `holdMs` at most and in bounded memory: of entries, and of bytes of text.
+ * Spans of servers whose client is a process of this host and has not been seen yet: a client's hook runs at the end of
+ * its call, when the server may long have answered. They wait `holdMs` at most, in bounded memory: of entries, and of
+ * bytes of text.
  */
-export class Join {
-  /** Server spans that got a parent. */
+export class Waiting {
+  /** Spans that found their client. */
   joined = 0
-  /** Server spans that waited in vain, those included that had to make room. */
+  /** Spans that waited in vain, those included that had to make room. */
   expired = 0
-  /** Server spans that wait now. */
+  /** Spans that wait now. */
   waitingNow = 0
   /** What their texts take, in bytes by estimate. */
   heldBytes = 0
@@ -56,64 +55,44 @@ export class Join {
     this.emit = emit
   }
 
-  /** A client's span, whose ids are set. If its server's span waits, that one is completed and handed on. */
-  client(sequence: number, clientPort: number, serverPort: number, span: Span, nowMs: number): void {
-    const ports = clientPort * 65536 + serverPort
-    const found = this.find(sequence, ports)
-    if (found?.resource !== undefined) {
-      const server = found.span
-      adopt(server, span.traceId, span.spanId)
-      // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
-      span.startUs = Math.min(span.startUs, server.startUs)
-      span.endUs = Math.max(span.endUs, server.endUs)
-      this.joined++
-      this.release(found)
-      return
-    }
-    if (found !== undefined) this.release(found)
-    const held = this.hold(sequence, ports, undefined, nowMs).span
-    held.traceId.set(span.traceId)
-    held.spanId.set(span.spanId)
-    held.startUs = span.startUs
-    held.endUs = span.endUs
-  }
-
-  /**
-   * A server's span that has no parent yet. True: its client came before, and the span is complete now. False: a copy
-   * of it waits, and `emit` gets it later.
-   */
-  server(
+  /** A copy of a span waits from now on. */
+  hold(
     sequence: number,
-    clientPort: number,
-    serverPort: number,
+    ports: number,
     resource: Resource,
     span: Span,
+    certain: boolean,
     nowMs: number,
-  ): boolean {
-    const ports = clientPort * 65536 + serverPort
+  ): void {
     const found = this.find(sequence, ports)
-    if (found !== undefined && found.resource === undefined && nowMs - found.atMs < this.holdMs) {
-      const client = found.span
-      adopt(span, client.traceId, client.spanId)
-      // The client's span is gone, so the child gives way. The wall clock may have been set between the two.
-      span.startUs = within(span.startUs, client.startUs, client.endUs)
-      span.endUs = within(span.endUs, span.startUs, client.endUs)
-      this.joined++
-      this.release(found)
-      return true
-    }
     if (found !== undefined) this.giveUp(found)
     const bytes = textBytes(span)
     while (this.heldBytes + bytes > maxHeldBytes && this.tail < this.head) this.forgetFirst()
-    const held = this.hold(sequence, ports, resource, nowMs)
+    const held = this.place(sequence, ports, resource, nowMs)
     copySpan(held.span, span)
+    held.certain = certain
     held.bytes = bytes
     this.heldBytes += bytes
     this.waitingNow++
-    return false
   }
 
-  /** Gives up what was held long enough; all of it when `nowMs` is infinite. Servers' spans are handed on as they are. */
+  /** The span that waits for this client; undefined where there is none. To be changed, and then released. */
+  find(sequence: number, ports: number): Held | undefined {
+    const base = place(sequence, ports)
+    for (let cell = base; cell < base + ways; cell++) {
+      const held = this.table[cell]
+      if (held !== undefined && held.sequence === sequence && held.ports === ports) return held
+    }
+    return undefined
+  }
+
+  /** Its client is known: hands the span on. */
+  found(held: Held): void {
+    this.joined++
+    this.release(held)
+  }
+
+  /** Gives up what was held long enough; all of it when `nowMs` is infinite. The spans are handed on as they are. */
   expire(nowMs: number): void {
     while (this.tail < this.head) {
       const at = this.tail % cells
@@ -126,7 +105,7 @@ export class Join {
     }
   }
 
-  private hold(sequence: number, ports: number, resource: Resource | undefined, nowMs: number): Held {
+  private place(sequence: number, ports: number, resource: Resource, nowMs: number): Held {
     const cell = this.room(sequence, ports)
     if (this.head - this.tail === cells) this.forgetFirst()
     const held = this.free.pop() ?? new Held()
@@ -164,13 +143,13 @@ export class Join {
     if (held.turn === this.turns[at]) this.giveUp(held)
   }
 
-  /** Lets go; a server's span is handed on without a parent. */
+  /** Lets go; the span is handed on without a parent. */
   private giveUp(held: Held): void {
-    if (held.resource !== undefined) this.expired++
+    this.expired++
     this.release(held)
   }
 
-  /** Frees it, and hands on a server's span. */
+  /** Frees it, and hands the span on. */
   private release(held: Held): void {
     const { resource } = held
     this.table[held.cell] = undefined
@@ -181,19 +160,10 @@ export class Join {
       this.waitingNow--
       this.heldBytes -= held.bytes
       held.bytes = 0
-      this.emit(resource, held.span)
+      this.emit(resource, held.span, held.certain)
       letGo(held.span)
     }
     this.free.push(held)
-  }
-
-  private find(sequence: number, ports: number): Held | undefined {
-    const base = place(sequence, ports)
-    for (let cell = base; cell < base + ways; cell++) {
-      const held = this.table[cell]
-      if (held !== undefined && held.sequence === sequence && held.ports === ports) return held
-    }
-    return undefined
   }
 }
 
@@ -202,19 +172,6 @@ function place(sequence: number, ports: number): number {
   const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
   return ((hash ^ (hash >>> 15)) & (cells / ways - 1)) * ways
 }
-
-function within(time: number, from: number, to: number): number {
-  return Math.max(from, Math.min(to, time))
-}
-
-function adopt(child: Span, traceId: Uint8Array, parentId: Uint8Array): void {
-  child.traceId.set(traceId)
-  child.parentSpanId.set(parentId)
-  child.flags = flagsWithRemoteParent | (child.flags & 0xff)
-}
-
-/** OTLP SpanFlags: it is known whether the parent is in another process, and it is. */
-export const flagsWithRemoteParent = 0x300
 
 /** What the texts of a span take: two bytes for each character, at most. */
 function textBytes(span: Span): number {

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Connections whose bytes are read in user space: their protocol is recognised here, and the bytes of each call go into
+ * the ring. A turn is what goes in one direction until the other side says something. Of a turn TURN_WHOLE bytes are
+ * passed on and of the rest of each call the end: a response's rows are many and tell little. */
+#pragma once
+#include "cursor.h"
+#include "emit.h"
+
+#define PART 8192          /* bytes of a call in one record; a power of two */
+#define PARTS_MAX 8        /* records of one call */
+#define TURN_WHOLE 16384
+#define TAIL 64
+#define GATHER_MAX 16      /* buffers of a call that one record takes bytes from */
+
+/* Both ends of a connection. */
+struct identity {
+	u64 connection;
+	u8 local_address[16];
+	u8 peer_address[16];
+	u16 local_port;
+	u16 peer_port;
+	u8 family;
+};
+
+struct part {
+	struct svc_segment segment;
+	u8 data[2 * PART]; /* follows without a gap; twice, so that a mask bounds what is written anywhere in it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 4);
+	__type(key, u32);
+	__type(value, struct part);
+} parts SEC(".maps");
+
+/* Connections that user space found to speak something else. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u8);
+} refused SEC(".maps");
+
+static __always_inline void identify(struct identity *id, struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	struct inet_sock *inet = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_sock));
+	id->connection = bpf_get_socket_cookie(sk);
+	id->family = family;
+	fill_address(id->local_address, sk, family, true);
+	fill_address(id->peer_address, sk, family, false);
+	id->local_port = bpf_ntohs(inet->inet_sport);
+	id->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
+}
+
+/* Copies up to `want` bytes of the caller's buffers to p->data, and consumes them. Global, so that the verifier walks
+ * its loop once. Returns how many; fewer where a page is not readable, or there are no buffers. */
+__noinline int svc_gather(struct work *w, struct part *p, u32 want)
+{
+	u32 have = 0;
+	if (!w || !p)
+		return 0;
+	if (want > PART)
+		want = PART;
+	for (int i = 0; i < GATHER_MAX && have < want; i++) {
+		if (!w->segment && !next_segment(w))
+			break;
+		u32 n = want - have;
+		if (w->segment < n)
+			n = w->segment;
+		if (!n)
+			continue;
+		if (n > PART)
+			break;
+		if (bpf_probe_read_user(&p->data[bounded(have, PART - 1)], bounded(n, 2 * PART - 1), (void *)w->base)) {
+			w->failed = svc_counter_fault;
+			break;
+		}
+		consume(w, n);
+		have += n;
+	}
+	return have;
+}
+
+static __always_inline u64 ring_flags(void)
+{
+	struct svc_counters *c = counted();
+	if (c && !(c->values[svc_counter_segments] & 31) && !ring_woken &&
+	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
+		ring_woken = 1;
+		return BPF_RB_FORCE_WAKEUP;
+	}
+	return BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void put_part(struct part *p, u32 captured)
+{
+	p->segment.captured = captured;
+	if (captured > PART)
+		return;
+	if (bpf_ringbuf_output(&ring, p, sizeof(p->segment) + captured, ring_flags()))
+		count(svc_counter_segments_lost);
+}
+
+/* What all parts of a call share. */
+static __noinline int describe(struct part *p, struct stream_state *s, struct identity *id, u32 direction, u64 at)
+{
+	struct svc_segment *segment = &p->segment;
+	struct task_struct *task = bpf_get_current_task_btf();
+	segment->kind = svc_kind_segment;
+	segment->pid = task->tgid;
+	segment->tid = task->pid;
+	segment->time_ns = at;
+	segment->connection = id->connection;
+	segment->cgroup = bpf_get_current_cgroup_id();
+	segment->sequence = 0;
+	segment->tail = 0;
+	segment->local_port = id->local_port;
+	segment->peer_port = id->peer_port;
+	__builtin_memcpy(segment->local_address, id->local_address, 16);
+	__builtin_memcpy(segment->peer_address, id->peer_address, 16);
+	bpf_probe_read_kernel(segment->comm, sizeof(segment->comm), task->group_leader->comm);
+	segment->error = 0;
+	segment->flags = s->flags | (direction == RX ? SVC_SEGMENT_RECEIVED : 0);
+	segment->protocol = s->protocol;
+	return 0;
+}
+
+/* Recognises the protocol by the first bytes of the call that `w` describes. The buffers are left as they were.
+ * `role`: OPENS_CLIENT or OPENS_SERVER where the handshake told what this side is. */
+static __noinline int recognise(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u8 role)
+{
+	u64 base = w->base, segment = w->segment, iov = w->iov, left = w->left;
+	u32 iov_left = w->iov_left;
+	struct head *h = (struct head *)&p->data[PART];
+	u32 have = svc_gather(w, p, HEAD_BYTES);
+	w->base = base;
+	w->segment = segment;
+	w->iov = iov;
+	w->left = left;
+	w->iov_left = iov_left;
+	if (!have)
+		return 0;
+	for (int i = 0; i < HEAD_BYTES; i++)
+		h->bytes[i] = i < have ? p->data[i] : 0;
+	h->have = have;
+	h->length = left;
+	h->local_port = id->local_port;
+	h->peer_port = id->peer_port;
+	h->received = w->direction == RX;
+	h->joined = s->flags & SVC_SEGMENT_JOINED;
+	struct opening found = classify(h, protocols_enabled);
+	if (!found.protocol)
+		return 0;
+	if (found.opens == OPENS_EITHER)
+		found.opens = !role ? OPENS_NOT : (role == OPENS_CLIENT) == (w->direction == TX) ? OPENS_CLIENT : OPENS_SERVER;
+	if (found.opens == OPENS_NOT)
+		return 0;
+	s->protocol = found.protocol;
+	if ((found.opens == OPENS_CLIENT) == (w->direction == RX))
+		s->flags |= SVC_SEGMENT_SERVER;
+	return 1;
+}
+
+/* Passes on the bytes of the call that `w` describes. `sequence`: TCP sequence number of its first byte, or 0. */
+static __noinline int follow(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u32 sequence)
+{
+	u32 direction = w->direction & 1;
+	if (s->turn != direction + 1) {
+		s->turn = direction + 1;
+		s->captured = 0;
+	}
+	if ((++s->calls & 15) == 3 && bpf_map_lookup_elem(&refused, &id->connection)) {
+		s->off = true;
+		return 0;
+	}
+	count(svc_counter_segments);
+	describe(p, s, id, direction, now(w));
+	for (int i = 0; i < PARTS_MAX; i++) {
+		u32 want = w->left < PART ? w->left : PART;
+		if (!want || (s->captured >= TURN_WHOLE && s->protocol != svc_protocol_http2))
+			break;
+		u32 got = svc_gather(w, p, want);
+		if (!got || got > PART)
+			break;
+		p->segment.length = got;
+		p->segment.position = s->position[direction];
+		p->segment.sequence = sequence;
+		put_part(p, got);
+		if (sequence)
+			sequence += got;
+		s->position[direction] += got;
+		s->captured += got;
+	}
+	u64 left = w->left;
+	if (!left)
+		return 0;
+	/* The rest, with its end where that lies in one buffer. */
+	u32 tail = 0;
+	for (int i = 0; i < GATHER_MAX && w->left; i++) {
+		if (!w->segment && !next_segment(w))
+			break;
+		if (w->segment == w->left) {
+			consume(w, w->left > TAIL ? w->left - TAIL : 0);
+			tail = svc_gather(w, p, TAIL);
+			break;
+		}
+		consume(w, w->segment);
+	}
+	if (tail > TAIL)
+		tail = 0;
+	p->segment.length = left;
+	p->segment.position = s->position[direction];
+	p->segment.sequence = sequence;
+	p->segment.tail = tail;
+	put_part(p, tail);
+	s->position[direction] += left;
+	w->left = 0;
+	return 0;
+}
+
+/* Tells user space that the connection ended. May run in an interrupt, so the process is not told. */
+static __noinline int follow_end(struct stream_state *s, struct identity *id, struct part *p, u64 at, u16 error)
+{
+	describe(p, s, id, TX, at);
+	p->segment.flags |= SVC_SEGMENT_CLOSED;
+	p->segment.length = 0;
+	p->segment.position = 0;
+	p->segment.error = error;
+	put_part(p, 0);
+	s->off = true;
+	return 0;
+}

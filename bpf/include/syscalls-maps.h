@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* State of the back end "syscalls". It has to be taken by Linux 4.18: no global data, no types of the kernel, no atomic
+ * that returns a value. Numbers are 64 bits wide where the verifier has to know their bounds, as it loses those of
+ * halves. */
+#pragma once
+#include "layout.h"
+
+#define CONNECTIONS 65536
+#define OTHERS 65536
+#define CALLS 16384
+#define FDS (1U << 20) /* descriptors from here on are not followed */
+#define PART 8184      /* bytes of a segment, at most */
+#define PART_MASK 8191
+#define TURN 16384     /* bytes of a turn that are captured from their first on */
+#define TAIL 64        /* of what is above it: the last bytes of each call */
+#define MISSES_OLD 255 /* calls without a known opening, of connections that are older than their observation */
+#define MISSES_NEW 8   /* of those that are followed from their first byte on */
+#define MISSES_FILE 8  /* of descriptors that may be anything */
+#define SECOND 1000000000ULL
+
+/* The helper that tells user memory from the kernel's own came with Linux 5.5. */
+#ifdef PERF
+#define read_user bpf_probe_read
+#define read_kernel bpf_probe_read
+#else
+#define read_user bpf_probe_read_user
+#define read_kernel bpf_probe_read_kernel
+#endif
+
+/* Kinds of records that this back end has beside those of layout.h. */
+enum svc_syscall_kind {
+	svc_syscall_kind_address = 64, /* svc_syscall_address */
+	svc_syscall_kind_sweep,        /* svc_syscall_sweep */
+};
+
+/* Both ends of a connection, told when its socket is shut. */
+struct svc_syscall_address {
+	u32 kind;
+	u32 pid;
+	u64 connection;
+	u64 time_ns;
+	u8 local_address[16];
+	u8 peer_address[16];
+	u16 local_port;
+	u16 peer_port;
+	u8 pad[4];
+};
+
+/* Descriptors first..last of a process are gone, by other ways than close(2). */
+struct svc_syscall_sweep {
+	u32 kind;
+	u32 pid;
+	u64 time_ns;
+	u32 first;
+	u32 last;
+};
+
+struct svc_syscall_key {
+	u32 pid;
+	u32 fd;
+};
+
+enum svc_syscall_state {
+	svc_syscall_state_unknown,  /* what it speaks is not known yet */
+	svc_syscall_state_listening,
+	svc_syscall_state_followed,
+	svc_syscall_state_off,
+};
+
+enum svc_syscall_role { svc_syscall_role_unknown, svc_syscall_role_client, svc_syscall_role_server };
+
+struct svc_syscall_connection {
+	u64 id; /* pid << 31 | fd << 11 | a number that its successor on this descriptor does not have */
+	u32 position[2]; /* bytes received, sent */
+	u32 turn;        /* bytes captured of the turn under way */
+	u16 local_port;
+	u16 peer_port;
+	u8 local_address[16];
+	u8 peer_address[16];
+	u16 error;
+	u8 state;
+	u8 protocol;
+	u8 role;
+	u8 direction; /* of the newest bytes */
+	u8 misses;
+	u8 joined;
+	u8 known;     /* both ports are */
+	u8 blocking;
+	u8 pad[6];
+};
+
+struct svc_syscall_settings {
+	u64 wakeup_bytes; /* the consumer is woken when so many wait */
+	u32 self_pid;
+	u32 magic;        /* who closes this descriptor is the agent */
+	u32 enabled;      /* a bit for each protocol */
+	u32 wide;         /* inet_sock_set_state has two bytes for the protocol (Linux 5.6) */
+};
+
+SVC_EXPORT(enum, svc_syscall_kind);
+SVC_EXPORT(enum, svc_syscall_state);
+SVC_EXPORT(enum, svc_syscall_role);
+SVC_EXPORT(struct, svc_syscall_address);
+SVC_EXPORT(struct, svc_syscall_sweep);
+
+enum { RECEIVED, SENT };
+
+/* How a call describes its bytes. */
+enum call_kind {
+	CALL_NONE,
+	CALL_BUFFER,   /* an address */
+	CALL_VECTOR,   /* struct iovec, so many */
+	CALL_MESSAGE,  /* struct msghdr */
+	CALL_MESSAGES, /* struct mmsghdr, so many */
+	CALL_UNSEEN,   /* only how many bytes went by */
+	CALL_ACCEPT,
+	CALL_CONNECT,
+	CALL_LISTEN,
+};
+
+/* A system call under way. */
+struct call {
+	u64 address;
+	u32 count;
+	u32 fd;
+	s32 nr;
+	u8 kind;
+	u8 direction;
+	u8 is_socket; /* only sockets take this call */
+	u8 flag;
+};
+
+struct closing {
+	u64 id;
+	u64 time;
+};
+
+struct owner {
+	struct svc_syscall_key key;
+	u64 id;
+};
+
+/* Scratch of one call; the record stands before its bytes without a gap. */
+struct work {
+	struct svc_segment segment;
+	u8 data[2 * (PART_MASK + 1)];
+	struct head head;
+	struct svc_syscall_key key;
+	u64 vector;   /* user address of the buffers that come, */
+	u64 vectors;  /* and how many */
+	u64 base;     /* the buffer at hand: what is left of it */
+	u64 size;
+	u64 first[4]; /* the four above at the call's first byte */
+	u64 left;     /* bytes of the call */
+	u64 room;     /* how many of them may be captured */
+	u64 want;
+	u64 taken;
+	u64 message;  /* user address of a second message, 0: none */
+	u64 woken;
+	u32 position;
+	u32 generation;
+	u8 direction;
+	u8 is_socket;
+	u8 fresh;     /* the descriptor has no connection yet */
+	u8 pad[5];
+};
+
+#define MAP(name, kind, entries, key_of, value_of)                                                                    \
+	struct {                                                                                                      \
+		__uint(type, kind);                                                                                   \
+		__uint(max_entries, entries);                                                                         \
+		__type(key, key_of);                                                                                  \
+		__type(value, value_of);                                                                              \
+	} name SEC(".maps")
+
+MAP(connections, BPF_MAP_TYPE_LRU_HASH, CONNECTIONS, struct svc_syscall_key, struct svc_syscall_connection);
+/* Descriptors that no accept, connect or look at the start has explained, with the calls that were no opening. */
+MAP(others, BPF_MAP_TYPE_LRU_HASH, OTHERS, struct svc_syscall_key, u64);
+MAP(calls, BPF_MAP_TYPE_LRU_HASH, CALLS, u64, struct call);
+/* Threads in a close, whose socket will tell its ends. */
+MAP(closings, BPF_MAP_TYPE_LRU_HASH, 4096, u64, struct closing);
+/* Sockets that are being connected. */
+MAP(connecting, BPF_MAP_TYPE_LRU_HASH, 16384, u64, struct owner);
+/* Processes that have connections which are followed. */
+MAP(owners, BPF_MAP_TYPE_LRU_HASH, 16384, u32, u32);
+MAP(settings, BPF_MAP_TYPE_ARRAY, 1, u32, struct svc_syscall_settings);
+/* A bit for each port that is not to be observed. */
+MAP(ports, BPF_MAP_TYPE_ARRAY, 2048, u32, u32);
+MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct work);
+
+struct svc_counters {
+	u64 values[svc_counter_count];
+};
+MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct svc_counters);
+
+#ifdef PERF
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} ring SEC(".maps");
+#else
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 2 << 20);
+} ring SEC(".maps");
+#endif
+
+static __always_inline void count(u32 counter)
+{
+	u32 zero = 0;
+	struct svc_counters *c = bpf_map_lookup_elem(&counters, &zero);
+	if (c && counter < svc_counter_count)
+		c->values[counter]++;
+}
+
+static __always_inline struct work *work_of(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&scratch, &zero);
+}
+
+static __always_inline struct svc_syscall_settings *settings_of(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+/* Not to be observed, as far as the port is known. */
+static __always_inline bool excluded(u32 port)
+{
+	u32 index = port >> 5;
+	u32 *bits = bpf_map_lookup_elem(&ports, &index);
+	return bits && *bits & 1U << (port & 31);
+}
+
+/* Bounds a number in its register, where the verifier sees it and the compiler cannot take it away. */
+#define bounded(x, mask)                                                                                              \
+	({                                                                                                            \
+		u64 __n = (x);                                                                                        \
+		asm volatile("%0 &= %1" : "+r"(__n) : "i"(mask));                                                    \
+		__n;                                                                                                  \
+	})
+
+/* What was in registers is read anew behind this: paths that differ in nothing else are one to the verifier. */
+#define forget() asm volatile("" ::: "memory")

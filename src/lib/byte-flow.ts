@@ -1,0 +1,158 @@
+/** Who reads a flow. Never throws. */
+export interface FlowReader {
+  /**
+   * Reads whole messages in `flow.bytes[flow.at, flow.end)` and moves `at` behind each. What it leaves comes again, with
+   * more behind it. `flow.skip` passes over bytes that do not matter, whether they are there or not.
+   */
+  read(flow: ByteFlow): void
+  /**
+   * Bytes are missing, or more were left than are kept: the next ones may be anywhere in a message. `flow.broken` is
+   * true until the reader says otherwise.
+   */
+  lost(flow: ByteFlow): void
+}
+
+/** Bytes that may be left unread between two pieces. */
+export const maxLeft = 16_384
+/** Bytes of one piece, at most; longer ones are read in parts. */
+const maxPiece = 32_768
+
+/** What was left and what came, side by side. One for all flows: they are read one after the other. */
+const joint = Buffer.alloc(maxLeft + maxPiece)
+const nothing = Buffer.alloc(0)
+
+/** One direction of a connection, whose bytes come in pieces and sometimes not at all. */
+export class ByteFlow {
+  /** True: from the client to the server. */
+  readonly request: boolean
+  /** The bytes at hand are `bytes[at, end)`. They hold only while the reader runs. */
+  bytes: Buffer = nothing
+  at = 0
+  end = 0
+  /** Framing is lost; set by the flow, cleared by its reader. */
+  broken = false
+  /** Nanoseconds: the call that brought the newest bytes. */
+  nowNs = 0
+  /** Bytes that came so far, those that were not captured included. */
+  received = 0
+  private readonly reader: FlowReader
+  private left: Buffer = nothing
+  private leftLength = 0
+  private leftNs = 0
+  /** Bytes of `bytes` that were left by an earlier piece. */
+  private old = 0
+  private skipping = 0
+  private sequenceOfEnd = 0
+  private offsetOfEnd = 0
+
+  constructor(request: boolean, reader: FlowReader) {
+    this.request = request
+    this.reader = reader
+  }
+
+  /** Nanoseconds: the call that brought the byte at `at`. */
+  get startNs(): number {
+    return this.at < this.old ? this.leftNs : this.nowNs
+  }
+
+  /** True at the first byte of a call: where a message most likely begins. */
+  get atCall(): boolean {
+    return this.at === this.old
+  }
+
+  /** TCP sequence number of the byte at `at`. */
+  get sequence(): number {
+    return (this.sequenceOfEnd - (this.end - this.at)) >>> 0
+  }
+
+  /** How many bytes of the flow lie before `at`. */
+  get offset(): number {
+    return this.offsetOfEnd - (this.end - this.at)
+  }
+
+  /** Nothing more fits behind what is unread: it has to be read as it is, or it is lost. */
+  get full(): boolean {
+    return this.end - this.at >= maxLeft
+  }
+
+  /** Passes over `count` bytes from `at` on. */
+  skip(count: number): void {
+    const here = Math.min(count, this.end - this.at)
+    this.at += here
+    this.skipping += count - here
+  }
+
+  /** Takes the next piece of a call. `sequence` is the TCP sequence number of its first byte. */
+  feed(bytes: Buffer, start: number, end: number, timeNs: number, sequence: number): void {
+    this.nowNs = timeNs
+    for (let from = start; from < end; ) {
+      const to = Math.min(end, from + maxPiece)
+      this.received += to - from
+      this.piece(bytes, from, to, (sequence + (to - start)) >>> 0)
+      from = to
+    }
+  }
+
+  /** `count` bytes went by that nobody saw. */
+  gap(count: number): void {
+    this.received += count
+    if (this.skipping >= count) {
+      this.skipping -= count
+      return
+    }
+    this.leftLength = 0
+    this.skipping = 0
+    this.lose()
+  }
+
+  private piece(bytes: Buffer, start: number, end: number, sequenceOfEnd: number): void {
+    const skipped = Math.min(this.skipping, end - start)
+    this.skipping -= skipped
+    const from = start + skipped
+    if (from === end) return
+    this.sequenceOfEnd = sequenceOfEnd
+    this.offsetOfEnd = this.received
+    if (this.leftLength === 0) {
+      this.bytes = bytes
+      this.at = from
+      this.end = end
+      this.old = from
+    } else {
+      this.left.copy(joint, 0, 0, this.leftLength)
+      bytes.copy(joint, this.leftLength, from, end)
+      this.bytes = joint
+      this.at = 0
+      this.old = this.leftLength
+      this.end = this.leftLength + end - from
+    }
+    this.reader.read(this)
+    this.keep()
+  }
+
+  private keep(): void {
+    const length = this.end - this.at
+    if (length > maxLeft) {
+      this.leftLength = 0
+      this.lose()
+    } else {
+      if (length > 0) {
+        this.leftNs = this.startNs
+        if (this.left.length < length)
+          this.left = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(Math.max(64, length))))
+        this.bytes.copy(this.left, 0, this.at, this.end)
+      } else if (this.left.length > 1024) {
+        this.left = nothing
+      }
+      this.leftLength = length
+    }
+    this.bytes = nothing
+    this.at = 0
+    this.end = 0
+    this.old = 0
+  }
+
+  private lose(): void {
+    this.broken = true
+    this.reader.lost(this)
+  }
+}

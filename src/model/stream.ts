@@ -1,0 +1,127 @@
+import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
+import { Call } from './exchange.ts'
+
+/** The bytes of one call on a connection (a part of them, where there were many). Reused: nothing of it may be kept. */
+export class Segment {
+  /** `bytes[start, end)`: the first bytes of the part; behind them `length - (end - start)` bytes were not captured. */
+  bytes: Buffer = Buffer.alloc(0)
+  start = 0
+  end = 0
+  length = 0
+  /** Of the bytes that were captured, so many are the last of the part and not those behind the first. */
+  tail = 0
+  /** Names the connection on this host for as long as it is there (socket cookie). */
+  connection = 0
+  /** As the kernel side recognised it: name of a protocol. */
+  protocol = ''
+  /** This side is the server. */
+  server = false
+  received = false
+  /** The connection is older than its observation. */
+  joined = false
+  /** The connection ended; there are no bytes. */
+  closed = false
+  errno = 0
+  /** The bytes were inside TLS. */
+  tls = false
+  /** The thread waits in such calls: the socket is not in non-blocking mode. */
+  blocking = false
+  /** Nanoseconds of the monotonic clock: the call's end. */
+  timeNs = 0
+  /** Bytes of the direction before this part, modulo 2^32. */
+  position = 0
+  /** TCP sequence number of the first byte; 0 where it is not known. */
+  sequence = 0
+  pid = 0
+  tid = 0
+  comm = ''
+  cgroup = 0
+  localAddress = ''
+  localPort = 0
+  peerAddress = ''
+  peerPort = 0
+}
+
+/** A place in a trace, as a request carries it. */
+export class TraceContext {
+  readonly traceId: Uint8Array = new Uint8Array(16)
+  readonly spanId: Uint8Array = new Uint8Array(8)
+  /** W3C trace flags; -1: there is no context. */
+  flags = -1
+  /** `tracestate` as it came. */
+  state = ''
+
+  clear(): void {
+    this.flags = -1
+    this.state = ''
+  }
+}
+
+/** A request under way on a connection whose bytes a decoder reads. Instances come from a pool and go back to it. */
+export class Operation {
+  readonly call: Call = new Call()
+  /** What the request said of its place in a trace. */
+  readonly context: TraceContext = new TraceContext()
+  /** Nanoseconds of the monotonic clock: calls that moved the request's first byte, the response's first and last. */
+  startNs = 0
+  responseNs = 0
+  endNs = 0
+  /** As far as the decoder counts them. */
+  requestBytes = 0
+  responseBytes = 0
+  /** Of HTTP, for routes; 0 where there is none. */
+  status = 0
+  /** TCP sequence number of the request's first byte. */
+  sequence = 0
+  tid = 0
+  blocking = false
+  /** For the tracer: the operation's place in a trace. */
+  place: object | undefined = undefined
+  /** For the decoder: its stream or correlation number. */
+  id = 0
+  /** For the decoder: what else it has to remember. */
+  mark = 0
+}
+
+/** A connection as its decoder sees it. */
+export interface StreamConnection {
+  /** This side is the server. */
+  readonly server: boolean
+  /** What came before is not known: the connection is older than its observation. */
+  readonly joined: boolean
+  readonly tls: boolean
+  /** Text without brackets; ports in host order. `server…`: the end that serves, whichever side that is. */
+  readonly serverAddress: string
+  readonly serverPort: number
+  readonly clientAddress: string
+  readonly clientPort: number
+  /** The other end of this side. */
+  readonly peerAddress: string
+  readonly peerPort: number
+  /** errno that ended the connection, 0 for none or not yet. */
+  readonly errno: number
+  /**
+   * A request begins at `flow.at`: an operation with a cleared call and this time. Undefined: there is no room, which is
+   * counted; its answer is then to be passed over.
+   */
+  begin(flow: ByteFlow): Operation | undefined
+  /** The request is known: its name, its attributes, its context. Calls to others may come to be its children now. */
+  asked(operation: Operation): void
+  /** It is done, and the operation is no longer the decoder's. `endNs` 0 becomes the newest byte's time. */
+  end(operation: Operation): void
+  /** What became of it can no longer be told: counted, and the operation is no longer the decoder's. */
+  abandon(operation: Operation): void
+  /** It was no operation after all: given back without a trace. */
+  release(operation: Operation): void
+  /** The connection does not speak this protocol: nothing of it is looked at from now on. */
+  refuse(): void
+}
+
+/**
+ * Reads the two directions of one connection. Never throws, and allocates nothing per message once its caches are warm.
+ * What it keeps is bounded, whatever comes.
+ */
+export interface StreamDecoder extends FlowReader {
+  /** The connection ended: each operation that is under way is to be ended or abandoned. */
+  close(): void
+}

@@ -1,0 +1,356 @@
+import type { TraceContext } from '../model/stream.ts'
+
+/** Requests that are remembered, at most. */
+const maxRequests = 16_384
+/** Chains of the table; a power of two. */
+const chains = 16_384
+/** How long a request that ended is remembered for its other side. */
+const holdMs = 2_000
+/** In-flight requests of a process that are looked through for one of a thread. */
+const maxLooked = 256
+const maxThreads = 4_096
+/** Processes that are remembered though they serve nothing, as most soon serve again. */
+const maxProcesses = 4_096
+
+/** OTLP SpanFlags: it is known whether the parent is in another process, and it is. */
+export const flagsWithRemoteParent = 0x300
+/** The same, and it is not. */
+const flagsWithLocalParent = 0x100
+
+/** One side of a request, from its beginning until nobody needs its place in the trace any more. Used again. */
+export class Request {
+  /** Grows with each use, so that a reference to an earlier one is recognised. */
+  turn = 0
+  server = false
+  sequence = 0
+  ports = 0
+  pid = 0
+  tid = 0
+  blocking = false
+  /** Both ends may be on this host. */
+  local = false
+  ended = false
+  startUs = 0
+  endUs = 0
+  /** Of the other side, seen from the client's. */
+  childStartUs = Number.POSITIVE_INFINITY
+  childEndUs = 0
+  /** The ids hold: they have been told to somebody, or came with the request. */
+  resolved = false
+  readonly traceId: Uint8Array = new Uint8Array(16)
+  readonly spanId: Uint8Array = new Uint8Array(8)
+  /** All zero: none that is known. */
+  readonly parentSpanId: Uint8Array = new Uint8Array(8)
+  flags = 0
+  state = ''
+  /** A client's: the request that its process serves by it. */
+  parent: Request | undefined
+  parentTurn = 0
+  atMs = 0
+  /** Neighbours: in the chain of the table, in the order of age, among those that their process serves. */
+  chain: Request | undefined
+  older: Request | undefined
+  newer: Request | undefined
+  before: Request | undefined
+  after: Request | undefined
+}
+
+/** What a process serves now. */
+class Serving {
+  count = 0
+  first: Request | undefined
+}
+
+/** What names one side of a request. */
+export interface RequestKey {
+  readonly server: boolean
+  /** TCP sequence number of the first byte, 0 where it is not known. */
+  readonly sequence: number
+  readonly clientPort: number
+  readonly serverPort: number
+}
+
+/** What is known when a request begins. */
+export interface RequestStart extends RequestKey {
+  readonly pid: number
+  readonly tid: number
+  readonly blocking: boolean
+  readonly local: boolean
+  readonly startUs: number
+}
+
+/**
+ * The places of requests in their traces. Two kinds of evidence join them, and what they do not tell stays unknown:
+ *
+ * - Both sides of a request on one host see the same TCP sequence number at its first byte.
+ * - A request that a thread sends while its process serves exactly one other, which the same thread received, is made
+ *   for that one. While the process serves several, only a thread that waits in its calls tells: it does nothing else
+ *   in between. A thread that was started for a request counts as the thread that received it.
+ *
+ * Ids are decided when somebody needs them first, and then hold.
+ */
+export class Contexts {
+  /** Requests that found their other side, or what they were made for. */
+  joined = 0
+  private readonly table = new Array<Request | undefined>(chains).fill(undefined)
+  private readonly serving = new Map<number, Serving>()
+  /** Threads that were started by a thread that served a request. */
+  private readonly threads = new Map<number, { request: Request; turn: number }>()
+  private readonly free: Request[] = []
+  private readonly fill: (id: Uint8Array) => void
+  /** Under way, and ended: each from the oldest to the newest. */
+  private readonly open = new Line()
+  private readonly done = new Line()
+
+  /** `fill` makes random ids. */
+  constructor(fill: (id: Uint8Array) => void) {
+    this.fill = fill
+  }
+
+  /** Requests that are remembered. */
+  get size(): number {
+    return this.open.length + this.done.length
+  }
+
+  /** A request begins. `context` is what it says itself of its place. */
+  begin(start: RequestStart, context: TraceContext | undefined, nowMs: number): Request {
+    const known = this.find(start)
+    if (known !== undefined) this.forget(known)
+    const request = this.take(nowMs)
+    request.server = start.server
+    request.sequence = start.sequence
+    request.ports = start.clientPort * 65536 + start.serverPort
+    request.pid = start.pid
+    request.tid = start.tid
+    request.blocking = start.blocking
+    request.local = start.local
+    request.startUs = start.startUs
+    this.fill(request.spanId)
+    this.insert(request)
+    if (context !== undefined && context.flags >= 0) {
+      request.traceId.set(context.traceId)
+      request.parentSpanId.set(context.spanId)
+      // A server's parent is in another process; a client's may be in its own (its SDK wrote the header).
+      request.flags = start.server ? flagsWithRemoteParent | context.flags : context.flags
+      request.state = context.state
+      request.resolved = true
+    }
+    if (start.server) this.serve(request)
+    else if (!request.resolved) this.adopt(request)
+    return request
+  }
+
+  /** The request that was begun under this name and has not been forgotten. */
+  find(key: RequestKey): Request | undefined {
+    if (key.sequence === 0) return undefined
+    return this.lookUp(key.server, key.sequence, key.clientPort * 65536 + key.serverPort)
+  }
+
+  /** The client's side of a server's request. */
+  clientOf(request: Request): Request | undefined {
+    return request.local && request.sequence !== 0
+      ? this.lookUp(false, request.sequence, request.ports)
+      : undefined
+  }
+
+  /** Decides the ids of a request, as well as they can be known now. */
+  resolve(request: Request): void {
+    if (request.resolved) return
+    request.resolved = true
+    const parent = request.server ? this.clientOf(request) : this.parentOf(request)
+    if (parent === undefined) {
+      this.fill(request.traceId)
+      request.flags = 1
+      return
+    }
+    this.joined++
+    this.resolve(parent)
+    request.traceId.set(parent.traceId)
+    request.parentSpanId.set(parent.spanId)
+    request.state = parent.state
+    request.flags = (request.server ? flagsWithRemoteParent : flagsWithLocalParent) | (parent.flags & 3)
+  }
+
+  /** It is over: nothing is made for it any more. It is remembered for its other side where `keep` says so. */
+  end(request: Request, endUs: number, keep: boolean, nowMs: number): void {
+    if (request.ended) return
+    request.ended = true
+    request.endUs = endUs
+    if (request.server) this.unserve(request)
+    this.open.remove(request)
+    if (keep) {
+      request.atMs = nowMs
+      this.done.add(request)
+    } else {
+      this.release(request)
+    }
+  }
+
+  /** Lets go, whatever state it is in. */
+  forget(request: Request): void {
+    if (!request.ended && request.server) this.unserve(request)
+    ;(request.ended ? this.done : this.open).remove(request)
+    this.release(request)
+  }
+
+  /** A thread was started by another of its process. */
+  thread(pid: number, parentTid: number, tid: number): void {
+    this.threads.delete(tid)
+    const request = this.servedBy(pid, parentTid)
+    if (request === undefined) return
+    if (this.threads.size >= maxThreads) this.threads.clear()
+    this.threads.set(tid, { request, turn: request.turn })
+  }
+
+  /** Forgets what ended long ago. */
+  expire(nowMs: number): void {
+    for (let oldest = this.done.first; oldest !== undefined; oldest = this.done.first) {
+      if (nowMs - oldest.atMs < holdMs) return
+      this.forget(oldest)
+    }
+  }
+
+  private parentOf(request: Request): Request | undefined {
+    const { parent } = request
+    return parent !== undefined && parent.turn === request.parentTurn ? parent : undefined
+  }
+
+  /** Notes what a client's request is made for, where that is certain. */
+  private adopt(request: Request): void {
+    const parent = this.servedBy(request.pid, request.tid)
+    if (parent === undefined) return
+    request.parent = parent
+    request.parentTurn = parent.turn
+    // Its ids are decided now, while it is certain to be there: it may end before this one.
+    this.resolve(request)
+  }
+
+  /** The one request that a thread works for; undefined where there is none, or more than one may be meant. */
+  private servedBy(pid: number, tid: number): Request | undefined {
+    const serving = this.serving.get(pid)
+    if (serving === undefined || serving.count === 0 || serving.count > maxLooked) return undefined
+    const { first } = serving
+    if (serving.count === 1) {
+      const handed = this.threads.get(tid)
+      return first!.tid === tid || (handed?.request === first && handed?.turn === first!.turn)
+        ? first
+        : undefined
+    }
+    let found: Request | undefined
+    for (let each = first; each !== undefined; each = each.after) {
+      if (each.tid !== tid) continue
+      if (found !== undefined || !each.blocking) return undefined
+      found = each
+    }
+    return found
+  }
+
+  private serve(request: Request): void {
+    let serving = this.serving.get(request.pid)
+    if (serving === undefined) {
+      serving = new Serving()
+      if (this.serving.size >= maxProcesses) this.forgetIdle()
+      this.serving.set(request.pid, serving)
+    }
+    serving.count++
+    request.before = undefined
+    request.after = serving.first
+    if (serving.first !== undefined) serving.first.before = request
+    serving.first = request
+  }
+
+  /** Lets go of the processes that serve nothing now. */
+  private forgetIdle(): void {
+    for (const [pid, { count }] of this.serving) if (count === 0) this.serving.delete(pid)
+  }
+
+  private unserve(request: Request): void {
+    const serving = this.serving.get(request.pid)
+    if (serving === undefined) return
+    if (request.before === undefined) serving.first = request.after
+    else request.before.after = request.after
+    if (request.after !== undefined) request.after.before = request.before
+    request.before = undefined
+    request.after = undefined
+    serving.count--
+  }
+
+  private take(nowMs: number): Request {
+    if (this.size >= maxRequests) this.forget(this.done.first ?? this.open.first!)
+    const request = this.free.pop() ?? new Request()
+    request.turn++
+    request.ended = false
+    request.resolved = false
+    request.parent = undefined
+    request.parentSpanId.fill(0)
+    request.state = ''
+    request.flags = 1
+    request.childStartUs = Number.POSITIVE_INFINITY
+    request.childEndUs = 0
+    request.atMs = nowMs
+    this.open.add(request)
+    return request
+  }
+
+  private release(request: Request): void {
+    const at = place(request.sequence, request.ports)
+    let link = this.table[at]
+    if (link === request) {
+      this.table[at] = request.chain
+    } else {
+      while (link !== undefined && link.chain !== request) link = link.chain
+      if (link !== undefined) link.chain = request.chain
+    }
+    request.chain = undefined
+    request.parent = undefined
+    request.turn++
+    this.free.push(request)
+  }
+
+  private insert(request: Request): void {
+    const at = place(request.sequence, request.ports)
+    request.chain = this.table[at]
+    this.table[at] = request
+  }
+
+  private lookUp(server: boolean, sequence: number, ports: number): Request | undefined {
+    let request = this.table[place(sequence, ports)]
+    while (
+      request !== undefined &&
+      (request.sequence !== sequence || request.ports !== ports || request.server !== server)
+    )
+      request = request.chain
+    return request
+  }
+}
+
+/** Requests from the oldest to the newest. */
+class Line {
+  length = 0
+  first: Request | undefined
+  private last: Request | undefined
+
+  add(request: Request): void {
+    request.older = this.last
+    request.newer = undefined
+    if (this.last === undefined) this.first = request
+    else this.last.newer = request
+    this.last = request
+    this.length++
+  }
+
+  remove(request: Request): void {
+    if (request.older === undefined) this.first = request.newer
+    else request.older.newer = request.newer
+    if (request.newer === undefined) this.last = request.older
+    else request.newer.older = request.older
+    request.older = undefined
+    request.newer = undefined
+    this.length--
+  }
+}
+
+function place(sequence: number, ports: number): number {
+  const hash = Math.imul(sequence ^ Math.imul(ports, 0x9e3779b1), 0x85ebca6b)
+  return (hash ^ (hash >>> 15)) & (chains - 1)
+}

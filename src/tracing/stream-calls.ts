@@ -1,0 +1,82 @@
+import { Exchange } from '../model/exchange.ts'
+import type { Operation } from '../model/stream.ts'
+import type { Request } from './contexts.ts'
+import type { Stream, StreamSink } from './streams.ts'
+import type { Tracer } from './tracer.ts'
+
+export interface StreamCallsOptions {
+  readonly tracer: Tracer
+  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
+  readonly microseconds: (timeNs: number) => number
+  /** Counts operations that make no span, by reason. */
+  readonly drop: (reason: string, operations: number) => void
+  /** The connection is no longer to be passed on. */
+  readonly refuse: (connection: number) => void
+}
+
+/** Hands what decoders read on to the tracer. Allocates nothing per operation. */
+export class StreamCalls implements StreamSink {
+  private readonly options: StreamCallsOptions
+  private readonly exchange = new Exchange()
+
+  constructor(options: StreamCallsOptions) {
+    this.options = options
+  }
+
+  asked(stream: Stream, operation: Operation): void {
+    this.describe(stream, operation)
+    operation.place = this.options.tracer.begin(this.exchange, operation.context)
+  }
+
+  ended(stream: Stream, operation: Operation): void {
+    const { tracer, microseconds } = this.options
+    const { exchange } = this
+    this.describe(stream, operation)
+    const request =
+      operation.place === undefined ? tracer.begin(exchange, operation.context) : (operation.place as Request)
+    operation.place = undefined
+    exchange.endUs = microseconds(operation.endNs)
+    exchange.responseUs = operation.responseNs === 0 ? 0 : microseconds(operation.responseNs)
+    exchange.durationNs = Math.max(0, operation.endNs - operation.startNs)
+    exchange.requestBytes = operation.requestBytes
+    exchange.responseBytes = operation.responseBytes
+    exchange.status = operation.status
+    tracer.finish(exchange, operation.call, request)
+  }
+
+  abandoned(operation: Operation): void {
+    if (operation.place !== undefined) this.options.tracer.forget(operation.place as Request)
+    operation.place = undefined
+  }
+
+  lost(reason: string, operations: number): void {
+    this.options.tracer.lost(operations)
+    this.options.drop(reason, operations)
+  }
+
+  refused(stream: Stream): void {
+    this.options.refuse(stream.connection)
+  }
+
+  private describe(stream: Stream, operation: Operation): void {
+    const { exchange } = this
+    exchange.protocol = stream.protocol.name
+    exchange.server = stream.server
+    exchange.pid = stream.pid
+    exchange.comm = stream.comm
+    exchange.cgroup = stream.cgroup
+    exchange.tid = operation.tid
+    exchange.blocking = operation.blocking
+    exchange.localAddress = stream.localAddress
+    exchange.localPort = stream.localPort
+    exchange.peerAddress = stream.peerAddress
+    exchange.peerPort = stream.peerPort
+    exchange.startUs = this.options.microseconds(operation.startNs)
+    exchange.endUs = exchange.startUs
+    exchange.sequence = operation.sequence
+    exchange.traceparentEnd = 0
+    exchange.traceparentStart = 0
+    exchange.aborted = false
+    exchange.errno = stream.errno
+  }
+}

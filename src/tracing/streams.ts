@@ -1,0 +1,258 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { ByteFlow } from '../lib/byte-flow.ts'
+import type { Protocol } from '../model/exchange.ts'
+import { Operation, type Segment, type StreamConnection, type StreamDecoder } from '../model/stream.ts'
+
+/** What becomes of what decoders read. */
+export interface StreamSink {
+  /** A request is known, and may be somebody's child or have children from now on. */
+  asked(stream: Stream, operation: Operation): void
+  /** It is done. Nothing of it may be kept. */
+  ended(stream: Stream, operation: Operation): void
+  /** It is given back: nothing will be told of it any more. */
+  abandoned(operation: Operation): void
+  /** So many operations were given up: `framing_lost` or `no_memory`. */
+  lost(reason: string, operations: number): void
+  /** The connection does not speak what the kernel side took it for. */
+  refused(stream: Stream): void
+}
+
+export interface StreamsOptions {
+  readonly maxStreams?: number
+  /** Operations that may be under way, over all connections. */
+  readonly maxOperations?: number
+}
+
+/** Connections whose bytes are read here, each by a decoder of its protocol. */
+export class Streams {
+  /** Operations that ended, and that were given up. */
+  ended = 0
+  abandoned = 0
+  /** Connections that were not what they seemed. */
+  refused = 0
+  private readonly protocols: ReadonlyMap<string, Protocol>
+  private readonly streams: BoundedMap<number, Stream>
+  private readonly pool: Pool
+
+  constructor(protocols: readonly Protocol[], sink: StreamSink, options: StreamsOptions = {}) {
+    this.protocols = new Map(protocols.map(protocol => [protocol.name, protocol]))
+    this.pool = new Pool(sink, options.maxOperations ?? 65_536, this)
+    this.streams = new BoundedMap(options.maxStreams ?? 16_384, (_connection, stream) => stream.close(0))
+  }
+
+  get size(): number {
+    return this.streams.size
+  }
+
+  get underWay(): number {
+    return this.pool.used
+  }
+
+  segment(segment: Segment): void {
+    let stream = this.streams.get(segment.connection)
+    if (segment.closed) {
+      if (stream === undefined) return
+      stream.close(segment.errno)
+      this.streams.delete(segment.connection)
+      return
+    }
+    if (stream === undefined || stream.protocol.name !== segment.protocol) {
+      stream?.close(0)
+      const protocol = this.protocols.get(segment.protocol)
+      if (protocol === undefined) return
+      stream = new Stream(protocol, segment, this.pool)
+      this.streams.set(segment.connection, stream)
+    }
+    stream.segment(segment)
+  }
+
+  /** Ends all connections: nothing more will come. */
+  close(): void {
+    this.streams.forEach((stream, connection) => {
+      stream.close(0)
+      this.streams.delete(connection)
+    })
+  }
+}
+
+/** The operations that nobody uses. */
+class Pool {
+  used = 0
+  readonly sink: StreamSink
+  readonly counts: { ended: number; abandoned: number; refused: number }
+  private readonly free: Operation[] = []
+  private readonly most: number
+
+  constructor(sink: StreamSink, most: number, counts: { ended: number; abandoned: number; refused: number }) {
+    this.sink = sink
+    this.most = most
+    this.counts = counts
+  }
+
+  take(): Operation | undefined {
+    if (this.used >= this.most) return undefined
+    this.used++
+    return this.free.pop() ?? new Operation()
+  }
+
+  give(operation: Operation): void {
+    this.used--
+    if (this.free.length >= 4096) return
+    const { call } = operation
+    call.attributes.forget()
+    call.dimensions.forget()
+    this.free.push(operation)
+  }
+}
+
+/** One connection and its decoder. */
+export class Stream implements StreamConnection {
+  readonly protocol: Protocol
+  /** Names it on this host (socket cookie). */
+  readonly connection: number
+  readonly server: boolean
+  readonly joined: boolean
+  readonly tls: boolean
+  readonly localAddress: string
+  readonly localPort: number
+  readonly peerAddress: string
+  readonly peerPort: number
+  /** Of the newest bytes. */
+  pid = 0
+  comm = ''
+  cgroup = 0
+  errno = 0
+  private tid = 0
+  private blocking = false
+  private newestNs = 0
+  private readonly pool: Pool
+  private readonly decoder: StreamDecoder
+  private readonly requests: ByteFlow
+  private readonly responses: ByteFlow
+  private over = false
+
+  constructor(protocol: Protocol, segment: Segment, pool: Pool) {
+    this.protocol = protocol
+    this.pool = pool
+    this.connection = segment.connection
+    this.server = segment.server
+    this.tls = segment.tls
+    this.localAddress = segment.localAddress
+    this.localPort = segment.localPort
+    this.peerAddress = segment.peerAddress
+    this.peerPort = segment.peerPort
+    this.joined = segment.joined || segment.position !== 0
+    this.decoder = protocol.open(this)
+    this.requests = new ByteFlow(true, this.decoder)
+    this.responses = new ByteFlow(false, this.decoder)
+    this.flowOf(segment).received = segment.position
+    if (this.joined) {
+      this.requests.broken = true
+      this.responses.broken = true
+    }
+  }
+
+  get serverAddress(): string {
+    return this.server ? this.localAddress : this.peerAddress
+  }
+
+  get serverPort(): number {
+    return this.server ? this.localPort : this.peerPort
+  }
+
+  get clientAddress(): string {
+    return this.server ? this.peerAddress : this.localAddress
+  }
+
+  get clientPort(): number {
+    return this.server ? this.peerPort : this.localPort
+  }
+
+  segment(segment: Segment): void {
+    if (this.over) return
+    this.pid = segment.pid
+    this.comm = segment.comm
+    this.cgroup = segment.cgroup
+    this.tid = segment.tid
+    this.blocking = segment.blocking
+    this.newestNs = segment.timeNs
+    const flow = this.flowOf(segment)
+    const missing = (segment.position - flow.received) | 0
+    if (missing !== 0) {
+      flow.gap(Math.max(0, missing))
+      flow.received = segment.position
+    }
+    const { bytes, start, end, length, tail, timeNs, sequence } = segment
+    const unseen = length - (end - start)
+    const first = unseen > 0 ? end - tail : end
+    flow.feed(bytes, start, first, timeNs, sequence)
+    if (unseen > 0 && !this.over) {
+      flow.gap(unseen)
+      if (tail > 0 && !this.over) flow.feed(bytes, first, end, timeNs, (sequence + length - tail) >>> 0)
+    }
+  }
+
+  close(errno: number): void {
+    if (this.over) return
+    this.errno = errno
+    this.decoder.close()
+    this.over = true
+  }
+
+  begin(flow: ByteFlow): Operation | undefined {
+    const operation = this.pool.take()
+    if (operation === undefined) {
+      this.pool.sink.lost('no_memory', 1)
+      return undefined
+    }
+    operation.call.clear()
+    operation.context.clear()
+    operation.startNs = flow.startNs
+    operation.responseNs = 0
+    operation.endNs = 0
+    operation.requestBytes = 0
+    operation.responseBytes = 0
+    operation.status = 0
+    operation.sequence = flow.sequence
+    operation.tid = this.tid
+    operation.blocking = this.blocking
+    operation.id = 0
+    operation.mark = 0
+    return operation
+  }
+
+  asked(operation: Operation): void {
+    this.pool.sink.asked(this, operation)
+  }
+
+  end(operation: Operation): void {
+    if (operation.endNs === 0) operation.endNs = this.newestNs
+    this.pool.counts.ended++
+    this.pool.sink.ended(this, operation)
+    this.pool.give(operation)
+  }
+
+  abandon(operation: Operation): void {
+    this.pool.counts.abandoned++
+    this.pool.sink.abandoned(operation)
+    this.pool.sink.lost('framing_lost', 1)
+    this.pool.give(operation)
+  }
+
+  release(operation: Operation): void {
+    this.pool.sink.abandoned(operation)
+    this.pool.give(operation)
+  }
+
+  refuse(): void {
+    if (this.over) return
+    this.over = true
+    this.pool.counts.refused++
+    this.pool.sink.refused(this)
+  }
+
+  /** A server's requests are what it receives, a client's what it sends. */
+  private flowOf(segment: Segment): ByteFlow {
+    return segment.received === this.server ? this.requests : this.responses
+  }
+}
