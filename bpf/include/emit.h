@@ -43,29 +43,14 @@ static __always_inline bool within_budget(struct work *w, u64 at, bool first)
 	return true;
 }
 
-__noinline int svc_aggregate(struct svc_record *r, u64 duration)
+__noinline int svc_count(struct svc_red_key *key, u64 duration)
 {
-	if (!r)
+	if (!key)
 		return 0;
-	struct svc_red_key key = {};
-	key.pid = r->pid;
-	key.status = r->status;
-	key.side = r->side;
-	key.method = r->method;
-	key.minor = r->minor;
-	key.aborted = r->aborted;
-	key.error = r->error;
-	__builtin_memcpy(key.comm, r->comm, sizeof(key.comm));
-	if (r->side == svc_side_server) {
-		key.port = r->local_port;
-	} else {
-		key.port = r->peer_port;
-		__builtin_memcpy(key.peer_address, r->peer_address, 16);
-	}
-	struct svc_red *red_value = bpf_map_lookup_elem(&red, &key);
+	struct svc_red *red_value = bpf_map_lookup_elem(&red, key);
 	if (!red_value) {
-		bpf_map_update_elem(&red, &key, &red_zero, BPF_NOEXIST);
-		red_value = bpf_map_lookup_elem(&red, &key);
+		bpf_map_update_elem(&red, key, &red_zero, BPF_NOEXIST);
+		red_value = bpf_map_lookup_elem(&red, key);
 		if (!red_value) {
 			count(svc_counter_red_full);
 			return 0;
@@ -80,6 +65,26 @@ __noinline int svc_aggregate(struct svc_record *r, u64 duration)
 	if (bucket < SVC_BUCKETS)
 		red_value->buckets[bucket]++;
 	return 0;
+}
+
+static __noinline int aggregate(struct svc_record *r, u64 duration)
+{
+	struct svc_red_key key = { .protocol = svc_protocol_http1 };
+	key.pid = r->pid;
+	key.status = r->status;
+	key.side = r->side;
+	key.method = r->method;
+	key.minor = r->minor;
+	key.aborted = r->aborted;
+	key.error = r->error;
+	__builtin_memcpy(key.comm, r->comm, sizeof(key.comm));
+	if (r->side == svc_side_server) {
+		key.port = r->local_port;
+	} else {
+		key.port = r->peer_port;
+		__builtin_memcpy(key.peer_address, r->peer_address, 16);
+	}
+	return svc_count(&key, duration);
 }
 
 static __always_inline void fill_ends(struct svc_record *r, const struct sock *sk)
@@ -110,7 +115,7 @@ static __always_inline void emit(struct work *w, struct exchange *ex, const stru
 	bool first = (always_errors && error) || (always_slow && duration > slow_ns);
 	if (!within_budget(w, end, first)) {
 		c->values[svc_counter_over_budget]++;
-		svc_aggregate(r, duration);
+		aggregate(r, duration);
 		return;
 	}
 	u64 flags = BPF_RB_NO_WAKEUP;
@@ -123,7 +128,7 @@ static __always_inline void emit(struct work *w, struct exchange *ex, const stru
 		captured = CAPTURE;
 	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, flags)) {
 		c->values[svc_counter_ring_full]++;
-		svc_aggregate(r, duration);
+		aggregate(r, duration);
 		return;
 	}
 	c->values[svc_counter_records]++;

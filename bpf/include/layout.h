@@ -118,11 +118,12 @@ struct svc_red_key {
 	u8 minor;
 	u8 aborted;
 	u16 error;
-	u8 pad[2];
+	u8 protocol; /* enum svc_protocol; of all but HTTP/1 only the server and the process are known */
+	u8 pad;
 	u8 comm[16];
 };
 
-#define SVC_BUCKETS 15
+#define SVC_BUCKETS 16
 struct svc_red {
 	u64 count;
 	u64 sum_ns;

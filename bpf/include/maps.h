@@ -20,7 +20,7 @@
 /* Set before load. */
 const volatile u32 capture_bytes = CAPTURE;
 const volatile u64 ring_wakeup_bytes = 512 << 10;
-const volatile u64 svc_bounds_ns[SVC_BUCKETS - 1] = { 5000000, 10000000, 25000000, 50000000, 75000000, 100000000,
+const volatile u64 svc_bounds_ns[SVC_BUCKETS - 1] = { 1000000, 5000000, 10000000, 25000000, 50000000, 75000000, 100000000,
 	250000000, 500000000, 750000000, 1000000000, 2500000000, 5000000000, 7500000000, 10000000000 };
 static const struct svc_red red_zero;
 
@@ -77,6 +77,10 @@ struct stream_state {
 	u8 flags;        /* SVC_SEGMENT_..., those that all of its segments have */
 	u8 calls;
 	bool off;
+	u32 pid;         /* of the newest bytes */
+	bool counted;    /* the exchange under way is only counted: no bytes of it are passed on */
+	u64 asked_ns;    /* when it began, and when its answer was last heard of; 0: not yet */
+	u64 answered_ns;
 };
 
 struct conn {

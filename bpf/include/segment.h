@@ -94,13 +94,61 @@ static __always_inline u64 ring_flags(void)
 	return BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void put_part(struct part *p, u32 captured)
+/* False: the ring is full. */
+static __always_inline bool put_part(struct part *p, u32 captured)
 {
 	p->segment.captured = captured;
 	if (captured > PART)
-		return;
-	if (bpf_ringbuf_output(&ring, p, sizeof(p->segment) + captured, ring_flags()))
-		count(svc_counter_segments_lost);
+		return false;
+	if (!bpf_ringbuf_output(&ring, p, sizeof(p->segment) + captured, ring_flags()))
+		return true;
+	count(svc_counter_segments_lost);
+	return false;
+}
+
+/* Protocols that answer before they are asked again, as a rule: a turn of each side is an exchange. */
+static __always_inline bool takes_turns(u8 protocol)
+{
+	return protocol == svc_protocol_postgres || protocol == svc_protocol_mysql || protocol == svc_protocol_redis ||
+	       protocol == svc_protocol_memcached;
+}
+
+/* The exchange that is only counted is over. */
+static __noinline int count_turn(struct stream_state *s, struct identity *id, struct part *p)
+{
+	struct svc_red_key key = { .protocol = s->protocol };
+	s->counted = false;
+	count(svc_counter_finished);
+	if (!s->answered_ns || s->answered_ns < s->asked_ns) {
+		count(svc_counter_abandoned);
+		return 0;
+	}
+	key.pid = s->pid;
+	if (p->segment.pid == s->pid) /* an end may be told in somebody else's context */
+		__builtin_memcpy(key.comm, p->segment.comm, sizeof(key.comm));
+	key.side = svc_side_client;
+	key.port = id->peer_port;
+	__builtin_memcpy(key.peer_address, id->peer_address, 16);
+	return svc_count(&key, s->answered_ns - s->asked_ns);
+}
+
+/* A turn begins. True: the exchange is above the budget, and is only counted. */
+static __noinline int on_turn(struct work *w, struct stream_state *s, struct identity *id, struct part *p, bool asking)
+{
+	u64 at = now(w);
+	if (!asking) {
+		s->answered_ns = at;
+		return 0;
+	}
+	if (s->counted)
+		count_turn(s, id, p);
+	s->asked_ns = at;
+	s->answered_ns = 0;
+	if (within_budget(w, at, false))
+		return 0;
+	count(svc_counter_over_budget);
+	s->counted = true;
+	return 0;
 }
 
 /* What all parts of a call share. */
@@ -175,8 +223,22 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 		s->off = true;
 		return 0;
 	}
-	count(svc_counter_segments);
 	describe(p, s, id, direction, now(w));
+	s->pid = p->segment.pid;
+	if (takes_turns(s->protocol)) {
+		bool asking = (direction == TX) != !!(s->flags & SVC_SEGMENT_SERVER);
+		if (!s->captured)
+			on_turn(w, s, id, p, asking);
+		if (s->counted) {
+			if (!asking)
+				s->answered_ns = now(w);
+			s->captured = 1; /* the turn has begun */
+			s->position[direction] += w->left;
+			w->left = 0;
+			return 0;
+		}
+	}
+	count(svc_counter_segments);
 	for (int i = 0; i < PARTS_MAX; i++) {
 		u32 want = w->left < PART ? w->left : PART;
 		if (!want || (s->captured >= TURN_WHOLE && s->protocol != svc_protocol_http2))
@@ -187,7 +249,15 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 		p->segment.length = got;
 		p->segment.position = s->position[direction];
 		p->segment.sequence = sequence;
-		put_part(p, got);
+		if (!put_part(p, got) && !s->captured && takes_turns(s->protocol) && direction == TX) {
+			/* What it would have been a record of is counted instead. */
+			count(svc_counter_ring_full);
+			s->counted = true;
+			s->captured = 1;
+			s->position[direction] += w->left + got;
+			w->left = 0;
+			return 0;
+		}
 		if (sequence)
 			sequence += got;
 		s->position[direction] += got;
@@ -224,6 +294,9 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 static __noinline int follow_end(struct stream_state *s, struct identity *id, struct part *p, u64 at, u16 error)
 {
 	describe(p, s, id, TX, at);
+	if (s->counted) {
+		count_turn(s, id, p);
+	}
 	p->segment.flags |= SVC_SEGMENT_CLOSED;
 	p->segment.length = 0;
 	p->segment.position = 0;

@@ -58,7 +58,8 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
     },
     {
       name: 'tracing',
-      prepare: (config, changed) => (touches(changed, 'agent.ebpf') ? tracing?.prepare(config) : undefined),
+      prepare: (config, changed) =>
+        touches(changed, 'agent.ebpf', 'discovery') ? tracing?.prepare(config) : undefined,
     },
     {
       name: 'self-tracing',

@@ -139,7 +139,7 @@ test('the kernel side follows the configuration', () => {
   const config = configured({ NETWORK_SAMPLING_SLOW_THRESHOLD: '250ms', NETWORK_EXCLUDE_PORTS: '22' })
   const { slowNs, excludePorts, boundsNs, protocols } = captureOptions(config, ['redis'])
   assert.deepEqual([slowNs, excludePorts, protocols], [250e6, [22], ['redis']])
-  assert.deepEqual([boundsNs.length, boundsNs[0], boundsNs[13]], [14, 5e6, 10e9])
+  assert.deepEqual([boundsNs.length, boundsNs[0], boundsNs[14]], [15, 1e6, 10e9])
 })
 
 /** Keeps both peers busy until `changes` ran. Returns how many requests each of them made. */

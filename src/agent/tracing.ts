@@ -15,10 +15,11 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { CaptureBackend, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
 import { type CaptureCounter, SocketCapture } from '../probes/socket-capture.ts'
-import { bounds } from '../protocols/durations.ts'
+import { kernelBounds } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
+import type { ProcessSelector, SelectionRules } from '../tracing/selection.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
@@ -52,6 +53,7 @@ export class Tracing {
   private readonly options: TracingOptions
   /** The configuration that holds now. */
   private ebpf: Ebpf
+  private discovery: Config['discovery']
   private readonly routes: Routes
   private readonly scope: Scope = { name: 'svc/network', version: build().version }
   private readonly timers: NodeJS.Timeout[]
@@ -73,6 +75,7 @@ export class Tracing {
     const { pipeline, processes, config } = options
     const { network, debug } = config.agent.ebpf
     this.ebpf = config.agent.ebpf
+    this.discovery = config.discovery
     const account = pipeline.ledger.traces
     const spans = pipeline.intake('traces')
     this.red = new RedTable({ startUs: Date.now() * 1000, histograms: config.otlp.metrics.histograms })
@@ -87,13 +90,17 @@ export class Tracing {
       protocols: made,
       scope: this.scope,
       red: this.red,
+      countedBounds: kernelBounds,
       resourceOf: ({ pid, comm, server, localPort }) => processes.resource(pid, comm, server ? localPort : 0),
       emit: (resource, scope, span) => spans.add(resource, scope, span),
       drop: (reason, n) => account.miss(reason, n),
+      exports: ({ pid, comm }) => processes.exported(pid, comm),
+      hidden: ({ pid, comm }) => processes.hidden(pid, comm),
       rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => performance.now(),
     })
+    processes.select(selectionOf(config.discovery))
     this.findAddresses()
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
@@ -151,6 +158,13 @@ export class Tracing {
         this.ebpf = ebpf
       },
     ]
+    if (!isDeepStrictEqual(this.discovery, config.discovery)) {
+      const rules = selectionOf(config.discovery)
+      steps.push(() => {
+        this.discovery = config.discovery
+        this.options.processes.select(rules)
+      })
+    }
     if (differs(captureRules)) {
       const rules = captureRules(network)
       steps.push(() => this.capture.apply(rules))
@@ -341,7 +355,7 @@ export function captureOptions(config: Config, protocols: readonly string[]): Ca
     ringBytes: ringbuf_size,
     captureBytes: network.capture_bytes,
     protocols,
-    boundsNs: bounds.map(bound => Math.round(bound * 1e9)),
+    boundsNs: kernelBounds.map(bound => Math.round(bound * 1e9)),
   }
 }
 
@@ -368,6 +382,17 @@ function tracerRules({ sampling, propagation, exclude_paths }: Network): TracerR
     readContext: propagation === 'read',
     excludedPath: pathMatcher(exclude_paths),
   }
+}
+
+function selectionOf({ instrument, exclude }: Config['discovery']): SelectionRules {
+  const selector = (entry: Config['discovery']['instrument'][number]): ProcessSelector => {
+    const { open_ports, exe_path, name, ...cluster } = entry
+    const asksForCluster = Object.values(cluster).some(value =>
+      typeof value === 'string' ? value !== '' : Object.keys(value).length > 0,
+    )
+    return { ports: open_ports, executable: exe_path, name, unknown: asksForCluster }
+  }
+  return { instrument: instrument.map(selector), exclude: exclude.map(selector) }
 }
 
 function routeOptions({ routes }: Network): RouteOptions {

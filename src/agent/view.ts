@@ -28,6 +28,7 @@ import type { ProcessTable } from '../tracing/services.ts'
 import { judgeStages } from './health.ts'
 import type { HostMetrics } from './host-metrics.ts'
 import type { Outlets } from './outlets.ts'
+import { explain } from './process-view.ts'
 import type { ReloadState } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'
 import { Tracing, type TracingFault } from './tracing.ts'
@@ -99,6 +100,7 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
       cloud: { provider: '', region: '', instance_id: '' },
       discovered_services: processes.services(),
     }),
+    processes: (pid, port) => explain(parts, pid, port),
     pipeline: (): PipelineDocument => {
       running?.sync()
       return {

@@ -227,6 +227,26 @@ export const discoveryDocument = named(
   }),
 )
 
+export const processesDocument = named(
+  'Processes',
+  object('Why processes are observed, or not.', {
+    processes: list(
+      'Those that were asked for, and that there are.',
+      object('A process.', {
+        pid: count('Its number.'),
+        service: text('`service.name` of what it does.'),
+        executable: text('Empty where it may not be read.'),
+        listening: list('TCP ports that it listens at.', count('A port.')),
+        served: list('Ports at which it was seen to answer.', count('A port.')),
+        seen: flag('Calls of it were seen since the agent started.'),
+        observed: flag('Spans are made of what it does.'),
+        reason: text('Why, or why not.'),
+        notes: list('What else stands in the way, with what mends it.', text('One of them.')),
+      }),
+    ),
+  }),
+)
+
 export const configDocument = named(
   'Config',
   object('The whole effective configuration, secrets redacted. The reference describes every key.', {

@@ -10,6 +10,7 @@ import type {
   exportDocument,
   flushDocument,
   pipelineDocument,
+  processesDocument,
   readinessDocument,
   statusDocument,
   varsDocument,
@@ -26,6 +27,7 @@ export type EbpfDocument = Of<typeof ebpfDocument>
 export type ExportDocument = Of<typeof exportDocument>
 export type QueueDocument = ExportDocument['queues']['traces']
 export type DiscoveryDocument = Of<typeof discoveryDocument>
+export type ProcessesDocument = Of<typeof processesDocument>
 export type FlushDocument = Of<typeof flushDocument>
 export type PipelineDocument = Of<typeof pipelineDocument>
 export type VarsDocument = Of<typeof varsDocument>
@@ -65,6 +67,8 @@ export interface AgentView {
   ebpf(): EbpfDocument
   exporting(): ExportDocument
   discovery(): DiscoveryDocument
+  /** Of the process with a number, or of those that listen at a port; 0 where it is not asked for. */
+  processes(pid: number, port: number): ProcessesDocument
   pipeline(): PipelineDocument
   /** The whole effective configuration, secrets redacted. */
   config(): unknown

@@ -7,6 +7,7 @@ const pages: ReadonlySet<string> = new Set([
   '/status/ebpf',
   '/status/export',
   '/status/discovery',
+  '/status/processes',
   '/config',
   '/openapi.json',
   '/ui',

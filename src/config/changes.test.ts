@@ -45,7 +45,8 @@ test('keys are sorted by when a new value takes effect', () => {
     },
   )
   check('', 'agent: {profiling: {sample_rate: 99}, ebpf: {network: {dns: false}}}', {
-    ignored: ['agent.ebpf.network.dns', 'agent.profiling.sample_rate'],
+    restart: ['agent.ebpf.network.dns'],
+    ignored: ['agent.profiling.sample_rate'],
   })
 })
 
@@ -124,9 +125,28 @@ test('the keys that need a restart, of those that do something', () => {
     'agent.ebpf.required',
     'agent.ebpf.backend',
     'agent.ebpf.ringbuf_size',
+    'agent.ebpf.perf_buffer_size',
     'agent.ebpf.network.enabled',
     'agent.ebpf.network.http',
+    'agent.ebpf.network.grpc',
+    'agent.ebpf.network.dns',
+    'agent.ebpf.network.sql',
+    'agent.ebpf.network.redis',
+    'agent.ebpf.network.memcached',
+    'agent.ebpf.network.mongodb',
+    'agent.ebpf.network.kafka',
+    'agent.ebpf.network.amqp',
+    'agent.ebpf.network.mqtt',
+    'agent.ebpf.network.nats',
+    'agent.ebpf.network.tls',
+    'agent.ebpf.network.tcp_metrics',
+    'agent.ebpf.network.flows',
+    'agent.ebpf.network.interfaces',
     'agent.ebpf.network.capture_bytes',
+    'agent.ebpf.syscalls.enabled',
+    'agent.ebpf.syscalls.include',
+    'agent.ebpf.syscalls.exclude',
+    'agent.ebpf.process.enabled',
     'agent.nodeexporter.enabled',
     'agent.nodeexporter.listen_address',
     'agent.nodeexporter.tls.enabled',

@@ -313,7 +313,7 @@ test('what is on but not built is named, with who asked for it', () => {
   }
   const plain = keys('')
   assert.equal(plain.get('agent.profiling'), false)
-  assert.equal(plain.get('agent.ebpf.network.grpc'), false)
+  assert.equal(plain.get('agent.logs'), false)
   assert.equal(plain.has('agent.ebpf.network.http'), false)
   assert.equal(plain.has('pipeline.pii_redaction'), false)
   assert.equal(plain.has('otlp'), false)
@@ -321,12 +321,10 @@ test('what is on but not built is named, with who asked for it', () => {
   assert.equal(keys('agent: {profiling: false}').has('agent.profiling'), false)
   assert.equal(keys('agent: {ebpf: {backend: kprobe}}').get('agent.ebpf.backend: kprobe'), true)
   assert.equal(
-    keys('agent: {ebpf: {network: {interfaces: [eth0]}}}').get('agent.ebpf.network.interfaces'),
+    keys('agent: {ebpf: {network: {capture_headers: [accept]}}}').get('agent.ebpf.network.capture_headers'),
     true,
   )
-  assert.equal(keys('agent: {ebpf: false}').has('agent.ebpf.network.grpc'), false)
-  assert.equal(keys('discovery: {exclude: [{name: x}]}').get('discovery'), true)
-  assert.equal(keys('').has('discovery'), false)
+  assert.equal(keys('discovery: {exclude: [{name: x}]}').has('discovery'), false)
   assert.equal(keys('mode: collector').has('agent.discovery'), false)
 })
 

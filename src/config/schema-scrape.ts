@@ -103,13 +103,13 @@ const selector = item(
     open_ports: key(openPorts, [], 'Ports that the process listens at.'),
     exe_path: key(text(), '', 'Path of the executable; may contain `*`.'),
     name: key(text(), '', 'Service name; may contain `*`.'),
-    k8s_namespace: key(text(), '', 'Kubernetes namespace; may contain `*`.'),
-    k8s_pod_name: key(text(), '', 'Pod name; may contain `*`.'),
-    k8s_deployment_name: key(text(), '', 'Deployment name; may contain `*`.'),
-    k8s_daemonset_name: key(text(), '', 'DaemonSet name; may contain `*`.'),
-    k8s_statefulset_name: key(text(), '', 'StatefulSet name; may contain `*`.'),
-    k8s_container_name: key(text(), '', 'Container name; may contain `*`.'),
-    k8s_pod_labels: key(map(text()), {}, 'Pod labels with their values; values may contain `*`.'),
+    k8s_namespace: key(text(), '', 'Kubernetes namespace; may contain `*`.', later),
+    k8s_pod_name: key(text(), '', 'Pod name; may contain `*`.', later),
+    k8s_deployment_name: key(text(), '', 'Deployment name; may contain `*`.', later),
+    k8s_daemonset_name: key(text(), '', 'DaemonSet name; may contain `*`.', later),
+    k8s_statefulset_name: key(text(), '', 'StatefulSet name; may contain `*`.', later),
+    k8s_container_name: key(text(), '', 'Container name; may contain `*`.', later),
+    k8s_pod_labels: key(map(text()), {}, 'Pod labels with their values; values may contain `*`.', later),
   }),
   {
     fault: (_selector, given) =>
@@ -117,14 +117,10 @@ const selector = item(
   },
 )
 
-export const discovery = branch(
-  'Which processes are observed.',
-  {
-    instrument: key(list(selector), [], 'Processes to observe, each entry alone suffices; empty for all.'),
-    exclude: key(list(selector), [], 'Processes not to observe; wins over `instrument`.'),
-  },
-  later,
-)
+export const discovery = branch('Which processes are observed.', {
+  instrument: key(list(selector), [], 'Processes to observe, each entry alone suffices; empty for all.'),
+  exclude: key(list(selector), [], 'Processes not to observe; wins over `instrument`.'),
+})
 
 function provider(name: string) {
   return branch(`Metadata of ${name}.`, {

@@ -108,6 +108,8 @@ export interface Protocol {
   readonly name: string
   /** Where the kernel frames it: fills `call` (which the caller cleared). False: not this protocol, or too few bytes. */
   parse?(exchange: Exchange, call: Call): boolean
+  /** Where the kernel only counted: fills `call` with what such calls have in common. */
+  count?(exchange: Exchange, call: Call): void
   /** Where only bytes are known: a reader of one connection. */
   open(connection: StreamConnection): StreamDecoder
 }

@@ -119,7 +119,7 @@ for (const backend of backends) {
           alwaysErrors: true,
           alwaysSlow: true,
           slowNs: 1e9,
-          boundsNs: Array.from({ length: 14 }, (_, i) => (i + 1) * 1e6),
+          boundsNs: Array.from({ length: 15 }, (_, i) => (i + 1) * 1e6),
         },
         { ...ignored, exchange: () => {}, counted: () => {} },
       )

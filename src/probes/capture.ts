@@ -23,7 +23,7 @@ export interface CaptureOptions extends CaptureRules {
   readonly captureBytes: number
   /** Names of the protocols that are looked for. */
   readonly protocols: readonly string[]
-  /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 14 of them. */
+  /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 15 of them. */
   readonly boundsNs: readonly number[]
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
-import { svcMethod, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
+import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Exchange } from '../model/exchange.ts'
 import { RecordReader } from './record-reader.ts'
@@ -220,6 +220,7 @@ test('a key of what was only counted tells what its requests had in common, and 
     key[svcRedKey.side] = svcSide.indexOf(side)
     key[svcRedKey.method] = svcMethod.indexOf(method as 'get')
     key[svcRedKey.minor] = minor
+    key[svcRedKey.protocol] = svcProtocol.indexOf('http1')
     key[svcRedKey.aborted] = 1
     key.write('curl', svcRedKey.comm)
     return key

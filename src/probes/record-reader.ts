@@ -10,6 +10,7 @@ const twoTo32 = 4294967296
 /** Of version 00 (W3C Trace Context, 3.2.2). */
 const traceparentLength = 55
 const space = 0x20
+const noBytes = Buffer.alloc(0)
 
 /** Bits of `svc_segment.flags` (bpf/include/layout.h, SVC_SEGMENT_...). */
 const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 32 }
@@ -126,7 +127,8 @@ export class RecordReader {
 
   /** Reads a key of `red`: the exchange gets what its requests had in common, and zero for all that they had not. */
   counted(exchange: Exchange, key: Buffer): void {
-    const head = this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!)
+    const protocol = svcProtocol[key[svcRedKey.protocol]!] ?? ''
+    const head = protocol === 'http1' ? this.headOf(key[svcRedKey.method]!, key[svcRedKey.minor]!) : noBytes
     const isServer = key[svcRedKey.side] === server
     const port = key.readUInt16LE(svcRedKey.port)
     exchange.bytes = head
@@ -134,7 +136,7 @@ export class RecordReader {
     exchange.requestEnd = head.length
     exchange.responseStart = head.length
     exchange.responseEnd = head.length
-    exchange.protocol = 'http1'
+    exchange.protocol = protocol
     exchange.server = isServer
     exchange.pid = key.readUInt32LE(svcRedKey.pid)
     exchange.tid = 0

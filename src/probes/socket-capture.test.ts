@@ -74,7 +74,7 @@ function options(given: Partial<CaptureOptions> = {}): CaptureOptions {
     alwaysErrors: true,
     alwaysSlow: true,
     slowNs: 1e9,
-    boundsNs: Array.from({ length: 14 }, (_, i) => (i + 1) * 1e6),
+    boundsNs: Array.from({ length: 15 }, (_, i) => (i + 1) * 1e6),
     ...given,
   }
 }
@@ -537,6 +537,6 @@ test('a capture that cannot start says why and leaves nothing in the kernel', ke
     /^cannot find program 'svc_absent'/,
   )
   await check({ ...sock, bootstrap: 'svc_absent' }, {}, /^cannot find program 'svc_absent'/)
-  await check(sock, { boundsNs: [1, 2, 3] }, /^the kernel counts in 14 bounds, not 3$/)
+  await check(sock, { boundsNs: [1, 2, 3] }, /^the kernel counts in 15 bounds, not 3$/)
   await check(sock, { captureBytes: 1 << 20 }, /^cannot find the BPF object/)
 })

@@ -2,10 +2,13 @@
 
 import type { DurationDesc } from '../model/exchange.ts'
 
-/** Bounds that the conventions advise for durations, in seconds; the kernel counts in them, too. */
+/** Bounds that the conventions advise for durations, in seconds. */
 export const bounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
+
+/** Bounds that the kernel counts in: those of every histogram here. */
+export const kernelBounds: readonly number[] = [0.001, ...bounds]
 
 export const httpServer: DurationDesc = {
   name: 'http.server.request.duration',

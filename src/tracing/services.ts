@@ -3,6 +3,8 @@ import { closeSync, openSync, readlinkSync, readSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
+import { listeningPorts } from './listening-ports.ts'
+import { judge, type SelectionRules, type Verdict } from './selection.ts'
 import { type ProcessFacts, serviceName } from './service-name.ts'
 
 export interface ProcessTableOptions {
@@ -34,6 +36,7 @@ export class ProcessTable {
   private readonly now: () => number
   private readonly endedResources: Resource[] = []
   private proc = true
+  private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
 
   constructor(options: ProcessTableOptions) {
@@ -53,6 +56,49 @@ export class ProcessTable {
     this.proc = false
   }
 
+  /** Which processes are observed, from now on. */
+  select(rules: SelectionRules): void {
+    this.rules = rules
+    this.processes.forEach(process => {
+      process.verdict = undefined
+    })
+  }
+
+  /**
+   * Why nothing is told of what a process does: `not_selected`, `instrumented` where it exports spans of its own, or ''
+   * where it is observed.
+   */
+  hidden(pid: number, comm: string): '' | 'not_selected' | 'instrumented' {
+    const process = this.process(pid, comm)
+    if (!this.verdictOf(pid, process).observed) return 'not_selected'
+    return this.now() - process.exportedMs < instrumentedMs ? 'instrumented' : ''
+  }
+
+  /** A process has exported spans of its own. */
+  exported(pid: number, comm: string): void {
+    this.process(pid, comm).exportedMs = this.now()
+  }
+
+  /** What is known of a process, and why it is observed or not; undefined where there is none with this number. */
+  explain(pid: number): ProcessView | undefined {
+    if (!this.proc || this.startOf(pid) === unknownStart) return undefined
+    const known = this.processes.get(pid)
+    const process = this.process(pid, this.comm)
+    const { resource, facts, exportedMs, ports } = process
+    const verdict = this.verdictOf(pid, process)
+    const instrumented = this.now() - exportedMs < instrumentedMs
+    return {
+      pid,
+      name: String(resource.attributes.get('service.name')),
+      executable: facts.executable,
+      listening: listeningPorts(this.procDir, pid),
+      served: [...ports],
+      seen: known !== undefined,
+      observed: verdict.observed && !instrumented,
+      reason: instrumented ? 'it exports spans of its own: only its metrics are made here' : verdict.reason,
+    }
+  }
+
   /** How many processes are known. */
   get size(): number {
     return this.processes.size
@@ -63,10 +109,7 @@ export class ProcessTable {
    * answered somebody, 0 for nowhere.
    */
   resource(pid: number, comm: string, servedPort = 0): Resource {
-    const now = this.now()
-    let process = this.processes.get(pid)
-    if (process === undefined) process = this.read(pid, comm, now)
-    else if (now - process.checkedMs >= checkEveryMs) process = this.check(pid, comm, process, now)
+    const process = this.process(pid, comm)
     if (servedPort !== process.servedPort && servedPort !== 0) serve(process, servedPort)
     return process.resource
   }
@@ -110,6 +153,27 @@ export class ProcessTable {
       }))
   }
 
+  private process(pid: number, comm: string): Process {
+    const now = this.now()
+    const process = this.processes.get(pid)
+    if (process === undefined) return this.read(pid, comm, now)
+    return now - process.checkedMs >= checkEveryMs ? this.check(pid, comm, process, now) : process
+  }
+
+  /** What is decided of it holds for a while: it may begin to listen at a port. */
+  private verdictOf(pid: number, process: Process): Verdict {
+    const now = this.now()
+    if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
+      process.judgedMs = now
+      process.verdict = judge(this.rules, {
+        name: String(process.resource.attributes.get('service.name')),
+        executable: process.facts.executable,
+        listening: () => [...process.ports, ...listeningPorts(this.procDir, pid)],
+      })
+    }
+    return process.verdict
+  }
+
   /** Looks at every process, and lets go of those that ended. */
   private look(): void {
     this.lookedMs = this.now()
@@ -150,6 +214,9 @@ export class ProcessTable {
       checkedMs: now,
       servedPort: 0,
       ports: [],
+      verdict: undefined,
+      judgedMs: 0,
+      exportedMs: Number.NEGATIVE_INFINITY,
     }
     this.processes.set(pid, process)
     return process
@@ -265,6 +332,27 @@ interface Process {
   servedPort: number
   /** All of those ports, up to a bound. */
   readonly ports: number[]
+  /** Whether it is observed; undefined: to be decided. */
+  verdict: Verdict | undefined
+  judgedMs: number
+  /** When it last exported spans of its own. */
+  exportedMs: number
+}
+
+/** What is known of one process. */
+export interface ProcessView {
+  readonly pid: number
+  /** `service.name`. */
+  readonly name: string
+  /** '' where it may not be read. */
+  readonly executable: string
+  /** TCP ports that it listens at, and those where it was seen to answer. */
+  readonly listening: readonly number[]
+  readonly served: readonly number[]
+  /** Requests of it were seen. */
+  readonly seen: boolean
+  readonly observed: boolean
+  readonly reason: string
 }
 
 /** Processes that have one name. */
@@ -286,6 +374,10 @@ function serve(process: Process, port: number): void {
 
 /** How often a process that is asked for is looked at again. */
 const checkEveryMs = 1_000
+/** How long a decision holds that ports may change. */
+const judgeEveryMs = 10_000
+/** How long an export of its own spans says that a process is instrumented: several times what SDKs take between two. */
+const instrumentedMs = 600_000
 const unknownStart = -1
 const maxEnded = 8_192
 /** Environments and command lines may be 2 MB; the beginning is enough. */

@@ -8,6 +8,7 @@ import { Exchange } from '../model/exchange.ts'
 import type { HistogramPoint } from '../model/metric.ts'
 import { resource } from '../model/resource.ts'
 import type { Span } from '../model/span.ts'
+import { bounds } from '../protocols/durations.ts'
 import { http1 } from '../protocols/http1.ts'
 import { RedTable } from './red.ts'
 import { Tracer, type TracerOptions, type TracerRules } from './tracer.ts'
@@ -55,6 +56,7 @@ function open(changed: Partial<TracerRules> = {}, options: Partial<TracerOptions
     protocols: [http1.create({ route: (_exchange, path) => path })],
     scope,
     red,
+    countedBounds: bounds,
     resourceOf: ({ pid }) => {
       const of = services.get(pid) ?? resource({ 'service.name': `service ${pid}` })
       services.set(pid, of)

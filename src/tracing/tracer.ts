@@ -5,6 +5,7 @@ import { Span, StatusCode } from '../model/span.ts'
 import { TraceContext } from '../model/stream.ts'
 import { parseTraceparent } from '../model/traceparent.ts'
 import { Contexts, flagsWithRemoteParent, type Request } from './contexts.ts'
+import { CountedBuckets } from './counted-buckets.ts'
 import type { RedTable } from './red.ts'
 import { Waiting } from './waiting.ts'
 
@@ -24,6 +25,8 @@ export interface TracerOptions {
   readonly protocols: readonly Protocol[]
   readonly scope: Scope
   readonly red: RedTable
+  /** Bounds in seconds of the buckets that `counted` is told: all those that a protocol's histogram has are there. */
+  readonly countedBounds: readonly number[]
   /** Whose exchange it is. */
   readonly resourceOf: (exchange: Exchange) => Resource
   /** Where finished spans go. The span is reused. */
@@ -31,8 +34,10 @@ export interface TracerOptions {
   /** Counts spans that are not passed on, by reason. */
   readonly drop: (reason: string, spans: number) => void
   readonly rules: TracerRules
-  /** Told of each export of telemetry that an application sent itself. */
+  /** Told of each export of spans that an application sent itself. */
   readonly exports?: (exchange: Exchange) => void
+  /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
+  readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
   /** Whether an address belongs to this host, so that the other side may be seen too. */
   readonly isLocal: (address: string) => boolean
   /** Milliseconds of a clock that never goes back. */
@@ -48,6 +53,8 @@ export class Tracer {
   readonly collected = new Map<string, number>()
   /** Exports of telemetry by instrumented applications: neither spans nor metrics. */
   telemetry = 0
+  /** Calls of processes that are not observed. */
+  unselected = 0
   /** Holds from the next exchange on; what waits for its other side is not asked again. */
   rules: TracerRules
   private readonly options: TracerOptions
@@ -56,12 +63,14 @@ export class Tracer {
   private readonly span = new Span()
   private readonly context = new TraceContext()
   private readonly waiting: Waiting
+  private readonly buckets: CountedBuckets
   private readonly contexts = new Contexts(id => this.fill(id))
   private readonly random = Buffer.alloc(8192)
   private randomAt = this.random.length
 
   constructor(options: TracerOptions) {
     this.options = options
+    this.buckets = new CountedBuckets(options.countedBounds)
     this.rules = options.rules
     this.protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
     this.waiting = new Waiting(holdMs, (resource, span, certain) => {
@@ -118,15 +127,22 @@ export class Tracer {
     if (call.telemetry) {
       this.telemetry++
       contexts.forget(request)
-      options.exports?.(exchange)
+      if (!exchange.server && isTraceExport(call)) options.exports?.(exchange)
+      return
+    }
+    const hidden = options.hidden?.(exchange) ?? ''
+    if (hidden === 'not_selected') {
+      this.unselected++
+      contexts.forget(request)
       return
     }
     this.collected.set(call.signalType, (this.collected.get(call.signalType) ?? 0) + 1)
     const resource = options.resourceOf(exchange)
     if (call.duration !== undefined)
       options.red.observe(resource, call.duration, call.dimensions, exchange.durationNs)
-    if (call.path !== '' && this.rules.excludedPath(call.path)) {
-      options.drop('excluded_path', 1)
+    const unwanted = call.path !== '' && this.rules.excludedPath(call.path)
+    if (unwanted || hidden !== '') {
+      options.drop(unwanted ? 'excluded_path' : hidden, 1)
       contexts.forget(request)
       return
     }
@@ -147,9 +163,15 @@ export class Tracer {
       this.lost(count)
       return
     }
+    if (options.hidden?.(exchange) === 'not_selected') {
+      this.unselected += count
+      return
+    }
     this.collected.set(call.signalType, (this.collected.get(call.signalType) ?? 0) + count)
-    if (call.duration === undefined) return
-    options.red.merge(options.resourceOf(exchange), call.duration, call.dimensions, count, sumNs, buckets)
+    const { duration, dimensions } = call
+    if (duration === undefined) return
+    const own = this.buckets.of(duration.bounds, buckets)
+    options.red.merge(options.resourceOf(exchange), duration, dimensions, count, sumNs, own)
   }
 
   /** Counts exchanges of which nothing is known but that they were there. */
@@ -174,7 +196,10 @@ export class Tracer {
     const protocol = this.protocols.get(exchange.protocol)
     if (protocol === undefined) return undefined
     call.clear()
-    return protocol.parse?.(exchange, call) ? protocol : undefined
+    if (protocol.parse !== undefined) return protocol.parse(exchange, call) ? protocol : undefined
+    if (protocol.count === undefined) return undefined
+    protocol.count(exchange, call)
+    return protocol
   }
 
   /** Fills the span with all but its place in a trace. */
@@ -304,6 +329,11 @@ export class Tracer {
     for (let i = 0; i < id.length; i++) id[i] = this.random[this.randomAt + i]!
     this.randomAt += id.length
   }
+}
+
+/** OTLP over HTTP or gRPC, and spans: metrics and logs of its own are no reason to say nothing of its requests. */
+function isTraceExport({ path, name }: Call): boolean {
+  return path.endsWith('/v1/traces') || name.includes('trace.v1.TraceService')
 }
 
 class Start {

@@ -13,19 +13,19 @@ export const svcRedKey = {
   minor: 26,
   aborted: 27,
   error: 28,
-  pad: 30,
-  padSize: 2,
+  protocol: 30,
+  pad: 31,
   comm: 32,
   commSize: 16,
 } as const
 
 /** struct svc_red: offsets in bytes. */
 export const svcRed = {
-  size: 136,
+  size: 144,
   count: 0,
   sumNs: 8,
   buckets: 16,
-  bucketsSize: 120,
+  bucketsSize: 128,
 } as const
 
 /** struct svc_record: offsets in bytes. */
@@ -224,10 +224,10 @@ export const bss = {
 
 /** Section .rodata: offsets in bytes. */
 export const rodata = {
-  size: 264,
+  size: 280,
   captureBytes: 0,
   ringWakeupBytes: 8,
   svcBoundsNs: 16,
-  svcBoundsNsSize: 112,
-  redZero: 128,
+  svcBoundsNsSize: 120,
+  redZero: 136,
 } as const

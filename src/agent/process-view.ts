@@ -1,0 +1,64 @@
+// Why a process is observed or not, for whoever misses its spans.
+
+import type { ProcessesDocument } from '../api/types.ts'
+import { listenersAt } from '../tracing/listening-ports.ts'
+import type { ProcessView } from '../tracing/services.ts'
+import { Tracing } from './tracing.ts'
+import type { Parts } from './view.ts'
+
+const procDir = '/proc'
+
+export function explain(parts: Parts, pid: number, port: number): ProcessesDocument {
+  const pids = port === 0 ? [pid] : listenersAt(procDir, port).filter(each => pid === 0 || each === pid)
+  return {
+    processes: pids.flatMap(each => {
+      const view = parts.processes.explain(each)
+      if (view === undefined) return []
+      const { name, executable, listening, served, seen } = view
+      const { observed, reason } = verdict(parts, view)
+      const notes = observed ? notesOf(parts, view) : []
+      return [
+        {
+          pid: each,
+          service: name,
+          executable,
+          listening: [...listening],
+          served: [...served],
+          seen,
+          observed,
+          reason,
+          notes,
+        },
+      ]
+    }),
+  }
+}
+
+function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boolean; reason: string } {
+  if (view.pid === process.pid)
+    return { observed: false, reason: 'it is the agent, which never traces itself' }
+  if (!(tracing instanceof Tracing)) {
+    const why =
+      tracing === undefined ? 'agent.ebpf.enabled or agent.ebpf.network.enabled is false' : tracing.reason
+    return { observed: false, reason: `tracing does not run: ${why}` }
+  }
+  const { include_ports, exclude_ports } = loaded().config.agent.ebpf.network
+  const open = view.listening.filter(
+    port => !exclude_ports.includes(port) && (include_ports.length === 0 || include_ports.includes(port)),
+  )
+  if (view.observed && view.listening.length > 0 && open.length === 0 && !view.seen)
+    return {
+      observed: false,
+      reason: 'agent.ebpf.network.include_ports or exclude_ports leave its ports out',
+    }
+  return view
+}
+
+function notesOf({ tracing }: Parts, view: ProcessView): string[] {
+  const notes: string[] = []
+  if (!view.seen)
+    notes.push('no call of a known protocol was seen yet: send it a request, or see the list of protocols')
+  if (tracing instanceof Tracing)
+    for (const { reason, mend } of tracing.limits) notes.push(`${reason}; ${mend}`)
+  return notes
+}

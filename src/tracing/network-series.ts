@@ -1,0 +1,351 @@
+import { Attributes } from '../model/attributes.ts'
+import type { HistogramPoint, Metric, NumberPoint } from '../model/metric.ts'
+import { connectBounds, connectFailures, type NetworkPair, rttBounds } from '../model/network-pair.ts'
+import type { Resource } from '../model/resource.ts'
+import type { ResourceMetrics } from './red.ts'
+
+export interface NetworkSeriesOptions {
+  /** Microseconds since the Unix epoch: from when is counted. */
+  readonly startUs: number
+  /** Series beyond this many go to one per resource, marked `otel.metric.overflow`. */
+  readonly maxSeries?: number
+  /** The same for the series of one resource. */
+  readonly maxResourceSeries?: number
+  /** Resources beyond this many are not counted; what they lose is in `lost`. */
+  readonly maxResources?: number
+  /** Collections without a change after which a series without a connection is let go. */
+  readonly idleCollections?: number
+}
+
+/** The metrics of TCP connections, by process, side, peer and port: see docs/network.md. Cumulative and exact. */
+export class NetworkSeries {
+  /** Pairs that found no room at all. */
+  lost = 0
+  private readonly resources = new Map<Resource, ResourceSeries>()
+  private readonly maxSeries: number
+  private readonly maxResourceSeries: number
+  private readonly maxResources: number
+  private readonly idleCollections: number
+  private count = 0
+  /** When the last collection was, and so when a series that is new since then began. */
+  private sinceUs: number
+
+  constructor(options: NetworkSeriesOptions) {
+    this.sinceUs = options.startUs
+    this.maxSeries = options.maxSeries ?? 10_000
+    this.maxResourceSeries = options.maxResourceSeries ?? 1_000
+    this.maxResources = options.maxResources ?? 4_096
+    this.idleCollections = options.idleCollections ?? 20
+  }
+
+  /** How many series there are, overflow series left out. */
+  get series(): number {
+    return this.count
+  }
+
+  /** Adds what a pair did since the last time. `resource` is that of its process. */
+  add(resource: Resource, pair: NetworkPair): void {
+    let of = this.resources.get(resource)
+    if (of === undefined) {
+      if (this.resources.size >= this.maxResources) {
+        this.lost++
+        return
+      }
+      of = new ResourceSeries(this.sinceUs)
+      this.resources.set(resource, of)
+    }
+    if (pair.pid !== 0 && !pair.overflow) {
+      of.sent += pair.sent
+      of.received += pair.received
+    }
+    this.find(of, pair).add(pair)
+  }
+
+  /**
+   * All series at `timeUs` (microseconds since the Unix epoch). The points stay valid until the next call on this
+   * object. Resources that were forgotten are told here for the last time.
+   */
+  collect(timeUs: number): ResourceMetrics[] {
+    const all: ResourceMetrics[] = []
+    for (const [resource, of] of this.resources) {
+      all.push({ resource, metrics: of.metrics(timeUs) })
+      this.count -= of.rest(this.idleCollections)
+      if (!of.forgotten) continue
+      this.resources.delete(resource)
+      this.count -= of.series.size
+    }
+    this.sinceUs = timeUs
+    return all
+  }
+
+  /** The resource is gone (its process ended): its series are collected once more and then let go. */
+  forget(resource: Resource): void {
+    const of = this.resources.get(resource)
+    if (of !== undefined) of.forgotten = true
+  }
+
+  private find(of: ResourceSeries, pair: NetworkPair): Series {
+    if (pair.overflow) return of.overflowSeries(this.sinceUs)
+    const id = `${pair.server ? 's' : 'c'}${pair.port} ${pair.peerAddress}`
+    const known = of.series.get(id)
+    if (known !== undefined) return known
+    if (this.count >= this.maxSeries || of.series.size >= this.maxResourceSeries)
+      return of.overflowSeries(this.sinceUs)
+    const series = new Series(pairAttributes(pair), this.sinceUs)
+    of.series.set(id, series)
+    this.count++
+    return series
+  }
+}
+
+class ResourceSeries {
+  readonly series = new Map<string, Series>()
+  readonly startUs: number
+  overflow: Series | undefined
+  sent = 0
+  received = 0
+  forgotten = false
+
+  constructor(startUs: number) {
+    this.startUs = startUs
+  }
+
+  overflowSeries(startUs: number): Series {
+    this.overflow ??= new Series(Attributes.of({ 'otel.metric.overflow': true }), startUs)
+    return this.overflow
+  }
+
+  metrics(timeUs: number): Metric[] {
+    const series = [...this.series.values()]
+    if (this.overflow !== undefined) series.push(this.overflow)
+    const { startUs, sent, received } = this
+    const io = [
+      { attributes: transmitted, startUs, timeUs, value: sent },
+      { attributes: taken, startUs, timeUs, value: received },
+    ]
+    const metrics: Metric[] = [
+      sum(processIo, sent + received > 0 ? io : []),
+      ...sums.map(desc => sum(desc, points(desc, series, timeUs))),
+    ]
+    for (const desc of histograms)
+      metrics.push({
+        kind: 'histogram',
+        name: desc.name,
+        description: desc.description,
+        unit: 's',
+        bounds: desc.bounds,
+        points: histogramPoints(desc, series, timeUs),
+      })
+    return metrics.filter(metric => metric.points.length > 0)
+  }
+
+  /** Lets go of series that nothing comes to any more. Returns how many. */
+  rest(most: number): number {
+    let gone = 0
+    for (const [id, series] of this.series) {
+      if (series.open !== 0 || ++series.idle <= most) continue
+      this.series.delete(id)
+      gone++
+    }
+    return gone
+  }
+}
+
+/** What one series has counted. */
+class Series {
+  readonly attributes: Attributes
+  readonly sending: Attributes
+  readonly receiving: Attributes
+  /** By failure, made when the first of a kind comes. */
+  readonly failing: (Attributes | undefined)[] = []
+  readonly startUs: number
+  idle = 0
+  opened = 0
+  open = 0
+  sent = 0
+  received = 0
+  retransmits = 0
+  resetsSent = 0
+  resetsReceived = 0
+  connectNs = 0
+  rttUs = 0
+  readonly connectBuckets = new Float64Array(connectBounds.length + 1)
+  readonly rttBuckets = new Float64Array(rttBounds.length + 1)
+  readonly failures = new Float64Array(connectFailures.length)
+
+  constructor(attributes: Attributes, startUs: number) {
+    this.attributes = attributes
+    this.startUs = startUs
+    this.sending = withOne(attributes, 'network.io.direction', 'transmit')
+    this.receiving = withOne(attributes, 'network.io.direction', 'receive')
+  }
+
+  add(pair: NetworkPair): void {
+    this.idle = 0
+    this.opened += pair.opened
+    this.open += pair.openChange
+    this.sent += pair.sent
+    this.received += pair.received
+    this.retransmits += pair.retransmits
+    this.resetsSent += pair.resetsSent
+    this.resetsReceived += pair.resetsReceived
+    this.connectNs += pair.connectNs
+    this.rttUs += pair.rttUs
+    addAll(this.connectBuckets, pair.connectBuckets)
+    addAll(this.rttBuckets, pair.rttBuckets)
+    addAll(this.failures, pair.failures)
+  }
+
+  failed(kind: number): Attributes {
+    this.failing[kind] ??= withOne(this.attributes, 'error.type', connectFailures[kind] ?? '_OTHER')
+    return this.failing[kind]
+  }
+}
+
+/** A metric that is a sum, and its points in a series: attributes and value of each. */
+interface SumDesc {
+  readonly name: string
+  readonly description: string
+  readonly unit: string
+  /** It may fall: what there is now. */
+  readonly rises?: false
+  readonly points: (series: Series, add: (attributes: Attributes, value: number) => void) => void
+}
+
+interface HistogramDesc {
+  readonly name: string
+  readonly description: string
+  readonly bounds: readonly number[]
+  readonly buckets: (series: Series) => Float64Array
+  /** Seconds. */
+  readonly sum: (series: Series) => number
+}
+
+const transmitted = Attributes.of({ 'network.io.direction': 'transmit' })
+const taken = Attributes.of({ 'network.io.direction': 'receive' })
+
+const processIo = {
+  name: 'process.network.io',
+  description: 'Bytes that the process sent and received over TCP.',
+  unit: 'By',
+}
+
+const sums: readonly SumDesc[] = [
+  {
+    name: 'svc.network.connection.io',
+    description: 'Bytes of payload by TCP peer, retransmissions left out.',
+    unit: 'By',
+    points(series, add) {
+      if (series.sent > 0) add(series.sending, series.sent)
+      if (series.received > 0) add(series.receiving, series.received)
+    },
+  },
+  {
+    name: 'svc.network.tcp.connections.opened',
+    description: 'TCP connections that were established, to and from the process.',
+    unit: '{connection}',
+    points: ({ attributes, opened }, add) => opened > 0 && add(attributes, opened),
+  },
+  {
+    name: 'svc.network.tcp.connections',
+    description: 'TCP connections that are established.',
+    unit: '{connection}',
+    rises: false,
+    points: ({ attributes, opened, open }, add) => {
+      // Series that were full for a time may have missed a beginning.
+      if (opened > 0 || open > 0) add(attributes, Math.max(0, open))
+    },
+  },
+  {
+    name: 'svc.network.tcp.connect.failures',
+    description: 'Attempts of the process to connect that failed.',
+    unit: '{connection}',
+    points(series, add) {
+      for (const [kind, times] of series.failures.entries()) if (times > 0) add(series.failed(kind), times)
+    },
+  },
+  {
+    name: 'svc.network.tcp.retransmits',
+    description: 'Segments that were sent again.',
+    unit: '{packet}',
+    points: ({ attributes, retransmits }, add) => retransmits > 0 && add(attributes, retransmits),
+  },
+  {
+    name: 'svc.network.tcp.resets',
+    description: 'Connections that were reset: by this side (transmit) or by the peer (receive).',
+    unit: '{packet}',
+    points({ sending, receiving, resetsSent, resetsReceived }, add) {
+      if (resetsSent > 0) add(sending, resetsSent)
+      if (resetsReceived > 0) add(receiving, resetsReceived)
+    },
+  },
+]
+
+const histograms: readonly HistogramDesc[] = [
+  {
+    name: 'svc.network.tcp.connect.duration',
+    description: 'Time from the first SYN until the connection was established.',
+    bounds: connectBounds,
+    buckets: series => series.connectBuckets,
+    sum: series => series.connectNs / 1e9,
+  },
+  {
+    name: 'svc.network.tcp.rtt',
+    description:
+      'Smoothed round-trip times: at the end of each connection, and while it sends at most once a look.',
+    bounds: rttBounds,
+    buckets: series => series.rttBuckets,
+    sum: series => series.rttUs / 1e6,
+  },
+]
+
+function sum(
+  desc: { name: string; description: string; unit: string; rises?: false },
+  points: NumberPoint[],
+): Metric {
+  const { name, description, unit, rises } = desc
+  return { kind: 'sum', name, description, unit, monotonic: rises !== false, integer: true, points }
+}
+
+function points(desc: SumDesc, all: readonly Series[], timeUs: number): NumberPoint[] {
+  const found: NumberPoint[] = []
+  for (const series of all) {
+    const { startUs } = series
+    desc.points(series, (attributes, value) => found.push({ attributes, startUs, timeUs, value }))
+  }
+  return found
+}
+
+function histogramPoints(desc: HistogramDesc, all: readonly Series[], timeUs: number): HistogramPoint[] {
+  const found: HistogramPoint[] = []
+  for (const series of all) {
+    const buckets = desc.buckets(series)
+    let count = 0
+    for (const times of buckets) count += times
+    if (count === 0) continue
+    const { attributes, startUs } = series
+    found.push({ attributes, startUs, timeUs, count, sum: desc.sum(series), buckets })
+  }
+  return found
+}
+
+function pairAttributes(pair: NetworkPair): Attributes {
+  return Attributes.of({
+    'network.peer.address': pair.peerAddress,
+    'server.port': pair.port,
+    'network.transport': 'tcp',
+    'network.type': pair.peerAddress.includes(':') ? 'ipv6' : 'ipv4',
+    'svc.network.side': pair.server ? 'server' : 'client',
+  })
+}
+
+function withOne(attributes: Attributes, key: string, value: string): Attributes {
+  const more = new Attributes()
+  for (let i = 0; i < attributes.size; i++) more.add(attributes.keys[i]!, attributes.values[i]!)
+  more.add(key, value)
+  return more
+}
+
+function addAll(sums: Float64Array, more: Float64Array): void {
+  for (let i = 0; i < sums.length; i++) sums[i]! += more[i]!
+}
