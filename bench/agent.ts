@@ -1,5 +1,5 @@
 // What the whole agent costs: throughput of nginx under wrk with and without it (pairs, interleaved), its CPU time for
-// each request, its memory over a million requests, and how fast it starts. Runs dist/svc.cjs through bin/svc, as users
+// each request, at saturation and at 10,000 requests a second, its memory over a million requests, and how fast it starts. Runs dist/svc.cjs through bin/svc, as users
 // do. Options: --pairs N, --seconds N, --requests N, --node PATH (another runtime for the same bundle).
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -50,6 +50,31 @@ async function throughput(url: string, endpoint: string): Promise<void> {
       `(pairs ${ratios.map(ratio => (100 * ratio).toFixed(0)).join(' ')}); ` +
       `agent CPU ${median(cpu).toFixed(2)} µs a request`,
   )
+}
+
+/** CPU time of the agent at a fixed rate of requests, of which each has two sides: all as spans, and above the budget. */
+async function steadyRate(url: string, endpoint: string, rate: number): Promise<void> {
+  const perConnection = rate / 50
+  for (const [what, most] of [
+    ['all spans', 0],
+    ['over budget', 100],
+  ] as const) {
+    for (const backend of ['sock', 'syscalls']) {
+      const network = `network: {sampling: {max_spans_per_second: ${most}}}`
+      const config = `agent: {ebpf: {backend: ${backend}, ${network}}}\n`
+      const agent = await host.startAgent(endpoint, { node, config })
+      await sleep(1000)
+      const before = cpuSeconds(agent.pid)
+      const { stdout } = spawnSync('h2load', ['--h1', '-c50', `--rps=${perConnection}`, '-D5', url])
+      await sleep(300)
+      const done = Number(/(\d+) succeeded/.exec(stdout.toString())?.[1])
+      const cpu = ((cpuSeconds(agent.pid) - before) * 1e6) / done
+      console.log(
+        `${backend} at ${Math.round(done / 5)} req/s, ${what}: agent CPU ${cpu.toFixed(1)} µs a request`,
+      )
+      await host.end(agent.child)
+    }
+  }
 }
 
 async function memoryOverTime(url: string, endpoint: string): Promise<void> {
@@ -116,6 +141,7 @@ async function main(): Promise<void> {
     await idle()
     await throughput(url, '')
     await throughput(url, endpoint)
+    await steadyRate(url, endpoint, 10_000)
     await memoryOverTime(url, endpoint)
   } finally {
     await host.close()

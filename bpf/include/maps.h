@@ -143,6 +143,7 @@ struct work {
 	u32 kind; /* REQUEST or RESPONSE */
 	u32 direction;
 	u32 failed;
+	u32 gathered;
 	u32 foreign; /* these bytes are no HTTP/1 */
 	s32 budget[2]; /* what is left of this CPU's share */
 	u8 win[WIN_SIZE + 64];

@@ -55,32 +55,34 @@ static __always_inline void identify(struct identity *id, struct sock *sk)
 }
 
 /* Copies up to `want` bytes of the caller's buffers to p->data, and consumes them. Global, so that the verifier walks
- * its loop once. Returns how many; fewer where a page is not readable, or there are no buffers. */
+ * its loop once; what changes in it stands in memory, where it is unknown to the verifier and all rounds are alike.
+ * Returns how many; fewer where a page is not readable, or there are no buffers. */
 __noinline int svc_gather(struct work *w, struct part *p, u32 want)
 {
-	u32 have = 0;
 	if (!w || !p)
 		return 0;
-	if (want > PART)
-		want = PART;
-	for (int i = 0; i < GATHER_MAX && have < want; i++) {
+	w->gathered = 0;
+	for (int i = 0; i < GATHER_MAX; i++) {
 		if (!w->segment && !next_segment(w))
 			break;
-		u32 n = want - have;
+		u32 have = w->gathered, n = want > have ? want - have : 0;
 		if (w->segment < n)
 			n = w->segment;
-		if (!n)
-			continue;
 		if (n > PART)
-			break;
+			n = PART;
+		if (!n) {
+			if (w->segment)
+				break;
+			continue;
+		}
 		if (bpf_probe_read_user(&p->data[bounded(have, PART - 1)], bounded(n, 2 * PART - 1), (void *)w->base)) {
 			w->failed = svc_counter_fault;
 			break;
 		}
 		consume(w, n);
-		have += n;
+		w->gathered = have + n;
 	}
-	return have;
+	return w->gathered;
 }
 
 static __always_inline u64 ring_flags(void)
@@ -175,30 +177,38 @@ static __noinline int describe(struct part *p, struct stream_state *s, struct id
 	return 0;
 }
 
+/* Global, so that the verifier walks it once. The protocol, and from bit 8 on who sends such bytes. */
+__noinline int svc_classify(struct head *h)
+{
+	if (!h)
+		return 0;
+	struct opening found = classify(h, protocols_enabled);
+	return found.protocol | found.opens << 8;
+}
+
 /* Recognises the protocol by the first bytes of the call that `w` describes. The buffers are left as they were.
  * `role`: OPENS_CLIENT or OPENS_SERVER where the handshake told what this side is. */
 static __noinline int recognise(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u8 role)
 {
 	u64 base = w->base, segment = w->segment, iov = w->iov, left = w->left;
 	u32 iov_left = w->iov_left;
-	struct head *h = (struct head *)&p->data[PART];
-	u32 have = svc_gather(w, p, HEAD_BYTES);
+	struct head *h = (struct head *)p->data; /* its bytes come first */
+	__builtin_memset(h, 0, sizeof(*h));
+	h->have = svc_gather(w, p, HEAD_BYTES);
 	w->base = base;
 	w->segment = segment;
 	w->iov = iov;
 	w->left = left;
 	w->iov_left = iov_left;
-	if (!have)
+	if (!h->have)
 		return 0;
-	for (int i = 0; i < HEAD_BYTES; i++)
-		h->bytes[i] = i < have ? p->data[i] : 0;
-	h->have = have;
 	h->length = left;
 	h->local_port = id->local_port;
 	h->peer_port = id->peer_port;
 	h->received = w->direction == RX;
 	h->joined = s->flags & SVC_SEGMENT_JOINED;
-	struct opening found = classify(h, protocols_enabled);
+	u32 told = svc_classify(h);
+	struct opening found = { .protocol = told, .opens = told >> 8 };
 	if (!found.protocol)
 		return 0;
 	if (found.opens == OPENS_EITHER)
