@@ -3,13 +3,15 @@ import { hostname } from 'node:os'
 import { banner } from './agent/banner.ts'
 import { stuckMs } from './agent/health.ts'
 import { HostMetrics } from './agent/host-metrics.ts'
+import { KernelTelemetry } from './agent/kernel-telemetry.ts'
 import { metricsSource } from './agent/metrics-source.ts'
 import { Outlets } from './agent/outlets.ts'
+import type { Parts } from './agent/parts.ts'
 import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
-import { startTracing, Tracing, type TracingFault } from './agent/tracing.ts'
-import { agentView, drainMs, type Parts } from './agent/view.ts'
+import { startTracing, Tracing, type TracingFault, type TracingOptions } from './agent/tracing.ts'
+import { agentView, drainMs } from './agent/view.ts'
 import type { Operation } from './api/operation.ts'
 import { operations } from './api/routes.ts'
 import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
@@ -72,9 +74,10 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   })
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
-  // Recognised is HTTP/1 alone: without it there is nothing to look for.
-  if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled && ebpf.network.http) {
-    tracing = startTracing({ config, pipeline, processes, log })
+  let kernel: KernelTelemetry | undefined
+  if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
+    const edge: TracingOptions['edge'] = (...of) => kernel?.graph.edge(...of)
+    tracing = startTracing({ config, pipeline, processes, log, edge })
     if (!(tracing instanceof Tracing) && ebpf.required) {
       profiler.stop()
       await pipeline.close()
@@ -85,6 +88,14 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     }
   }
   const running = tracing instanceof Tracing ? tracing : undefined
+  if (config.mode === 'agent' && ebpf.enabled)
+    kernel = new KernelTelemetry({
+      config,
+      pipeline,
+      processes,
+      log,
+      selfPid: running?.capture.selfPid ?? process.pid,
+    })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined
@@ -121,7 +132,8 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     profiler,
     logRing,
     stuck: () => heartbeat.stuck(),
-    faults: () => [...(hostMetrics?.faults ?? []), ...socketFaults(api)],
+    faults: () => [...(hostMetrics?.faults ?? []), ...(kernel?.faults ?? []), ...socketFaults(api)],
+    kernel,
     hostMetrics: () => hostMetrics,
     stopping: () => stopping !== undefined,
     reload: () => reload('request'),
@@ -152,6 +164,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
     running?.stop()
+    kernel?.stop()
     await hostMetrics?.close()
     const drained = await pipeline.drain(withinMs)
     await api?.close()

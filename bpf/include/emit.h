@@ -99,12 +99,11 @@ static __always_inline void fill_ends(struct svc_record *r, const struct sock *s
 }
 
 /* Passes a finished exchange on. Its request and response figures are filled in. */
-static __always_inline void emit(struct work *w, struct exchange *ex, const struct sock *sk, u64 end)
+static __always_inline void emit(struct work *w, struct exchange *ex, u64 end)
 {
 	struct svc_record *r = &ex->record;
 	r->end_ns = end < r->start_ns ? r->start_ns : end;
 	u64 duration = r->end_ns - r->start_ns;
-	fill_ends(r, sk);
 	r->kind = svc_kind_exchange;
 	struct svc_counters *c = counted();
 	if (!c)

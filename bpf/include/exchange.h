@@ -121,7 +121,7 @@ static __always_inline void finish(struct step *step, struct exchange *ex, u32 s
 		}
 		r->aborted = aborted;
 		r->error = aborted ? sk->sk_err : 0;
-		emit(step->w, ex, sk, now(step->w));
+		emit(step->w, ex, now(step->w));
 	}
 	exchange_free(sk, c, seq);
 	c->answered = seq;

@@ -106,6 +106,7 @@ struct conn {
 	u8 direction; /* of the bytes in `start`, while the mode is unknown */
 	u16 port;     /* of the server; 0 while the mode is unknown */
 	u8 role;      /* OPENS_CLIENT or OPENS_SERVER where the handshake was seen: what this side is */
+	u8 blocking;  /* the socket was not in non-blocking mode when its process came to it */
 	u8 foreign;   /* calls that were not recognised */
 	struct stream_state follow;
 	/* Of UDP: where an unconnected socket sent to, and how far it is in the messages of one call. */

@@ -90,7 +90,6 @@ static __noinline int tell_begin(struct step *step, struct exchange *ex)
 	struct work *w = step->w;
 	if (ports[step->c->port] || (budget_per_window && budget_left[0] <= 0 && w->budget[0] <= 0))
 		return 0;
-	fill_ends(r, step->sk);
 	r->kind = svc_kind_begin;
 	u32 captured = r->has_b3 && !r->has_traceparent ? r->captured : 0;
 	if (captured > CAPTURE)
@@ -135,6 +134,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	if (c->pid != pid) {
 		c->pid = pid;
 		c->cgroup = bpf_get_current_cgroup_id();
+		c->blocking = is_blocking(sk);
 		/* the process's name, not that of the thread */
 		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->group_leader->comm);
 	}
@@ -148,7 +148,8 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	r->minor = 1;
 	r->has_traceparent = 0;
 	r->has_b3 = 0;
-	r->blocking = is_blocking(sk);
+	r->blocking = c->blocking;
+	fill_ends(r, sk);
 	/* The call's first byte has the sequence number "position" less the call's length; carried bytes came before it. */
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	u32 position = w->direction == RX ? tp->copied_seq : tp->write_seq;

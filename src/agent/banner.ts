@@ -3,8 +3,9 @@
 import type { BannerLine } from '../api/types.ts'
 import { notBuiltFeatures } from '../config/index.ts'
 import { signals } from '../model/signal.ts'
+import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
-import { degradations, endpointOf, type Parts, queueMend } from './view.ts'
+import { degradations, endpointOf, queueMend } from './view.ts'
 
 /** Where data waits while the receiver is away. */
 function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {

@@ -3,8 +3,8 @@
 import type { SelfMetricsSource } from '../api/self-metrics.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
+import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
-import type { Parts } from './view.ts'
 
 export function metricsSource(parts: Parts): SelfMetricsSource {
   const { outlets, tracing, self } = parts

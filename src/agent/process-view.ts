@@ -3,8 +3,8 @@
 import type { ProcessesDocument } from '../api/types.ts'
 import { listenersAt } from '../tracing/listening-ports.ts'
 import type { ProcessView } from '../tracing/services.ts'
+import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
-import type { Parts } from './view.ts'
 
 const procDir = '/proc'
 

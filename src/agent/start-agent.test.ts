@@ -186,7 +186,7 @@ test('the last metrics tell of every request', kernel, async () => {
     },
   )
   const counts = receiver.lines
-    .filter(({ signal }) => signal === 'metrics')
+    .filter(({ signal, name }) => signal === 'metrics' && String(name).startsWith('http.'))
     .map(({ name, points }) => [
       name,
       (points as { count: number }[]).reduce((sum, { count }) => sum + count, 0),
@@ -273,7 +273,7 @@ test('the banner says of each subsystem what it does', async () => {
   const none = ['none', 'export', /nothing leaves this host/] as const
   const metrics = ['off', 'host metrics', /switched off by agent\.nodeexporter/] as const
   await check({}, [['off', 'traces', /switched off by agent\.ebpf/], metrics, none, later])
-  const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_HTTP: 'false' }
+  const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }
   await check(off, [['off', 'traces', /switched off by agent\.ebpf/], metrics, none, later])
   await check({ SVC_MODE: 'collector' }, [['off', 'traces', /mode is collector/], metrics, none, later])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [

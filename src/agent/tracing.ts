@@ -23,7 +23,7 @@ import type { ProcessSelector, SelectionRules } from '../tracing/selection.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
-import { Tracer, type TracerRules } from '../tracing/tracer.ts'
+import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
 
 const addressesMs = 30_000
 const notFound = 404
@@ -39,6 +39,8 @@ export interface TracingOptions {
   readonly pipeline: Pick<Pipeline, 'intake' | 'ledger'>
   readonly processes: ProcessTable
   readonly log: Logger
+  /** Told who asked whom; see `TracerOptions`. */
+  readonly edge?: NonNullable<TracerOptions['edge']>
 }
 
 /** Tracing as it runs. */
@@ -96,10 +98,12 @@ export class Tracing {
       drop: (reason, n) => account.miss(reason, n),
       exports: ({ pid, comm }) => processes.exported(pid, comm),
       hidden: ({ pid, comm }) => processes.hidden(pid, comm),
+      ...(options.edge === undefined ? {} : { edge: options.edge }),
       rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => performance.now(),
     })
+    processes.ended(this)
     processes.select(selectionOf(config.discovery))
     this.findAddresses()
     const native = loadNative()
@@ -244,7 +248,7 @@ export class Tracing {
   exportMetrics(): void {
     this.sync()
     const intake = this.options.pipeline.intake('metrics')
-    for (const ended of this.options.processes.ended()) this.red.forget(ended)
+    for (const ended of this.options.processes.ended(this)) this.red.forget(ended)
     for (const { resource, metrics } of this.red.collect(Date.now() * 1000))
       for (const metric of metrics) intake.add(resource, this.scope, metric)
   }

@@ -2,7 +2,6 @@
 
 import { arch, hostname, platform, release } from 'node:os'
 import { uptimeText } from '../api/documents.ts'
-import type { Api } from '../api/server.ts'
 import type {
   AgentView,
   Degradation,
@@ -12,52 +11,21 @@ import type {
   PipelineDocument,
   QueueDocument,
   ReadinessChecks,
-  ReloadResult,
   StatusDocument,
 } from '../api/types.ts'
-import { type Config, type LoadedConfig, redacted } from '../config/index.ts'
+import { type Config, redacted } from '../config/index.ts'
 import { build } from '../lib/build.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
-import type { LogRing } from '../lib/log-ring.ts'
 import type { Registry } from '../lib/registry.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import { ProfilerBusy, profileKinds, type RuntimeProfiler } from '../runtime/runtime-profiler.ts'
-import type { ProcessTable } from '../tracing/services.ts'
+import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
-import type { HostMetrics } from './host-metrics.ts'
 import type { Outlets } from './outlets.ts'
+import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
-import type { ReloadState } from './reload.ts'
-import type { SelfTracer } from './self-tracing.ts'
-import { Tracing, type TracingFault } from './tracing.ts'
-
-export interface Parts {
-  /** What runs; a reload replaces it. */
-  readonly loaded: () => LoadedConfig
-  readonly outlets: Outlets
-  readonly processes: ProcessTable
-  /** Undefined: switched off. */
-  readonly tracing: Tracing | TracingFault | undefined
-  readonly self: SelfTracer
-  readonly profiler: RuntimeProfiler
-  readonly logRing: LogRing
-  /** Why the event loop counts as stuck. */
-  readonly stuck: () => string | undefined
-  /** Undefined while they are off, or start. */
-  readonly hostMetrics: () => HostMetrics | undefined
-  /** What else works less than asked. */
-  readonly faults: () => readonly Degradation[]
-  /** The end has begun. */
-  readonly stopping: () => boolean
-  readonly reload: () => Promise<ReloadResult>
-  readonly reloads: () => ReloadState
-  /** Undefined while it is off, or starts. */
-  readonly api: () => Api | undefined
-  /** Of `performance.now()`. */
-  readonly startedMs: number
-}
+import { Tracing } from './tracing.ts'
 
 export function agentView(parts: Parts, registry: Registry): AgentView {
   const { profiler, tracing, outlets, self, processes } = parts
@@ -84,7 +52,7 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
     },
     readiness: () => readiness(parts),
     status: () => status(parts),
-    ebpf: () => ebpf(running, config().agent.ebpf.debug),
+    ebpf: () => ebpf(parts, config().agent.ebpf.debug),
     exporting: () => exporting(parts),
     discovery: (): DiscoveryDocument => ({
       // These sources are not built in this version: off, whatever the configuration says.
@@ -140,10 +108,11 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
   }
 }
 
-function ebpf(running: Tracing | undefined, debug: boolean): EbpfDocument {
+function ebpf({ tracing, kernel }: Parts, debug: boolean): EbpfDocument {
+  const running = tracing instanceof Tracing ? tracing : undefined
   return {
     enabled: running !== undefined,
-    programs: (running?.capture.programs() ?? []).map(
+    programs: [...(running?.capture.programs() ?? []), ...(kernel?.programs() ?? [])].map(
       ({ name, type, attached, id, runTimeNs, runCount }) => ({
         name,
         type,

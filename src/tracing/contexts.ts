@@ -1,3 +1,4 @@
+import type { Resource } from '../model/resource.ts'
 import type { TraceContext } from '../model/stream.ts'
 
 /** Requests that are remembered, at most. */
@@ -43,6 +44,13 @@ export class Request {
   readonly parentSpanId: Uint8Array = new Uint8Array(8)
   flags = 0
   state = ''
+  /** Once it is over: whose it was, how long it took, whether it failed. */
+  resource: Resource | undefined
+  durationNs = -1
+  failed = false
+  /** Of a client's: the same of the server's side. */
+  serverResource: Resource | undefined
+  serverNs = -1
   /** A client's: the request that its process serves by it. */
   parent: Request | undefined
   parentTurn = 0
@@ -287,6 +295,10 @@ export class Contexts {
     request.flags = 1
     request.childStartUs = Number.POSITIVE_INFINITY
     request.childEndUs = 0
+    request.resource = undefined
+    request.serverResource = undefined
+    request.serverNs = -1
+    request.failed = false
     request.atMs = nowMs
     this.open.add(request)
     return request

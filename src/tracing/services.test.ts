@@ -42,7 +42,9 @@ function exit(pid: number): void {
 const clock = { ms: 0 }
 
 function table(options: Partial<ProcessTableOptions> = {}): ProcessTable {
-  return new ProcessTable({ procDir, ...fixed, now: () => clock.ms, ...options })
+  const processes = new ProcessTable({ procDir, ...fixed, now: () => clock.ms, ...options })
+  processes.ended(test)
+  return processes
 }
 
 function described(resource: Resource): Record<string, unknown> {
@@ -135,7 +137,7 @@ test('a number that was used again gets a resource of its own within a second', 
   const second = processes.resource(14, 'redis')
   assert.equal(second.attributes.get('service.name'), 'redis-server')
   assert.notEqual(second.attributes.get('service.instance.id'), first.attributes.get('service.instance.id'))
-  assert.deepEqual(processes.ended(), [first])
+  assert.deepEqual(processes.ended(test), [first])
 })
 
 test('a process that executes another program gets another resource', () => {
@@ -168,12 +170,12 @@ test('a process that ended keeps its resource for what comes late, and is report
   run(19, nginx)
   const processes = table()
   const [gone, stays] = [processes.resource(18, 'nginx'), processes.resource(19, 'nginx')]
-  assert.deepEqual(processes.ended(), [])
+  assert.deepEqual(processes.ended(test), [])
   exit(18)
   clock.ms += 1_000
   assert.equal(processes.resource(18, 'nginx'), gone)
-  assert.deepEqual(processes.ended(), [gone])
-  assert.deepEqual(processes.ended(), [])
+  assert.deepEqual(processes.ended(test), [gone])
+  assert.deepEqual(processes.ended(test), [])
   assert.equal(processes.resource(19, 'nginx'), stays)
   assert.equal(processes.size, 1)
 })
@@ -182,7 +184,7 @@ test('any number of processes takes bounded room, and those let go are reported'
   const processes = table({ maxProcesses: 8 })
   for (let pid = 100_000; pid < 100_050; pid++) processes.resource(pid, 'x')
   assert.equal(processes.size, 8)
-  assert.equal(processes.ended().length, 50)
+  assert.equal(processes.ended(test).length, 50)
 })
 
 test('services are told by name, with the processes that run and the ports that they answer on', () => {
@@ -214,7 +216,7 @@ test('services are told by name, with the processes that run and the ports that 
     { name: 'shop', namespace: 'eu', instances: 2, ports: [8080, 8443] },
   ])
   // What it found to have ended is reported all the same.
-  assert.equal(processes.ended().length, 3)
+  assert.equal(processes.ended(test).length, 3)
   // Another program under a number has its own ports.
   run(31, { comm: 'curl', exe: '/usr/bin/curl', start: 2_000 })
   clock.ms += 1_000
@@ -250,7 +252,7 @@ test('a name with spaces and parentheses does not mislead', () => {
   const first = processes.resource(20, '')
   clock.ms += 1_000
   assert.equal(processes.resource(20, ''), first)
-  assert.deepEqual(processes.ended(), [])
+  assert.deepEqual(processes.ended(test), [])
 })
 
 test('an executable that was replaced by an update keeps its name', () => {
@@ -268,6 +270,7 @@ test('damaged files of a process make no error', () => {
 
 test('real processes are found in the real /proc, and their end is seen', async () => {
   const processes = new ProcessTable(fixed)
+  processes.ended(test)
   const own = processes.resource(process.pid, 'node')
   assert.equal(own.attributes.get('process.executable.path'), process.execPath)
   const child = spawn('sleep', ['60'], { env: { OTEL_SERVICE_NAME: 'sleeper', PATH: process.env.PATH } })
@@ -277,7 +280,7 @@ test('real processes are found in the real /proc, and their end is seen', async 
   child.kill()
   await ended
   assert.equal(sleeper.attributes.get('service.name'), 'sleeper')
-  assert.deepEqual(processes.ended(), [sleeper])
+  assert.deepEqual(processes.ended(test), [sleeper])
   assert.equal(processes.resource(process.pid, 'node'), own)
 })
 
@@ -290,6 +293,6 @@ test('where /proc has other numbers, the short name is all that is told', () => 
   assert.equal(first.attributes.get('process.executable.path'), undefined)
   clock.ms += 1_000
   assert.equal(processes.resource(23, 'curl'), first)
-  assert.deepEqual(processes.ended(), [])
+  assert.deepEqual(processes.ended(test), [])
   assert.equal(processes.resource(23, 'curl'), first)
 })

@@ -34,7 +34,8 @@ export class ProcessTable {
   private readonly procDir: string
   private readonly options: ProcessTableOptions
   private readonly now: () => number
-  private readonly endedResources: Resource[] = []
+  /** Resources that ended, for each of those who ask. */
+  private readonly endings = new Map<object, Resource[]>()
   private proc = true
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
@@ -116,11 +117,14 @@ export class ProcessTable {
 
   /**
    * The resources of processes that ended, were replaced or forgotten since the last call. Looks at every process that
-   * is known (about 10 µs each).
+   * is known (about 10 µs each). Each `reader` is told all, from its first question on.
    */
-  ended(): Resource[] {
+  ended(reader: object): Resource[] {
     this.look()
-    return this.endedResources.splice(0)
+    const ended = this.endings.get(reader)
+    if (ended !== undefined) return ended.splice(0)
+    this.endings.set(reader, [])
+    return []
   }
 
   /**
@@ -224,8 +228,10 @@ export class ProcessTable {
 
   private end(resource: Resource): void {
     // Nobody asks: the oldest are let go, so that the list cannot grow without bound.
-    if (this.endedResources.length >= maxEnded) this.endedResources.shift()
-    this.endedResources.push(resource)
+    for (const ended of this.endings.values()) {
+      if (ended.length >= maxEnded) ended.shift()
+      ended.push(resource)
+    }
   }
 
   /** The name that `startOf` read last. */

@@ -38,6 +38,17 @@ export interface TracerOptions {
   readonly exports?: (exchange: Exchange) => void
   /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
   readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
+  /**
+   * Told of each request once, with those of its sides that were seen: a side that is not of this host is told by its
+   * address. Durations in nanoseconds, below zero where that side was not seen.
+   */
+  readonly edge?: (
+    client: Resource | string,
+    server: Resource | string,
+    failed: boolean,
+    clientNs: number,
+    serverNs: number,
+  ) => void
   /** Whether an address belongs to this host, so that the other side may be seen too. */
   readonly isLocal: (address: string) => boolean
   /** Milliseconds of a clock that never goes back. */
@@ -147,6 +158,9 @@ export class Tracer {
       return
     }
     this.describe(exchange, call)
+    request.resource = resource
+    request.durationNs = exchange.durationNs
+    request.failed = call.error !== ''
     this.place(exchange, call, request, resource, nowMs)
   }
 
@@ -227,6 +241,7 @@ export class Tracer {
     if (!mayWait) contexts.resolve(request)
     else this.fill(span.traceId)
     if (client !== undefined) meet(span, client)
+    this.tellEdge(exchange, request, client)
     if (!server) {
       // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
       span.startUs = Math.min(span.startUs, request.childStartUs)
@@ -249,6 +264,27 @@ export class Tracer {
     if (client?.ended) contexts.forget(client)
     contexts.end(request, span.endUs, !server && joinable, nowMs)
     if (certain || this.inRatio(span.traceId)) options.emit(resource, options.scope, span)
+  }
+
+  /** A side is over: tells of the request where the other one is over, too, or is not on this host. */
+  private tellEdge(exchange: Exchange, request: Request, client: Request | undefined): void {
+    const { edge } = this.options
+    if (edge === undefined) return
+    const { server, local, sequence, resource, durationNs, failed } = request
+    if (!server) {
+      // Protocols that are followed on the client's side only have no other one.
+      const alone = !local || sequence === 0 || !bothSides.has(exchange.protocol)
+      if (alone) edge(resource!, exchange.peerAddress, failed, durationNs, -1)
+      else if (request.serverResource !== undefined)
+        edge(resource!, request.serverResource, failed, durationNs, request.serverNs)
+    } else if (client === undefined) {
+      if (!local) edge(exchange.peerAddress, resource!, failed, -1, durationNs)
+    } else if (client.resource !== undefined) {
+      edge(client.resource, resource!, failed || client.failed, client.durationNs, durationNs)
+    } else {
+      client.serverResource = resource
+      client.serverNs = durationNs
+    }
   }
 
   /** The server's side of a client's request may have been told before. */
@@ -335,6 +371,9 @@ export class Tracer {
 function isTraceExport({ path, name }: Call): boolean {
   return path.endsWith('/v1/traces') || name.includes('trace.v1.TraceService')
 }
+
+/** Protocols of which the server's side is followed as well. */
+const bothSides = new Set(['http1', 'http2'])
 
 class Start {
   server = false

@@ -94,8 +94,12 @@ export class AgentProcess {
         ...(isTree(config.agent) && 'nodeexporter' in config.agent
           ? {}
           : { nodeexporter: { enabled: false } }),
+        // What it counts beside requests would be among what a test counts, too.
         ebpf: {
+          process: { enabled: false },
           network: {
+            tcp_metrics: false,
+            flows: false,
             metrics_interval: '500ms',
             sampling: { max_spans_per_second: 0 },
             include_ports: ports === undefined ? [] : [...ports, port],

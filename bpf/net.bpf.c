@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Counts TCP connections by process and peer: how long they took to open, why they did not, bytes, round trips,
+ * retransmissions, resets. Nothing runs for a packet or a call: the kernel keeps a connection's totals itself, and they
+ * are fetched when the connection ends and, while it lives, by an iterator. */
+#include "include/kernel.h"
+#include "include/net.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Keep the types in BTF. */
+const enum svc_net_side *unused_side __attribute__((unused));
+const enum svc_net_failure *unused_failure __attribute__((unused));
+
+#define PAIRS_MAX 16384
+#define PORTS_MAX 4096
+#define TRIES 8
+#define EPHEMERAL 32768 /* net.ipv4.ip_local_port_range begins here, as a rule */
+#define DONE 2UL        /* 1 << SOCK_DONE: the peer's FIN was taken (include/net/sock.h) */
+
+enum { ECONNRESET = 104, ETIMEDOUT = 110, ECONNREFUSED = 111, EHOSTUNREACH = 113, ENETUNREACH = 101, ECANCELED = 125 };
+
+/* Set before the load, upper bounds of the buckets; one bucket more counts what is above. See src/probes/network.ts. */
+const volatile u64 connect_bounds_ns[SVC_NET_BUCKETS - 1] = {};
+const volatile u64 rtt_bounds_us[SVC_NET_BUCKETS - 1] = {};
+static const struct svc_net_pair zero_pair;
+
+u32 self_pid;    /* set by the iterator, which runs in the agent's own context */
+u32 watching;    /* 1: all ports that are listened at are known, so that older connections can be joined */
+u64 overflowed;  /* times that something was counted in `overflow` */
+u64 storage_full; /* connections that are not watched: no memory for their state */
+
+/* Of one socket. A child begins with a copy of its listener's (BPF_F_CLONE), which is how it has a process. */
+struct conn {
+	struct svc_net_key key;
+	u32 counted; /* 1: in `opened` and `open` of its pair */
+	u64 start_ns; /* when the client began to connect; 0: it is not connecting */
+	u64 sent;    /* as far as the pair has them */
+	u64 received;
+	u64 retransmits;
+	u64 observed; /* `sent`, when the round trip was last counted, plus 1 */
+	u32 resets[2]; /* received, sent, until the pair has them */
+	u8 comm[16];
+	u8 active; /* the key holds, and the end has not been counted */
+	u8 owned;  /* the process of the key has the socket, rather than its listener */
+	u8 joined; /* established before it was watched */
+	u8 pad[5];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct conn);
+} conns SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PAIRS_MAX);
+	__type(key, struct svc_net_key);
+	__type(value, struct svc_net_pair);
+} pairs SEC(".maps");
+
+/* Takes what no longer fits into `pairs`, so that totals stay exact. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct svc_net_pair);
+} overflow SEC(".maps");
+
+struct endpoint {
+	u32 netns;
+	u32 port;
+};
+
+/* Ports that somebody listens at: they tell the side of connections that are older than the agent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PORTS_MAX);
+	__type(key, struct endpoint);
+	__type(value, u8);
+} listening SEC(".maps");
+
+static __always_inline struct svc_net_pair *pair_of(struct conn *c)
+{
+	struct svc_net_pair *pair = bpf_map_lookup_elem(&pairs, &c->key);
+	if (pair)
+		return pair;
+	bpf_map_update_elem(&pairs, &c->key, &zero_pair, BPF_NOEXIST);
+	pair = bpf_map_lookup_elem(&pairs, &c->key);
+	if (pair) {
+		__builtin_memcpy(pair->comm, c->comm, sizeof(pair->comm));
+		return pair;
+	}
+	u32 zero = 0;
+	__sync_fetch_and_add(&overflowed, 1);
+	return bpf_map_lookup_elem(&overflow, &zero);
+}
+
+/* Raises `*known` to `total` and returns by how much. The iterator and the connection's end may both be at it. */
+static __always_inline u64 grown(u64 *known, u64 total)
+{
+	u64 seen = *(volatile u64 *)known;
+	for (int i = 0; i < TRIES && (s64)(total - seen) > 0; i++) {
+		u64 was = __sync_val_compare_and_swap(known, seen, total);
+		if (was == seen)
+			return total - seen;
+		seen = was;
+	}
+	return 0;
+}
+
+static __always_inline void observe(u64 *buckets, const volatile u64 *bounds, u64 value)
+{
+	u32 bucket = 0;
+	for (; bucket < SVC_NET_BUCKETS - 1; bucket++)
+		if (value <= bounds[bucket])
+			break;
+	if (bucket < SVC_NET_BUCKETS)
+		__sync_fetch_and_add(&buckets[bucket], 1);
+}
+
+static __always_inline void addresses(struct svc_net_key *key, struct sock *sk)
+{
+	struct sock_common *skc = &sk->__sk_common;
+	u32 *local = (u32 *)key->local_address, *peer = (u32 *)key->peer_address;
+	if (skc->skc_family == AF_INET6) {
+		for (int i = 0; i < 4; i++) {
+			local[i] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			peer[i] = skc->skc_v6_daddr.in6_u.u6_addr32[i];
+		}
+		return;
+	}
+	local[0] = local[1] = peer[0] = peer[1] = 0;
+	local[2] = peer[2] = bpf_htonl(0xffff);
+	local[3] = skc->skc_rcv_saddr;
+	peer[3] = skc->skc_daddr;
+}
+
+static __always_inline u32 netns_of(struct sock *sk)
+{
+	return BPF_CORE_READ((struct sock_common___net *)sk, skc_net.net, ns.inum);
+}
+
+/* The process that runs now has the socket. */
+static __always_inline void own(struct conn *c)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (task->flags & PF_KTHREAD)
+		return;
+	c->key.pid = task->tgid;
+	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->group_leader->comm);
+	c->owned = 1;
+}
+
+/* Starts the count of a connection, whatever the state held before: a socket can be connected again. */
+static __always_inline void begin(struct conn *c, struct sock *sk, u8 side)
+{
+	addresses(&c->key, sk);
+	c->key.netns = netns_of(sk);
+	c->key.side = side;
+	c->key.port = side == svc_net_side_client ? bpf_ntohs(sk->__sk_common.skc_dport) : sk->__sk_common.skc_num;
+	c->counted = 0;
+	c->start_ns = 0;
+	c->sent = c->received = c->retransmits = c->observed = 0;
+	c->resets[0] = c->resets[1] = 0;
+	c->owned = c->joined = 0;
+	c->active = 1;
+}
+
+static __always_inline u64 received_of(struct tcp_sock___net *tp, struct sock *sk)
+{
+	u64 bytes = tp->bytes_received;
+	bool fin = ((struct sock_common___net *)sk)->skc_flags & DONE;
+	return bytes && fin ? bytes - 1 : bytes;
+}
+
+/* Moves what is new of a connection to its pair. */
+static __always_inline struct svc_net_pair *account(struct conn *c, struct sock *sk, struct tcp_sock *tcp,
+						     bool established, bool last)
+{
+	struct tcp_sock___net *tp = (struct tcp_sock___net *)tcp;
+	struct svc_net_pair *pair = pair_of(c);
+	if (!pair)
+		return 0;
+	if (established && !__sync_val_compare_and_swap(&c->counted, 0, 1)) {
+		__sync_fetch_and_add(&pair->open, 1);
+		if (!c->joined)
+			__sync_fetch_and_add(&pair->opened, 1);
+	}
+	u64 more = grown(&c->sent, tp->bytes_sent - tp->bytes_retrans);
+	if (more)
+		__sync_fetch_and_add(&pair->sent, more);
+	more = grown(&c->received, received_of(tp, sk));
+	if (more)
+		__sync_fetch_and_add(&pair->received, more);
+	more = grown(&c->retransmits, tp->total_retrans);
+	if (more)
+		__sync_fetch_and_add(&pair->retransmits, more);
+	if (c->resets[0])
+		__sync_fetch_and_add(&pair->resets_received, __sync_lock_test_and_set(&c->resets[0], 0));
+	if (c->resets[1])
+		__sync_fetch_and_add(&pair->resets_sent, __sync_lock_test_and_set(&c->resets[1], 0));
+	/* A round trip is worth counting when bytes made it, or once. */
+	u32 rtt = tp->srtt_us >> 3;
+	u64 mark = c->sent + 1;
+	if (established && rtt && (last || mark > 1) && __sync_lock_test_and_set(&c->observed, mark) != mark) {
+		observe(pair->rtt_buckets, rtt_bounds_us, rtt);
+		__sync_fetch_and_add(&pair->rtt_us, rtt);
+	}
+	return pair;
+}
+
+static __always_inline u32 failure_of(struct sock *sk)
+{
+	switch (sk->sk_err) {
+	case ECONNREFUSED:
+		return svc_net_failure_refused;
+	case ETIMEDOUT:
+		return svc_net_failure_timed_out;
+	case EHOSTUNREACH:
+		return svc_net_failure_host_unreachable;
+	case ENETUNREACH:
+		return svc_net_failure_network_unreachable;
+	case ECONNRESET:
+		return svc_net_failure_reset;
+	case ECANCELED:
+		return svc_net_failure_cancelled;
+	case 0: /* close(2) has shut both sides by now; a connect(2) that fails has not */
+		return sk->sk_shutdown == SHUTDOWN_BOTH ? svc_net_failure_cancelled : svc_net_failure_local;
+	default:
+		return svc_net_failure_other;
+	}
+}
+
+static __always_inline void on_connecting(struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!c) {
+		__sync_fetch_and_add(&storage_full, 1);
+		return;
+	}
+	begin(c, sk, svc_net_side_client);
+	own(c);
+	c->start_ns = bpf_ktime_get_ns();
+	if (c->key.pid == self_pid || !c->owned)
+		c->active = 0;
+}
+
+static __always_inline void on_connected(struct conn *c, struct sock *sk, struct tcp_sock *tp)
+{
+	u64 took = bpf_ktime_get_ns() - c->start_ns;
+	c->start_ns = 0;
+	/* The port may have been chosen with the route. */
+	addresses(&c->key, sk);
+	struct svc_net_pair *pair = account(c, sk, tp, true, false);
+	if (!pair)
+		return;
+	observe(pair->connect_buckets, connect_bounds_ns, took);
+	__sync_fetch_and_add(&pair->connect_ns, took);
+}
+
+static __always_inline void on_accepted(struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!c) {
+		__sync_fetch_and_add(&storage_full, 1);
+		return;
+	}
+	begin(c, sk, svc_net_side_server);
+	if (self_pid && c->key.pid == self_pid)
+		c->active = 0;
+}
+
+/* Its listener's state is all that it has: that it was established was missed. */
+static __always_inline bool was_missed(struct conn *c)
+{
+	return !c->active && !c->key.port && c->key.pid != self_pid;
+}
+
+static __always_inline void on_listening(struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (c)
+		own(c);
+}
+
+static __always_inline void on_closed(struct conn *c, struct sock *sk, struct tcp_sock *tp, bool connecting)
+{
+	struct svc_net_pair *pair = account(c, sk, tp, !connecting, true);
+	c->active = 0;
+	if (!pair)
+		return;
+	if (!connecting) {
+		__sync_fetch_and_add(&pair->open, -1);
+		return;
+	}
+	u32 failure = failure_of(sk);
+	if (failure < svc_net_failure_count)
+		__sync_fetch_and_add(&pair->failures[failure], 1);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
+{
+	if (sk->sk_protocol != IPPROTO_TCP)
+		return 0;
+	if (to == TCP_SYN_SENT) {
+		if (!BPF_CORE_READ_BITFIELD(sk, sk_kern_sock))
+			on_connecting(sk);
+		return 0;
+	}
+	if (to == TCP_LISTEN) {
+		if (!BPF_CORE_READ_BITFIELD(sk, sk_kern_sock))
+			on_listening(sk);
+		return 0;
+	}
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (to == TCP_ESTABLISHED) {
+		struct tcp_sock *tp = c && c->start_ns ? bpf_skc_to_tcp_sock(sk) : 0;
+		if (tp) { /* also from SYN_RECV: both sides may open at once */
+			if (c->active)
+				on_connected(c, sk, tp);
+		} else if (from == TCP_SYN_RECV && !BPF_CORE_READ_BITFIELD(sk, sk_kern_sock)) {
+			on_accepted(sk);
+		}
+		return 0;
+	}
+	if (!c || from == TCP_LISTEN)
+		return 0;
+	if (was_missed(c) && from != TCP_SYN_RECV)
+		begin(c, sk, svc_net_side_server);
+	if (!c->active)
+		return 0;
+	/* Only the process that has the socket comes here with these, and with a close that has shut both sides. */
+	bool by_owner = to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK ||
+			(to == TCP_CLOSE && sk->sk_shutdown == SHUTDOWN_BOTH);
+	if (by_owner && !c->owned)
+		own(c);
+	if (to != TCP_CLOSE)
+		return 0;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	if (tp)
+		on_closed(c, sk, tp, c->start_ns && (from == TCP_SYN_SENT || from == TCP_SYN_RECV));
+	return 0;
+}
+
+/* A program does not run inside of itself: a state that changes in an interrupt of one that changes is missed, once in
+ * a million. The last moment of a socket makes up for its end. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(svc_net_destroy, struct sock *sk)
+{
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct tcp_sock *tp = c && c->active ? bpf_skc_to_tcp_sock(sk) : 0;
+	if (tp)
+		on_closed(c, sk, tp, c->start_ns && !tp->srtt_us);
+	return 0;
+}
+
+static __always_inline void on_reset(const struct sock *sk, u32 direction)
+{
+	if (!sk)
+		return;
+	struct conn *c = bpf_sk_storage_get(&conns, (struct sock *)sk, 0, 0);
+	/* A refused connection is a failure and no reset; a listener has no pair. */
+	if (!c || !c->key.port || c->start_ns)
+		return;
+	if (c->active) {
+		__sync_fetch_and_add(&c->resets[direction & 1], 1);
+		return;
+	}
+	if (!c->counted)
+		return;
+	struct svc_net_pair *pair = pair_of(c);
+	if (pair)
+		__sync_fetch_and_add(direction ? &pair->resets_sent : &pair->resets_received, 1);
+}
+
+SEC("tp_btf/tcp_receive_reset")
+int BPF_PROG(svc_net_reset_received, struct sock *sk)
+{
+	on_reset(sk, 0);
+	return 0;
+}
+
+SEC("tp_btf/tcp_send_reset")
+int BPF_PROG(svc_net_reset_sent, const struct sock *sk)
+{
+	on_reset(sk, 1);
+	return 0;
+}
+
+/* A connection that was there before: what it has moved until now is not counted. */
+static __always_inline void join(struct conn *c, struct sock *sk, struct tcp_sock *tcp)
+{
+	struct endpoint here = { .netns = netns_of(sk), .port = sk->__sk_common.skc_num };
+	u16 there = bpf_ntohs(sk->__sk_common.skc_dport);
+	bool server = bpf_map_lookup_elem(&listening, &here) || (there >= EPHEMERAL && here.port < EPHEMERAL);
+	struct tcp_sock___net *tp = (struct tcp_sock___net *)tcp;
+	begin(c, sk, server ? svc_net_side_server : svc_net_side_client);
+	c->joined = 1;
+	c->sent = tp->bytes_sent - tp->bytes_retrans;
+	c->received = received_of(tp, sk);
+	c->retransmits = tp->total_retrans;
+	c->observed = c->sent + 1;
+}
+
+static __always_inline void take_owner(struct conn *c, struct task_struct *task)
+{
+	c->key.pid = task->tgid;
+	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->comm);
+	c->owned = 1;
+}
+
+/* Every file of every process. It finds who has a connection, and counts what connections have moved that live on. */
+SEC("iter/task_file")
+int svc_net_files(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	self_pid = bpf_get_current_pid_tgid() >> 32;
+	if (!task || !file || task->tgid != task->pid)
+		return 0;
+	struct socket *socket = bpf_sock_from_file(file);
+	if (!socket || !socket->sk || socket->sk->sk_protocol != IPPROTO_TCP)
+		return 0;
+	struct sock *sk = socket->sk;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	u8 state = sk->__sk_common.skc_state;
+	if (state == TCP_CLOSE || state == TCP_SYN_SENT || state == TCP_SYN_RECV)
+		return 0;
+	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (state == TCP_LISTEN) {
+		struct endpoint here = { .netns = netns_of(sk), .port = sk->__sk_common.skc_num };
+		u8 yes = 1;
+		bpf_map_update_elem(&listening, &here, &yes, BPF_ANY);
+		if (!c && (c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)))
+			take_owner(c, task);
+		return 0;
+	}
+	if (!c) {
+		c = watching ? bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+		if (!c)
+			return 0;
+		join(c, sk, tp);
+	} else if (was_missed(c)) {
+		begin(c, sk, svc_net_side_server);
+	}
+	c->start_ns = 0;
+	if (!c->owned)
+		take_owner(c, task);
+	if (c->key.pid == self_pid)
+		c->active = 0;
+	if (c->active)
+		account(c, sk, tp, true, false);
+	return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Programs that start, processes that end and those that the kernel kills for their memory. Each is counted; up to
+ * `events_max` a second are told one by one. Arguments and environments are never read. */
+#include "include/kernel.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PATH_MAX_BYTES 256
+
+enum svc_process_kind { svc_process_kind_exec, svc_process_kind_exit, svc_process_kind_oom_kill };
+
+struct svc_process_event {
+	u64 time_ns;  /* CLOCK_MONOTONIC */
+	u64 start_ns; /* when the process began: the same clock; 0: not known */
+	u64 cgroup;   /* 0: not known */
+	u32 kind;
+	u32 pid;      /* thread group, initial pid namespace */
+	u32 parent;
+	u32 uid;
+	u32 status;   /* of an exit, as wait(2) has it */
+	u8 oom_killed; /* of an exit: the kernel had chosen it */
+	u8 pad;
+	u16 path_length; /* of `path`, its end left out; only so much of it is there */
+	u8 comm[16];
+	u8 path[PATH_MAX_BYTES]; /* of an exec: the file, as the caller named it */
+};
+const struct svc_process_event *unused_event __attribute__((unused)); /* keeps the types in BTF */
+const enum svc_process_kind *unused_kind __attribute__((unused));
+
+const volatile u32 events_max = 1000; /* a second */
+
+/* Counted since the load. Exits by what ended the process: 0: it returned zero, 1: another number, 2 and more: a signal,
+ * plus 1. */
+#define EXITS 128
+u64 execs;
+u64 starts; /* processes, threads left out */
+u64 exits[EXITS];
+u64 oom_kills;
+u64 untold[3]; /* events that were only counted, by kind */
+
+u64 second;
+u32 told;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 << 10);
+} ring SEC(".maps");
+
+/* Processes whose end was counted: two last threads may end at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} ended SEC(".maps");
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct atomic___process {
+	int counter;
+};
+
+struct signal_struct___process {
+	struct atomic___process live;
+	int group_exit_code;
+	unsigned int flags;
+	struct mm_struct *oom_mm;
+};
+
+struct task_struct___process {
+	struct signal_struct___process *signal;
+	struct task_struct___process *group_leader;
+	struct task_struct___process *real_parent;
+	int tgid;
+	int exit_code;
+	u64 start_time;
+};
+
+struct linux_binprm___process {
+	const char *filename;
+};
+
+#pragma clang attribute pop
+
+#define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
+
+/* Room for one more event in this second, or none. */
+static __always_inline struct svc_process_event *begin(u32 kind, u64 now)
+{
+	u64 this_second = now / MONOTONIC_SECOND, was = second;
+	if (was != this_second && __sync_val_compare_and_swap(&second, was, this_second) == was)
+		told = 0;
+	struct svc_process_event *event = 0;
+	if (__sync_fetch_and_add(&told, 1) < events_max)
+		event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
+	if (!event) {
+		__sync_fetch_and_add(&untold[kind], 1);
+		return 0;
+	}
+	event->time_ns = now;
+	event->kind = kind;
+	event->start_ns = event->cgroup = 0;
+	event->parent = event->uid = event->status = 0;
+	event->oom_killed = event->pad = 0;
+	event->path_length = 0;
+	return event;
+}
+
+/* Of the process that runs now. */
+static __always_inline void describe(struct svc_process_event *event, struct task_struct *task)
+{
+	struct task_struct___process *leader = ((struct task_struct___process *)task)->group_leader;
+	event->pid = task->tgid;
+	event->parent = BPF_CORE_READ(leader, real_parent, tgid);
+	event->start_ns = BPF_CORE_READ(leader, start_time);
+	event->cgroup = bpf_get_current_cgroup_id();
+	event->uid = bpf_get_current_uid_gid();
+	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), task->group_leader->comm);
+}
+
+/* The consumer polls: waking it for each would cost more than the event itself. */
+static __always_inline void tell(struct svc_process_event *event)
+{
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(svc_process_exec, struct task_struct *task, int old_pid, struct linux_binprm___process *bprm)
+{
+	__sync_fetch_and_add(&execs, 1);
+	struct svc_process_event *event = begin(svc_process_kind_exec, bpf_ktime_get_ns());
+	if (!event)
+		return 0;
+	describe(event, task);
+	long length = bpf_probe_read_kernel_str(event->path, sizeof(event->path), BPF_CORE_READ(bprm, filename));
+	event->path_length = length > 0 ? length - 1 : 0;
+	tell(event);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(svc_process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	if (child->pid == child->tgid)
+		__sync_fetch_and_add(&starts, 1);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(svc_process_exit, struct task_struct *task)
+{
+	struct task_struct___process *ending = (struct task_struct___process *)task;
+	struct signal_struct___process *signal = ending->signal;
+	if (signal->live.counter) /* other threads go on */
+		return 0;
+	if (task->flags & PF_KTHREAD)
+		return 0;
+	u32 *once = bpf_task_storage_get(&ended, task->group_leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (once && __sync_lock_test_and_set(once, 1))
+		return 0;
+	u32 status = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code
+						       : BPF_CORE_READ(ending, group_leader, exit_code);
+	u32 by = status & 0x7f;
+	by = by ? by + 1 : !!(status & 0xff00);
+	if (by < EXITS)
+		__sync_fetch_and_add(&exits[by], 1);
+	struct svc_process_event *event = begin(svc_process_kind_exit, bpf_ktime_get_ns());
+	if (!event)
+		return 0;
+	describe(event, task);
+	event->status = status;
+	event->oom_killed = signal->oom_mm != 0;
+	tell(event);
+	return 0;
+}
+
+/* The kernel chose a victim: in the context of whoever asked for memory, so that only `pid` tells of it. */
+static __always_inline struct svc_process_event *on_victim(u32 pid)
+{
+	__sync_fetch_and_add(&oom_kills, 1);
+	struct svc_process_event *event = begin(svc_process_kind_oom_kill, bpf_ktime_get_ns());
+	if (!event)
+		return 0;
+	event->pid = pid;
+	__builtin_memset(event->comm, 0, sizeof(event->comm));
+	return event;
+}
+
+SEC("tp_btf/mark_victim")
+int BPF_PROG(svc_process_oom, struct task_struct *task)
+{
+	struct svc_process_event *event = on_victim(task->tgid);
+	if (!event)
+		return 0;
+	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), task->comm);
+	tell(event);
+	return 0;
+}
+
+/* Before Linux 6.9 the tracepoint told the number of the process only. */
+SEC("tp_btf/mark_victim")
+int BPF_PROG(svc_process_oom_pid, int pid)
+{
+	struct svc_process_event *event = on_victim(pid);
+	if (event)
+		tell(event);
+	return 0;
+}

@@ -1,0 +1,184 @@
+// What the kernel counts beside requests, wired to the pipeline: connections, flows, system calls, processes. Each part
+// runs or fails by itself.
+
+import { networkInterfaces } from 'node:os'
+import type { Degradation } from '../api/types.ts'
+import type { Config } from '../config/index.ts'
+import type { ProgramState } from '../kernel/bpf-object.ts'
+import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
+import { build } from '../lib/build.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
+import type { Resource, Scope } from '../model/resource.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import { NetworkProbe } from '../probes/network.ts'
+import { ProcessEvents } from '../probes/process-events.ts'
+import { SyscallCounts, syscallDuration } from '../probes/syscall-counts.ts'
+import { Flows } from '../tracing/flows.ts'
+import { NetworkSeries } from '../tracing/network-series.ts'
+import { RedTable, type ResourceMetrics } from '../tracing/red.ts'
+import { ServiceGraph } from '../tracing/service-graph.ts'
+import type { ProcessTable } from '../tracing/services.ts'
+import { hostResource } from './host-resource.ts'
+
+export interface KernelTelemetryOptions {
+  readonly config: Config
+  readonly pipeline: Pick<Pipeline, 'intake' | 'ledger'>
+  readonly processes: ProcessTable
+  readonly log: Logger
+  /** Number of this process as the kernel knows it. */
+  readonly selfPid: number
+}
+
+const addressesMs = 30_000
+
+export class KernelTelemetry {
+  /** What was asked for and does not run. */
+  readonly faults: readonly Degradation[]
+  /** Who asks whom; filled by the tracer. */
+  readonly graph: ServiceGraph
+  private readonly options: KernelTelemetryOptions
+  private readonly scope: Scope = { name: 'svc/kernel', version: build().version }
+  private readonly host: Resource
+  private readonly network: NetworkProbe | undefined
+  private readonly series: NetworkSeries | undefined
+  private readonly flows: Flows | undefined
+  private readonly syscalls: SyscallCounts | undefined
+  private readonly syscallTimes: RedTable
+  private readonly events: ProcessEvents | undefined
+  private readonly timers: NodeJS.Timeout[]
+  /** Interfaces by the addresses that they have. */
+  private interfaces = new Map<string, string>()
+  private untold = 0
+  private lostCalls = 0
+
+  constructor(options: KernelTelemetryOptions) {
+    const { config, pipeline, processes, selfPid, log } = options
+    const { network, syscalls, process: events } = config.agent.ebpf
+    const startUs = Date.now() * 1000
+    this.options = options
+    this.host = hostResource(config.agent.nodeexporter.path.rootfs, config.resource.attributes)
+    this.graph = new ServiceGraph({ startUs })
+    this.syscallTimes = new RedTable({ startUs })
+    processes.ended(this)
+    this.findInterfaces()
+    const faults: Degradation[] = []
+    const native = loadNative()
+    const start = <T>(what: string, wanted: boolean, make: (native: Native) => T): T | undefined => {
+      if (!wanted) return undefined
+      try {
+        if (native instanceof Unsupported) throw new Error(native.reason)
+        return make(native)
+      } catch (error) {
+        const reason = errorText(error)
+        log.warn(`${what} are not observed`, { reason })
+        faults.push({ subsystem: what, reason, mend: 'see svc doctor' })
+        return undefined
+      }
+    }
+    const connections = network.enabled && (network.tcp_metrics || network.flows)
+    this.network = start('connections', connections, each => new NetworkProbe(each))
+    if (this.network !== undefined && network.tcp_metrics) this.series = new NetworkSeries({ startUs })
+    if (this.network !== undefined && network.flows) {
+      const interfaceOf = (address: string) =>
+        address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
+      this.flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
+    }
+    this.syscalls = start(
+      'system calls',
+      syscalls.enabled,
+      each => new SyscallCounts(each, syscalls, selfPid),
+    )
+    if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
+      log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
+    this.events = start('process events', events.enabled, each => {
+      const logs = pipeline.intake('logs')
+      return new ProcessEvents(each, { emit: record => logs.add(this.host, this.scope, record) })
+    })
+    this.faults = faults
+    this.timers = [
+      setInterval(() => this.exportMetrics(), network.metrics_interval),
+      setInterval(() => this.findInterfaces(), addressesMs),
+    ]
+  }
+
+  programs(): ProgramState[] {
+    return [this.network, this.syscalls, this.events].flatMap(part => part?.programs() ?? [])
+  }
+
+  /** Exports what was counted. `last`: nothing waits for more any longer. */
+  exportMetrics(last = false): void {
+    const { options, host } = this
+    const { processes, pipeline } = options
+    this.countConnections(last)
+    this.syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) =>
+      this.syscallTimes.merge(
+        processes.resource(pid, comm),
+        syscallDuration,
+        dimensions,
+        count,
+        sumNs,
+        buckets,
+      ),
+    )
+    for (const ended of processes.ended(this)) {
+      this.series?.forget(ended)
+      this.syscallTimes.forget(ended)
+    }
+    const intake = pipeline.intake('metrics')
+    const timeUs = Date.now() * 1000
+    const add = (all: readonly ResourceMetrics[]) => {
+      for (const { resource, metrics } of all)
+        for (const metric of metrics) intake.add(resource, this.scope, metric)
+    }
+    add(this.series?.collect(timeUs) ?? [])
+    add(this.syscallTimes.collect(timeUs))
+    for (const metrics of [
+      this.flows?.collect(timeUs, last) ?? [],
+      this.graph.collect(timeUs),
+      this.events?.metrics(timeUs) ?? [],
+    ])
+      for (const metric of metrics) intake.add(host, this.scope, metric)
+    this.book()
+  }
+
+  /** Exports what was counted to the end, and unloads. */
+  stop(): void {
+    for (const timer of this.timers) clearInterval(timer)
+    this.events?.drain()
+    this.exportMetrics(true)
+    this.network?.close()
+    this.syscalls?.close()
+    this.events?.close()
+  }
+
+  private countConnections(last: boolean): void {
+    const { processes } = this.options
+    this.network?.collect(pair => {
+      const { pid, comm, server, port, overflow } = pair
+      const known = pid !== 0 && !overflow
+      if (known && processes.hidden(pid, comm) === 'not_selected') return
+      const resource = known ? processes.resource(pid, comm, server ? port : 0) : this.host
+      this.series?.add(resource, pair)
+      this.flows?.add(pair, String(resource.attributes.get('service.name') ?? ''))
+    }, last)
+  }
+
+  /** Brings the books up to date with what could not be told. */
+  private book(): void {
+    const { ledger } = this.options.pipeline
+    const untold = this.events?.untold ?? 0
+    if (untold > this.untold) ledger.logs.miss('over_budget', untold - this.untold)
+    this.untold = untold
+    const lost = this.syscalls?.lost ?? 0
+    if (lost > this.lostCalls)
+      this.options.log.warn('system calls were not counted', { calls: lost - this.lostCalls })
+    this.lostCalls = lost
+  }
+
+  private findInterfaces(): void {
+    const found = new Map<string, string>()
+    for (const [name, addresses] of Object.entries(networkInterfaces()))
+      for (const { address } of addresses ?? []) found.set(address, name)
+    this.interfaces = found
+  }
+}

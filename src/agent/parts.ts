@@ -1,0 +1,42 @@
+// What the running agent is made of.
+
+import type { Api } from '../api/server.ts'
+import type { Degradation, ReloadResult } from '../api/types.ts'
+import type { LoadedConfig } from '../config/index.ts'
+import type { LogRing } from '../lib/log-ring.ts'
+import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
+import type { ProcessTable } from '../tracing/services.ts'
+import type { HostMetrics } from './host-metrics.ts'
+import type { KernelTelemetry } from './kernel-telemetry.ts'
+import type { Outlets } from './outlets.ts'
+import type { ReloadState } from './reload.ts'
+import type { SelfTracer } from './self-tracing.ts'
+import type { Tracing, TracingFault } from './tracing.ts'
+
+export interface Parts {
+  /** What runs; a reload replaces it. */
+  readonly loaded: () => LoadedConfig
+  readonly outlets: Outlets
+  readonly processes: ProcessTable
+  /** Undefined: switched off. */
+  readonly tracing: Tracing | TracingFault | undefined
+  readonly self: SelfTracer
+  readonly profiler: RuntimeProfiler
+  readonly logRing: LogRing
+  /** Why the event loop counts as stuck. */
+  readonly stuck: () => string | undefined
+  /** Undefined while they are off, or start. */
+  readonly hostMetrics: () => HostMetrics | undefined
+  /** Undefined: eBPF is off. */
+  readonly kernel: KernelTelemetry | undefined
+  /** What else works less than asked. */
+  readonly faults: () => readonly Degradation[]
+  /** The end has begun. */
+  readonly stopping: () => boolean
+  readonly reload: () => Promise<ReloadResult>
+  readonly reloads: () => ReloadState
+  /** Undefined while it is off, or starts. */
+  readonly api: () => Api | undefined
+  /** Of `performance.now()`. */
+  readonly startedMs: number
+}

@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { afterEach, test } from 'node:test'
+import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { connectFailures, NetworkPair } from '../model/network-pair.ts'
+import { NetworkProbe } from './network.ts'
+
+const skip = withoutBpf
+const churn = process.env.SVC_SOAK === undefined ? 1_000 : 10_000
+const open: { close(): unknown }[] = []
+
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close()
+})
+
+/** A Python program that says and hears lines. Its names `server` and `port` are a listener of its own. */
+class Talker {
+  readonly child: ChildProcessWithoutNullStreams
+  readonly #lines: AsyncIterator<string>
+
+  constructor(script: string, ...args: (string | number)[]) {
+    this.child = spawn('python3', ['-c', `${prelude}\n${script}`, ...args.map(String)])
+    this.child.stderr.pipe(process.stderr)
+    this.#lines = createInterface(this.child.stdout)[Symbol.asyncIterator]()
+    open.push(this)
+  }
+
+  get pid(): number {
+    return this.child.pid!
+  }
+
+  async line(): Promise<string> {
+    const { value, done } = await this.#lines.next()
+    assert.ok(!done, 'the program ended')
+    return value
+  }
+
+  say(line = ''): void {
+    this.child.stdin.write(`${line}\n`)
+  }
+
+  async close(): Promise<void> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return
+    this.child.stdin.end()
+    await once(this.child, 'exit')
+  }
+}
+
+const prelude = `
+import os, socket, struct, sys, threading
+def say(*what): print(*what, flush=True)
+def hear(): return sys.stdin.readline()
+def linger(s): s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+def listen(address='127.0.0.1', backlog=128):
+  s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET)
+  s.bind((address, 0)); s.listen(backlog); return s
+def answer(listener, times, size):
+  for i in range(times):
+    c, _ = listener.accept()
+    while c.recv(65536): pass
+    c.sendall(b'y' * size); c.close()
+def ask(address, port, size):
+  c = socket.create_connection((address, port)); c.sendall(b'x' * size); c.shutdown(socket.SHUT_WR)
+  while c.recv(65536): pass
+  c.close()
+`
+
+function start(): NetworkProbe {
+  const probe = new NetworkProbe(nativeOrThrow())
+  open.push(probe)
+  return probe
+}
+
+function add(sums: NetworkPair, pair: NetworkPair): void {
+  for (const [key, value] of Object.entries(pair) as [keyof NetworkPair, unknown][]) {
+    if (value instanceof Float64Array) {
+      const numbers = sums[key] as Float64Array
+      for (const [i, more] of value.entries()) numbers[i]! += more
+    } else if (typeof value === 'number' && !['pid', 'netns', 'port'].includes(key))
+      Object.assign(sums, { [key]: (sums[key] as number) + value })
+    else Object.assign(sums, { [key]: value })
+  }
+}
+
+/** What came since the last look of processes with these numbers, in one pair for each process, side and port. */
+function looked(probe: NetworkProbe, ...pids: number[]): NetworkPair[] {
+  const found = new Map<string, NetworkPair>()
+  probe.collect(pair => {
+    if (!pids.includes(pair.pid)) return
+    const id = `${pair.pid} ${pair.server} ${pair.port}`
+    const sums = found.get(id) ?? new NetworkPair()
+    found.set(id, sums)
+    add(sums, pair)
+  }, true)
+  return [...found.values()]
+}
+
+function only(pairs: readonly NetworkPair[], server: boolean): NetworkPair {
+  const found = pairs.filter(pair => pair.server === server)
+  assert.equal(found.length, 1)
+  return found[0]!
+}
+
+const total = (numbers: Float64Array) => numbers.reduce((a, b) => a + b, 0)
+
+function failuresOf({ failures }: NetworkPair): Record<string, number> {
+  const named: Record<string, number> = {}
+  for (const [i, times] of failures.entries()) if (times > 0) named[connectFailures[i]!] = times
+  return named
+}
+
+for (const address of ['127.0.0.1', '::1'])
+  test(`connections of ${address} are counted exactly, on both sides`, { skip }, async () => {
+    const probe = start()
+    const talker = new Talker(`
+l = listen('${address}')
+t = threading.Thread(target=answer, args=(l, 50, 300)); t.start()
+for i in range(50): ask('${address}', l.getsockname()[1], 100 + i)
+t.join(); say(l.getsockname()[1]); hear()`)
+    const port = Number(await talker.line())
+    const pairs = looked(probe, talker.pid)
+    const client = only(pairs, false)
+    const server = only(pairs, true)
+    const sent = 50 * 100 + (50 * 49) / 2
+    for (const pair of [client, server]) {
+      const { localAddress, peerAddress, opened, openChange, retransmits, comm } = pair
+      assert.deepEqual(
+        { localAddress, peerAddress, opened, openChange, retransmits, comm, port: pair.port },
+        {
+          localAddress: address,
+          peerAddress: address,
+          opened: 50,
+          openChange: 0,
+          retransmits: 0,
+          comm: 'python3',
+          port,
+        },
+      )
+      assert.equal(total(pair.rttBuckets), 50)
+      assert.ok(pair.rttUs > 0)
+      assert.deepEqual(failuresOf(pair), {})
+    }
+    assert.deepEqual([client.sent, client.received], [sent, 50 * 300])
+    assert.deepEqual([server.sent, server.received], [50 * 300, sent])
+    assert.equal(total(client.connectBuckets), 50)
+    assert.ok(client.connectNs > 0)
+    assert.equal(total(server.connectBuckets), 0)
+  })
+
+test('an IPv4 peer of a socket of both families has its IPv4 address', { skip }, async () => {
+  const probe = start()
+  const talker = new Talker(`
+l = socket.create_server(('::', 0), family=socket.AF_INET6, dualstack_ipv6=True)
+t = threading.Thread(target=answer, args=(l, 1, 3)); t.start()
+ask('127.0.0.1', l.getsockname()[1], 5)
+t.join(); say('done'); hear()`)
+  await talker.line()
+  for (const { localAddress, peerAddress } of looked(probe, talker.pid))
+    assert.deepEqual([localAddress, peerAddress], ['127.0.0.1', '127.0.0.1'])
+})
+
+test('connections that live on are counted while they live, and their ends when they end', {
+  skip,
+}, async () => {
+  const probe = start()
+  const talker = new Talker(`
+l = listen()
+c = socket.create_connection(l.getsockname()); s, _ = l.accept()
+say('open')
+hear(); c.sendall(b'x' * 1000); s.recv(1000, socket.MSG_WAITALL); say('sent')
+hear(); c.sendall(b'x' * 10); s.recv(10, socket.MSG_WAITALL); s.close(); c.close(); say('closed'); hear()`)
+  await talker.line()
+  const numbers = (pairs: NetworkPair[], server: boolean) => {
+    const { opened, openChange, sent, received } = only(pairs, server)
+    return [opened, openChange, sent, received]
+  }
+  let pairs = looked(probe, talker.pid)
+  assert.deepEqual(
+    [numbers(pairs, false), numbers(pairs, true)],
+    [
+      [1, 1, 0, 0],
+      [1, 1, 0, 0],
+    ],
+  )
+  talker.say()
+  await talker.line()
+  pairs = looked(probe, talker.pid)
+  assert.deepEqual(
+    [numbers(pairs, false), numbers(pairs, true)],
+    [
+      [0, 0, 1000, 0],
+      [0, 0, 0, 1000],
+    ],
+  )
+  assert.equal(total(only(pairs, false).rttBuckets), 1)
+  assert.deepEqual(looked(probe, talker.pid), [])
+  talker.say()
+  await talker.line()
+  pairs = looked(probe, talker.pid)
+  assert.deepEqual(
+    [numbers(pairs, false), numbers(pairs, true)],
+    [
+      [0, -1, 10, 0],
+      [0, -1, 0, 10],
+    ],
+  )
+})
+
+test('of connections that are older than the agent counts what they do from then on', { skip }, async () => {
+  const talker = new Talker(`
+l = listen()
+c = socket.create_connection(l.getsockname()); s, _ = l.accept()
+c.sendall(b'x' * 5000); s.recv(5000, socket.MSG_WAITALL); say(l.getsockname()[1])
+hear(); s.sendall(b'y' * 70); c.recv(70, socket.MSG_WAITALL); say('sent'); hear()`)
+  const port = Number(await talker.line())
+  const probe = start()
+  talker.say()
+  await talker.line()
+  const pairs = looked(probe, talker.pid)
+  const client = only(pairs, false)
+  const server = only(pairs, true)
+  assert.deepEqual([client.port, server.port], [port, port])
+  assert.deepEqual([client.opened, client.openChange, client.sent, client.received], [0, 1, 0, 70])
+  assert.deepEqual([server.opened, server.openChange, server.sent, server.received], [0, 1, 70, 0])
+})
+
+test('attempts that fail are counted by what they failed with, and no connection', { skip }, async () => {
+  const probe = start()
+  const talker = new Talker(`
+closed = listen(); port = closed.getsockname()[1]; closed.close()
+for i in range(3):
+  try: socket.create_connection(('127.0.0.1', port))
+  except ConnectionRefusedError: pass
+full = listen(backlog=0); kept = [socket.create_connection(full.getsockname())]
+s = socket.socket(); s.setblocking(False); s.connect_ex(full.getsockname()); s.close()
+s = socket.socket(); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_SYNCNT, 1)
+try: s.connect(full.getsockname())
+except TimeoutError: pass
+s.close()
+say(port, full.getsockname()[1]); hear()`)
+  const [refused, full] = (await talker.line()).split(' ').map(Number)
+  const pairs = looked(probe, talker.pid)
+  const to = (port: number | undefined) => pairs.find(pair => pair.port === port && !pair.server)
+  assert.ok(to(refused) && to(full))
+  assert.deepEqual(failuresOf(to(refused)!), { connection_refused: 3 })
+  assert.deepEqual([to(refused)!.opened, to(refused)!.openChange, to(refused)!.resetsReceived], [0, 0, 0])
+  assert.deepEqual(failuresOf(to(full)!), { cancelled: 1, timeout: 1 })
+  assert.equal(to(full)!.opened, 1)
+  assert.ok(to(full)!.retransmits >= 1, 'the SYN was sent again')
+})
+
+test('resets are counted on both sides', { skip }, async () => {
+  const probe = start()
+  const talker = new Talker(`
+l = listen()
+for i in range(4):
+  c = socket.create_connection(l.getsockname()); s, _ = l.accept()
+  c.sendall(b'x')
+  s.recv(1)
+  linger(s); s.close()
+  try: c.recv(1)
+  except ConnectionResetError: pass
+  c.close()
+say('done'); hear()`)
+  await talker.line()
+  const pairs = looked(probe, talker.pid)
+  const client = only(pairs, false)
+  const server = only(pairs, true)
+  assert.deepEqual([client.resetsReceived, client.resetsSent], [4, 0])
+  assert.deepEqual([server.resetsReceived, server.resetsSent], [0, 4])
+  assert.deepEqual([client.openChange, server.openChange], [0, 0])
+})
+
+test('a connection belongs to the process that accepted it, not to the one that listens', {
+  skip,
+}, async () => {
+  const probe = start()
+  const talker = new Talker(`
+l = listen()
+child = os.fork()
+if child == 0:
+  answer(l, 20, 10); os._exit(0)
+for i in range(20): ask('127.0.0.1', l.getsockname()[1], 10)
+os.waitpid(child, 0)
+say(child); hear()`)
+  const child = Number(await talker.line())
+  const pairs = looked(probe, talker.pid, child)
+  assert.deepEqual(
+    pairs.filter(({ server }) => server).map(({ pid, opened, received }) => [pid, opened, received]),
+    [[child, 20, 200]],
+  )
+})
+
+test('connections that come and go leave nothing behind', { skip }, async () => {
+  const probe = start()
+  const talker = new Talker(`
+l = listen()
+threading.Thread(target=answer, args=(l, ${churn}, 1), daemon=True).start()
+for i in range(${churn}): ask('127.0.0.1', l.getsockname()[1], 1)
+say('done'); hear()`)
+  await talker.line()
+  // The server's last close may come a moment after the client's.
+  const sums = new Map<boolean, number>()
+  const held: number[] = []
+  for (let round = 0; round < 12; round++) {
+    for (const pair of looked(probe, talker.pid))
+      sums.set(pair.server, (sums.get(pair.server) ?? 0) + pair.opened)
+    held.push(probe.size)
+  }
+  assert.deepEqual([sums.get(false), sums.get(true)], [churn, churn])
+  assert.ok(Math.max(...held) < 200, `${Math.max(...held)} pairs`)
+  assert.ok(held.at(-1)! <= held[0]! - 2, 'pairs that are idle are let go')
+  assert.deepEqual(probe.counters(), { overflowed: 0, storage_full: 0 })
+})
+
+test('the agent does not count its own connections', { skip }, async () => {
+  const probe = start()
+  const server = createServer(socket => socket.end('hello')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const socket = connect(port, '127.0.0.1').resume()
+  await once(socket, 'close')
+  server.close()
+  assert.deepEqual(looked(probe, process.pid), [])
+})
+
+test('what is closed reads nothing and can be closed again', { skip }, () => {
+  const probe = start()
+  probe.close()
+  probe.close()
+  probe.collect(() => assert.fail())
+  assert.deepEqual(probe.programs(), [])
+})

@@ -1,0 +1,249 @@
+import { readFileSync } from 'node:fs'
+import { findAsset } from '../kernel/assets.ts'
+import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
+import {
+  batchCursor,
+  batchDone,
+  type LinkHandle,
+  type MapHandle,
+  type Native,
+  type ObjectHandle,
+} from '../kernel/native.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { Interner } from '../lib/interner.ts'
+import { ipText } from '../lib/ip-text.ts'
+import { connectBounds, NetworkPair, rttBounds } from '../model/network-pair.ts'
+
+const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
+const server = svcNetSide.indexOf('server')
+const batchEntries = 256
+/** Looks without a change after which a pair that has no connection is let go. */
+const idleLooks = 4
+/** The files of all processes are looked at for 1 % of the time at most: it takes some microseconds each. */
+const restShare = 100
+const numbers = svcNetPair.comm / 8
+const twoTo32 = 4294967296
+
+interface Known {
+  readonly key: Buffer
+  /** The numbers of `svc_net_pair` as of the last look. */
+  readonly seen: Float64Array
+  idle: number
+  look: number
+}
+
+/** What the kernel side could not do. */
+export interface NetworkCounters {
+  /** Times that something was counted without its pair: there were 16,384 pairs. */
+  readonly overflowed: number
+  /** Connections that are not in any number: the kernel had no memory for their state. */
+  readonly storage_full: number
+}
+
+/**
+ * Connections of TCP, counted in the kernel by process and peer (bpf/net.bpf.c). Costs nothing for a packet or a call;
+ * opening and closing a connection take about a microsecond together.
+ */
+export class NetworkProbe {
+  private readonly native: Native
+  private readonly object: BpfObject
+  private readonly files: LinkHandle
+  private readonly pairs: MapHandle
+  private readonly globals: DataView
+  private readonly known = new Map<string, Known>()
+  private readonly words = new Interner({ slots: 1024, maxLength: 64 })
+  private readonly addresses = new BoundedMap<string, string>(4096)
+  private readonly pair = new NetworkPair()
+  private readonly keys = Buffer.alloc(batchEntries * svcNetKey.size)
+  private readonly values: Buffer
+  private readonly spare: Buffer
+  private looks = 0
+  private nextFilesMs = 0
+  private closed = false
+
+  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
+  constructor(native: Native) {
+    this.native = native
+    const path = findAsset('net.bpf.o')
+    if (path === undefined) throw new Error('cannot find net.bpf.o: install the package anew')
+    this.object = BpfObject.load(native, readFileSync(path), {
+      name: 'net',
+      prepare: object => prepare(native, object),
+    })
+    try {
+      this.globals = new DataView(native.mapView(this.object.map('.bss')))
+      this.pairs = this.object.map('pairs')
+      this.values = Buffer.alloc(batchEntries * this.pairs.slotSize)
+      this.spare = Buffer.alloc(this.pairs.slotSize)
+      this.files = this.object.attach('svc_net_files')
+      // The first pass tells the kernel who the agent is and which ports are listened at; by these the second knows the
+      // side of connections that are there already.
+      this.lookAtFiles()
+      for (const program of programs) this.object.attach(program)
+      this.globals.setUint32(bss.watching, 1, true)
+      this.lookAtFiles()
+    } catch (error) {
+      this.object.close()
+      throw error
+    }
+  }
+
+  /**
+   * Hands on what happened since the last call, pair by pair. `last`: also what open connections did until now, however
+   * much time that takes.
+   */
+  collect(take: (pair: NetworkPair) => void, last = false): void {
+    if (this.closed) return
+    if (last || performance.now() >= this.nextFilesMs) this.lookAtFiles()
+    this.looks++
+    const { keys, values, pairs } = this
+    const cursor = batchCursor(pairs)
+    while (!batchDone(cursor)) {
+      const n = this.native.mapReadBatch(pairs, cursor, keys, values, false)
+      for (let i = 0; i < n; i++) this.look(keys, i * svcNetKey.size, values, i * pairs.slotSize, take)
+    }
+    const overflow = this.object.map('overflow')
+    this.native.mapLookup(overflow, Buffer.alloc(4), values)
+    this.look(noKey, 0, values, 0, take)
+  }
+
+  counters(): NetworkCounters {
+    const at = (offset: number) => Number(this.globals.getBigUint64(offset, true))
+    return { overflowed: at(bss.overflowed), storage_full: at(bss.storageFull) }
+  }
+
+  programs(): ProgramState[] {
+    return this.closed ? [] : this.object.programs()
+  }
+
+  /** Detaches and unloads. May be called again. */
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.object.close()
+  }
+
+  /** How many pairs are known. */
+  get size(): number {
+    return this.known.size
+  }
+
+  private lookAtFiles(): void {
+    const began = performance.now()
+    this.native.iteratorRead(this.files, 4096)
+    const now = performance.now()
+    this.nextFilesMs = now + (now - began) * restShare
+  }
+
+  private look(
+    keys: Buffer,
+    keyAt: number,
+    values: Buffer,
+    at: number,
+    take: (pair: NetworkPair) => void,
+  ): void {
+    const id = keys.toString('latin1', keyAt, keyAt + svcNetKey.size)
+    let known = this.known.get(id)
+    if (known === undefined) {
+      const key = Buffer.from(keys.subarray(keyAt, keyAt + svcNetKey.size))
+      known = { key, seen: new Float64Array(numbers), idle: 0, look: 0 }
+      this.known.set(id, known)
+    }
+    // A batch may show an element again where the table changes meanwhile.
+    if (known.look === this.looks) return
+    known.look = this.looks
+    if (!this.fill(known.seen, values, at)) {
+      if (keys !== noKey) this.rest(id, known)
+      return
+    }
+    known.idle = 0
+    this.name(keys, keyAt, values, at)
+    take(this.pair)
+  }
+
+  /** Sets the numbers of the pair to what is new. False: nothing is. */
+  private fill(seen: Float64Array, values: Buffer, at: number): boolean {
+    let changed = false
+    const grown = (offset: number): number => {
+      const total = i64(values, at + offset)
+      const index = offset >> 3
+      const change = total - seen[index]!
+      if (change === 0) return 0
+      seen[index] = total
+      changed = true
+      return change
+    }
+    const { pair } = this
+    pair.opened = grown(svcNetPair.opened)
+    pair.openChange = grown(svcNetPair.open)
+    pair.sent = grown(svcNetPair.sent)
+    pair.received = grown(svcNetPair.received)
+    pair.retransmits = grown(svcNetPair.retransmits)
+    pair.resetsSent = grown(svcNetPair.resetsSent)
+    pair.resetsReceived = grown(svcNetPair.resetsReceived)
+    pair.connectNs = grown(svcNetPair.connectNs)
+    pair.rttUs = grown(svcNetPair.rttUs)
+    const { connectBuckets, rttBuckets, failures } = pair
+    for (let i = 0; i < connectBuckets.length; i++)
+      connectBuckets[i] = grown(svcNetPair.connectBuckets + 8 * i)
+    for (let i = 0; i < rttBuckets.length; i++) rttBuckets[i] = grown(svcNetPair.rttBuckets + 8 * i)
+    for (let i = 0; i < failures.length; i++) failures[i] = grown(svcNetPair.failures + 8 * i)
+    return changed
+  }
+
+  private name(keys: Buffer, keyAt: number, values: Buffer, at: number): void {
+    const { pair } = this
+    pair.overflow = keys === noKey
+    pair.pid = keys.readUInt32LE(keyAt + svcNetKey.pid)
+    pair.netns = keys.readUInt32LE(keyAt + svcNetKey.netns)
+    pair.server = keys[keyAt + svcNetKey.side] === server
+    pair.port = keys.readUInt16LE(keyAt + svcNetKey.port)
+    pair.localAddress = pair.overflow ? '' : this.address(keys, keyAt + svcNetKey.localAddress)
+    pair.peerAddress = pair.overflow ? '' : this.address(keys, keyAt + svcNetKey.peerAddress)
+    const from = at + svcNetPair.comm
+    let end = from
+    while (end < from + svcNetPair.commSize && values[end] !== 0) end++
+    pair.comm = this.words.intern(values, from, end)
+  }
+
+  /** Lets go of a pair that did nothing for a while and has no connection. */
+  private rest(id: string, known: Known): void {
+    if (known.seen[svcNetPair.open >> 3] !== 0 || ++known.idle < idleLooks) return
+    // Looked at once more, as the others of its batch took their time.
+    if (this.native.mapLookup(this.pairs, known.key, this.spare)) {
+      for (let i = 0; i < numbers; i++) if (i64(this.spare, 8 * i) !== known.seen[i]) return
+      this.native.mapDelete(this.pairs, known.key)
+    }
+    this.known.delete(id)
+  }
+
+  private address(bytes: Buffer, at: number): string {
+    const raw = this.words.intern(bytes, at, at + 16)
+    let text = this.addresses.get(raw)
+    if (text === undefined) {
+      text = ipText(bytes.subarray(at, at + 16))
+      this.addresses.set(raw, text)
+    }
+    return text
+  }
+}
+
+function prepare(native: Native, object: ObjectHandle): void {
+  const set = (offset: number, size: number, bounds: readonly number[], scale: number) => {
+    if (bounds.length * 8 !== size)
+      throw new RangeError(`the kernel counts in ${size / 8} bounds, not ${bounds.length}`)
+    const scaled = BigUint64Array.from(bounds, bound => BigInt(Math.round(bound * scale)))
+    native.objectSetData(object, '.rodata', offset, new Uint8Array(scaled.buffer))
+  }
+  set(rodata.connectBoundsNs, rodata.connectBoundsNsSize, connectBounds, 1e9)
+  set(rodata.rttBoundsUs, rodata.rttBoundsUsSize, rttBounds, 1e6)
+}
+
+/** Exact below 2^53, whatever the sign. */
+function i64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readInt32LE(at + 4) * twoTo32
+}
+
+/** Stands for the key of what had no room. */
+const noKey = Buffer.alloc(svcNetKey.size)

@@ -1,0 +1,213 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { Attributes } from '../model/attributes.ts'
+import type { Metric, NumberPoint } from '../model/metric.ts'
+import type { NetworkPair } from '../model/network-pair.ts'
+
+export interface FlowsOptions {
+  /** Microseconds since the Unix epoch: from when is counted. */
+  readonly startUs: number
+  /** The interface that has a local address, '' for none that is known. */
+  readonly interfaceOf: (address: string) => string
+  /** Only flows of these; empty: all. */
+  readonly interfaces: readonly string[]
+  /** Flows beyond this many go to one, marked `otel.metric.overflow`. */
+  readonly maxFlows?: number
+  /** Collections without a change after which a flow is let go. */
+  readonly idleCollections?: number
+}
+
+/**
+ * Bytes between two addresses and services, each byte once: of connections whose two ends are both on this host, the
+ * client's end is counted and the server's end gives its name only.
+ *
+ * An end that is new waits until the next collection, so that the other end can be seen.
+ */
+export class Flows {
+  private readonly options: FlowsOptions
+  private readonly flows = new Map<string, Flow>()
+  private readonly ends = new BoundedMap<string, Ends>(maxEnds)
+  private readonly waiting = new Map<string, Waiting>()
+  private readonly maxFlows: number
+  private readonly idleCollections: number
+  private overflow: Flow | undefined
+  private sinceUs: number
+  private round = 0
+
+  constructor(options: FlowsOptions) {
+    this.options = options
+    this.sinceUs = options.startUs
+    this.maxFlows = options.maxFlows ?? 4_096
+    this.idleCollections = options.idleCollections ?? 20
+  }
+
+  /** How many flows are known, and how many ends wait for their other end. */
+  get size(): number {
+    return this.flows.size + this.waiting.size
+  }
+
+  /** Adds what a pair did since the last time; `service` is the `service.name` of its process. */
+  add(pair: NetworkPair, service: string): void {
+    const { sent, received, server } = pair
+    if (sent === 0 && received === 0) return
+    if (pair.overflow) {
+      this.overflowFlow().bytes += sent + received
+      return
+    }
+    const device = this.options.interfaceOf(pair.localAddress)
+    const { interfaces } = this.options
+    if (interfaces.length > 0 && !interfaces.includes(device)) return
+    const client = server ? pair.peerAddress : pair.localAddress
+    const host = server ? pair.localAddress : pair.peerAddress
+    // A loopback address means another host in each namespace.
+    const within = isLoopback(host) ? pair.netns : 0
+    const tuple = `${client} ${host} ${pair.port} ${within}`
+    let ends = this.ends.get(tuple)
+    if (ends === undefined) {
+      ends = { client: false, server: undefined, since: this.round }
+      this.ends.set(tuple, ends)
+    }
+    if (server) ends.server = service
+    else ends.client = true
+    const id = `${tuple} ${server} ${device} ${service}`
+    const waits = this.waiting.get(id)
+    if (waits !== undefined) {
+      waits.sent += sent
+      waits.received += received
+      return
+    }
+    if (this.waiting.size >= maxEnds) {
+      this.overflowFlow().bytes += sent + received
+      return
+    }
+    this.waiting.set(id, { ends, client, host, port: pair.port, server, service, device, sent, received })
+  }
+
+  /** All flows at `timeUs` (microseconds since the Unix epoch). `last`: nobody waits any longer. */
+  collect(timeUs: number, last = false): Metric[] {
+    this.round++
+    for (const [id, waits] of this.waiting) {
+      const { ends } = waits
+      const both = ends.client && ends.server !== undefined
+      if (!both && !last && ends.since >= this.round - 1) continue
+      this.waiting.delete(id)
+      this.settle(waits)
+    }
+    const points: NumberPoint[] = []
+    const tell = ({ attributes, startUs, bytes }: Flow) =>
+      points.push({ attributes, startUs, timeUs, value: bytes })
+    for (const [id, flow] of this.flows) {
+      tell(flow)
+      if (++flow.idle > this.idleCollections) this.flows.delete(id)
+    }
+    if (this.overflow !== undefined) tell(this.overflow)
+    this.sinceUs = timeUs
+    if (points.length === 0) return []
+    return [
+      {
+        kind: 'sum',
+        name: 'svc.network.flow.io',
+        description:
+          'Bytes of TCP payload from one address to another; within this host each is counted once.',
+        unit: 'By',
+        monotonic: true,
+        integer: true,
+        points,
+      },
+    ]
+  }
+
+  private settle({ ends, client, host, port, server, service, device, sent, received }: Waiting): void {
+    if (server) {
+      if (ends.client) return
+      this.count(client, host, port, 'receive', '', service, device, received)
+      this.count(host, client, port, 'transmit', service, '', device, sent)
+      return
+    }
+    const answers = ends.server ?? ''
+    this.count(client, host, port, 'transmit', service, answers, device, sent)
+    // What another process of this host sent is transmitted here, too.
+    const direction = ends.server === undefined ? 'receive' : 'transmit'
+    this.count(host, client, port, direction, answers, service, device, received)
+  }
+
+  private count(
+    source: string,
+    destination: string,
+    port: number,
+    direction: 'transmit' | 'receive',
+    sourceService: string,
+    destinationService: string,
+    device: string,
+    bytes: number,
+  ): void {
+    if (bytes === 0) return
+    const id = `${source} ${destination} ${port} ${direction} ${device} ${sourceService}\0${destinationService}`
+    let flow = this.flows.get(id)
+    if (flow === undefined) {
+      if (this.flows.size >= this.maxFlows) {
+        this.overflowFlow().bytes += bytes
+        return
+      }
+      const attributes = new Attributes()
+      attributes.add('source.address', source)
+      attributes.add('destination.address', destination)
+      attributes.add('server.port', port)
+      attributes.add('network.transport', 'tcp')
+      attributes.add('network.type', source.includes(':') ? 'ipv6' : 'ipv4')
+      attributes.add('network.io.direction', direction)
+      if (device !== '') attributes.add('network.interface.name', device)
+      if (sourceService !== '') attributes.add('svc.source.service.name', sourceService)
+      if (destinationService !== '') attributes.add('svc.destination.service.name', destinationService)
+      flow = { attributes, startUs: this.sinceUs, bytes: 0, idle: 0 }
+      this.flows.set(id, flow)
+    }
+    flow.bytes += bytes
+    flow.idle = 0
+  }
+
+  private overflowFlow(): Flow {
+    this.overflow ??= {
+      attributes: Attributes.of({ 'otel.metric.overflow': true }),
+      startUs: this.sinceUs,
+      bytes: 0,
+      idle: 0,
+    }
+    return this.overflow
+  }
+}
+
+interface Flow {
+  readonly attributes: Attributes
+  readonly startUs: number
+  bytes: number
+  idle: number
+}
+
+/** What is known of the two ends of connections from one address to a port of another. */
+interface Ends {
+  /** The client is on this host. */
+  client: boolean
+  /** The service that answers, if it is on this host. */
+  server: string | undefined
+  /** The round in which the first of them was seen. */
+  readonly since: number
+}
+
+interface Waiting {
+  readonly ends: Ends
+  readonly client: string
+  readonly host: string
+  readonly port: number
+  readonly server: boolean
+  readonly service: string
+  readonly device: string
+  sent: number
+  received: number
+}
+
+/** As many as the kernel's table has pairs. */
+const maxEnds = 16_384
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1'
+}
