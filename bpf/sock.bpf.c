@@ -2,6 +2,7 @@
 /* Back end "sock" (kernel 6.3 and newer): the tracepoints at the end of sock_sendmsg and sock_recvmsg see every socket
  * call once, whatever system call it came by, and cost nothing to calls on other files. */
 #include "include/stream.h"
+#include "include/tls.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -267,6 +268,7 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	if (!is_tcp(sk))
 		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, direction) : 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	tls_nested(sk, c, direction, ret);
 	if (c && (c->mode == OFF || (c->joined && c->mode != STREAM && ports[c->port])))
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -346,6 +348,8 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 			count(svc_counter_storage_full);
 		return 0;
 	}
+	if (to == TCP_CLOSE)
+		tls_closed(sk);
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (c && c->mode == STREAM && to == TCP_CLOSE) {
 		struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
@@ -373,6 +377,7 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(svc_sock_destroy, struct sock *sk)
 {
+	tls_closed(sk);
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c)
 		return 0;

@@ -29,7 +29,8 @@ napi_value throw_errno(napi_env env, int error, const char *format, ...) __attri
 void errno_name(int error, char name[32]);
 
 /* Handles: JavaScript objects that own a C structure. The tag proves the kind, so a wrong object is an error. */
-extern const napi_type_tag object_tag, link_tag, map_tag, ring_tag, perf_tag, poll_tag, stats_tag;
+extern const napi_type_tag object_tag, link_tag, map_tag, ring_tag, perf_tag, poll_tag, stats_tag,
+  uprobe_tag;
 napi_value new_handle(napi_env env, const napi_type_tag *tag, void *data, void (*release)(void *data));
 bool read_handle(napi_env env, napi_value value, const napi_type_tag *tag, const char *what, void **data);
 
@@ -77,6 +78,6 @@ struct function {
   napi_callback call;
 };
 extern const struct function object_functions[], map_functions[], ring_functions[], perf_functions[], poll_functions[],
-  probe_functions[], process_functions[], host_functions[];
+  probe_functions[], process_functions[], host_functions[], uprobe_functions[];
 
 #endif

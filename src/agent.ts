@@ -95,6 +95,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       processes,
       log,
       selfPid: running?.capture.selfPid ?? process.pid,
+      onExec: pid => running?.tls?.noticed(pid),
     })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined

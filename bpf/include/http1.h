@@ -153,7 +153,7 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 			*(u64 *)&r->traceparent[n * 8] = word_at(w, value + n * 8);
 		r->has_traceparent = 1;
 	} else if (kind == REQUEST) {
-		r->has_b3 = 1;
+		r->more_context = 1;
 	}
 	return 0;
 }
@@ -173,7 +173,8 @@ static __always_inline bool wanted(struct work *w, u32 line, u8 flags)
 	if (name == WORD('c', 'o', 'n', 't', 'e', 'n', 't', '-'))
 		return (w->win[bounded(line + 8, WIN_MASK)] | 0x20) == 'l';
 	return name == WORD('t', 'r', 'a', 'n', 's', 'f', 'e', 'r') || name == WORD('t', 'r', 'a', 'c', 'e', 'p', 'a', 'r') ||
-	       name == WORD('x', '-', 'b', '3', '-', 't', 'r', 'a') || (name & BYTES(3)) == WORD('b', '3', ':' | 0x20, 0, 0, 0, 0, 0);
+	       name == WORD('x', '-', 'b', '3', '-', 't', 'r', 'a') || name == WORD('t', 'r', 'a', 'c', 'e', 's', 't', 'a') ||
+	       (name & BYTES(3)) == WORD('b', '3', ':' | 0x20, 0, 0, 0, 0, 0);
 }
 
 /* Scans the lines of the window from w->scan on. Global for the same reason, and a plain loop because a callback for

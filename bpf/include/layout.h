@@ -32,7 +32,7 @@ enum svc_kind {
 	svc_kind_thread,   /* svc_thread */
 };
 
-/* One exchange. `captured` bytes of the request's head follow it; of one that begins only with SVC_B3. */
+/* One exchange. `captured` bytes of the request's head follow it; of one that begins only with `more_context`. */
 struct svc_record {
 	u32 kind;
 	u32 tid;         /* the thread that moved the request's first byte, initial pid namespace */
@@ -62,7 +62,7 @@ struct svc_record {
 	u8 comm[16];
 	u8 traceparent[SVC_TRACEPARENT];
 	u8 blocking;      /* the socket is not in non-blocking mode */
-	u8 has_b3;        /* a header of Zipkin's B3 was seen */
+	u8 more_context;  /* the head has a tracestate, or a header of Zipkin's B3 */
 	u8 pad[6];
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Connections whose bytes are read in user space: their protocol is recognised here, and the bytes of each call go into
- * the ring. A turn is what goes in one direction until the other side says something. Of a turn TURN_WHOLE bytes are
- * passed on and of the rest of each call the end: a response's rows are many and tell little. */
+ * the ring. A turn is what goes in one direction until the other side says something; where the sides do not wait for
+ * each other, a call. Of a turn TURN_WHOLE bytes are passed on and of the rest of each call the end: a response's rows are
+ * many and tell little. */
 #pragma once
 #include "cursor.h"
 #include "emit.h"
@@ -10,7 +11,7 @@
 #define PARTS_MAX 8        /* records of one call */
 #define TURN_WHOLE 16384
 #define TAIL 64
-#define GATHER_MAX 16      /* buffers of a call that one record takes bytes from */
+#define GATHER_MAX 128     /* buffers of a call that one record takes bytes from: with PARTS_MAX, all that there may be */
 
 /* Both ends of a connection. */
 struct identity {
@@ -225,7 +226,7 @@ static __noinline int recognise(struct work *w, struct stream_state *s, struct i
 static __noinline int follow(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u32 sequence)
 {
 	u32 direction = w->direction & 1;
-	if (s->turn != direction + 1) {
+	if (s->turn != direction + 1 || !(takes_turns(s->protocol) || s->protocol == svc_protocol_http1)) {
 		s->turn = direction + 1;
 		s->captured = 0;
 	}
@@ -281,7 +282,7 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 	for (int i = 0; i < GATHER_MAX && w->left; i++) {
 		if (!w->segment && !next_segment(w))
 			break;
-		if (w->segment == w->left) {
+		if (w->left - w->segment < TAIL) { /* it begins in this one */
 			consume(w, w->left > TAIL ? w->left - TAIL : 0);
 			tail = svc_gather(w, p, TAIL);
 			break;

@@ -5,6 +5,7 @@
 #include "cursor.h"
 #include "exchange.h"
 #include "http1.h"
+#include "lock.h"
 #include "segment.h"
 
 /* A message is complete. */
@@ -91,7 +92,7 @@ static __noinline int tell_begin(struct step *step, struct exchange *ex)
 	if (ports[step->c->port] || (budget_per_window && budget_left[0] <= 0 && w->budget[0] <= 0))
 		return 0;
 	r->kind = svc_kind_begin;
-	u32 captured = r->has_b3 && !r->has_traceparent ? r->captured : 0;
+	u32 captured = r->more_context ? r->captured : 0;
 	if (captured > CAPTURE)
 		captured = CAPTURE;
 	bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, BPF_RB_NO_WAKEUP);
@@ -147,7 +148,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	r->method = method_of(word_at(w, from));
 	r->minor = 1;
 	r->has_traceparent = 0;
-	r->has_b3 = 0;
+	r->more_context = 0;
 	r->blocking = c->blocking;
 	fill_ends(r, sk);
 	/* The call's first byte has the sequence number "position" less the call's length; carried bytes came before it. */
@@ -425,33 +426,6 @@ static __noinline long on_step(u32 i, struct step *step)
 		return 1;
 	}
 	return c->mode == OFF;
-}
-
-struct attempt {
-	struct conn *c;
-	bool held;
-};
-
-static long try_lock(u32 i, struct attempt *attempt)
-{
-	attempt->held = !__sync_lock_test_and_set(&attempt->c->busy, 1);
-	return attempt->held;
-}
-
-/* The hooks run without the socket's own lock: two threads may send and receive at once, and a reset may come in
- * between. False: somebody else has held it for very long, as only a bug could. */
-static __always_inline bool lock(struct conn *c)
-{
-	struct attempt attempt = { .c = c };
-	if (try_lock(0, &attempt))
-		return true;
-	bpf_loop(LOCK_TRIES, try_lock, &attempt, 0);
-	return attempt.held;
-}
-
-static __always_inline void unlock(struct conn *c)
-{
-	__sync_lock_test_and_set(&c->busy, 0);
 }
 
 /* The body that all back ends share: `w` describes the bytes of one call that went over `sk`. */

@@ -27,6 +27,8 @@ export interface KernelTelemetryOptions {
   readonly log: Logger
   /** Number of this process as the kernel knows it. */
   readonly selfPid: number
+  /** A process has begun to run another program. */
+  readonly onExec: (pid: number) => void
 }
 
 const addressesMs = 30_000
@@ -92,7 +94,13 @@ export class KernelTelemetry {
       log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
     this.events = start('process events', events.enabled, each => {
       const logs = pipeline.intake('logs')
-      return new ProcessEvents(each, { emit: record => logs.add(this.host, this.scope, record) })
+      return new ProcessEvents(each, {
+        emit: record => {
+          if (record.eventName === 'svc.process.exec')
+            options.onExec(Number(record.attributes.get('process.pid')))
+          logs.add(this.host, this.scope, record)
+        },
+      })
     })
     this.faults = faults
     this.timers = [

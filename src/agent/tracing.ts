@@ -15,11 +15,12 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { CaptureBackend, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
 import { type CaptureCounter, SocketCapture } from '../probes/socket-capture.ts'
+import type { TlsProbes } from '../probes/tls/tls-probes.ts'
 import { kernelBounds } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
-import type { ProcessSelector, SelectionRules } from '../tracing/selection.ts'
+import { matches, type ProcessSelector, type SelectionRules } from '../tracing/selection.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
@@ -46,6 +47,8 @@ export interface TracingOptions {
 /** Tracing as it runs. */
 export class Tracing {
   readonly capture: SocketCapture
+  /** Undefined: switched off. */
+  readonly tls: TlsProbes | undefined
   readonly tracer: Tracer
   readonly red: RedTable
   /** Connections whose bytes are read here. */
@@ -133,6 +136,13 @@ export class Tracing {
         },
       },
     )
+    if (network.tls) {
+      const { exclude } = selectionOf(config.discovery)
+      const denied = (path: string) =>
+        exclude.some(({ executable }) => executable !== '' && matches(executable, path))
+      this.tls = this.capture.tls({ log: options.log, denied })
+      void this.tls.start()
+    }
     if (this.capture.selfPid !== process.pid) {
       processes.withoutProc()
       const { detail, lose, mend } = ownPids
@@ -258,6 +268,7 @@ export class Tracing {
     this.stopped = true
     for (const timer of this.timers) clearInterval(timer)
     clearTimeout(this.exportTimer)
+    this.tls?.close()
     this.capture.detach()
     this.streams.close()
     this.sync()

@@ -132,6 +132,11 @@ function ebpf({ tracing, kernel }: Parts, debug: boolean): EbpfDocument {
       events_received: running?.capture.received ?? 0,
       events_lost: running?.capture.counters().ring_full ?? 0,
     },
+    tls: (running?.tls?.attachments() ?? []).map(({ buildId, symbols, ...rest }) => ({
+      ...rest,
+      symbols: [...symbols],
+      build_id: buildId,
+    })),
     backend: running?.capture.backend.name ?? '',
     counters: running?.capture.counters() ?? {},
   }

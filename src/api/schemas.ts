@@ -133,6 +133,19 @@ export const ebpfDocument = named(
       events_received: count('Records read.'),
       events_lost: count('Records that found no room.'),
     }),
+    tls: list(
+      'Libraries of TLS that were looked at.',
+      object('A file.', {
+        path: text('As a process that maps it sees it.'),
+        inode: text('Device and inode.'),
+        build_id: text('Empty where it has none.'),
+        library: text('`openssl`, `openssl-static` or `gnutls`.'),
+        symbols: list('Functions that are probed.', text('A name.')),
+        processes: count('Processes that map it.'),
+        attached: flag('It is probed.'),
+        reason: text('Why it is not.'),
+      }),
+    ),
     backend: text('Name of the capture back end; empty for none.'),
     counters: record(
       'What the kernel side counted, by name: every way in which traffic is not seen one by one.',

@@ -33,6 +33,25 @@ export interface Native {
   /** Runs an attached iterator once and returns all that it wrote, `maxBytes` at most. */
   iteratorRead(link: LinkHandle, maxBytes: number): { bytes: Buffer; truncated: boolean }
 
+  /** Before the load: lets a program be attached to many places by one link, where the kernel can (6.6). */
+  uprobePrepare(object: ObjectHandle, program: string): void
+  /**
+   * Attaches a program to functions of a file with a path of up to 4095 bytes, for every process that maps it now or
+   * later: at the instructions that stand at 1 to 64 `offsets` of the file, or where the functions that begin there
+   * return. `cookies`: what `bpf_get_attach_cookie` says at each. The handle keeps it, also beyond the object's end.
+   * About 4 ms; letting it go takes 0.04 s, before 6.6 for each place 0.1 s.
+   */
+  uprobeAttach(
+    object: ObjectHandle,
+    program: string,
+    path: string,
+    offsets: readonly number[],
+    cookies: readonly number[],
+    atReturn: boolean,
+  ): UprobeHandle
+  /** May be called again. */
+  uprobeDetach(uprobe: UprobeHandle): void
+
   mapOpen(object: ObjectHandle, name: string): MapHandle
   /** False: no such key. `value` takes `slotSize` bytes. */
   mapLookup(map: MapHandle, key: Uint8Array, value: Uint8Array): boolean
@@ -144,6 +163,7 @@ export interface Native {
 declare const kind: unique symbol
 export type ObjectHandle = { readonly [kind]: 'object' }
 export type LinkHandle = { readonly [kind]: 'link' }
+export type UprobeHandle = { readonly [kind]: 'uprobe' }
 export type PollHandle = { readonly [kind]: 'poll' }
 export type StatsHandle = { readonly [kind]: 'stats' }
 /** `size`: bytes of its data. */

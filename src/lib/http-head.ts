@@ -8,16 +8,18 @@ import { Forwarded } from './http-forwarded.ts'
  */
 export class RequestHead {
   readonly method = new ByteRange()
-  /** Empty for CONNECT, and for an absolute URL without a path. */
+  /** Empty for an absolute URL without a path, and where there is none. */
   readonly path = new ByteRange()
+  /** False for CONNECT. */
+  hasPath = true
   /** Behind the `?`. */
   readonly query = new ByteRange()
   /** The host that stood in the request target; empty for the common origin form. */
   readonly target = new Authority()
   /** What comes before the host in the absolute URL of the target: `//` for CONNECT, which names no scheme. */
   scheme: 'http://' | 'https://' | '//' = 'http://'
-  /** `1.0` or `1.1`; '' when the line was cut off before it. */
-  version: '1.0' | '1.1' | '' = ''
+  /** Of HTTP; '' when the line was cut off before it. Only HTTP/1 stands in a line. */
+  version: '1.0' | '1.1' | '2' | '' = ''
   readonly host = new Authority()
   readonly userAgent = new ByteRange()
   readonly contentType = new ByteRange()
@@ -60,6 +62,7 @@ export class RequestHead {
     this.path.clear()
     this.query.clear()
     this.scheme = 'http://'
+    this.hasPath = true
     if (bytes[start] === slash) {
       this.readPath(bytes, start, end)
       return true
@@ -70,6 +73,7 @@ export class RequestHead {
     }
     if (this.method.spells(bytes, 'connect')) {
       this.scheme = '//'
+      this.hasPath = false
       this.target.read(bytes, start, end)
       return !this.target.host.empty
     }

@@ -1,6 +1,5 @@
 import { Attributes } from './attributes.ts'
 import { SpanKind } from './span.ts'
-import type { StreamConnection, StreamDecoder } from './stream.ts'
 
 /**
  * One request and its response as a capture back end saw them on a socket. The instance and `bytes` are reused:
@@ -57,6 +56,10 @@ export class Exchange {
   /** The value of a `traceparent` header that the kernel found, as a range of `bytes`; empty when there was none. */
   traceparentStart = 0
   traceparentEnd = 0
+  /** The head has further lines that tell its place in a trace: a `tracestate`, or Zipkin's B3. */
+  moreContext = false
+  /** This side takes what a broker hands out: its process may make requests for it. */
+  consumes = false
 }
 
 /** What a protocol made of an exchange, in OpenTelemetry's names. Reused like the exchange. */
@@ -97,38 +100,4 @@ export interface DurationDesc {
   readonly name: string
   readonly description: string
   readonly bounds: readonly number[]
-}
-
-/**
- * An application protocol. Pure and synchronous, never throws, keeps no reference to what it is given, and allocates
- * nothing per call once its caches are warm.
- */
-export interface Protocol {
-  /** Also its file, and what the kernel side calls it (`svc_protocol`). */
-  readonly name: string
-  /** Where the kernel frames it: fills `call` (which the caller cleared). False: not this protocol, or too few bytes. */
-  parse?(exchange: Exchange, call: Call): boolean
-  /** Where the kernel only counted: fills `call` with what such calls have in common. */
-  count?(exchange: Exchange, call: Call): void
-  /** Where only bytes are known: a reader of one connection. */
-  open(connection: StreamConnection): StreamDecoder
-}
-
-/** Names the route (a path of few values, `http.route`) that a path belongs to; '' when it has none. */
-export type RouteOf = (exchange: Exchange, path: string) => string
-
-/** What a protocol is given when it is made. */
-export interface ProtocolOptions {
-  readonly route: RouteOf
-  /** Replaces the HTTP methods that count as known (OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS). */
-  readonly knownMethods?: readonly string[]
-}
-
-/** An entry of the list of protocols. */
-export interface ProtocolUnit {
-  readonly name: string
-  readonly summary: string
-  /** The key below `agent.ebpf.network` that switches it. */
-  readonly key: string
-  create(options: ProtocolOptions): Protocol
 }

@@ -75,6 +75,8 @@ export class Operation {
   sequence = 0
   tid = 0
   blocking = false
+  /** It is somebody's, and not in the pool. */
+  taken = false
   /** For the tracer: the operation's place in a trace. */
   place: object | undefined = undefined
   /** For the decoder: its stream or correlation number. */
@@ -95,6 +97,10 @@ export interface StreamConnection {
   readonly serverPort: number
   readonly clientAddress: string
   readonly clientPort: number
+  /** The process of the newest bytes, in the initial pid namespace, its short name, and its cgroup's inode. */
+  readonly pid: number
+  readonly comm: string
+  readonly cgroup: number
   /** The other end of this side. */
   readonly peerAddress: string
   readonly peerPort: number

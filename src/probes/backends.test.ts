@@ -77,7 +77,10 @@ for (const backend of backends) {
       const object = native.objectOpen(bytesOf(file), backend.name)
       try {
         const programs = new Map(native.objectPrograms(object).map(({ name, section }) => [name, section]))
-        assert.deepEqual([...programs.keys()].toSorted(), [...backend.programs, backend.bootstrap].toSorted())
+        assert.deepEqual(
+          [...programs.keys()].toSorted(),
+          [...backend.programs, ...backend.uprobes, backend.bootstrap].toSorted(),
+        )
         for (const name of programs.keys()) assert.match(name, /^svc_/)
         assert.match(programs.get(backend.bootstrap)!, /^iter\//)
         const maps = native.objectMaps(object).map(({ name }) => name.replace(/^.*(?=\.(bss|rodata)$)/, ''))

@@ -55,6 +55,8 @@ export interface CaptureBackend {
   /** Its BPF objects, smallest first: each takes heads of up to so many bytes. */
   readonly objects: readonly { readonly file: string; readonly captureBytes: number }[]
   readonly programs: readonly string[]
+  /** Those of its programs that are attached to functions of libraries, one by one (src/probes/tls). */
+  readonly uprobes: readonly string[]
   /** The iterator that tells the kernel who the agent is and finds the sockets that are open already. */
   readonly bootstrap: string
   /** Offsets of its global variables, from the object's BTF. */

@@ -54,6 +54,7 @@ export class RecordReader {
     exchange.pid = words32[w + (svcRecord.pid >> 2)]!
     exchange.tid = words32[w + (svcRecord.tid >> 2)]!
     exchange.blocking = bytes[at + svcRecord.blocking] !== 0
+    exchange.moreContext = bytes[at + svcRecord.moreContext] !== 0
     exchange.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
     exchange.cgroup =
       words32[w + (svcRecord.cgroup >> 2)]! + words32[w + (svcRecord.cgroup >> 2) + 1]! * twoTo32
@@ -141,6 +142,7 @@ export class RecordReader {
     exchange.pid = key.readUInt32LE(svcRedKey.pid)
     exchange.tid = 0
     exchange.blocking = false
+    exchange.moreContext = false
     exchange.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
     exchange.cgroup = 0
     exchange.localAddress = ''

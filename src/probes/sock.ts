@@ -1,6 +1,7 @@
 import { bss, rodata } from '../kernel/gen/sock.ts'
 import { btf, loadPrograms, socketTracepoints } from '../kernel/needs.ts'
 import type { CaptureBackend } from './capture.ts'
+import { tlsPrograms } from './tls/tls-probes.ts'
 
 /** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
 export const sock: CaptureBackend = {
@@ -12,6 +13,7 @@ export const sock: CaptureBackend = {
     { file: 'large/sock.bpf.o', captureBytes: 8192 },
   ],
   programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state', 'svc_sock_destroy', 'svc_sock_thread'],
+  uprobes: tlsPrograms,
   bootstrap: 'svc_sock_bootstrap',
   layout: { bss, rodata },
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
 import {
+  bss as sockBss,
   svcCounter,
   svcKind,
   svcProtocol,
@@ -25,6 +26,7 @@ import { Exchange } from '../model/exchange.ts'
 import { Segment } from '../model/stream.ts'
 import type { CaptureBackend, CaptureOptions, CaptureRules, CaptureSink } from './capture.ts'
 import { RecordReader } from './record-reader.ts'
+import { TlsProbes, type TlsProbesOptions } from './tls/tls-probes.ts'
 
 /** How often the ring is drained. The kernel wakes the agent before that when a quarter of the ring is full. */
 const drainMs = 100
@@ -258,6 +260,15 @@ export class SocketCapture {
     return this.reader.microseconds(timeNs)
   }
 
+  /** Reads inside TLS from now on, until it is closed. */
+  tls(options: Omit<TlsProbesOptions, 'setAttached' | 'selfPid'>): TlsProbes {
+    const attached = new Uint32Array(this.globals, sockBss.tlsAttached, 1)
+    const setAttached = (on: boolean) => {
+      attached[0] = on ? 1 : 0
+    }
+    return new TlsProbes(this.object, { ...options, selfPid: this.selfPid, setAttached })
+  }
+
   /** Detaches, and hands on all records. What was counted can still be collected. */
   detach(): void {
     if (this.detached) return
@@ -282,6 +293,7 @@ export class SocketCapture {
   private prepare(object: ObjectHandle, options: CaptureOptions): void {
     const { rodata } = this.backend.layout
     this.native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+    for (const program of this.backend.uprobes) this.native.uprobePrepare(object, program)
     const set = (offset: number, size: 4 | 8, value: number) => {
       const bytes = Buffer.alloc(size)
       if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))

@@ -6,7 +6,8 @@ import fc from 'fast-check'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { agent } from '../config/schema-agent.ts'
 import { svcProtocol } from '../kernel/gen/sock.ts'
-import { Call, Exchange, type Protocol } from '../model/exchange.ts'
+import { Call, Exchange } from '../model/exchange.ts'
+import type { Protocol } from '../model/protocol.ts'
 import { protocols } from './index.ts'
 
 setFlagsFromString('--expose-gc')

@@ -1,21 +1,12 @@
-import { BoundedMap } from '../lib/bounded-map.ts'
-import type { Authority } from '../lib/http-authority.ts'
 import { RequestHead } from '../lib/http-head.ts'
-import { Interner } from '../lib/interner.ts'
-import { UrlBytes } from '../lib/url-bytes.ts'
-import type { Call, Exchange, Protocol, ProtocolOptions, ProtocolUnit, RouteOf } from '../model/exchange.ts'
-import { SpanKind } from '../model/span.ts'
+import type { Call, Exchange } from '../model/exchange.ts'
+import type { Protocol, ProtocolOptions, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
-import { httpClient, httpServer } from './durations.ts'
+import { HttpCalls } from './http-calls.ts'
+import { Http1Requests } from './http1/requests.ts'
 import { Http1Stream } from './http1/stream.ts'
 
-/**
- * HTTP/1.0 and 1.1 (RFC 9112), told in the HTTP conventions 1.44.
- *
- * `error.type` is the status code as text (5xx for a server, 4xx and 5xx for a client) or, when the exchange broke off,
- * `connection_reset`, `broken_pipe`, `timeout`, `connection_closed` (an orderly end before the response was whole),
- * `no_response`, or `_OTHER` for any further errno.
- */
+/** HTTP/1.0 and 1.1 (RFC 9112), told as `HttpCalls` does it. */
 export const http1: ProtocolUnit = {
   name: 'http1',
   summary: 'HTTP/1.0 and HTTP/1.1 requests and responses.',
@@ -23,241 +14,31 @@ export const http1: ProtocolUnit = {
   create: options => new Http1(options),
 }
 
-/** RFC 9110, PATCH (RFC 5789) and QUERY. */
-const standardMethods = [
-  'CONNECT',
-  'DELETE',
-  'GET',
-  'HEAD',
-  'OPTIONS',
-  'PATCH',
-  'POST',
-  'PUT',
-  'QUERY',
-  'TRACE',
-]
-
-/** What names a span whose method is not known. */
-const otherMethod = 'HTTP'
-
-/** Where OTLP over HTTP is posted to. */
-const telemetryPaths = new Set(['/v1/traces', '/v1/metrics', '/v1/logs', '/v1development/profiles'])
-
-/** Linux's numbers. */
-const errnoTypes = new Map([
-  [32, 'broken_pipe'],
-  [104, 'connection_reset'],
-  [110, 'timeout'],
-])
-
 class Http1 implements Protocol {
   readonly name = http1.name
-
-  private readonly route: RouteOf
-  private readonly knownMethods: ReadonlySet<string>
+  private readonly calls: HttpCalls
   private readonly head = new RequestHead()
-  /** Hosts, methods and user agents recur far more often than URLs, which must not displace them. */
-  private readonly words = new Interner({ slots: 2_048, maxLength: 256 })
-  private readonly urls = new Interner({ slots: 4_096, maxLength: 512 })
-  /** Twice the most that is captured of a message: redacting makes short values longer. */
-  private readonly url = new UrlBytes(16_384)
-  /** Span names by method, then by route. */
-  private readonly names = new Map<string, BoundedMap<string, string>>()
-  private readonly statusTexts: string[] = []
+  private readonly requests = new Http1Requests((exchange, call, tls) => this.read(exchange, call, tls))
 
   constructor(options: ProtocolOptions) {
-    this.route = options.route
-    this.knownMethods = new Set(options.knownMethods ?? standardMethods)
-    for (const method of [...this.knownMethods, otherMethod]) this.names.set(method, new BoundedMap(1_024))
+    this.calls = new HttpCalls(options)
   }
 
   parse(exchange: Exchange, call: Call): boolean {
+    return this.read(exchange, call, false)
+  }
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new Http1Stream(this.requests, connection)
+  }
+
+  private read(exchange: Exchange, call: Call, tls: boolean): boolean {
     const { head } = this
     const { bytes } = exchange
     const end = Math.min(exchange.requestEnd, bytes.length)
     if (!head.read(bytes, Math.max(0, exchange.requestStart), end)) return false
-    const sent = this.words.intern(bytes, head.method.start, head.method.end)
-    const known = this.knownMethods.has(sent)
-    // Of a request line that was cut off, a method known to HTTP is all the evidence there is.
-    if (!known && head.version === '') return false
-    const method = known ? sent : '_OTHER'
-    call.attributes.add('http.request.method', method)
-    if (!known) call.attributes.add('http.request.method_original', sent)
-    call.dimensions.add('http.request.method', method)
-    call.kind = exchange.server ? SpanKind.server : SpanKind.client
-    call.signalType = 'http'
-    call.duration = exchange.server ? httpServer : httpClient
-    call.path = this.pathOf(bytes)
-    call.error = this.errorType(exchange)
-    call.telemetry = method === 'POST' && telemetryPaths.has(call.path) && this.hasTelemetryContent(bytes)
-    if (exchange.server) this.describeServer(exchange, call, known ? method : otherMethod)
-    else this.describeClient(exchange, call, known ? method : otherMethod)
-    return true
+    // A target in origin form says nothing of its scheme.
+    if (tls && head.target.host.empty) head.scheme = 'https://'
+    return this.calls.describe(head, exchange, call)
   }
-
-  open(connection: StreamConnection): StreamDecoder {
-    return new Http1Stream(this, connection)
-  }
-
-  private describeServer(exchange: Exchange, call: Call, nameMethod: string): void {
-    const { head } = this
-    const { bytes } = exchange
-    const { attributes, dimensions } = call
-    const https = (head.forwarded.scheme || head.scheme).startsWith('https')
-    const scheme = https ? 'https' : 'http'
-    const route = call.path.startsWith('/') ? this.route(exchange, call.path) : ''
-    call.name = this.spanName(nameMethod, route)
-    attributes.add('url.scheme', scheme)
-    dimensions.add('url.scheme', scheme)
-    if (call.path !== '') attributes.add('url.path', call.path)
-    if (!head.query.empty) {
-      this.url.clear()
-      this.url.addQuery(bytes, head.query.start, head.query.end)
-      attributes.add('url.query', this.urls.intern(this.url.bytes, 0, this.url.length))
-    }
-    if (route !== '') {
-      attributes.add('http.route', route)
-      dimensions.add('http.route', route)
-    }
-    const server = givenOf(head.forwarded.host, head.target, head.host)
-    if (server !== undefined) {
-      attributes.add('server.address', this.words.intern(bytes, server.host.start, server.host.end))
-      attributes.add('server.port', server.port || (https ? 443 : 80))
-    } else if (exchange.localAddress !== '') {
-      attributes.add('server.address', exchange.localAddress)
-      if (exchange.localPort !== 0) attributes.add('server.port', exchange.localPort)
-    }
-    const { client } = head.forwarded
-    if (!client.empty) attributes.add('client.address', this.words.intern(bytes, client.start, client.end))
-    else if (exchange.peerAddress !== '') attributes.add('client.address', exchange.peerAddress)
-    const { userAgent } = head
-    if (!userAgent.empty)
-      attributes.add('user_agent.original', this.words.intern(bytes, userAgent.start, userAgent.end))
-    this.describeOutcome(exchange, call)
-  }
-
-  private describeClient(exchange: Exchange, call: Call, nameMethod: string): void {
-    const { head } = this
-    const { attributes, dimensions } = call
-    const server = givenOf(head.target, head.host)
-    let address = exchange.peerAddress
-    let port = exchange.peerPort
-    if (server !== undefined) {
-      address = this.words.intern(exchange.bytes, server.host.start, server.host.end)
-      port = server.port || (head.scheme === 'https://' ? 443 : 80)
-    }
-    call.name = nameMethod
-    attributes.add('server.address', address)
-    attributes.add('server.port', port)
-    attributes.add('url.full', this.fullUrl(exchange, server))
-    dimensions.add('server.address', address)
-    dimensions.add('server.port', port)
-    this.describeOutcome(exchange, call)
-  }
-
-  /** What both sides tell alike. */
-  private describeOutcome(exchange: Exchange, call: Call): void {
-    const { attributes, dimensions } = call
-    if (exchange.status !== 0) {
-      attributes.add('http.response.status_code', exchange.status)
-      dimensions.add('http.response.status_code', exchange.status)
-    }
-    if (call.error !== '') {
-      attributes.add('error.type', call.error)
-      dimensions.add('error.type', call.error)
-    }
-    if (this.head.version !== '') {
-      attributes.add('network.protocol.version', this.head.version)
-      dimensions.add('network.protocol.version', this.head.version)
-    }
-    if (exchange.peerAddress !== '') {
-      attributes.add('network.peer.address', exchange.peerAddress)
-      if (exchange.peerPort !== 0) attributes.add('network.peer.port', exchange.peerPort)
-    }
-    attributes.add('http.request.body.size', exchange.requestBodyBytes)
-    if (exchange.status !== 0) attributes.add('http.response.body.size', exchange.responseBodyBytes)
-  }
-
-  /** The path; `/` for an absolute URL that has none, '' for CONNECT. */
-  private pathOf(bytes: Buffer): string {
-    const { path, scheme } = this.head
-    if (path.empty) return scheme === '//' ? '' : '/'
-    return this.urls.intern(bytes, path.start, path.end)
-  }
-
-  private fullUrl(exchange: Exchange, server: Authority | undefined): string {
-    const { url, head } = this
-    const { bytes } = exchange
-    url.clear()
-    url.addText(head.scheme)
-    if (server === undefined) {
-      this.addPeer(exchange)
-    } else {
-      if (server.hasUser) url.addText('REDACTED:REDACTED@')
-      url.addBytes(bytes, server.whole.start, server.whole.end)
-    }
-    // `OPTIONS *` is about the server as a whole: its URL has no path (RFC 9112, section 3.2.4).
-    if (bytes[head.path.start] !== 0x2a) url.addBytes(bytes, head.path.start, head.path.end)
-    if (!head.query.empty) {
-      url.addText('?')
-      url.addQuery(bytes, head.query.start, head.query.end)
-    }
-    return this.urls.intern(url.bytes, 0, url.length)
-  }
-
-  /** The other end of the connection as an authority, for a client that named no host. */
-  private addPeer(exchange: Exchange): void {
-    const { url } = this
-    const bracketed = exchange.peerAddress.includes(':')
-    if (bracketed) url.addText('[')
-    url.addText(exchange.peerAddress)
-    if (bracketed) url.addText(']')
-    if (exchange.peerPort === 0 || exchange.peerPort === 80) return
-    url.addText(':')
-    url.addNumber(exchange.peerPort)
-  }
-
-  private errorType(exchange: Exchange): string {
-    const { status } = exchange
-    if (status >= (exchange.server ? 500 : 400)) return this.statusText(status)
-    if (exchange.errno !== 0) return errnoTypes.get(exchange.errno) ?? '_OTHER'
-    if (exchange.aborted) return 'connection_closed'
-    return status === 0 ? 'no_response' : ''
-  }
-
-  private statusText(status: number): string {
-    if (status > 999) return '_OTHER'
-    let text = this.statusTexts[status]
-    if (text === undefined) {
-      text = String(status)
-      this.statusTexts[status] = text
-    }
-    return text
-  }
-
-  private spanName(method: string, route: string): string {
-    const names = this.names.get(method)
-    if (route === '' || names === undefined) return method
-    let name = names.get(route)
-    if (name === undefined) {
-      name = `${method} ${route}`
-      names.set(route, name)
-    }
-    return name
-  }
-
-  /** True for the two encodings of OTLP over HTTP, parameters behind a `;` left aside. */
-  private hasTelemetryContent(bytes: Buffer): boolean {
-    const { contentType } = this.head
-    return (
-      contentType.begins(bytes, 'application/x-protobuf') || contentType.begins(bytes, 'application/json')
-    )
-  }
-}
-
-/** The first of them that names a host. */
-function givenOf(first: Authority, second: Authority, third?: Authority): Authority | undefined {
-  if (!first.host.empty) return first
-  if (!second.host.empty) return second
-  return third === undefined || third.host.empty ? undefined : third
 }

@@ -64,7 +64,7 @@ function within(ranges: readonly PortRange[], port: number): boolean {
 }
 
 /** Whether a text is one that a pattern with `*` stands for. An empty pattern stands for all. Linear in both lengths. */
-function matches(pattern: string, text: string): boolean {
+export function matches(pattern: string, text: string): boolean {
   if (pattern === '') return true
   const parts = pattern.split('*')
   const first = parts.shift()!

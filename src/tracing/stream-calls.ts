@@ -1,4 +1,5 @@
 import { Exchange } from '../model/exchange.ts'
+import { SpanKind } from '../model/span.ts'
 import type { Operation } from '../model/stream.ts'
 import type { Request } from './contexts.ts'
 import type { Stream, StreamSink } from './streams.ts'
@@ -62,6 +63,8 @@ export class StreamCalls implements StreamSink {
     const { exchange } = this
     exchange.protocol = stream.protocol.name
     exchange.server = stream.server
+    exchange.consumes = operation.call.kind === SpanKind.consumer
+    exchange.moreContext = false
     exchange.pid = stream.pid
     exchange.comm = stream.comm
     exchange.cgroup = stream.cgroup

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { ByteFlow } from '../lib/byte-flow.ts'
-import type { Protocol } from '../model/exchange.ts'
+import type { Protocol } from '../model/protocol.ts'
 import { Operation, type Segment, type StreamConnection, type StreamDecoder } from '../model/stream.ts'
 
 /** What becomes of what decoders read. */
@@ -92,10 +92,14 @@ class Pool {
   take(): Operation | undefined {
     if (this.used >= this.most) return undefined
     this.used++
-    return this.free.pop() ?? new Operation()
+    const operation = this.free.pop() ?? new Operation()
+    operation.taken = true
+    return operation
   }
 
   give(operation: Operation): void {
+    if (!operation.taken) return
+    operation.taken = false
     this.used--
     if (this.free.length >= 4096) return
     const { call } = operation
@@ -180,7 +184,7 @@ export class Stream implements StreamConnection {
     const missing = (segment.position - flow.received) | 0
     if (missing !== 0) {
       flow.gap(Math.max(0, missing))
-      flow.received = segment.position
+      if (missing < 0) flow.received += missing
     }
     const { bytes, start, end, length, tail, timeNs, sequence } = segment
     const unseen = length - (end - start)
@@ -190,6 +194,8 @@ export class Stream implements StreamConnection {
       flow.gap(unseen)
       if (tail > 0 && !this.over) flow.feed(bytes, first, end, timeNs, (sequence + length - tail) >>> 0)
     }
+    // What the decoder of a refused connection still has is nothing that anybody asked for.
+    if (this.over) this.decoder.close()
   }
 
   close(errno: number): void {
@@ -226,6 +232,10 @@ export class Stream implements StreamConnection {
   }
 
   end(operation: Operation): void {
+    if (this.over) {
+      this.release(operation)
+      return
+    }
     if (operation.endNs === 0) operation.endNs = this.newestNs
     this.pool.counts.ended++
     this.pool.sink.ended(this, operation)
@@ -233,6 +243,10 @@ export class Stream implements StreamConnection {
   }
 
   abandon(operation: Operation): void {
+    if (this.over) {
+      this.release(operation)
+      return
+    }
     this.pool.counts.abandoned++
     this.pool.sink.abandoned(operation)
     this.pool.sink.lost('framing_lost', 1)

@@ -1,8 +1,10 @@
 import { randomFillSync } from 'node:crypto'
-import { Call, type Exchange, type Protocol } from '../model/exchange.ts'
+import { Call, type Exchange } from '../model/exchange.ts'
+import type { Protocol } from '../model/protocol.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import { Span, StatusCode } from '../model/span.ts'
 import { TraceContext } from '../model/stream.ts'
+import { readTraceHeaders } from '../model/trace-headers.ts'
 import { parseTraceparent } from '../model/traceparent.ts'
 import { Contexts, flagsWithRemoteParent, type Request } from './contexts.ts'
 import { CountedBuckets } from './counted-buckets.ts'
@@ -305,8 +307,9 @@ export class Tracer {
   private start(exchange: Exchange): Start {
     const { startOf } = this
     const { server, sequence, localPort, peerPort } = exchange
-    startOf.server = server
-    startOf.sequence = sequence
+    startOf.server = server || exchange.consumes
+    // What a broker hands out has no other side at its beginning: the producer is long gone.
+    startOf.sequence = exchange.consumes ? 0 : sequence
     startOf.clientPort = server ? peerPort : localPort
     startOf.serverPort = server ? localPort : peerPort
     startOf.pid = exchange.pid
@@ -324,7 +327,9 @@ export class Tracer {
     const { context } = this
     context.clear()
     const { bytes, traceparentStart, traceparentEnd } = exchange
-    if (traceparentEnd > traceparentStart)
+    if (exchange.moreContext) readTraceHeaders(bytes, exchange.requestStart, exchange.requestEnd, context)
+    // The head may have been cut before it.
+    if (context.flags < 0 && traceparentEnd > traceparentStart)
       context.flags = parseTraceparent(
         bytes,
         traceparentStart,

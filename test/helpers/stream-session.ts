@@ -1,4 +1,4 @@
-import type { ProtocolOptions, ProtocolUnit } from '../../src/model/exchange.ts'
+import type { ProtocolOptions, ProtocolUnit } from '../../src/model/protocol.ts'
 import { Segment } from '../../src/model/stream.ts'
 import { Streams } from '../../src/tracing/streams.ts'
 

@@ -191,6 +191,7 @@ export class Telemetry {
       this.#spans.push(line)
       return
     }
+    if (line.signal !== 'metrics') return
     for (const point of line.points) {
       const { resource, name } = line
       const { attributes, startNs } = point

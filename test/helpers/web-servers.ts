@@ -107,6 +107,52 @@ http {
   }
 }
 
+/** Starts nginx before a server of HTTP at 127.0.0.1, to which it keeps its connections. */
+export async function startProxy(
+  port: number,
+  to: number,
+): Promise<{ port: number; close(): Promise<void> }> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-proxy-'))
+  mkdirSync(join(directory, 'temporary'))
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map(name => `${name}_temp_path ${directory}/temporary/${name};`)
+    .join(' ')
+  const configuration = join(directory, 'nginx.conf')
+  writeFileSync(
+    configuration,
+    `${process.getuid?.() === 0 ? 'user root;' : ''}
+worker_processes 1; pid ${directory}/pid; error_log ${directory}/error.log; daemon off;
+events { worker_connections 1024; }
+http {
+  ${temporary}
+  access_log off; keepalive_requests 100000;
+  upstream app { server 127.0.0.1:${to}; keepalive 32; keepalive_requests 100000; }
+  server {
+    listen 127.0.0.1:${port} backlog=512;
+    location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; }
+  }
+}
+`,
+  )
+  const child = spawn('nginx', ['-p', directory, '-c', configuration], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` },
+  })
+  const ended = new Promise<void>(resolve => child.once('close', () => resolve()))
+  const close = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    await ended
+    rmSync(directory, { recursive: true, force: true })
+  }
+  try {
+    await listening(port)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { port, close }
+}
+
 function childrenOf({ pid }: ChildProcess): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number)
 }

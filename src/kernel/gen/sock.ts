@@ -63,7 +63,7 @@ export const svcRecord = {
   traceparent: 136,
   traceparentSize: 56,
   blocking: 192,
-  hasB3: 193,
+  moreContext: 193,
   pad: 194,
   padSize: 6,
 } as const
@@ -195,9 +195,19 @@ export const svcProtocol = [
   'dns',
 ] as const
 
+/** enum svc_tls_function. */
+export const svcTlsFunction = [
+  'read',
+  'write',
+  'read_ex',
+  'write_ex',
+  'handshake',
+  'free',
+] as const
+
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 65796,
+  size: 65860,
   protocolsEnabled: 0,
   selfPid: 64,
   exportSvcSide: 72,
@@ -220,14 +230,17 @@ export const bss = {
   budgetLeft: 65736,
   budgetLeftSize: 16,
   ringWoken: 65792,
+  exportSvcTlsFunction: 65800,
+  tlsAttached: 65856,
 } as const
 
 /** Section .rodata: offsets in bytes. */
 export const rodata = {
-  size: 280,
+  size: 400,
   captureBytes: 0,
   ringWakeupBytes: 8,
   svcBoundsNs: 16,
   svcBoundsNsSize: 120,
   redZero: 136,
+  tlsSessionZero: 280,
 } as const

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Which socket the session of a TLS library belongs to: "session" is the library's object, SSL of OpenSSL or
+ * gnutls_session_t.
+ *
+ * As a rule the library calls the socket, on the thread that called the library. A program may also carry the
+ * ciphertext itself, as Node.js and Python's asyncio do: then the session belongs to the socket that the thread
+ * received from right before, or sends to right after, when two such sights agree. What cannot be told so is passed
+ * over: plaintext is never given to a socket that may be another's. */
+#pragma once
+#include "stream.h"
+
+/* Of a connection's number, which user space reads as a double: it is what goes inside the TLS of the socket with this
+ * cookie, inside a TLS inside of that (to a proxy), inside the TLS of a session without a socket. */
+#define INSIDE (1ULL << 52)
+#define WITHOUT_SOCKET (1ULL << 51)
+#define DEEP_INSIDE (1ULL << 50)
+#define COOKIE (DEEP_INSIDE - 1)
+
+#define TLS_SLOTS 3     /* programs on one CPU that may have been interrupted by another */
+#define RECORD_MAX 16384 /* plaintext of a TLS record (RFC 8446, 5.1) */
+
+enum { RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
+
+/* What a probed function does: the cookie of its attachment. */
+enum svc_tls_function {
+	svc_tls_function_read,      /* (session, buffer, size), returns how many */
+	svc_tls_function_write,
+	svc_tls_function_read_ex,   /* (session, buffer, size, size_t *how many), returns 1 */
+	svc_tls_function_write_ex,
+	svc_tls_function_handshake, /* (session) */
+	svc_tls_function_free,      /* (session): it is gone */
+	svc_tls_function_count,
+};
+SVC_EXPORT(enum, svc_tls_function);
+
+/* Whether anything is attached. Without it a socket call costs one look at this. */
+u32 tls_attached __attribute__((aligned(64)));
+
+struct tls_key {
+	u64 session;
+	u32 tgid;
+	u32 pad;
+};
+
+/* The socket of a session, or what seems to be it. */
+struct tls_sight {
+	struct identity id; /* connection 0: none */
+	u32 length;         /* of the TLS record that came or went */
+	u8 type;            /* of it */
+	u8 role;            /* as that of struct conn */
+	u8 blocking;
+	u8 pad;
+};
+
+struct tls_session {
+	struct tls_sight socket;
+	struct stream_state follow;
+	u16 port;      /* of the server, once the protocol is known */
+	u8 votes;      /* sights that agree */
+	u8 known;      /* the socket is */
+	u8 confirmed;  /* sights whose record has the very length of the plaintext; all it takes where the library calls */
+	u8 handshake;  /* seen from its beginning on */
+	u8 begun;
+	u8 dark;       /* calls with plaintext, without a socket */
+	u8 foreign;
+};
+
+/* Of a thread that uses TLS. */
+struct tls_thread {
+	u64 session;  /* inside a call with it; 0: outside */
+	u64 frame;    /* stack pointer at the call */
+	u64 buffer;
+	u64 count_at; /* where the call puts how many bytes it moved */
+	u8 function;
+	u8 nested;    /* the library called a socket meanwhile */
+	u8 deeper;
+	u8 pad;
+	u32 wrote_bytes; /* of the first write of `wrote`, 0: no plaintext */
+	u64 wrote;       /* session that left ciphertext to be sent by the thread; AMBIGUOUS: more than one did */
+	struct tls_sight received; /* the thread's last receipt, until a session is given it */
+};
+#define AMBIGUOUS 1
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct tls_thread);
+} tls_threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct tls_key);
+	__type(value, struct tls_session);
+} tls_sessions SEC(".maps");
+static const struct tls_session tls_session_zero;
+
+struct tls_socket {
+	struct tls_key key;
+	u32 streamed; /* user space knows of it */
+	u32 pad;
+};
+
+/* Sockets of sessions, by cookie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, struct tls_socket);
+} tls_sockets SEC(".maps");
+
+/* Processes whose plaintext is not to be read, by thread group id. Written by the agent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} tls_denied SEC(".maps");
+
+struct tls_slot {
+	u32 busy;
+	u32 pad;
+	struct work work;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TLS_SLOTS);
+	__type(key, u32);
+	__type(value, struct tls_slot);
+} tls_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TLS_SLOTS);
+	__type(key, u32);
+	__type(value, struct part);
+} tls_parts SEC(".maps");
+
+/* Of a thread in a system call. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct pt_regs___stack {
+	unsigned long sp;
+};
+#pragma clang attribute pop
+
+/* A slot of scratch that nobody on this CPU uses: a program at a function of user space may lose the CPU to another one.
+ * Returns its number, TLS_SLOTS for none. */
+static __always_inline u32 take_slot(void)
+{
+	for (u32 i = 0; i < TLS_SLOTS; i++) {
+		u32 number = i;
+		struct tls_slot *slot = bpf_map_lookup_elem(&tls_slots, &number);
+		if (slot && !__sync_lock_test_and_set(&slot->busy, 1))
+			return i;
+	}
+	return TLS_SLOTS;
+}
+
+static __always_inline void give_slot(struct tls_slot *slot)
+{
+	__sync_lock_test_and_set(&slot->busy, 0);
+}
+
+/* Tells user space that nothing more comes of a connection. */
+static __noinline int tell_end(u64 connection, u16 error)
+{
+	u32 number = take_slot();
+	struct tls_slot *slot = bpf_map_lookup_elem(&tls_slots, &number);
+	struct part *p = bpf_map_lookup_elem(&tls_parts, &number);
+	if (!slot || !p) {
+		count(svc_counter_segments_lost);
+		return 0;
+	}
+	struct identity id = { .connection = connection };
+	struct stream_state state = {};
+	follow_end(&state, &id, p, bpf_ktime_get_ns(), error);
+	give_slot(slot);
+	return 0;
+}
+
+static __always_inline bool same_socket(const struct tls_session *s, u64 cookie)
+{
+	return s->known && (s->socket.id.connection & ~DEEP_INSIDE) == (cookie | INSIDE);
+}
+
+/* The socket is the session's. */
+static __noinline int bind(struct tls_key *key, struct tls_session *s)
+{
+	u64 cookie = s->socket.id.connection & COOKIE;
+	struct tls_socket socket = { .key = *key };
+	struct tls_socket *bound = bpf_map_lookup_elem(&tls_sockets, &cookie);
+	if (bound && bound->key.session != key->session && bpf_map_lookup_elem(&tls_sessions, &bound->key))
+		s->socket.id.connection |= DEEP_INSIDE;
+	else
+		bpf_map_update_elem(&tls_sockets, &cookie, &socket, BPF_ANY);
+	s->known = 1;
+	return 0;
+}
+
+/* A socket that the library called for the session. It is the session's, whatever was thought before. */
+static __noinline int adopt(struct tls_key *key, struct tls_session *s, struct tls_sight *sight)
+{
+	if (s->begun || s->known) {
+		if (s->follow.protocol)
+			tell_end(s->socket.id.connection, 0);
+		*s = tls_session_zero;
+	}
+	s->socket = *sight;
+	s->handshake |= sight->type == RECORD_HANDSHAKE;
+	return bind(key, s);
+}
+
+/* Ciphertext is nobody's request, and what was read before TLS began in the connection is over. */
+static __always_inline void leave_alone(struct conn *c, u64 cookie)
+{
+	if (!c)
+		return;
+	if (c->mode == STREAM)
+		tell_end(cookie, 0);
+	if (c->mode == STREAM || c->mode == UNKNOWN)
+		c->mode = OFF;
+}
+
+/* The session moved ciphertext that its program carries, and this socket may have been the one. `bytes`: plaintext of
+ * that record, 0 where it is not known. */
+static __noinline int observe(struct tls_key *key, struct tls_session *s, struct tls_sight *sight, u32 bytes)
+{
+	/* What protection adds: an authentication tag, with the content's type (TLS 1.3) or an explicit nonce (AES in 1.2) */
+	u32 added = sight->length - bytes;
+	bool exact = bytes && sight->type == RECORD_DATA && (added == 16 || added == 17 || added == 24);
+	u64 connection = sight->id.connection;
+	if (s->known) {
+		if (!exact)
+			return 0;
+		if (s->socket.id.connection == connection)
+			s->confirmed++;
+		else /* it was another's */
+			s->follow.off = true;
+		return 0;
+	}
+	if (s->socket.id.connection != connection) {
+		s->socket = *sight;
+		s->votes = 0;
+	}
+	if (sight->type == RECORD_HANDSHAKE && !s->dark)
+		s->handshake = 1;
+	s->votes += exact ? 2 : 1;
+	if (s->votes >= 2)
+		bind(key, s);
+	return 0;
+}
+
+/* The TLS record that the socket call's bytes begin with: its type, and its length from bit 8 on. 0: none. */
+static __noinline u32 record_at(u32 bytes)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 vector[2] = { SYSCALL_ARG1(regs), bytes };
+	u64 iov = 0;
+	switch (SYSCALL_NR(regs)) {
+	case NR_read:
+	case NR_write:
+	case NR_sendto:
+	case NR_recvfrom:
+		break;
+	case NR_sendmsg:
+	case NR_recvmsg: /* struct user_msghdr: msg_iov at 16 */
+		if (bpf_probe_read_user(&iov, sizeof(iov), (void *)(vector[0] + 16)))
+			return 0;
+		break;
+	case NR_readv:
+	case NR_writev:
+	case NR_preadv2:
+	case NR_pwritev2:
+		iov = vector[0];
+		break;
+	default:
+		return 0;
+	}
+	if (iov && bpf_probe_read_user(vector, sizeof(vector), (void *)iov))
+		return 0;
+	u8 head[8] = {};
+	if (bytes < 5 || vector[1] < 5 || bpf_probe_read_user(head, 5, (void *)vector[0]))
+		return 0;
+	u32 type = head[0], length = BE16(head + 3);
+	if (type < RECORD_FIRST || type > RECORD_DATA || head[1] != 3 || head[2] > 4 || !length || length > RECORD_MAX + 2048)
+		return 0;
+	return type | length << 8;
+}
+
+static __noinline int fill_sight(struct tls_sight *sight, struct sock *sk, struct conn *c, u32 record)
+{
+	identify(&sight->id, sk);
+	sight->id.connection |= INSIDE;
+	sight->type = record;
+	sight->length = record >> 8;
+	sight->role = c ? c->role : 0;
+	sight->blocking = is_blocking(sk);
+	return 0;
+}
+
+/* A socket call inside a call of the library. */
+static __noinline int on_nested(struct sock *sk, struct conn *c, struct tls_thread *t, u32 bytes)
+{
+	struct tls_key key = { .session = t->session, .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, &key);
+	u64 cookie = bpf_get_socket_cookie(sk);
+	if (!s)
+		return 0;
+	if (!same_socket(s, cookie)) {
+		/* The library may call others: to look up whether a certificate was revoked, or by a callback that logs. */
+		u32 record = record_at(bytes);
+		if (!record)
+			return 0;
+		struct tls_sight sight = {};
+		fill_sight(&sight, sk, c, record);
+		adopt(&key, s, &sight);
+	}
+	t->nested = 1;
+	s->confirmed = 2;
+	leave_alone(c, cookie);
+	return 0;
+}
+
+/* A socket call of a thread that uses TLS, outside of the library. */
+static __noinline int on_carried(struct sock *sk, struct conn *c, struct tls_thread *t, u32 direction, u32 bytes)
+{
+	u64 wrote = t->wrote;
+	u32 wrote_bytes = t->wrote_bytes;
+	struct tls_key key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
+	if (direction == RX) {
+		t->received.id.connection = 0;
+	} else {
+		t->wrote = 0;
+		t->wrote_bytes = 0;
+	}
+	if (c && (c->mode == SERVER || c->mode == CLIENT))
+		return 0;
+	u64 cookie = bpf_get_socket_cookie(sk);
+	struct tls_socket *bound = bpf_map_lookup_elem(&tls_sockets, &cookie);
+	if (bound) {
+		leave_alone(c, cookie);
+		struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, &bound->key);
+		if (s && s->confirmed >= 2 && same_socket(s, cookie))
+			return 0;
+	}
+	if (direction == TX && wrote <= AMBIGUOUS)
+		return 0;
+	u32 record = record_at(bytes);
+	if (!record)
+		return 0;
+	if (direction == RX)
+		return fill_sight(&t->received, sk, c, record);
+	key.session = wrote;
+	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, &key);
+	if (!s)
+		return 0;
+	struct tls_sight sight = {};
+	fill_sight(&sight, sk, c, record);
+	return observe(&key, s, &sight, wrote_bytes);
+}
+
+/* To be called for each call that moved bytes over a TCP socket, before anything else may return: `c` if there is one. */
+static __always_inline void tls_nested(struct sock *sk, struct conn *c, int direction, int bytes)
+{
+	if (!tls_attached || bytes <= 0)
+		return;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct tls_thread *t = bpf_task_storage_get(&tls_threads, task, 0, 0);
+	if (!t)
+		return;
+	struct pt_regs___stack *regs = (void *)bpf_task_pt_regs(task);
+	if (t->session && regs->sp > t->frame) /* the call was left without a return: longjmp, an exception */
+		t->session = 0;
+	if (t->session)
+		on_nested(sk, c, t, bytes);
+	else
+		on_carried(sk, c, t, direction, bytes);
+}
+
+/* To be called when a socket has come to its end. */
+static __always_inline void tls_closed(struct sock *sk)
+{
+	if (!tls_attached)
+		return;
+	u64 cookie = bpf_get_socket_cookie(sk);
+	struct tls_socket *socket = bpf_map_lookup_elem(&tls_sockets, &cookie);
+	if (!socket)
+		return;
+	if (socket->streamed)
+		tell_end(cookie | INSIDE, sk->sk_err);
+	bpf_map_delete_elem(&tls_sockets, &cookie);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What goes inside TLS, seen where programs hand it to their library and get it from there: OpenSSL and GnuTLS. No key
+ * is needed, and none is read. */
+#pragma once
+#include "tls-socket.h"
+
+#define TLS_DARK_MAX 8      /* calls with plaintext after which a session does without a socket */
+#define TLS_FOREIGN_MAX 8   /* calls that were not recognised, after which a session is given up */
+#define TLS_FOREIGN_JOINED 64
+#define TLS_DEEPER_MAX 16   /* calls inside another one, after which that one has been left without a return */
+
+/* Registers at a function's start and return, by the calling conventions of System V and of Arm. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs___call {
+	unsigned long cx, dx, si, di, ax, sp;
+};
+#define CALL_ARG0(regs) ((regs)->di)
+#define CALL_ARG1(regs) ((regs)->si)
+#define CALL_ARG3(regs) ((regs)->cx)
+#define CALL_RESULT(regs) ((regs)->ax)
+#define RETURN_POPS 8 /* bytes between the stack pointer at the start and at the return */
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs___call {
+	u64 regs[31];
+	u64 sp;
+};
+#define CALL_ARG0(r) ((r)->regs[0])
+#define CALL_ARG1(r) ((r)->regs[1])
+#define CALL_ARG3(r) ((r)->regs[3])
+#define CALL_RESULT(r) ((r)->regs[0])
+#define RETURN_POPS 0
+#endif
+#pragma clang attribute pop
+
+/* The session is gone, and its address may be that of another one soon. */
+static __noinline int forget_session(struct tls_key *key)
+{
+	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, key);
+	if (!s)
+		return 0;
+	u64 connection = s->socket.id.connection, cookie = connection & COOKIE;
+	if (s->follow.protocol)
+		tell_end(connection, 0);
+	if (s->known && !(connection & (WITHOUT_SOCKET | DEEP_INSIDE)))
+		bpf_map_delete_elem(&tls_sockets, &cookie);
+	bpf_map_delete_elem(&tls_sessions, key);
+	return 0;
+}
+
+/* Bytes that are not passed on. */
+static __always_inline void pass_over(struct tls_session *s, u32 direction, u32 bytes)
+{
+	s->follow.position[direction & 1] += bytes;
+}
+
+/* HTTP/1 is told by its first line, as elsewhere; inside TLS user space frames it. */
+static __noinline int recognise_inside(struct work *w, struct tls_session *s, struct part *p)
+{
+	struct stream_state *f = &s->follow;
+	u64 start = 0;
+	u32 have = w->left < 8 ? w->left : 8;
+	if (protocols_enabled & 1U << svc_protocol_http1 && w->segment &&
+	    !bpf_probe_read_user(&start, bounded(have, 15) > 8 ? 8 : have, (void *)w->base)) {
+		bool request = request_start(start, have) == YES && (start & BYTES(6)) != WORD('P', 'R', 'I', ' ', '*', ' ', 0, 0);
+		if (request || response_start(start, have) == YES) {
+			f->protocol = svc_protocol_http1;
+			if (request == (w->direction == RX))
+				f->flags |= SVC_SEGMENT_SERVER;
+			return 1;
+		}
+	}
+	return recognise(w, f, &s->socket.id, p, s->socket.role);
+}
+
+/* Plaintext of a session whose protocol is to be told, or is known. */
+static __noinline int on_inside(struct work *w, struct tls_session *s, struct part *p)
+{
+	struct stream_state *f = &s->follow;
+	u32 direction = w->direction & 1;
+	if (!f->protocol) {
+		if (!recognise_inside(w, s, p)) {
+			pass_over(s, direction, w->left);
+			if (++s->foreign >= (f->flags & SVC_SEGMENT_JOINED ? TLS_FOREIGN_JOINED : TLS_FOREIGN_MAX)) {
+				count(svc_counter_not_recognised);
+				f->off = true;
+			}
+			return 0;
+		}
+		struct identity *id = &s->socket.id;
+		bool server = f->flags & SVC_SEGMENT_SERVER;
+		if (server && f->protocol != svc_protocol_http1 && f->protocol != svc_protocol_http2) {
+			/* as without TLS: of others the conventions know the client's side */
+			f->off = true;
+			return 0;
+		}
+		s->port = server ? id->local_port : id->peer_port;
+		if (f->position[RX] | f->position[TX]) /* something was passed over */
+			f->flags |= SVC_SEGMENT_JOINED;
+		f->position[RX] = 0;
+		f->position[TX] = 0;
+		count(svc_counter_streams);
+		u64 cookie = id->connection & COOKIE;
+		struct tls_socket *socket = bpf_map_lookup_elem(&tls_sockets, &cookie);
+		if (socket)
+			socket->streamed = 1;
+	}
+	if (ports[s->port]) {
+		pass_over(s, direction, w->left);
+		return 0;
+	}
+	u32 sequence = f->flags & SVC_SEGMENT_JOINED ? 0 : f->position[direction] + 1;
+	return follow(w, f, &s->socket.id, p, sequence);
+}
+
+/* A call of the library moved `bytes` of plaintext. */
+static __noinline int on_plaintext(struct tls_key *key, struct tls_session *s, u64 buffer, u32 bytes, u32 direction)
+{
+	struct stream_state *f = &s->follow;
+	if (f->off)
+		return 0;
+	if (!s->known) {
+		if (++s->dark < TLS_DARK_MAX) {
+			pass_over(s, direction, bytes);
+			return 0;
+		}
+		/* No TCP socket is near: a pipe, a socket of the host, a thread of its own for the ciphertext. */
+		s->socket = tls_session_zero.socket;
+		s->socket.id.connection = INSIDE | WITHOUT_SOCKET | (((u64)key->tgid << 32 ^ key->session) & (WITHOUT_SOCKET - 1));
+		s->known = 1;
+	}
+	if (!s->begun) {
+		s->begun = 1;
+		f->flags = SVC_SEGMENT_TLS | (s->handshake && !s->dark ? 0 : SVC_SEGMENT_JOINED) |
+			   (s->socket.blocking ? SVC_SEGMENT_BLOCKING : 0);
+	}
+	u32 number = take_slot();
+	struct tls_slot *slot = bpf_map_lookup_elem(&tls_slots, &number);
+	struct part *p = bpf_map_lookup_elem(&tls_parts, &number);
+	if (!slot || !p) {
+		count(svc_counter_segments_lost);
+		pass_over(s, direction, bytes);
+		return 0;
+	}
+	struct work *w = &slot->work;
+	w->direction = direction;
+	w->left = bytes;
+	w->base = buffer;
+	w->segment = buffer ? bytes : 0; /* GnuTLS goes on with what it kept of an interrupted call */
+	w->iov = 0;
+	w->iov_left = 0;
+	w->now = 0;
+	w->failed = 0;
+	on_inside(w, s, p);
+	give_slot(slot);
+	return 0;
+}
+
+SEC("uprobe")
+int svc_tls_enter(struct pt_regs *ctx)
+{
+	struct pt_regs___call *regs = (void *)ctx;
+	struct tls_key key = { .session = CALL_ARG0(regs), .tgid = bpf_get_current_pid_tgid() >> 32 };
+	u64 frame = regs->sp, function = bpf_get_attach_cookie(ctx);
+	if (key.tgid == self_pid || bpf_map_lookup_elem(&tls_denied, &key.tgid) || key.session <= AMBIGUOUS)
+		return 0;
+	if (function == svc_tls_function_free) {
+		forget_session(&key);
+		return 0;
+	}
+	struct tls_thread *t =
+		bpf_task_storage_get(&tls_threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		count(svc_counter_storage_full);
+		return 0;
+	}
+	/* TLS inside TLS, to a proxy: what is inside is what the outer call was given. */
+	if (t->session && frame < t->frame && ++t->deeper < TLS_DEEPER_MAX)
+		return 0;
+	t->session = key.session;
+	t->frame = frame;
+	t->buffer = CALL_ARG1(regs);
+	t->count_at = CALL_ARG3(regs);
+	t->function = function;
+	t->nested = 0;
+	t->deeper = 0;
+	if (!bpf_map_lookup_elem(&tls_sessions, &key))
+		bpf_map_update_elem(&tls_sessions, &key, &tls_session_zero, BPF_NOEXIST);
+	return 0;
+}
+
+SEC("uretprobe")
+int svc_tls_return(struct pt_regs *ctx)
+{
+	struct pt_regs___call *regs = (void *)ctx;
+	struct tls_thread *t = bpf_task_storage_get(&tls_threads, bpf_get_current_task_btf(), 0, 0);
+	if (!t || !t->session || regs->sp != t->frame + RETURN_POPS)
+		return 0;
+	struct tls_key key = { .session = t->session, .tgid = bpf_get_current_pid_tgid() >> 32 };
+	t->session = 0;
+	t->deeper = 0;
+	u32 function = t->function;
+	u32 direction = function == svc_tls_function_write || function == svc_tls_function_write_ex ? TX : RX;
+	s64 moved = (s32)CALL_RESULT(regs);
+	if (function == svc_tls_function_handshake) {
+		moved = 0;
+	} else if (function == svc_tls_function_read_ex || function == svc_tls_function_write_ex) {
+		u64 n = 0;
+		if (moved != 1 || bpf_probe_read_user(&n, sizeof(n), (void *)t->count_at) || n > 0x7fffffff)
+			n = 0;
+		moved = n;
+	}
+	u32 bytes = moved > 0 ? moved : 0;
+	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, &key);
+	if (!s)
+		return 0;
+	if (!t->nested && s->confirmed < 2) {
+		u32 record = bytes < RECORD_MAX ? bytes : RECORD_MAX;
+		/* a write may be what ends the handshake, by what was received for it */
+		bool takes = direction == RX || t->received.type != RECORD_DATA;
+		if (takes && t->received.id.connection) {
+			observe(&key, s, &t->received, direction == RX ? record : 0);
+			t->received.id.connection = 0;
+		}
+		if (t->wrote != key.session) {
+			t->wrote = t->wrote_bytes ? AMBIGUOUS : key.session;
+			t->wrote_bytes = 0;
+		}
+		if (direction == TX && !t->wrote_bytes)
+			t->wrote_bytes = record;
+	}
+	if (bytes)
+		on_plaintext(&key, s, t->buffer, bytes, direction);
+	return 0;
+}

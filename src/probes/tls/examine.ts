@@ -1,0 +1,133 @@
+// What a mapped file is, and whether its functions may be probed.
+
+import { readFileSync } from 'node:fs'
+import { parseMounts } from '../../kernel/mounts.ts'
+import { type ElfFile, type ElfSymbol, readElfSymbols } from '../../lib/elf-symbols.ts'
+import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts'
+import { type Mapping, readMemory } from './process-maps.ts'
+import { memoryFault, startFault } from './prologue.ts'
+
+/** A file that a process runs code of, and that may be a TLS library. */
+export interface Candidate {
+  readonly procDir: string
+  readonly pid: number
+  /** All of the file: linkers and loaders cut code into pieces. */
+  readonly mappings: readonly [Mapping, ...Mapping[]]
+  readonly library: LibraryName
+}
+
+/** What is to be probed in a file. */
+export interface Plan {
+  readonly path: string
+  /** By which this process reaches it. */
+  readonly openPath: string
+  readonly identity: string
+  readonly buildId: string
+  readonly library: LibraryName
+  readonly probes: readonly (Probe & { readonly offset: number })[]
+  /** Why it must be left alone. */
+  readonly fault: string | undefined
+}
+
+/** The process ended, or unmapped the file. */
+export class Gone extends Error {}
+
+/**
+ * Looks into a mapped file. A string: the identity of one that is known. Undefined: it has nothing to probe. Throws
+ * `Gone`, or why the file cannot be read.
+ */
+export async function examine(
+  candidate: Candidate,
+  isKnown: (identity: string) => boolean,
+): Promise<Plan | string | undefined> {
+  const { procDir, pid, mappings, library } = candidate
+  const [{ range, path }] = mappings
+  // Leads to the mapped file itself, wherever it was moved and whatever took its place.
+  const openPath = `${procDir}/${pid}/map_files/${range}`
+  let elf: ElfFile
+  try {
+    elf = await readElfSymbols(openPath, symbolsOf(library))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw code === 'ENOENT' || code === 'ESRCH' ? new Gone(path) : error
+  }
+  if (isKnown(elf.identity)) return elf.identity
+  return planOf(elf, path, openPath, library, symbol => inMemory(candidate, elf, symbol))
+}
+
+/** The same of a file that nobody need map. */
+export async function examinePath(
+  path: string,
+  library: LibraryName,
+  isKnown: (identity: string) => boolean,
+): Promise<Plan | string | undefined> {
+  const elf = await readElfSymbols(path, symbolsOf(library))
+  return isKnown(elf.identity) ? elf.identity : planOf(elf, path, path, library, () => undefined)
+}
+
+function symbolsOf(library: LibraryName): string[] {
+  return probesOf(library).map(({ symbol }) => symbol)
+}
+
+function planOf(
+  elf: ElfFile,
+  path: string,
+  openPath: string,
+  library: LibraryName,
+  memory: (symbol: ElfSymbol) => string | undefined,
+): Plan | undefined {
+  const { functions, identity, buildId } = elf
+  const lacking = neededOf(library).find(name => !functions.has(name))
+  // Programs without OpenSSL inside are the rule.
+  if (lacking !== undefined && library === 'openssl-static') return undefined
+  const plan = { path, openPath, identity, buildId, library }
+  if (lacking !== undefined) return { ...plan, probes: [], fault: `it does not have the function ${lacking}` }
+  const probes = []
+  for (const probe of probesOf(library)) {
+    const found = functions.get(probe.symbol)
+    if (found === undefined || isReplaced(probe, library, functions)) continue
+    const fault = startFault(found.start, elf.machine, found.offset) ?? memory(found)
+    if (fault !== undefined) return { ...plan, probes: [], fault: `${probe.symbol}: ${fault}` }
+    probes.push({ ...probe, offset: found.offset })
+  }
+  return { ...plan, probes, fault: undefined }
+}
+
+function isReplaced({ symbol }: Probe, library: LibraryName, functions: ElfFile['functions']): boolean {
+  return probesOf(library).some(
+    ({ symbol: other, insteadOf }) => insteadOf === symbol && functions.has(other),
+  )
+}
+
+/** What is wrong with a function as the process has it in memory. */
+function inMemory(
+  { procDir, pid, mappings }: Candidate,
+  elf: ElfFile,
+  symbol: ElfSymbol,
+): string | undefined {
+  const { offset, start } = symbol
+  const mapping = mappings.find(
+    each => offset >= each.offset && offset + start.length <= each.offset + each.size,
+  )
+  if (mapping === undefined) return 'the process does not map it as code'
+  try {
+    const memory = readMemory(procDir, pid, mapping.start + offset - mapping.offset, start.length)
+    return memoryFault(start, memory, elf.machine)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ESRCH') throw new Gone(mapping.path)
+    return `the memory of a process that maps it cannot be read (${code})`
+  }
+}
+
+/** Whether the file's device is one that may never answer, by what the process has mounted. */
+export function isFarMapping({ procDir, pid, mappings }: Candidate): boolean {
+  const [major = '', minor = ''] = mappings[0].file.split(':')
+  const device = `${Number.parseInt(major, 16)}:${Number.parseInt(minor, 16)}`
+  try {
+    const mounts = parseMounts(readFileSync(`${procDir}/${pid}/mountinfo`), '/')
+    return mounts.some(mount => `${mount.major}:${mount.minor}` === device && mount.mayHang)
+  } catch {
+    return false // the process is gone, which shows when its file is opened
+  }
+}

@@ -1,0 +1,103 @@
+import { closeSync, openSync, readlinkSync, readSync } from 'node:fs'
+
+/** A piece of a file that a process has mapped to run it. */
+export interface Mapping {
+  /** As map_files has it: hexadecimal `start-end`, without leading zeros. */
+  readonly range: string
+  readonly start: number
+  /** Bytes. */
+  readonly size: number
+  /** Of the piece in the file. */
+  readonly offset: number
+  /** Names the file: device and inode, as this listing has them. */
+  readonly file: string
+  /** As the process sees it. */
+  readonly path: string
+}
+
+/** A Java process may have tens of thousands of lines, of 100 bytes. */
+const mostBytes = 16 * 1024 * 1024
+const mostMappings = 4096
+const chunkBytes = 128 * 1024
+const deletedMark = ' (deleted)'
+
+let buffer = Buffer.allocUnsafe(chunkBytes)
+
+/** Files that a process may run code of (proc(5), maps), one line each. Throws where it is gone or may not be read. */
+export function readMappings(procDir: string, pid: number): Mapping[] {
+  const length = readAll(`${procDir}/${pid}/maps`)
+  const found: Mapping[] = []
+  for (let at = 0; at < length && found.length < mostMappings; ) {
+    const newline = buffer.indexOf(10, at)
+    const end = newline < 0 || newline > length ? length : newline
+    const mapping = parseMapping(buffer, at, end)
+    if (mapping !== undefined) found.push(mapping)
+    at = end + 1
+  }
+  if (buffer.length > 4 * chunkBytes) buffer = Buffer.allocUnsafe(chunkBytes)
+  return found
+}
+
+/** `7f0c8a035000-7f0c8a093000 r-xp 00020000 fd:00 339900    /usr/lib/x86_64-linux-gnu/libssl.so.3` */
+function parseMapping(bytes: Buffer, start: number, end: number): Mapping | undefined {
+  const rights = bytes.indexOf(32, start) + 1
+  // Most lines end here: no right to execute.
+  if (rights <= 0 || rights + 4 > end || bytes[rights + 2] !== 0x78) return undefined
+  const slash = bytes.indexOf(47, rights)
+  if (slash < 0 || slash >= end) return undefined
+  const [offset = '', device = '', inode = ''] = bytes.toString('latin1', rights + 5, slash).split(' ')
+  const path = bytes.toString('utf8', slash, end)
+  const range = bytes.toString('latin1', start, rights - 1)
+  if (inode === '' || inode === '0') return undefined
+  const first = Number.parseInt(range, 16)
+  const behind = Number.parseInt(range.slice(range.indexOf('-') + 1), 16)
+  return {
+    range: `${first.toString(16)}-${behind.toString(16)}`,
+    start: first,
+    size: behind - first,
+    offset: Number.parseInt(offset, 16),
+    file: `${device}:${inode}`,
+    path: path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path,
+  }
+}
+
+function readAll(path: string): number {
+  const file = openSync(path, 'r')
+  try {
+    let length = 0
+    for (;;) {
+      if (length === buffer.length) {
+        if (length >= mostBytes) return length
+        const larger = Buffer.allocUnsafe(2 * length)
+        buffer.copy(larger, 0, 0, length)
+        buffer = larger
+      }
+      const read = readSync(file, buffer, length, buffer.length - length, null)
+      if (read === 0) return length
+      length += read
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Path of what a process runs, as it sees it; undefined where it is gone, may not be read, or is a kernel thread. */
+export function programOf(procDir: string, pid: number): string | undefined {
+  try {
+    const path = readlinkSync(`${procDir}/${pid}/exe`)
+    return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path
+  } catch {
+    return undefined // it is gone, or may not be read
+  }
+}
+
+/** Bytes of a process's memory. Throws where they may not be read. */
+export function readMemory(procDir: string, pid: number, address: number, length: number): Buffer {
+  const file = openSync(`${procDir}/${pid}/mem`, 'r')
+  try {
+    const bytes = Buffer.alloc(length)
+    return bytes.subarray(0, readSync(file, bytes, 0, length, address))
+  } finally {
+    closeSync(file)
+  }
+}

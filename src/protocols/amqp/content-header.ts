@@ -1,0 +1,74 @@
+import { ByteRange } from '../../lib/byte-range.ts'
+import type { Interner } from '../../lib/interner.ts'
+import type { TraceContext } from '../../model/stream.ts'
+import { parseTraceparent } from '../../model/traceparent.ts'
+import { Fields } from './fields.ts'
+
+/** Bits of the property flags (AMQP 0-9-1, section 4.2.6.1), the highest first. */
+const contentType = 0x8000
+const contentEncoding = 0x4000
+const headers = 0x2000
+/** A further word of flags follows. */
+const continued = 1
+
+/** Sizes of the values of a field table, by their type (section 4.2.5.5, as RabbitMQ reads it). */
+const sizes = new Int8Array(128).fill(-1)
+for (const [types, size] of [
+  ['V', 0],
+  ['tbB', 1],
+  ['sUu', 2],
+  ['Iif', 4],
+  ['D', 5],
+  ['LldT', 8],
+] as const)
+  for (const type of types) sizes[type.charCodeAt(0)] = size
+const longString = 'S'.charCodeAt(0)
+const lengthFirst = ['S', 'x', 'A', 'F'].map(type => type.charCodeAt(0))
+const maxEntries = 256
+
+/** What the header of a message says: the size of its body, and its place in a trace. Made once and read again. */
+export class ContentHeader {
+  bodySize = 0
+  private readonly fields = new Fields()
+  private readonly name = new ByteRange()
+  private readonly states: Interner
+
+  constructor(states: Interner) {
+    this.states = states
+  }
+
+  /** Reads the payload of a header frame, or its beginning. */
+  read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
+    const fields = this.fields.set(bytes, start, end)
+    fields.skip(4)
+    this.bodySize = fields.longLong()
+    if (context !== undefined) this.readProperties(context)
+    fields.clear()
+  }
+
+  private readProperties(context: TraceContext): void {
+    const { fields, name } = this
+    const flags = fields.short()
+    let more = flags
+    while ((more & continued) !== 0 && fields.whole) more = fields.short()
+    if ((flags & headers) === 0) return
+    if ((flags & contentType) !== 0) fields.shortString(name)
+    if ((flags & contentEncoding) !== 0) fields.shortString(name)
+    const tableEnd = Math.min(fields.end, fields.at + 4 + fields.long())
+    for (let i = 0; i < maxEntries && fields.whole && fields.at < tableEnd; i++) this.readEntry(context)
+  }
+
+  private readEntry(context: TraceContext): void {
+    const { fields, name } = this
+    fields.shortString(name)
+    const type = fields.octet()
+    const size = lengthFirst.includes(type) ? fields.long() : (sizes[type & 0x7f] ?? -1)
+    const { at, bytes } = fields
+    if (size < 0) fields.at = fields.end
+    else fields.skip(size)
+    if (type !== longString || !fields.whole) return
+    if (name.spells(bytes, 'traceparent'))
+      context.flags = parseTraceparent(bytes, at, at + size, context.traceId, context.spanId)
+    else if (name.spells(bytes, 'tracestate')) context.state = this.states.intern(bytes, at, at + size)
+  }
+}

@@ -1,0 +1,263 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { brokenOff } from '../broken-off.ts'
+import { Confirmation } from '../confirmation.ts'
+import { Passage } from '../passage.ts'
+import type { Channel, Content } from './channel.ts'
+import { Conversation } from './conversation.ts'
+import type { Messages } from './messages.ts'
+import { frame, frameEnd, isMethod, method } from './methods.ts'
+
+/** type, channel, size (AMQP 0-9-1, section 4.2.3). */
+const frameHead = 7
+/** Frames of methods and headers are read whole up to this; RabbitMQ's biggest are a few hundred bytes. */
+const maxRead = 8_192
+/** What a frame may have while it is not known what the connection agreed on; RabbitMQ's offer is 2^17. */
+const maxFrame = 2 ** 22
+/** RabbitMQ takes messages of 2^29 bytes at most. */
+const maxBody = 2 ** 32
+/** Impossible frames in a row before the connection is given up. */
+const maxFaults = 4
+/** "AMQP", 0, and the version 0-9-1 (section 4.2.2). */
+const protocolHeader = [0x41, 0x4d, 0x51, 0x50, 0, 0, 9, 1]
+
+/** One direction. */
+class Side {
+  readonly passage = new Passage()
+  /** Whose frame passes. */
+  content: Content | undefined = undefined
+  channel: Channel | undefined = undefined
+}
+
+/** The frames of one connection. */
+export class AmqpStream implements StreamDecoder {
+  private readonly connection: StreamConnection
+  private readonly confirmation: Confirmation
+  private readonly conversation: Conversation
+  private readonly sent = new Side()
+  private readonly received = new Side()
+  private frameLimit = maxFrame
+  private faults = 0
+  private over = false
+
+  constructor(messages: Messages, connection: StreamConnection) {
+    this.connection = connection
+    this.confirmation = new Confirmation(connection)
+    this.conversation = new Conversation(messages, connection, this.confirmation)
+  }
+
+  read(flow: ByteFlow): void {
+    // Publishes and deliveries are told by the client's side.
+    if (this.connection.server) this.refuse()
+    const side = flow.request ? this.sent : this.received
+    while (!this.over && flow.at < flow.end) if (!this.step(flow, side)) return
+    if (this.over) flow.at = flow.end
+  }
+
+  lost(flow: ByteFlow): void {
+    const side = flow.request ? this.sent : this.received
+    if (this.over) return
+    const { passage, content } = side
+    // Clients split a body into frames of one size, so the place of its end is known although they were not seen.
+    if (passage.left > 0 && !passage.outlasts(flow) && content?.open && content.frameSize > 0) {
+      const rest = content.size - content.got
+      content.got = content.size
+      passage.extend(rest + Math.ceil(rest / content.frameSize) * (frameHead + 1))
+    }
+    if (passage.left > 0 && passage.outlasts(flow)) {
+      flow.broken = false
+      if (passage.left === 0) this.passed(flow, side)
+      return
+    }
+    passage.left = 0
+    side.content = undefined
+    this.conversation.endContents(flow.request, flow.nowNs)
+  }
+
+  close(): void {
+    if (this.over) return
+    this.over = true
+    this.conversation.close(brokenOff(this.connection.errno))
+    this.confirmation.drop()
+  }
+
+  /** One step forward. False: more bytes are needed. */
+  private step(flow: ByteFlow, side: Side): boolean {
+    const { passage } = side
+    if (passage.left > 0) {
+      if (!passage.pass(flow)) return false
+      this.passed(flow, side)
+      if (passage.last !== frameEnd) this.fault(flow)
+      return true
+    }
+    if (flow.broken) return this.resynchronise(flow)
+    const first = flow.bytes[flow.at]!
+    if (first === protocolHeader[0]) return this.readProtocolHeader(flow)
+    return this.readFrame(flow, side)
+  }
+
+  private readProtocolHeader(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    const have = Math.min(protocolHeader.length, end - at)
+    for (let i = 0; i < have; i++) {
+      if (bytes[at + i] === protocolHeader[i]) continue
+      this.fault(flow)
+      return true
+    }
+    if (have < protocolHeader.length) return false
+    flow.at += have
+    return true
+  }
+
+  private readFrame(flow: ByteFlow, side: Side): boolean {
+    const { bytes, at, end } = flow
+    const have = end - at
+    const type = bytes[at]!
+    if (!isFrameType(type)) {
+      this.fault(flow)
+      return true
+    }
+    if (have < frameHead) return false
+    const size = bytes.readUInt32BE(at + 3)
+    if (!this.isPossible(bytes, at)) {
+      this.fault(flow)
+      return true
+    }
+    const whole = frameHead + size + 1
+    if (type === frame.body) {
+      this.readBody(flow, side, size)
+      return true
+    }
+    if (have < Math.min(whole, maxRead)) return false
+    if (have >= whole && bytes[at + whole - 1] !== frameEnd) {
+      this.fault(flow)
+      return true
+    }
+    const payloadEnd = Math.min(end, at + whole - 1)
+    if (type === frame.method) this.readMethod(flow, payloadEnd)
+    else if (type === frame.header) this.readHeader(flow, side, payloadEnd)
+    else if (!flow.request) this.confirmation.confirm()
+    if (this.over || flow.broken) return true
+    if (have >= whole) flow.at += whole
+    else {
+      side.content = undefined
+      side.passage.start(flow, whole)
+    }
+    return true
+  }
+
+  private readMethod(flow: ByteFlow, payloadEnd: number): void {
+    const { bytes, at } = flow
+    const id = bytes.readUInt32BE(at + frameHead)
+    if (!isMethod(id, flow.request)) {
+      this.fault(flow)
+      return
+    }
+    this.faults = 0
+    if (!flow.request) this.confirmation.confirm()
+    const start = at + frameHead + 4
+    if (id === method.connectionTuneOk && payloadEnd - start >= 6) {
+      const limit = bytes.readUInt32BE(start + 2)
+      if (limit > 0) this.frameLimit = limit
+    }
+    this.conversation.method(id, bytes.readUInt16BE(at + 1), flow, start, payloadEnd)
+  }
+
+  private readHeader(flow: ByteFlow, side: Side, payloadEnd: number): void {
+    const { bytes, at } = flow
+    const channel = this.conversation.channel(bytes.readUInt16BE(at + 1))
+    if (channel === undefined) return
+    const content = flow.request ? channel.sent : channel.received
+    if (!content.open || content.headed) return
+    this.conversation.header(content, bytes, at + frameHead, payloadEnd)
+    if (content.size > maxBody) {
+      this.fault(flow)
+      return
+    }
+    if (content.size > 0) return
+    // There is no body: the message ends with its header.
+    side.content = undefined
+    this.confirmation.exact()
+    this.conversation.ended(channel, content, flow.request, flow.nowNs)
+  }
+
+  private readBody(flow: ByteFlow, side: Side, size: number): void {
+    const channel = this.conversation.channel(flow.bytes.readUInt16BE(flow.at + 1))
+    const content = channel === undefined ? undefined : flow.request ? channel.sent : channel.received
+    side.channel = channel
+    side.content = content?.open && content.headed ? content : undefined
+    if (side.content !== undefined) {
+      side.content.got += size
+      side.content.frameSize ||= size
+    }
+    side.passage.start(flow, frameHead + size + 1)
+  }
+
+  /** What passed by has passed. */
+  private passed(flow: ByteFlow, side: Side): void {
+    const { channel, content } = side
+    side.content = undefined
+    if (channel === undefined || content === undefined || !content.open) return
+    if (content.got < content.size) return
+    this.confirmation.exact()
+    this.conversation.ended(channel, content, flow.request, flow.nowNs)
+  }
+
+  /** Looks for a frame of a method: at a call's beginning, or behind the end of another frame. */
+  private resynchronise(flow: ByteFlow): boolean {
+    const { bytes, end } = flow
+    for (let at = flow.at; at + frameHead + 5 <= end || at + 8 <= end; at++) {
+      const begins = at === flow.at ? flow.atCall : bytes[at - 1] === frameEnd
+      if (!begins || !this.isWhole(bytes, at, end, flow.request)) continue
+      flow.at = at
+      flow.broken = false
+      return true
+    }
+    flow.at = end
+    return true
+  }
+
+  /** True for a whole frame of a method that this side sends, or a heartbeat. */
+  private isWhole(bytes: Buffer, at: number, end: number, request: boolean): boolean {
+    const type = bytes[at]
+    if (type !== frame.method && type !== frame.heartbeat) return false
+    if (!this.isPossible(bytes, at)) return false
+    const last = at + frameHead + bytes.readUInt32BE(at + 3)
+    if (last >= end || bytes[last] !== frameEnd) return false
+    return type === frame.heartbeat || isMethod(bytes.readUInt32BE(at + frameHead), request)
+  }
+
+  /** By its first seven bytes. */
+  private isPossible(bytes: Buffer, at: number): boolean {
+    const type = bytes[at]!
+    const channel = bytes.readUInt16BE(at + 1)
+    const size = bytes.readUInt32BE(at + 3)
+    if (size + frameHead + 1 > this.frameLimit) return false
+    if (type === frame.heartbeat) return channel === 0 && size === 0
+    if (type === frame.method) return size >= 4
+    if (type === frame.header) return channel !== 0 && size >= 14
+    return type === frame.body && channel !== 0
+  }
+
+  private fault(flow: ByteFlow): void {
+    if (!this.confirmation.sure || ++this.faults > maxFaults) {
+      this.refuse()
+      return
+    }
+    flow.broken = true
+    if (flow.at < flow.end) flow.at++
+    this.conversation.endContents(flow.request, flow.nowNs)
+  }
+
+  private refuse(): void {
+    if (this.over) return
+    this.over = true
+    this.conversation.forget()
+    this.confirmation.drop()
+    this.connection.refuse()
+  }
+}
+
+function isFrameType(type: number): boolean {
+  return type === frame.method || type === frame.header || type === frame.body || type === frame.heartbeat
+}

@@ -1,0 +1,50 @@
+import type { Call } from '../model/exchange.ts'
+import { SpanKind } from '../model/span.ts'
+import type { StreamConnection } from '../model/stream.ts'
+import { dbClient } from './durations.ts'
+
+/**
+ * What the conventions for database clients 1.44 ask of every operation. `namespace` and `text` may be ''. The name is
+ * the operation's: neither caches nor the conventions for them have a target of few values.
+ */
+export function describeDatabaseCall(
+  call: Call,
+  connection: StreamConnection,
+  system: string,
+  operation: string,
+  namespace: string,
+  text: string,
+): void {
+  const { attributes, dimensions } = call
+  const { serverAddress, serverPort } = connection
+  call.name = operation
+  call.kind = SpanKind.client
+  call.signalType = system
+  call.duration = dbClient
+  attributes.add('db.system.name', system)
+  dimensions.add('db.system.name', system)
+  attributes.add('db.operation.name', operation)
+  dimensions.add('db.operation.name', operation)
+  if (namespace !== '') {
+    attributes.add('db.namespace', namespace)
+    dimensions.add('db.namespace', namespace)
+  }
+  if (text !== '') attributes.add('db.query.text', text)
+  if (serverAddress === '') return
+  attributes.add('server.address', serverAddress)
+  dimensions.add('server.address', serverAddress)
+  attributes.add('network.peer.address', serverAddress)
+  if (serverPort === 0) return
+  attributes.add('server.port', serverPort)
+  dimensions.add('server.port', serverPort)
+  attributes.add('network.peer.port', serverPort)
+}
+
+/** The server said no: `code` is its own word or number for that, `type` what names the class of error. */
+export function describeDatabaseError(call: Call, code: string, type: string = code): void {
+  call.error = type
+  call.attributes.add('db.response.status_code', code)
+  call.dimensions.add('db.response.status_code', code)
+  call.attributes.add('error.type', type)
+  call.dimensions.add('error.type', type)
+}

@@ -1,0 +1,257 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { brokenOff } from '../broken-off.ts'
+import { headerBytes, Message, Read } from './message.ts'
+import type { Telling } from './telling.ts'
+
+/** Lookups under way on a socket, at most: of a resolver that uses one for all. */
+const most = 1_024
+/** Nanoseconds after which no answer is waited for: resolvers ask again after 5 seconds, and most of them give up then. */
+const longestNs = 15e9
+/** Of a longer message over TCP, so much is read. */
+const longestRead = 16_000
+const mostContradictions = 3
+
+/** No query is shorter: a header, the root, a type and a class. */
+const shortest = headerBytes + 5
+
+/** Over which transport the messages come: TCP has their length before them (RFC 1035, 4.2.2). */
+const Transport = { unknown: 0, datagrams: 1, stream: 2 } as const
+
+/** What ICMP tells a UDP socket. */
+const errnoTypes = new Map([
+  [101, 'network_unreachable'],
+  [111, 'connection_refused'],
+  [113, 'host_unreachable'],
+])
+
+/** One message at a time is read, whatever the socket. */
+const message = new Message()
+
+/** Nanoseconds between two looks for lookups to give up, and sockets that are looked at. */
+const lookNs = 1e9
+const mostLooks = 64
+
+/** The sockets whose lookups wait for an answer: that a socket of UDP is closed, nobody tells. */
+export class Unanswered {
+  private readonly streams = new Set<DnsStream>()
+  private lookedNs = 0
+
+  add(stream: DnsStream): void {
+    this.streams.add(stream)
+  }
+
+  delete(stream: DnsStream): void {
+    this.streams.delete(stream)
+  }
+
+  /** Looks at those that have waited longest, once in a while. */
+  giveUpOld(nowNs: number): void {
+    if (nowNs - this.lookedNs < lookNs) return
+    this.lookedNs = nowNs
+    let looks = 0
+    for (const stream of this.streams) {
+      stream.giveUpOld(nowNs)
+      if (++looks === mostLooks) return
+    }
+  }
+}
+
+/** A socket that asks a name server. */
+export class DnsStream implements StreamDecoder {
+  private readonly telling: Telling
+  private readonly connection: StreamConnection
+  private transport: 0 | 1 | 2 = Transport.unknown
+  /** In their order. */
+  private readonly lookups: Operation[] = []
+  private readonly unanswered: Unanswered
+  private contradictions = 0
+  private over = false
+  private readonly lostNs = { request: -1, response: -1 }
+
+  constructor(telling: Telling, connection: StreamConnection, unanswered: Unanswered) {
+    this.telling = telling
+    this.connection = connection
+    this.unanswered = unanswered
+  }
+
+  read(flow: ByteFlow): void {
+    if (this.connection.server) this.refuse()
+    if (!this.over && this.transport === Transport.unknown) this.transport = this.transportOf(flow)
+    if (this.over) flow.at = flow.end
+    else if (this.transport === Transport.unknown) this.ignore(flow)
+    else if (this.transport === Transport.datagrams) this.datagrams(flow)
+    else this.frames(flow)
+  }
+
+  lost(flow: ByteFlow): void {
+    this.lostNs[flow.request ? 'request' : 'response'] = flow.nowNs
+  }
+
+  close(): void {
+    this.unanswered.delete(this)
+    const { errno } = this.connection
+    for (const operation of this.lookups.splice(0)) {
+      const error = errno === 0 && !this.isStream ? 'timeout' : (errnoTypes.get(errno) ?? brokenOff(errno))
+      this.telling.describeEnd(operation.call, error)
+      this.connection.end(operation)
+    }
+  }
+
+  private get isStream(): boolean {
+    return this.transport === Transport.stream
+  }
+
+  /** By the first call's bytes: a length that fits, and a header behind it. */
+  private transportOf(flow: ByteFlow): 0 | 1 | 2 {
+    const { bytes, at, end } = flow
+    const length = end - at
+    // Some write the length by itself. No datagram is that short.
+    if (length < shortest) return length >= 2 ? Transport.stream : Transport.unknown
+    const framed = bytes.readUInt16BE(at)
+    if (framed >= shortest) {
+      const isFramed = framed + 2 <= length || length > longestRead
+      if (isFramed && message.read(bytes, at + 2, Math.min(end, at + 2 + framed)) !== Read.bad)
+        return Transport.stream
+    }
+    return message.read(bytes, at, end) === Read.bad ? Transport.unknown : Transport.datagrams
+  }
+
+  /** The first byte alone tells nothing; all else is of another protocol. */
+  private ignore(flow: ByteFlow): void {
+    if (flow.end - flow.at === 1) return
+    flow.at = flow.end
+    this.contradict()
+  }
+
+  /** Each call is a datagram; two that were sent by one call may stand behind each other. */
+  private datagrams(flow: ByteFlow): void {
+    const isRest = flow.broken && flow.nowNs === this.lostNs[flow.request ? 'request' : 'response']
+    flow.broken = false
+    while (!isRest && flow.end - flow.at >= headerBytes && !this.over) {
+      const found = message.read(flow.bytes, flow.at, flow.end)
+      if (found === Read.bad) {
+        this.contradict()
+        break
+      }
+      this.message(flow, message.end - flow.at)
+      flow.at = message.end
+    }
+    flow.at = flow.end
+  }
+
+  private frames(flow: ByteFlow): void {
+    if (flow.broken && !this.isFrame(flow)) {
+      flow.at = flow.end
+      return
+    }
+    flow.broken = false
+    while (!this.over) {
+      const { bytes, at, end } = flow
+      if (end - at < 2) return
+      const length = bytes.readUInt16BE(at)
+      if (end - at - 2 < Math.min(length, longestRead)) return
+      if (message.read(bytes, at + 2, Math.min(end, at + 2 + length)) === Read.bad) {
+        flow.at = end
+        flow.broken = true
+        this.contradict()
+        return
+      }
+      this.message(flow, length + 2)
+      flow.skip(length + 2)
+    }
+  }
+
+  /** Whether a call begins with a whole message, where framing was lost. */
+  private isFrame(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    if (!flow.atCall || flow.nowNs === this.lostNs[flow.request ? 'request' : 'response']) return false
+    if (end - at < 2 + headerBytes) return false
+    const length = bytes.readUInt16BE(at)
+    return at + 2 + length <= end && message.read(bytes, at + 2, at + 2 + length) === Read.whole
+  }
+
+  private message(flow: ByteFlow, size: number): void {
+    if (message.response === flow.request) this.contradict()
+    else if (message.response) this.answer(flow, size)
+    else this.ask(flow, size)
+  }
+
+  private ask(flow: ByteFlow, size: number): void {
+    this.unanswered.giveUpOld(flow.nowNs)
+    const hash = questionHash()
+    if (this.find(hash) >= 0) return
+    if (this.lookups.length === most) this.giveUp(0, flow.nowNs)
+    const operation = this.connection.begin(flow)
+    if (operation === undefined) return
+    operation.id = message.id
+    operation.mark = hash
+    operation.requestBytes = size
+    this.telling.describeQuestion(operation.call, this.connection, message, this.isStream)
+    this.lookups.push(operation)
+    this.unanswered.add(this)
+    this.connection.asked(operation)
+  }
+
+  private answer(flow: ByteFlow, size: number): void {
+    const index = this.find(message.questions === 0 ? 0 : questionHash())
+    if (index < 0) return
+    const operation = this.remove(index)
+    this.contradictions = 0
+    operation.responseBytes = size
+    operation.responseNs = flow.startNs
+    operation.endNs = flow.nowNs
+    this.telling.describeAnswer(operation.call, message)
+    this.connection.end(operation)
+  }
+
+  /** The lookup that the message is about; `hash` 0: whatever it asks for. -1: none. */
+  private find(hash: number): number {
+    const { lookups } = this
+    for (let i = 0; i < lookups.length; i++) {
+      const { id, mark } = lookups[i]!
+      if (id === message.id && (hash === 0 || mark === hash)) return i
+    }
+    return -1
+  }
+
+  /** Ends the lookups that nobody waits for any more. */
+  giveUpOld(nowNs: number): void {
+    while (this.lookups.length > 0 && nowNs - this.lookups[0]!.startNs > longestNs) this.giveUp(0, nowNs)
+  }
+
+  private giveUp(index: number, nowNs: number): void {
+    const operation = this.remove(index)
+    operation.endNs = Math.min(operation.startNs + longestNs, nowNs)
+    this.telling.describeEnd(operation.call, 'timeout')
+    this.connection.end(operation)
+  }
+
+  private remove(index: number): Operation {
+    const { lookups } = this
+    const operation = lookups[index]!
+    for (let i = index + 1; i < lookups.length; i++) lookups[i - 1] = lookups[i]!
+    lookups.length--
+    if (lookups.length === 0) this.unanswered.delete(this)
+    return operation
+  }
+
+  private contradict(): void {
+    if (++this.contradictions >= mostContradictions) this.refuse()
+  }
+
+  private refuse(): void {
+    if (this.over) return
+    this.over = true
+    this.unanswered.delete(this)
+    for (const operation of this.lookups.splice(0)) this.connection.release(operation)
+    this.connection.refuse()
+  }
+}
+
+/** A number for the question's name and type, never 0 (FNV-1a). */
+function questionHash(): number {
+  let hash = 0x811c9dc5 ^ message.type
+  for (let at = 0; at < message.nameLength; at++) hash = Math.imul(hash ^ message.name[at]!, 0x01000193)
+  return hash >>> 0 || 1
+}

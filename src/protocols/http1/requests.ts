@@ -1,0 +1,98 @@
+import { type Call, Exchange } from '../../model/exchange.ts'
+import type { Operation, StreamConnection } from '../../model/stream.ts'
+import { readTraceHeaders } from '../../model/trace-headers.ts'
+import { fillExchange } from '../stream-exchange.ts'
+import { type KeptHead, KeptHeads } from './kept-heads.ts'
+import type { Message } from './message.ts'
+
+/** A request whose response is not whole yet. Used again. */
+export class Pending {
+  /** Undefined where there was no room for it: its response is passed over. */
+  operation: Operation | undefined
+  head!: KeptHead
+  /** Of the method: its responses have no body, or no end. */
+  isHead = false
+  isConnect = false
+  /** All of it has gone by. */
+  whole = false
+  headBytes = 0
+  bytes = 0
+}
+
+/** Fills a call from an exchange; false where it is no HTTP. */
+export type ReadExchange = (exchange: Exchange, call: Call, tls: boolean) => boolean
+
+/** Requests under way on all connections: what is kept of each, and how it ends. */
+export class Http1Requests {
+  private readonly read: ReadExchange
+  private readonly heads = new KeptHeads()
+  private readonly exchange = new Exchange()
+  private readonly free: Pending[] = []
+
+  constructor(read: ReadExchange) {
+    this.read = read
+  }
+
+  begin(operation: Operation | undefined): Pending {
+    const pending = this.free.pop() ?? new Pending()
+    pending.operation = operation
+    pending.head = this.heads.take()
+    pending.isHead = false
+    pending.isConnect = false
+    pending.whole = false
+    pending.headBytes = 0
+    pending.bytes = 0
+    return pending
+  }
+
+  keep(pending: Pending, bytes: Buffer, start: number, end: number): void {
+    this.heads.append(pending.head, bytes, start, end)
+  }
+
+  /** Its head is whole. */
+  asked(pending: Pending, connection: StreamConnection): void {
+    const { operation, head } = pending
+    if (operation === undefined) return
+    readTraceHeaders(head.bytes, 0, head.length, operation.context)
+    connection.asked(operation)
+  }
+
+  /** It is over. `response` is what came of its response, undefined for nothing; `aborted`: that is not all of it. */
+  end(
+    pending: Pending,
+    connection: StreamConnection,
+    response: Message | undefined,
+    endNs: number,
+    aborted: boolean,
+  ): void {
+    const { operation, head } = pending
+    if (operation !== undefined) {
+      operation.status = response?.status ?? 0
+      operation.requestBytes = pending.bytes
+      operation.responseBytes = response?.bytes ?? 0
+      operation.endNs = endNs
+      const { exchange } = this
+      fillExchange(exchange, connection, operation)
+      exchange.bytes = head.bytes
+      exchange.requestEnd = head.length
+      exchange.requestBodyBytes = Math.max(0, pending.bytes - pending.headBytes)
+      exchange.responseBodyBytes = Math.max(0, operation.responseBytes - (response?.headBytes ?? 0))
+      exchange.aborted = aborted
+      exchange.errno = aborted ? connection.errno : 0
+      if (this.read(exchange, operation.call, connection.tls)) connection.end(operation)
+      else connection.abandon(operation)
+    }
+    this.release(pending)
+  }
+
+  abandon(pending: Pending, connection: StreamConnection): void {
+    if (pending.operation !== undefined) connection.abandon(pending.operation)
+    this.release(pending)
+  }
+
+  private release(pending: Pending): void {
+    this.heads.give(pending.head)
+    pending.operation = undefined
+    if (this.free.length < 1024) this.free.push(pending)
+  }
+}

@@ -1,0 +1,93 @@
+import { RequestHead } from '../../lib/http-head.ts'
+import { Exchange } from '../../model/exchange.ts'
+import type { ProtocolOptions } from '../../model/protocol.ts'
+import type { Operation, StreamConnection } from '../../model/stream.ts'
+import { HttpCalls } from '../http-calls.ts'
+import { KeptHeads } from '../http1/kept-heads.ts'
+import { fillExchange } from '../stream-exchange.ts'
+import { type Ending, failureOf } from './ending.ts'
+import { Field, fields, keepHead, readContext, Said, saysGrpc, timeoutOf } from './fields.ts'
+import { GrpcCalls } from './grpc-calls.ts'
+import { OpenStream } from './open-stream.ts'
+
+/** Requests under way on all connections of HTTP/2: what is kept of each, and what comes of it. */
+export class Http2Calls {
+  private readonly http: HttpCalls
+  private readonly grpc = new GrpcCalls()
+  private readonly heads = new KeptHeads()
+  private readonly head = new RequestHead()
+  private readonly exchange = new Exchange()
+  private readonly free: OpenStream[] = []
+
+  constructor(options: ProtocolOptions) {
+    this.http = new HttpCalls(options)
+  }
+
+  /** Takes what `fields` tell of a request. */
+  open(id: number, operation: Operation, connection: StreamConnection): OpenStream {
+    const stream = this.free.pop() ?? new OpenStream()
+    stream.id = id
+    stream.operation = operation
+    stream.head = this.heads.take()
+    stream.hasPath = keepHead(this.heads, stream.head)
+    stream.https = fields.has(Field.scheme) ? fields.is(Field.scheme, 'https') : connection.tls
+    stream.grpc = fields.has(Field.method) && !fields.is(Field.method, 'POST') ? Said.no : saysGrpc()
+    stream.prefixed = Said.unknown
+    stream.grpcStatus = -1
+    stream.timeoutNs = timeoutOf()
+    stream.requestBody = 0
+    stream.responseBody = 0
+    stream.answered = false
+    stream.doubtNs = 0
+    operation.id = id
+    readContext(operation.context)
+    return stream
+  }
+
+  /** It is over. `grpc` says whether it was gRPC. */
+  end(stream: OpenStream, connection: StreamConnection, ending: Ending, grpc: boolean): void {
+    const { operation, head: kept } = stream
+    const { head } = this
+    head.read(kept.bytes, 0, kept.length)
+    head.version = '2'
+    if (stream.https && head.target.host.empty) head.scheme = 'https://'
+    if (!stream.hasPath) {
+      head.hasPath = false
+      head.path.clear()
+    }
+    if (grpc) this.grpc.describe(stream, head, connection, ending)
+    else this.describe(stream, connection, ending)
+    connection.end(operation)
+    this.release(stream)
+  }
+
+  abandon(stream: OpenStream, connection: StreamConnection): void {
+    connection.abandon(stream.operation)
+    this.release(stream)
+  }
+
+  /** The connection was not HTTP/2 after all. */
+  forget(stream: OpenStream, connection: StreamConnection): void {
+    connection.release(stream.operation)
+    this.release(stream)
+  }
+
+  private describe(stream: OpenStream, connection: StreamConnection, ending: Ending): void {
+    const { exchange } = this
+    fillExchange(exchange, connection, stream.operation)
+    exchange.bytes = stream.head.bytes
+    exchange.requestEnd = stream.head.length
+    exchange.requestBodyBytes = stream.requestBody
+    exchange.responseBodyBytes = stream.responseBody
+    exchange.aborted = ending.broken
+    exchange.errno = ending.broken ? connection.errno : 0
+    // No answer was seen, and there may have been one: that is no error.
+    if (ending.unseen) exchange.responseUs = 1
+    this.http.describe(this.head, exchange, stream.operation.call, failureOf(ending, connection))
+  }
+
+  private release(stream: OpenStream): void {
+    this.heads.give(stream.head)
+    if (this.free.length < 4_096) this.free.push(stream)
+  }
+}

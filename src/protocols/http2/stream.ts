@@ -1,0 +1,440 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import type { Http2Calls } from './calls.ts'
+import { Ending } from './ending.ts'
+import { fields, grpcStatusOf, isTrailer, Said, saysGrpc, statusOf } from './fields.ts'
+import { Flag, FrameHead, FrameType, frameHeadBytes, numberAt, preface, prefaceLength } from './frames.ts'
+import { bytesBefore } from './header-block.ts'
+import { type OpenStream, StreamTable } from './open-stream.ts'
+import { findFrame } from './resync.ts'
+import { Way } from './way.ts'
+
+/** Streams that are open at a time, at most. */
+const maxStreams = 4_096
+/** Pieces without a frame before any was seen, and frames that cannot be, before the connection is given up. */
+const maxMisses = 255
+const maxFaults = 16
+/** How long a stream that may have ended unseen is waited for. */
+const doubtNs = 1e9
+/** What a gRPC message begins with: whether it is compressed, and its length. */
+const prefixBytes = 5
+
+const frame = new FrameHead()
+const ending = new Ending()
+
+/** Follows the frames of one connection. Bodies are passed over unread. */
+export class Http2Stream implements StreamDecoder {
+  private readonly calls: Http2Calls
+  private readonly connection: StreamConnection
+  private readonly request: Way
+  private readonly response: Way
+  private readonly streams = new StreamTable()
+  /** The newest stream of the client. */
+  private newest = 0
+  /** The client's preface was there. */
+  private opened = false
+  private faults = 0
+  private over = false
+  /** Streams of this connection were gRPC, or were not. */
+  private sawGrpc = false
+  private sawHttp = false
+  /** Streams that may have ended unseen, and when they were looked through. */
+  private doubtful = 0
+  private lookedNs = 0
+
+  constructor(calls: Http2Calls, connection: StreamConnection) {
+    this.calls = calls
+    this.connection = connection
+    this.request = new Way(true, connection.joined)
+    this.response = new Way(false, connection.joined)
+  }
+
+  read(flow: ByteFlow): void {
+    const way = flow.request ? this.request : this.response
+    while (flow.at < flow.end) {
+      if (this.over) {
+        flow.at = flow.end
+        return
+      }
+      if (!this.step(flow, way)) return
+    }
+  }
+
+  lost(flow: ByteFlow): void {
+    if (this.over) return
+    const way = flow.request ? this.request : this.response
+    if (way.passage.left > 0) {
+      if (way.passage.outlasts(flow)) {
+        flow.broken = false
+        if (way.passage.left === 0) this.passed(way, flow.nowNs)
+        return
+      }
+      this.passed(way, flow.nowNs)
+    }
+    this.lose(flow, way)
+  }
+
+  close(): void {
+    const certain = this.opened || this.response.seen
+    for (const stream of this.streams.select(() => true)) {
+      const unseen = stream.doubtNs > 0 && this.connection.errno === 0
+      if (!certain) this.calls.forget(stream, this.connection)
+      else this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
+    }
+    if (this.request.begun !== undefined) this.connection.release(this.request.begun)
+    this.request.begun = undefined
+    this.over = true
+  }
+
+  /** Takes the next part; false: more bytes are needed. */
+  private step(flow: ByteFlow, way: Way): boolean {
+    if (way.passage.left > 0) {
+      if (!way.passage.pass(flow)) return false
+      this.passed(way, flow.nowNs)
+      return true
+    }
+    if (way.block.left > 0) {
+      if (!way.block.take(flow)) return false
+      this.blockFrameEnds(flow, way)
+      return true
+    }
+    if (flow.broken && !this.resync(flow, way)) return false
+    if (way.request && !this.opened && !this.connection.joined) return this.readPreface(flow)
+    if (flow.end - flow.at < frameHeadBytes) return false
+    frame.read(flow.bytes, flow.at)
+    if (!this.fits(way)) {
+      this.fault(flow, way)
+      return false
+    }
+    if (!this.readFrame(flow, way)) return false
+    way.seen = true
+    return true
+  }
+
+  private readPreface(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    const count = prefaceLength(bytes, at, end)
+    if (count < Math.min(preface.length, end - at)) {
+      this.refuse(flow)
+      return false
+    }
+    if (count < preface.length) return false
+    flow.at += preface.length
+    this.opened = true
+    return true
+  }
+
+  /** Looks for a frame after a loss, or on a connection that is older than its observation. */
+  private resync(flow: ByteFlow, way: Way): boolean {
+    const atCall = flow.atCall || way.heldStart
+    way.heldStart = false
+    const { bytes, at, end } = flow
+    if (atCall && way.request) {
+      const count = prefaceLength(bytes, at, end)
+      if (count === preface.length) {
+        flow.at += count
+        flow.broken = false
+        this.opened = true
+        return flow.at < end
+      }
+      if (count === end - at) {
+        way.heldStart = true
+        return false
+      }
+    }
+    if (atCall && end - at < frameHeadBytes) {
+      way.heldStart = true
+      return false
+    }
+    const found = findFrame(bytes, at, end, atCall, way.request, this.newest, this.streams)
+    if (found < 0) {
+      flow.at = end
+      if (!way.seen && ++way.misses > maxMisses) this.refuse(flow)
+      return false
+    }
+    flow.at = found
+    flow.broken = false
+    return true
+  }
+
+  /** Whether the frame may stand where it does. */
+  private fits(way: Way): boolean {
+    if (!frame.valid) return false
+    if (way.block.stream !== 0)
+      return frame.type === FrameType.continuation && frame.stream === way.block.stream
+    if (frame.type === FrameType.continuation) return false
+    // Both sides begin with their settings (section 3.4).
+    return way.seen || this.connection.joined || frame.type === FrameType.settings
+  }
+
+  /** The bytes cannot be what they are taken for. */
+  private fault(flow: ByteFlow, way: Way): void {
+    if (++this.faults > maxFaults || (!way.seen && !this.connection.joined)) {
+      this.refuse(flow)
+      return
+    }
+    flow.at = flow.end
+    flow.broken = true
+    this.lose(flow, way)
+  }
+
+  private lose(flow: ByteFlow, way: Way): void {
+    if (way.begun !== undefined) this.connection.abandon(way.begun)
+    way.lose()
+    if (way.request) return
+    for (const stream of this.streams.select(({ doubtNs: since }) => since === 0)) {
+      stream.doubtNs = flow.nowNs
+      this.doubtful++
+    }
+  }
+
+  /** Reads the frame at `flow.at`, whose head is in `frame`; false: it needs more bytes. */
+  private readFrame(flow: ByteFlow, way: Way): boolean {
+    const payload = flow.at + frameHeadBytes
+    const atHand = flow.end - payload
+    switch (frame.type) {
+      case FrameType.data:
+        return this.readData(flow, way)
+      case FrameType.headers:
+      case FrameType.pushPromise:
+      case FrameType.continuation:
+        this.readHeaders(flow, way)
+        return true
+      case FrameType.reset:
+        if (atHand < 4) return false
+        this.readReset(flow, way)
+        return true
+      case FrameType.goAway:
+        if (atHand < 4) return false
+        if (!way.request) this.goneAway(numberAt(flow.bytes, payload), flow.nowNs)
+        break
+    }
+    this.pass(flow, way, 0, false)
+    return true
+  }
+
+  /** Passes over the payload of the frame at `flow.at`, which is data of a stream, or of none. */
+  private pass(flow: ByteFlow, way: Way, stream: number, last: boolean): void {
+    flow.at += frameHeadBytes
+    way.passing = stream
+    way.passingLast = last
+    way.passage.start(flow, frame.length)
+    if (frame.length === 0) this.passed(way, flow.nowNs)
+  }
+
+  private readData(flow: ByteFlow, way: Way): boolean {
+    const stream = this.streams.get(frame.stream)
+    const { bytes } = flow
+    const payload = flow.at + frameHeadBytes
+    if (stream !== undefined) {
+      const padded = (frame.flags & Flag.padded) !== 0
+      if (padded && frame.length > 0 && payload >= flow.end) return false
+      if (
+        way.request &&
+        stream.grpc === Said.unknown &&
+        stream.prefixed === Said.unknown &&
+        frame.length > 0
+      ) {
+        if (payload + Math.min(prefixBytes, frame.length) > flow.end) return false
+        stream.prefixed = !padded && isPrefix(bytes, payload, frame.length) ? Said.yes : Said.no
+      }
+      const body = Math.max(0, frame.length - (padded && frame.length > 0 ? bytes[payload]! + 1 : 0))
+      if (way.request) stream.requestBody += body
+      else stream.responseBody += body
+      this.count(flow, way, stream)
+    }
+    this.pass(flow, way, frame.stream, (frame.flags & Flag.endStream) !== 0)
+    return true
+  }
+
+  /** Counts the frame at `flow.at` to its stream. */
+  private count(flow: ByteFlow, way: Way, stream: OpenStream): void {
+    const { operation } = stream
+    const bytes = frameHeadBytes + frame.length
+    if (way.request) {
+      operation.requestBytes += bytes
+      return
+    }
+    operation.responseBytes += bytes
+    if (operation.responseNs === 0) operation.responseNs = flow.startNs
+    if (stream.doubtNs === 0) return
+    stream.doubtNs = 0
+    this.doubtful--
+  }
+
+  private passed(way: Way, nowNs: number): void {
+    const { passing, passingLast } = way
+    way.passing = 0
+    way.passage.left = 0
+    if (passing === 0 || !passingLast || way.request) return
+    const stream = this.streams.get(passing)
+    if (stream !== undefined) this.end(stream, nowNs, ending.set(-1, false, false, false))
+  }
+
+  /** A frame with a part of a header block. The common one is whole, and is read where it stands. */
+  private readHeaders(flow: ByteFlow, way: Way): void {
+    const { block } = way
+    const known = this.streams.get(frame.stream)
+    if (known !== undefined) this.count(flow, way, known)
+    else if (way.begun !== undefined) way.begun.requestBytes += frameHeadBytes + frame.length
+    else if (way.request && this.isNew()) this.begin(flow, way)
+    flow.at += frameHeadBytes
+    const end = flow.at + frame.length
+    const alone = frame.type !== FrameType.continuation && (frame.flags & Flag.endHeaders) !== 0
+    if (!alone || end > flow.end) {
+      block.begin(frame)
+      if (block.take(flow)) this.blockFrameEnds(flow, way)
+      return
+    }
+    const padding = (frame.flags & Flag.padded) === 0 ? 0 : flow.bytes[flow.at]!
+    const start = flow.at + bytesBefore(frame)
+    const { stream } = frame
+    const last = (frame.flags & Flag.endStream) !== 0
+    const pushed = frame.type === FrameType.pushPromise
+    const bytes = flow.bytes
+    flow.at = end
+    this.readBlock(flow, way, bytes, start, end - padding, stream, last, pushed)
+  }
+
+  /** A client's stream that was not there before. */
+  private isNew(): boolean {
+    return frame.type === FrameType.headers && (frame.stream & 1) === 1 && frame.stream > this.newest
+  }
+
+  /** A request may begin at `flow.at`. */
+  private begin(flow: ByteFlow, way: Way): void {
+    this.newest = frame.stream
+    way.begun = this.connection.begin(flow)
+    if (way.begun === undefined) return
+    if (this.streams.size >= maxStreams) {
+      this.connection.abandon(way.begun)
+      way.begun = undefined
+    } else {
+      way.begun.requestBytes = frameHeadBytes + frame.length
+    }
+  }
+
+  private blockFrameEnds(flow: ByteFlow, way: Way): void {
+    const { block } = way
+    if (!block.last) return
+    const { stream, endStream, pushed, spoilt } = block
+    block.stream = 0
+    this.readBlock(flow, way, block.bytes, 0, spoilt ? -1 : block.length, stream, endStream, pushed)
+    block.clear()
+  }
+
+  /** A whole header block, `bytes[start, end)`; the end before the start: it cannot be read. */
+  private readBlock(
+    flow: ByteFlow,
+    way: Way,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    id: number,
+    last: boolean,
+    pushed: boolean,
+  ): void {
+    fields.clear()
+    const readable = start <= end && way.hpack.decode(bytes, start, end, fields)
+    if (!readable) {
+      fields.clear()
+      fields.unknown = 1
+      way.hpack.forget()
+      if (++this.faults > maxFaults) {
+        this.refuse(flow)
+        return
+      }
+    }
+    if (pushed) return
+    if (way.request) this.requestHead(way, id, readable)
+    else this.responseHead(id, last, flow.nowNs)
+  }
+
+  private requestHead(way: Way, id: number, readable: boolean): void {
+    const { begun } = way
+    way.begun = undefined
+    if (begun === undefined) return
+    // The stream began before the connection was observed.
+    if (readable && isTrailer()) {
+      this.connection.release(begun)
+      return
+    }
+    const stream = this.calls.open(id, begun, this.connection)
+    this.streams.add(stream)
+    this.connection.asked(begun)
+  }
+
+  private responseHead(id: number, last: boolean, nowNs: number): void {
+    const stream = this.streams.get(id)
+    if (stream === undefined) return
+    const status = statusOf()
+    if (status > 0 && status < 200 && !last) return
+    if (!stream.answered) {
+      stream.answered = true
+      stream.operation.status = status
+      if (stream.grpc === Said.unknown) stream.grpc = saysGrpc()
+    }
+    if (!last) return
+    stream.grpcStatus = grpcStatusOf()
+    this.end(stream, nowNs, ending.set(-1, false, false, false))
+  }
+
+  private readReset(flow: ByteFlow, way: Way): void {
+    const code = numberAt(flow.bytes, flow.at + frameHeadBytes)
+    flow.at += frameHeadBytes + frame.length
+    const stream = this.streams.get(frame.stream)
+    if (stream !== undefined) this.end(stream, flow.nowNs, ending.set(code, way.request, false, false))
+  }
+
+  /** The server will not look at the streams above `last`; those may be asked again elsewhere. */
+  private goneAway(last: number, nowNs: number): void {
+    for (const stream of this.streams.select(({ id }) => id > last))
+      this.end(stream, nowNs, ending.set(refusedStream, false, false, false))
+  }
+
+  private end(stream: OpenStream, endNs: number, how: Ending): void {
+    this.streams.delete(stream.id)
+    if (stream.doubtNs > 0) this.doubtful--
+    stream.operation.endNs = endNs
+    const grpc = this.isGrpc(stream)
+    if (grpc) this.sawGrpc = true
+    else this.sawHttp = true
+    this.calls.end(stream, this.connection, how, grpc)
+    if (this.doubtful > 0 && !how.broken && !how.unseen) this.endDoubtful(endNs)
+  }
+
+  /** What is not said follows from the request's first bytes, or from the connection's other streams. */
+  private isGrpc(stream: OpenStream): boolean {
+    if (stream.grpc !== Said.unknown) return stream.grpc === Said.yes
+    if (stream.prefixed !== Said.unknown) return stream.prefixed === Said.yes
+    return this.sawGrpc && !this.sawHttp
+  }
+
+  /** Ends those of which nothing was seen for long since they may have ended, while others did end. */
+  private endDoubtful(nowNs: number): void {
+    if (nowNs - this.lookedNs < doubtNs / 4) return
+    this.lookedNs = nowNs
+    for (const stream of this.streams.select(({ doubtNs: since }) => since > 0 && nowNs - since > doubtNs))
+      this.end(stream, stream.doubtNs, ending.set(-1, false, false, true))
+  }
+
+  private refuse(flow: ByteFlow): void {
+    flow.at = flow.end
+    this.over = true
+    for (const stream of this.streams.select(() => true)) this.calls.abandon(stream, this.connection)
+    if (this.request.begun !== undefined) this.connection.release(this.request.begun)
+    this.request.begun = undefined
+    this.connection.refuse()
+  }
+}
+
+/** RFC 9113, section 7. */
+const refusedStream = 7
+
+/** Whether a message of gRPC begins there, in a frame of this length. */
+function isPrefix(bytes: Buffer, at: number, length: number): boolean {
+  if (length < prefixBytes || bytes[at]! > 1) return false
+  const message = bytes.readUInt32BE(at + 1)
+  // Several messages may stand in a frame, and one in several.
+  return message <= 2 ** 26
+}

@@ -1,0 +1,30 @@
+import { Interner } from '../lib/interner.ts'
+import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
+import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { MemcachedStream } from './memcached/stream.ts'
+
+/**
+ * Memcached: the text protocol with its meta commands (doc/protocol.txt of memcached 1.6) and the binary one, told in the
+ * conventions for database clients 1.44. A retrieval is one operation, however many keys it names. A quiet one ends with
+ * the response to a later one, as only that says that it had none; one with `noreply` ends when it is asked.
+ *
+ * `error.type` and `db.response.status_code` are `ERROR`, `CLIENT_ERROR` or `SERVER_ERROR`, of the binary protocol the
+ * status' name (`E2BIG`, `AUTH_ERROR`) and number; `error.type` may be as in broken-off.ts. That an item is not there, is
+ * there already or was changed is no error.
+ */
+export const memcached: ProtocolUnit = {
+  name: 'memcached',
+  summary: 'Commands to memcached.',
+  key: 'memcached',
+  create: () => new Memcached(),
+}
+
+class Memcached implements Protocol {
+  readonly name = memcached.name
+  /** For words of either side. */
+  private readonly words = new Interner({ slots: 256, maxLength: 32 })
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new MemcachedStream(this.words, connection)
+  }
+}

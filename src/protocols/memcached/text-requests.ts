@@ -1,0 +1,262 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { Interner } from '../../lib/interner.ts'
+import { describeDatabaseCall } from '../database-call.ts'
+import type { InOrder } from '../in-order.ts'
+import { otherCommand, Quiet, Shape, shapes, tokenOf } from './commands.ts'
+import type { Half } from './half.ts'
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+const space = 0x20
+
+/** Lines that are read as a whole; memcached takes 2,048 bytes. */
+const longestLine = 2_048
+const longestCommand = 16
+const longestData = 2 ** 31
+
+/** Of the text protocol: lines, and behind those that store something the data. */
+export class TextRequests implements Half {
+  private readonly words: Interner
+  private readonly order: InOrder
+  /** A request is under way: in a line that is passed over, or at the line end behind its data. */
+  private inLine = false
+  private atEnd = false
+  private answered = true
+  private name = ''
+  private quiet = 0
+  private token = 0
+  private startOffset = 0
+  private lostNs = -1
+  private hopeful = false
+  /** Where the words of the line stand that was split last. */
+  private wordStart = 0
+  private wordEnd = 0
+
+  constructor(words: Interner, order: InOrder) {
+    this.words = words
+    this.order = order
+  }
+
+  read(flow: ByteFlow): void {
+    let begins = flow.atCall && !this.inLine && !this.atEnd
+    if (flow.broken) {
+      const found = this.opens(flow)
+      this.hopeful = found === undefined
+      if (found === undefined) return
+      if (!found) {
+        this.order.asked(false)
+        flow.at = flow.end
+        return
+      }
+      flow.broken = false
+      begins = true
+    }
+    this.order.asked(begins)
+    while (flow.at < flow.end && !this.order.over && this.step(flow));
+  }
+
+  lost(flow: ByteFlow): void {
+    this.lostNs = flow.nowNs
+    this.hopeful = false
+    if (this.inLine || this.atEnd) this.finish(flow, flow.received)
+    this.order.lostRequests()
+  }
+
+  /** Whether a call begins with a command that there is; undefined: more bytes are needed. */
+  private opens(flow: ByteFlow): boolean | undefined {
+    const { bytes, at, end } = flow
+    if (!this.hopeful && (!flow.atCall || flow.nowNs === this.lostNs)) return false
+    const stop = commandEnd(bytes, at, end)
+    if (stop === at || stop - at > longestCommand) return false
+    if (stop === end) return undefined
+    if (bytes[stop] !== space && bytes[stop] !== carriageReturn) return false
+    return shapes.has(this.words.intern(bytes, at, stop))
+  }
+
+  /** False: more bytes are needed. */
+  private step(flow: ByteFlow): boolean {
+    if (this.inLine) return this.passLine(flow)
+    if (this.atEnd) return this.dataEnd(flow)
+    return this.begin(flow)
+  }
+
+  private begin(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    const stop = commandEnd(bytes, at, end)
+    if (stop - at > longestCommand) return this.contradict(flow)
+    if (stop === end) return false
+    const delimiter = bytes[stop]!
+    if (stop === at || (delimiter !== space && delimiter !== carriageReturn && delimiter !== newline))
+      return this.contradict(flow)
+    const word = this.words.intern(bytes, at, stop)
+    const shape = shapes.get(word)
+    if (shape === Shape.keys) {
+      this.start(flow, word)
+      this.inLine = true
+      flow.at = stop
+      return true
+    }
+    const lineEnd = endOfLine(bytes, stop, end)
+    if (lineEnd === end) return end - at < longestLine ? false : this.contradict(flow)
+    if (shape === Shape.quit) {
+      flow.at = lineEnd + 1
+      return true
+    }
+    this.start(flow, shape === undefined ? otherCommand : word)
+    return this.line(flow, shape, stop, lineEnd)
+  }
+
+  private start(flow: ByteFlow, name: string): void {
+    this.order.asking = this.order.connection.begin(flow)
+    this.startOffset = flow.offset
+    this.name = name
+    this.answered = true
+    this.quiet = Quiet.no
+    this.token = 0
+  }
+
+  /** What stands behind the command: `lineEnd` is where the newline is. */
+  private line(flow: ByteFlow, shape: Shape | undefined, stop: number, lineEnd: number): boolean {
+    const { bytes } = flow
+    const end = bytes[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd
+    let size = -1
+    if (shape === Shape.store) {
+      size = this.sizeAt(bytes, stop, end, 4)
+      this.answered = !endsWith(bytes, stop, end, 'noreply')
+    } else if (shape === Shape.metaStore) {
+      size = this.sizeAt(bytes, stop, end, 2)
+      this.metaFlags(bytes, stop, end, 2, Quiet.store)
+    } else if (shape === Shape.meta) {
+      this.metaFlags(bytes, stop, end, 1, this.name === 'mg' ? Quiet.retrieval : Quiet.change)
+    } else {
+      this.answered = !endsWith(bytes, stop, end, 'noreply')
+    }
+    flow.at = lineEnd + 1
+    if (size < 0) {
+      this.finish(flow, flow.offset)
+    } else {
+      flow.skip(size)
+      this.atEnd = true
+    }
+    return true
+  }
+
+  /** The number that is the `index`th word; -1 where there is none: the server refuses the line, and reads no data. */
+  private sizeAt(bytes: Buffer, start: number, end: number, index: number): number {
+    if (!this.wordAt(bytes, start, end, index)) return -1
+    let size = 0
+    for (let at = this.wordStart; at < this.wordEnd; at++) {
+      const digit = bytes[at]! - 0x30
+      if (digit < 0 || digit > 9) return -1
+      size = size * 10 + digit
+      if (size > longestData) return -1
+    }
+    return size
+  }
+
+  /** `before`: words that stand before the flags, of which the first is the key. */
+  private metaFlags(bytes: Buffer, start: number, end: number, before: number, quiet: number): void {
+    let key = 0
+    let token = 0
+    let returnsKey = false
+    let at = start
+    for (let index = 1; this.wordAt(bytes, at, end, 1); index++) {
+      at = this.wordEnd
+      const flag = bytes[this.wordStart]!
+      if (index === 1) key = tokenOf(bytes, this.wordStart, this.wordEnd)
+      if (index <= before) continue
+      if (flag === 0x71) this.quiet = quiet
+      else if (flag === 0x6b) returnsKey = true
+      else if (flag === 0x4f) token = tokenOf(bytes, this.wordStart, this.wordEnd)
+    }
+    this.token = token !== 0 ? token : returnsKey ? key : 0
+  }
+
+  /** Finds the `index`th word from `start` on, the first being 1. */
+  private wordAt(bytes: Buffer, start: number, end: number, index: number): boolean {
+    let at = start
+    for (let count = 0; count < index; count++) {
+      while (at < end && bytes[at] === space) at++
+      this.wordStart = at
+      while (at < end && bytes[at] !== space) at++
+      this.wordEnd = at
+    }
+    return this.wordEnd > this.wordStart
+  }
+
+  private passLine(flow: ByteFlow): boolean {
+    const stop = endOfLine(flow.bytes, flow.at, flow.end)
+    flow.at = stop === flow.end ? stop : stop + 1
+    if (stop < flow.end) this.finish(flow, flow.offset)
+    return true
+  }
+
+  private dataEnd(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    if (bytes[at] !== carriageReturn) return this.contradict(flow)
+    if (at + 1 === end) return false
+    if (bytes[at + 1] !== newline) return this.contradict(flow)
+    flow.at = at + 2
+    this.finish(flow, flow.offset)
+    return true
+  }
+
+  private finish(flow: ByteFlow, endOffset: number): void {
+    const { order } = this
+    const { asking: operation } = order
+    order.asking = undefined
+    this.inLine = false
+    this.atEnd = false
+    if (operation !== undefined) {
+      operation.requestBytes = Math.max(0, endOffset - this.startOffset)
+      operation.id = this.token
+      operation.mark = this.quiet
+      describeDatabaseCall(operation.call, order.connection, 'memcached', this.name, '', '')
+      order.connection.asked(operation)
+    }
+    if (this.answered) {
+      // Nothing may come for a quiet command: what stands for an unknown one would never be taken out.
+      if (operation !== undefined || this.quiet === Quiet.no) order.add(operation)
+    } else if (operation !== undefined) {
+      operation.endNs = flow.nowNs
+      order.connection.end(operation)
+    }
+  }
+
+  private contradict(flow: ByteFlow): boolean {
+    this.order.letGo()
+    this.inLine = false
+    this.atEnd = false
+    this.hopeful = false
+    flow.at = flow.end
+    flow.broken = true
+    this.order.lostRequests()
+    this.order.contradict()
+    return false
+  }
+}
+
+/** Behind the small letters and underscores that a command consists of. */
+function commandEnd(bytes: Buffer, start: number, end: number): number {
+  let at = start
+  while (at < end && at - start <= longestCommand) {
+    const byte = bytes[at]!
+    if (!(byte >= 0x61 && byte <= 0x7a) && byte !== 0x5f) break
+    at++
+  }
+  return at
+}
+
+/** Where the newline stands; `end` where there is none. */
+function endOfLine(bytes: Buffer, start: number, end: number): number {
+  let at = start
+  while (at < end && bytes[at] !== newline) at++
+  return at
+}
+
+function endsWith(bytes: Buffer, start: number, end: number, word: string): boolean {
+  const from = end - word.length
+  if (from <= start) return false
+  for (let i = 0; i < word.length; i++) if (bytes[from + i] !== word.charCodeAt(i)) return false
+  return true
+}

@@ -1,0 +1,156 @@
+/** Types of BSON elements (bsonspec.org, version 1.1) that are told apart here. */
+export const bsonType = {
+  double: 0x01,
+  string: 0x02,
+  document: 0x03,
+  array: 0x04,
+  boolean: 0x08,
+  int32: 0x10,
+  int64: 0x12,
+} as const
+
+/** Bytes of values by type; -1: it depends, undefined: there is no such type. */
+const sizes: readonly (number | undefined)[] = [
+  undefined, // 0x00 ends a document
+  8, // double
+  -1, // string
+  -1, // document
+  -1, // array
+  -1, // binary
+  0, // undefined
+  12, // object id
+  1, // boolean
+  8, // date
+  0, // null
+  -1, // regular expression
+  -1, // pointer
+  -1, // code
+  -1, // symbol
+  -1, // code with scope
+  4, // int32
+  8, // timestamp
+  8, // int64
+  16, // decimal
+]
+
+/**
+ * Walks over the elements of one document, of which only a part may be there. It ends where a length is impossible, and
+ * hops over values without looking into them.
+ */
+export class BsonWalk {
+  bytes: Buffer = Buffer.alloc(0)
+  /** Of the element at hand. The value may reach beyond what is there. */
+  type = 0
+  nameStart = 0
+  nameEnd = 0
+  valueStart = 0
+  valueEnd = 0
+  /** The end of what is there. */
+  private end = 0
+
+  /** Starts at the document whose length is at `start`; `end`: of the bytes that are there. False: it is no document. */
+  open(bytes: Buffer, start: number, end: number): boolean {
+    this.bytes = bytes
+    this.valueEnd = end
+    this.end = end
+    if (end - start < 5) return false
+    const length = bytes.readInt32LE(start)
+    if (length < 5) return false
+    this.end = Math.min(end, start + length)
+    this.valueEnd = start + 4
+    return true
+  }
+
+  /** Goes to the next element whose name is there. False: there is none. */
+  next(): boolean {
+    const { bytes, end } = this
+    let at = this.valueEnd
+    if (at >= end) return false
+    this.type = bytes[at++]!
+    this.nameStart = at
+    while (at < end && bytes[at] !== 0) at++
+    if (at >= end || this.type === 0) return false
+    this.nameEnd = at
+    this.valueStart = at + 1
+    this.valueEnd = this.valueStart + this.size()
+    return true
+  }
+
+  /** Whether the element's name is this text, which is ASCII. */
+  named(name: string): boolean {
+    return sameText(this.bytes, this.nameStart, this.nameEnd, name)
+  }
+
+  /** The value is there as a whole. */
+  get whole(): boolean {
+    return this.valueEnd <= this.end
+  }
+
+  /** The end of what is there of the value. */
+  get limit(): number {
+    return Math.min(this.valueEnd, this.end)
+  }
+
+  /** Bytes of the string at hand, without its end; the value must be there as a whole. */
+  get textStart(): number {
+    return this.valueStart + 4
+  }
+
+  get textEnd(): number {
+    return this.valueEnd - 1
+  }
+
+  /** The number at hand; NaN where it is none, or not there. */
+  get number(): number {
+    if (!this.whole) return Number.NaN
+    const { bytes, valueStart } = this
+    if (this.type === bsonType.int32) return bytes.readInt32LE(valueStart)
+    if (this.type === bsonType.double) return bytes.readDoubleLE(valueStart)
+    if (this.type === bsonType.boolean) return bytes[valueStart]!
+    if (this.type === bsonType.int64)
+      return bytes.readInt32LE(valueStart + 4) * 2 ** 32 + bytes.readUInt32LE(valueStart)
+    return Number.NaN
+  }
+
+  /** Bytes of the value; beyond all ends where its length is not there or impossible. */
+  private size(): number {
+    const { type } = this
+    const fixed = sizes[type]
+    if (fixed === undefined) return type === 0x7f || type === 0xff ? 0 : Number.POSITIVE_INFINITY
+    if (fixed >= 0) return fixed
+    if (type === 0x0b) return this.sizeOfExpression()
+    if (this.end - this.valueStart < 4) return Number.POSITIVE_INFINITY
+    const length = this.bytes.readInt32LE(this.valueStart)
+    if (length < 0) return Number.POSITIVE_INFINITY
+    if (type === 0x05) return length + 5
+    if (type === 0x0c) return length < 1 ? Number.POSITIVE_INFINITY : length + 16
+    if (type === 0x03 || type === 0x04 || type === 0x0f) return length < 5 ? Number.POSITIVE_INFINITY : length
+    return length < 1 ? Number.POSITIVE_INFINITY : length + 4
+  }
+
+  /** Pattern and options, each with a zero behind it. */
+  private sizeOfExpression(): number {
+    let at = this.valueStart
+    for (let zeros = 0; at < this.end; at++)
+      if (this.bytes[at] === 0 && ++zeros === 2) return at + 1 - this.valueStart
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+export function sameText(bytes: Buffer, start: number, end: number, text: string): boolean {
+  if (end - start !== text.length) return false
+  for (let i = 0; i < text.length; i++) if (bytes[start + i] !== text.charCodeAt(i)) return false
+  return true
+}
+
+/** How many documents lie in `bytes[start, end)`, side by side; -1: they do not fill it. */
+export function documentsIn(bytes: Buffer, start: number, end: number): number {
+  let count = 0
+  for (let at = start; at < end; count++) {
+    if (end - at < 5) return -1
+    const length = bytes.readInt32LE(at)
+    if (length < 5 || length > end - at) return -1
+    at += length
+  }
+  return count
+}

@@ -1,0 +1,227 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { Interner } from '../../lib/interner.ts'
+import { utf8Text } from '../../lib/utf8-text.ts'
+import { BsonWalk, bsonType, documentsIn, sameText } from './bson.ts'
+import { flag, opcode } from './wire.ts'
+
+/** Between driver and server alone: the handshake, its sign-in, and the end of sessions. A hello may take ten seconds. */
+const silentCommands = new Set([
+  'hello',
+  'isMaster',
+  'ismaster',
+  'saslStart',
+  'saslContinue',
+  'authenticate',
+  'getnonce',
+  'endSessions',
+])
+
+/** Those whose first value is the name of a collection. What others say there may be anything, code and users included. */
+const collectionCommands = new Set([
+  'aggregate',
+  'collMod',
+  'collStats',
+  'compact',
+  'convertToCapped',
+  'count',
+  'create',
+  'createIndexes',
+  'createSearchIndexes',
+  'delete',
+  'deleteIndexes',
+  'distinct',
+  'drop',
+  'dropIndexes',
+  'dropSearchIndex',
+  'find',
+  'findAndModify',
+  'findandmodify',
+  'geoSearch',
+  'insert',
+  'killCursors',
+  'listIndexes',
+  'mapReduce',
+  'mapreduce',
+  'planCacheClear',
+  'reIndex',
+  'update',
+  'updateSearchIndex',
+  'validate',
+])
+
+/** Where write commands have their documents: in the command, or in a section of their own. */
+const batchNames = ['documents', 'updates', 'deletes', 'ops']
+
+const maxNameBytes = 64
+const maxTextBytes = 255
+
+/** What a request asks for, as far as it was captured. Never holds values of documents. */
+export class Command {
+  /** '' where it is not known. */
+  name = ''
+  collection = ''
+  database = ''
+  /** Documents to be written; 0 where it is not known. */
+  batch = 0
+  /** The server does not answer. */
+  oneWay = false
+  /** The bytes are compressed: there is no telling. */
+  compressed = false
+  private readonly walk = new BsonWalk()
+  private readonly inner = new BsonWalk()
+  private readonly words = new Interner({ slots: 4_096, maxLength: maxTextBytes })
+  private readonly decoded = new BoundedMap<string, string>(1_024)
+
+  get silent(): boolean {
+    return silentCommands.has(this.name)
+  }
+
+  clear(): void {
+    this.name = ''
+    this.collection = ''
+    this.database = ''
+    this.batch = 0
+    this.oneWay = false
+    this.compressed = false
+  }
+
+  /** Reads the message at `start`, of which the bytes up to `end` are there. */
+  read(bytes: Buffer, start: number, end: number): void {
+    this.clear()
+    const length = bytes.readInt32LE(start)
+    let code = bytes.readInt32LE(start + 12)
+    let at = start + 16
+    if (code === opcode.compressed) {
+      code = end - at < 9 ? 0 : bytes.readInt32LE(at)
+      this.compressed = end - at < 9 || bytes[at + 8] !== 0
+      at += 9
+    }
+    if (this.compressed) return
+    if (code === opcode.message) this.readMessage(bytes, at, end, start + length)
+    else if (code === opcode.query) this.readQuery(bytes, at, end)
+    else this.oneWay = code !== opcode.getMore
+  }
+
+  /**
+   * The database stands last in a command, which may be long: its name, if the last bytes of the message are that.
+   * Inside of a document `$db` may stand, too, but more ends follow there.
+   */
+  databaseIn(bytes: Buffer, start: number, end: number): string {
+    if (bytes[end - 1] !== 0 || bytes[end - 2] !== 0) return ''
+    // Type, name and length, and behind them nothing but the text and the end of the document.
+    for (let at = end - 12; at >= start; at--)
+      if (
+        bytes[at] === bsonType.string &&
+        bytes[at + 4] === 0 &&
+        sameText(bytes, at + 1, at + 4, '$db') &&
+        bytes.readInt32LE(at + 5) === end - at - 10
+      )
+        return this.text(bytes, at + 9, end - 2)
+    return ''
+  }
+
+  /** Sections of a message (MongoDB wire protocol, OP_MSG). */
+  private readMessage(bytes: Buffer, start: number, end: number, messageEnd: number): void {
+    if (end - start < 5) return
+    const flags = bytes.readUInt32LE(start)
+    this.oneWay = (flags & flag.moreToCome) !== 0
+    const last = Math.min(end, messageEnd - ((flags & flag.checksum) === 0 ? 0 : 4))
+    for (let at = start + 4; last - at >= 6; ) {
+      const kind = bytes[at]!
+      const length = bytes.readInt32LE(at + 1)
+      if (kind > 1 || length < 5) return
+      const sectionEnd = at + 1 + length
+      if (kind === 0) this.readBody(bytes, at + 1, Math.min(last, sectionEnd))
+      else if (sectionEnd <= last) this.readSequence(bytes, at + 5, sectionEnd)
+      at = sectionEnd
+    }
+  }
+
+  private readBody(bytes: Buffer, start: number, end: number): void {
+    const { walk } = this
+    if (!walk.open(bytes, start, end) || !walk.next()) return
+    this.name = this.nameOf(walk)
+    if (collectionCommands.has(this.name)) this.collection = this.textOf(walk)
+    const more = this.name === 'getMore'
+    while (walk.next()) {
+      if (walk.type === bsonType.string) {
+        if (walk.named('$db')) this.database = this.textOf(walk)
+        else if (more && walk.named('collection')) this.collection = this.textOf(walk)
+      } else if (walk.type === bsonType.array && isBatch(bytes, walk.nameStart, walk.nameEnd)) {
+        this.batch = this.elementsOf(walk)
+      }
+    }
+  }
+
+  /** A name with a zero behind it, and documents side by side. */
+  private readSequence(bytes: Buffer, start: number, end: number): void {
+    let nameEnd = start
+    while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++
+    if (isBatch(bytes, start, nameEnd)) this.batch = Math.max(0, documentsIn(bytes, nameEnd + 1, end))
+  }
+
+  /** Flags, namespace with a zero behind it, two numbers, and the query (MongoDB wire protocol, OP_QUERY). */
+  private readQuery(bytes: Buffer, start: number, end: number): void {
+    let nameEnd = start + 4
+    let dot = -1
+    for (; nameEnd < end && bytes[nameEnd] !== 0; nameEnd++)
+      if (dot < 0 && bytes[nameEnd] === 0x2e) dot = nameEnd
+    if (nameEnd >= end || dot < 0) return
+    if (sameText(bytes, dot + 1, nameEnd, '$cmd')) this.readBody(bytes, nameEnd + 9, end)
+    else {
+      this.name = 'find'
+      this.collection = this.text(bytes, dot + 1, nameEnd)
+    }
+    this.database = this.text(bytes, start + 4, dot)
+  }
+
+  private elementsOf(walk: BsonWalk): number {
+    if (!walk.whole || !this.inner.open(walk.bytes, walk.valueStart, walk.valueEnd)) return 0
+    let count = 0
+    while (this.inner.next()) count++
+    return count
+  }
+
+  /** Names of commands are words; what is none is not repeated. */
+  private nameOf(walk: BsonWalk): string {
+    const { bytes, nameStart, nameEnd } = walk
+    if (nameEnd === nameStart || nameEnd - nameStart > maxNameBytes) return ''
+    for (let i = nameStart; i < nameEnd; i++) if (!isWordByte(bytes[i]!)) return ''
+    return this.words.intern(bytes, nameStart, nameEnd)
+  }
+
+  private textOf(walk: BsonWalk): string {
+    return walk.type === bsonType.string && walk.whole
+      ? this.text(walk.bytes, walk.textStart, walk.textEnd)
+      : ''
+  }
+
+  private text(bytes: Buffer, start: number, end: number): string {
+    if (end <= start || end - start > maxTextBytes) return ''
+    const text = this.words.intern(bytes, start, end)
+    for (let i = start; i < end; i++) if (bytes[i]! >= 0x80) return this.decode(text, bytes, start, end)
+    return text
+  }
+
+  private decode(key: string, bytes: Buffer, start: number, end: number): string {
+    let text = this.decoded.get(key)
+    if (text === undefined) {
+      text = utf8Text(bytes, start, end)
+      this.decoded.set(key, text)
+    }
+    return text
+  }
+}
+
+function isBatch(bytes: Buffer, start: number, end: number): boolean {
+  for (const name of batchNames) if (sameText(bytes, start, end, name)) return true
+  return false
+}
+
+/** Letters, digits, `_` and `$`. */
+function isWordByte(byte: number): boolean {
+  const letter = byte | 0x20
+  return (
+    (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39) || byte === 0x5f || byte === 0x24
+  )
+}

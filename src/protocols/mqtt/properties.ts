@@ -1,0 +1,76 @@
+import { ByteRange } from '../../lib/byte-range.ts'
+import type { Interner } from '../../lib/interner.ts'
+import type { TraceContext } from '../../model/stream.ts'
+import { parseTraceparent } from '../../model/traceparent.ts'
+
+/** Identifiers (MQTT 5.0, section 2.2.2.2). */
+const topicAlias = 0x23
+const userProperty = 0x26
+
+/** Sizes of values by identifier: bytes, or one of the two below. */
+const text = -1
+const varint = -2
+const unknown = -3
+const sizes = new Int8Array(64).fill(unknown)
+for (const [size, ids] of [
+  [1, [0x01, 0x17, 0x19, 0x24, 0x25, 0x28, 0x29, 0x2a]],
+  [2, [0x13, 0x21, 0x22, topicAlias]],
+  [4, [0x02, 0x11, 0x18, 0x27]],
+  [text, [0x03, 0x08, 0x09, 0x12, 0x15, 0x16, 0x1a, 0x1c, 0x1f]],
+  [varint, [0x0b]],
+] as const)
+  for (const id of ids) sizes[id] = size
+
+/** What the properties of a PUBLISH say. Made once and read again. */
+export class Properties {
+  /** 0: none. */
+  alias = 0
+  private readonly key = new ByteRange()
+  private readonly value = new ByteRange()
+  private readonly states: Interner
+  private at = 0
+
+  constructor(states: Interner) {
+    this.states = states
+  }
+
+  /** Reads them, or what of them is in `bytes[start, end)`. */
+  read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
+    this.alias = 0
+    this.at = start
+    while (this.at >= 0 && this.at < end) this.readOne(bytes, end, context)
+  }
+
+  private readOne(bytes: Buffer, end: number, context: TraceContext | undefined): void {
+    const id = bytes[this.at++]!
+    if (id === userProperty) {
+      if (!this.readText(bytes, end, this.key) || !this.readText(bytes, end, this.value)) return
+      if (context !== undefined) this.take(bytes, context)
+      return
+    }
+    const size = sizes[id] ?? unknown
+    if (size === text) this.readText(bytes, end, this.value)
+    else if (size === varint) while (this.at < end && (bytes[this.at++]! & 0x80) !== 0);
+    else if (size === unknown) this.at = -1
+    else {
+      if (id === topicAlias && this.at + 2 <= end) this.alias = bytes.readUInt16BE(this.at)
+      this.at += size
+    }
+  }
+
+  private readText(bytes: Buffer, end: number, into: ByteRange): boolean {
+    const start = this.at + 2
+    this.at = start > end ? -1 : start + bytes.readUInt16BE(start - 2)
+    if (this.at > end) this.at = -1
+    into.set(start, Math.max(start, this.at))
+    return this.at >= 0
+  }
+
+  private take(bytes: Buffer, context: TraceContext): void {
+    const { key, value } = this
+    if (key.spells(bytes, 'traceparent'))
+      context.flags = parseTraceparent(bytes, value.start, value.end, context.traceId, context.spanId)
+    else if (key.spells(bytes, 'tracestate'))
+      context.state = this.states.intern(bytes, value.start, value.end)
+  }
+}

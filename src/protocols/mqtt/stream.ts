@@ -1,0 +1,401 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { Operation, StreamConnection, StreamDecoder, TraceContext } from '../../model/stream.ts'
+import { brokenOff } from '../broken-off.ts'
+import { Confirmation } from '../confirmation.ts'
+import type { Destination } from '../destinations.ts'
+import { describeMessage, failMessage, type MessageOperation } from '../message-call.ts'
+import { Passage } from '../passage.ts'
+import { errorOfConnack, errorOfReason, isFirstByte, isLength, packet } from './packets.ts'
+import { operations, type Topics } from './topics.ts'
+
+/** Of a packet so much is read at most; the rest of it passes. */
+const maxRead = 8_192
+/** Packets of a direction that may wait for their answers; further ones end at once. */
+const maxWaiting = 1_024
+const maxAliases = 1_024
+/** Impossible packets in a row before the connection is given up. */
+const maxFaults = 4
+
+/** One direction. */
+class Side {
+  readonly passage = new Passage()
+  /** The message whose payload passes, its packet identifier, and the time of its newest byte. */
+  message: Operation | undefined = undefined
+  id = 0
+  nowNs = 0
+  /** What was sent and is not answered, by packet identifier. */
+  readonly waiting = new Map<number, Operation>()
+  /** Topics by their aliases (MQTT 5.0, section 3.3.2.3.4). */
+  aliases: (Destination | undefined)[] | undefined = undefined
+}
+
+/** The packets of one connection. */
+export class MqttStream implements StreamDecoder {
+  private readonly topics: Topics
+  private readonly connection: StreamConnection
+  private readonly confirmation: Confirmation
+  private readonly sent = new Side()
+  private readonly received = new Side()
+  /** SUBSCRIBE and UNSUBSCRIBE by packet identifier: they share the client's identifiers with its messages. */
+  private readonly requests = new Map<number, Operation>()
+  private connect: Operation | undefined = undefined
+  /** Protocol level: 3, 4 or 5; 0 where CONNECT was not seen. */
+  private level = 0
+  /** Why the server ends the connection. */
+  private reason = ''
+  private faults = 0
+  private over = false
+
+  constructor(topics: Topics, connection: StreamConnection) {
+    this.topics = topics
+    this.connection = connection
+    this.confirmation = new Confirmation(connection)
+  }
+
+  read(flow: ByteFlow): void {
+    // Messages are told by the client's side.
+    if (this.connection.server) this.refuse()
+    const side = flow.request ? this.sent : this.received
+    while (!this.over && flow.at < flow.end) if (!this.step(flow, side)) return
+    if (this.over) flow.at = flow.end
+  }
+
+  lost(flow: ByteFlow): void {
+    const side = flow.request ? this.sent : this.received
+    if (this.over) return
+    side.nowNs = flow.nowNs
+    if (side.passage.outlasts(flow)) {
+      flow.broken = false
+      if (side.passage.left === 0) this.passed(flow, side)
+      return
+    }
+    side.passage.left = 0
+    this.passed(flow, side)
+  }
+
+  close(): void {
+    if (this.over) return
+    this.over = true
+    const error = this.reason || brokenOff(this.connection.errno)
+    this.drain(operation => {
+      failMessage(operation.call, error)
+      this.confirmation.end(operation, 0)
+    })
+    this.confirmation.drop()
+  }
+
+  /** One step forward. False: more bytes are needed. */
+  private step(flow: ByteFlow, side: Side): boolean {
+    side.nowNs = flow.nowNs
+    if (side.passage.left > 0) {
+      if (!side.passage.pass(flow)) return false
+      this.passed(flow, side)
+      return true
+    }
+    if (flow.broken && !this.resynchronise(flow)) return true
+    const { bytes, at, end } = flow
+    const first = bytes[at]!
+    if (!isFirstByte(first, flow.request)) return this.fault(flow)
+    const width = widthOfLength(bytes, at + 1, end)
+    if (width === 0) return false
+    if (width < 0) return this.fault(flow)
+    const length = lengthAt(bytes, at + 1, width)
+    if (!isLength(first >> 4, length)) return this.fault(flow)
+    const start = at + 1 + width
+    const needed =
+      first >> 4 === packet.publish ? publishHead(bytes, start, end, first, length, this.level) : length
+    if (needed < 0) return this.fault(flow)
+    if (end - start < Math.min(needed, maxRead)) return false
+    this.packet(flow, side, start, Math.min(end, start + length), start + length - at)
+    return true
+  }
+
+  /** Reads the packet that begins at `flow.at`, and whose `whole` bytes pass then. */
+  private packet(flow: ByteFlow, side: Side, start: number, end: number, whole: number): void {
+    const { bytes } = flow
+    const first = bytes[flow.at]!
+    const type = first >> 4
+    if (type === packet.publish) {
+      if (!this.publish(flow, side, start, end)) {
+        this.fault(flow)
+        return
+      }
+    } else if (type === packet.connect) {
+      if (!this.readConnect(flow, start, end)) {
+        this.fault(flow)
+        return
+      }
+    } else this.answer(type, flow, start, end)
+    this.faults = 0
+    if (!flow.request) this.confirmation.confirm()
+    if (this.over) return
+    side.passage.start(flow, whole)
+    if (side.passage.pass(flow)) this.passed(flow, side)
+  }
+
+  /** False: it is no CONNECT. */
+  private readConnect(flow: ByteFlow, start: number, end: number): boolean {
+    const { bytes } = flow
+    const length = bytes.readUInt16BE(start)
+    const levelAt = start + 2 + length
+    // "MQTT", or "MQIsdp" up to MQTT 3.1. Bridges of Mosquitto set the highest bit of the level.
+    if ((length !== 4 && length !== 6) || levelAt >= end || bytes[start + 2] !== 0x4d) return false
+    this.level = bytes[levelAt]! & 0x7f
+    if (this.connect !== undefined) this.connection.release(this.connect)
+    this.connect = this.begin(flow, operations.connect)
+    return true
+  }
+
+  /** False: it is no PUBLISH. */
+  private publish(flow: ByteFlow, side: Side, start: number, end: number): boolean {
+    const { bytes } = flow
+    const { properties, destinations } = this.topics
+    const flags = bytes[flow.at]!
+    const qos = (flags >> 1) & 3
+    const topicEnd = start + 2 + bytes.readUInt16BE(start)
+    let at = topicEnd
+    let id = 0
+    if (qos > 0 && at + 2 <= end) {
+      id = bytes.readUInt16BE(at)
+      if (id === 0) return false
+      at += 2
+    }
+    // A message that is sent once more is the one that waits already.
+    if ((flags & 8) !== 0 && side.waiting.has(id)) return true
+    const operation = this.connection.begin(flow)
+    let topic: Destination | undefined
+    if (topicEnd <= end && topicEnd > start + 2) topic = destinations.of(bytes, start + 2, topicEnd)
+    if (this.level === 5 && at < end) {
+      const context: TraceContext | undefined = operation?.context
+      const propertiesEnd = endOfProperties(bytes, at, end)
+      properties.read(bytes, at + widthOfLength(bytes, at, end), Math.min(end, propertiesEnd), context)
+      topic = this.aliased(side, properties.alias, topic)
+      at = propertiesEnd
+    }
+    if (operation === undefined) return true
+    const { call } = operation
+    describeMessage(call, this.connection, flow.request ? operations.publish : operations.process, topic)
+    if (this.level !== 0) {
+      const width = widthOfLength(bytes, flow.at + 1, end)
+      const size = lengthAt(bytes, flow.at + 1, width) - (at - start)
+      if (size >= 0) {
+        call.attributes.add('messaging.message.body.size', size)
+        if (flow.request) operation.requestBytes = size
+        else operation.responseBytes = size
+      }
+    }
+    if (flow.request) this.connection.asked(operation)
+    side.message = operation
+    side.id = id
+    return true
+  }
+
+  /** The topic that is meant by an alias; with a topic the alias means it from now on. */
+  private aliased(side: Side, alias: number, topic: Destination | undefined): Destination | undefined {
+    if (alias === 0 || alias > maxAliases) return topic
+    if (topic === undefined) return side.aliases?.[alias]
+    side.aliases ??= new Array<Destination | undefined>(64).fill(undefined)
+    side.aliases[alias] = topic
+    return topic
+  }
+
+  /** The message's last byte passed. */
+  private passed(flow: ByteFlow, side: Side): void {
+    const { message, id, nowNs } = side
+    if (message === undefined) return
+    side.message = undefined
+    if (!flow.request) {
+      message.responseNs = nowNs
+      this.connection.asked(message)
+    }
+    if (!flow.broken) this.confirmation.exact()
+    if (id === 0) {
+      this.confirmation.end(message, nowNs)
+      return
+    }
+    const old = side.waiting.get(id)
+    if (old !== undefined) this.confirmation.end(old, nowNs)
+    else if (side.waiting.size >= maxWaiting) {
+      this.confirmation.end(message, nowNs)
+      return
+    }
+    side.waiting.set(id, message)
+  }
+
+  private answer(type: number, flow: ByteFlow, start: number, end: number): void {
+    const { bytes, request, nowNs } = flow
+    const id = end - start >= 2 ? bytes.readUInt16BE(start) : 0
+    // From MQTT 5 on a reason follows the identifier.
+    const error = end - start >= 3 ? errorOfReason(bytes[start + 2]!) : ''
+    const answered = request ? this.received : this.sent
+    if (type === packet.puback || type === packet.pubcomp) this.settle(answered.waiting, id, error, nowNs)
+    else if (type === packet.pubrec) {
+      if (error !== '') this.settle(answered.waiting, id, error, nowNs)
+    } else if (type === packet.subscribe || type === packet.unsubscribe) this.ask(type, flow, id)
+    else if (type === packet.suback || type === packet.unsuback) this.subscribed(bytes, start, end, nowNs)
+    else if (type === packet.connack) this.connected(errorOfConnack(bytes[start + 1]!), nowNs)
+    else if (type === packet.disconnect && !request && end > start) this.reason = errorOfReason(bytes[start]!)
+  }
+
+  private settle(waiting: Map<number, Operation>, id: number, error: string, nowNs: number): void {
+    const operation = waiting.get(id)
+    if (operation === undefined) return
+    waiting.delete(id)
+    if (waiting === this.sent.waiting) operation.responseNs = nowNs
+    if (error !== '') failMessage(operation.call, error)
+    this.confirmation.end(operation, nowNs)
+  }
+
+  private ask(type: number, flow: ByteFlow, id: number): void {
+    if (this.requests.size >= maxWaiting || this.requests.has(id)) return
+    const operation = this.begin(
+      flow,
+      type === packet.subscribe ? operations.subscribe : operations.unsubscribe,
+    )
+    if (operation !== undefined) this.requests.set(id, operation)
+  }
+
+  /** One of the answer's reasons may say that the server refuses. */
+  private subscribed(bytes: Buffer, start: number, end: number, nowNs: number): void {
+    const id = bytes.readUInt16BE(start)
+    const operation = this.requests.get(id)
+    if (operation === undefined) return
+    this.requests.delete(id)
+    let error = ''
+    const first = this.level === 5 ? endOfProperties(bytes, start + 2, end) : start + 2
+    for (let at = first; at < end && error === ''; at++) error = errorOfReason(bytes[at]!)
+    this.told(operation, error, nowNs)
+  }
+
+  private connected(error: string, nowNs: number): void {
+    const operation = this.connect
+    this.connect = undefined
+    if (operation !== undefined) this.told(operation, error, nowNs)
+  }
+
+  /** Only a refusal is an operation. */
+  private told(operation: Operation, error: string, nowNs: number): void {
+    if (error === '') {
+      this.connection.release(operation)
+      return
+    }
+    operation.responseNs = nowNs
+    failMessage(operation.call, error)
+    this.connection.asked(operation)
+    this.confirmation.confirm()
+    this.confirmation.end(operation, nowNs)
+  }
+
+  private begin(flow: ByteFlow, operation: MessageOperation): Operation | undefined {
+    const begun = this.connection.begin(flow)
+    if (begun !== undefined) describeMessage(begun.call, this.connection, operation, undefined)
+    return begun
+  }
+
+  /** True at a call whose first packet is whole, and whose packets end where its bytes do. */
+  private resynchronise(flow: ByteFlow): boolean {
+    const { bytes, end } = flow
+    if (flow.atCall && isChain(bytes, flow.at, end, flow.request)) {
+      flow.broken = false
+      return true
+    }
+    flow.at = end
+    return false
+  }
+
+  /** The bytes contradict the protocol. */
+  private fault(flow: ByteFlow): true {
+    if (!this.confirmation.sure || ++this.faults > maxFaults) this.refuse()
+    else {
+      flow.broken = true
+      flow.at = flow.end
+    }
+    return true
+  }
+
+  private refuse(): void {
+    if (this.over) return
+    this.over = true
+    this.drain(operation => this.connection.release(operation))
+    this.confirmation.drop()
+    this.connection.refuse()
+  }
+
+  /** Takes out all messages under way; requests, which nobody refused, are forgotten. */
+  private drain(take: (operation: Operation) => void): void {
+    for (const side of [this.sent, this.received]) {
+      if (side.message !== undefined) take(side.message)
+      side.message = undefined
+      for (const operation of side.waiting.values()) take(operation)
+      side.waiting.clear()
+    }
+    for (const operation of this.requests.values()) this.connection.release(operation)
+    this.requests.clear()
+    if (this.connect !== undefined) this.connection.release(this.connect)
+    this.connect = undefined
+  }
+}
+
+/** Bytes of a variable byte integer (MQTT 5.0, section 1.5.5): 0 where it is cut off, -1 where it is none. */
+function widthOfLength(bytes: Buffer, at: number, end: number): number {
+  for (let width = 1; width <= 4; width++) {
+    if (at + width > end) return 0
+    if (bytes[at + width - 1]! < 0x80) return width
+  }
+  return -1
+}
+
+function lengthAt(bytes: Buffer, at: number, width: number): number {
+  let length = 0
+  for (let i = width - 1; i >= 0; i--) length = length * 128 + (bytes[at + i]! & 0x7f)
+  return length
+}
+
+/** Where properties end that begin with their length at `at`; `end` where that is cut off. */
+function endOfProperties(bytes: Buffer, at: number, end: number): number {
+  const width = widthOfLength(bytes, at, end)
+  return width <= 0 ? end : at + width + lengthAt(bytes, at, width)
+}
+
+/** How many bytes of a PUBLISH come before its payload, as far as they can be told; -1 where it is none. */
+function publishHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  first: number,
+  length: number,
+  level: number,
+): number {
+  if (start + 2 > end) return 2
+  const id = (first & 6) === 0 ? 0 : 2
+  const topic = 2 + bytes.readUInt16BE(start)
+  if (topic + id > length) return -1
+  // Only an alias makes up for the topic, and bytes of control are not allowed in it (section 1.5.4).
+  if (topic === 2 && level !== 0 && level !== 5) return -1
+  for (let at = start + 2; at < Math.min(end, start + topic); at++) if (bytes[at]! < 0x20) return -1
+  if (level !== 5) return topic + id
+  const at = start + topic + id
+  if (topic + id === length) return -1
+  const width = widthOfLength(bytes, at, Math.min(end, start + length))
+  if (width < 0) return -1
+  if (width === 0) return Math.min(length, topic + id + 4)
+  const head = topic + id + width + lengthAt(bytes, at, width)
+  return head > length ? -1 : head
+}
+
+/** True for whole packets that end at `end`. */
+function isChain(bytes: Buffer, start: number, end: number, request: boolean): boolean {
+  let at = start
+  while (at < end) {
+    const first = bytes[at]!
+    if (!isFirstByte(first, request)) return false
+    const width = widthOfLength(bytes, at + 1, end)
+    if (width <= 0) return false
+    const length = lengthAt(bytes, at + 1, width)
+    if (!isLength(first >> 4, length)) return false
+    const from = at + 1 + width
+    if (first >> 4 === packet.publish && publishHead(bytes, from, end, first, length, 0) < 0) return false
+    at = from + length
+  }
+  return at === end
+}

@@ -1,0 +1,75 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { Interner } from '../lib/interner.ts'
+import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
+import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { MysqlStream, type MysqlTexts } from './mysql/stream.ts'
+import { type SqlStatement, SqlStatements, unknownStatement } from './sql/statements.ts'
+
+/**
+ * The client/server protocol of MySQL 8.4 and MariaDB 11, as its clients see it, told in the SQL conventions 1.44.
+ * Operations are queries, prepared statements (their preparation as `PREPARE`, and each execution) and changes of the
+ * database (`USE`). `error.type` and `db.response.status_code` are the server's error number.
+ */
+export const mysql: ProtocolUnit = {
+  name: 'mysql',
+  summary: 'MySQL and MariaDB queries and prepared statements of clients.',
+  key: 'sql',
+  create: () => new Mysql(),
+}
+
+class Mysql implements Protocol, MysqlTexts {
+  readonly name = mysql.name
+  readonly statements: SqlStatements = new SqlStatements()
+  /** Databases and error numbers. */
+  readonly words: Interner = new Interner({ slots: 1_024, maxLength: 64 })
+  private readonly systems = new BoundedMap<string, string>(1_024)
+  private readonly preparations = new BoundedMap<SqlStatement, SqlStatement>(1_024)
+  private readonly uses = new BoundedMap<string, SqlStatement>(256)
+
+  private readonly codes = new BoundedMap<number, string>(1_024)
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new MysqlStream(connection, this)
+  }
+
+  systemOf(server: string): string {
+    return this.systems.get(server) ?? mysql.name
+  }
+
+  learn(server: string, system: string): void {
+    this.systems.set(server, system)
+  }
+
+  preparationOf(statement: SqlStatement): SqlStatement {
+    let preparation = this.preparations.get(statement)
+    if (preparation === undefined) {
+      preparation = {
+        ...statement,
+        summary: `PREPARE ${statement.summary}`.trimEnd(),
+        operation: 'PREPARE',
+        database: '',
+        batch: 0,
+      }
+      this.preparations.set(statement, preparation)
+    }
+    return preparation
+  }
+
+  codeOf(code: number): string {
+    let text = this.codes.get(code)
+    if (text === undefined) {
+      text = String(code)
+      this.codes.set(code, text)
+    }
+    return text
+  }
+
+  useOf(database: string): SqlStatement {
+    let use = this.uses.get(database)
+    if (use === undefined) {
+      use = { ...unknownStatement, summary: `USE ${database}`, operation: 'USE', database }
+      this.uses.set(database, use)
+    }
+    return use
+  }
+}

@@ -1,0 +1,491 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { Interner } from '../../lib/interner.ts'
+import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { describeSqlCall, failSqlCall } from '../sql/describe.ts'
+import { type Backslash, mysqlDialects } from '../sql/dialect.ts'
+import {
+  maxStatementBytes,
+  type SqlStatement,
+  type SqlStatements,
+  unknownStatement,
+} from '../sql/statements.ts'
+import { UnderWay } from '../sql/under-way.ts'
+import { databaseOfChange, Handshake } from './handshake.ts'
+import {
+  capability,
+  command,
+  commandBytes,
+  endBegun,
+  endsDone,
+  endsNot,
+  fullPacket,
+  handshakeBytes,
+  headBytes,
+  isCommand,
+  looksAnswered,
+  looksAsked,
+  payloadLength,
+  responseEnd,
+  shownBytes,
+  status,
+} from './packets.ts'
+import { textBehindAttributes } from './query-text.ts'
+import { Expect, MysqlResponse, Outcome } from './response.ts'
+
+/** What the connections of the protocol share. */
+export interface MysqlTexts {
+  readonly statements: SqlStatements
+  readonly words: Interner
+  /** `db.system.name` of a server, as it was heard last. */
+  systemOf(server: string): string
+  learn(server: string, system: string): void
+  preparationOf(statement: SqlStatement): SqlStatement
+  useOf(database: string): SqlStatement
+  /** An error's number as text. */
+  codeOf(code: number): string
+}
+
+/** Phases of a connection. */
+const greeting = 0
+const login = 1
+const authentication = 2
+const commands = 3
+
+/** Prepared statements whose text is known. */
+const maxPrepared = 1_024
+/** MariaDB's clients name by it the statement that they prepared last. */
+const lastPrepared = 0xffff_ffff
+/** The attributes of a connection have 64 KiB at most. */
+const maxLoginBytes = 131_072
+/** Packets that cannot be, in a row. */
+const maxFaults = 3
+/** Pieces in which nothing is found on a connection that was joined. */
+const maxStrange = 256
+/** No sequence number is known. */
+const anySequence = -1
+
+/** One connection of a client of MySQL or MariaDB. */
+export class MysqlStream implements StreamDecoder {
+  private readonly connection: StreamConnection
+  private readonly texts: MysqlTexts
+  private readonly underWay: UnderWay
+  private readonly handshake = new Handshake()
+  private readonly response = new MysqlResponse()
+  private over = false
+  private phase: number
+  private system: string
+  private namespace = ''
+  private backslash: Backslash = 'unknown'
+  private faults = 0
+  private strange = 0
+  private prepared: BoundedMap<number, SqlStatement> | undefined
+  private newest = unknownStatement
+
+  /** The packet before filled up, so that the next one belongs to it. */
+  private requestGoesOn = false
+  private responseGoesOn = false
+  /** The client sends a file. */
+  private file = false
+  private sequence = anySequence
+
+  /** Responses may have been missed, so that requests which seem to be under way may be over. */
+  private blind = false
+  private responsesBroken: boolean
+  /** Bytes that may begin a packet, while framing is lost. */
+  private begun = 0
+  /** The newest bytes are the server's, and their time. */
+  private spoke = false
+  private spokeNs = 0
+
+  constructor(connection: StreamConnection, texts: MysqlTexts) {
+    this.connection = connection
+    this.texts = texts
+    this.underWay = new UnderWay(connection)
+    this.phase = connection.joined ? commands : greeting
+    this.responsesBroken = connection.joined
+    this.system = texts.systemOf(this.server)
+  }
+
+  private get server(): string {
+    return `${this.connection.serverAddress} ${this.connection.serverPort}`
+  }
+
+  read(flow: ByteFlow): void {
+    if (this.connection.server && !this.over) this.refuse()
+    if (flow.request) {
+      if (this.spoke && flow.atCall) this.turn()
+      while (!this.over && flow.at < flow.end && this.readRequest(flow));
+    } else {
+      this.spoke = true
+      this.spokeNs = flow.nowNs
+      while (!this.over && flow.at < flow.end && this.readResponse(flow));
+      this.responsesBroken = flow.broken
+    }
+    if (this.over) flow.at = flow.end
+  }
+
+  lost(flow: ByteFlow): void {
+    // A command shows that the dialogue of passwords is over, where its end was not seen.
+    if (this.phase !== authentication) this.phase = commands
+    this.begun = 0
+    if (flow.request) {
+      this.requestGoesOn = false
+    } else {
+      this.responseGoesOn = false
+      this.file = false
+      this.blind = true
+      this.responsesBroken = true
+      this.spoke = true
+      this.spokeNs = flow.nowNs
+    }
+  }
+
+  close(): void {
+    this.underWay.breakOff()
+  }
+
+  /** The client speaks again. What was asked before is answered, where nobody could see it. */
+  private turn(): void {
+    this.spoke = false
+    if ((this.blind || this.responsesBroken) && !this.file) this.settle(this.spokeNs)
+  }
+
+  private settle(endNs: number): void {
+    this.underWay.settle(endNs)
+    this.blind = false
+    this.file = false
+    this.expectResponse()
+  }
+
+  // The client's side
+
+  private readRequest(flow: ByteFlow): boolean {
+    if (flow.broken && !this.findRequest(flow)) return false
+    const { bytes, at, end } = flow
+    if (end - at < headBytes) return false
+    const length = payloadLength(bytes, at)
+    const total = headBytes + length
+    if (this.passesRequest(length, bytes[at + 3]!)) {
+      flow.skip(total)
+      return true
+    }
+    if (this.phase !== commands) return this.readLogin(flow, total)
+    if (bytes[at + 3] !== 0 || length === 0) return this.fault(flow)
+    if (end - at <= headBytes) return false
+    const code = bytes[at + headBytes]!
+    if (!isCommand(code, length)) return this.fault(flow)
+    if (end - at < Math.min(total, headBytes + commandBytes(code))) return false
+    this.ask(flow, code, Math.min(end, at + total), total)
+    flow.skip(total)
+    return true
+  }
+
+  /** A packet that is none of its own: the rest of a long one, a part of a file, an answer about passwords. */
+  private passesRequest(length: number, number: number): boolean {
+    if (this.requestGoesOn) {
+      this.requestGoesOn = length === fullPacket
+      return true
+    }
+    if (this.file) {
+      if (length === 0) this.file = false
+      return true
+    }
+    if (number === 0 && this.phase === authentication) this.phase = commands
+    if (this.phase === authentication) return true
+    if (number !== 0 && this.underWay.requests.kind === Expect.login) return true
+    this.requestGoesOn = length === fullPacket
+    return false
+  }
+
+  private findRequest(flow: ByteFlow): boolean {
+    if (!this.file && flow.atCall && looksAsked(flow.bytes, flow.at, flow.end)) {
+      flow.broken = false
+      return true
+    }
+    return this.passOver(flow)
+  }
+
+  private readLogin(flow: ByteFlow, total: number): boolean {
+    const { handshake } = this
+    const { bytes, at, end } = flow
+    if (total > maxLoginBytes) return this.refuse()
+    if (end - at < Math.min(total, handshakeBytes)) return false
+    const payload = at + headBytes
+    if (bytes[at + 3] === 0 || !handshake.readLogin(bytes, payload, Math.min(end, at + total)))
+      return this.refuse()
+    if (handshake.encrypted || handshake.has(capability.compress) || handshake.has(capability.zstd))
+      return this.refuse()
+    this.namespace = handshake.database
+    this.response.optionalMetadata = handshake.has(capability.optionalMetadata)
+    this.phase = authentication
+    flow.skip(total)
+    return true
+  }
+
+  private ask(flow: ByteFlow, code: number, end: number, total: number): void {
+    const { bytes } = flow
+    const at = flow.at + headBytes + 1
+    switch (code) {
+      case command.query:
+        this.operate(flow, Expect.result, this.queryText(bytes, at, end, flow.at + total), total)
+        break
+      case command.prepare:
+        this.prepare(flow, this.readStatement(bytes, at, end, flow.at + total), total)
+        break
+      case command.execute:
+      case command.bulkExecute:
+        this.operate(flow, Expect.result, this.preparedOf(bytes.readUInt32LE(at)), total)
+        break
+      case command.initDatabase:
+        this.operate(flow, Expect.one, this.texts.useOf(this.texts.words.intern(bytes, at, end)), total)
+        break
+      case command.changeUser:
+        this.push(Expect.login, this.texts.useOf(databaseOfChange(bytes, at, end)))
+        break
+      case command.closeStatement:
+        this.prepared?.delete(bytes.readUInt32LE(at))
+        break
+      case command.quit:
+      case command.sendLongData:
+        break
+      case command.binlogDump:
+      case command.binlogDumpGtid: // a replication goes on for as long as the connection is there
+        this.underWay.drop()
+        this.over = true
+        break
+      case command.processInfo:
+        this.push(Expect.result, unknownStatement)
+        break
+      case command.fieldList:
+      case command.fetch:
+        this.push(Expect.rows, unknownStatement)
+        break
+      case command.statistics:
+        this.push(Expect.any, unknownStatement)
+        break
+      default:
+        this.push(Expect.one, unknownStatement)
+    }
+  }
+
+  private operate(flow: ByteFlow, expect: Expect, statement: SqlStatement, total: number): void {
+    this.begin(flow, expect, statement, statement, total)
+  }
+
+  private prepare(flow: ByteFlow, statement: SqlStatement, total: number): void {
+    this.newest = statement
+    this.begin(flow, Expect.prepared, statement, this.texts.preparationOf(statement), total)
+  }
+
+  /** `told`: what the operation says of the statement. */
+  private begin(
+    flow: ByteFlow,
+    expect: Expect,
+    statement: SqlStatement,
+    told: SqlStatement,
+    total: number,
+  ): void {
+    const operation = this.underWay.begin(flow)
+    if (operation !== undefined) {
+      operation.requestBytes = total
+      describeSqlCall(operation.call, this.connection, this.system, this.namespace, told)
+      this.connection.asked(operation)
+    }
+    if (this.underWay.requests.size === 0) this.expectResponse()
+    if (!this.underWay.push(expect, operation, statement)) this.refuse()
+  }
+
+  private push(expect: Expect, statement: SqlStatement): void {
+    if (this.underWay.requests.size === 0) this.expectResponse()
+    if (!this.underWay.push(expect, undefined, statement)) this.refuse()
+  }
+
+  private queryText(bytes: Buffer, at: number, end: number, packetEnd: number): SqlStatement {
+    // Where the handshake was not seen: no attributes are a zero and a one.
+    const attributes = this.handshake.known
+      ? this.handshake.has(capability.queryAttributes)
+      : bytes[at] === 0 && bytes[at + 1] === 1
+    const text = attributes ? textBehindAttributes(bytes, at, end) : at
+    return text < 0 ? unknownStatement : this.readStatement(bytes, text, end, packetEnd)
+  }
+
+  private readStatement(bytes: Buffer, at: number, end: number, packetEnd: number): SqlStatement {
+    const limit = Math.min(end, at + maxStatementBytes)
+    return this.texts.statements.read(bytes, at, limit, limit === packetEnd, mysqlDialects[this.backslash])
+  }
+
+  private preparedOf(id: number): SqlStatement {
+    return id === lastPrepared ? this.newest : (this.prepared?.get(id) ?? unknownStatement)
+  }
+
+  // The server's side
+
+  private readResponse(flow: ByteFlow): boolean {
+    if (flow.broken && !this.findResponse(flow)) return false
+    const { bytes, at, end } = flow
+    if (end - at < headBytes) return false
+    const length = payloadLength(bytes, at)
+    const total = headBytes + length
+    if (this.phase === greeting && length > handshakeBytes) return this.refuse()
+    const shown = this.phase === greeting ? handshakeBytes : shownBytes
+    if (end - at < Math.min(total, headBytes + shown)) return false
+    const number = bytes[at + 3]!
+    const { operation } = this.underWay.requests
+    if (operation !== undefined) {
+      if (operation.responseNs === 0) operation.responseNs = flow.startNs
+      operation.responseBytes += total
+    }
+    const inStep = this.sequence === anySequence || number === this.sequence
+    if (this.sequence !== anySequence) this.sequence = (number + 1) & 0xff
+    if (this.responseGoesOn) this.responseGoesOn = length === fullPacket
+    else if (this.phase !== commands) {
+      if (!this.welcome(flow, length)) return false
+    } else if (!this.answer(flow, length, inStep)) return false
+    flow.skip(total)
+    return true
+  }
+
+  /** Packets of the handshake. */
+  private welcome(flow: ByteFlow, length: number): boolean {
+    const { bytes } = flow
+    const at = flow.at + headBytes
+    const end = Math.min(flow.end, at + length)
+    const first = bytes[at]
+    if (this.phase !== authentication) {
+      // A server that wants no further connections says so instead of a greeting.
+      if (first === 0xff) this.over = true
+      else if (this.phase === login || !this.handshake.readGreeting(bytes, at, end)) return this.refuse()
+      this.phase = login
+      this.system = this.handshake.system
+      this.texts.learn(this.server, this.system)
+      return true
+    }
+    if (first !== 0) return true
+    this.underWay.confirmed = true
+    this.phase = commands
+    this.note(this.handshake.status)
+    return true
+  }
+
+  private answer(flow: ByteFlow, length: number, inStep: boolean): boolean {
+    const { bytes } = flow
+    const at = flow.at + headBytes
+    const { requests } = this.underWay
+    this.responseGoesOn = length === fullPacket
+    // An EOF behind what was prepared, or a farewell: nobody asked for it.
+    if (requests.size === 0) return true
+    if (!inStep && bytes[at] !== 0xff && requests.kind !== Expect.login) return this.fault(flow)
+    const outcome = this.response.packet(
+      requests.kind as Expect,
+      bytes,
+      at,
+      Math.min(flow.end, at + length),
+      length,
+    )
+    if (outcome === Outcome.strange) return this.fault(flow)
+    this.underWay.confirmed = true
+    this.faults = 0
+    if (outcome === Outcome.wantsFile) {
+      this.file = true
+      this.sequence = anySequence
+      this.response.begin()
+    } else if (outcome === Outcome.failed) this.failed()
+    else if (outcome === Outcome.done) this.done()
+    return true
+  }
+
+  private done(): void {
+    const { kind, statement } = this.underWay.requests
+    if (this.response.status >= 0) this.note(this.response.status)
+    if (statement.database !== '' && kind !== Expect.prepared) this.namespace = statement.database
+    if (kind === Expect.prepared && this.response.statementId >= 0) {
+      this.prepared ??= new BoundedMap(maxPrepared)
+      this.prepared.set(this.response.statementId, statement)
+    }
+    this.next()
+  }
+
+  private failed(): void {
+    const { operation } = this.underWay.requests
+    if (operation !== undefined) failSqlCall(operation.call, this.texts.codeOf(this.response.code))
+    this.next()
+  }
+
+  private next(): void {
+    this.file = false
+    this.underWay.answer()
+    if (this.underWay.requests.size === 0) this.blind = false
+    this.expectResponse()
+  }
+
+  private expectResponse(): void {
+    this.response.begin()
+    this.sequence = 1
+  }
+
+  private note(flags: number): void {
+    const plain = (flags & status.noBackslashEscapes) !== 0
+    this.backslash = plain ? 'plain' : this.handshake.ambiguous ? 'unknown' : 'escape'
+  }
+
+  /** Framing is lost: packets begin at a call's start as a rule, and its end shows whether the server is done. */
+  private findResponse(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    const awaited = this.underWay.requests.size > 0 || this.phase === authentication
+    if (awaited && (flow.atCall || this.begun > 0) && end - at <= headBytes) {
+      this.begun = end - at // some clients read a packet's head by a call of its own
+      return false
+    }
+    if (awaited && (flow.atCall || this.begun > 0) && looksAnswered(bytes, at, end)) {
+      flow.broken = false
+      this.begun = 0
+      this.expectResponse()
+      if (bytes[at + 3] !== 1) {
+        this.response.join()
+        this.sequence = anySequence
+      }
+      return true
+    }
+    this.begun = 0
+    const how = responseEnd(bytes, at, end)
+    if (how === endsDone && awaited) {
+      this.underWay.confirmed = true
+      this.settle(0)
+      flow.broken = false
+      flow.at = end
+      return false
+    }
+    const begun = how === endsNot ? endBegun(bytes, at, end) : 0
+    if (begun > 0) {
+      flow.at = end - begun
+      return false
+    }
+    return this.passOver(flow)
+  }
+
+  // What does not fit
+
+  private passOver(flow: ByteFlow): false {
+    flow.at = flow.end
+    if (!this.underWay.confirmed && ++this.strange >= maxStrange) this.refuse()
+    return false
+  }
+
+  /** A packet that cannot be, where one has to begin. */
+  private fault(flow: ByteFlow): false {
+    flow.broken = true
+    flow.at = flow.end
+    if (!flow.request) this.blind = true
+    if (!this.underWay.confirmed || ++this.faults >= maxFaults) this.refuse()
+    return false
+  }
+
+  /** It is another protocol, or it is encrypted or compressed from here on. */
+  private refuse(): false {
+    this.over = true
+    this.underWay.drop()
+    this.connection.refuse()
+    return false
+  }
+}

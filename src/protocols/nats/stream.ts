@@ -1,0 +1,287 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { ByteRange } from '../../lib/byte-range.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { brokenOff } from '../broken-off.ts'
+import { Confirmation } from '../confirmation.ts'
+import { describeMessage, failMessage, type MessageOperation } from '../message-call.ts'
+import { Passage } from '../passage.ts'
+import { errorOfLine, isViolation, violatedSubject } from './errors.ts'
+import { mayBegin, verb } from './lines.ts'
+import { acknowledgement, inbox, operations, pull, type Subjects } from './subjects.ts'
+import { Waiting } from './waiting.ts'
+
+/** Of a line and of headers so much is kept until the rest is there; the list of servers in INFO may be longer. */
+const maxRead = 8_192
+/** Impossible lines in a row before the connection is given up. */
+const maxFaults = 4
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+/** One direction. */
+class Side {
+  readonly passage = new Passage()
+  /** The rest of a line that is too long passes. */
+  inLine = false
+  /** The message whose payload passes, and what its answer will be known by; 0 where it ends with its last byte. */
+  message: Operation | undefined = undefined
+  key = 0
+}
+
+/** The lines and messages of one connection. */
+export class NatsStream implements StreamDecoder {
+  private readonly subjects: Subjects
+  private readonly connection: StreamConnection
+  private readonly confirmation: Confirmation
+  private readonly sent = new Side()
+  private readonly received = new Side()
+  private readonly waiting: Waiting
+  /** Why the server ends the connection. */
+  private reason = ''
+  private faults = 0
+  private over = false
+
+  constructor(subjects: Subjects, connection: StreamConnection) {
+    this.subjects = subjects
+    this.connection = connection
+    this.confirmation = new Confirmation(connection)
+    this.waiting = new Waiting(this.confirmation)
+  }
+
+  read(flow: ByteFlow): void {
+    // Messages are told by the client's side.
+    if (this.connection.server) this.refuse()
+    const side = flow.request ? this.sent : this.received
+    while (!this.over && flow.at < flow.end) if (!this.step(flow, side)) return
+    if (this.over) flow.at = flow.end
+  }
+
+  lost(flow: ByteFlow): void {
+    const side = flow.request ? this.sent : this.received
+    if (this.over) return
+    if (side.passage.outlasts(flow)) {
+      flow.broken = false
+      if (side.passage.left === 0) this.passed(flow, side)
+      return
+    }
+    side.passage.left = 0
+    side.inLine = false
+    this.passed(flow, side)
+  }
+
+  close(): void {
+    if (this.over) return
+    this.over = true
+    const error = this.reason || brokenOff(this.connection.errno)
+    for (const side of [this.sent, this.received]) {
+      const { message } = side
+      if (message === undefined) continue
+      failMessage(message.call, error)
+      this.confirmation.end(message, 0)
+    }
+    this.waiting.close(error)
+    this.confirmation.drop()
+  }
+
+  /** One step forward. False: more bytes are needed. */
+  private step(flow: ByteFlow, side: Side): boolean {
+    const { passage } = side
+    if (passage.left > 0) {
+      if (!passage.pass(flow)) return false
+      this.passed(flow, side)
+      return passage.last === lineFeed || this.fault(flow)
+    }
+    if (side.inLine) return this.passLine(flow, side)
+    if (flow.broken && !this.resynchronise(flow)) return true
+    return this.readLine(flow, side)
+  }
+
+  private passLine(flow: ByteFlow, side: Side): boolean {
+    const feed = lineFeedAt(flow.bytes, flow.at, flow.end)
+    side.inLine = feed === flow.end
+    flow.at = side.inLine ? flow.end : feed + 1
+    return true
+  }
+
+  private readLine(flow: ByteFlow, side: Side): boolean {
+    const { bytes, at, end, request } = flow
+    const { line } = this.subjects
+    const feed = lineFeedAt(bytes, at, end)
+    if (feed === end) {
+      if (!mayBegin(bytes, at, end, request)) return this.fault(flow)
+      if (end - at < maxRead) return false
+      side.inLine = true
+      return true
+    }
+    const lineEnd = feed > at && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
+    if (!line.read(bytes, at, lineEnd, request)) return this.fault(flow)
+    if (!line.isMessage) {
+      this.good(flow)
+      this.control(flow)
+      if (!this.over) flow.at = feed + 1
+      return true
+    }
+    // An acknowledgement is told by its payload, any other message by its headers.
+    const needed = Math.min(maxRead, Math.max(line.headerBytes, Math.min(5, line.payloadBytes)))
+    if (end - feed - 1 < needed) return false
+    this.good(flow)
+    this.message(flow, side, feed + 1)
+    side.passage.start(flow, feed + 1 - at + line.payloadBytes + 2)
+    return true
+  }
+
+  private good(flow: ByteFlow): void {
+    this.faults = 0
+    if (!flow.request) this.confirmation.confirm()
+  }
+
+  private control(flow: ByteFlow): void {
+    const { line } = this.subjects
+    const { bytes, nowNs } = flow
+    if (line.verb === verb.ping || line.verb === verb.pong) this.waiting.expire(nowNs)
+    if (line.verb !== verb.err) return
+    const error = errorOfLine(bytes, line.rest.start, line.rest.end)
+    const subject = violatedSubject(bytes, line.rest.start, line.rest.end)
+    if (!isViolation(error)) this.reason = error
+    else if (!subject.empty) {
+      const { name } = this.subjects.destinations.of(bytes, subject.start, subject.end)
+      this.waiting.refused(name, error, nowNs)
+    }
+  }
+
+  /** A message whose headers begin at `start`. */
+  private message(flow: ByteFlow, side: Side, start: number): void {
+    side.key = 0
+    if (flow.request) this.publish(flow, side, start)
+    else this.deliver(flow, side, start)
+  }
+
+  private publish(flow: ByteFlow, side: Side, start: number): void {
+    const { bytes } = flow
+    const { subject, reply, payloadBytes } = this.subjects.line
+    if (starts(bytes, subject, acknowledgement)) {
+      this.waiting.acknowledge(bytes, subject, start, payloadBytes, flow.nowNs)
+      return
+    }
+    const pulls = starts(bytes, subject, pull)
+    const requests = !pulls && starts(bytes, reply, inbox)
+    const operation = this.begin(
+      flow,
+      start,
+      pulls ? operations.receive : requests ? operations.request : operations.publish,
+    )
+    if (operation === undefined) return
+    operation.requestBytes = payloadBytes
+    this.connection.asked(operation)
+    side.message = operation
+    if (requests) side.key = this.waiting.keyOf(bytes, reply)
+  }
+
+  private deliver(flow: ByteFlow, side: Side, start: number): void {
+    const { bytes } = flow
+    const { line, headers } = this.subjects
+    const { subject, reply, headerBytes, payloadBytes } = line
+    const headersEnd = Math.min(flow.end, start + headerBytes)
+    if (starts(bytes, subject, inbox)) {
+      headers.read(bytes, start, headersEnd, undefined)
+      this.waiting.answer(bytes, subject, headers.status, payloadBytes, flow)
+      return
+    }
+    // The server speaks for itself: heartbeats of JetStream, and that there is nothing (more) to pull.
+    headers.read(bytes, start, headersEnd, undefined)
+    if (headers.status !== 0) return
+    const operation = this.begin(flow, start, operations.process)
+    if (operation === undefined) return
+    operation.responseBytes = payloadBytes
+    side.message = operation
+    if (starts(bytes, reply, acknowledgement) && this.waiting.acknowledges(bytes, reply))
+      side.key = this.waiting.keyOf(bytes, reply)
+  }
+
+  private begin(flow: ByteFlow, start: number, of: MessageOperation): Operation | undefined {
+    const { bytes } = flow
+    const { line, headers, destinations } = this.subjects
+    const operation = this.connection.begin(flow)
+    if (operation === undefined) return undefined
+    const { subject, headerBytes, payloadBytes } = line
+    const headersEnd = Math.min(flow.end, start + headerBytes)
+    if (headerBytes > 0) headers.read(bytes, start, headersEnd, operation.context)
+    const { call } = operation
+    describeMessage(call, this.connection, of, destinations.of(bytes, subject.start, subject.end))
+    call.attributes.add('messaging.message.body.size', payloadBytes - headerBytes)
+    return operation
+  }
+
+  /** The message's last byte passed. */
+  private passed(flow: ByteFlow, side: Side): void {
+    const { message, key } = side
+    if (message === undefined) return
+    side.message = undefined
+    if (!flow.request) {
+      message.responseNs = flow.nowNs
+      this.connection.asked(message)
+    }
+    if (!flow.broken) this.confirmation.exact()
+    if (key === 0) this.confirmation.end(message, flow.nowNs)
+    else this.waiting.add(key, message, flow.nowNs)
+  }
+
+  /** Looks for a line of a message, or of PING and PONG: at a call's beginning, or behind a line break. */
+  private resynchronise(flow: ByteFlow): boolean {
+    const { bytes, end } = flow
+    for (let at = flow.at; at < end; ) {
+      const begins = at === flow.at ? flow.atCall : true
+      if (begins && this.isLine(bytes, at, end, flow.request)) {
+        flow.at = at
+        flow.broken = false
+        return true
+      }
+      at = lineFeedAt(bytes, at, end) + 1
+    }
+    flow.at = end
+    return false
+  }
+
+  /** True for a whole line that tells the sender, with its whole message. */
+  private isLine(bytes: Buffer, at: number, end: number, request: boolean): boolean {
+    const { line } = this.subjects
+    const feed = lineFeedAt(bytes, at, end)
+    if (feed === at || feed === end || bytes[feed - 1] !== carriageReturn) return false
+    if (!line.read(bytes, at, feed - 1, request)) return false
+    if (!line.isMessage) return true
+    const messageEnd = feed + 1 + line.payloadBytes + 2
+    return messageEnd <= end && bytes[messageEnd - 1] === lineFeed && bytes[messageEnd - 2] === carriageReturn
+  }
+
+  /** The bytes contradict the protocol. */
+  private fault(flow: ByteFlow): true {
+    if (!this.confirmation.sure || ++this.faults > maxFaults) this.refuse()
+    else {
+      flow.broken = true
+      if (flow.at < flow.end) flow.at++
+    }
+    return true
+  }
+
+  private refuse(): void {
+    if (this.over) return
+    this.over = true
+    for (const { message } of [this.sent, this.received])
+      if (message !== undefined) this.connection.release(message)
+    this.waiting.forget(operation => this.connection.release(operation))
+    this.confirmation.drop()
+    this.connection.refuse()
+  }
+}
+
+/** Where the next line feed is; `end` where there is none. */
+function lineFeedAt(bytes: Buffer, at: number, end: number): number {
+  for (let feed = at; feed < end; feed++) if (bytes[feed] === lineFeed) return feed
+  return end
+}
+
+/** True where the range begins with that text. */
+function starts(bytes: Buffer, range: ByteRange, text: string): boolean {
+  if (range.end - range.start <= text.length) return false
+  for (let i = 0; i < text.length; i++) if (bytes[range.start + i] !== text.charCodeAt(i)) return false
+  return true
+}

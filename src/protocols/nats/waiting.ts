@@ -1,0 +1,150 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { ByteRange } from '../../lib/byte-range.ts'
+import { SpanKind } from '../../model/span.ts'
+import type { Operation } from '../../model/stream.ts'
+import type { Confirmation } from '../confirmation.ts'
+import { failMessage } from '../message-call.ts'
+
+/** Requests and deliveries of a connection that may wait. */
+const most = 1_024
+const mostConsumers = 256
+/** Nanoseconds after which nobody waits for an answer any more: no client does for so long unless told to. */
+const patienceNs = 60e9
+
+/** Places of the stream's and the consumer's name in the subject of an acknowledgement (NATS ADR-15, ADR-47). */
+const consumerPart = 3
+const consumerPartWithDomain = 5
+const partsWithDomain = 11
+
+/** What waits for a message to a subject that was made up for it; such subjects are known by a hash of 53 bits. */
+export class Waiting {
+  private readonly confirmation: Confirmation
+  private operations: BoundedMap<number, Operation> | undefined
+  /** JetStream's consumers whose messages this client acknowledges. */
+  private consumers: BoundedMap<number, true> | undefined
+  private expiredNs = 0
+
+  constructor(confirmation: Confirmation) {
+    this.confirmation = confirmation
+  }
+
+  keyOf(bytes: Buffer, subject: ByteRange): number {
+    return hashOf(bytes, subject.start, subject.end)
+  }
+
+  add(key: number, operation: Operation, nowNs: number): void {
+    operation.endNs = nowNs
+    this.operations ??= new BoundedMap<number, Operation>(most, (_key, old) =>
+      this.end(old, 'no_response', nowNs),
+    )
+    const same = this.operations.get(key)
+    if (same !== undefined) this.end(same, 'no_response', nowNs)
+    this.operations.set(key, operation)
+  }
+
+  /** A message for a request's subject. Without a request it is nobody's. */
+  answer(bytes: Buffer, subject: ByteRange, status: number, size: number, flow: ByteFlow): void {
+    const key = this.keyOf(bytes, subject)
+    const operation = this.operations?.get(key)
+    if (operation === undefined) return
+    this.operations?.delete(key)
+    operation.responseNs = flow.startNs
+    operation.responseBytes = size
+    if (status === 503) failMessage(operation.call, 'no_responders')
+    else if (status >= 400) failMessage(operation.call, String(status))
+    this.confirmation.end(operation, flow.nowNs)
+  }
+
+  /** Whether the client has acknowledged messages of this consumer. */
+  acknowledges(bytes: Buffer, subject: ByteRange): boolean {
+    return this.consumers?.get(consumerOf(bytes, subject)) === true
+  }
+
+  /** An acknowledgement of JetStream, which says "+ACK" if anything (NATS ADR-15 and JetStream's wire API). */
+  acknowledge(bytes: Buffer, subject: ByteRange, start: number, size: number, nowNs: number): void {
+    this.consumers ??= new BoundedMap(mostConsumers)
+    this.consumers.set(consumerOf(bytes, subject), true)
+    const said = size >= 4 ? bytes.readUInt32BE(start) : 0
+    if (said === inProgress) return
+    const key = this.keyOf(bytes, subject)
+    const operation = this.operations?.get(key)
+    if (operation === undefined) return
+    this.operations?.delete(key)
+    if (said === notAcknowledged) failMessage(operation.call, 'nak')
+    else if (said === terminated) failMessage(operation.call, 'term')
+    this.confirmation.end(operation, nowNs)
+  }
+
+  /** The server refuses what was published to this destination. */
+  refused(destination: string, error: string, nowNs: number): void {
+    this.operations?.forEach((operation, key) => {
+      const { call } = operation
+      if (call.kind !== SpanKind.client || call.attributes.get('messaging.destination.name') !== destination)
+        return
+      this.operations?.delete(key)
+      this.end(operation, error, nowNs)
+    })
+  }
+
+  /** Gives up what waits too long. */
+  expire(nowNs: number): void {
+    if (nowNs - this.expiredNs < patienceNs / 4) return
+    this.expiredNs = nowNs
+    this.operations?.forEach((operation, key) => {
+      if (nowNs - operation.startNs < patienceNs) return
+      this.operations?.delete(key)
+      this.end(operation, 'timeout', nowNs)
+    })
+  }
+
+  /** The connection ended by this `error.type`. */
+  close(error: string): void {
+    this.operations?.forEach(operation => {
+      this.end(operation, error, 0)
+    })
+    this.operations = undefined
+  }
+
+  forget(release: (operation: Operation) => void): void {
+    this.operations?.forEach(release)
+    this.operations = undefined
+  }
+
+  /** A request was not answered. Whether a message was to be acknowledged is not known. */
+  private end(operation: Operation, error: string, nowNs: number): void {
+    if (operation.call.kind === SpanKind.client) {
+      failMessage(operation.call, error)
+      this.confirmation.end(operation, nowNs)
+    } else this.confirmation.end(operation, operation.endNs)
+  }
+}
+
+/** "+WPI", "-NAK" and "+TER" of "+TERM" as numbers. */
+const inProgress = 0x2b575049
+const notAcknowledged = 0x2d4e414b
+const terminated = 0x2b544552
+
+/** Names a stream and a consumer by the part of the subject that ends with them. */
+function consumerOf(bytes: Buffer, { start, end }: ByteRange): number {
+  let parts = 1
+  for (let at = start; at < end; at++) if (bytes[at] === dot) parts++
+  const last = parts >= partsWithDomain ? consumerPartWithDomain : consumerPart
+  let at = start
+  for (let part = 0; at < end; at++) if (bytes[at] === dot && part++ === last) break
+  return hashOf(bytes, start, at)
+}
+
+const dot = 0x2e
+
+/** Two hashes side by side (FNV-1a and one of its kind), never 0. */
+function hashOf(bytes: Buffer, start: number, end: number): number {
+  let one = 0x811c9dc5
+  let two = end - start
+  for (let at = start; at < end; at++) {
+    one = Math.imul(one ^ bytes[at]!, 0x01000193)
+    two = Math.imul(two ^ bytes[at]!, 0x5bd1e995)
+    two ^= two >>> 15
+  }
+  return 1 + (one >>> 0) * 2 ** 20 + ((two >>> 0) & 0xfffff)
+}

@@ -1,0 +1,28 @@
+import { Interner } from '../lib/interner.ts'
+import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
+import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { PostgresStream } from './postgres/stream.ts'
+import { SqlStatements } from './sql/statements.ts'
+
+/**
+ * The PostgreSQL protocol 3 (PostgreSQL 15, chapter 55), as its clients see it, told in the SQL conventions 1.44. An
+ * operation is a simple Query, a function call or an Execute; a Parse of its own is one only when it fails.
+ * `error.type` and `db.response.status_code` are the SQLSTATE. What a pipeline skips behind an error is no operation.
+ */
+export const postgres: ProtocolUnit = {
+  name: 'postgres',
+  summary: 'PostgreSQL queries of clients: simple, extended, pipelined and COPY.',
+  key: 'sql',
+  create: () => new Postgres(),
+}
+
+class Postgres implements Protocol {
+  readonly name = postgres.name
+  private readonly statements = new SqlStatements()
+  /** Names of prepared statements and portals, and SQLSTATEs. */
+  private readonly words = new Interner({ slots: 4_096, maxLength: 64 })
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new PostgresStream(connection, this.statements, this.words)
+  }
+}

@@ -1,0 +1,495 @@
+import type { ByteFlow } from '../../lib/byte-flow.ts'
+import type { Interner } from '../../lib/interner.ts'
+import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { describeSqlCall, failSqlCall } from '../sql/describe.ts'
+import { type Backslash, postgresqlDialects } from '../sql/dialect.ts'
+import type { PendingRequests } from '../sql/pending.ts'
+import {
+  maxStatementBytes,
+  type SqlStatement,
+  type SqlStatements,
+  unknownStatement,
+} from '../sql/statements.ts'
+import { UnderWay } from '../sql/under-way.ts'
+import {
+  answerBytes,
+  databaseOf,
+  endsReady,
+  headBytes,
+  looksFramed,
+  maxStartupBytes,
+  messageLength,
+  nameBytes,
+  readyBegun,
+  requestBytes,
+  requestLengths,
+  responseLengths,
+  startupCode,
+  textEnd,
+} from './messages.ts'
+import { Prepared } from './prepared.ts'
+
+/** Kinds of requests. */
+const query = 1
+const execute = 2
+const parse = 3
+const sync = 4
+
+/** Messages that cannot be, in a row. */
+const maxFaults = 3
+/** Pieces in which nothing is found on a connection that was joined. */
+const maxStrange = 256
+
+/** Parts of an extended query that came before its Execute. */
+const nothing = 0
+const parsed = 1
+const bound = 2
+
+/** The name of the unnamed portal. */
+const unnamedPortal = Buffer.alloc(1)
+
+/** One connection of a PostgreSQL client. */
+export class PostgresStream implements StreamDecoder {
+  private readonly connection: StreamConnection
+  private readonly statements: SqlStatements
+  private readonly words: Interner
+  private readonly underWay: UnderWay
+  private readonly pending: PendingRequests
+  private readonly prepared: Prepared
+  private over = false
+  private faults = 0
+  private strange = 0
+  private starting: boolean
+  /** A request for encryption is to be answered by one byte. */
+  private encryption = false
+  private namespace = ''
+  private backslash: Backslash
+  /** The extended query that is being sent: what came of it, and the operation that its first message began. */
+  private part = nothing
+  private building: Operation | undefined
+  private parsedStatement = unknownStatement
+  /** An error makes the server pass over everything up to a Sync that has not been sent yet. */
+  private skipping = false
+  /** The server takes data of COPY by the extended protocol, and passes over each Sync. */
+  private copying = false
+
+  /** Responses may have been missed, so that requests which seem to be under way may be over. */
+  private blind = false
+  /** Requests may have been missed. */
+  private deaf = false
+  private responsesBroken: boolean
+  /** The newest bytes are the server's, and their time. */
+  private spoke = false
+  private spokeNs = 0
+
+  constructor(connection: StreamConnection, statements: SqlStatements, words: Interner) {
+    this.connection = connection
+    this.statements = statements
+    this.words = words
+    this.underWay = new UnderWay(connection, parse)
+    this.pending = this.underWay.requests
+    this.prepared = new Prepared(words)
+    this.starting = !connection.joined
+    this.responsesBroken = connection.joined
+    this.backslash = connection.joined ? 'unknown' : 'plain'
+  }
+
+  read(flow: ByteFlow): void {
+    if (this.connection.server && !this.over) this.refuse()
+    if (flow.request) {
+      if (this.spoke && flow.atCall) this.turn()
+      while (!this.over && flow.at < flow.end && this.readRequest(flow));
+    } else {
+      this.spoke = true
+      this.spokeNs = flow.nowNs
+      while (!this.over && flow.at < flow.end && this.readResponse(flow));
+      this.responsesBroken = flow.broken
+    }
+    if (this.over) flow.at = flow.end
+  }
+
+  lost(flow: ByteFlow): void {
+    if (flow.request) {
+      this.starting = false
+      this.deaf = true
+      // What was bound is executed, as a rule by the same call.
+      if (this.part === bound) this.execute(flow, unnamedPortal, 0, 1, 0)
+      else this.dropBuilding()
+    } else {
+      this.encryption = false
+      this.blind = true
+      this.responsesBroken = true
+      this.spoke = true
+      this.spokeNs = flow.nowNs
+    }
+  }
+
+  close(): void {
+    this.dropBuilding()
+    this.underWay.breakOff()
+  }
+
+  /** The client speaks again. What was asked before is answered, where nobody could see it. */
+  private turn(): void {
+    this.spoke = false
+    if (!this.blind && !this.responsesBroken) return
+    this.settle(this.spokeNs)
+  }
+
+  private settle(endNs: number): void {
+    this.underWay.settle(endNs)
+    this.blind = false
+    this.skipping = false
+    this.copying = false
+  }
+
+  // The client's side
+
+  private readRequest(flow: ByteFlow): boolean {
+    if (this.starting) return this.readStartup(flow)
+    if (flow.broken && !this.findRequest(flow)) return false
+    const { bytes, at, end } = flow
+    if (end - at < headBytes) return false
+    const length = messageLength(bytes, at, requestLengths)
+    if (length === 0) return this.fault(flow)
+    const type = bytes[at]!
+    const needed = Math.min(length, headBytes + requestBytes(type))
+    if (end - at < needed) return false
+    this.request(flow, type, length, Math.min(end, at + length))
+    flow.skip(length)
+    return true
+  }
+
+  private findRequest(flow: ByteFlow): boolean {
+    const data = flow.bytes[flow.at] === 0x64
+    if (!data && flow.atCall && looksFramed(flow.bytes, flow.at, flow.end, requestLengths)) {
+      flow.broken = false
+      return true
+    }
+    return this.passOver(flow)
+  }
+
+  private readStartup(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    if (end - at < 8) return false
+    const length = bytes.readUInt32BE(at)
+    const code = bytes.readUInt32BE(at + 4)
+    if (length < 8 || length > maxStartupBytes) return this.refuse()
+    if (code === startupCode.ssl || code === startupCode.gss) {
+      if (length !== 8) return this.refuse()
+      this.encryption = true
+      flow.skip(8)
+      return true
+    }
+    if (code === startupCode.cancel) {
+      this.over = true
+      return false
+    }
+    if (code >>> 16 !== 3) return this.refuse()
+    if (end - at < length) return false
+    this.namespace = databaseOf(bytes, at + 8, at + length)
+    this.starting = false
+    flow.skip(length)
+    return true
+  }
+
+  private request(flow: ByteFlow, type: number, length: number, end: number): void {
+    const { bytes } = flow
+    const at = flow.at + headBytes
+    if (this.skipping && type !== 0x53) return
+    switch (type) {
+      case 0x51: // Query
+        this.dropBuilding()
+        this.ask(
+          query,
+          this.underWay.begin(flow),
+          length,
+          this.readStatement(bytes, at, end, flow.at + length),
+        )
+        break
+      case 0x50: // Parse
+        this.parse(flow, at, end, length)
+        break
+      case 0x42: // Bind
+        this.bind(flow, at, end, length)
+        break
+      case 0x45: // Execute
+        this.execute(flow, bytes, at, end, length)
+        break
+      case 0x46: // FunctionCall
+        this.dropBuilding()
+        this.ask(query, this.underWay.begin(flow), length, unknownStatement)
+        break
+      case 0x48: // Flush
+        this.leaveBuilding()
+        break
+      case 0x53: // Sync
+        this.leaveBuilding()
+        this.skipping = false
+        if (!this.copying) this.push(sync, undefined, unknownStatement)
+        break
+      case 0x43: // Close
+        this.prepared.close(bytes, at, end)
+        break
+      case 0x63: // CopyDone
+      case 0x66: // CopyFail
+        this.copying = false
+        break
+      default:
+    }
+  }
+
+  /** The text ends with a zero, where it is whole. */
+  private readStatement(bytes: Buffer, start: number, end: number, messageEnd: number): SqlStatement {
+    const limit = Math.min(end, start + maxStatementBytes)
+    const zero = textEnd(bytes, start, limit)
+    const whole = zero < limit || limit === messageEnd
+    return this.statements.read(bytes, start, zero, whole, postgresqlDialects[this.backslash])
+  }
+
+  private parse(flow: ByteFlow, at: number, end: number, length: number): void {
+    const { bytes } = flow
+    this.leaveBuilding()
+    this.part = parsed
+    this.building = this.underWay.begin(flow)
+    if (this.building !== undefined) this.building.requestBytes = length
+    const nameEnd = textEnd(bytes, at, Math.min(end, at + nameBytes))
+    const statement =
+      bytes[nameEnd] === 0 && nameEnd < end
+        ? this.readStatement(bytes, nameEnd + 1, end, flow.at + length)
+        : unknownStatement
+    this.prepared.parse(bytes, at, nameEnd, statement)
+    this.parsedStatement = statement
+  }
+
+  private bind(flow: ByteFlow, at: number, end: number, length: number): void {
+    if (this.part === bound) this.dropBuilding()
+    if (this.part === nothing) this.building = this.underWay.begin(flow)
+    this.part = bound
+    if (this.building !== undefined) this.building.requestBytes += length
+    this.prepared.bind(flow.bytes, at, end)
+  }
+
+  private execute(flow: ByteFlow, bytes: Buffer, at: number, end: number, length: number): void {
+    const operation = this.part === nothing ? this.underWay.begin(flow) : this.building
+    this.part = nothing
+    this.building = undefined
+    this.ask(execute, operation, length, this.prepared.execute(bytes, at, end))
+  }
+
+  private ask(kind: number, operation: Operation | undefined, length: number, statement: SqlStatement): void {
+    if (operation !== undefined) {
+      operation.requestBytes += length
+      describeSqlCall(operation.call, this.connection, 'postgresql', this.namespace, statement)
+      this.connection.asked(operation)
+    }
+    this.push(kind, operation, statement)
+  }
+
+  /** What was sent of an extended query is not followed by its Execute. */
+  private leaveBuilding(): void {
+    if (this.part === parsed) {
+      this.push(parse, this.building, this.parsedStatement)
+      this.part = nothing
+      this.building = undefined
+    } else {
+      this.dropBuilding()
+    }
+  }
+
+  private dropBuilding(): void {
+    if (this.building !== undefined) this.underWay.release(this.building)
+    this.building = undefined
+    this.part = nothing
+  }
+
+  private push(kind: number, operation: Operation | undefined, statement: SqlStatement): void {
+    if (!this.underWay.push(kind, operation, statement)) this.refuse()
+  }
+
+  // The server's side
+
+  private readResponse(flow: ByteFlow): boolean {
+    if (this.encryption) return this.readEncryption(flow)
+    if (flow.broken && !this.findResponse(flow)) return false
+    const { bytes, at, end } = flow
+    if (end - at < headBytes) return false
+    const length = messageLength(bytes, at, responseLengths)
+    if (length === 0) return this.fault(flow)
+    const type = bytes[at]!
+    if (end - at < Math.min(length, headBytes + answerBytes(type))) return false
+    const { operation } = this.pending
+    if (operation !== undefined) {
+      if (operation.responseNs === 0) operation.responseNs = flow.startNs
+      operation.responseBytes += length
+    }
+    this.response(flow, type, length, Math.min(end, at + length))
+    if (this.over) return false
+    flow.skip(length)
+    return true
+  }
+
+  private readEncryption(flow: ByteFlow): boolean {
+    const answer = flow.bytes[flow.at]
+    this.encryption = false
+    if (answer === 0x45) return true // an old server's ErrorResponse
+    if (answer !== 0x4e) return this.refuse()
+    flow.skip(1)
+    return true
+  }
+
+  /** Framing is lost: messages begin at a call's start as a rule, and its end shows whether the server is done. */
+  private findResponse(flow: ByteFlow): boolean {
+    const { bytes, at, end } = flow
+    if (flow.atCall && looksFramed(bytes, at, end, responseLengths)) {
+      flow.broken = false
+      return true
+    }
+    if (endsReady(bytes, at, end)) {
+      this.underWay.confirmed = true
+      this.settle(0)
+      flow.broken = false
+      flow.at = end
+      return false
+    }
+    const begun = readyBegun(bytes, at, end)
+    if (begun > 0) {
+      flow.at = end - begun
+      return false
+    }
+    return this.passOver(flow)
+  }
+
+  private response(flow: ByteFlow, type: number, length: number, end: number): void {
+    const { bytes } = flow
+    const at = flow.at + headBytes
+    switch (type) {
+      case 0x5a: // ReadyForQuery
+        this.underWay.confirmed = true
+        this.faults = 0
+        this.ready()
+        break
+      case 0x43: // CommandComplete
+      case 0x49: // EmptyQueryResponse
+      case 0x73: // PortalSuspended
+        this.complete(flow)
+        break
+      case 0x31: // ParseComplete
+        if (this.pending.kind === parse) this.underWay.finish(false)
+        break
+      case 0x45: // ErrorResponse
+        this.failed(bytes, at, end)
+        break
+      case 0x47: // CopyInResponse
+        this.copyIn()
+        break
+      case 0x57: // CopyBothResponse: a replication goes on for as long as the connection is there
+        this.underWay.withdraw()
+        break
+      case 0x53: // ParameterStatus
+        this.readStatus(bytes, at, end)
+        break
+      case 0x52: // Authentication
+        if (!this.underWay.confirmed && length > 8) this.underWay.confirmed = bytes.readUInt32BE(at) <= 12
+        break
+      default:
+    }
+  }
+
+  /** Ends what is before the request that it answers, too: those answers were missed. */
+  private ready(): void {
+    this.copying = false
+    this.skipping = false
+    this.deaf = false
+    while (this.pending.size > 0) {
+      const { kind } = this.pending
+      this.underWay.answer()
+      if (kind === query || kind === sync) break
+    }
+    if (this.pending.size === 0) this.blind = false
+  }
+
+  private complete(flow: ByteFlow): void {
+    this.underWay.confirmed = true
+    if (this.pending.kind === parse) this.underWay.finish(false)
+    if (this.pending.kind === execute) {
+      this.copying = false
+      this.underWay.finish(true)
+    } else if (this.pending.size === 0 && this.deaf && !flow.broken) {
+      // Its request was among the bytes that were lost.
+      const operation = this.connection.begin(flow)
+      if (operation !== undefined) this.connection.abandon(operation)
+    }
+  }
+
+  private failed(bytes: Buffer, at: number, end: number): void {
+    const { kind, operation, statement } = this.pending
+    if (kind === 0 || kind === sync) return
+    this.underWay.confirmed = true
+    if (operation !== undefined) {
+      if (kind === parse) {
+        describeSqlCall(operation.call, this.connection, 'postgresql', this.namespace, statement)
+        this.connection.asked(operation)
+      }
+      failSqlCall(operation.call, this.readState(bytes, at, end))
+    }
+    if (kind === query) return
+    this.copying = false
+    this.underWay.finish(true)
+    while (this.pending.size > 0 && this.pending.kind !== sync) this.underWay.finish(false)
+    this.dropBuilding()
+    this.skipping = this.pending.size === 0
+  }
+
+  /** The fields of an error are a byte and a text each; `C` is its SQLSTATE. */
+  private readState(bytes: Buffer, start: number, end: number): string {
+    for (let at = start; at < end && bytes[at] !== 0; ) {
+      const fieldEnd = textEnd(bytes, at + 1, end)
+      if (bytes[at] === 0x43)
+        return fieldEnd === at + 6 ? this.words.intern(bytes, at + 1, fieldEnd) : '_OTHER'
+      at = fieldEnd + 1
+    }
+    return '_OTHER'
+  }
+
+  /** From now on the server passes over each Sync, also over those that were sent with the query. */
+  private copyIn(): void {
+    if (this.pending.kind !== execute) return
+    this.copying = true
+    while (this.pending.nextKind === sync) this.pending.dropNext()
+  }
+
+  private readStatus(bytes: Buffer, at: number, end: number): void {
+    const name = 'standard_conforming_strings'
+    const nameEnd = textEnd(bytes, at, end)
+    if (nameEnd - at !== name.length) return
+    for (let i = 0; i < name.length; i++) if (bytes[at + i] !== name.charCodeAt(i)) return
+    this.backslash = bytes[nameEnd + 2] === 0x6e ? 'plain' : 'escape' // "on" or "off"
+  }
+
+  // What does not fit
+
+  private passOver(flow: ByteFlow): false {
+    flow.at = flow.end
+    if (!this.underWay.confirmed && ++this.strange >= maxStrange) this.refuse()
+    return false
+  }
+
+  /** A message that cannot be, where one has to begin. */
+  private fault(flow: ByteFlow): false {
+    flow.broken = true
+    flow.at = flow.end
+    if (!flow.request) this.blind = true
+    if (!this.underWay.confirmed || ++this.faults >= maxFaults) this.refuse()
+    return false
+  }
+
+  /** It is another protocol, or it is encrypted from here on. */
+  private refuse(): false {
+    this.over = true
+    this.dropBuilding()
+    this.underWay.drop()
+    this.connection.refuse()
+    return false
+  }
+}

@@ -1,0 +1,28 @@
+import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
+import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { RedisStream } from './redis/stream.ts'
+import { Telling } from './redis/telling.ts'
+
+/**
+ * Redis and what speaks like it (RESP2 and RESP3, redis.io/docs/reference/protocol-spec), told in the conventions for
+ * Redis clients 1.44. Every command is an operation of its own, also in a pipeline and between MULTI and EXEC, where its
+ * reply is QUEUED. A subscription ends when it is confirmed; published messages are nobody's replies.
+ *
+ * `db.query.text` has a mark for each argument. `error.type` and `db.response.status_code` are the word that an error
+ * reply begins with (`ERR`, `WRONGTYPE`, `MOVED`), or `error.type` is as in broken-off.ts.
+ */
+export const redis: ProtocolUnit = {
+  name: 'redis',
+  summary: 'Commands to Redis.',
+  key: 'redis',
+  create: () => new Redis(),
+}
+
+class Redis implements Protocol {
+  readonly name = redis.name
+  private readonly telling = new Telling()
+
+  open(connection: StreamConnection): StreamDecoder {
+    return new RedisStream(this.telling, connection)
+  }
+}

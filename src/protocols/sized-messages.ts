@@ -1,0 +1,147 @@
+import type { ByteFlow } from '../lib/byte-flow.ts'
+
+/** What a protocol makes of the messages of one direction, each of which begins with its length. Never throws. */
+export interface MessageReader {
+  /** From so many bytes a message's length is known. */
+  readonly headBytes: number
+  /** Of a longer message so many bytes are shown at once, and not the rest. At most what a flow keeps. */
+  readonly bodyBytes: number
+  /** Of a longer message the last ones are shown, too: 1 at least, so that its end is noticed when it comes. */
+  readonly tailBytes: number
+  /** Length of the message whose head is at `at`; 0: there is none. */
+  length(bytes: Buffer, at: number): number
+  /** Whether a message begins there, beyond doubt, while framing is lost. Undefined: too few bytes to tell. */
+  begins(bytes: Buffer, at: number, end: number): boolean | undefined
+  /** A message begins at `flow.at`. */
+  opened(flow: ByteFlow, length: number): void
+  /** Its first bytes. Left out where they were not captured. */
+  body(bytes: Buffer, start: number, end: number): void
+  /** The last bytes of a message that is longer, or some of them. */
+  tail(bytes: Buffer, start: number, end: number): void
+  /** Its last byte has passed. */
+  closed(flow: ByteFlow): void
+  /** Messages may have passed that nobody saw. */
+  missed(flow: ByteFlow): void
+  /** Bytes were passed over, in which no message was found. `inStep`: where one had to begin. */
+  strange(inStep: boolean): void
+}
+
+const atHead = 0
+const inBody = 1
+const inTail = 2
+
+/** Frames one direction of a connection. A gap inside of a message does no harm to those behind it. */
+export class SizedMessages {
+  private readonly reader: MessageReader
+  private state = atHead
+  private length = 0
+  /** Where in the flow the message ends. */
+  private endAt = 0
+  /** While framing is lost: bytes that were left of an earlier call, at whose start a message may begin. */
+  private begun = 0
+
+  constructor(reader: MessageReader) {
+    this.reader = reader
+  }
+
+  read(flow: ByteFlow): void {
+    while (flow.at < flow.end && this.step(flow));
+  }
+
+  lost(flow: ByteFlow): void {
+    this.begun = 0
+    if (this.state === atHead) {
+      this.reader.missed(flow)
+      return
+    }
+    const left = this.leftOf(flow.received)
+    if (left >= 0) flow.broken = false
+    if (left > 0) {
+      this.state = inTail
+      flow.skip(Math.max(0, left - this.reader.tailBytes))
+      return
+    }
+    this.state = atHead
+    this.reader.closed(flow)
+    if (left < 0) this.reader.missed(flow)
+  }
+
+  /** False: more bytes are needed. */
+  private step(flow: ByteFlow): boolean {
+    if (this.state === atHead) return this.open(flow)
+    return this.state === inBody ? this.readBody(flow) : this.readTail(flow)
+  }
+
+  private open(flow: ByteFlow): boolean {
+    const { reader } = this
+    if (flow.broken && !this.findStart(flow)) return false
+    if (flow.end - flow.at < reader.headBytes) return false
+    const length = reader.length(flow.bytes, flow.at)
+    if (length === 0) {
+      flow.broken = true
+      this.passOver(flow, true)
+      return false
+    }
+    this.state = inBody
+    this.length = length
+    this.endAt = flow.offset + length
+    reader.opened(flow, length)
+    return true
+  }
+
+  /** Looks where messages begin as a rule: at the start of a call. Some clients read a message's head by a call of its own. */
+  private findStart(flow: ByteFlow): boolean {
+    const { reader, begun } = this
+    this.begun = 0
+    if (begun > 0 || flow.atCall) {
+      let begins = reader.begins(flow.bytes, flow.at, flow.end)
+      if (begins === false && begun > 0) {
+        flow.at += begun
+        begins = reader.begins(flow.bytes, flow.at, flow.end)
+      }
+      if (begins === true) flow.broken = false
+      if (begins === undefined) this.begun = flow.end - flow.at
+      if (begins !== false) return begins === true
+    }
+    this.passOver(flow, false)
+    return false
+  }
+
+  private passOver(flow: ByteFlow, inStep: boolean): void {
+    flow.at = flow.end
+    this.reader.strange(inStep)
+  }
+
+  private readBody(flow: ByteFlow): boolean {
+    const { reader, length } = this
+    const have = flow.end - flow.at
+    if (have < length && have < reader.bodyBytes) return false
+    reader.body(flow.bytes, flow.at, flow.at + Math.min(have, length))
+    if (have < length) {
+      this.state = inTail
+      flow.skip(length - reader.tailBytes)
+      return true
+    }
+    flow.at += length
+    this.state = atHead
+    reader.closed(flow)
+    return true
+  }
+
+  private readTail(flow: ByteFlow): boolean {
+    const left = this.leftOf(flow.offset)
+    if (flow.end - flow.at < left) return false
+    if (left > 0) {
+      this.reader.tail(flow.bytes, flow.at, flow.at + left)
+      flow.at += left
+    }
+    this.state = atHead
+    this.reader.closed(flow)
+    return true
+  }
+
+  /** Bytes of the message behind that place. A flow's offsets start anew at 2^32, which no message is long enough for. */
+  private leftOf(offset: number): number {
+    return (this.endAt - offset) | 0
+  }
+}
