@@ -129,7 +129,7 @@ http {
   upstream app { server 127.0.0.1:${to}; keepalive 32; keepalive_requests 100000; }
   server {
     listen 127.0.0.1:${port} backlog=512;
-    location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; }
+    location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host 127.0.0.1:${to}; }
   }
 }
 `,
