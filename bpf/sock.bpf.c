@@ -210,7 +210,7 @@ static __noinline int on_foreign(struct sock *sk, struct conn *c, struct work *w
 	return on_stream(sk, c, w, sequence_of(sk, w->direction, length));
 }
 
-/* No more bytes will come over a connection that is read in user space. */
+/* No more bytes will come over a connection that is read in user space. To be called by the holder of its lock. */
 static __noinline int end_stream(struct sock *sk, struct conn *c, u32 slot)
 {
 	struct identity id = {};
@@ -222,8 +222,28 @@ static __noinline int end_stream(struct sock *sk, struct conn *c, u32 slot)
 	return follow_end(&c->follow, &id, p, bpf_ktime_get_ns(), sk->sk_err);
 }
 
+/* The same for anybody else. May run in an interrupt of the holder, or while the last bytes are still being passed on,
+ * so it does not wait: the holder will do it. */
+static __always_inline void on_stream_end(struct sock *sk, struct conn *c, u32 slot)
+{
+	struct attempt attempt = { .c = c };
+	if (!try_lock(0, &attempt)) {
+		c->closing = 1;
+		return;
+	}
+	end_stream(sk, c, slot);
+	unlock(c);
+}
+
+/* Nothing more is to be read: not where a call only asked for no bytes. */
+static __always_inline bool at_end(const struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	return sk->sk_shutdown & RCV_SHUTDOWN && tp->rcv_nxt - tp->copied_seq <= 1;
+}
+
 /* Lookups of names: only the client's side of port 53 is followed. */
-static __noinline int on_datagram(struct sock *sk, int ret, u32 direction)
+static __noinline int on_datagram(struct sock *sk, int ret, int flags, u32 direction)
 {
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (c && c->mode == OFF)
@@ -253,12 +273,16 @@ static __noinline int on_datagram(struct sock *sk, int ret, u32 direction)
 		return 0;
 	w->direction = direction;
 	w->left = ret;
-	find_buffers(w, c, task);
-	if (direction == TX && !peer_port && !find_peer(c, task)) {
+	if (!lock(c))
+		return 0; /* a message by itself: nothing else depends on it */
+	if (!(flags & MSG_TRUNC)) /* its length may be more than the buffer has */
+		find_buffers(w, c, task);
+	if (direction == TX && !peer_port && !find_peer(c, task))
 		c->mode = OFF;
-		return 0;
-	}
-	return on_stream(sk, c, w, 0);
+	else
+		on_stream(sk, c, w, 0);
+	unlock(c);
+	return 0;
 }
 
 static __always_inline int on_call(struct sock *sk, int ret, int flags, int direction)
@@ -266,7 +290,7 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	if (ret < 0)
 		return 0;
 	if (!is_tcp(sk))
-		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, direction) : 0;
+		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, flags, direction) : 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	tls_nested(sk, c, direction, ret);
 	if (c && (c->mode == OFF || (c->joined && c->mode != STREAM && ports[c->port])))
@@ -291,9 +315,11 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	if (!w)
 		return 0;
 	if (!ret) { /* end of the peer's stream */
-		if (direction == RX && c->mode == STREAM && !(c->follow.flags & SVC_SEGMENT_SERVER))
-			end_stream(sk, c, 0);
-		if (direction == RX && c->mode == CLIENT && c->stream[RESPONSE].state == BODY_CLOSE)
+		if (direction == TX || !at_end(sk))
+			return 0;
+		if (c->mode == STREAM && !(c->follow.flags & SVC_SEGMENT_SERVER))
+			on_stream_end(sk, c, 0);
+		if (c->mode == CLIENT && c->stream[RESPONSE].state == BODY_CLOSE)
 			on_close(sk, c, w);
 		return 0;
 	}
@@ -303,10 +329,14 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 		find_buffers(w, c, task);
 	if (!lock(c)) {
 		c->lost = 1;
+		/* Of a stream it is told as a gap; the holder works on the other direction, as a rule. */
+		__sync_fetch_and_add(&c->follow.position[direction], ret);
 		return 0;
 	}
 	if (c->mode == STREAM) {
 		on_stream(sk, c, w, sequence_of(sk, direction, ret));
+		if (c->closing)
+			end_stream(sk, c, direction);
 		unlock(c);
 		return 0;
 	}
@@ -354,7 +384,7 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 	if (c && c->mode == STREAM && to == TCP_CLOSE) {
 		struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 		if (tp->rcv_nxt - tp->copied_seq <= 1)
-			end_stream(sk, c, 2);
+			on_stream_end(sk, c, 2);
 		return 0;
 	}
 	if (!c || (c->mode != SERVER && c->mode != CLIENT) || c->answered >= c->asked)
@@ -381,8 +411,10 @@ int BPF_PROG(svc_sock_destroy, struct sock *sk)
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (!c)
 		return 0;
-	if (c->mode == STREAM)
-		return end_stream(sk, c, 3);
+	if (c->mode == STREAM) {
+		on_stream_end(sk, c, 3);
+		return 0;
+	}
 	if ((c->mode != SERVER && c->mode != CLIENT) || c->answered >= c->asked)
 		return 0;
 	struct work *w = work_of(3);

@@ -112,7 +112,7 @@ static __always_inline void emit(struct work *w, struct exchange *ex, u64 end)
 
 	bool error = r->aborted || r->status >= 500 || (r->side == svc_side_client && r->status >= 400);
 	bool first = (always_errors && error) || (always_slow && duration > slow_ns);
-	if (!within_budget(w, end, first)) {
+	if (!r->told && !within_budget(w, end, first)) {
 		c->values[svc_counter_over_budget]++;
 		aggregate(r, duration);
 		return;

@@ -63,7 +63,9 @@ struct svc_record {
 	u8 traceparent[SVC_TRACEPARENT];
 	u8 blocking;      /* the socket is not in non-blocking mode */
 	u8 more_context;  /* the head has a tracestate, or a header of Zipkin's B3 */
-	u8 pad[6];
+	u8 told;          /* its beginning was told, so its end is */
+	u8 doubt;         /* of late, beginnings of requests to servers were not told: who serves what is not known */
+	u8 pad[4];
 };
 
 /* Of a segment: a bit each. */

@@ -14,6 +14,7 @@
 #define WIN_MASK (WIN_SIZE - 1)
 #define MESSAGES_MAX 8192 /* steps over one call's bytes: segments, heads, chunks */
 #define IN_FLIGHT_MAX 256 /* requests of one connection without a response */
+#define DOUBT_NS (30ULL * 1000000000) /* a request that was not told may be under way for so long */
 #define PIPELINE_MAX 4096
 #define LOCK_TRIES 4096   /* to get a connection that another CPU works on: a microsecond, as a rule */
 
@@ -37,6 +38,7 @@ u8 ports[65536];                           /* 1: not to be observed. The first s
 /* What all CPUs write stands apart, so that reading the rest stays cheap. */
 u64 budget_window __attribute__((aligned(64)));
 s64 budget_left[2];
+u64 untold_at; /* when the beginning of a request to a server was last not told */
 u32 ring_woken __attribute__((aligned(64))); /* the consumer was woken and has not drained yet */
 
 enum { REQUEST, RESPONSE };
@@ -78,7 +80,7 @@ struct stream_state {
 	u8 calls;
 	bool off;
 	u32 pid;         /* of the newest bytes */
-	bool counted;    /* the exchange under way is only counted: no bytes of it are passed on */
+	u8 counted;      /* the exchange under way is only counted, for this reason (enum svc_counter); 0: it is passed on */
 	u64 asked_ns;    /* when it began, and when its answer was last heard of; 0: not yet */
 	u64 answered_ns;
 };

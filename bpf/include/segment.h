@@ -103,7 +103,7 @@ static __always_inline bool put_part(struct part *p, u32 captured)
 	p->segment.captured = captured;
 	if (captured > PART)
 		return false;
-	if (!bpf_ringbuf_output(&ring, p, sizeof(p->segment) + captured, ring_flags()))
+	if (!bpf_ringbuf_output(&ring, p, sizeof(p->segment) + bounded(captured, 2 * PART - 1), ring_flags()))
 		return true;
 	count(svc_counter_segments_lost);
 	return false;
@@ -120,12 +120,14 @@ static __always_inline bool takes_turns(u8 protocol)
 static __noinline int count_turn(struct stream_state *s, struct identity *id, struct part *p)
 {
 	struct svc_red_key key = { .protocol = s->protocol };
-	s->counted = false;
-	count(svc_counter_finished);
+	u32 reason = s->counted;
+	s->counted = 0;
 	if (!s->answered_ns || s->answered_ns < s->asked_ns) {
 		count(svc_counter_abandoned);
 		return 0;
 	}
+	count(svc_counter_finished);
+	count(reason);
 	key.pid = s->pid;
 	if (p->segment.pid == s->pid) /* an end may be told in somebody else's context */
 		__builtin_memcpy(key.comm, p->segment.comm, sizeof(key.comm));
@@ -149,8 +151,7 @@ static __noinline int on_turn(struct work *w, struct stream_state *s, struct ide
 	s->answered_ns = 0;
 	if (within_budget(w, at, false))
 		return 0;
-	count(svc_counter_over_budget);
-	s->counted = true;
+	s->counted = svc_counter_over_budget;
 	return 0;
 }
 
@@ -262,8 +263,7 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 		p->segment.sequence = sequence;
 		if (!put_part(p, got) && !s->captured && takes_turns(s->protocol) && direction == TX) {
 			/* What it would have been a record of is counted instead. */
-			count(svc_counter_ring_full);
-			s->counted = true;
+			s->counted = svc_counter_ring_full;
 			s->captured = 1;
 			s->position[direction] += w->left + got;
 			w->left = 0;
@@ -285,6 +285,8 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 		if (w->left - w->segment < TAIL) { /* it begins in this one */
 			consume(w, w->left > TAIL ? w->left - TAIL : 0);
 			tail = svc_gather(w, p, TAIL);
+			if (w->left) /* a page is not readable: these are not the last ones */
+				tail = 0;
 			break;
 		}
 		consume(w, w->segment);
@@ -305,9 +307,8 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 static __noinline int follow_end(struct stream_state *s, struct identity *id, struct part *p, u64 at, u16 error)
 {
 	describe(p, s, id, TX, at);
-	if (s->counted) {
+	if (s->counted)
 		count_turn(s, id, p);
-	}
 	p->segment.flags |= SVC_SEGMENT_CLOSED;
 	p->segment.length = 0;
 	p->segment.position = 0;

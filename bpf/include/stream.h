@@ -84,18 +84,27 @@ static __always_inline bool is_blocking(const struct sock *sk)
 	return file && !(BPF_CORE_READ(file, f_flags) & O_NONBLOCK);
 }
 
-/* Tells of a request whose head is whole: what its process does from now on may be done for it. */
+/* Tells of a request whose head is whole: what its process does from now on may be done for it. Its share of the budget
+ * is taken here: whoever was told of a beginning waits for the end. */
 static __noinline int tell_begin(struct step *step, struct exchange *ex)
 {
 	struct svc_record *r = &ex->record;
 	struct work *w = step->w;
-	if (ports[step->c->port] || (budget_per_window && budget_left[0] <= 0 && w->budget[0] <= 0))
+	if (ports[step->c->port])
 		return 0;
+	if (!within_budget(w, r->start_ns, false)) {
+		if (r->side == svc_side_server)
+			untold_at = r->start_ns;
+		return 0;
+	}
 	r->kind = svc_kind_begin;
+	r->doubt = untold_at && r->start_ns - untold_at < DOUBT_NS;
 	u32 captured = r->more_context ? r->captured : 0;
 	if (captured > CAPTURE)
 		captured = CAPTURE;
-	bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, BPF_RB_NO_WAKEUP);
+	r->told = !bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, BPF_RB_NO_WAKEUP);
+	if (!r->told && r->side == svc_side_server)
+		untold_at = r->start_ns;
 	return 0;
 }
 
@@ -149,6 +158,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	r->minor = 1;
 	r->has_traceparent = 0;
 	r->more_context = 0;
+	r->told = 0;
 	r->blocking = c->blocking;
 	fill_ends(r, sk);
 	/* The call's first byte has the sequence number "position" less the call's length; carried bytes came before it. */

@@ -3,6 +3,7 @@
  * that returns a value. Numbers are 64 bits wide where the verifier has to know their bounds, as it loses those of
  * halves. */
 #pragma once
+#include "kernel.h" /* first: it makes "always inline" mean it, for the openings of the protocols */
 #include "layout.h"
 
 #define CONNECTIONS 65536
@@ -12,11 +13,15 @@
 #define PART 8184      /* bytes of a segment, at most */
 #define PART_MASK 8191
 #define TURN 16384     /* bytes of a turn that are captured from their first on */
+#define TURN_HTTP2 65536 /* the same of a call of HTTP/2 */
+#define ROUNDS 8         /* of eight buffers each, for the first bytes of a call */
 #define TAIL 64        /* of what is above it: the last bytes of each call */
 #define MISSES_OLD 255 /* calls without a known opening, of connections that are older than their observation */
-#define MISSES_NEW 8   /* of those that are followed from their first byte on */
+#define MISSES_NEW 5   /* of those that are followed from their first byte on */
 #define MISSES_FILE 8  /* of descriptors that may be anything */
-#define SECOND 1000000000ULL
+#define CLOSE_NS 10000000 /* a socket that is shut tells its ends within this time */
+#define ORDER_NS 1000000   /* a call that takes longer counts by its end; user space waits as long for others */
+#define DNS_PORT 53
 
 /* The helper that tells user memory from the kernel's own came with Linux 5.5. */
 #ifdef PERF
@@ -37,8 +42,8 @@ enum svc_syscall_kind {
 struct svc_syscall_address {
 	u32 kind;
 	u32 pid;
-	u64 connection;
 	u64 time_ns;
+	u64 connection;
 	u8 local_address[16];
 	u8 peer_address[16];
 	u16 local_port;
@@ -72,6 +77,7 @@ enum svc_syscall_role { svc_syscall_role_unknown, svc_syscall_role_client, svc_s
 struct svc_syscall_connection {
 	u64 id; /* pid << 31 | fd << 11 | a number that its successor on this descriptor does not have */
 	u32 position[2]; /* bytes received, sent */
+	u32 from[2];     /* the same when its protocol was recognised */
 	u32 turn;        /* bytes captured of the turn under way */
 	u16 local_port;
 	u16 peer_port;
@@ -86,10 +92,12 @@ struct svc_syscall_connection {
 	u8 joined;
 	u8 known;     /* both ports are */
 	u8 blocking;
-	u8 pad[6];
+	u8 datagrams;
+	u8 pad[5];
 };
 
 struct svc_syscall_settings {
+	u64 turns;        /* connections so far */
 	u64 wakeup_bytes; /* the consumer is woken when so many wait */
 	u32 self_pid;
 	u32 magic;        /* who closes this descriptor is the agent */
@@ -97,6 +105,34 @@ struct svc_syscall_settings {
 	u32 wide;         /* inet_sock_set_state has two bytes for the protocol (Linux 5.6) */
 };
 
+/* How a call describes its bytes, or what else it does. */
+enum svc_syscall_call_kind {
+	svc_syscall_call_kind_none,
+	svc_syscall_call_kind_buffer,   /* an address */
+	svc_syscall_call_kind_vector,   /* struct iovec, so many */
+	svc_syscall_call_kind_message,  /* struct msghdr */
+	svc_syscall_call_kind_messages, /* struct mmsghdr, so many */
+	svc_syscall_call_kind_unseen,   /* only how many bytes went by */
+	svc_syscall_call_kind_accept,   /* `count`: its flags */
+	svc_syscall_call_kind_connect,
+	svc_syscall_call_kind_listen,
+};
+
+/* A system call under way; user space writes those that began before the programs. */
+struct svc_syscall_call {
+	u64 address;
+	u64 name;  /* struct sockaddr: the peer's, 0 for none */
+	u64 time;  /* its beginning, where bytes are sent */
+	u32 count;
+	u32 fd;
+	s32 nr;
+	u8 kind;
+	u8 direction;
+	u8 is_socket; /* only sockets take this call */
+	u8 told;      /* the socket's state did change in this call */
+};
+
+SVC_EXPORT(enum, svc_syscall_call_kind);
 SVC_EXPORT(enum, svc_syscall_kind);
 SVC_EXPORT(enum, svc_syscall_state);
 SVC_EXPORT(enum, svc_syscall_role);
@@ -105,34 +141,10 @@ SVC_EXPORT(struct, svc_syscall_sweep);
 
 enum { RECEIVED, SENT };
 
-/* How a call describes its bytes. */
-enum call_kind {
-	CALL_NONE,
-	CALL_BUFFER,   /* an address */
-	CALL_VECTOR,   /* struct iovec, so many */
-	CALL_MESSAGE,  /* struct msghdr */
-	CALL_MESSAGES, /* struct mmsghdr, so many */
-	CALL_UNSEEN,   /* only how many bytes went by */
-	CALL_ACCEPT,
-	CALL_CONNECT,
-	CALL_LISTEN,
-};
-
-/* A system call under way. */
-struct call {
-	u64 address;
-	u32 count;
-	u32 fd;
-	s32 nr;
-	u8 kind;
-	u8 direction;
-	u8 is_socket; /* only sockets take this call */
-	u8 flag;
-};
-
 struct closing {
 	u64 id;
 	u64 time;
+	u64 local_port; /* 0: not known */
 };
 
 struct owner {
@@ -153,16 +165,15 @@ struct work {
 	u64 first[4]; /* the four above at the call's first byte */
 	u64 left;     /* bytes of the call */
 	u64 room;     /* how many of them may be captured */
-	u64 want;
+	u64 want;     /* bytes that are to be copied, and were */
 	u64 taken;
+	u64 rounds;   /* programs that copy one after the other */
 	u64 message;  /* user address of a second message, 0: none */
-	u64 woken;
-	u32 position;
-	u32 generation;
+	u64 time;     /* of the call: a sender's beginning, a receiver's end, so that what causes comes first */
+	u64 woken;    /* when this CPU woke the consumer last */
 	u8 direction;
 	u8 is_socket;
-	u8 fresh;     /* the descriptor has no connection yet */
-	u8 pad[5];
+	u8 pad[6];
 };
 
 #define MAP(name, kind, entries, key_of, value_of)                                                                    \
@@ -176,7 +187,7 @@ struct work {
 MAP(connections, BPF_MAP_TYPE_LRU_HASH, CONNECTIONS, struct svc_syscall_key, struct svc_syscall_connection);
 /* Descriptors that no accept, connect or look at the start has explained, with the calls that were no opening. */
 MAP(others, BPF_MAP_TYPE_LRU_HASH, OTHERS, struct svc_syscall_key, u64);
-MAP(calls, BPF_MAP_TYPE_LRU_HASH, CALLS, u64, struct call);
+MAP(calls, BPF_MAP_TYPE_LRU_HASH, CALLS, u64, struct svc_syscall_call);
 /* Threads in a close, whose socket will tell its ends. */
 MAP(closings, BPF_MAP_TYPE_LRU_HASH, 4096, u64, struct closing);
 /* Sockets that are being connected. */

@@ -118,16 +118,11 @@ export class KernelTelemetry {
     const { options, host } = this
     const { processes, pipeline } = options
     this.countConnections(last)
-    this.syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) =>
-      this.syscallTimes.merge(
-        processes.resource(pid, comm),
-        syscallDuration,
-        dimensions,
-        count,
-        sumNs,
-        buckets,
-      ),
-    )
+    this.syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) => {
+      if (!processes.selected(pid, comm)) return
+      const resource = processes.resource(pid, comm)
+      this.syscallTimes.merge(resource, syscallDuration, dimensions, count, sumNs, buckets)
+    })
     for (const ended of processes.ended(this)) {
       this.series?.forget(ended)
       this.syscallTimes.forget(ended)
@@ -164,7 +159,7 @@ export class KernelTelemetry {
     this.network?.collect(pair => {
       const { pid, comm, server, port, overflow } = pair
       const known = pid !== 0 && !overflow
-      if (known && processes.hidden(pid, comm) === 'not_selected') return
+      if (known && !processes.selected(pid, comm)) return
       const resource = known ? processes.resource(pid, comm, server ? port : 0) : this.host
       this.series?.add(resource, pair)
       this.flows?.add(pair, String(resource.attributes.get('service.name') ?? ''))

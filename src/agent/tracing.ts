@@ -12,9 +12,8 @@ import { errorText, type Logger } from '../lib/logger.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import type { CaptureBackend, CaptureOptions, CaptureRules } from '../probes/capture.ts'
+import type { Backend, Capture, CaptureCounter, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
-import { type CaptureCounter, SocketCapture } from '../probes/socket-capture.ts'
 import type { TlsProbes } from '../probes/tls/tls-probes.ts'
 import { kernelBounds } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
@@ -46,7 +45,7 @@ export interface TracingOptions {
 
 /** Tracing as it runs. */
 export class Tracing {
-  readonly capture: SocketCapture
+  readonly capture: Capture
   /** Undefined: switched off. */
   readonly tls: TlsProbes | undefined
   readonly tracer: Tracer
@@ -75,7 +74,7 @@ export class Tracing {
   private exportedMs: number
   private stopped = false
 
-  constructor(backend: CaptureBackend, options: TracingOptions) {
+  constructor(backend: Backend, options: TracingOptions) {
     this.options = options
     const { pipeline, processes, config } = options
     const { network, debug } = config.agent.ebpf
@@ -118,9 +117,8 @@ export class Tracing {
       refuse: connection => this.capture.refuse(connection),
     })
     this.streams = new Streams(made, calls)
-    this.capture = new SocketCapture(
+    this.capture = backend.open(
       native,
-      backend,
       captureOptions(
         config,
         made.map(({ name }) => name),
@@ -141,7 +139,7 @@ export class Tracing {
       const denied = (path: string) =>
         exclude.some(({ executable }) => executable !== '' && matches(executable, path))
       this.tls = this.capture.tls({ log: options.log, denied })
-      void this.tls.start()
+      void this.tls?.start()
     }
     if (this.capture.selfPid !== process.pid) {
       processes.withoutProc()
@@ -150,7 +148,10 @@ export class Tracing {
     }
     if (debug) this.measure(statsOf(options.log))
     this.timers = [
-      setInterval(() => this.tracer.tick(), 250),
+      setInterval(() => {
+        this.tracer.tick()
+        this.streams.tick(Number(process.hrtime.bigint()))
+      }, 250),
       setInterval(() => this.findAddresses(), addressesMs),
     ]
     this.exportedMs = performance.now()

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { hasTracefs } from '../../test/helpers/tracefs.ts'
 import { refusalOf } from './bpf-refusal.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { mendText, type Need, need, type Outcome, outcomeOf, type State } from './need.ts'
@@ -16,7 +17,8 @@ type Tried = Outcome & { readonly name: string }
 
 /** All needs, tried by a process of its own that `wrapper` starts. */
 function tryInside(wrapper: readonly string[]): Tried[] {
-  const script = `import { needs } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
+  const script = `
+    import { needs } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
     import { outcomeOf } from ${JSON.stringify(import.meta.resolve('./need.ts'))}
     console.log(JSON.stringify(needs.map(need => ({ name: need.name, ...outcomeOf(need, need.try()) }))))`
   const [program, ...args] = [...wrapper, process.execPath, '--input-type=module', '-e', script]
@@ -92,6 +94,7 @@ test('a user namespace, a seccomp filter and hidden types are told apart', { ski
   assert.deepEqual(programs(hidden), [
     ['BTF', 'missing', 'absent'],
     ['socket tracepoints', 'unknown', 'untried'],
+    ...(hasTracefs ? [] : [['system call tracepoints', 'missing', 'absent']]),
   ])
 })
 

@@ -5,6 +5,7 @@ import { refusalOf, refusals } from './bpf-refusal.ts'
 import { loadNative, mapType, type Native, programType, Unsupported } from './native.ts'
 import { capabilityMends, type Fault, type Finding, mendText, type Need, need, outcomeOf } from './need.ts'
 import { foreignProcesses, hostPid } from './needs-processes.ts'
+import { tracepointFields } from './tracepoints.ts'
 
 export type { Need } from './need.ts'
 
@@ -177,7 +178,8 @@ export const socketTracepoints = need({
   faults: {
     absent: {
       state: 'missing',
-      what: 'the kernel is older than 6.3, and this version of svc has no capture back end for older ones',
+      what: 'the kernel is older than 6.3: requests are captured by system calls, which costs more and tells less',
+      lose: 'TLS, exact counts above the budget, and some of the speed',
       mends: { kernel: `run Linux 6.3 or newer; ${backports}` },
     },
     untried: {
@@ -199,6 +201,54 @@ export const socketTracepoints = need({
         detail: `Linux ${release()} has no tracepoint sock_send_length (Linux 6.3 has)`,
       }
     }),
+})
+
+/** Where the fields of a system call's tracepoint stand that the programs read: its arguments, 8 bytes each. */
+const callFields: Readonly<Record<string, readonly string[]>> = {
+  'syscalls/sys_enter_read': ['fd', 'buf', 'count'],
+  'syscalls/sys_enter_sendto': ['fd', 'buff', 'len', 'flags', 'addr'],
+  'syscalls/sys_enter_close': ['fd'],
+  'syscalls/sys_exit_read': ['ret'],
+}
+
+/** For the capture of requests before Linux 6.3. */
+export const syscallTracepoints = need({
+  name: 'system call tracepoints',
+  group: 'traces',
+  summary:
+    'The kernel shows the tracepoints of system calls, by which requests are captured before Linux 6.3',
+  lose: `${tracing} before Linux 6.3`,
+  faults: {
+    absent: {
+      state: 'missing',
+      what: 'tracefs is not mounted, may not be read, or the kernel was built without CONFIG_FTRACE_SYSCALLS',
+      mends: {
+        any: 'mount -t tracefs tracefs /sys/kernel/tracing',
+        container: 'docker run -v /sys/kernel/tracing:/sys/kernel/tracing:ro',
+        kubernetes:
+          'volumes: [{name: tracing, hostPath: {path: /sys/kernel/tracing}}], mounted at /sys/kernel/tracing',
+      },
+    },
+    other: {
+      state: 'missing',
+      what: 'the records of these tracepoints are laid out in another way than svc knows',
+      mends: { kernel: 'run Linux 6.3 or newer, which needs none of them' },
+    },
+  },
+  try: () => {
+    if ('ok' in socketTracepoints.try()) return { ok: 'not needed: the socket tracepoints are there' }
+    for (const [tracepoint, names] of Object.entries(callFields)) {
+      const fields = tracepointFields(tracepoint)
+      if (fields === undefined)
+        return { fault: 'absent', detail: `there is no tracepoint ${tracepoint} in /sys/kernel/tracing` }
+      for (const [i, name] of names.entries()) {
+        const at = 16 + 8 * i
+        if (!fields.some(field => field.name === name && field.offset === at && field.size === 8))
+          return { fault: 'other', detail: `${tracepoint} has no ${name} at byte ${at}` }
+      }
+    }
+    return { ok: 'sys_enter_read and its kind' }
+  },
 })
 
 /** Linux 5.8. */
@@ -268,6 +318,7 @@ export const needs: readonly Need[] = [
   kernelMemory,
   btf,
   socketTracepoints,
+  syscallTracepoints,
   ringBuffer,
   lockedMemory,
   hostPid,

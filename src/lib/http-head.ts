@@ -33,10 +33,10 @@ export class RequestHead {
 
   /**
    * Reads `bytes[start, end)`, which must lie inside of `bytes`. False: they do not begin with a request line, or end
-   * before the first byte of the target.
+   * before the first byte of the target; nothing of an earlier head is left then.
    */
   read(bytes: Uint8Array, start: number, end: number): boolean {
-    this.version = ''
+    this.clear()
     let from = start
     // Some clients send an empty line after a body (RFC 9112, section 2.2).
     while (from < end && from < start + 2 && (bytes[from] === carriageReturn || bytes[from] === lineFeed))
@@ -56,13 +56,22 @@ export class RequestHead {
     return true
   }
 
-  /** Tells the four forms of a request target apart (RFC 9112, section 3.2). */
-  private readTarget(bytes: Uint8Array, start: number, end: number): boolean {
+  private clear(): void {
+    this.version = ''
+    this.method.clear()
     this.target.clear()
     this.path.clear()
     this.query.clear()
     this.scheme = 'http://'
     this.hasPath = true
+    this.host.clear()
+    this.userAgent.clear()
+    this.contentType.clear()
+    this.forwarded.clear()
+  }
+
+  /** Tells the four forms of a request target apart (RFC 9112, section 3.2). */
+  private readTarget(bytes: Uint8Array, start: number, end: number): boolean {
     if (bytes[start] === slash) {
       this.readPath(bytes, start, end)
       return true
@@ -119,10 +128,6 @@ export class RequestHead {
 
   /** Of a field that stands there more than once the first counts; a field that was cut off does not count. */
   private readFields(bytes: Uint8Array, start: number, end: number): void {
-    this.host.clear()
-    this.userAgent.clear()
-    this.contentType.clear()
-    this.forwarded.clear()
     this.forwardedField.clear()
     this.forField.clear()
     this.hostField.clear()
@@ -213,6 +218,13 @@ for (const byte of Buffer.from(
   "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 ))
   tokenBytes[byte] = 1
+
+/** Whether the bytes are a method that `RequestHead` takes. */
+export function isMethod(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end <= start || end - start > maxMethodBytes) return false
+  for (let at = start; at < end; at++) if (tokenBytes[bytes[at]!] !== 1) return false
+  return true
+}
 
 function endsAuthority(byte: number): boolean {
   return byte === slash || byte === questionMark || byte === numberSign

@@ -58,6 +58,8 @@ export class Exchange {
   traceparentEnd = 0
   /** The head has further lines that tell its place in a trace: a `tracestate`, or Zipkin's B3. */
   moreContext = false
+  /** Of late, requests began of which nothing was told: what a process serves is not known. */
+  doubt = false
   /** This side takes what a broker hands out: its process may make requests for it. */
   consumes = false
 }

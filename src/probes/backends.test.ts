@@ -9,6 +9,7 @@ import { type BtfSection, readBtf } from '../kernel/btf.ts'
 import * as generated from '../kernel/gen/sock.ts'
 import { needs } from '../kernel/needs.ts'
 import { backends } from './index.ts'
+import { sock } from './sock.ts'
 import { SocketCapture } from './socket-capture.ts'
 
 /** Maps that every back end's object has, since one class reads them. */
@@ -57,6 +58,11 @@ for (const backend of backends) {
     assert.match(backend.summary, /^[A-Z].*\.$/)
     assert.ok(backend.needs.length > 0)
     for (const need of backend.needs) assert.ok(needs.includes(need), `svc doctor does not try ${need.name}`)
+  })
+}
+
+for (const backend of [sock]) {
+  test(`${backend.name}: its programs are listed`, () => {
     assert.ok(backend.programs.length > 0 && !backend.programs.includes(backend.bootstrap))
   })
 

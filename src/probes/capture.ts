@@ -1,6 +1,10 @@
+import type { ProgramState } from '../kernel/bpf-object.ts'
+import type { svcCounter } from '../kernel/gen/sock.ts'
+import type { Native } from '../kernel/native.ts'
 import type { Need } from '../kernel/needs.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Segment } from '../model/stream.ts'
+import type { TlsProbes, TlsProbesOptions } from './tls/tls-probes.ts'
 
 /** What of a capture can change while it runs. */
 export interface CaptureRules {
@@ -43,15 +47,64 @@ export interface CaptureSink {
   counted(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void
 }
 
-/**
- * A way of seeing the bytes that go over sockets. All back ends fill the same maps with the same layouts (bpf/include),
- * so that what reads them is one class, `SocketCapture`; a back end is a declaration.
- */
-export interface CaptureBackend {
+/** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
+export type CaptureCounter = (typeof svcCounter)[number]
+
+export interface MapState {
+  readonly name: string
+  readonly type: string
+  readonly entries: number
+  readonly maxEntries: number
+}
+
+/** A capture that runs. */
+export interface Capture {
+  readonly backend: { readonly name: string }
+  /** Bytes. */
+  readonly ringSize: number
+  /** Records that were read. */
+  readonly received: number
+  /** TCP sockets of other processes that were open at the start, listening ones included. */
+  readonly socketsFound: number
+  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  readonly selfPid: number
+  /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
+  readonly sinceDrainMs: number
+  /** Hands on all records that wait. */
+  drain(): void
+  /** Hands on what the kernel counted since the last call, records first. */
+  collect(): void
+  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
+  counters(): Record<CaptureCounter, number>
+  programs(): ProgramState[]
+  maps(): MapState[]
+  apply(rules: CaptureRules): void
+  /** A connection is not what it was taken for: its bytes are no longer passed on. */
+  refuse(connection: number): void
+  /** Reads inside TLS from now on, until it is closed; undefined where this back end cannot. */
+  tls(options: Omit<TlsProbesOptions, 'setAttached' | 'selfPid'>): TlsProbes | undefined
+  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
+  microseconds(timeNs: number): number
+  /** Detaches, and hands on all records. What was counted can still be collected. */
+  detach(): void
+  /** Detaches and unloads. May be called again. */
+  close(): void
+}
+
+/** A way of seeing the bytes that go over sockets. */
+export interface Backend {
   /** As `agent.ebpf.backend` names it. */
   readonly name: string
   readonly summary: string
   readonly needs: readonly Need[]
+  /** Its BPF object that takes heads of so many bytes; undefined where none takes them. */
+  objectFor(captureBytes: number): string | undefined
+  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
+  open(native: Native, options: CaptureOptions, sink: CaptureSink): Capture
+}
+
+/** A back end whose programs know the socket, as `SocketCapture` takes it. */
+export interface CaptureBackend extends Backend {
   /** Its BPF objects, smallest first: each takes heads of up to so many bytes. */
   readonly objects: readonly { readonly file: string; readonly captureBytes: number }[]
   readonly programs: readonly string[]

@@ -1,4 +1,5 @@
 import { sock } from './sock.ts'
+import { syscalls } from './syscalls.ts'
 
 /** Capture back ends, best first. */
-export const backends = [sock] as const
+export const backends = [sock, syscalls] as const

@@ -55,6 +55,7 @@ export class RecordReader {
     exchange.tid = words32[w + (svcRecord.tid >> 2)]!
     exchange.blocking = bytes[at + svcRecord.blocking] !== 0
     exchange.moreContext = bytes[at + svcRecord.moreContext] !== 0
+    exchange.doubt = bytes[at + svcRecord.doubt] !== 0
     exchange.comm = this.text(bytes, at + svcRecord.comm, svcRecord.commSize)
     exchange.cgroup =
       words32[w + (svcRecord.cgroup >> 2)]! + words32[w + (svcRecord.cgroup >> 2) + 1]! * twoTo32
@@ -143,6 +144,7 @@ export class RecordReader {
     exchange.tid = 0
     exchange.blocking = false
     exchange.moreContext = false
+    exchange.doubt = false
     exchange.comm = this.text(key, svcRedKey.comm, svcRedKey.commSize)
     exchange.cgroup = 0
     exchange.localAddress = ''

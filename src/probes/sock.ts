@@ -1,6 +1,7 @@
 import { bss, rodata } from '../kernel/gen/sock.ts'
 import { btf, loadPrograms, socketTracepoints } from '../kernel/needs.ts'
 import type { CaptureBackend } from './capture.ts'
+import { SocketCapture } from './socket-capture.ts'
 import { tlsPrograms } from './tls/tls-probes.ts'
 
 /** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
@@ -16,4 +17,6 @@ export const sock: CaptureBackend = {
   uprobes: tlsPrograms,
   bootstrap: 'svc_sock_bootstrap',
   layout: { bss, rodata },
+  objectFor: bytes => sock.objects.find(({ captureBytes }) => captureBytes >= bytes)?.file,
+  open: (native, options, sink) => new SocketCapture(native, sock, options, sink),
 }

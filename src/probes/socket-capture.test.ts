@@ -527,7 +527,7 @@ test('a capture that cannot start says why and leaves nothing in the kernel', ke
     assert.deepEqual(await bpfDescriptors(), start)
   }
   await check(
-    { ...sock, objects: [{ file: 'absent.bpf.o', captureBytes: 1024 }] },
+    { ...sock, objectFor: () => 'absent.bpf.o' },
     {},
     /^cannot find the BPF object absent\.bpf\.o .*: run tools\/setup$/,
   )

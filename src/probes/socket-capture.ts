@@ -24,7 +24,15 @@ import {
 } from '../kernel/native.ts'
 import { Exchange } from '../model/exchange.ts'
 import { Segment } from '../model/stream.ts'
-import type { CaptureBackend, CaptureOptions, CaptureRules, CaptureSink } from './capture.ts'
+import type {
+  Capture,
+  CaptureBackend,
+  CaptureCounter,
+  CaptureOptions,
+  CaptureRules,
+  CaptureSink,
+  MapState,
+} from './capture.ts'
 import { RecordReader } from './record-reader.ts'
 import { TlsProbes, type TlsProbesOptions } from './tls/tls-probes.ts'
 
@@ -42,16 +50,6 @@ const batchEntries = 64
 /** How long a count of a map's entries is shown before they are counted anew: that reads the whole map. */
 const entriesMs = 10_000
 
-/** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
-export type CaptureCounter = (typeof svcCounter)[number]
-
-export interface MapState {
-  readonly name: string
-  readonly type: string
-  readonly entries: number
-  readonly maxEntries: number
-}
-
 interface Counted {
   readonly key: Buffer
   /** count, sum, buckets as of the last collection. */
@@ -60,7 +58,7 @@ interface Counted {
 }
 
 /** Loads a capture back end, drains what it records and reads what it counts. */
-export class SocketCapture {
+export class SocketCapture implements Capture {
   readonly backend: CaptureBackend
   /** Bytes. */
   readonly ringSize: number
@@ -103,7 +101,7 @@ export class SocketCapture {
     this.native = native
     this.backend = backend
     this.sink = sink
-    const { file } = backend.objects.find(({ captureBytes }) => captureBytes >= options.captureBytes) ?? {}
+    const file = backend.objectFor(options.captureBytes)
     const path = file && findAsset(file)
     if (!path) {
       throw new Error(

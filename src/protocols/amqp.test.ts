@@ -205,6 +205,18 @@ test('the destination is made of exchange, routing key and queue', () => {
   )
 })
 
+test('names of UTF-8 are told as they were written', () => {
+  const length = (name: string) => `<${Buffer.byteLength(name).toString(16).padStart(2, '0')}>`
+  const bytes = (name: string) => `<${Buffer.from(name).toString('hex')}>`
+  const key = 'größe'
+  const session = opened().client(
+    Buffer.concat([method(1, 60, 40, '<0000>', 'shop', length(key), bytes(key), '<00>'), body(1, 'x')]),
+  )
+  const [{ name, attributes }] = session.ended as [SeenOperation]
+  assert.equal(name, 'publish shop:größe')
+  assert.equal(attributes['messaging.rabbitmq.destination.routing_key'], key)
+})
+
 test('queues that the server names and routing keys with identifiers make few names', () => {
   const session = opened()
   session
@@ -292,6 +304,15 @@ test('a get ends with its message, whose exchange and key it tells', () => {
   assert.equal(operation!.dimensions['messaging.destination.name'], 'jobs')
 })
 
+test('more gets than wait for their answers are counted as lost', () => {
+  const get = method(1, 60, 70, '<0000>', 'q', '<00>')
+  const session = opened()
+  for (let i = 0; i < 70; i++) session.client(get)
+  session.close()
+  assert.equal(session.ended.length, 64)
+  assert.equal(session.lost, 6)
+})
+
 test('the end of a channel or of the connection is the error of what was under way on it', () => {
   const start = () => {
     const session = opened().client(Buffer.concat([select(1), publish(1, 'gone', 'k')]))
@@ -326,6 +347,20 @@ test('a gap inside a body that was cut into frames does no harm', () => {
     session.ended.map(({ name }) => name),
     ['publish shop:big', 'publish shop:next'],
   )
+  assert.equal(session.lost, 0)
+})
+
+test('a gap that ends with a frame does no harm, whatever the next one holds', () => {
+  const session = opened()
+  const fake = Buffer.concat([Buffer.from([0xce]), publish(1, 'shop', 'fake')])
+  const bytes = Buffer.concat([
+    method(1, 60, 40, '<0000>', 'shop', 'k', '<00>'),
+    body(1, Buffer.concat([Buffer.alloc(4096), fake]), 4096),
+  ])
+  const secondFrame = bytes.length - fake.length - 8
+  session.client(bytes.subarray(0, secondFrame - 10))
+  session.lose(true, 10).client(bytes.subarray(secondFrame, -1)).client(bytes.subarray(-1))
+  assert.deepEqual(told(session.ended), ['publish shop:k 2'])
   assert.equal(session.lost, 0)
 })
 

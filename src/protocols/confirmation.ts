@@ -27,6 +27,12 @@ export class Confirmation {
     else this.connection.abandon(operation)
   }
 
+  /** What became of it can no longer be told. */
+  abandon(operation: Operation): void {
+    if (this.sure) this.connection.abandon(operation)
+    else this.connection.release(operation)
+  }
+
   /** The peer has answered. */
   confirm(): void {
     if (this.sure) return

@@ -16,13 +16,8 @@ export function describeDatabaseCall(
   text: string,
 ): void {
   const { attributes, dimensions } = call
-  const { serverAddress, serverPort } = connection
+  describeDatabase(call, system, system, connection.serverAddress, connection.serverPort)
   call.name = operation
-  call.kind = SpanKind.client
-  call.signalType = system
-  call.duration = dbClient
-  attributes.add('db.system.name', system)
-  dimensions.add('db.system.name', system)
   attributes.add('db.operation.name', operation)
   dimensions.add('db.operation.name', operation)
   if (namespace !== '') {
@@ -30,14 +25,34 @@ export function describeDatabaseCall(
     dimensions.add('db.namespace', namespace)
   }
   if (text !== '') attributes.add('db.query.text', text)
-  if (serverAddress === '') return
-  attributes.add('server.address', serverAddress)
-  dimensions.add('server.address', serverAddress)
-  attributes.add('network.peer.address', serverAddress)
-  if (serverPort === 0) return
-  attributes.add('server.port', serverPort)
-  dimensions.add('server.port', serverPort)
-  attributes.add('network.peer.port', serverPort)
+}
+
+/**
+ * What all calls to a database have in common; `address` '' or `port` 0: it is not known. Of operations that the kernel
+ * only counted there is nothing more to tell.
+ */
+export function describeDatabase(
+  call: Call,
+  system: string,
+  signalType: string,
+  address: string,
+  port: number,
+): void {
+  const { attributes, dimensions } = call
+  call.name = system
+  call.kind = SpanKind.client
+  call.signalType = signalType
+  call.duration = dbClient
+  attributes.add('db.system.name', system)
+  dimensions.add('db.system.name', system)
+  if (address === '') return
+  attributes.add('server.address', address)
+  dimensions.add('server.address', address)
+  attributes.add('network.peer.address', address)
+  if (port === 0) return
+  attributes.add('server.port', port)
+  dimensions.add('server.port', port)
+  attributes.add('network.peer.port', port)
 }
 
 /** The server said no: `code` is its own word or number for that, `type` what names the class of error. */

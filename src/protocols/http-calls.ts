@@ -73,7 +73,7 @@ export class HttpCalls {
     call.duration = exchange.server ? httpServer : httpClient
     call.path = this.pathOf(bytes)
     call.error = this.errorType(exchange, failure)
-    call.telemetry = method === 'POST' && telemetryPaths.has(call.path) && this.hasTelemetryContent(bytes)
+    call.telemetry = method === 'POST' && this.isTelemetry(bytes, call.path)
     if (exchange.server) this.describeServer(exchange, call, known ? method : otherMethod)
     else this.describeClient(exchange, call, known ? method : otherMethod)
     return true
@@ -226,13 +226,21 @@ export class HttpCalls {
     return name
   }
 
-  /** True for the two encodings of OTLP over HTTP, parameters behind a `;` left aside. */
-  private hasTelemetryContent(bytes: Buffer): boolean {
+  /**
+   * True for the two encodings of OTLP over HTTP, parameters behind a `;` left aside. Receivers may have a path of their
+   * own before it (OTEL_EXPORTER_OTLP_ENDPOINT); JSON is sent to such paths by others, too.
+   */
+  private isTelemetry(bytes: Buffer, path: string): boolean {
     const { contentType } = this.head
-    return (
-      contentType.begins(bytes, 'application/x-protobuf') || contentType.begins(bytes, 'application/json')
-    )
+    if (contentType.begins(bytes, 'application/x-protobuf'))
+      return telemetryPaths.has(path) || telemetryPaths.has(path.slice(secondLastSlash(path)))
+    return telemetryPaths.has(path) && contentType.begins(bytes, 'application/json')
   }
+}
+
+/** Where the last two segments of a path begin. */
+function secondLastSlash(path: string): number {
+  return Math.max(0, path.lastIndexOf('/', path.lastIndexOf('/') - 1))
 }
 
 /** The first of them that names a host. */

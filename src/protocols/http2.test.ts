@@ -3,6 +3,7 @@ import { connect, createServer, type Http2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { block, frame } from '../../test/helpers/http2-bytes.ts'
 import { GrpcShopper, startGrpc } from '../../test/helpers/servers/grpc.ts'
 import { RecordingProxy, type Said } from '../../test/helpers/servers/recording-proxy.ts'
 import { type SessionOptions, StreamSession } from '../../test/helpers/stream-session.ts'
@@ -11,33 +12,6 @@ import { http2 } from './http2.ts'
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const [DATA, HEADERS, RESET, SETTINGS, PUSH, GOAWAY, UPDATE, CONTINUATION] = [0, 1, 3, 4, 5, 7, 8, 9] as const
 const [END, WHOLE, PADDED, PRIORITY] = [1, 4, 8, 32] as const
-
-function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
-  const head = Buffer.alloc(9)
-  head.writeUIntBE(payload.length, 0, 3)
-  head[3] = type
-  head[4] = flags
-  head.writeUInt32BE(stream, 5)
-  return Buffer.concat([head, payload])
-}
-
-/** A header block of literals; `indexed`: they become entries of the table. */
-function block(fields: Readonly<Record<string, string>>, indexed = false): Buffer {
-  const text = (value: string) => {
-    const length =
-      value.length < 127
-        ? [value.length]
-        : [127, ((value.length - 127) & 127) | 128, (value.length - 127) >> 7]
-    return Buffer.concat([Buffer.from(length), Buffer.from(value, 'latin1')])
-  }
-  return Buffer.concat(
-    Object.entries(fields).flatMap(([name, value]) => [
-      Buffer.from([indexed ? 0x40 : 0]),
-      text(name),
-      text(value),
-    ]),
-  )
-}
 
 const settings = frame(SETTINGS, 0, 0)
 const u32 = (value: number) => {
@@ -75,6 +49,35 @@ const answerRpc = (stream: number, status = 0): Buffer =>
     frame(DATA, 0, stream, message),
     trailers(stream, status),
   ])
+
+test('what no request line may say is told as such, and never borrows from the request before', () => {
+  const session = open()
+  session.client(ask(1, { ...get, ':path': '/secret?of=another', ':authority': 'another.example:99' }))
+  session.serverSays(answer(1, ok))
+  session.client(ask(3, { ...get, ':method': 'A'.repeat(40), ':path': '/x', ':authority': '' }))
+  session.serverSays(answer(3, ok))
+  session.client(ask(5, { ...get, ':method': 'G(T', ':path': '/y', ':authority': '' }))
+  session.serverSays(answer(5, ok))
+  session.client(frame(HEADERS, WHOLE, 7, block({ ':method': 'CONNECT', ':authority': ':443' })))
+  session.serverSays(frame(HEADERS, WHOLE, 7, block(ok)))
+  session.serverSays(frame(RESET, 0, 7, u32(0)))
+  assert.deepEqual(
+    session.ended
+      .slice(1)
+      .map(({ name, attributes }) => [
+        name,
+        attributes['http.request.method'],
+        attributes['http.request.method_original'],
+        attributes['url.path'],
+        attributes['server.address'],
+      ]),
+    [
+      ['HTTP /x', '_OTHER', undefined, '/x', '10.0.0.1'],
+      ['HTTP /y', '_OTHER', undefined, '/y', '10.0.0.1'],
+      ['CONNECT', 'CONNECT', undefined, undefined, '10.0.0.1'],
+    ],
+  )
+})
 
 /** A connection after both sides' settings. */
 function open(options: SessionOptions = {}): StreamSession {
@@ -520,6 +523,18 @@ test('what is under way is bounded', () => {
   for (let id = 1; id < 10_001; id += 2) session.client(ask(id, get))
   assert.equal(session.streams.underWay, 4_096)
   assert.equal(session.lost, 5_000 - 4_096)
+  session.close()
+  assert.equal(session.streams.underWay, 0)
+})
+
+test('streams whose end was lost do not keep out those that come', () => {
+  const session = open()
+  for (let id = 1; id < 2 * 4_096; id += 2) session.client(ask(id, get))
+  assert.equal(session.streams.underWay, 4_096)
+  session.lose(true, 13 * 4_096)
+  session.client(ask(9_001, get)).serverSays(answer(9_001, ok))
+  assert.deepEqual(seen(session), ['GET /users/42 200 fine'])
+  assert.equal(session.lost, 4_096)
   session.close()
   assert.equal(session.streams.underWay, 0)
 })

@@ -33,6 +33,8 @@ export class InOrder {
   private beyond = 0
   /** Responses to some of the requests went by unseen; settled when the client asks again. */
   blind = false
+  /** Requests went by unseen while none was under way: the responses that are missed next are most likely theirs. */
+  private unseen: boolean
   /** Requests that stand before those that went by unseen; -1: none were missed. */
   private ahead = -1
   /** The newest bytes were the server's; when, and whether a response ended with them. */
@@ -44,6 +46,7 @@ export class InOrder {
   constructor(connection: StreamConnection, most = 2_048) {
     this.connection = connection
     this.most = most
+    this.unseen = connection.joined
   }
 
   /** The request that the next response answers. */
@@ -98,6 +101,7 @@ export class InOrder {
   /** Bytes of the server came; `whole`: a response ended with them. */
   answered(nowNs: number, whole: boolean): void {
     this.serverSpoke = true
+    this.unseen = false
     this.spokeNs = nowNs
     this.whole = whole
   }
@@ -110,12 +114,14 @@ export class InOrder {
 
   /** An unknown number of requests was not seen. */
   lostRequests(): void {
+    if (this.size === 0 && this.whole) this.unseen = true
     if (this.ahead < 0) this.ahead = this.size
   }
 
   /** An unknown number of responses was not seen; `inside`: they went on with one that was well formed so far. */
   lostResponses(inside: boolean): void {
-    if (this.size > 0) this.blind = true
+    if (this.size > 0 && (inside || !this.unseen)) this.blind = true
+    this.unseen = false
     if (inside) this.agreed = true
   }
 

@@ -1,5 +1,4 @@
 import type { ByteFlow } from '../lib/byte-flow.ts'
-import { Interner } from '../lib/interner.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import { SpanKind } from '../model/span.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
@@ -28,6 +27,7 @@ import { Groups } from './kafka/groups.ts'
 import { describeMessage, failMessage, type MessageOperation } from './message-call.ts'
 import { mark, Numbered, type NumberedOwner } from './numbered.ts'
 import { type MessageReader, SizedMessages } from './sized-messages.ts'
+import { Texts } from './texts.ts'
 
 /**
  * Kafka's protocol, told in the messaging conventions 1.44, on the client's side.
@@ -100,7 +100,7 @@ class Kafka implements Protocol {
   readonly groups = new Groups()
   readonly cursor = new Cursor()
   /** Clients and groups. */
-  readonly words = new Interner({ slots: 2_048, maxLength: 256 })
+  readonly texts = new Texts({ slots: 2_048, maxLength: 256 })
   private readonly partitions: string[] = []
 
   open(connection: StreamConnection): StreamDecoder {
@@ -255,14 +255,14 @@ class Requests implements MessageReader {
 
   body(bytes: Buffer, start: number, end: number): void {
     const { stream } = this
-    const { cursor, words } = stream.protocol
+    const { cursor, texts } = stream.protocol
     const operation = stream.numbered.sending
     if (operation === undefined) return
     const key = keyOf(operation)
     const version = versionOf(operation)
     cursor.open(bytes, start + 12, end, false)
     cursor.text()
-    stream.client = words.intern(bytes, cursor.textStart, cursor.textEnd)
+    stream.client = texts.of(bytes, cursor.textStart, cursor.textEnd)
     cursor.flexible = isFlexible(key, version)
     cursor.tags()
     if (key === api.produce) this.readProduce(operation, version)
@@ -271,7 +271,7 @@ class Requests implements MessageReader {
     } else if (groupKeys.has(key)) {
       if (key === api.offsetFetch && version >= 8) cursor.array()
       cursor.text()
-      stream.joined(words.intern(bytes, cursor.textStart, cursor.textEnd))
+      stream.joined(texts.of(bytes, cursor.textStart, cursor.textEnd))
     }
   }
 

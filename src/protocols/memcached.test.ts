@@ -379,3 +379,12 @@ test('other protocols are not taken for it', () => {
     assert.notEqual(protocol, 'memcached', String(alike[i]!.bytes))
   checkForeignOpenings('memcached')
 })
+
+test('behind exchanges that were passed over, the first response is read', () => {
+  const session = new StreamSession(memcached).client('get a\r\n').serverSays('END\r\n')
+  for (let i = 0; i < 2; i++)
+    session.lose(true, 70).lose(false, 50).client('incr a 1\r\n').serverSays('CLIENT_ERROR no number\r\n')
+  const outcomes = session.ended.map(({ name, error }) => `${name} ${error}`.trim())
+  assert.deepEqual(outcomes, ['get', 'incr CLIENT_ERROR', 'incr CLIENT_ERROR'])
+  assert.equal(session.lost, 0)
+})

@@ -1,6 +1,8 @@
 import { Interner } from '../lib/interner.ts'
+import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { describeDatabase } from './database-call.ts'
 import { MemcachedStream } from './memcached/stream.ts'
 
 /**
@@ -23,6 +25,10 @@ class Memcached implements Protocol {
   readonly name = memcached.name
   /** For words of either side. */
   private readonly words = new Interner({ slots: 256, maxLength: 32 })
+
+  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+    describeDatabase(call, memcached.name, memcached.name, peerAddress, peerPort)
+  }
 
   open(connection: StreamConnection): StreamDecoder {
     return new MemcachedStream(this.words, connection)

@@ -33,7 +33,7 @@ class Mongodb implements Protocol {
   readonly name = mongodb.name
   readonly command = new Command()
   readonly reply = new Reply()
-  private readonly names = new BoundedMap<string, BoundedMap<string, string>>(256)
+  private readonly names = new BoundedMap<string, BoundedMap<string, string>>(128)
   private readonly codes = new BoundedMap<number, string>(512)
 
   open(connection: StreamConnection): StreamDecoder {
@@ -96,7 +96,7 @@ class Mongodb implements Protocol {
   private nameOf(command: string, target: string): string {
     let names = this.names.get(command)
     if (names === undefined) {
-      names = new BoundedMap(1_024)
+      names = new BoundedMap(256)
       this.names.set(command, names)
     }
     let name = names.get(target)

@@ -217,6 +217,12 @@ test('a message that is sent once more is told once', () => {
   assert.deepEqual(told(session.ended), ['publish a 2'])
 })
 
+test('a trace state that is none is not told', () => {
+  const properties = Buffer.concat([user('traceparent', context), user('tracestate', '\x01secret')])
+  const [message] = opened(5).client(publish('a', 'x', { properties })).ended
+  assert.deepEqual([message!.context, message!.state], [context, ''])
+})
+
 test('a reason of refusal is the error, whichever packet says it', () => {
   const session = opened(5)
   session.client(publish('a', 'x', { qos: 1, id: 1, properties: none })).serverSays(puback(1, 0x97))

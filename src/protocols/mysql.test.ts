@@ -557,3 +557,41 @@ test('the kernel side takes nothing else for it', () => {
   for (const [at, { protocol }] of classify(openings).entries())
     assert.notEqual(protocol, 'mysql', JSON.stringify(openings[at]))
 })
+
+test('behind exchanges that were passed over, the first response is read and nothing old is told', () => {
+  const one = begun().client(query('SELECT a FROM t')).serverSays(selected)
+  for (let i = 0; i < 2; i++) {
+    one.lose(true, 70).lose(false, 500)
+    one.client(query('SELECT b FROM u')).serverSays(packet(1, errorPayload(1146)))
+  }
+  check(one, 'SELECT t', 'SELECT u: 1146', 'SELECT u: 1146')
+  assert.deepEqual(
+    one.ended.map(({ attributes }) => attributes['db.namespace']),
+    ['shop', undefined, undefined],
+  )
+})
+
+test('the statement that was prepared last is not known where requests are missing', () => {
+  const one = begun().client(prepare('SELECT a FROM t WHERE id = ?')).serverSays(prepared(1))
+  one.lose(true, 70).lose(false, 500)
+  one.client(execute(0xffff_ffff)).serverSays(selected)
+  check(one, 'PREPARE SELECT t', 'mariadb')
+})
+
+test('attributes of a query are no text of it, on a connection that is older than the agent, too', () => {
+  const one = session({ joined: true })
+  one.client(query('SELECT a FROM t')).serverSays(selected)
+  one.client(query('\x01\x01\0\x01\xfe\0\x05token\x06secretSELECT b FROM u')).serverSays(selected)
+  one.client(query('\0\x01SELECT c FROM v')).serverSays(selected)
+  check(one, 'SELECT t', 'SELECT u', 'SELECT v')
+  assert.doesNotMatch(JSON.stringify(one.ended), /secret|token/)
+})
+
+test('no operation ends before it began, where responses are missing', () => {
+  const one = begun().client(query('SELECT a FROM t')).lose(false, 500).serverSays('\x7f'.repeat(20))
+  const second = query('SELECT b FROM t')
+  one.client(second.slice(0, 7)).serverSays('\x7f'.repeat(20))
+  one.client(second.slice(7) + query('SELECT c FROM t')).client(query('SELECT d FROM t'))
+  assert.equal(one.ended.length, 3)
+  for (const { startMs, endMs } of one.ended) assert.ok(endMs >= startMs, `${startMs} to ${endMs}`)
+})

@@ -1,7 +1,9 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
+import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { describeDatabase } from './database-call.ts'
 import { MysqlStream, type MysqlTexts } from './mysql/stream.ts'
 import { type SqlStatement, SqlStatements, unknownStatement } from './sql/statements.ts'
 
@@ -25,19 +27,22 @@ class Mysql implements Protocol, MysqlTexts {
   private readonly systems = new BoundedMap<string, string>(1_024)
   private readonly preparations = new BoundedMap<SqlStatement, SqlStatement>(1_024)
   private readonly uses = new BoundedMap<string, SqlStatement>(256)
-
   private readonly codes = new BoundedMap<number, string>(1_024)
+
+  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+    describeDatabase(call, this.systemOf(peerAddress, peerPort), 'sql', peerAddress, peerPort)
+  }
 
   open(connection: StreamConnection): StreamDecoder {
     return new MysqlStream(connection, this)
   }
 
-  systemOf(server: string): string {
-    return this.systems.get(server) ?? mysql.name
+  systemOf(address: string, port: number): string {
+    return this.systems.get(`${address} ${port}`) ?? mysql.name
   }
 
-  learn(server: string, system: string): void {
-    this.systems.set(server, system)
+  learn(address: string, port: number, system: string): void {
+    this.systems.set(`${address} ${port}`, system)
   }
 
   preparationOf(statement: SqlStatement): SqlStatement {

@@ -105,6 +105,25 @@ test('a publish has the attributes of the messaging conventions', () => {
   assert.equal(traced!.dimensions['messaging.destination.template'], 'orders.*')
 })
 
+test('a trace state that is none is not told, and B3 is read', () => {
+  const publish = (lines: string) => {
+    const head = `NATS/1.0\r\n${lines}\r\n`
+    return `HPUB a ${head.length} ${head.length}\r\n${head}\r\n`
+  }
+  const { ended } = opened()
+    .client(publish(`traceparent: ${context}\r\ntracestate: \x01secret\r\n`))
+    .client(publish(`tracestate: a=1\r\n`))
+    .client(publish('b3: 0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1\r\n'))
+  assert.deepEqual(
+    ended.map(each => [each.context, each.state]),
+    [
+      [context, ''],
+      ['', ''],
+      [context, ''],
+    ],
+  )
+})
+
 test('deliveries are processed, requests are a client’s', () => {
   const { ended } = replay(nats, recorded)
   assert.equal(ended[3]!.kind, SpanKind.consumer)
@@ -235,12 +254,21 @@ test('an INFO that is longer than what is kept is passed over', () => {
   assert.deepEqual(told(session.ended), ['process a 0'])
 })
 
-test('thousands of requests without answers stay within bounds, and each is told once', () => {
+test('thousands of requests without answers stay within bounds, and each is told or counted as lost', () => {
   const session = opened()
   for (let i = 0; i < 5_000; i++) session.client(`PUB a ${inbox}.${i} 0\r\n\r\n`)
   assert.ok(session.streams.underWay <= 1_024)
   session.close()
-  assert.equal(session.ended.length, 5_000)
+  assert.equal(session.ended.length, 1_024)
+  assert.equal(session.lost, 5_000 - 1_024)
+})
+
+test('a request that had to make room for others is no failure', () => {
+  const session = opened()
+  for (let i = 0; i < 1_500; i++) session.client(`PUB a ${inbox}.${i} 0\r\n\r\n`)
+  for (let i = 0; i < 1_500; i++) session.serverSays(`MSG ${inbox}.${i} 1 0\r\n\r\n`)
+  assert.equal(session.ended.length + session.lost, 1_500)
+  assert.ok(session.ended.every(({ error }) => error === ''))
 })
 
 test('bytes that come one by one tell the same', () => {

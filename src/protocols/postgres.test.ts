@@ -556,3 +556,23 @@ test('the kernel side takes nothing else for it', () => {
   for (const [at, { protocol }] of classify(openings).entries())
     assert.notEqual(protocol, 'postgres', JSON.stringify(openings[at]))
 })
+
+test('behind exchanges that were passed over, the first response is read', () => {
+  const one = begun()
+    .client(query('SELECT a FROM t'))
+    .serverSays(selected.slice(parsed.length + bound.length))
+  for (let i = 0; i < 2; i++) {
+    one.lose(true, 70).lose(false, 500)
+    one.client(query('SELECT b FROM u')).serverSays(failure('42P01') + ready)
+  }
+  check(one, 'SELECT t', 'SELECT u: 42P01', 'SELECT u: 42P01')
+})
+
+test('what has no name may be another statement where requests are missing', () => {
+  const one = begun().client(extended('SELECT a FROM t')).serverSays(selected)
+  one.lose(true, 70).lose(false, 500)
+  one.client(bind('') + execute() + sync).serverSays(bound + row('a') + complete('SELECT 1') + ready)
+  one.lose(true, 70).lose(false, 500)
+  one.client(execute() + sync).serverSays(row('a') + complete('SELECT 1') + ready)
+  check(one, 'SELECT t', 'postgresql', 'postgresql')
+})

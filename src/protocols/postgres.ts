@@ -1,6 +1,8 @@
 import { Interner } from '../lib/interner.ts'
+import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { describeDatabase } from './database-call.ts'
 import { PostgresStream } from './postgres/stream.ts'
 import { SqlStatements } from './sql/statements.ts'
 
@@ -21,6 +23,10 @@ class Postgres implements Protocol {
   private readonly statements = new SqlStatements()
   /** Names of prepared statements and portals, and SQLSTATEs. */
   private readonly words = new Interner({ slots: 4_096, maxLength: 64 })
+
+  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+    describeDatabase(call, 'postgresql', 'sql', peerAddress, peerPort)
+  }
 
   open(connection: StreamConnection): StreamDecoder {
     return new PostgresStream(connection, this.statements, this.words)

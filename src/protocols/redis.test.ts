@@ -445,3 +445,37 @@ test('replies in the midst of a connection, which look like commands, are not ta
 test('other protocols are not taken for it', () => {
   checkForeignOpenings('redis')
 })
+
+/** One exchange, others that the capture passed over, and the next one. */
+function afterGap(from: StreamSession): StreamSession {
+  return from
+    .lose(true, 200)
+    .lose(false, 300)
+    .client(command('LPUSH', 'a', '1'))
+    .serverSays('-WRONGTYPE Operation against a key\r\n')
+}
+
+test('behind exchanges that were passed over, the first response is read', () => {
+  const session = new StreamSession(redis).client(command('SELECT', '2')).serverSays('+OK\r\n')
+  afterGap(afterGap(session))
+  const outcomes = session.ended.map(({ name, error }) => `${name} ${error}`.trim())
+  assert.deepEqual(outcomes, ['SELECT', 'LPUSH WRONGTYPE', 'LPUSH WRONGTYPE'])
+  assert.equal(session.lost, 0)
+})
+
+test('a connection whose first exchanges were passed over is told from the first one on that was not', () => {
+  const session = afterGap(new StreamSession(redis))
+  assert.deepEqual(
+    session.ended.map(({ name, error }) => `${name} ${error}`),
+    ['LPUSH WRONGTYPE'],
+  )
+})
+
+test('a database that was chosen before bytes were lost is no longer known', () => {
+  const session = new StreamSession(redis).client(command('SELECT', '2')).serverSays('+OK\r\n')
+  afterGap(session)
+  assert.deepEqual(
+    session.ended.map(({ attributes }) => attributes['db.namespace']),
+    ['2', undefined],
+  )
+})

@@ -1,5 +1,7 @@
+import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { describeDatabase } from './database-call.ts'
 import { RedisStream } from './redis/stream.ts'
 import { Telling } from './redis/telling.ts'
 
@@ -21,6 +23,10 @@ export const redis: ProtocolUnit = {
 class Redis implements Protocol {
   readonly name = redis.name
   private readonly telling = new Telling()
+
+  count({ peerAddress, peerPort }: Exchange, call: Call): void {
+    describeDatabase(call, redis.name, redis.name, peerAddress, peerPort)
+  }
 
   open(connection: StreamConnection): StreamDecoder {
     return new RedisStream(this.telling, connection)

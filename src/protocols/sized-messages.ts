@@ -140,8 +140,8 @@ export class SizedMessages {
     return true
   }
 
-  /** Bytes of the message behind that place. A flow's offsets start anew at 2^32, which no message is long enough for. */
+  /** Bytes of the message behind that place of the flow. */
   private leftOf(offset: number): number {
-    return (this.endAt - offset) | 0
+    return this.endAt - offset
   }
 }

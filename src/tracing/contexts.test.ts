@@ -68,6 +68,14 @@ test('threads that wait in their calls tell apart what they work for', () => {
   assert.equal(parentOf(contexts, asking(contexts, { tid: 3, sequence: 15 })), 0)
 })
 
+test('where beginnings were not told, only threads that wait in their calls tell', () => {
+  const contexts = open()
+  serving(contexts, { tid: 1, sequence: 1 })
+  assert.equal(parentOf(contexts, asking(contexts, { tid: 1, sequence: 2, doubt: true })), 0)
+  const request = serving(contexts, { pid: 2, tid: 2, sequence: 3, blocking: true })
+  assert.equal(parentOf(contexts, asking(contexts, { pid: 2, tid: 2, sequence: 4, doubt: true })), idOf(request))
+})
+
 test('another thread of the process works for the request only if it was started for it', () => {
   const contexts = open()
   const request = serving(contexts, { tid: 1, sequence: 1 })
@@ -170,4 +178,20 @@ test('more requests than there is room for make the oldest be forgotten', () => 
   assert.equal(contexts.size, 16_384)
   assert.equal(contexts.find({ server: true, sequence: 1, clientPort: 1, serverPort: 80 }), undefined)
   assert.ok(contexts.find({ server: true, sequence: 40_000, clientPort: 1, serverPort: 80 }))
+})
+
+test('a request that is told late is not made for what its thread came to later', () => {
+  const contexts = open()
+  serving(contexts, { pid: 1, tid: 1, sequence: 1, startUs: 50 })
+  assert.equal(parentOf(contexts, asking(contexts, { pid: 1, tid: 1, sequence: 2, startUs: 40 })), 0)
+  assert.notEqual(parentOf(contexts, asking(contexts, { pid: 1, tid: 1, sequence: 3, startUs: 60 })), 0)
+})
+
+test('a request whose end was missed does not stand in the way of others for ever', () => {
+  const contexts = open()
+  serving(contexts, { pid: 1, tid: 1, sequence: 1 })
+  contexts.expire(400_000)
+  assert.equal(contexts.size, 0)
+  const served = begin(contexts, { server: true, pid: 1, tid: 1, sequence: 2 }, 400_000)
+  assert.equal(parentOf(contexts, asking(contexts, { pid: 1, tid: 1, sequence: 3 })), idOf(served))
 })

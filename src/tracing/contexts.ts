@@ -9,6 +9,8 @@ const chains = 16_384
 const holdMs = 2_000
 /** In-flight requests of a process that are looked through for one of a thread. */
 const maxLooked = 256
+/** How long a request may be under way whose end nobody told: its record found the ring full, or its framing was lost. */
+const openMs = 300_000
 const maxThreads = 4_096
 /** Processes that are remembered though they serve nothing, as most soon serve again. */
 const maxProcesses = 4_096
@@ -51,6 +53,8 @@ export class Request {
   /** Of a client's: the same of the server's side. */
   serverResource: Resource | undefined
   serverNs = -1
+  /** Who will tell of its end, where that is not looked up by name. */
+  owner: object | undefined
   /** A client's: the request that its process serves by it. */
   parent: Request | undefined
   parentTurn = 0
@@ -84,6 +88,8 @@ export interface RequestStart extends RequestKey {
   readonly tid: number
   readonly blocking: boolean
   readonly local: boolean
+  /** It is not certain that all that its process serves is known. */
+  readonly doubt?: boolean
   readonly startUs: number
 }
 
@@ -144,7 +150,7 @@ export class Contexts {
       request.resolved = true
     }
     if (start.server) this.serve(request)
-    else if (!request.resolved) this.adopt(request)
+    else if (!request.resolved) this.adopt(request, start.doubt === true)
     return request
   }
 
@@ -210,12 +216,15 @@ export class Contexts {
     this.threads.set(tid, { request, turn: request.turn })
   }
 
-  /** Forgets what ended long ago. */
+  /** Forgets what ended long ago, and what began so long ago that its end was missed. */
   expire(nowMs: number): void {
-    for (let oldest = this.done.first; oldest !== undefined; oldest = this.done.first) {
-      if (nowMs - oldest.atMs < holdMs) return
+    this.forgetOlder(this.done, nowMs - holdMs)
+    this.forgetOlder(this.open, nowMs - openMs)
+  }
+
+  private forgetOlder(line: Line, atMs: number): void {
+    for (let oldest = line.first; oldest !== undefined && oldest.atMs <= atMs; oldest = line.first)
       this.forget(oldest)
-    }
   }
 
   private parentOf(request: Request): Request | undefined {
@@ -224,9 +233,12 @@ export class Contexts {
   }
 
   /** Notes what a client's request is made for, where that is certain. */
-  private adopt(request: Request): void {
+  private adopt(request: Request, doubt: boolean): void {
     const parent = this.servedBy(request.pid, request.tid)
-    if (parent === undefined) return
+    // An event loop may serve more than is known; a thread that waits in its calls does one thing at a time.
+    if (doubt && !parent?.blocking) return
+    // A beginning may be told late, with its end: what the thread serves since then is not what it was made for.
+    if (parent === undefined || parent.startUs > request.startUs) return
     request.parent = parent
     request.parentTurn = parent.turn
     // Its ids are decided now, while it is certain to be there: it may end before this one.
@@ -315,6 +327,7 @@ export class Contexts {
     }
     request.chain = undefined
     request.parent = undefined
+    request.owner = undefined
     request.turn++
     this.free.push(request)
   }

@@ -71,8 +71,14 @@ export class ProcessTable {
    */
   hidden(pid: number, comm: string): '' | 'not_selected' | 'instrumented' {
     const process = this.process(pid, comm)
+    process.called = true
     if (!this.verdictOf(pid, process).observed) return 'not_selected'
     return this.now() - process.exportedMs < instrumentedMs ? 'instrumented' : ''
+  }
+
+  /** Whether a process is observed at all. Unlike `hidden` this does not say that a call of it was seen. */
+  selected(pid: number, comm: string): boolean {
+    return this.verdictOf(pid, this.process(pid, comm)).observed
   }
 
   /** A process has exported spans of its own. */
@@ -80,21 +86,26 @@ export class ProcessTable {
     this.process(pid, comm).exportedMs = this.now()
   }
 
-  /** What is known of a process, and why it is observed or not; undefined where there is none with this number. */
+  /**
+   * What is known of a process, and why it is observed or not; undefined where there is none with this number. Whoever
+   * asks changes nothing: a process that did nothing does not become one of those that are known.
+   */
   explain(pid: number): ProcessView | undefined {
     if (!this.proc || this.startOf(pid) === unknownStart) return undefined
     const known = this.processes.get(pid)
-    const process = this.process(pid, this.comm)
-    const { resource, facts, exportedMs, ports } = process
+    const now = this.now()
+    const process =
+      known === undefined ? this.made(pid, this.comm, now) : this.check(pid, this.comm, known, now)
+    const { resource, facts, exportedMs, ports, called } = process
     const verdict = this.verdictOf(pid, process)
-    const instrumented = this.now() - exportedMs < instrumentedMs
+    const instrumented = now - exportedMs < instrumentedMs
     return {
       pid,
       name: String(resource.attributes.get('service.name')),
       executable: facts.executable,
       listening: listeningPorts(this.procDir, pid),
       served: [...ports],
-      seen: known !== undefined,
+      seen: called,
       observed: verdict.observed && !instrumented,
       reason: instrumented ? 'it exports spans of its own: only its metrics are made here' : verdict.reason,
     }
@@ -207,10 +218,16 @@ export class ProcessTable {
   }
 
   private read(pid: number, comm: string, now: number): Process {
+    const process = this.made(pid, comm, now)
+    this.processes.set(pid, process)
+    return process
+  }
+
+  private made(pid: number, comm: string, now: number): Process {
     const start = this.startOf(pid)
     const facts: ProcessFacts =
       start === unknownStart ? { comm, executable: '', args: [], cwd: '' } : this.factsOf(pid)
-    const process: Process = {
+    return {
       start,
       comm: facts.comm,
       facts,
@@ -221,9 +238,8 @@ export class ProcessTable {
       verdict: undefined,
       judgedMs: 0,
       exportedMs: Number.NEGATIVE_INFINITY,
+      called: false,
     }
-    this.processes.set(pid, process)
-    return process
   }
 
   private end(resource: Resource): void {
@@ -343,6 +359,8 @@ interface Process {
   judgedMs: number
   /** When it last exported spans of its own. */
   exportedMs: number
+  /** A call of it was seen, be it told or not. */
+  called: boolean
 }
 
 /** What is known of one process. */
@@ -355,7 +373,7 @@ export interface ProcessView {
   /** TCP ports that it listens at, and those where it was seen to answer. */
   readonly listening: readonly number[]
   readonly served: readonly number[]
-  /** Requests of it were seen. */
+  /** Calls of it were seen since it is known. */
   readonly seen: boolean
   readonly observed: boolean
   readonly reason: string

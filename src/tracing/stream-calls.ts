@@ -26,15 +26,16 @@ export class StreamCalls implements StreamSink {
 
   asked(stream: Stream, operation: Operation): void {
     this.describe(stream, operation)
-    operation.place = this.options.tracer.begin(this.exchange, operation.context)
+    const request = this.options.tracer.begin(this.exchange, operation.context)
+    request.owner = operation
+    operation.place = request
   }
 
   ended(stream: Stream, operation: Operation): void {
     const { tracer, microseconds } = this.options
     const { exchange } = this
     this.describe(stream, operation)
-    const request =
-      operation.place === undefined ? tracer.begin(exchange, operation.context) : (operation.place as Request)
+    const request = placeOf(operation) ?? tracer.begin(exchange, operation.context)
     operation.place = undefined
     exchange.endUs = microseconds(operation.endNs)
     exchange.responseUs = operation.responseNs === 0 ? 0 : microseconds(operation.responseNs)
@@ -46,7 +47,8 @@ export class StreamCalls implements StreamSink {
   }
 
   abandoned(operation: Operation): void {
-    if (operation.place !== undefined) this.options.tracer.forget(operation.place as Request)
+    const request = placeOf(operation)
+    if (request !== undefined) this.options.tracer.forget(request)
     operation.place = undefined
   }
 
@@ -65,6 +67,7 @@ export class StreamCalls implements StreamSink {
     exchange.server = stream.server
     exchange.consumes = operation.call.kind === SpanKind.consumer
     exchange.moreContext = false
+    exchange.doubt = false
     exchange.pid = stream.pid
     exchange.comm = stream.comm
     exchange.cgroup = stream.cgroup
@@ -82,4 +85,10 @@ export class StreamCalls implements StreamSink {
     exchange.aborted = false
     exchange.errno = stream.errno
   }
+}
+
+/** Where it stands in its trace; undefined where that was never told, or has been forgotten and is another's now. */
+function placeOf(operation: Operation): Request | undefined {
+  const request = operation.place as Request | undefined
+  return request?.owner === operation ? request : undefined
 }

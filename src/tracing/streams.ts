@@ -23,6 +23,11 @@ export interface StreamsOptions {
   readonly maxOperations?: number
 }
 
+/** Nanoseconds of silence after which nothing more is expected of a socket whose end is not told. */
+const silenceNs = 30e9
+/** Nanoseconds between two looks at all sockets. */
+const lookNs = 1e9
+
 /** Connections whose bytes are read here, each by a decoder of its protocol. */
 export class Streams {
   /** Operations that ended, and that were given up. */
@@ -33,11 +38,14 @@ export class Streams {
   private readonly protocols: ReadonlyMap<string, Protocol>
   private readonly streams: BoundedMap<number, Stream>
   private readonly pool: Pool
+  private lookedNs = 0
 
   constructor(protocols: readonly Protocol[], sink: StreamSink, options: StreamsOptions = {}) {
     this.protocols = new Map(protocols.map(protocol => [protocol.name, protocol]))
     this.pool = new Pool(sink, options.maxOperations ?? 65_536, this)
-    this.streams = new BoundedMap(options.maxStreams ?? 16_384, (_connection, stream) => stream.close(0))
+    this.streams = new BoundedMap(options.maxStreams ?? 16_384, (_connection, stream) =>
+      stream.giveUp('no_memory'),
+    )
   }
 
   get size(): number {
@@ -57,7 +65,7 @@ export class Streams {
       return
     }
     if (stream === undefined || stream.protocol.name !== segment.protocol) {
-      stream?.close(0)
+      stream?.giveUp('framing_lost')
       const protocol = this.protocols.get(segment.protocol)
       if (protocol === undefined) return
       stream = new Stream(protocol, segment, this.pool)
@@ -66,10 +74,24 @@ export class Streams {
     stream.segment(segment)
   }
 
-  /** Ends all connections: nothing more will come. */
+  /**
+   * Lets go of sockets of which nobody tells the end, once they were silent for long: those of UDP, and those whose bytes
+   * are no longer passed on. To be called every now and then with the monotonic clock.
+   */
+  tick(nowNs: number): void {
+    if (nowNs - this.lookedNs < lookNs) return
+    this.lookedNs = nowNs
+    this.streams.forEach((stream, connection) => {
+      if (!stream.endless || nowNs - stream.newestNs < silenceNs) return
+      stream.silent(nowNs)
+      this.streams.delete(connection)
+    })
+  }
+
+  /** Looks no further: what is under way makes nothing, as its end is not known. */
   close(): void {
     this.streams.forEach((stream, connection) => {
-      stream.close(0)
+      stream.giveUp('')
       this.streams.delete(connection)
     })
   }
@@ -128,12 +150,17 @@ export class Stream implements StreamConnection {
   errno = 0
   private tid = 0
   private blocking = false
-  private newestNs = 0
+  /** Nanoseconds of the monotonic clock: the newest call. */
+  newestNs = 0
   private readonly pool: Pool
   private readonly decoder: StreamDecoder
   private readonly requests: ByteFlow
   private readonly responses: ByteFlow
+  private readonly datagrams: boolean
   private over = false
+  /** It is given up while it goes on, for this reason. */
+  private leaving = false
+  private reason = ''
 
   constructor(protocol: Protocol, segment: Segment, pool: Pool) {
     this.protocol = protocol
@@ -146,6 +173,7 @@ export class Stream implements StreamConnection {
     this.peerAddress = segment.peerAddress
     this.peerPort = segment.peerPort
     this.joined = segment.joined || segment.position !== 0
+    this.datagrams = protocol.name === 'dns' && segment.sequence === 0 && !segment.tls
     this.decoder = protocol.open(this)
     this.requests = new ByteFlow(true, this.decoder)
     this.responses = new ByteFlow(false, this.decoder)
@@ -198,6 +226,26 @@ export class Stream implements StreamConnection {
     if (this.over) this.decoder.close()
   }
 
+  /** Its end will not be told: it was refused, or is a socket of UDP, whose bytes have no sequence numbers. */
+  get endless(): boolean {
+    return this.over || this.datagrams
+  }
+
+  /** It goes on unseen: what is under way is counted as lost for this reason, or forgotten where there is none. */
+  giveUp(reason: string): void {
+    if (this.over) return
+    this.leaving = true
+    this.reason = reason
+    this.decoder.close()
+    this.over = true
+  }
+
+  /** Nothing more is expected of it. */
+  silent(nowNs: number): void {
+    this.newestNs = nowNs
+    this.close(0)
+  }
+
   close(errno: number): void {
     if (this.over) return
     this.errno = errno
@@ -222,6 +270,7 @@ export class Stream implements StreamConnection {
     operation.sequence = flow.sequence
     operation.tid = this.tid
     operation.blocking = this.blocking
+    operation.place = undefined
     operation.id = 0
     operation.mark = 0
     return operation
@@ -232,7 +281,7 @@ export class Stream implements StreamConnection {
   }
 
   end(operation: Operation): void {
-    if (this.over) {
+    if (this.over || (this.leaving && isUnfinished(operation))) {
       this.release(operation)
       return
     }
@@ -254,6 +303,10 @@ export class Stream implements StreamConnection {
   }
 
   release(operation: Operation): void {
+    if (this.reason !== '') {
+      this.pool.counts.abandoned++
+      this.pool.sink.lost(this.reason, 1)
+    }
     this.pool.sink.abandoned(operation)
     this.pool.give(operation)
   }
@@ -269,4 +322,9 @@ export class Stream implements StreamConnection {
   private flowOf(segment: Segment): ByteFlow {
     return segment.received === this.server ? this.requests : this.responses
   }
+}
+
+/** Its decoder was told of an end that there was not. What was answered, and only waited for a sign of it, is whole. */
+function isUnfinished({ responseNs, call }: Operation): boolean {
+  return responseNs === 0 || call.error === 'connection_closed'
 }

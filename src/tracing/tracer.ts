@@ -315,6 +315,7 @@ export class Tracer {
     startOf.pid = exchange.pid
     startOf.tid = exchange.tid
     startOf.blocking = exchange.blocking
+    startOf.doubt = exchange.doubt
     startOf.local = this.options.isLocal(exchange.peerAddress)
     startOf.startUs = exchange.startUs
     return startOf
@@ -388,6 +389,7 @@ class Start {
   pid = 0
   tid = 0
   blocking = false
+  doubt = false
   local = false
   startUs = 0
 }

@@ -8,9 +8,10 @@ import { freePort, Program } from '../helpers/program.ts'
 import { type Postgres, postgresName, startPostgres, withoutPostgres } from '../helpers/servers/postgres.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../helpers/servers/redis.ts'
 import { client, type SpanLine, server, Telemetry } from '../helpers/telemetry.ts'
+import { withoutTracepoints, withTracefs } from '../helpers/tracefs.ts'
 import { startProxy } from '../helpers/web-servers.ts'
 
-const skip = withoutBpf || withoutPostgres || withoutRedis
+const skip = withoutBpf || withoutPostgres || withoutRedis || withoutTracepoints
 const soak = process.env.SVC_SOAK === '1'
 const requests = soak ? 2_000 : 200
 const items = 64
@@ -57,6 +58,7 @@ async function startChain(backend: string): Promise<Chain & { agent: AgentProces
   const front = await startProxy(await freePort(), app.ready.port)
   open.push(front)
   const agent = await AgentProcess.start({
+    wrapper: backend === 'syscalls' ? withTracefs : [],
     endpoint: telemetry.endpoint,
     ports: [front.port, app.ready.port, postgres.port, redis.port],
     config: { agent: { ebpf: { backend, ringbuf_size: 64 * 2 ** 20 } } },
@@ -133,7 +135,7 @@ async function spansOf({ front, app, agent }: Chain & { agent: AgentProcess }): 
   }
 }
 
-const back = ['sock'] as const
+const back = ['sock', 'syscalls'] as const
 
 for (const backend of back) {
   test(`${backend}: one request at a time through nginx and Node.js to PostgreSQL and Redis is one trace`, {

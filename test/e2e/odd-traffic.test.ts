@@ -16,7 +16,6 @@ let talk: RawTalk
 let excluded: RawTalk
 let unlisted: RawTalk
 let nginx: Nginx
-let tlsPort: number
 let directory: string
 /** Spans of `talk` that the tests asked for; at the end there must be no others. */
 let expected = 0
@@ -24,14 +23,13 @@ let expected = 0
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-odd-'))
   telemetry = await Telemetry.start()
-  tlsPort = await freePort()
-  nginx = await startNginx(await freePort(), tlsPort)
+  nginx = await startNginx(await freePort())
   talk = await RawTalk.start(0)
   excluded = await RawTalk.start(0)
   unlisted = await RawTalk.start(0)
   agent = await AgentProcess.start({
     endpoint: telemetry.endpoint,
-    ports: [talk.port, excluded.port, nginx.port, tlsPort],
+    ports: [talk.port, excluded.port, nginx.port],
     config: {
       agent: {
         ebpf: { network: { exclude_ports: [excluded.port], routes: { max_segment_cardinality: 100 } } },
@@ -495,9 +493,10 @@ test('what is excluded by its path has no span and is still counted', async () =
 })
 
 test('exports of telemetry are neither traced nor counted', async () => {
+  // Of metrics: after one of traces the program would be taken for one that makes spans of its own.
   const before = telemetry.servedBy(talk.pid)
   const post = head(
-    'POST /v1/traces HTTP/1.1',
+    'POST /v1/metrics HTTP/1.1',
     `Host: 127.0.0.1:${talk.port}`,
     'Content-Type: application/x-protobuf',
     'Content-Length: 3',
@@ -507,21 +506,19 @@ test('exports of telemetry are neither traced nor counted', async () => {
     { request: [get('/after-export')], answer: [`${ok}hi`] },
   ])
   check(talk.port, '/after-export', good)
-  assert.deepEqual(ofPath(talk.port, '/v1/traces'), { server: [], client: [] })
+  assert.deepEqual(ofPath(talk.port, '/v1/metrics'), { server: [], client: [] })
   assert.equal(telemetry.servedBy(talk.pid), before + 1)
 })
 
-test('connections that do not speak HTTP make no spans', async () => {
+test('connections that speak nothing known make no spans', async () => {
   const random = Array.from({ length: 2000 }, (_, i) => String.fromCharCode((i * 167 + 13) % 256)).join('')
   await talk.have([{ request: [random], answer: [random] }])
-  await talk.have([{ request: ['*1\r\n$4\r\nPING\r\n'], answer: ['+PONG\r\n'] }])
-  await talk.have([{ request: ['GET key\r\n'], answer: ['END\r\n'] }])
+  await talk.have([{ request: ['EHLO me\r\n'], answer: ['250 you\r\n'] }])
+  await talk.have([{ request: ['GET key\r\n'], answer: ['nothing\r\n'] }])
   await talk.have([{ request: ['GET '], answer: ['what?\r\n'] }])
   await talk.have([{ request: ['GET / FTP/1.1\r\n\r\n'], answer: [`${ok}hi`] }])
   await talk.have([{ request: ['G'], answer: [], next: 'reset' }])
-  await output('curl', '-skf', `https://127.0.0.1:${tlsPort}/items/1`)
   await telemetry.settle(agent)
-  assert.deepEqual(telemetry.spans(tlsPort), [])
 })
 
 test('ports that are excluded or not included are left alone', async () => {

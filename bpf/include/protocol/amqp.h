@@ -39,7 +39,7 @@ static __always_inline int opens_amqp(const struct head *h)
 			       OPENS_EITHER :
 			       OPENS_NOT;
 	u32 size = BE32(p + 3);
-	if (p[0] != 1 || h->have < 12 || size + 8 > h->length)
+	if (p[0] != 1 || h->have < 12 || size > h->length - 8)
 		return OPENS_NOT;
 	/* connection.start of version 0-9 */
 	if (BE16(p + 1) == 0)

@@ -3,6 +3,7 @@ import { findAsset } from '../../kernel/assets.ts'
 import { BpfObject, LoadError } from '../../kernel/bpf-object.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import type { Finding } from '../../kernel/need.ts'
+import { firstMissing } from '../../kernel/needs.ts'
 import { backends } from '../../probes/index.ts'
 import { check } from './check.ts'
 
@@ -49,10 +50,10 @@ export const capture = check({
   try: ({ loaded: { config } }) => {
     const { backend: wanted, network } = config.agent.ebpf
     const tried = backends.filter(({ name }) => wanted === 'auto' || name === wanted)
-    return tried.flatMap(({ name, objects }) => {
-      const object = objects.find(({ captureBytes }) => captureBytes >= network.capture_bytes)
-      return object === undefined ? [] : [tryObject(name, object.file)]
-    })
+    // The one that the agent takes.
+    const backend = tried.find(({ needs }) => firstMissing(needs) === undefined) ?? tried[0]
+    const file = backend?.objectFor(network.capture_bytes)
+    return backend === undefined || file === undefined ? [] : [tryObject(backend.name, file)]
   },
 })
 

@@ -64,8 +64,10 @@ export const svcRecord = {
   traceparentSize: 56,
   blocking: 192,
   moreContext: 193,
-  pad: 194,
-  padSize: 6,
+  told: 194,
+  doubt: 195,
+  pad: 196,
+  padSize: 4,
 } as const
 
 /** struct svc_counters: offsets in bytes. */
@@ -229,6 +231,7 @@ export const bss = {
   budgetWindow: 65728,
   budgetLeft: 65736,
   budgetLeftSize: 16,
+  untoldAt: 65752,
   ringWoken: 65792,
   exportSvcTlsFunction: 65800,
   tlsAttached: 65856,

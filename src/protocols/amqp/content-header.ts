@@ -1,7 +1,6 @@
 import { ByteRange } from '../../lib/byte-range.ts'
-import type { Interner } from '../../lib/interner.ts'
 import type { TraceContext } from '../../model/stream.ts'
-import { parseTraceparent } from '../../model/traceparent.ts'
+import { MessageContext } from '../message-context.ts'
 import { Fields } from './fields.ts'
 
 /** Bits of the property flags (AMQP 0-9-1, section 4.2.6.1), the highest first. */
@@ -31,11 +30,7 @@ export class ContentHeader {
   bodySize = 0
   private readonly fields = new Fields()
   private readonly name = new ByteRange()
-  private readonly states: Interner
-
-  constructor(states: Interner) {
-    this.states = states
-  }
+  private readonly place = new MessageContext()
 
   /** Reads the payload of a header frame, or its beginning. */
   read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
@@ -52,13 +47,15 @@ export class ContentHeader {
     let more = flags
     while ((more & continued) !== 0 && fields.whole) more = fields.short()
     if ((flags & headers) === 0) return
+    this.place.clear()
     if ((flags & contentType) !== 0) fields.shortString(name)
     if ((flags & contentEncoding) !== 0) fields.shortString(name)
     const tableEnd = Math.min(fields.end, fields.at + 4 + fields.long())
-    for (let i = 0; i < maxEntries && fields.whole && fields.at < tableEnd; i++) this.readEntry(context)
+    for (let i = 0; i < maxEntries && fields.whole && fields.at < tableEnd; i++) this.readEntry()
+    this.place.settle(fields.bytes, context)
   }
 
-  private readEntry(context: TraceContext): void {
+  private readEntry(): void {
     const { fields, name } = this
     fields.shortString(name)
     const type = fields.octet()
@@ -66,9 +63,6 @@ export class ContentHeader {
     const { at, bytes } = fields
     if (size < 0) fields.at = fields.end
     else fields.skip(size)
-    if (type !== longString || !fields.whole) return
-    if (name.spells(bytes, 'traceparent'))
-      context.flags = parseTraceparent(bytes, at, at + size, context.traceId, context.spanId)
-    else if (name.spells(bytes, 'tracestate')) context.state = this.states.intern(bytes, at, at + size)
+    if (type === longString && fields.whole) this.place.property(bytes, name, at, at + size)
   }
 }

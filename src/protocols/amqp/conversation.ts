@@ -194,8 +194,11 @@ export class Conversation {
     const { fields } = messages
     fields.skip(2)
     fields.shortString(key)
-    if (channel.gets.length >= mostAsked) return
     const operation = this.connection.begin(flow)
+    if (channel.gets.length >= mostAsked) {
+      if (operation !== undefined) this.connection.abandon(operation)
+      return
+    }
     channel.gets.push(operation)
     if (operation === undefined) return
     messages.asked(operation.call, this.connection, flow.bytes, key)

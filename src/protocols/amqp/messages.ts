@@ -6,6 +6,7 @@ import type { StreamConnection } from '../../model/stream.ts'
 import { type Destination, Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
 import { messagingClient, messagingProcess } from '../durations.ts'
 import { describeDestination, describeMessage, type MessageOperation } from '../message-call.ts'
+import { Texts } from '../texts.ts'
 import { ContentHeader } from './content-header.ts'
 import { Fields } from './fields.ts'
 
@@ -42,18 +43,14 @@ const defaultExchange = Buffer.from('amq.default')
  */
 export class Messages {
   readonly fields = new Fields()
-  readonly header: ContentHeader
+  readonly header = new ContentHeader()
   /** Names of queues and of consumers. */
   readonly words = new Interner({ slots: 1_024, maxLength: 256 })
-  private readonly keys = new Interner({ slots: 4_096, maxLength: 256 })
+  private readonly keys = new Texts({ slots: 4_096, maxLength: 256 })
   private readonly destinations = new Destinations(patternOf)
   /** Three names of 255 bytes at most. */
   private readonly joined = Buffer.alloc(1_024)
   private length = 0
-
-  constructor() {
-    this.header = new ContentHeader(this.words)
-  }
 
   published(
     call: Call,
@@ -110,7 +107,7 @@ export class Messages {
     if (!key.empty && !destination.anonymous)
       call.attributes.add(
         'messaging.rabbitmq.destination.routing_key',
-        this.keys.intern(bytes, key.start, key.end),
+        this.keys.of(bytes, key.start, key.end),
       )
   }
 

@@ -58,13 +58,15 @@ export class AmqpStream implements StreamDecoder {
     const side = flow.request ? this.sent : this.received
     if (this.over) return
     const { passage, content } = side
+    let outlasted = passage.outlasts(flow)
     // Clients split a body into frames of one size, so the place of its end is known although they were not seen.
-    if (passage.left > 0 && !passage.outlasts(flow) && content?.open && content.frameSize > 0) {
+    if (!outlasted && passage.left > 0 && content?.open && content.frameSize > 0) {
       const rest = content.size - content.got
       content.got = content.size
       passage.extend(rest + Math.ceil(rest / content.frameSize) * (frameHead + 1))
+      outlasted = passage.outlasts(flow)
     }
-    if (passage.left > 0 && passage.outlasts(flow)) {
+    if (outlasted) {
       flow.broken = false
       if (passage.left === 0) this.passed(flow, side)
       return
@@ -206,7 +208,7 @@ export class AmqpStream implements StreamDecoder {
   /** Looks for a frame of a method: at a call's beginning, or behind the end of another frame. */
   private resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
-    for (let at = flow.at; at + frameHead + 5 <= end || at + 8 <= end; at++) {
+    for (let at = flow.at; at + frameHead + 1 <= end; at++) {
       const begins = at === flow.at ? flow.atCall : bytes[at - 1] === frameEnd
       if (!begins || !this.isWhole(bytes, at, end, flow.request)) continue
       flow.at = at

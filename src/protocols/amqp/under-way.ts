@@ -1,5 +1,8 @@
 import type { Operation } from '../../model/stream.ts'
 
+/** Slots that are kept when nothing waits: a connection may have thousands of channels. */
+const kept = 256
+
 /** What stands for a tag whose operation is not known. */
 const hole = undefined
 
@@ -10,7 +13,7 @@ const hole = undefined
 export class UnderWay {
   /** How many operations it holds. */
   size = 0
-  private slots: (Operation | undefined)[] = new Array<Operation | undefined>(16).fill(hole)
+  private slots: (Operation | undefined)[] = []
   private first = 0
   private length = 0
   private base = 1
@@ -79,6 +82,9 @@ export class UnderWay {
     this.first = (this.first + 1) & (this.slots.length - 1)
     this.length--
     this.base++
+    if (this.length > 0) return
+    this.first = 0
+    if (this.slots.length > kept) this.slots = []
   }
 
   private push(operation: Operation | undefined): void {
@@ -88,7 +94,7 @@ export class UnderWay {
   }
 
   private grow(): void {
-    const slots = new Array<Operation | undefined>(2 * this.slots.length).fill(hole)
+    const slots = new Array<Operation | undefined>(Math.max(16, 2 * this.slots.length)).fill(hole)
     for (let i = 0; i < this.length; i++) slots[i] = this.slots[this.slotOf(i)]
     this.slots = slots
     this.first = 0

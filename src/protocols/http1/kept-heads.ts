@@ -11,6 +11,8 @@ const maxFree = 256
 export class KeptHead {
   bytes: Buffer = Buffer.allocUnsafeSlow(least)
   length = 0
+  /** Something found no room: what follows it must not be read as if it came next. */
+  cut = false
 }
 
 /** Lends the buffers in which request heads wait. Their memory is bounded: when it is short, less of a head is kept. */
@@ -22,6 +24,7 @@ export class KeptHeads {
     const head = this.free.pop() ?? new KeptHead()
     this.held += head.bytes.length
     head.length = 0
+    head.cut = false
     return head
   }
 
@@ -30,11 +33,13 @@ export class KeptHeads {
     if (this.free.length < maxFree) this.free.push(head)
   }
 
-  /** Adds as many of `source[start, end)` as there is room for. */
+  /** Adds as many of `source[start, end)` as there is room for, and nothing behind a gap. */
   append(head: KeptHead, source: Buffer, start: number, end: number): void {
+    if (head.cut) return
     const wanted = Math.min(maxKept, head.length + end - start)
     if (wanted > head.bytes.length) this.grow(head, wanted)
     const count = Math.min(wanted, head.bytes.length) - head.length
+    head.cut = count < end - start
     if (count <= 0) return
     source.copy(head.bytes, head.length, start, start + count)
     head.length += count

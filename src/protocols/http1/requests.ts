@@ -2,14 +2,17 @@ import { type Call, Exchange } from '../../model/exchange.ts'
 import type { Operation, StreamConnection } from '../../model/stream.ts'
 import { readTraceHeaders } from '../../model/trace-headers.ts'
 import { fillExchange } from '../stream-exchange.ts'
-import { type KeptHead, KeptHeads } from './kept-heads.ts'
+import { KeptHead, KeptHeads } from './kept-heads.ts'
 import type { Message } from './message.ts'
+
+/** Stands for the head of a request that nothing will be told of. */
+const none = new KeptHead()
 
 /** A request whose response is not whole yet. Used again. */
 export class Pending {
   /** Undefined where there was no room for it: its response is passed over. */
   operation: Operation | undefined
-  head!: KeptHead
+  head: KeptHead = none
   /** Of the method: its responses have no body, or no end. */
   isHead = false
   isConnect = false
@@ -36,7 +39,7 @@ export class Http1Requests {
   begin(operation: Operation | undefined): Pending {
     const pending = this.free.pop() ?? new Pending()
     pending.operation = operation
-    pending.head = this.heads.take()
+    pending.head = operation === undefined ? none : this.heads.take()
     pending.isHead = false
     pending.isConnect = false
     pending.whole = false
@@ -46,7 +49,7 @@ export class Http1Requests {
   }
 
   keep(pending: Pending, bytes: Buffer, start: number, end: number): void {
-    this.heads.append(pending.head, bytes, start, end)
+    if (pending.operation !== undefined) this.heads.append(pending.head, bytes, start, end)
   }
 
   /** Its head is whole. */
@@ -91,7 +94,8 @@ export class Http1Requests {
   }
 
   private release(pending: Pending): void {
-    this.heads.give(pending.head)
+    if (pending.head !== none) this.heads.give(pending.head)
+    pending.head = none
     pending.operation = undefined
     if (this.free.length < 1024) this.free.push(pending)
   }

@@ -1,4 +1,5 @@
 import { HpackFields, HpackNames } from '../../lib/hpack.ts'
+import { isMethod } from '../../lib/http-head.ts'
 import type { TraceContext } from '../../model/stream.ts'
 import { TraceFields } from '../../model/trace-headers.ts'
 import type { KeptHead, KeptHeads } from '../http1/kept-heads.ts'
@@ -126,7 +127,9 @@ export function readContext(context: TraceContext): void {
  * what is not known: the method `_OTHER`, and the path `/`, of which the result tells: false.
  */
 export function keepHead(heads: KeptHeads, head: KeptHead): boolean {
-  const hasMethod = isPlain(Field.method)
+  const hasMethod =
+    fields.has(Field.method) &&
+    isMethod(fields.bytes, fields.starts[Field.method]!, fields.ends[Field.method]!)
   const hasPath = isPlain(Field.path) && isPath()
   // CONNECT has no path (section 8.5).
   const tunnel = !hasPath && fields.is(Field.method, 'CONNECT') && isPlain(Field.authority)

@@ -38,6 +38,8 @@ export class Http2Stream implements StreamDecoder {
   /** Streams of this connection were gRPC, or were not. */
   private sawGrpc = false
   private sawHttp = false
+  /** Bytes of the client were lost: streams that it reset may still count as open. */
+  private missedRequests = false
   /** Streams that may have ended unseen, and when they were looked through. */
   private doubtful = 0
   private lookedNs = 0
@@ -181,7 +183,10 @@ export class Http2Stream implements StreamDecoder {
   private lose(flow: ByteFlow, way: Way): void {
     if (way.begun !== undefined) this.connection.abandon(way.begun)
     way.lose()
-    if (way.request) return
+    if (way.request) {
+      this.missedRequests = true
+      return
+    }
     for (const stream of this.streams.select(({ doubtNs: since }) => since === 0)) {
       stream.doubtNs = flow.nowNs
       this.doubtful++
@@ -306,11 +311,22 @@ export class Http2Stream implements StreamDecoder {
     this.newest = frame.stream
     way.begun = this.connection.begin(flow)
     if (way.begun === undefined) return
+    if (this.streams.size >= maxStreams && this.missedRequests) this.abandonAll()
     if (this.streams.size >= maxStreams) {
       this.connection.abandon(way.begun)
       way.begun = undefined
     } else {
       way.begun.requestBytes = frameHeadBytes + frame.length
+    }
+  }
+
+  /** Streams whose end was missed must not keep out those that come: which ones they are cannot be known. */
+  private abandonAll(): void {
+    this.missedRequests = false
+    this.doubtful = 0
+    for (const stream of this.streams.select(() => true)) {
+      this.streams.delete(stream.id)
+      this.calls.abandon(stream, this.connection)
     }
   }
 

@@ -1,6 +1,4 @@
-import { BoundedMap } from '../../lib/bounded-map.ts'
-import { Interner } from '../../lib/interner.ts'
-import { utf8Text } from '../../lib/utf8-text.ts'
+import { Texts } from '../texts.ts'
 import { BsonWalk, bsonType, documentsIn, sameText } from './bson.ts'
 import { flag, opcode } from './wire.ts'
 
@@ -69,8 +67,7 @@ export class Command {
   compressed = false
   private readonly walk = new BsonWalk()
   private readonly inner = new BsonWalk()
-  private readonly words = new Interner({ slots: 4_096, maxLength: maxTextBytes })
-  private readonly decoded = new BoundedMap<string, string>(1_024)
+  private readonly texts = new Texts({ slots: 4_096, maxLength: maxTextBytes })
 
   get silent(): boolean {
     return silentCommands.has(this.name)
@@ -187,7 +184,7 @@ export class Command {
     const { bytes, nameStart, nameEnd } = walk
     if (nameEnd === nameStart || nameEnd - nameStart > maxNameBytes) return ''
     for (let i = nameStart; i < nameEnd; i++) if (!isWordByte(bytes[i]!)) return ''
-    return this.words.intern(bytes, nameStart, nameEnd)
+    return this.texts.of(bytes, nameStart, nameEnd)
   }
 
   private textOf(walk: BsonWalk): string {
@@ -197,19 +194,7 @@ export class Command {
   }
 
   private text(bytes: Buffer, start: number, end: number): string {
-    if (end <= start || end - start > maxTextBytes) return ''
-    const text = this.words.intern(bytes, start, end)
-    for (let i = start; i < end; i++) if (bytes[i]! >= 0x80) return this.decode(text, bytes, start, end)
-    return text
-  }
-
-  private decode(key: string, bytes: Buffer, start: number, end: number): string {
-    let text = this.decoded.get(key)
-    if (text === undefined) {
-      text = utf8Text(bytes, start, end)
-      this.decoded.set(key, text)
-    }
-    return text
+    return end <= start || end - start > maxTextBytes ? '' : this.texts.of(bytes, start, end)
   }
 }
 

@@ -1,7 +1,6 @@
 import { ByteRange } from '../../lib/byte-range.ts'
-import type { Interner } from '../../lib/interner.ts'
 import type { TraceContext } from '../../model/stream.ts'
-import { parseTraceparent } from '../../model/traceparent.ts'
+import { MessageContext } from '../message-context.ts'
 
 /** Identifiers (MQTT 5.0, section 2.2.2.2). */
 const topicAlias = 0x23
@@ -27,25 +26,24 @@ export class Properties {
   alias = 0
   private readonly key = new ByteRange()
   private readonly value = new ByteRange()
-  private readonly states: Interner
+  private readonly place = new MessageContext()
   private at = 0
-
-  constructor(states: Interner) {
-    this.states = states
-  }
 
   /** Reads them, or what of them is in `bytes[start, end)`. */
   read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
     this.alias = 0
     this.at = start
-    while (this.at >= 0 && this.at < end) this.readOne(bytes, end, context)
+    this.place.clear()
+    while (this.at >= 0 && this.at < end) this.readOne(bytes, end)
+    if (context !== undefined) this.place.settle(bytes, context)
   }
 
-  private readOne(bytes: Buffer, end: number, context: TraceContext | undefined): void {
+  private readOne(bytes: Buffer, end: number): void {
     const id = bytes[this.at++]!
     if (id === userProperty) {
-      if (!this.readText(bytes, end, this.key) || !this.readText(bytes, end, this.value)) return
-      if (context !== undefined) this.take(bytes, context)
+      const { key, value } = this
+      if (this.readText(bytes, end, key) && this.readText(bytes, end, value))
+        this.place.property(bytes, key, value.start, value.end)
       return
     }
     const size = sizes[id] ?? unknown
@@ -64,13 +62,5 @@ export class Properties {
     if (this.at > end) this.at = -1
     into.set(start, Math.max(start, this.at))
     return this.at >= 0
-  }
-
-  private take(bytes: Buffer, context: TraceContext): void {
-    const { key, value } = this
-    if (key.spells(bytes, 'traceparent'))
-      context.flags = parseTraceparent(bytes, value.start, value.end, context.traceId, context.spanId)
-    else if (key.spells(bytes, 'tracestate'))
-      context.state = this.states.intern(bytes, value.start, value.end)
   }
 }

@@ -1,4 +1,3 @@
-import { Interner } from '../../lib/interner.ts'
 import { SpanKind } from '../../model/span.ts'
 import { Destinations, withoutIdentifiers } from '../destinations.ts'
 import { messagingClient, messagingProcess } from '../durations.ts'
@@ -35,5 +34,5 @@ export class Topics {
     template: withoutIdentifiers(name, '+'),
     anonymous: false,
   }))
-  readonly properties = new Properties(new Interner({ slots: 256, maxLength: 512 }))
+  readonly properties = new Properties()
 }

@@ -38,8 +38,8 @@ export interface MysqlTexts {
   readonly statements: SqlStatements
   readonly words: Interner
   /** `db.system.name` of a server, as it was heard last. */
-  systemOf(server: string): string
-  learn(server: string, system: string): void
+  systemOf(address: string, port: number): string
+  learn(address: string, port: number, system: string): void
   preparationOf(statement: SqlStatement): SqlStatement
   useOf(database: string): SqlStatement
   /** An error's number as text. */
@@ -104,11 +104,7 @@ export class MysqlStream implements StreamDecoder {
     this.underWay = new UnderWay(connection)
     this.phase = connection.joined ? commands : greeting
     this.responsesBroken = connection.joined
-    this.system = texts.systemOf(this.server)
-  }
-
-  private get server(): string {
-    return `${this.connection.serverAddress} ${this.connection.serverPort}`
+    this.system = texts.systemOf(connection.serverAddress, connection.serverPort)
   }
 
   read(flow: ByteFlow): void {
@@ -131,6 +127,9 @@ export class MysqlStream implements StreamDecoder {
     this.begun = 0
     if (flow.request) {
       this.requestGoesOn = false
+      // Another statement may have been prepared meanwhile, or another database chosen.
+      this.newest = unknownStatement
+      this.namespace = ''
     } else {
       this.responseGoesOn = false
       this.file = false
@@ -302,10 +301,10 @@ export class MysqlStream implements StreamDecoder {
   }
 
   private queryText(bytes: Buffer, at: number, end: number, packetEnd: number): SqlStatement {
-    // Where the handshake was not seen: no attributes are a zero and a one.
+    // Where the handshake was not seen: the number of attributes and a one, which is in no text, come first.
     const attributes = this.handshake.known
       ? this.handshake.has(capability.queryAttributes)
-      : bytes[at] === 0 && bytes[at + 1] === 1
+      : bytes[at + 1] === 1
     const text = attributes ? textBehindAttributes(bytes, at, end) : at
     return text < 0 ? unknownStatement : this.readStatement(bytes, text, end, packetEnd)
   }
@@ -358,7 +357,7 @@ export class MysqlStream implements StreamDecoder {
       else if (this.phase === login || !this.handshake.readGreeting(bytes, at, end)) return this.refuse()
       this.phase = login
       this.system = this.handshake.system
-      this.texts.learn(this.server, this.system)
+      this.texts.learn(this.connection.serverAddress, this.connection.serverPort, this.system)
       return true
     }
     if (first !== 0) return true

@@ -1,11 +1,13 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { ByteRange } from '../../lib/byte-range.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { readTraceHeaders } from '../../model/trace-headers.ts'
 import { brokenOff } from '../broken-off.ts'
 import { Confirmation } from '../confirmation.ts'
 import { describeMessage, failMessage, type MessageOperation } from '../message-call.ts'
 import { Passage } from '../passage.ts'
 import { errorOfLine, isViolation, violatedSubject } from './errors.ts'
+import { statusOf } from './headers.ts'
 import { mayBegin, verb } from './lines.ts'
 import { acknowledgement, inbox, operations, pull, type Subjects } from './subjects.ts'
 import { Waiting } from './waiting.ts'
@@ -178,17 +180,16 @@ export class NatsStream implements StreamDecoder {
 
   private deliver(flow: ByteFlow, side: Side, start: number): void {
     const { bytes } = flow
-    const { line, headers } = this.subjects
+    const { line } = this.subjects
     const { subject, reply, headerBytes, payloadBytes } = line
     const headersEnd = Math.min(flow.end, start + headerBytes)
+    const status = statusOf(bytes, start, headersEnd)
     if (starts(bytes, subject, inbox)) {
-      headers.read(bytes, start, headersEnd, undefined)
-      this.waiting.answer(bytes, subject, headers.status, payloadBytes, flow)
+      this.waiting.answer(bytes, subject, status, payloadBytes, flow)
       return
     }
     // The server speaks for itself: heartbeats of JetStream, and that there is nothing (more) to pull.
-    headers.read(bytes, start, headersEnd, undefined)
-    if (headers.status !== 0) return
+    if (status !== 0) return
     const operation = this.begin(flow, start, operations.process)
     if (operation === undefined) return
     operation.responseBytes = payloadBytes
@@ -199,12 +200,12 @@ export class NatsStream implements StreamDecoder {
 
   private begin(flow: ByteFlow, start: number, of: MessageOperation): Operation | undefined {
     const { bytes } = flow
-    const { line, headers, destinations } = this.subjects
+    const { line, destinations } = this.subjects
     const operation = this.connection.begin(flow)
     if (operation === undefined) return undefined
     const { subject, headerBytes, payloadBytes } = line
     const headersEnd = Math.min(flow.end, start + headerBytes)
-    if (headerBytes > 0) headers.read(bytes, start, headersEnd, operation.context)
+    if (headerBytes > 0) readTraceHeaders(bytes, start, headersEnd, operation.context)
     const { call } = operation
     describeMessage(call, this.connection, of, destinations.of(bytes, subject.start, subject.end))
     call.attributes.add('messaging.message.body.size', payloadBytes - headerBytes)

@@ -1,9 +1,7 @@
-import { Interner } from '../../lib/interner.ts'
 import { SpanKind } from '../../model/span.ts'
 import { Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
 import { messagingClient, messagingProcess } from '../durations.ts'
 import type { MessageOperation } from '../message-call.ts'
-import { Headers } from './headers.ts'
 import { Line } from './lines.ts'
 
 const shared = { system: 'nats', signalType: 'nats' }
@@ -54,7 +52,6 @@ const words = new Set(
 /** What all connections share. */
 export class Subjects {
   readonly line = new Line()
-  readonly headers = new Headers(new Interner({ slots: 256, maxLength: 512 }))
   readonly destinations = new Destinations(patternOf)
 }
 

@@ -35,9 +35,7 @@ export class Waiting {
 
   add(key: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
-    this.operations ??= new BoundedMap<number, Operation>(most, (_key, old) =>
-      this.end(old, 'no_response', nowNs),
-    )
+    this.operations ??= new BoundedMap<number, Operation>(most, (_key, old) => this.crowdedOut(old))
     const same = this.operations.get(key)
     if (same !== undefined) this.end(same, 'no_response', nowNs)
     this.operations.set(key, operation)
@@ -109,6 +107,12 @@ export class Waiting {
   forget(release: (operation: Operation) => void): void {
     this.operations?.forEach(release)
     this.operations = undefined
+  }
+
+  /** A request may still be answered when it has to make room. */
+  private crowdedOut(operation: Operation): void {
+    if (operation.call.kind === SpanKind.client) this.confirmation.abandon(operation)
+    else this.confirmation.end(operation, operation.endNs)
   }
 
   /** A request was not answered. Whether a message was to be acknowledged is not known. */

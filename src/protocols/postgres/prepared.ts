@@ -19,6 +19,12 @@ export class Prepared {
     this.words = words
   }
 
+  /** Requests were missed: what has no name may be another one by now. */
+  forgetUnnamed(): void {
+    this.statement = unknownStatement
+    this.portal = unknownStatement
+  }
+
   /** Parse: `bytes[start, end)` is the name. */
   parse(bytes: Buffer, start: number, end: number, statement: SqlStatement): void {
     if (end === start) {

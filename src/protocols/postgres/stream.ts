@@ -115,6 +115,7 @@ export class PostgresStream implements StreamDecoder {
       // What was bound is executed, as a rule by the same call.
       if (this.part === bound) this.execute(flow, unnamedPortal, 0, 1, 0)
       else this.dropBuilding()
+      this.prepared.forgetUnnamed()
     } else {
       this.encryption = false
       this.blind = true

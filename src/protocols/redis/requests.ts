@@ -71,6 +71,8 @@ export class Requests {
     else this.conversation.order.letGo()
     this.left = 0
     this.atEnd = false
+    // Another database may have been chosen.
+    this.conversation.database = ''
     this.conversation.order.lostRequests()
   }
 

@@ -202,11 +202,8 @@ export class SqlLexer {
       return this.single(Token.sign)
     }
     const length = tagEnd + 1 - at
-    for (let i = tagEnd + 1; i < limit; i++) {
-      i = bytes.indexOf(0x24, i)
-      if (i < 0 || i + length > limit) break
-      if (this.repeats(i, length)) return this.until(i + length)
-    }
+    for (let i = tagEnd + 1; i + length <= limit; i++)
+      if (bytes[i] === 0x24 && this.repeats(i, length)) return this.until(i + length)
     return this.until(limit)
   }
 
@@ -240,8 +237,8 @@ export class SqlLexer {
   }
 
   private skipLine(): void {
-    const end = this.bytes.indexOf(0x0a, this.at)
-    this.at = end < 0 || end >= this.limit ? this.limit : end + 1
+    // Buffer.indexOf would look on behind the statement, where much may lie.
+    while (this.at < this.limit && this.bytes[this.at++] !== 0x0a);
   }
 
   /** MySQL runs a comment that begins with `!` (section 11.7), and does not nest comments; PostgreSQL does. */

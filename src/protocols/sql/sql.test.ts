@@ -293,3 +293,19 @@ test('hostile statements take linear time', () => {
     assert.ok(read(sql).text.length <= 1024)
   }
 })
+
+test('nothing behind a statement is looked at', () => {
+  const statements = new SqlStatements()
+  for (const sql of ['SELECT 1 -- the end', 'SELECT $tag$ never ends', 'SELECT $$ab$$']) {
+    const bytes = Buffer.alloc(1 << 16, 0x01)
+    bytes.write(sql, 'latin1')
+    const touched = new Proxy(bytes, {
+      get(target, key) {
+        if (typeof key === 'string' && /^\d+$/.test(key)) assert.ok(Number(key) <= sql.length, key)
+        assert.notEqual(key, 'indexOf')
+        return Reflect.get(target, key)
+      },
+    })
+    statements.read(touched, 0, sql.length, true, postgresqlDialects.plain)
+  }
+})

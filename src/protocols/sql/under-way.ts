@@ -1,7 +1,7 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Operation, StreamConnection } from '../../model/stream.ts'
 import { brokenOff } from '../broken-off.ts'
-import { breakSqlCall } from './describe.ts'
+import { fail } from '../in-order.ts'
 import { PendingRequests } from './pending.ts'
 import type { SqlStatement } from './statements.ts'
 
@@ -68,11 +68,11 @@ export class UnderWay {
     if (operation !== undefined) this.release(operation)
   }
 
-  /** All are over, since `endNs` (0: now). */
+  /** All are over, since `endNs` (0: now) or since they began. */
   settle(endNs: number): void {
     while (this.requests.size > 0) {
       const { operation, kind } = this.requests
-      if (operation !== undefined) operation.endNs = endNs
+      if (operation !== undefined) operation.endNs = endNs === 0 ? 0 : Math.max(operation.startNs, endNs)
       this.finish(this.confirmed && kind !== this.silent)
     }
   }
@@ -83,7 +83,7 @@ export class UnderWay {
     while (this.requests.size > 0) {
       const { operation, kind } = this.requests
       const told = this.confirmed && kind !== this.silent
-      if (operation !== undefined && told) breakSqlCall(operation.call, type)
+      if (operation !== undefined && told) fail(operation, type)
       this.finish(told)
     }
   }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The beginning of a system call: its arguments are remembered, where they may matter at its end. */
+#pragma once
+#include "syscalls-context.h"
+
+static __always_inline void remember(u64 id, const struct svc_syscall_call *call)
+{
+	struct svc_syscall_call *slot = bpf_map_lookup_elem(&calls, &id);
+	if (slot)
+		*slot = *call;
+	else
+		bpf_map_update_elem(&calls, &id, call, BPF_ANY);
+}
+
+/* A call on a descriptor that moves bytes. */
+static __always_inline int on_enter(struct enter *ctx, u8 direction, u8 kind, bool is_socket, u64 flags, u64 name)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	u64 fd = ctx->arguments[0];
+	if (is_self(id) || fd >= FDS || flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	struct svc_syscall_key key = key_of(id, fd);
+	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
+	if (c) {
+		if (c->state == svc_syscall_state_off || c->state == svc_syscall_state_listening)
+			return 0;
+	} else {
+		u64 *misses = bpf_map_lookup_elem(&others, &key);
+		if (misses && *misses >= MISSES_FILE)
+			return 0;
+	}
+	struct svc_syscall_call call = {
+		.address = ctx->arguments[1],
+		.time = direction == SENT ? bpf_ktime_get_ns() : 0,
+		.count = ctx->arguments[2],
+		.fd = fd,
+		.nr = ctx->nr,
+		.kind = flags & MSG_TRUNC ? svc_syscall_call_kind_unseen : kind, /* such bytes are discarded, not copied */
+		.direction = direction,
+		.is_socket = is_socket,
+	};
+	if (!c)
+		call.name = name;
+	remember(id, &call);
+	return 0;
+}
+
+#define ON_ENTER(syscall, direction, kind, is_socket, flags)                                                          \
+	SEC("tracepoint/syscalls/sys_enter_" #syscall)                                                                \
+	int svc_enter_##syscall(struct enter *ctx)                                                                    \
+	{                                                                                                             \
+		return on_enter(ctx, direction, kind, is_socket, flags, 0);                                           \
+	}
+
+ON_ENTER(read, RECEIVED, svc_syscall_call_kind_buffer, false, 0)
+ON_ENTER(readv, RECEIVED, svc_syscall_call_kind_vector, false, 0)
+ON_ENTER(preadv2, RECEIVED, svc_syscall_call_kind_vector, false, 0)
+ON_ENTER(recvfrom, RECEIVED, svc_syscall_call_kind_buffer, true, ctx->arguments[3])
+ON_ENTER(recvmsg, RECEIVED, svc_syscall_call_kind_message, true, ctx->arguments[2])
+ON_ENTER(recvmmsg, RECEIVED, svc_syscall_call_kind_messages, true, ctx->arguments[3])
+ON_ENTER(write, SENT, svc_syscall_call_kind_buffer, false, 0)
+ON_ENTER(writev, SENT, svc_syscall_call_kind_vector, false, 0)
+ON_ENTER(pwritev2, SENT, svc_syscall_call_kind_vector, false, 0)
+ON_ENTER(sendfile64, SENT, svc_syscall_call_kind_unseen, false, 0)
+
+SEC("tracepoint/syscalls/sys_enter_sendto")
+int svc_enter_sendto(struct enter *ctx)
+{
+	return on_enter(ctx, SENT, svc_syscall_call_kind_buffer, true, 0, ctx->arguments[4]);
+}
+
+/* struct msghdr, and struct mmsghdr, which begins with one, begin with the peer's address. */
+static __always_inline u64 name_of(u64 message)
+{
+	u64 name = 0;
+	read_user(&name, sizeof(name), (void *)message);
+	return name;
+}
+
+SEC("tracepoint/syscalls/sys_enter_sendmsg")
+int svc_enter_sendmsg(struct enter *ctx)
+{
+	return on_enter(ctx, SENT, svc_syscall_call_kind_message, true, 0, name_of(ctx->arguments[1]));
+}
+
+SEC("tracepoint/syscalls/sys_enter_sendmmsg")
+int svc_enter_sendmmsg(struct enter *ctx)
+{
+	return on_enter(ctx, SENT, svc_syscall_call_kind_messages, true, 0, name_of(ctx->arguments[1]));
+}
+
+/* Between two descriptors, of which one is a pipe. */
+SEC("tracepoint/syscalls/sys_enter_splice")
+int svc_enter_splice(struct enter *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct svc_syscall_key from = key_of(id, ctx->arguments[0]), to = key_of(id, ctx->arguments[2]);
+	struct svc_syscall_call call = {
+		.time = bpf_ktime_get_ns(),
+		.fd = to.fd,
+		.nr = ctx->nr,
+		.kind = svc_syscall_call_kind_unseen,
+		.direction = SENT,
+	};
+	if (!bpf_map_lookup_elem(&connections, &to)) {
+		if (!bpf_map_lookup_elem(&connections, &from))
+			return 0;
+		call.direction = RECEIVED;
+		call.time = 0;
+		call.fd = from.fd;
+	}
+	remember(id, &call);
+	return 0;
+}
+
+/* Calls that make connections: `kind` tells which, `address` the other side's sockaddr. */
+static __always_inline int on_enter_setup(struct enter *ctx, u8 kind, u64 count)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	if (is_self(id) || ctx->arguments[0] >= FDS)
+		return 0;
+	struct svc_syscall_call call = {
+		.address = ctx->arguments[1],
+		.count = count,
+		.fd = ctx->arguments[0],
+		.nr = ctx->nr,
+		.kind = kind,
+	};
+	remember(id, &call);
+	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_enter_connect")
+int svc_enter_connect(struct enter *ctx)
+{
+	return on_enter_setup(ctx, svc_syscall_call_kind_connect, 0);
+}
+
+SEC("tracepoint/syscalls/sys_enter_listen")
+int svc_enter_listen(struct enter *ctx)
+{
+	return on_enter_setup(ctx, svc_syscall_call_kind_listen, 0);
+}
+
+SEC("tracepoint/syscalls/sys_enter_accept")
+int svc_enter_accept(struct enter *ctx)
+{
+	return on_enter_setup(ctx, svc_syscall_call_kind_accept, 0);
+}
+
+SEC("tracepoint/syscalls/sys_enter_accept4")
+int svc_enter_accept4(struct enter *ctx)
+{
+	return on_enter_setup(ctx, svc_syscall_call_kind_accept, ctx->arguments[3]);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What a connection speaks, by the first bytes of a call; in stages, since one program may have 4,096 instructions. */
+#pragma once
+#include "syscalls-parts.h"
+
+#define BIT(name) (1U << svc_protocol_##name)
+
+/* HTTP/1 (RFC 9112, 3 and 4): a method in capitals, a space and a target in one of its forms; or a status line. */
+static __always_inline int opens_http1(const struct head *h)
+{
+	const u8 *b = h->bytes;
+	if (b[0] == 'H' && b[1] == 'T' && b[2] == 'T' && b[3] == 'P' && b[4] == '/' && b[5] == '1' && b[6] == '.')
+		return OPENS_SERVER;
+	u8 target = 0;
+#pragma unroll
+	for (int i = 0; i < 24; i++) { /* no method is longer */
+		if (target)
+			continue;
+		if (b[i] == ' ' && i > 2)
+			target = b[i + 1] ? b[i + 1] : 1;
+		else if ((b[i] < 'A' || b[i] > 'Z') && b[i] != '-' && b[i] != '_')
+			return OPENS_NOT;
+	}
+	if (target == '/' || target == '*' || (target | 0x20) == 'h')
+		return OPENS_CLIENT;
+	return target > ' ' && b[0] == 'C' && b[1] == 'O' && b[7] == ' ' ? OPENS_CLIENT : OPENS_NOT; /* CONNECT, 3.2.3 */
+}
+
+/* The first bytes of what may become a request line: clients may send it byte by byte. */
+static __always_inline int may_open_http1(const struct head *h)
+{
+	if (h->joined || h->have > 4)
+		return OPENS_NOT;
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		if (h->bytes[i] && (h->bytes[i] < 'A' || h->bytes[i] > 'Z') && (h->bytes[i] != ' ' || i < 3))
+			return OPENS_NOT;
+	return h->bytes[0] ? OPENS_CLIENT : OPENS_NOT;
+}
+
+/* Fills w->head with the first bytes of the call, which stand in w->data. The cursor goes back to the first of them. */
+static __always_inline void look(struct work *w, const struct svc_syscall_connection *c)
+{
+	struct head *h = &w->head;
+	__builtin_memcpy(h->bytes, w->data, HEAD_BYTES);
+	h->have = w->taken;
+	h->length = w->left;
+	h->local_port = c ? c->local_port : 0;
+	h->peer_port = c ? c->peer_port : 0;
+	h->received = w->direction == RECEIVED;
+	h->joined = !c || c->joined || c->misses;
+	rewind_to_first(w);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Records of the back end "syscalls" on their way into the ring. */
+#pragma once
+#include "syscalls-maps.h"
+
+/* `size` is bounded by the caller. */
+static __always_inline void put(void *ctx, struct work *w, void *record, u64 size)
+{
+#ifdef PERF
+	long failed = bpf_perf_event_output(ctx, &ring, BPF_F_CURRENT_CPU, record, size);
+#else
+	u64 flags = BPF_RB_NO_WAKEUP;
+	struct svc_syscall_settings *s = settings_of();
+	if (s && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > s->wakeup_bytes) {
+		u64 now = bpf_ktime_get_ns();
+		if (now - w->woken > 1000000) {
+			w->woken = now;
+			flags = BPF_RB_FORCE_WAKEUP;
+		}
+	}
+	long failed = bpf_ringbuf_output(&ring, record, size, flags);
+#endif
+	if (failed)
+		count(svc_counter_segments_lost);
+}
+
+/* What all segments of a call share. */
+static __always_inline void describe(struct work *w, const struct svc_syscall_connection *c, u8 direction, u64 time)
+{
+	struct svc_segment *segment = &w->segment;
+	u64 id = bpf_get_current_pid_tgid();
+	segment->kind = svc_kind_segment;
+	segment->pid = id >> 32;
+	segment->tid = id;
+	segment->time_ns = time;
+	segment->connection = c->id;
+	segment->cgroup = bpf_get_current_cgroup_id();
+	segment->position = c->position[direction & 1] - c->from[direction & 1];
+	/* Both sides count alike, where both have seen the first byte. */
+	segment->sequence = c->joined || c->datagrams ? 0 : c->position[direction & 1] + 1;
+	segment->length = 0;
+	segment->captured = 0;
+	segment->tail = 0;
+	segment->local_port = c->local_port;
+	segment->peer_port = c->peer_port;
+	__builtin_memcpy(segment->local_address, c->local_address, 16);
+	__builtin_memcpy(segment->peer_address, c->peer_address, 16);
+	bpf_get_current_comm(segment->comm, sizeof(segment->comm));
+	segment->error = c->error;
+	segment->flags = (direction == RECEIVED ? SVC_SEGMENT_RECEIVED : 0) | (c->joined ? SVC_SEGMENT_JOINED : 0) |
+			 (c->blocking ? SVC_SEGMENT_BLOCKING : 0) |
+			 (c->role == svc_syscall_role_server ? SVC_SEGMENT_SERVER : 0);
+	segment->protocol = c->protocol;
+}
+
+/* The connection ended: no bytes of it follow. */
+static __always_inline void put_closed(void *ctx, struct work *w, struct svc_syscall_connection *c)
+{
+	describe(w, c, SENT, bpf_ktime_get_ns());
+	w->segment.flags |= SVC_SEGMENT_CLOSED;
+	w->segment.position = 0;
+	w->segment.sequence = 0;
+	put(ctx, w, &w->segment, sizeof(w->segment));
+	c->state = svc_syscall_state_off;
+}
+
+/* A number that its predecessor on this descriptor did not have: others have been made since. */
+static __always_inline u64 number_of(struct svc_syscall_key key)
+{
+	u64 turn = 0;
+	struct svc_syscall_settings *s = settings_of();
+	if (s) {
+		__sync_fetch_and_add(&s->turns, 1);
+		turn = s->turns;
+	}
+	return (u64)key.pid << 31 | (u64)key.fd << 11 | (turn & 2047);
+}

@@ -1,0 +1,558 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { get } from 'node:http'
+import { after, afterEach, before, test } from 'node:test'
+import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { SyscallPeer } from '../../test/helpers/syscall-peer.ts'
+import { hasTracefs, withoutTracepoints, withTracefs } from '../../test/helpers/tracefs.ts'
+import { svcProtocol } from '../kernel/gen/syscalls.ts'
+import type { Segment } from '../model/stream.ts'
+import { SyscallCapture, type SyscallCaptureOptions } from './syscall-capture.ts'
+
+const skip = withoutTracepoints
+const request = 'GET /here HTTP/1.1\r\nHost: here\r\n\r\n'
+const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
+
+interface Piece extends Omit<Segment, 'bytes' | 'start' | 'end'> {
+  readonly text: string
+}
+
+/** A capture, and what it saw of one process. */
+class Watch {
+  readonly pieces: Piece[] = []
+  readonly threads: number[][] = []
+  readonly capture: SyscallCapture
+  /** Whose segments are kept. */
+  pid = 0
+
+  constructor(options: Partial<SyscallCaptureOptions> = {}) {
+    const never = () => assert.fail('this back end has no exchanges')
+    this.capture = new SyscallCapture(
+      nativeOrThrow(),
+      { name: 'syscalls' },
+      {
+        ringBytes: 2 ** 22,
+        captureBytes: 1024,
+        protocols: svcProtocol,
+        includePorts: [],
+        excludePorts: [],
+        maxPerSecond: 0,
+        alwaysErrors: true,
+        alwaysSlow: true,
+        slowNs: 1e9,
+        boundsNs: [],
+        ...options,
+      },
+      {
+        begin: never,
+        exchange: never,
+        counted: never,
+        thread: (...numbers) => this.threads.push(numbers),
+        segment: segment => {
+          if (this.pid !== 0 && segment.pid !== this.pid && !segment.closed) return
+          const { bytes, start, end, ...rest } = segment
+          this.pieces.push({ ...rest, text: bytes.toString('latin1', start, end) })
+        },
+      },
+    )
+  }
+
+  /** What was seen so far; the last millisecond waits for what may have come before it. */
+  async seen(): Promise<Piece[]> {
+    for (let looks = 0; looks < 4; looks++) {
+      await new Promise(resolve => setTimeout(resolve, 5))
+      this.capture.drain()
+    }
+    return this.pieces
+  }
+
+  /** Waits for what is looked up in /proc, which is not read again and again. */
+  async until(wanted: () => boolean): Promise<void> {
+    for (let looks = 0; looks < 100 && !wanted(); looks++) await this.seen()
+  }
+
+  /** The bytes of one side and direction, as far as they were captured. */
+  text(server: boolean, received: boolean): string {
+    const of = this.pieces.filter(
+      piece => piece.server === server && piece.received === received && !piece.closed,
+    )
+    return of.map(({ text }) => text).join('')
+  }
+}
+
+let peer: SyscallPeer
+/** One for most tests, as taking the programs away takes the kernel seconds. */
+let shared: Watch | undefined
+let watch: Watch
+
+/** A capture that has seen nothing of the process yet. */
+async function watching(): Promise<Watch> {
+  shared ??= new Watch()
+  await shared.seen()
+  shared.pieces.length = 0
+  shared.threads.length = 0
+  shared.pid = peer.pid
+  return shared
+}
+
+if (hasTracefs || skip !== false) {
+  before(async () => {
+    if (skip === false) peer = await SyscallPeer.start()
+  })
+  afterEach(() => {
+    if (watch !== shared) watch.capture.close()
+  })
+  after(async () => {
+    shared?.capture.close()
+    await peer?.close()
+  })
+} else {
+  test('where tracefs is mounted', { skip }, () => {
+    const [command, ...args] = [...withTracefs, process.execPath, '--test', import.meta.filename]
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const { status, stdout } = spawnSync(command!, args, { env, encoding: 'utf8' })
+    assert.equal(status, 0, stdout)
+  })
+}
+
+/** A test that this process can do, or its child where tracefs is mounted. */
+function check(name: string, body: () => Promise<void>): void {
+  if (hasTracefs || skip !== false) test(name, { skip }, body)
+}
+
+/** Sends by one call and receives by another, both ways. */
+async function move(send: string, receive: string): Promise<void> {
+  await peer.run(`
+    client, server = pair()
+    def send(s, data): ${send}
+    def receive(s): ${receive}
+    send(client, ${JSON.stringify(request)}.encode())
+    receive(server)
+    send(server, ${JSON.stringify(answer)}.encode())
+    receive(client)
+    client.close(); server.close()`)
+}
+
+for (const perf of [false, true])
+  check(`every call that moves bytes is seen${perf ? ', by perf buffers as well' : ''}`, async () => {
+    watch = perf ? new Watch({ perf }) : await watching()
+    watch.pid = peer.pid
+    const ways = [
+      ['s.send(data)', 's.recv(4096)'],
+      ['os.write(s.fileno(), data)', 'os.read(s.fileno(), 4096)'],
+      [
+        'os.writev(s.fileno(), [data[:3], b"", data[3:9], data[9:]])',
+        'os.readv(s.fileno(), [bytearray(5), bytearray(4000)])',
+      ],
+      ['s.sendmsg([data[:1], data[1:]])', 's.recvmsg(4096)'],
+      [
+        's.sendmsg([data[i:i + 1] for i in range(0, len(data), 1)])',
+        's.recvmsg_into([bytearray(7) for _ in range(9)])',
+      ],
+      ['s.sendall(data)', 's.recvfrom_into(bytearray(4096))'],
+    ] as const
+    for (const [send, receive] of ways) {
+      watch.pieces.length = 0
+      await move(send, receive)
+      await watch.seen()
+      assert.equal(watch.text(false, false), request, send)
+      assert.equal(watch.text(true, true), request, receive)
+      assert.equal(watch.text(true, false), answer, send)
+      assert.equal(watch.text(false, true), answer, receive)
+      assert.equal(watch.pieces.filter(({ closed }) => closed).length, 2)
+    }
+    assert.equal(watch.capture.counters().segments_lost, 0)
+    assert.equal(watch.capture.counters().fault, 0)
+  })
+
+check('both sides of a connection tell the same ends, and number its bytes alike', async () => {
+  watch = await watching()
+  const found = await peer.run<{ ends: number[]; v6: number[] }>(`
+    result = {}
+    for name, family, host in (('ends', socket.AF_INET, '127.0.0.1'), ('v6', socket.AF_INET6, '::1')):
+        client, server = pair(family, host)
+        for i in range(3):
+            client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
+            server.send(${JSON.stringify(answer)}.encode()); client.recv(4096)
+        result[name] = ends(client)
+        client.close(); server.close()`)
+  await watch.seen()
+  for (const [address, [clientPort, serverPort]] of [
+    ['127.0.0.1', found.ends],
+    ['::1', found.v6],
+  ] as const) {
+    for (const server of [false, true])
+      for (const received of [false, true]) {
+        const [localPort, peerPort] = server ? [serverPort, clientPort] : [clientPort, serverPort]
+        const of = watch.pieces.filter(
+          piece =>
+            piece.localPort === localPort &&
+            piece.peerPort === peerPort &&
+            piece.received === received &&
+            !piece.closed,
+        )
+        const length = server === received ? request.length : answer.length
+        assert.deepEqual(
+          of.map(({ sequence }) => sequence),
+          [1, 1 + length, 1 + 2 * length],
+        )
+        assert.deepEqual(
+          of.map(({ position }) => position),
+          [0, length, 2 * length],
+        )
+        for (const piece of of) {
+          assert.equal(piece.localAddress, address)
+          assert.equal(piece.peerAddress, address)
+          assert.equal(piece.server, server)
+          assert.equal(piece.joined, false)
+          assert.equal(piece.protocol, 'http1')
+          assert.equal(piece.comm, 'python3')
+        }
+      }
+  }
+})
+
+check('what causes comes before what it causes, whichever thread ends its call first', async () => {
+  watch = await watching()
+  await peer.run(`
+    client, server = pair()
+    def serve():
+        while server.recv(4096): server.send(${JSON.stringify(answer)}.encode())
+    thread = threading.Thread(target=serve)
+    thread.start()
+    for i in range(300):
+        client.send(${JSON.stringify(request)}.encode()); client.recv(4096)
+    client.close(); thread.join(); server.close()`)
+  await watch.seen()
+  const order = watch.pieces
+    .filter(({ closed }) => !closed)
+    .map(({ server, received }) => (server ? 's' : 'c') + (received ? '<' : '>'))
+  assert.equal(order.join(' '), new Array(300).fill('c> s< s> c<').join(' '))
+})
+
+check('bytes that were looked at only, and calls that moved none, are not counted', async () => {
+  watch = await watching()
+  await peer.run(`
+    client, server = pair()
+    server.setblocking(False)
+    def attempt():
+        try: server.recv(4096)
+        except BlockingIOError: pass
+    attempt()
+    client.send(${JSON.stringify(request)}.encode())
+    time.sleep(0.01)
+    server.recv(4096, socket.MSG_PEEK)
+    server.recv(20); attempt.__call__(); attempt()
+    client.close(); server.close()`)
+  await watch.seen()
+  assert.equal(watch.text(true, true), request)
+  const served = watch.pieces.filter(({ server, closed }) => server && !closed)
+  assert.ok(served.every(({ blocking }) => !blocking))
+  assert.ok(watch.pieces.filter(({ server, closed }) => !server && !closed).every(({ blocking }) => blocking))
+})
+
+check('of a long turn the beginning is captured, and the end of each call after that', async () => {
+  watch = await watching()
+  await peer.run(`
+    client, server = pair()
+    body = bytes(65 + i % 26 for i in range(100000))
+    head = b'POST /x HTTP/1.1\\r\\nContent-Length: 100000\\r\\n\\r\\n'
+    def drain():
+        left = len(head) + len(body)
+        while left: left -= len(server.recv(1 << 20))
+    thread = threading.Thread(target=drain)
+    thread.start()
+    client.sendall(head)
+    for i in range(0, 100000, 25000): client.sendmsg([body[i:i + 1000], body[i + 1000:i + 25000]])
+    thread.join()
+    client.close(); server.close()`)
+  await watch.seen()
+  const body = String.fromCharCode(...Array.from({ length: 26 }, (_, i) => 65 + i))
+  const whole = `POST /x HTTP/1.1\r\nContent-Length: 100000\r\n\r\n${body.repeat(4000).slice(0, 100_000)}`
+  for (const server of [false, true]) {
+    let position = 0
+    let captured = 0
+    for (const piece of watch.pieces.filter(each => each.server === server && !each.closed)) {
+      assert.equal(piece.position, position)
+      const first = piece.text.length - piece.tail
+      if (piece.text.length === piece.length) assert.equal(piece.tail, 0)
+      assert.equal(piece.text.slice(0, first), whole.slice(position, position + first))
+      position += piece.length
+      assert.equal(piece.text.slice(first), whole.slice(position - piece.tail, position))
+      captured += piece.text.length
+    }
+    assert.equal(position, whole.length)
+    assert.ok(captured >= 16_384 && captured < 20_000, `${captured}`)
+  }
+  const ofClient = watch.pieces.filter(each => !each.server && !each.closed)
+  assert.equal(ofClient.at(-1)!.tail, 64)
+})
+
+check('what a file gives by sendfile is a gap', async () => {
+  watch = await watching()
+  await peer.run(`
+    client, server = pair()
+    client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
+    server.send(b'HTTP/1.1 200 OK\\r\\nContent-Length: 5000\\r\\n\\r\\n')
+    with tempfile.TemporaryFile() as file:
+        file.write(b'x' * 5000); file.flush()
+        os.sendfile(server.fileno(), file.fileno(), 0, 5000)
+    client.close(); server.close()`)
+  await watch.seen()
+  const served = watch.pieces.filter(({ server, received, closed }) => server && !received && !closed)
+  assert.deepEqual(
+    served.map(({ length, text }) => [length, text.length]),
+    [
+      [41, 41],
+      [5000, 0],
+    ],
+  )
+})
+
+check('a descriptor that is used again is another connection', async () => {
+  watch = await watching()
+  const ports = await peer.run<number[][]>(`
+    result = []
+    for i in range(40):
+        client, server = pair()
+        client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
+        result.append(ends(client))
+        client.close(); server.close()`)
+  await watch.seen()
+  for (const server of [false, true]) {
+    const of = watch.pieces.filter(piece => piece.server === server)
+    assert.equal(new Set(of.map(({ connection }) => connection)).size, 40)
+    assert.equal(of.filter(({ closed }) => closed).length, 40)
+    assert.deepEqual(
+      of
+        .filter(({ closed }) => !closed)
+        .map(({ localPort, peerPort }) => (server ? [peerPort, localPort] : [localPort, peerPort])),
+      ports,
+    )
+  }
+})
+
+check('a server that does not ask for its client’s address learns it, open or closed', async () => {
+  watch = await watching()
+  const ports = await peer.run<number[][]>(`
+    import ctypes
+    libc = ctypes.CDLL(None)
+    listener = socket.socket()
+    listener.bind(('127.0.0.1', 0)); listener.listen(8)
+    result, kept = [], []
+    for i in range(8):
+        client = socket.create_connection(listener.getsockname())
+        server = libc.accept(listener.fileno(), None, None)
+        client.send(${JSON.stringify(request)}.encode()); os.read(server, 4096)
+        result.append(ends(client))
+        if i % 2: kept.append((client, server))
+        else: os.close(server); client.close()
+    listener.close()`)
+  await watch.until(() => watch.pieces.filter(({ server, closed }) => server && !closed).length >= 8)
+  const served = watch.pieces.filter(({ server, closed }) => server && !closed)
+  const found = served.map(({ localPort, peerPort, peerAddress }) => [peerPort, localPort, peerAddress])
+  assert.deepEqual(
+    found.sort((a, b) => Number(a[0]) - Number(b[0])),
+    ports.map(each => [...each, '127.0.0.1']).sort((a, b) => Number(a[0]) - Number(b[0])),
+  )
+  await peer.run('for client, server in kept: client.close(); os.close(server)')
+})
+
+check('files and Unix sockets that hold the same text are not passed on', async () => {
+  watch = await watching()
+  await peer.run(`
+    a, b = socket.socketpair()
+    a.send(${JSON.stringify(request)}.encode()); b.recv(4096)
+    b.send(${JSON.stringify(answer)}.encode()); a.recv(4096)
+    with tempfile.TemporaryFile() as file:
+        fd = file.fileno()
+        os.write(fd, ${JSON.stringify(request)}.encode()); os.lseek(fd, 0, 0); os.read(fd, 4096)
+        time.sleep(0.15)
+        os.lseek(fd, 0, 0); os.read(fd, 4096)
+    a.close(); b.close()`)
+  await watch.seen()
+  assert.deepEqual(
+    watch.pieces.filter(({ closed }) => !closed),
+    [],
+  )
+})
+
+check('a connection that a process was given is found in /proc', async () => {
+  watch = await watching()
+  watch.pid = 0
+  const [clientPort, serverPort, child] = await peer.run<number[]>(`
+    client, server = pair()
+    child = os.fork()
+    if child == 0:
+        server.recv(4096); server.send(${JSON.stringify(answer)}.encode())
+        time.sleep(60)
+        os._exit(0)
+    client.send(${JSON.stringify(request)}.encode()); client.recv(4096)
+    result = ends(client) + [child]`)
+  await watch.until(() => watch.pieces.filter(({ pid }) => pid === child).length >= 2)
+  await peer.run('os.kill(child, 9); os.waitpid(child, 0); client.close(); server.close()')
+  const served = watch.pieces.filter(({ pid, closed }) => pid === child && !closed)
+  assert.equal(served.map(({ text }) => text).join(''), request + answer)
+  for (const piece of served) {
+    assert.ok(piece.server && piece.joined && piece.blocking)
+    assert.deepEqual([piece.localPort, piece.peerPort], [serverPort, clientPort])
+    assert.equal(piece.sequence, 0)
+  }
+})
+
+check('connections that are older are followed, and calls that were waiting then are seen', async () => {
+  const ports = await peer.run<number[]>(`
+    client, server = pair()
+    def serve():
+        while server.recv(4096): server.send(${JSON.stringify(answer)}.encode())
+    thread = threading.Thread(target=serve)
+    thread.start()
+    time.sleep(0.05)
+    result = ends(client)`)
+  watch = new Watch()
+  watch.pid = peer.pid
+  assert.ok(watch.capture.socketsFound >= 2)
+  await peer.run(`
+    for i in range(2):
+        client.send(${JSON.stringify(request)}.encode()); client.recv(4096)
+    client.close(); thread.join(); server.close()`)
+  await watch.seen()
+  for (const server of [false, true]) {
+    assert.equal(watch.text(server, server), request + request)
+    assert.equal(watch.text(server, !server), answer + answer)
+  }
+  for (const { server, joined, localPort, peerPort, closed } of watch.pieces) {
+    assert.ok(joined || closed)
+    assert.deepEqual(server ? [peerPort, localPort] : [localPort, peerPort], ports)
+  }
+})
+
+check('a process that is killed ends its connections', async () => {
+  watch = await watching()
+  const other = await SyscallPeer.start()
+  watch.pid = other.pid
+  await other.run(`
+    client, server = pair()
+    client.send(${JSON.stringify(request)}.encode()); server.recv(4096)`)
+  await watch.seen()
+  assert.equal(watch.pieces.filter(({ closed }) => closed).length, 0)
+  await other.close()
+  await watch.seen()
+  const open = new Set(watch.pieces.filter(({ closed }) => !closed).map(({ connection }) => connection))
+  const closed = new Set(watch.pieces.filter(each => each.closed).map(({ connection }) => connection))
+  assert.deepEqual(closed, open)
+  assert.equal(open.size, 2)
+})
+
+check('a reset connection says so', async () => {
+  watch = await watching()
+  await peer.run(`
+    client, server = pair()
+    client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    server.close()
+    try: client.recv(4096)
+    except ConnectionResetError: pass
+    client.close()`)
+  await watch.seen()
+  const ends = watch.pieces.filter(({ closed, server }) => closed && !server)
+  assert.deepEqual(
+    ends.map(({ errno }) => errno),
+    [104],
+  )
+})
+
+check('ports that are excluded are not passed on, and what went by meanwhile is a gap', async () => {
+  watch = await watching()
+  const rules = { includePorts: [], excludePorts: [], maxPerSecond: 0 }
+  const more = { alwaysErrors: true, alwaysSlow: true, slowNs: 1e9 }
+  const ask = `client.send(${JSON.stringify(request)}.encode()); server.recv(4096)`
+  const [, port] = await peer.run<number[]>(`
+    client, server = pair()
+    ${ask}
+    result = ends(client)`)
+  await watch.seen()
+  watch.capture.apply({ ...rules, ...more, excludePorts: [port!] })
+  await peer.run(ask)
+  await watch.seen()
+  watch.capture.apply({ ...rules, ...more, includePorts: [port!] })
+  await peer.run(`${ask}; client.close(); server.close()`)
+  await watch.seen()
+  watch.capture.apply({ ...rules, ...more })
+  const asked = watch.pieces.filter(({ server, closed }) => !server && !closed)
+  assert.deepEqual(
+    asked.map(({ position }) => position),
+    [0, 2 * request.length],
+  )
+})
+
+check('of a connection that was refused nothing more is passed on', async () => {
+  watch = await watching()
+  const ask = `client.send(${JSON.stringify(request)}.encode()); server.recv(4096)`
+  await peer.run(`
+    client, server = pair()
+    ${ask}`)
+  await watch.seen()
+  const [first, second] = new Set(watch.pieces.map(({ connection }) => connection))
+  watch.capture.refuse(first!)
+  watch.capture.refuse(second!)
+  watch.pieces.length = 0
+  await peer.run(`${ask}; client.close(); server.close()`)
+  assert.deepEqual(await watch.seen(), [])
+})
+
+check('lookups of names are read from their datagrams', async () => {
+  watch = await watching()
+  await peer.run(`
+    name = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    name.bind(('127.0.0.77', 53))
+    query = struct.pack('>6H', 7, 0x100, 1, 0, 0, 0) + b'\\x04host\\x00' + struct.pack('>2H', 1, 1)
+    connected = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    connected.connect(('127.0.0.77', 53))
+    connected.send(query)
+    data, peer = name.recvfrom(512); name.sendto(b'\\x00\\x07\\x81' + data[3:], peer)
+    connected.recv(512); connected.close()
+    free = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    free.sendto(query, ('127.0.0.77', 53))
+    data, peer = name.recvfrom(512); name.sendto(b'\\x00\\x07\\x81' + data[3:], peer)
+    free.recvfrom(512); free.close(); name.close()`)
+  await watch.seen()
+  const asked = watch.pieces.filter(({ closed }) => !closed)
+  assert.deepEqual(
+    asked.map(({ protocol, received, text }) => [protocol, received, text.length]),
+    [
+      ['dns', false, 22],
+      ['dns', true, 22],
+      ['dns', false, 22],
+      ['dns', true, 22],
+    ],
+  )
+  for (const { peerAddress, peerPort, server } of asked)
+    assert.deepEqual([peerAddress, peerPort, server], ['127.0.0.77', 53, false])
+})
+
+check('the agent does not see itself', async () => {
+  watch = await watching()
+  watch.pid = 0
+  const port = await peer.run<number>(`
+    import http.server
+    web = http.server.HTTPServer(('127.0.0.1', 0), http.server.BaseHTTPRequestHandler)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    result = web.server_port`)
+  assert.equal(watch.capture.selfPid, process.pid)
+  await new Promise(resolve => get({ port, agent: false }, answer => answer.resume().on('end', resolve)))
+  const pids = new Set((await watch.seen()).map(({ pid }) => pid))
+  assert.ok(pids.has(peer.pid) && !pids.has(process.pid))
+  await peer.run('web.shutdown(); web.server_close()')
+})
+
+check('threads that are started are told', async () => {
+  watch = await watching()
+  const tid = await peer.run<number>(`
+    thread = threading.Thread(target=lambda: globals().update(result=threading.get_native_id()))
+    thread.start(); thread.join()`)
+  await watch.seen()
+  assert.ok(
+    watch.threads.some(([pid, parent, child]) => pid === peer.pid && parent === peer.pid && child === tid),
+  )
+})

@@ -1,0 +1,437 @@
+import { randomInt } from 'node:crypto'
+import { closeSync, readFileSync } from 'node:fs'
+import { findAsset } from '../kernel/assets.ts'
+import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import {
+  svcKind,
+  svcProtocol,
+  svcSegment,
+  svcSyscallAddress,
+  svcSyscallConnection,
+  svcSyscallKind,
+  svcSyscallRole,
+  svcSyscallSettings,
+  svcSyscallState,
+  svcSyscallSweep,
+  svcThread,
+} from '../kernel/gen/syscalls.ts'
+import { type MapHandle, mapType, type Native, type PollHandle } from '../kernel/native.ts'
+import { tracepointFields } from '../kernel/tracepoints.ts'
+import { ipText } from '../lib/ip-text.ts'
+import { Segment } from '../model/stream.ts'
+import type {
+  Capture,
+  CaptureCounter,
+  CaptureOptions,
+  CaptureRules,
+  CaptureSink,
+  MapState,
+} from './capture.ts'
+import { kernelCounters, MapStates } from './kernel-counts.ts'
+import { RecordReader } from './record-reader.ts'
+import { blockedCalls } from './syscall-blocked.ts'
+import { connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connections.ts'
+import { PerfRecords, type Records, RingRecords } from './syscall-records.ts'
+import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
+
+/** How often records are fetched. The kernel side wakes the agent before that when a quarter of the room is taken. */
+const drainMs = 100
+/** How often the clocks are compared: NTP moves the wall clock. */
+const clockMs = 10_000
+/** Batches before other work gets a turn. */
+const drainRounds = 32
+const twoTo32 = 4294967296
+/** Descriptors that no process has; the kernel side takes whoever closes a chosen one for the agent. */
+const firstMagic = 2 ** 30
+/** Of `mapUpdate`. */
+const onlyNew = 1
+const setState = 'sock/inet_sock_set_state'
+const kinds = {
+  segment: svcKind.indexOf('segment'),
+  thread: svcKind.indexOf('thread'),
+  ...svcSyscallKind,
+}
+
+/** The object for kernels that have a ring buffer, and the one for those that have not. */
+const objects = { ring: 'syscalls.bpf.o', perf: 'perf/syscalls.bpf.o' } as const
+
+export interface SyscallCaptureOptions extends CaptureOptions {
+  /** Perf buffers even where there is a ring buffer. */
+  readonly perf?: boolean
+}
+
+/** Captures by the tracepoints of system calls: loads the programs, and completes what they record from /proc. */
+export class SyscallCapture implements Capture {
+  readonly backend: { readonly name: string }
+  /** Bytes. */
+  readonly ringSize: number
+  /** Records that were fetched. */
+  received = 0
+  /** TCP sockets of other processes that were open at the start, listening ones included. */
+  readonly socketsFound: number
+  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  readonly selfPid: number
+  /** Tracepoints that this kernel has not got. */
+  readonly absent: readonly string[]
+  private readonly native: Native
+  private readonly object: BpfObject
+  private readonly sink: CaptureSink
+  private readonly records: Records
+  private readonly poll: PollHandle
+  private readonly timer: NodeJS.Timeout
+  private readonly reader = new RecordReader()
+  private readonly segment = new Segment()
+  private readonly sockets = new ProcSockets()
+  private readonly connections = new SyscallConnections(this.sockets, connection => this.isOpen(connection))
+  private readonly states: MapStates
+  private readonly attached: string[] = []
+  /** A bit for each port that is not observed, as the kernel side has them. */
+  private readonly ports = new Uint32Array(2048)
+  /** Key and value of `connections`. */
+  private readonly key = Buffer.alloc(8)
+  private readonly entry = Buffer.alloc(svcSyscallConnection.size)
+  private clockAt = 0
+  private drainedAt = performance.now()
+  private again: NodeJS.Immediate | undefined
+  private lastCounters: Record<CaptureCounter, number> | undefined
+  private detached = false
+  private closed = false
+
+  /**
+   * Loads and attaches. Throws where the kernel refuses (`LoadError`, or an error of the native boundary); nothing of
+   * it stays in the kernel then.
+   */
+  constructor(
+    native: Native,
+    backend: { readonly name: string },
+    options: SyscallCaptureOptions,
+    sink: CaptureSink,
+  ) {
+    this.native = native
+    this.backend = backend
+    this.sink = sink
+    try {
+      native.bumpMemlock()
+    } catch {
+      // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
+    }
+    const perf = options.perf ?? native.probeMapType(mapType.ringbuf) !== 1
+    const file = perf ? objects.perf : objects.ring
+    const path = findAsset(file)
+    if (path === undefined) throw new Error(`cannot find the BPF object ${file}: run tools/setup`)
+    this.object = BpfObject.load(native, readFileSync(path), {
+      name: backend.name,
+      prepare: object => {
+        if (!perf) native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+      },
+    })
+    this.states = new MapStates(native, this.object)
+    let records: Records | undefined
+    try {
+      this.setClock()
+      const ring = this.object.map('ring')
+      records = perf ? new PerfRecords(native, ring, options.ringBytes) : new RingRecords(native, ring)
+      this.records = records
+      this.ringSize = records.size
+      const magic = firstMagic + randomInt(2 ** 30)
+      this.writeSettings(options, records.size, magic)
+      this.apply(options)
+      this.absent = this.attachAll()
+      this.selfPid = this.tellSelf(magic)
+      // What was opened before the programs were attached; the descriptors that they saw since are known better.
+      this.socketsFound = this.bootstrap()
+      this.poll = native.pollStart(records.fd, () => this.drain())
+      this.timer = setInterval(() => this.drain(), drainMs)
+    } catch (error) {
+      records?.close()
+      this.object.close()
+      throw error
+    }
+  }
+
+  /** Hands on all records that wait. */
+  drain(): void {
+    if (this.closed) return
+    const started = performance.now()
+    this.drainedAt = started
+    if (started - this.clockAt > clockMs) this.setClock()
+    for (let round = 0; round < drainRounds; round++) {
+      this.read(this.records.take(false))
+      if (!this.records.more) return
+    }
+    this.again ??= setImmediate(() => {
+      this.again = undefined
+      this.drain()
+    })
+  }
+
+  /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
+  get sinceDrainMs(): number {
+    return this.detached ? 0 : performance.now() - this.drainedAt
+  }
+
+  /** Hands on what waits. Nothing is only counted in the kernel. */
+  collect(): void {
+    this.drain()
+  }
+
+  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
+  counters(): Record<CaptureCounter, number> {
+    if (this.lastCounters !== undefined) return this.lastCounters
+    const counters = kernelCounters(this.native, this.object)
+    counters.segments_lost += this.records.lost()
+    counters.sockets_found = this.socketsFound
+    return counters
+  }
+
+  programs(): ProgramState[] {
+    return this.closed ? [] : this.object.programs()
+  }
+
+  maps(nowMs = performance.now()): MapState[] {
+    return this.closed ? [] : this.states.list(nowMs)
+  }
+
+  /** From now on these rules hold; they may change as often as one likes. Only what differs is written. */
+  apply(rules: CaptureRules): void {
+    const wanted = new Uint32Array(this.ports.length).fill(rules.includePorts.length > 0 ? 0xffff_ffff : 0)
+    for (const port of rules.includePorts) wanted[port >>> 5]! &= ~(1 << (port & 31))
+    for (const port of rules.excludePorts) wanted[port >>> 5]! |= 1 << (port & 31)
+    wanted[0]! &= ~1 // connections whose port is not known yet
+    const map = this.object.map('ports')
+    for (const [index, bits] of wanted.entries()) {
+      if (this.ports[index] === bits) continue
+      this.ports[index] = bits
+      this.native.mapUpdate(map, words(index), words(bits), 0)
+    }
+  }
+
+  /** The connection is not what it was taken for: its bytes are no longer passed on. */
+  refuse(connection: number): void {
+    if (this.closed) return
+    this.connections.turnOff(connection)
+    if (!this.isOpen(connection)) return
+    const { entry } = this
+    entry[svcSyscallConnection.state] = svcSyscallState.indexOf('off')
+    this.native.mapUpdate(this.object.map('connections'), this.key, entry, 0)
+  }
+
+  /** Undefined: what is inside TLS is not seen by this back end. */
+  tls(_options: unknown): undefined {}
+
+  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
+  microseconds(timeNs: number): number {
+    return this.reader.microseconds(timeNs)
+  }
+
+  /** Detaches, and hands on all records. */
+  detach(): void {
+    if (this.detached) return
+    this.detached = true
+    clearInterval(this.timer)
+    this.native.pollStop(this.poll)
+    for (const program of this.attached) this.object.detach(program)
+    // What waits for others is kept once, so that the second look takes it.
+    for (let looks = 0; looks < 2 || this.records.more; looks++) this.read(this.records.take(true))
+  }
+
+  /** Detaches and unloads. May be called again. */
+  close(): void {
+    if (this.closed) return
+    this.detach()
+    this.lastCounters = this.counters()
+    this.closed = true
+    this.records.close()
+    this.object.close()
+  }
+
+  /** Reads the entry of a descriptor; false: it is no longer this connection. */
+  private isOpen(connection: number): boolean {
+    const { entry, key } = this
+    key.writeUInt32LE(pidOf(connection), 0)
+    key.writeUInt32LE(fdOf(connection), 4)
+    const found = this.native.mapLookup(this.object.map('connections'), key, entry)
+    return found && u64(entry, svcSyscallConnection.id) === connection
+  }
+
+  private writeSettings(options: CaptureOptions, size: number, magic: number): void {
+    const settings = Buffer.alloc(svcSyscallSettings.size)
+    settings.writeUInt32LE(size / 4, svcSyscallSettings.wakeupBytes)
+    settings.writeUInt32LE(magic, svcSyscallSettings.magic)
+    settings.writeUInt32LE(protocolBits(options.protocols), svcSyscallSettings.enabled)
+    settings.writeUInt32LE(hasWideProtocol() ? 1 : 0, svcSyscallSettings.wide)
+    this.native.mapUpdate(this.object.map('settings'), words(0), settings, 0)
+  }
+
+  /** Attaches each program whose tracepoint is there. Returns the others' tracepoints. */
+  private attachAll(): string[] {
+    const absent: string[] = []
+    for (const { name, section } of this.object.programs()) {
+      const tracepoint = section.replace(/^tracepoint\/?/, '')
+      if (tracepoint === '') continue // a stage of others
+      if (tracepointFields(tracepoint) === undefined) {
+        absent.push(tracepoint)
+        continue
+      }
+      this.object.attach(name)
+      this.attached.push(name)
+    }
+    return absent
+  }
+
+  /** Closes a descriptor that it does not have, by which the kernel side knows the agent. */
+  private tellSelf(magic: number): number {
+    try {
+      closeSync(magic)
+    } catch {
+      // It is not open.
+    }
+    const settings = Buffer.alloc(svcSyscallSettings.size)
+    this.native.mapLookup(this.object.map('settings'), words(0), settings)
+    return settings.readUInt32LE(svcSyscallSettings.selfPid) || process.pid
+  }
+
+  private bootstrap(): number {
+    const connections = this.object.map('connections')
+    const calls = this.object.map('calls')
+    const processes = new Set<number>()
+    let found = 0
+    this.sockets.forEach((pid, fd, socket, side) => {
+      if (pid === process.pid) return
+      processes.add(pid)
+      this.add(connections, words(pid, fd), connectionBytes(connectionOf(pid, fd, found++), socket, side))
+    })
+    for (const pid of processes)
+      for (const { tid, bytes } of blockedCalls(pid)) this.add(calls, words(tid, pid), bytes)
+    this.sockets.forget()
+    return found
+  }
+
+  /** Adds what the kernel side does not know yet. */
+  private add(map: MapHandle, key: Buffer, value: Buffer): void {
+    try {
+      this.native.mapUpdate(map, key, value, onlyNew)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+
+  private setClock(): void {
+    const { monotonicNs, realtimeUs } = this.native.clock()
+    this.reader.setClock(monotonicNs, realtimeUs)
+    this.clockAt = performance.now()
+  }
+
+  private read(count: number): void {
+    const { words32, offsets } = this.records
+    this.connections.begin()
+    this.received += count
+    // The ends of short connections are told when they are shut, behind their bytes.
+    for (let i = 0; i < count; i++)
+      if (words32[(offsets[i]! + 8) >>> 2] === kinds.address) this.address(offsets[i]! + 8)
+    for (let i = 0; i < count; i++) {
+      const at = offsets[i]! + 8
+      const size = words32[(at - 8) >>> 2]!
+      switch (words32[at >>> 2]) {
+        case kinds.segment:
+          if (size >= svcSegment.size) this.piece(at, i)
+          break
+        case kinds.thread:
+          this.sink.thread(
+            words32[(at + svcThread.pid) >>> 2]!,
+            words32[(at + svcThread.parent) >>> 2]!,
+            words32[(at + svcThread.tid) >>> 2]!,
+          )
+          break
+        case kinds.sweep:
+          this.sweep(at)
+          break
+      }
+    }
+  }
+
+  private piece(at: number, index: number): void {
+    const { segment } = this
+    const { bytes, words32, words16 } = this.records
+    this.reader.segment(segment, bytes, words32, words16, at)
+    const verdict = this.connections.complete(segment)
+    if (verdict === 'later' && this.records.keep(index)) return
+    if (verdict === 'drop') {
+      if (!segment.closed) this.refuse(segment.connection)
+      return
+    }
+    const port = segment.server ? segment.localPort : segment.peerPort
+    if (!segment.closed && (this.ports[port >>> 5]! & (1 << (port & 31))) !== 0) return
+    this.sink.segment(segment)
+  }
+
+  private address(at: number): void {
+    const { bytes, words32, words16 } = this.records
+    const low = words32[(at + svcSyscallAddress.connection) >>> 2]!
+    const high = words32[(at + svcSyscallAddress.connection + 4) >>> 2]!
+    const text = (from: number) => ipText(bytes.subarray(at + from, at + from + 16))
+    this.connections.tell(low + high * twoTo32, {
+      localAddress: text(svcSyscallAddress.localAddress),
+      localPort: words16[(at + svcSyscallAddress.localPort) >>> 1]!,
+      peerAddress: text(svcSyscallAddress.peerAddress),
+      peerPort: words16[(at + svcSyscallAddress.peerPort) >>> 1]!,
+    })
+  }
+
+  /** Descriptors of a process are gone: its connections end, where these were not closed one by one. */
+  private sweep(at: number): void {
+    const { words32 } = this.records
+    const pid = words32[(at + svcSyscallSweep.pid) >>> 2]!
+    const first = words32[(at + svcSyscallSweep.first) >>> 2]!
+    const last = words32[(at + svcSyscallSweep.last) >>> 2]!
+    const { segment } = this
+    this.connections.forEachOf(pid, first, last, connection => {
+      // After exec(2) most descriptors are there still.
+      if (this.sockets.find(pid, fdOf(connection)) !== 'gone') return
+      segment.connection = connection
+      segment.closed = true
+      segment.errno = 0
+      this.sink.segment(segment)
+      this.refuse(connection)
+      this.connections.forget(connection)
+    })
+  }
+}
+
+/** The entry of a socket that is older than the programs. */
+function connectionBytes(connection: number, socket: FoundSocket, side: Side): Buffer {
+  const value = Buffer.alloc(svcSyscallConnection.size)
+  value.writeBigUInt64LE(BigInt(connection), svcSyscallConnection.id)
+  value.writeUInt16LE(socket.localPort, svcSyscallConnection.localPort)
+  value.writeUInt16LE(socket.peerPort, svcSyscallConnection.peerPort)
+  value.set(socket.localBytes, svcSyscallConnection.localAddress)
+  value.set(socket.peerBytes, svcSyscallConnection.peerAddress)
+  value[svcSyscallConnection.state] = svcSyscallState.indexOf(socket.isListening ? 'listening' : 'unknown')
+  value[svcSyscallConnection.role] = svcSyscallRole.indexOf(side)
+  value[svcSyscallConnection.joined] = 1
+  value[svcSyscallConnection.known] = 1
+  value[svcSyscallConnection.blocking] = socket.blocking ? 1 : 0
+  return value
+}
+
+/** Since Linux 5.6 the protocol has two bytes in the record, and what follows stands a byte further. */
+function hasWideProtocol(): boolean {
+  const fields = tracepointFields(setState) ?? []
+  return fields.find(({ name }) => name === 'protocol')?.size === 2
+}
+
+function protocolBits(names: readonly string[]): number {
+  let bits = 0
+  for (const [index, name] of svcProtocol.entries()) if (names.includes(name)) bits |= 1 << index
+  return bits
+}
+
+function words(...values: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(4 * values.length)
+  for (const [i, value] of values.entries()) bytes.writeUInt32LE(value >>> 0, 4 * i)
+  return bytes
+}
+
+function u64(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
+}

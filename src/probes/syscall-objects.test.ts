@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { findAsset } from '../kernel/assets.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
+
+/** Of Linux 4.18 (linux/bpf.h, BPF_MAXINSNS). */
+const maxInstructions = 4096
+const instructionBytes = 8
+/** Elf64_Rel and Elf64_Sym. */
+const relocationBytes = 16
+const symbolBytes = 24
+
+/** Helpers of Linux 4.18 that tracing programs may call, by number (linux/bpf.h). */
+const helpersOf418 = [
+  1, // map_lookup_elem
+  2, // map_update_elem
+  3, // map_delete_elem
+  4, // probe_read
+  5, // ktime_get_ns
+  12, // tail_call
+  14, // get_current_pid_tgid
+  16, // get_current_comm
+  25, // perf_event_output
+  80, // get_current_cgroup_id
+]
+/** Since Linux 5.8: probe_read_user, probe_read_kernel, ringbuf_output and ringbuf_query. */
+const helpersOf58 = [112, 113, 130, 134]
+
+const opcode = { call: 0x85, exit: 0x95, goto: 0x05, wide: 0x18, xadd64: 0xdb } as const
+/** The low three bits of an opcode. */
+const kindOf = { jump: 0x05, jump32: 0x06 } as const
+
+interface Section {
+  readonly name: string
+  readonly bytes: Buffer
+}
+
+/** The sections of an ELF object of 64 bits (elf(5)). */
+function sectionsOf(file: string): Section[] {
+  const path = findAsset(file)
+  assert.ok(path, `${file} was not built`)
+  const elf = readFileSync(path)
+  const headers = Number(elf.readBigUInt64LE(40))
+  const [size, count, names] = [elf.readUInt16LE(58), elf.readUInt16LE(60), elf.readUInt16LE(62)]
+  const header = (index: number) => elf.subarray(headers + index * size, headers + (index + 1) * size)
+  const content = (of: Buffer) => {
+    const from = Number(of.readBigUInt64LE(24))
+    const bits = of.readUInt32LE(4) === 8 // SHT_NOBITS
+    return bits ? Buffer.alloc(0) : elf.subarray(from, from + Number(of.readBigUInt64LE(32)))
+  }
+  const text = content(header(names))
+  return Array.from({ length: count }, (_, index) => {
+    const from = header(index).readUInt32LE(0)
+    const name = text.toString('latin1', from, text.indexOf(0, from))
+    return { name, bytes: content(header(index)) }
+  })
+}
+
+/** Whether control can come back to an instruction, as the verifier before Linux 5.3 looks for it. */
+function hasLoop(code: Buffer): boolean {
+  const count = code.length / instructionBytes
+  const state = new Uint8Array(count) // 1: on the path, 2: done
+  const next = (index: number): number[] => {
+    const at = index * instructionBytes
+    const op = code[at]!
+    if (op === opcode.exit) return []
+    if (op === opcode.wide) return [index + 2]
+    if ((op & 0x07) !== kindOf.jump || op === opcode.call) return [index + 1]
+    const to = index + 1 + code.readInt16LE(at + 2)
+    return op === opcode.goto ? [to] : [index + 1, to]
+  }
+  for (let entry = 0; entry < count; entry++) {
+    if (state[entry] !== 0) continue
+    const path = [{ index: entry, left: next(entry) }]
+    state[entry] = 1
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      const to = top.left.pop()
+      if (to === undefined) {
+        state[top.index] = 2
+        path.pop()
+      } else if (to < count && state[to] === 1) {
+        return true
+      } else if (to < count && state[to] === 0) {
+        state[to] = 1
+        path.push({ index: to, left: next(to) })
+      }
+    }
+  }
+  return false
+}
+
+const isProgram = ({ name }: Section) => name.startsWith('tracepoint')
+
+for (const [file, helpers] of [
+  ['syscalls.bpf.o', [...helpersOf418, ...helpersOf58]],
+  ['perf/syscalls.bpf.o', helpersOf418],
+] as const) {
+  test(`${file} has only instructions and helpers that its oldest kernel knows`, () => {
+    const programs = sectionsOf(file).filter(isProgram)
+    assert.ok(programs.length > 40)
+    for (const { name, bytes } of programs) {
+      for (let at = 0; at < bytes.length; at += instructionBytes) {
+        const code = bytes[at]!
+        const immediate = bytes.readInt32LE(at + 4)
+        if (code === opcode.call) {
+          assert.equal(bytes[at + 1]! >> 4, 0, `${name} calls another function of the object`)
+          assert.ok(helpers.includes(immediate), `${name} calls helper ${immediate}`)
+        }
+        // -mcpu=v2: jumps over 32 bits came with Linux 5.1, atomic operations that return something with 5.12.
+        assert.notEqual(code & 0x07, kindOf.jump32, `${name} jumps by 32 bits`)
+        if (code === opcode.xadd64) assert.equal(immediate, 0, `${name} has a new atomic operation`)
+      }
+      assert.equal(hasLoop(bytes), false, `${name} has a loop`)
+    }
+  })
+
+  test(`${file} needs no types of the kernel and no global data`, () => {
+    const sections = sectionsOf(file)
+    for (const { name, bytes } of sections)
+      if (/^\.(rodata|data|kconfig|ksyms)/.test(name)) assert.equal(bytes.length, 0, name)
+    // Variables that only name types; libbpf leaves their map out where the kernel has none, if no program refers to it.
+    const bss = sections.findIndex(({ name }) => name === '.bss')
+    const symbols = sections.find(({ name }) => name === '.symtab')!.bytes
+    for (const { name, bytes } of sections.filter(section => section.name.startsWith('.reltracepoint')))
+      for (let at = 0; at < bytes.length; at += relocationBytes) {
+        const symbol = bytes.readUInt32LE(at + 12)
+        assert.notEqual(symbols.readUInt16LE(symbol * symbolBytes + 6), bss, name)
+      }
+    const extension = sections.find(({ name }) => name === '.BTF.ext')!.bytes
+    // Behind magic, version, flags and the header's length: offset and length of three tables; relocations are the last.
+    if (extension.readUInt32LE(4) >= 32)
+      assert.equal(extension.readUInt32LE(28), 0, 'bytes of relocations by the kernel’s BTF')
+  })
+
+  test(`no program of ${file} is larger than Linux 4.18 takes`, { skip: withoutBpf }, () => {
+    const native = nativeOrThrow()
+    const object = BpfObject.load(native, readFileSync(findAsset(file)!), { name: 'syscalls' })
+    try {
+      for (const { name } of object.programs()) {
+        const { instructions } = native.programInfo(object.handle, name)
+        assert.ok(instructions > 0 && instructions <= maxInstructions, `${name}: ${instructions}`)
+      }
+    } finally {
+      object.close()
+    }
+  })
+}

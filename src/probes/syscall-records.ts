@@ -1,0 +1,199 @@
+import { svcKind, svcThread } from '../kernel/gen/syscalls.ts'
+import type { MapHandle, Native, PerfHandle, RingHandle } from '../kernel/native.ts'
+import { pageSizeBytes } from '../lib/page-size.ts'
+
+const twoTo32 = 4294967296
+const kinds = { thread: svcKind.indexOf('thread') }
+/** Younger records wait: an older one may not have been written yet, or not have been seen on another CPU. */
+const marginNs = 1_000_000
+/** A wake-up for so many records of a CPU. */
+const wakeupRecords = 512
+const ringBatchBytes = 2 ** 20
+const minPerCpu = 2 ** 16
+const maxPerCpu = 2 ** 20
+
+/** Records of the kernel side in the order of their times, whichever buffer they come by. */
+export interface Records {
+  /** Holds the records; `words32` and `words16` are the same memory. */
+  readonly bytes: Buffer
+  readonly words32: Uint32Array
+  readonly words16: Uint16Array
+  /** Where the records of a batch begin, `count` of them. Each is u32 length, u32, payload. */
+  readonly offsets: Uint32Array
+  /** Bytes of the buffers. */
+  readonly size: number
+  /** Becomes readable when much waits. */
+  readonly fd: number
+  /** Takes the next batch: how many records. With `all` nothing is left to wait for others. */
+  take(all: boolean): number
+  /** The last batch was so large that there may be more. */
+  readonly more: boolean
+  /** Puts a record of the batch into the next one as well. False: there is no room. */
+  keep(index: number): boolean
+  /** Records that found no room. */
+  lost(): number
+  close(): void
+}
+
+/** A batch, and what of the one before was not due. */
+abstract class Batches implements Records {
+  readonly bytes: Buffer
+  readonly words32: Uint32Array
+  readonly words16: Uint16Array
+  readonly offsets: Uint32Array
+  more = false
+  abstract readonly size: number
+  abstract readonly fd: number
+  protected readonly native: Native
+  private readonly waiting: Buffer
+  private waitingLength = 0
+  private readonly times: Float64Array
+
+  constructor(native: Native, sizeBytes: number) {
+    const memory = new ArrayBuffer(sizeBytes)
+    this.native = native
+    this.bytes = Buffer.from(memory)
+    this.words32 = new Uint32Array(memory)
+    this.words16 = new Uint16Array(memory)
+    this.offsets = new Uint32Array(sizeBytes / (8 + svcThread.size))
+    this.times = new Float64Array(this.offsets.length)
+    this.waiting = Buffer.allocUnsafeSlow(sizeBytes)
+  }
+
+  take(all: boolean): number {
+    const { bytes, words32, offsets, times } = this
+    const horizon = all ? Number.POSITIVE_INFINITY : this.native.clock().monotonicNs - marginNs
+    this.waiting.copy(bytes, 0, 0, this.waitingLength)
+    let length = this.waitingLength
+    if (bytes.length - length > 2 ** 16) length += this.drain(bytes.subarray(length))
+    this.more = length > bytes.length / 2
+    let count = 0
+    let time = 0
+    for (let at = 0; at < length; at += recordBytes(words32[at >>> 2]!)) {
+      // A thread's record has no time; it came right behind another one of its CPU.
+      if (words32[(at + 8) >>> 2] !== kinds.thread)
+        time = words32[(at + 16) >>> 2]! + words32[(at + 20) >>> 2]! * twoTo32
+      times[count] = time
+      offsets[count++] = at
+    }
+    sortByTime(offsets, times, count)
+    let due = count
+    while (due > 0 && times[due - 1]! >= horizon) due--
+    this.waitingLength = 0
+    for (let i = due; i < count; i++) this.keep(i)
+    return due
+  }
+
+  keep(index: number): boolean {
+    const at = this.offsets[index]!
+    const bytes = recordBytes(this.words32[at >>> 2]!)
+    if (bytes > this.waiting.length - this.waitingLength) return false
+    this.bytes.copy(this.waiting, this.waitingLength, at, at + bytes)
+    this.waitingLength += bytes
+    return true
+  }
+
+  abstract lost(): number
+  abstract close(): void
+  protected abstract drain(target: Buffer): number
+}
+
+/** The ring buffer of Linux 5.8 and newer. */
+export class RingRecords extends Batches {
+  readonly size: number
+  readonly fd: number
+  private readonly ring: RingHandle
+
+  constructor(native: Native, map: MapHandle) {
+    super(native, ringBatchBytes)
+    this.ring = native.ringOpen(map)
+    this.size = this.ring.size
+    this.fd = map.fd
+  }
+
+  /** Counted by the kernel side. */
+  lost(): number {
+    return 0
+  }
+
+  close(): void {
+    this.native.ringClose(this.ring)
+  }
+
+  protected drain(target: Buffer): number {
+    return this.native.ringDrain(this.ring, target)
+  }
+}
+
+/** A perf buffer for each CPU. */
+export class PerfRecords extends Batches {
+  readonly size: number
+  readonly fd: number
+  private readonly perf: PerfHandle
+
+  constructor(native: Native, map: MapHandle, ringBytes: number) {
+    const cpus = native.numCpus()
+    const share = 2 ** Math.floor(Math.log2(Math.max(1, ringBytes / cpus)))
+    const perCpu = Math.min(maxPerCpu, Math.max(minPerCpu, share))
+    super(native, 2 * cpus * perCpu) // for what waits in the buffers, and as much that waited before
+    this.perf = native.perfOpen(map, perCpu / pageSizeBytes(), wakeupRecords)
+    this.size = cpus * perCpu
+    this.fd = this.perf.fd
+  }
+
+  lost(): number {
+    let lost = 0
+    for (const cpu of this.native.perfCounters(this.perf)) lost += cpu.lost
+    return lost
+  }
+
+  close(): void {
+    this.native.perfClose(this.perf)
+  }
+
+  protected drain(target: Buffer): number {
+    return this.native.perfDrain(this.perf, target)
+  }
+}
+
+function recordBytes(length: number): number {
+  return 8 + ((length + 7) & ~7)
+}
+
+/**
+ * Brings records in the order of their times; those of one time stay as they came. Made for what is in order but for
+ * neighbours, and for a few runs that are.
+ */
+export function sortByTime(offsets: Uint32Array, times: Float64Array, count: number): void {
+  let far = 0
+  for (let i = 1; i < count; i++) {
+    const time = times[i]!
+    if (times[i - 1]! <= time) continue
+    const offset = offsets[i]!
+    let to = i
+    while (to > 0 && times[to - 1]! > time) {
+      times[to] = times[to - 1]!
+      offsets[to] = offsets[to - 1]!
+      to--
+    }
+    times[to] = time
+    offsets[to] = offset
+    far += i - to
+    if (far > 16 * count) {
+      sortRuns(offsets, times, count)
+      return
+    }
+  }
+}
+
+function sortRuns(offsets: Uint32Array, times: Float64Array, count: number): void {
+  const order = new Uint32Array(count)
+  for (let i = 0; i < count; i++) order[i] = i
+  const oldOffsets = offsets.slice(0, count)
+  const oldTimes = times.slice(0, count)
+  order.sort((a, b) => oldTimes[a]! - oldTimes[b]! || a - b)
+  for (let i = 0; i < count; i++) {
+    offsets[i] = oldOffsets[order[i]!]!
+    times[i] = oldTimes[order[i]!]!
+  }
+}

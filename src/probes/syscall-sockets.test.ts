@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { closeSync, openSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { test } from 'node:test'
+import { ipText } from '../lib/ip-text.ts'
+import { ProcSockets, readTable, type SocketRow } from './syscall-sockets.ts'
+
+test('the rows of /proc/net/tcp and tcp6 are read', () => {
+  const rows = new Map<number, SocketRow>()
+  readTable(
+    Buffer.from(`  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0 0 10 0
+   1: 0100007F:1F90 0200007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000 20 4 30 10 -1
+   2: 0100007F:1F90 0200007F:C351 06 00000000:00000000 03:00001234 00000000     0        0 0 3 0000
+   3: 00000000000000000000000001000000:0050 B80D0120000000000000000001000000:C352 01 00:00 00:00 0 0 0 4713 1 0
+  not a row
+`),
+    rows,
+  )
+  const shown = [...rows].map(([inode, { localBytes, localPort, peerBytes, peerPort, isListening }]) => {
+    return [inode, ipText(localBytes), localPort, ipText(peerBytes), peerPort, isListening]
+  })
+  assert.deepEqual(shown, [
+    [4711, '127.0.0.1', 8080, '0.0.0.0', 0, true],
+    [4712, '127.0.0.1', 8080, '127.0.0.2', 50_000, false],
+    [4713, '::1', 80, '2001:db8::1', 50_002, false],
+  ])
+})
+
+test('descriptors of processes are told apart', async () => {
+  const server = createServer(socket => socket.resume())
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const client = connect(port, '127.0.0.1')
+  await new Promise(resolve => client.once('connect', resolve))
+  const file = openSync('/dev/null', 'r')
+  try {
+    const sockets = new ProcSockets()
+    const { fd } = (client as unknown as { _handle: { fd: number } })._handle
+    const found = sockets.find(process.pid, fd)
+    assert.ok(typeof found === 'object')
+    assert.deepEqual(
+      [found.localPort, found.peerPort, ipText(found.peerBytes), found.isListening, found.blocking],
+      [client.localPort, port, '127.0.0.1', false, false],
+    )
+    assert.equal(sockets.find(process.pid, file), 'none')
+    assert.equal(sockets.find(process.pid, 999_999), 'gone')
+    assert.equal(sockets.find(2 ** 22, 0), 'gone')
+    const sides: string[] = []
+    new ProcSockets().forEach((pid, _fd, { localPort, peerPort, isListening }, side) => {
+      if (pid === process.pid && (localPort === port || peerPort === port))
+        sides.push(isListening ? 'listening' : localPort === port ? side : 'other end')
+    })
+    assert.deepEqual(sides.sort(), ['listening', 'other end', 'server'])
+  } finally {
+    closeSync(file)
+    client.destroy()
+    server.close()
+  }
+})
