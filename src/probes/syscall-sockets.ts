@@ -54,9 +54,12 @@ export class ProcSockets {
     if (row === undefined) {
       const now = performance.now()
       if (table !== undefined && now - table.atMs < rest * table.tookMs) return 'unread'
-      table = this.read(pid)
-      this.tables.set(space, table)
-      row = table.rows.get(inode)
+      // The kernel hands the table out in pages: a row may be missed while others come and go.
+      for (let reads = 0; row === undefined && reads < 2; reads++) {
+        table = this.read(pid)
+        row = table.rows.get(inode)
+      }
+      this.tables.set(space, table!)
     }
     // Its descriptor may be another file by now.
     if (row === undefined) return this.inodeOf(pid, `${fd}`) === inode ? 'none' : 'gone'
