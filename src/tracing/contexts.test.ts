@@ -73,7 +73,10 @@ test('where beginnings were not told, only threads that wait in their calls tell
   serving(contexts, { tid: 1, sequence: 1 })
   assert.equal(parentOf(contexts, asking(contexts, { tid: 1, sequence: 2, doubt: true })), 0)
   const request = serving(contexts, { pid: 2, tid: 2, sequence: 3, blocking: true })
-  assert.equal(parentOf(contexts, asking(contexts, { pid: 2, tid: 2, sequence: 4, doubt: true })), idOf(request))
+  assert.equal(
+    parentOf(contexts, asking(contexts, { pid: 2, tid: 2, sequence: 4, doubt: true })),
+    idOf(request),
+  )
 })
 
 test('another thread of the process works for the request only if it was started for it', () => {
