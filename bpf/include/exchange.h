@@ -132,3 +132,34 @@ static __noinline int finish_found(struct step *step, u32 seq, bool aborted)
 	finish(step, exchange_of(step->sk, step->c, seq), seq, aborted);
 	return 0;
 }
+
+/* Whether threads wait in calls on the socket. An unknown answer is no. */
+static __always_inline bool is_blocking(const struct sock *sk)
+{
+	struct file *file = BPF_CORE_READ(sk, sk_socket, file);
+	return file && !(BPF_CORE_READ(file, f_flags) & O_NONBLOCK);
+}
+
+/* Tells of a request whose head is whole: what its process does from now on may be done for it. Its share of the budget
+ * is taken here: whoever was told of a beginning waits for the end. */
+static __noinline int tell_begin(struct step *step, struct exchange *ex)
+{
+	struct svc_record *r = &ex->record;
+	struct work *w = step->w;
+	if (ports[step->c->port])
+		return 0;
+	if (!within_budget(w, r->start_ns, false)) {
+		if (r->side == svc_side_server)
+			untold_at = r->start_ns;
+		return 0;
+	}
+	r->kind = svc_kind_begin;
+	r->doubt = untold_at && r->start_ns - untold_at < DOUBT_NS;
+	u32 captured = r->more_context ? r->captured : 0;
+	if (captured > CAPTURE)
+		captured = CAPTURE;
+	r->told = !bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, BPF_RB_NO_WAKEUP);
+	if (!r->told && r->side == svc_side_server)
+		untold_at = r->start_ns;
+	return 0;
+}
