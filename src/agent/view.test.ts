@@ -170,11 +170,12 @@ test('where one signal alone is sent, its endpoint and its security are shown', 
 
 test('the eBPF document has the fields of the specification', { skip: withoutBpf }, async () => {
   const document = (await viewOf({})).ebpf()
-  assert.deepEqual(shapeOf({ ...document, counters: {} }), {
+  assert.deepEqual(shapeOf({ ...document, counters: {}, tls: [] }), {
     enabled: 'boolean',
     programs: [{ name: 'string', type: 'string', attached: 'boolean', id: 'integer' }],
     maps: [{ name: 'string', type: 'string', entries: 'integer', max_entries: 'integer' }],
     ringbuf: { size: 'integer', events_received: 'integer', events_lost: 'integer' },
+    tls: [],
     backend: 'string',
     counters: {},
   })
@@ -220,6 +221,7 @@ test('without eBPF its document says so and is empty', async () => {
     programs: [],
     maps: [],
     ringbuf: { size: 0, events_received: 0, events_lost: 0 },
+    tls: [],
     backend: '',
     counters: {},
   })

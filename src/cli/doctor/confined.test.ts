@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
+import { hasTracefs } from '../../../test/helpers/tracefs.ts'
 
 const skip = withoutBpf
 const main = join(import.meta.dirname, '../../main.ts')
@@ -46,7 +47,8 @@ test('for a user without rights', { skip }, () => {
 test('where the kernel hides its types', { skip }, () => {
   const hidden = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', 'sh']
   const text = doctor(hidden, 1)
-  check(text, 'missing', [/BTF +\/sys\/kernel\/btf\/vmlinux does not exist/])
+  const tracing = hasTracefs ? [] : [/system call tracepoints +there is no tracepoint/]
+  check(text, 'missing', [/BTF +\/sys\/kernel\/btf\/vmlinux does not exist/, ...tracing])
   check(text, 'unknown', [/socket tracepoints/, /capture programs +cannot be tried: .*BTF/])
   check(text, 'limited', [])
 })
