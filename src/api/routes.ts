@@ -114,21 +114,16 @@ function documents(view: AgentView): Operation[] {
       path: '/status/processes',
       id: 'getProcesses',
       tag: 'status',
-      summary: 'Why a process, or those at a port, are observed or not.',
+      summary:
+        'Why a process, or those at a port, are observed or not; without either, of those whose calls were seen.',
       access: 'read',
       costly: true,
       parameters: [
         { name: 'pid', description: 'The process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
         { name: 'port', description: 'Those that listen at it.', minimum: 0, maximum: 65_535, fallback: 0 },
       ],
-      outcomes: {
-        200: jsonOutcome('The document.', schemas.processesDocument),
-        400: jsonOutcome('Neither a process nor a port is asked for.', schemas.errorDocument),
-      },
-      handle: ({ parameters: { pid = 0, port = 0 } }) =>
-        pid === 0 && port === 0
-          ? failure(400, 'cannot answer /status/processes: give ?pid= or ?port=', {})
-          : json(200, view.processes(pid, port)),
+      outcomes: { 200: jsonOutcome('The document.', schemas.processesDocument) },
+      handle: ({ parameters: { pid = 0, port = 0 } }) => json(200, view.processes(pid, port)),
     },
     page('/config', 'getConfig', 'The effective configuration, redacted.', schemas.configDocument, () =>
       view.config(),

@@ -111,6 +111,15 @@ export class ProcessTable {
     }
   }
 
+  /** Numbers of processes that are known, at most so many. */
+  pids(most: number): number[] {
+    const pids: number[] = []
+    this.processes.forEach((_process, pid) => {
+      if (pids.length < most) pids.push(pid)
+    })
+    return pids
+  }
+
   /** How many processes are known. */
   get size(): number {
     return this.processes.size
