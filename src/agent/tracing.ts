@@ -315,30 +315,36 @@ export class Tracing {
 export function startTracing(options: TracingOptions): Tracing | TracingFault {
   const wanted = options.config.agent.ebpf.backend
   const candidates = backends.filter(({ name }) => wanted === 'auto' || name === wanted)
-  let fault: TracingFault = {
-    reason: `the capture back end "${wanted}" is not built in this version`,
-    mend: 'set agent.ebpf.backend: auto',
-  }
+  const faults: TracingFault[] = []
   for (const backend of candidates) {
     const native = loadNative()
     if (native instanceof Unsupported) return native
     try {
       const missing = firstMissing(backend.needs)
       if (missing !== undefined) {
-        fault = { reason: missing.detail, mend: missing.mend ?? '' }
+        faults.push({ reason: missing.detail, mend: missing.mend ?? '' })
         continue
       }
       return new Tracing(backend, options)
     } catch (error) {
       if (error instanceof LoadError && options.config.agent.ebpf.debug)
         options.log.warn('the kernel refused eBPF programs', { backend: backend.name, log: ends(error.log) })
-      fault = {
+      faults.push({
         reason: errorText(error),
         mend: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
-      }
+      })
     }
   }
-  return fault
+  if (faults.length === 0)
+    return {
+      reason: `the capture back end "${wanted}" is not built in this version`,
+      mend: 'set agent.ebpf.backend: auto',
+    }
+  // The best one first; the others would have done as well.
+  return {
+    reason: [...new Set(faults.map(({ reason }) => reason))].join('; '),
+    mend: [...new Set(faults.map(({ mend }) => mend))].join('; or '),
+  }
 }
 
 /** Undefined where the kernel does not measure programs: before 5.8, or without CAP_SYS_ADMIN. */

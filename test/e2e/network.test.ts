@@ -127,10 +127,11 @@ test('requests from one service to another are an edge of the service graph', { 
   const shop = await startPythonShop(port)
   open.push(shop)
   const script = `
-import sys, urllib.request
+import sys, time, urllib.request
 for i in range(25):
   try: urllib.request.urlopen('http://127.0.0.1:%s/nothing/%d' % (sys.argv[1], i)).read()
-  except Exception: pass`
+  except Exception: pass
+time.sleep(1) # a process that has gone before anybody looked has the name of its program`
   execFileSync('python3', ['-c', script, String(port)], {
     env: { ...process.env, OTEL_SERVICE_NAME: 'graph-buyer' },
   })
