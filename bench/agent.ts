@@ -1,12 +1,14 @@
 // What the whole agent costs: throughput of nginx under wrk with and without it (pairs, interleaved), its CPU time for
 // each request, at saturation and at 10,000 requests a second, its memory over a million requests, and how fast it starts. Runs dist/svc.cjs through bin/svc, as users
-// do. Options: --pairs N, --seconds N, --requests N, --node PATH (another runtime for the same bundle).
+// do. Options: --pairs N, --seconds N, --requests N, --node PATH (another runtime for the same bundle),
+// --part NAME (only one of start, idle, throughput, export, rate, memory).
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { freePort } from '../test/helpers/program.ts'
+import { withTracefs } from '../test/helpers/tracefs.ts'
 import { BenchHost, cpuSeconds, fetchText, median, memory, statusOf } from './lib/bench-host.ts'
 
 const { values: options } = parseArgs({
@@ -15,12 +17,13 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '3' },
     requests: { type: 'string', default: '1000000' },
     node: { type: 'string' },
+    part: { type: 'string' },
   },
 })
 const pairs = Number(options.pairs)
 const seconds = Number(options.seconds)
 const requests = Number(options.requests)
-const { node } = options
+const { node, part } = options
 const host = new BenchHost()
 
 /** Requests per second of wrk against a URL. */
@@ -62,7 +65,11 @@ async function steadyRate(url: string, endpoint: string, rate: number): Promise<
     for (const backend of ['sock', 'syscalls']) {
       const network = `network: {sampling: {max_spans_per_second: ${most}}}`
       const config = `agent: {ebpf: {backend: ${backend}, ${network}}}\n`
-      const agent = await host.startAgent(endpoint, { node, config })
+      const agent = await host.startAgent(endpoint, {
+        node,
+        config,
+        wrapper: backend === 'syscalls' ? withTracefs : [],
+      })
       await sleep(1000)
       const before = cpuSeconds(agent.pid)
       const { stdout } = spawnSync('h2load', ['--h1', '-c50', `--rps=${perConnection}`, '-D5', url])
@@ -137,12 +144,15 @@ async function main(): Promise<void> {
   try {
     const url = await host.startNginx()
     const endpoint = await host.startSink()
-    await startTimes(url)
-    await idle()
-    await throughput(url, '')
-    await throughput(url, endpoint)
-    await steadyRate(url, endpoint, 10_000)
-    await memoryOverTime(url, endpoint)
+    const parts = {
+      start: () => startTimes(url),
+      idle,
+      throughput: () => throughput(url, ''),
+      export: () => throughput(url, endpoint),
+      rate: () => steadyRate(url, endpoint, 10_000),
+      memory: () => memoryOverTime(url, endpoint),
+    }
+    for (const [name, run] of Object.entries(parts)) if (part === undefined || part === name) await run()
   } finally {
     await host.close()
   }

@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { withTracefs } from '../test/helpers/tracefs.ts'
 import { BenchHost, median } from './lib/bench-host.ts'
 
 const { values: options } = parseArgs({
@@ -29,7 +30,10 @@ for (const backend of ['sock', 'syscalls']) {
   const base: number[][] = kinds.map(() => [])
   for (let i = 0; i < pairs; i++) {
     const alone = measure()
-    const agent = await host.startAgent('', { config: `agent: {ebpf: {backend: ${backend}}}\n` })
+    const agent = await host.startAgent('', {
+      wrapper: backend === 'syscalls' ? withTracefs : [],
+      config: `agent: {ebpf: {backend: ${backend}}}\n`,
+    })
     const observed = measure()
     await host.end(agent.child)
     for (const [k, time] of alone.entries()) {

@@ -41,7 +41,11 @@ export class BenchHost {
    */
   async startAgent(
     endpoint: string,
-    { node, config = '' }: { node?: string | undefined; config?: string } = {},
+    {
+      node,
+      config = '',
+      wrapper = [],
+    }: { node?: string | undefined; config?: string; wrapper?: readonly string[] } = {},
   ): Promise<Agent> {
     const port = await freePort()
     const file = join(this.directory, `svc-${port}.yaml`)
@@ -49,10 +53,12 @@ export class BenchHost {
     const otlp = endpoint === '' ? '' : `otlp: {endpoint: "${endpoint}", insecure: true}\n`
     writeFileSync(file, own + otlp)
     const flags = readFileSync('bin/svc', 'latin1').match(/--[a-z-]+(?:=\d+)?(?= )/g) ?? []
-    const child =
-      node === undefined
-        ? this.start('bin/svc', ['run', '--config', file])
-        : this.start(node, [...flags, 'dist/svc.cjs', 'run', '--config', file])
+    const [command, ...args] = [
+      ...wrapper,
+      ...(node === undefined ? ['bin/svc'] : [node, ...flags, 'dist/svc.cjs']),
+      ...['run', '--config', file],
+    ]
+    const child = this.start(command!, args)
     const base = `http://127.0.0.1:${port}`
     await until('the agent has started', 20_000, async () => (await statusOf(`${base}/ready`)) === 200)
     return { child, pid: child.pid!, base }
