@@ -43,7 +43,7 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({
       state: 'ok',
       name: 'traces',
-      detail: `HTTP/1 of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
+      detail: `${tracing.protocols} protocols of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
     })
     for (const { reason, mend } of tracing.limits)
       lines.push({ state: 'limited', name: 'processes', detail: reason, mend })

@@ -60,7 +60,9 @@ function verdict({ tracing, loaded }: Parts, view: ProcessView): { observed: boo
 function notesOf({ tracing }: Parts, view: ProcessView): string[] {
   const notes: string[] = []
   if (!view.seen)
-    notes.push('no call of a known protocol was seen yet: send it a request, or see the list of protocols')
+    notes.push(
+      'no call of a known protocol was seen yet; databases, caches, brokers and resolvers are seen from their clients',
+    )
   if (tracing instanceof Tracing)
     for (const { reason, mend } of tracing.limits) notes.push(`${reason}; ${mend}`)
   return notes

@@ -295,7 +295,7 @@ test('the banner says of each subsystem what it does', async () => {
 test('the banner of an agent that sees the host names the back end', kernel, async () => {
   const [traces] = (await start({})).banner()
   assert.equal(traces!.state, 'ok')
-  assert.match(traces!.detail, /^HTTP\/1 of every process, by sock; \d+ sockets were open already$/)
+  assert.match(traces!.detail, /^12 protocols of every process, by sock; \d+ sockets were open already$/)
 })
 
 test('without the management API there is nothing to look at and no port', async () => {

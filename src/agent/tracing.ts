@@ -52,6 +52,8 @@ export class Tracing {
   readonly red: RedTable
   /** Connections whose bytes are read here. */
   readonly streams: Streams
+  /** How many protocols are looked for. */
+  readonly protocols: number
   /** What it does less than it was asked to. */
   readonly limits: readonly TracingFault[] = []
   private readonly options: TracingOptions
@@ -110,6 +112,7 @@ export class Tracing {
     this.findAddresses()
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
+    this.protocols = made.length
     const calls = new StreamCalls({
       tracer: this.tracer,
       microseconds: timeNs => this.capture.microseconds(timeNs),
