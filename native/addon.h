@@ -61,6 +61,9 @@ struct object {
   char name[MAX_NAME];
 };
 void object_release(void *data);
+/* Read a handle of an object that is open, and the name of one of its programs. NULL: an exception is pending. */
+struct object *read_object(napi_env env, napi_value value);
+struct bpf_program *read_program(napi_env env, struct object *object, napi_value value);
 
 struct map {
   struct object *owner;

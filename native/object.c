@@ -58,7 +58,7 @@ void object_release(void *data)
   free(object);
 }
 
-static struct object *read_object(napi_env env, napi_value value)
+struct object *read_object(napi_env env, napi_value value)
 {
   void *data;
   if (!read_handle(env, value, &object_tag, "a BPF object", &data))
@@ -81,7 +81,7 @@ static struct object *read_object_in(napi_env env, napi_value value, int state)
   return NULL;
 }
 
-static struct bpf_program *read_program(napi_env env, struct object *object, napi_value value)
+struct bpf_program *read_program(napi_env env, struct object *object, napi_value value)
 {
   char name[MAX_NAME];
   if (!read_name(env, value, "the program's name", name))

@@ -88,36 +88,13 @@ static bool read_numbers(napi_env env, napi_value value, const char *what, uint6
   return true;
 }
 
-static struct object *read_opened(napi_env env, napi_value value)
-{
-  void *data;
-  if (!read_handle(env, value, &object_tag, "a BPF object", &data))
-    return NULL;
-  struct object *object = data;
-  if (object->bpf)
-    return object;
-  throw_errno(env, EBADF, "cannot use BPF object '%s' (it is closed)", object->name);
-  return NULL;
-}
-
-static struct bpf_program *find_program(napi_env env, struct object *object, napi_value value)
-{
-  char name[MAX_NAME];
-  if (!read_name(env, value, "the program's name", name))
-    return NULL;
-  struct bpf_program *program = bpf_object__find_program_by_name(object->bpf, name);
-  if (!program)
-    throw_errno(env, ENOENT, "cannot find program '%s' in BPF object '%s'", name, object->name);
-  return program;
-}
-
 static napi_value uprobe_prepare(napi_env env, napi_callback_info info)
 {
   napi_value argument[2];
   struct object *object;
   struct bpf_program *program;
-  if (!read_arguments(env, info, 2, argument) || !(object = read_opened(env, argument[0])) ||
-      !(program = find_program(env, object, argument[1])))
+  if (!read_arguments(env, info, 2, argument) || !(object = read_object(env, argument[0])) ||
+      !(program = read_program(env, object, argument[1])))
     return NULL;
   int error = object->state == OPENED ? bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI) : -EINVAL;
   if (error)
@@ -166,8 +143,8 @@ static napi_value uprobe_attach(napi_env env, napi_callback_info info)
   struct place place;
   char path[PATH_MAX], line[256];
   size_t cookies;
-  if (!read_arguments(env, info, 6, argument) || !(object = read_opened(env, argument[0])) ||
-      !(program = find_program(env, object, argument[1])) || !read_path(env, argument[2], path) ||
+  if (!read_arguments(env, info, 6, argument) || !(object = read_object(env, argument[0])) ||
+      !(program = read_program(env, object, argument[1])) || !read_path(env, argument[2], path) ||
       !read_numbers(env, argument[3], "the offsets", place.offsets, &place.count) ||
       !read_numbers(env, argument[4], "the cookies", place.cookies, &cookies) ||
       !read_bool(env, argument[5], "whether it is at the return", &place.at_return))

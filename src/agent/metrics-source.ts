@@ -3,6 +3,7 @@
 import type { SelfMetricsSource } from '../api/self-metrics.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
+import { lostRecords } from '../probes/capture.ts'
 import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
 
@@ -70,7 +71,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     },
     ringbuf: () => ({
       received: running?.capture.received ?? 0,
-      lost: running?.capture.counters().ring_full ?? 0,
+      lost: running === undefined ? 0 : lostRecords(running.capture.counters()),
     }),
     perf: () => {},
     capture: emit => {

@@ -20,6 +20,7 @@ import type { Registry } from '../lib/registry.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import { lostRecords } from '../probes/capture.ts'
 import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
 import type { Outlets } from './outlets.ts'
@@ -130,7 +131,7 @@ function ebpf({ tracing, kernel }: Parts, debug: boolean): EbpfDocument {
     ringbuf: {
       size: running?.capture.ringSize ?? 0,
       events_received: running?.capture.received ?? 0,
-      events_lost: running?.capture.counters().ring_full ?? 0,
+      events_lost: running === undefined ? 0 : lostRecords(running.capture.counters()),
     },
     tls: (running?.tls?.attachments() ?? []).map(({ buildId, symbols, ...rest }) => ({
       ...rest,

@@ -57,6 +57,11 @@ export interface MapState {
   readonly maxEntries: number
 }
 
+/** Records that found no room: exchanges, which are counted all the same, and parts of calls. */
+export function lostRecords({ ring_full, segments_lost }: Record<CaptureCounter, number>): number {
+  return ring_full + segments_lost
+}
+
 /** A capture that runs. */
 export interface Capture {
   readonly backend: { readonly name: string }
