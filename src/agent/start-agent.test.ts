@@ -123,9 +123,10 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
     SVC_QUEUES_TRACES_BATCH_SIZE: '100',
   })
   // Now and then the receiver refuses some of a batch, or all of it.
+  let batches = 0
   receiver.answer = ({ items, signal }) => {
     if (signal !== 'traces') return { kind: 'ok' }
-    const which = receiver.requests.length % 5
+    const which = batches++ % 5
     if (which === 1) return { kind: 'ok', rejected: Math.min(3, items), message: 'too old' }
     return which === 2 ? { kind: 'refuse', code: 13, message: 'no' } : { kind: 'ok' }
   }

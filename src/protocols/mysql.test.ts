@@ -2,6 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { classify, type Opening } from '../../test/helpers/classify.ts'
+import {
+  byteByByte,
+  type Call,
+  checkHostileInputs,
+  checkTruncations,
+  replay,
+  withoutTimes,
+} from '../../test/helpers/hostile-streams.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { mysql } from './mysql.ts'
 
@@ -422,87 +430,39 @@ test('a server side is let go', () => {
   assert.ok(session({ server: true }).serverSays(greetingOf('8.4.3')).refused)
 })
 
-const conversation: readonly (readonly ['client' | 'server', string])[] = [
-  ['server', greetingOf(mariadbVersion)],
-  ['client', loginOf()],
-  ['server', accepted],
-  ['client', query('SELECT a FROM t')],
-  ['server', selected],
-  ['client', prepare('SELECT a FROM u WHERE b = ?')],
-  ['server', prepared(1)],
-  ['client', execute(1)],
-  ['server', packets('\x01', definition, '\0\0\x011', lastOk())],
-  ['client', query('SELECT 1; SELEC')],
-  ['server', packets('\x01', definition, eof(), row, eof(2 | moreResults), errorPayload(1064))],
-  ['client', query("LOAD DATA LOCAL INFILE '/x' INTO TABLE t")],
-  ['server', packet(1, '\xfb/x')],
-  ['client', packet(2, 'a\tb\n') + packet(3, '')],
-  ['server', packet(4, okPayload())],
-  ['client', packet(0, '\x01')],
-]
-
-function play(calls: typeof conversation, step: number): StreamSession {
-  const one = session()
-  for (const [from, text] of calls)
-    for (let at = 0; at < text.length; at += step) {
-      const part = text.slice(at, at + step)
-      if (from === 'client') one.client(part)
-      else one.serverSays(part)
-    }
-  return one.close()
-}
+const conversation = (
+  [
+    ['server', greetingOf(mariadbVersion)],
+    ['client', loginOf()],
+    ['server', accepted],
+    ['client', query('SELECT a FROM t')],
+    ['server', selected],
+    ['client', prepare('SELECT a FROM u WHERE b = ?')],
+    ['server', prepared(1)],
+    ['client', execute(1)],
+    ['server', packets('\x01', definition, '\0\0\x011', lastOk())],
+    ['client', query('SELECT 1; SELEC')],
+    ['server', packets('\x01', definition, eof(), row, eof(2 | moreResults), errorPayload(1064))],
+    ['client', query("LOAD DATA LOCAL INFILE '/x' INTO TABLE t")],
+    ['server', packet(1, '\xfb/x')],
+    ['client', packet(2, 'a\tb\n') + packet(3, '')],
+    ['server', packet(4, okPayload())],
+    ['client', packet(0, '\x01')],
+  ] as const
+).map(([from, text]): Call => [from, Buffer.from(text, 'latin1')])
 
 test('the same comes of the bytes in whatever pieces they come', () => {
-  const facts = (one: StreamSession): unknown =>
-    one.ended.map(({ name, error, attributes, requestBytes }) => [name, error, attributes, requestBytes])
-  const whole = play(conversation, 1e6)
+  const whole = replay(mysql, conversation)
   assert.equal(whole.ended.length, 5)
-  for (const step of [1, 2, 3, 7, 64]) assert.deepEqual(facts(play(conversation, step)), facts(whole))
+  assert.deepEqual(withoutTimes(replay(mysql, byteByByte(conversation)).ended), withoutTimes(whole.ended))
 })
 
 test('nothing is left of a conversation that ends at any byte', () => {
-  const length = conversation.reduce((sum, [, text]) => sum + text.length, 0)
-  for (let end = 0; end <= length; end++) {
-    let left = end
-    const cut = conversation.map(([from, text]) => {
-      const part = text.slice(0, left)
-      left -= part.length
-      return [from, part] as const
-    })
-    const one = play(cut, 1e6)
-    assert.equal(one.streams.underWay, 0)
-    assert.ok(one.ended.length <= 5)
-  }
+  checkTruncations(mysql, conversation)
 })
 
-test('bytes at random and packets that were changed never make it throw', () => {
-  const runs = process.env.SVC_SOAK ? 1_000_000 : 20_000
-  const piece = fc.oneof(
-    fc.constantFrom(...conversation.map(([, text]) => Buffer.from(text, 'latin1'))),
-    fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes)),
-  )
-  const change = fc.tuple(fc.nat(400), fc.integer({ min: 0, max: 255 }))
-  const calls = fc.array(fc.tuple(fc.boolean(), piece, fc.option(change), fc.constantFrom(0, 0, 0, 50)), {
-    maxLength: 8,
-  })
-  fc.assert(
-    fc.property(calls, fc.boolean(), fc.constantFrom(16, 100, 1e6), (parts, joined, capture) => {
-      const one = session({ joined })
-      if (!joined) one.serverSays(greetingOf(mariadbVersion)).client(loginOf()).serverSays(accepted)
-      one.capture = capture
-      one.tail = Math.min(64, capture - 1)
-      for (const [fromClient, bytes, changed, lost] of parts) {
-        const call = Buffer.from(bytes)
-        if (changed !== null && call.length > 0) call[changed[0] % call.length] = changed[1]
-        if (lost > 0) one.lose(fromClient, lost)
-        if (fromClient) one.client(call)
-        else one.serverSays(call)
-      }
-      one.close()
-      assert.equal(one.streams.underWay, 0)
-    }),
-    { numRuns: runs },
-  )
+test('bytes at random and messages that were changed never make it throw', () => {
+  checkHostileInputs(mysql, conversation)
 })
 
 test('the kernel side recognises its openings', () => {

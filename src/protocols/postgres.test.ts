@@ -2,6 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { classify, type Opening } from '../../test/helpers/classify.ts'
+import {
+  byteByByte,
+  type Call,
+  checkHostileInputs,
+  checkTruncations,
+  replay,
+  withoutTimes,
+} from '../../test/helpers/hostile-streams.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { postgres } from './postgres.ts'
 
@@ -398,90 +406,36 @@ test('a server side is let go', () => {
 })
 
 /** Each call by its sender. */
-const conversation: readonly (readonly ['client' | 'server', string])[] = [
-  ['client', startup],
-  ['server', welcome],
-  ['client', query('SELECT a FROM t')],
-  ['server', columns + row('a') + complete('SELECT 1') + ready],
-  ['client', extended("INSERT INTO t VALUES ($1, 'x')")],
-  ['server', parsed + bound + message('n') + complete('INSERT 0 1') + ready],
-  ['client', parse('n', 'SELECT b FROM u') + bind('n') + execute() + execute() + sync],
-  ['server', parsed + bound + complete('SELECT 1') + failure('34000') + ready],
-  ['client', query('COPY t FROM STDIN')],
-  ['server', message('G', '\0\0\x02\0\0\0\0')],
-  ['client', message('d', 'some data') + message('c')],
-  ['server', complete('COPY 1') + ready],
-  ['client', message('X')],
-]
-
-function play(calls: typeof conversation, step: number): StreamSession {
-  const one = session()
-  for (const [from, text] of calls)
-    for (let at = 0; at < text.length; at += step) {
-      const part = text.slice(at, at + step)
-      if (from === 'client') one.client(part)
-      else one.serverSays(part)
-    }
-  return one.close()
-}
+const conversation = (
+  [
+    ['client', startup],
+    ['server', welcome],
+    ['client', query('SELECT a FROM t')],
+    ['server', columns + row('a') + complete('SELECT 1') + ready],
+    ['client', extended("INSERT INTO t VALUES ($1, 'x')")],
+    ['server', parsed + bound + message('n') + complete('INSERT 0 1') + ready],
+    ['client', parse('n', 'SELECT b FROM u') + bind('n') + execute() + execute() + sync],
+    ['server', parsed + bound + complete('SELECT 1') + failure('34000') + ready],
+    ['client', query('COPY t FROM STDIN')],
+    ['server', message('G', '\0\0\x02\0\0\0\0')],
+    ['client', message('d', 'some data') + message('c')],
+    ['server', complete('COPY 1') + ready],
+    ['client', message('X')],
+  ] as const
+).map(([from, text]): Call => [from, Buffer.from(text, 'latin1')])
 
 test('the same comes of the bytes in whatever pieces they come', () => {
-  const facts = (one: StreamSession): unknown =>
-    one.ended.map(({ name, error, attributes, requestBytes, responseBytes }) => [
-      name,
-      error,
-      attributes,
-      requestBytes,
-      responseBytes,
-    ])
-  const whole = play(conversation, 1e6)
+  const whole = replay(postgres, conversation)
   assert.equal(whole.ended.length, 5)
-  for (const step of [1, 2, 3, 7, 64]) assert.deepEqual(facts(play(conversation, step)), facts(whole))
+  assert.deepEqual(withoutTimes(replay(postgres, byteByByte(conversation)).ended), withoutTimes(whole.ended))
 })
 
 test('nothing is left of a conversation that ends at any byte', () => {
-  const length = conversation.reduce((sum, [, text]) => sum + text.length, 0)
-  for (let end = 0; end <= length; end++) {
-    let left = end
-    const cut = conversation.map(([from, text]) => {
-      const part = text.slice(0, left)
-      left -= part.length
-      return [from, part] as const
-    })
-    const one = play(cut, 1e6)
-    assert.equal(one.streams.underWay, 0)
-    assert.ok(one.ended.length <= 5)
-  }
+  checkTruncations(postgres, conversation)
 })
 
 test('bytes at random and messages that were changed never make it throw', () => {
-  const runs = process.env.SVC_SOAK ? 1_000_000 : 20_000
-  const piece = fc.oneof(
-    fc.constantFrom(...conversation.map(([, text]) => Buffer.from(text, 'latin1'))),
-    fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes)),
-  )
-  const change = fc.tuple(fc.nat(400), fc.integer({ min: 0, max: 255 }))
-  const calls = fc.array(fc.tuple(fc.boolean(), piece, fc.option(change), fc.constantFrom(0, 0, 0, 50)), {
-    maxLength: 8,
-  })
-  fc.assert(
-    fc.property(calls, fc.boolean(), fc.constantFrom(16, 100, 1e6), (parts, joined, capture) => {
-      const one = session({ joined })
-      if (!joined) one.client(startup).serverSays(welcome)
-      one.capture = capture
-      one.tail = Math.min(64, capture - 1)
-      for (const [fromClient, bytes, changed, lost] of parts) {
-        const call = Buffer.from(bytes)
-        if (changed !== null && call.length > 0) call[changed[0] % call.length] = changed[1]
-        if (lost > 0) one.lose(fromClient, lost)
-        if (fromClient) one.client(call)
-        else one.serverSays(call)
-      }
-      one.close()
-      assert.equal(one.streams.underWay, 0)
-    }),
-    { numRuns: runs },
-  )
+  checkHostileInputs(postgres, conversation)
 })
 
 test('ten thousand requests in one pipeline are bounded and end', () => {

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import mysql, { type Connection } from 'mysql2/promise'
-import { AgentProcess } from '../../helpers/agent-process.ts'
 import { withoutBpf } from '../../helpers/compile-bpf.ts'
+import { DatabaseSpans } from '../../helpers/database-spans.ts'
 import {
   type Mariadb,
   mariadbName,
@@ -15,7 +15,7 @@ import {
   startMariadb,
   withoutMariadb,
 } from '../../helpers/servers/mariadb.ts'
-import { type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
+import { Telemetry } from '../../helpers/telemetry.ts'
 
 const run = promisify(execFile)
 const skip = withoutMariadb || withoutBpf
@@ -23,23 +23,21 @@ const count = process.env.SVC_SOAK ? 2_000 : 200
 
 let telemetry: Telemetry
 let mariadb: Mariadb
-let agent: AgentProcess
+let spans: DatabaseSpans
 let directory: string
-/** Spans of earlier tests. */
-let known = 0
 
 before(async () => {
   if (skip) return
   directory = mkdtempSync(join(tmpdir(), 'svc-e2e-mysql-'))
   telemetry = await Telemetry.start()
   mariadb = await startMariadb()
-  agent = await startAgent()
+  spans = await DatabaseSpans.start(telemetry, mariadb.port)
   await shell('CREATE TABLE items (id int primary key, name text)', 'CREATE TABLE counts (n int)')
-  await spans(2)
+  await spans.further(2)
 })
 
 after(async () => {
-  await agent?.stop()
+  await spans?.stop()
   await mariadb?.close()
   await telemetry?.close()
   if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
@@ -56,55 +54,6 @@ async function shell(...statements: string[]): Promise<void> {
   ]).catch((error: { code: number }) => {
     if (error.code !== 1) throw error // a statement failed
   })
-}
-
-/** Waits for so many further spans, and for those that should not be there. */
-async function spans(wanted: number): Promise<SpanLine[]> {
-  await telemetry.arrived(known + wanted, mariadb.port)
-  await telemetry.settle(agent)
-  const all = telemetry.spans(mariadb.port)
-  const further = all.slice(known)
-  known = all.length
-  return further
-}
-
-function startAgent(): Promise<AgentProcess> {
-  return AgentProcess.start({
-    endpoint: telemetry.endpoint,
-    ports: [mariadb.port],
-    config: {
-      agent: { ebpf: { process: { enabled: false }, network: { flows: false, tcp_metrics: false } } },
-    },
-  })
-}
-
-/** Begins anew with another agent. */
-async function restart(): Promise<void> {
-  await agent.stop()
-  telemetry.forget()
-  known = 0
-  agent = await startAgent()
-}
-
-/** How many spans there are of each name and error. */
-async function check(wanted: Readonly<Record<string, number>>): Promise<SpanLine[]> {
-  const total = Object.values(wanted).reduce((sum, one) => sum + one, 0)
-  const seen = await spans(total)
-  const counts: Record<string, number> = {}
-  for (const { name, attributes } of seen) {
-    const key = [name, attributes['error.type']].filter(Boolean).join(' ')
-    counts[key] = (counts[key] ?? 0) + 1
-  }
-  assert.deepEqual(counts, wanted)
-  const counted = telemetry.counted(
-    ({ metric, attributes }) =>
-      metric === 'db.client.operation.duration' && attributes['server.port'] === mariadb.port,
-  )
-  assert.equal(
-    counted.reduce((sum, one) => sum + one.count, 0),
-    known,
-  )
-  return seen
 }
 
 function connect(): Promise<Connection> {
@@ -125,7 +74,7 @@ test('each statement of the command line client is one span', { skip }, async ()
     'PREPARE s FROM "SELECT * FROM items WHERE id = ?"',
     'EXECUTE s USING 1',
   )
-  const seen = await check({ 'INSERT items': 1, 'SELECT items': 1, PREPARE: 1, 'EXECUTE s': 1 })
+  const seen = await spans.check({ 'INSERT items': 1, 'SELECT items': 1, PREPARE: 1, 'EXECUTE s': 1 })
   assert.ok(!JSON.stringify(seen).includes('secret'))
   for (const { kind, resource, attributes, status } of seen) {
     assert.equal(kind, 3)
@@ -151,7 +100,7 @@ test('each query and execution of a Node.js client is one span, whatever becomes
     await one.ping()
   }
   await one.end()
-  const seen = await check({
+  const seen = await spans.check({
     'SELECT items': 2 * count,
     'INSERT counts': count,
     'PREPARE SELECT items': 1,
@@ -175,7 +124,7 @@ test('long statements and long results are one span each', { skip }, async () =>
     await one.execute('SELECT count(*) FROM items WHERE name = ?', ['z'.repeat(200_000)])
   }
   await one.end()
-  await check({
+  await spans.check({
     'SELECT items': 10,
     'SELECT seq_1_to_20000': 5,
     SELECT: 10,
@@ -188,19 +137,19 @@ test('a file that is loaded is one span', { skip }, async () => {
   const file = join(directory, 'counts')
   writeFileSync(file, Array.from({ length: 50_000 }, (_, i) => `${i}\n`).join(''))
   await shell(`LOAD DATA LOCAL INFILE '${file}' INTO TABLE counts`, 'SELECT * FROM counts', 'SELECT 1')
-  await check({ 'LOAD counts': 1, 'SELECT counts': 1, SELECT: 1 })
+  await spans.check({ 'LOAD counts': 1, 'SELECT counts': 1, SELECT: 1 })
 })
 
 test('a connection that is older than the agent is followed from its next command on', { skip }, async () => {
   const one = await connect()
   await one.execute('SELECT name FROM items WHERE id = ?', [1])
-  await restart()
+  await spans.restart()
   for (let i = 0; i < count; i++) {
     await one.query('SELECT * FROM items WHERE id = ?', [i])
     await one.execute('SELECT name FROM items WHERE id = ?', [i])
   }
   await one.end()
-  await check({ 'SELECT items': count, mysql: count })
+  await spans.check({ 'SELECT items': count, mysql: count })
 })
 
 test('the database that is used is known', { skip }, async () => {
@@ -211,7 +160,7 @@ test('the database that is used is known', { skip }, async () => {
   await one.changeUser({ user: mariadbName, password: mariadbPassword, database: mariadbName })
   await one.query('SELECT 1')
   await one.end()
-  const seen = await check({ SELECT: 3, 'USE mysql': 1 })
+  const seen = await spans.check({ SELECT: 3, 'USE mysql': 1 })
   const names = seen.map(({ attributes }) => attributes['db.namespace'])
   assert.deepEqual(names.sort(), ['mysql', mariadbName, mariadbName, mariadbName])
 })
@@ -226,7 +175,7 @@ test('a query whose connection is ended by the server has failed', { skip }, asy
   await assert.rejects(sleeping)
   await other.end()
   one.destroy()
-  const seen = await spans(2)
+  const seen = await spans.further(2)
   assert.deepEqual(seen.map(({ name }) => name).sort(), ['KILL', 'SELECT'])
   assert.ok(seen.some(({ name, attributes }) => name === 'SELECT' && attributes['error.type'] !== undefined))
 })

@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
-import { AgentProcess } from '../../helpers/agent-process.ts'
 import { withoutBpf } from '../../helpers/compile-bpf.ts'
+import { DatabaseSpans } from '../../helpers/database-spans.ts'
 import {
   type Postgres,
   postgresName,
   startPostgres,
   withoutPostgres,
 } from '../../helpers/servers/postgres.ts'
-import { type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
+import { Telemetry } from '../../helpers/telemetry.ts'
 
 /** The package brings no types. */
 interface Client {
@@ -31,23 +31,21 @@ const count = process.env.SVC_SOAK ? 2_000 : 200
 
 let telemetry: Telemetry
 let postgres: Postgres
-let agent: AgentProcess
+let spans: DatabaseSpans
 let directory: string
-/** Spans of earlier tests. */
-let known = 0
 
 before(async () => {
   if (skip) return
   directory = mkdtempSync(join(tmpdir(), 'svc-e2e-postgres-'))
   telemetry = await Telemetry.start()
   postgres = await startPostgres()
-  agent = await startAgent()
+  spans = await DatabaseSpans.start(telemetry, postgres.port)
   await psql('CREATE TABLE items (id int primary key, name text)', 'CREATE TABLE counts (n int)')
-  await spans(2)
+  await spans.further(2)
 })
 
 after(async () => {
-  await agent?.stop()
+  await spans?.stop()
   await postgres?.close()
   await telemetry?.close()
   if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
@@ -71,55 +69,6 @@ async function psql(...statements: string[]): Promise<void> {
   })
 }
 
-/** Waits for so many further spans, and for those that should not be there. */
-async function spans(wanted: number): Promise<SpanLine[]> {
-  await telemetry.arrived(known + wanted, postgres.port)
-  await telemetry.settle(agent)
-  const all = telemetry.spans(postgres.port)
-  const further = all.slice(known)
-  known = all.length
-  return further
-}
-
-function startAgent(): Promise<AgentProcess> {
-  return AgentProcess.start({
-    endpoint: telemetry.endpoint,
-    ports: [postgres.port],
-    config: {
-      agent: { ebpf: { process: { enabled: false }, network: { flows: false, tcp_metrics: false } } },
-    },
-  })
-}
-
-/** Begins anew with another agent. */
-async function restart(): Promise<void> {
-  await agent.stop()
-  telemetry.forget()
-  known = 0
-  agent = await startAgent()
-}
-
-/** How many spans there are of each name and error. */
-async function check(wanted: Readonly<Record<string, number>>): Promise<SpanLine[]> {
-  const total = Object.values(wanted).reduce((sum, one) => sum + one, 0)
-  const seen = await spans(total)
-  const counts: Record<string, number> = {}
-  for (const { name, attributes } of seen) {
-    const key = [name, attributes['error.type']].filter(Boolean).join(' ')
-    counts[key] = (counts[key] ?? 0) + 1
-  }
-  assert.deepEqual(counts, wanted)
-  const counted = telemetry.counted(
-    ({ metric, attributes }) =>
-      metric === 'db.client.operation.duration' && attributes['server.port'] === postgres.port,
-  )
-  assert.equal(
-    counted.reduce((sum, one) => sum + one.count, 0),
-    known,
-  )
-  return seen
-}
-
 function client(): Client {
   return new pg.Client({ host: '127.0.0.1', port: postgres.port, user: postgresName, database: postgresName })
 }
@@ -132,7 +81,7 @@ test('each statement of psql is one span', { skip }, async () => {
     'BEGIN; INSERT INTO counts VALUES (1); COMMIT',
     'SELECT * FROM nowhere',
   )
-  const seen = await check({
+  const seen = await spans.check({
     'INSERT items': 1,
     'SELECT items': 1,
     DO: 1,
@@ -155,7 +104,7 @@ for (const mode of ['simple', 'extended', 'prepared'])
     writeFileSync(script, 'SELECT count(*) FROM items;\nINSERT INTO counts VALUES (1);\n')
     const args = ['-n', '-M', mode, '-c', '2', '-t', String(count / 2), '-f', script]
     await run(postgres.program('pgbench'), args, { env: environment() })
-    await check({ 'SELECT items': count, 'INSERT counts': count })
+    await spans.check({ 'SELECT items': count, 'INSERT counts': count })
   })
 
 test('each query of a pipeline is one span', { skip }, async () => {
@@ -166,7 +115,7 @@ test('each query of a pipeline is one span', { skip }, async () => {
   )
   const args = ['-n', '-M', 'extended', '-c', '1', '-t', String(count / 10), '-f', script]
   await run(postgres.program('pgbench'), args, { env: environment() })
-  await check({ 'SELECT items': count, 'INSERT counts': count })
+  await spans.check({ 'SELECT items': count, 'INSERT counts': count })
 })
 
 test('each query of a Node.js client is one span, whatever becomes of it', { skip }, async () => {
@@ -181,7 +130,7 @@ test('each query of a Node.js client is one span, whatever becomes of it', { ski
     await one.query("DO $$ BEGIN RAISE NOTICE 'hello'; END $$")
   }
   await one.end()
-  await check({
+  await spans.check({
     'SELECT items': 2 * count,
     'SELECT 22012': count / 10,
     'SELECT items 42703': count / 10,
@@ -200,7 +149,7 @@ test('long statements and long results are one span each', { skip }, async () =>
     await one.query('SELECT count(*) FROM items WHERE name = $1', ['z'.repeat(200_000)])
   }
   await one.end()
-  await check({ 'SELECT items': 10, 'SELECT generate_series': 5, SELECT: 10 })
+  await spans.check({ 'SELECT items': 10, 'SELECT generate_series': 5, SELECT: 10 })
 })
 
 test('COPY is one span in both directions', { skip }, async () => {
@@ -220,21 +169,21 @@ test('COPY is one span in both directions', { skip }, async () => {
   )
   child.stdin.end(rows)
   await new Promise(resolve => child.once('close', resolve))
-  await check({ 'COPY counts': 2, 'SELECT counts': 1 })
+  await spans.check({ 'COPY counts': 2, 'SELECT counts': 1 })
 })
 
 test('a connection that is older than the agent is followed from its next query on', { skip }, async () => {
   const one = client()
   await one.connect()
   await one.query({ name: 'old', text: 'SELECT name FROM items WHERE id = $1', values: [1] })
-  await restart()
+  await spans.restart()
   for (let i = 0; i < count; i++) {
     await one.query('SELECT * FROM items WHERE id = $1', [i])
     await one.query({ name: 'old', text: 'SELECT name FROM items WHERE id = $1', values: [i] })
     await one.query('SELECT count(*) FROM counts')
   }
   await one.end()
-  await check({ 'SELECT items': count, postgresql: count, 'SELECT counts': count })
+  await spans.check({ 'SELECT items': count, postgresql: count, 'SELECT counts': count })
 })
 
 test('a query whose connection is ended by the server has failed', { skip }, async () => {
@@ -248,5 +197,5 @@ test('a query whose connection is ended by the server has failed', { skip }, asy
   await other.query('SELECT pg_terminate_backend($1)', [rows[0]!.pid])
   await assert.rejects(sleeping)
   await other.end()
-  await check({ SELECT: 2, 'SELECT 57P01': 1 })
+  await spans.check({ SELECT: 2, 'SELECT 57P01': 1 })
 })
