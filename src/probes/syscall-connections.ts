@@ -7,7 +7,7 @@ import type { FoundSocket, ProcSockets } from './syscall-sockets.ts'
 const maxConnections = 65_536
 /** A connection that is closed is told of soon; a table of sockets is read again after a while. */
 const looksIfGone = 2
-const looksIfUnread = 16
+const waitIfUnreadMs = 500
 const perPid = 2 ** 31
 const perFd = 2 ** 11
 
@@ -53,8 +53,8 @@ export class SyscallConnections {
   private readonly told = new BoundedMap<number, Ends>(4096)
   /** Connections of this batch whose ends may be known in the next one. */
   private readonly late = new Set<number>()
-  /** How often such a connection was looked for. */
-  private readonly looks = new BoundedMap<number, number>(4096)
+  /** How often such a connection was looked for, and since when (`performance.now()`). */
+  private readonly looks = new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096)
   private readonly sockets: Pick<ProcSockets, 'find'>
 
   private readonly isOpen: (connection: number) => boolean
@@ -148,9 +148,11 @@ export class SyscallConnections {
     // The descriptor may stand for the next connection by now.
     if (found !== 'gone' && found !== 'unread' && !this.isOpen(connection)) found = 'gone'
     if (found === 'gone' || found === 'unread') {
-      const looks = (this.looks.get(connection) ?? 0) + 1
+      const now = performance.now()
+      const looks = this.looks.get(connection) ?? { count: 0, sinceMs: now }
+      looks.count++
       this.looks.set(connection, looks)
-      if (looks < (found === 'gone' ? looksIfGone : looksIfUnread)) return undefined
+      if (found === 'gone' ? looks.count < looksIfGone : now - looks.sinceMs < waitIfUnreadMs) return undefined
       // What was recognised by its bytes alone may be a file.
       return { ...here, localAddress: local, off: joined }
     }
