@@ -17,6 +17,7 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
   probes: ['lib', 'model', 'kernel'],
   collectors: ['lib', 'model', 'kernel', 'schema'],
   unwinders: ['lib', 'model', 'kernel'],
+  profiling: ['lib', 'model', 'kernel', 'unwinders'],
   discovery: ['lib', 'model', 'kernel'],
   api: ['lib', 'model', 'schema', 'config', 'pipeline'],
   agent: ['*'],
