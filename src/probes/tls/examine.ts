@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { parseMounts } from '../../kernel/mounts.ts'
+import { type Mapping, readMemory } from '../../kernel/process-maps.ts'
 import { type ElfFile, type ElfSymbol, readElfSymbols } from '../../lib/elf-symbols.ts'
 import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts'
-import { type Mapping, readMemory } from './process-maps.ts'
 import { memoryFault, startFault } from './prologue.ts'
 
 /** A file that a process runs code of, and that may be a TLS library. */

@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
 import type { MapHandle, UprobeHandle } from '../../kernel/native.ts'
+import { type Mapping, programOf, readMappings } from '../../kernel/process-maps.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { errorText, type Logger } from '../../lib/logger.ts'
 import { type Candidate, examine, examinePath, Gone, isFarMapping, type Plan } from './examine.ts'
 import { type LibraryName, libraryAt, tlsFunctions } from './libraries.ts'
-import { type Mapping, programOf, readMappings } from './process-maps.ts'
 import { standingFiles } from './standing-files.ts'
 
 /** A file that was looked at for what goes inside TLS, for the status document. */
