@@ -289,10 +289,14 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 {
 	if (ret < 0)
 		return 0;
+	if (track_requests && direction == RX)
+		heard_from(sk);
 	if (!is_tcp(sk))
 		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, flags, direction) : 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	tls_nested(sk, c, direction, ret);
+	if (track_requests && direction == TX && c && c->mode == SERVER)
+		answers_on(bpf_get_socket_cookie(sk));
 	if (c && (c->mode == OFF || (c->joined && c->mode != STREAM && ports[c->port])))
 		return 0;
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -284,5 +284,7 @@ NAPI_MODULE_INIT()
   add_functions(env, exports, process_functions);
   add_functions(env, exports, host_functions);
   add_functions(env, exports, uprobe_functions);
+  add_functions(env, exports, demangle_functions);
+  add_functions(env, exports, xz_functions);
   return exports;
 }

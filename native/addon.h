@@ -81,6 +81,7 @@ struct function {
   napi_callback call;
 };
 extern const struct function object_functions[], map_functions[], ring_functions[], perf_functions[], poll_functions[],
-  probe_functions[], process_functions[], host_functions[], uprobe_functions[];
+  probe_functions[], process_functions[], host_functions[], uprobe_functions[], demangle_functions[],
+  xz_functions[];
 
 #endif

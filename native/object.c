@@ -209,6 +209,25 @@ static napi_value object_set_max_entries(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
+static napi_value object_reuse_map(napi_env env, napi_callback_info info)
+{
+  napi_value argument[3];
+  struct object *object;
+  struct bpf_map *map;
+  struct map *shared;
+  if (!read_arguments(env, info, 3, argument) || !(object = read_object_in(env, argument[0], OPENED)) ||
+      !(map = read_map_name(env, object, argument[1])) || !(shared = read_map(env, argument[2])))
+    return NULL;
+  /* libbpf takes any map; the programs are compiled for this kind. */
+  bool fits = bpf_map__type(map) == shared->type && bpf_map__key_size(map) == shared->key_size &&
+              bpf_map__value_size(map) == shared->value_size;
+  int error = fits ? bpf_map__reuse_fd(map, shared->fd) : EINVAL;
+  if (error)
+    return throw_errno(env, error, "cannot use map '%s' as map '%s' of BPF object '%s'", shared->name, bpf_map__name(map),
+                       object->name);
+  return make_undefined(env);
+}
+
 static napi_value object_set_data(napi_env env, napi_callback_info info)
 {
   napi_value argument[4];
@@ -276,30 +295,29 @@ static napi_value object_load(napi_env env, napi_callback_info info)
   return result;
 }
 
-static napi_value object_attach(napi_env env, napi_callback_info info)
+/* Attaches by the program's section; to a performance event where `event` is not negative. */
+static napi_value attach(napi_env env, napi_value handle, napi_value name, int event)
 {
-  napi_value argument[2];
   struct object *object;
   struct bpf_program *program;
-  if (!read_arguments(env, info, 2, argument) || !(object = read_object_in(env, argument[0], LOADED)) ||
-      !(program = read_program(env, object, argument[1])))
+  if (!(object = read_object_in(env, handle, LOADED)) || !(program = read_program(env, object, name)))
     return NULL;
-  const char *name = bpf_program__name(program);
+  const char *title = bpf_program__name(program);
   if (bpf_program__fd(program) < 0)
-    return throw_errno(env, EINVAL, "cannot attach program '%s' of BPF object '%s' (it was left out of the load)", name,
+    return throw_errno(env, EINVAL, "cannot attach program '%s' of BPF object '%s' (it was left out of the load)", title,
                        object->name);
   struct link *link = calloc(1, sizeof *link);
   if (!link)
-    return throw_errno(env, ENOMEM, "cannot attach program '%s' of BPF object '%s'", name, object->name);
+    return throw_errno(env, ENOMEM, "cannot attach program '%s' of BPF object '%s'", title, object->name);
   struct text text;
   char line[256];
   begin_capture(&text);
-  link->bpf = bpf_program__attach(program);
+  link->bpf = event < 0 ? bpf_program__attach(program) : bpf_program__attach_perf_event(program, event);
   int error = errno;
   end_capture();
   if (!link->bpf) {
     free(link);
-    throw_errno(env, error, "cannot attach program '%s' of BPF object '%s'%s", name, object->name, last_line(&text, line));
+    throw_errno(env, error, "cannot attach program '%s' of BPF object '%s'%s", title, object->name, last_line(&text, line));
     free(text.bytes);
     return NULL;
   }
@@ -311,6 +329,22 @@ static napi_value object_attach(napi_env env, napi_callback_info info)
   object->links = link;
   link->has_handle = true;
   return new_handle(env, &link_tag, link, link_release);
+}
+
+static napi_value object_attach(napi_env env, napi_callback_info info)
+{
+  napi_value argument[2];
+  return read_arguments(env, info, 2, argument) ? attach(env, argument[0], argument[1], -1) : NULL;
+}
+
+static napi_value perf_event_attach(napi_env env, napi_callback_info info)
+{
+  napi_value argument[3];
+  uint64_t event;
+  if (!read_arguments(env, info, 3, argument) ||
+      !read_uint(env, argument[2], "the event's descriptor", INT32_MAX, &event))
+    return NULL;
+  return attach(env, argument[0], argument[1], event);
 }
 
 static napi_value link_detach(napi_env env, napi_callback_info info)
@@ -438,10 +472,12 @@ const struct function object_functions[] = {
   { "objectMaps", object_maps },
   { "objectPrograms", object_programs },
   { "objectSetMaxEntries", object_set_max_entries },
+  { "objectReuseMap", object_reuse_map },
   { "objectSetData", object_set_data },
   { "objectSetAutoload", object_set_autoload },
   { "objectLoad", object_load },
   { "objectAttach", object_attach },
+  { "perfEventAttach", perf_event_attach },
   { "linkDetach", link_detach },
   { "linkInfo", link_info },
   { "programInfo", program_info },

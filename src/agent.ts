@@ -7,6 +7,7 @@ import { KernelTelemetry } from './agent/kernel-telemetry.ts'
 import { metricsSource } from './agent/metrics-source.ts'
 import { Outlets } from './agent/outlets.ts'
 import type { Parts } from './agent/parts.ts'
+import { Profiling } from './agent/profiling.ts'
 import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
@@ -66,12 +67,13 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     settings: selfTracing(config),
   })
   const starting = self.begin('start')
-  const processes = new ProcessTable({
+  const aboutProcesses = {
     hostName: hostname(),
     bootId: bootId(),
     version: build().version,
     attributes: Attributes.of(config.resource.attributes),
-  })
+  }
+  const processes = new ProcessTable(aboutProcesses)
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
@@ -97,6 +99,13 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       selfPid: running?.capture.selfPid ?? process.pid,
       onExec: pid => running?.tls?.noticed(pid),
     })
+  const profiling = new Profiling({
+    config,
+    pipeline,
+    processes: new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 }),
+    log,
+    linkOf: () => undefined,
+  })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined
@@ -117,6 +126,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       log,
       outlets,
       tracing: running,
+      profiling,
       self,
       profiler,
       api: () => api,
@@ -133,8 +143,14 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     profiler,
     logRing,
     stuck: () => heartbeat.stuck(),
-    faults: () => [...(hostMetrics?.faults ?? []), ...(kernel?.faults ?? []), ...socketFaults(api)],
+    faults: () => [
+      ...(hostMetrics?.faults ?? []),
+      ...(kernel?.faults ?? []),
+      ...profiling.faults,
+      ...socketFaults(api),
+    ],
     kernel,
+    profiling,
     hostMetrics: () => hostMetrics,
     stopping: () => stopping !== undefined,
     reload: () => reload('request'),
@@ -166,6 +182,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     reloader.stop()
     running?.stop()
     kernel?.stop()
+    await profiling.stop()
     await hostMetrics?.close()
     const drained = await pipeline.drain(withinMs)
     await api?.close()

@@ -14,8 +14,8 @@ document, is \`/openapi.json\`.
 
 - **Token**: with \`self_telemetry.auth.enabled\`, everything but the probes and \`auth.exempt\` needs
   \`Authorization: Bearer TOKEN\`. Several tokens may be valid at a time, for a change without a gap.
-- **This host**: without a token \`/admin/*\` and \`/debug/*\` answer to loopback addresses only, and to no web page of
-  another origin; \`self_telemetry.admin.allow_remote\` lifts the first.
+- **This host**: without a token \`/admin/*\`, \`/debug/*\` and \`/profiles\` answer to loopback addresses only, and to no
+  web page of another origin; \`self_telemetry.admin.allow_remote\` lifts the first.
 - **Debug**: \`/debug/*\` exists while \`self_telemetry.debug\` is true or \`log_level\` is \`debug\`. \`svc\` watches itself
   for profiles only then.
 - **Errors**: on every path, for every status, \`{"error": CODE, "message": SENTENCE, "details": {}}\`.
@@ -35,9 +35,13 @@ export function apiPage(): string {
   const view = { profiles: profileKinds } as unknown as AgentView
   const rows = operations(view, '/metrics').map(
     ({ method, path, summary, access, parameters, outcomes, debug }) => {
-      const query = (parameters ?? []).map(
-        ({ name, minimum, maximum, fallback }) => `\`${name}\` ${minimum}..${maximum}, default ${fallback}`,
-      )
+      const query = (parameters ?? []).map(parameter => {
+        const { name, fallback } = parameter
+        if ('minimum' in parameter)
+          return `\`${name}\` ${parameter.minimum}..${parameter.maximum}, default ${fallback}`
+        const values = parameter.values?.map(value => `\`${value}\``).join(', ') ?? 'text'
+        return `\`${name}\` ${values}${fallback === '' ? '' : `, default \`${fallback}\``}`
+      })
       const who = debug ? 'debug, this host' : { open: 'anybody', read: 'token', local: 'this host' }[access]
       const own = Object.keys(outcomes).join(', ')
       return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
@@ -54,6 +58,7 @@ ${rows.join('\n')}
 curl -s http://127.0.0.1:19090/status
 curl -s -X POST http://127.0.0.1:19090/admin/reload
 curl -s -X POST http://127.0.0.1:19090/admin/flush
+go tool pprof -top 'http://127.0.0.1:19090/profiles?seconds=10'  # all processes of the host
 go tool pprof -top http://127.0.0.1:19090/debug/pprof/heap       # with self_telemetry.debug: true
 curl -s 'http://127.0.0.1:19090/debug/pprof/goroutine?debug=2'
 curl -so trace.json 'http://127.0.0.1:19090/debug/pprof/trace?seconds=2'   # for https://ui.perfetto.dev

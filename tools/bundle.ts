@@ -1,5 +1,6 @@
-// Bundles src/main.ts into dist/svc.cjs: CommonJS, because `import 'node:http'` of an ES module costs 10 MB of
-// memory on Node 22 and newer (measured), and because it also runs on Node 20.
+// Bundles src/main.ts into dist/svc.cjs, and the thread that names frames into a file beside it. CommonJS, because
+// `import 'node:http'` of an ES module costs 10 MB of memory on Node 22 and newer (measured), and because it also runs on
+// Node 20.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { build } from 'esbuild'
@@ -20,12 +21,17 @@ function commit(): string {
 
 const epoch = process.env.SOURCE_DATE_EPOCH
 const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString().replace(/\.\d+Z$/, 'Z')
-await build({
-  entryPoints: ['src/main.ts'],
-  outfile: 'dist/svc.cjs',
-  ...bundleOptions,
-  define: {
-    'import.meta.dirname': '__dirname',
-    SVC_BUILD: JSON.stringify({ version, commit: commit(), built }),
-  },
-})
+const programs = [
+  ['src/main.ts', 'dist/svc.cjs'],
+  ['src/profiling/worker.ts', 'dist/profiling-worker.cjs'],
+] as const
+for (const [entry, outfile] of programs)
+  await build({
+    entryPoints: [entry],
+    outfile,
+    ...bundleOptions,
+    define: {
+      'import.meta.dirname': '__dirname',
+      SVC_BUILD: JSON.stringify({ version, commit: commit(), built }),
+    },
+  })

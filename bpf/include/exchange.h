@@ -2,6 +2,7 @@
 /* The exchanges in flight of a connection: where they are kept, how they end, what is done when framing is lost. */
 #pragma once
 #include "emit.h"
+#include "serving.h"
 
 struct step {
 	struct sock *sk;
@@ -80,6 +81,8 @@ static __noinline int abandon_all(struct step *step)
 	struct conn *c = step->c;
 	bpf_loop(IN_FLIGHT_MAX, abandon_one, step, 0);
 	c->answered = c->asked;
+	if (track_requests)
+		serve_no_more(bpf_get_socket_cookie(step->sk));
 	return 0;
 }
 
@@ -121,6 +124,8 @@ static __always_inline void finish(struct step *step, struct exchange *ex, u32 s
 		}
 		r->aborted = aborted;
 		r->error = aborted ? sk->sk_err : 0;
+		if (track_requests && r->side == svc_side_server)
+			r->sampled = answered(request_number(r->tid, r->start_ns));
 		emit(step->w, ex, now(step->w));
 	}
 	exchange_free(sk, c, seq);

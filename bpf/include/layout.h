@@ -65,7 +65,8 @@ struct svc_record {
 	u8 more_context;  /* the head has a tracestate, or a header of Zipkin's B3 */
 	u8 told;          /* its beginning was told, so its end is */
 	u8 doubt;         /* of late, beginnings of requests to servers were not told: who serves what is not known */
-	u8 pad[4];
+	u8 sampled;       /* of a server: the thread that received it was sampled at work on it, and has answered */
+	u8 pad[3];
 };
 
 /* Of a segment: a bit each. */
@@ -98,7 +99,7 @@ struct svc_segment {
 	u16 error;      /* errno that ended the connection */
 	u8 flags;
 	u8 protocol;    /* enum svc_protocol */
-	u8 pad[4];
+	u32 served;     /* of a response's first: the thread was sampled at work on the request of this moment (request.h) */
 };
 
 /* A thread was started by another one of its process. */

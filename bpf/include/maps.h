@@ -32,6 +32,7 @@ u64 slow_ns;
 s32 budget_share;                          /* how many a CPU takes at a time */
 bool always_errors;                        /* failed exchanges have a budget of their own */
 bool always_slow;                          /* and so have those slower than slow_ns */
+bool track_requests;                       /* which request a thread works on is noted */
 s64 budget_burst;                          /* what may gather while there is less to record */
 u32 protocols_enabled;                     /* a bit for each svc_protocol */
 u8 ports[65536];                           /* 1: not to be observed. The first stays 0, for what is not known yet */

@@ -6,12 +6,20 @@
 #pragma once
 #include "cursor.h"
 #include "emit.h"
+#include "serving.h"
 
 #define PART 8192          /* bytes of a call in one record; a power of two */
 #define PARTS_MAX 8        /* records of one call */
 #define TURN_WHOLE 16384
 #define TAIL 64
 #define GATHER_MAX 128     /* buffers of a call that one record takes bytes from: with PARTS_MAX, all that there may be */
+
+/* Of a connection's number, which user space reads as a double: it is what goes inside the TLS of the socket with this
+ * cookie, inside a TLS inside of that (to a proxy), inside the TLS of a session without a socket. */
+#define INSIDE (1ULL << 52)
+#define WITHOUT_SOCKET (1ULL << 51)
+#define DEEP_INSIDE (1ULL << 50)
+#define COOKIE (DEEP_INSIDE - 1)
 
 /* Both ends of a connection. */
 struct identity {
@@ -176,6 +184,8 @@ static __noinline int describe(struct part *p, struct stream_state *s, struct id
 	segment->error = 0;
 	segment->flags = s->flags | (direction == RX ? SVC_SEGMENT_RECEIVED : 0);
 	segment->protocol = s->protocol;
+	if (track_requests)
+		segment->served = 0;
 	return 0;
 }
 
@@ -227,6 +237,7 @@ static __noinline int recognise(struct work *w, struct stream_state *s, struct i
 static __noinline int follow(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u32 sequence)
 {
 	u32 direction = w->direction & 1;
+	bool first = s->turn != direction + 1 || s->protocol == svc_protocol_http2;
 	if (s->turn != direction + 1 || !(takes_turns(s->protocol) || s->protocol == svc_protocol_http1)) {
 		s->turn = direction + 1;
 		s->captured = 0;
@@ -237,6 +248,12 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 	}
 	describe(p, s, id, direction, now(w));
 	s->pid = p->segment.pid;
+	if (track_requests && s->flags & SVC_SEGMENT_SERVER) {
+		if (direction == TX)
+			p->segment.served = answer_begins(id->connection & COOKIE);
+		else if (first)
+			serve(id->connection & COOKIE, now(w), s->flags & SVC_SEGMENT_BLOCKING);
+	}
 	if (takes_turns(s->protocol)) {
 		bool asking = (direction == TX) != !!(s->flags & SVC_SEGMENT_SERVER);
 		if (!s->captured)

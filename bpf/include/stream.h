@@ -136,6 +136,14 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	if (w->direction == RX && sk->sk_shutdown & RCV_SHUTDOWN && position == tp->rcv_nxt)
 		position--; /* the call took the peer's FIN as well, which has a number too */
 	r->sequence = position - (u32)w->left + from - CARRY;
+	if (track_requests && r->side == svc_side_server) {
+		u64 connection = bpf_get_socket_cookie(sk);
+		r->sampled = 0;
+		if (c->asked - c->answered == 1)
+			serve(connection, r->start_ns, c->blocking);
+		else
+			serve_no_more(connection);
+	}
 	return ex;
 }
 

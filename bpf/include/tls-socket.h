@@ -9,13 +9,6 @@
 #pragma once
 #include "stream.h"
 
-/* Of a connection's number, which user space reads as a double: it is what goes inside the TLS of the socket with this
- * cookie, inside a TLS inside of that (to a proxy), inside the TLS of a session without a socket. */
-#define INSIDE (1ULL << 52)
-#define WITHOUT_SOCKET (1ULL << 51)
-#define DEEP_INSIDE (1ULL << 50)
-#define COOKIE (DEEP_INSIDE - 1)
-
 #define TLS_SLOTS 3     /* programs on one CPU that may have been interrupted by another */
 #define RECORD_MAX 16384 /* plaintext of a TLS record (RFC 8446, 5.1) */
 

@@ -33,6 +33,27 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
   }
 }
 
+function profilesLine({ profiling, loaded }: Parts): BannerLine {
+  const { sampler, profiler } = profiling
+  const settings = loaded().config.agent.profiling
+  if (sampler === undefined || profiler === undefined)
+    return {
+      state: 'off',
+      name: 'profiles',
+      detail: settings.enabled ? 'see below' : 'switched off by agent.profiling',
+    }
+  const kinds = [
+    ...(settings.cpu ? ['on-CPU'] : []),
+    ...(settings.off_cpu ? ['off-CPU'] : []),
+    ...(settings.memory ? ['memory'] : []),
+  ]
+  return {
+    state: 'ok',
+    name: 'profiles',
+    detail: `${kinds.join(', ') || 'none unless asked for'} of every process, at ${settings.sample_rate} Hz`,
+  }
+}
+
 /** One line for each subsystem: what works, what does not and why. */
 export function banner(parts: Parts): BannerLine[] {
   const { tracing } = parts
@@ -53,6 +74,7 @@ export function banner(parts: Parts): BannerLine[] {
     const why = config.mode === 'collector' ? 'mode is collector' : 'switched off by agent.ebpf'
     lines.push({ state: 'off', name: 'traces', detail: why })
   }
+  lines.push(profilesLine(parts))
   const metrics = parts.hostMetrics()
   if (metrics?.server !== undefined)
     lines.push({
@@ -85,7 +107,7 @@ export function banner(parts: Parts): BannerLine[] {
   lines.push({
     state: 'off',
     name: 'later',
-    detail: 'profiles, logs: not built in this version',
+    detail: 'logs: not built in this version',
   })
   return lines
 }

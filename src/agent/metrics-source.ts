@@ -8,7 +8,7 @@ import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
 
 export function metricsSource(parts: Parts): SelfMetricsSource {
-  const { outlets, tracing, self } = parts
+  const { outlets, tracing, self, profiling } = parts
   const { pipeline } = outlets
   const running = tracing instanceof Tracing ? tracing : undefined
   let synced = false
@@ -62,12 +62,19 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     },
     programs: emit => {
       const byType = new Map<string, number>()
-      for (const { type, id } of running?.capture.programs() ?? [])
+      for (const { type, id } of [
+        ...(running?.capture.programs() ?? []),
+        ...(profiling.sampler?.programs() ?? []),
+      ])
         if (id !== 0) byType.set(type, (byType.get(type) ?? 0) + 1)
       for (const [type, count] of byType) emit(type, count)
     },
     mapEntries: emit => {
-      for (const { name, entries } of running?.capture.maps() ?? []) emit(name, entries)
+      for (const { name, entries } of [
+        ...(running?.capture.maps() ?? []),
+        ...(profiling.sampler?.maps() ?? []),
+      ])
+        emit(name, entries)
     },
     ringbuf: () => ({
       received: running?.capture.received ?? 0,

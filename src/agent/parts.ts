@@ -9,6 +9,7 @@ import type { ProcessTable } from '../tracing/services.ts'
 import type { HostMetrics } from './host-metrics.ts'
 import type { KernelTelemetry } from './kernel-telemetry.ts'
 import type { Outlets } from './outlets.ts'
+import type { Profiling } from './profiling.ts'
 import type { ReloadState } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'
 import type { Tracing, TracingFault } from './tracing.ts'
@@ -29,6 +30,7 @@ export interface Parts {
   readonly hostMetrics: () => HostMetrics | undefined
   /** Undefined: eBPF is off. */
   readonly kernel: KernelTelemetry | undefined
+  readonly profiling: Profiling
   /** What else works less than asked. */
   readonly faults: () => readonly Degradation[]
   /** The end has begun. */

@@ -7,6 +7,7 @@ import type { Logger } from '../lib/logger.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
 import type { HostMetrics } from './host-metrics.ts'
 import type { Outlets } from './outlets.ts'
+import type { Profiling } from './profiling.ts'
 import type { Reloadable } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'
 import type { Tracing } from './tracing.ts'
@@ -15,6 +16,7 @@ export interface ReloadableParts {
   readonly log: Logger
   readonly outlets: Outlets
   readonly tracing: Tracing | undefined
+  readonly profiling: Profiling
   readonly self: SelfTracer
   readonly profiler: RuntimeProfiler
   readonly api: () => Api | undefined
@@ -23,7 +25,7 @@ export interface ReloadableParts {
 
 /** In the order of preparation: what can refuse comes first. */
 export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
-  const { log, outlets, tracing, self, profiler } = parts
+  const { log, outlets, tracing, profiling, self, profiler } = parts
   return [
     {
       name: 'management API',
@@ -60,6 +62,13 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
       name: 'tracing',
       prepare: (config, changed) =>
         touches(changed, 'agent.ebpf', 'discovery') ? tracing?.prepare(config) : undefined,
+    },
+    {
+      name: 'profiles',
+      prepare: (config, changed) =>
+        touches(changed, 'agent.profiling', 'agent.ebpf.enabled', 'discovery')
+          ? profiling.prepare(config)
+          : undefined,
     },
     {
       name: 'self-tracing',

@@ -409,7 +409,8 @@ function tracerRules({ sampling, propagation, exclude_paths }: Network): TracerR
   }
 }
 
-function selectionOf({ instrument, exclude }: Config['discovery']): SelectionRules {
+/** Which processes are observed. */
+export function selectionOf({ instrument, exclude }: Config['discovery']): SelectionRules {
   const selector = (entry: Config['discovery']['instrument'][number]): ProcessSelector => {
     const { open_ports, exe_path, name, ...cluster } = entry
     const asksForCluster = Object.values(cluster).some(value =>

@@ -21,11 +21,14 @@ import { type Signal, signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { lostRecords } from '../probes/capture.ts'
+import type { StackCounters } from '../probes/stack-sampler.ts'
+import { profileFile } from '../profiling/profile-file.ts'
 import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
 import type { Outlets } from './outlets.ts'
 import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
+import type { Profiling } from './profiling.ts'
 import { Tracing } from './tracing.ts'
 
 export function agentView(parts: Parts, registry: Registry): AgentView {
@@ -106,28 +109,34 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
         throw error
       }
     },
+    takeProfile: request => parts.profiling.take(request),
+    profileFile: (taken, request, format) => profileFile(taken, request, format),
   }
 }
 
-function ebpf({ tracing, kernel }: Parts, debug: boolean): EbpfDocument {
+function ebpf({ tracing, kernel, profiling }: Parts, debug: boolean): EbpfDocument {
   const running = tracing instanceof Tracing ? tracing : undefined
   return {
     enabled: running !== undefined,
-    programs: [...(running?.capture.programs() ?? []), ...(kernel?.programs() ?? [])].map(
-      ({ name, type, attached, id, runTimeNs, runCount }) => ({
-        name,
-        type,
-        attached,
-        id,
-        ...(debug ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
-      }),
-    ),
-    maps: (running?.capture.maps() ?? []).map(({ name, type, entries, maxEntries }) => ({
+    programs: [
+      ...(running?.capture.programs() ?? []),
+      ...(kernel?.programs() ?? []),
+      ...(profiling.sampler?.programs() ?? []),
+    ].map(({ name, type, attached, id, runTimeNs, runCount }) => ({
       name,
       type,
-      entries,
-      max_entries: maxEntries,
+      attached,
+      id,
+      ...(debug ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
     })),
+    maps: [...(running?.capture.maps() ?? []), ...(profiling.sampler?.maps() ?? [])].map(
+      ({ name, type, entries, maxEntries }) => ({
+        name,
+        type,
+        entries,
+        max_entries: maxEntries,
+      }),
+    ),
     ringbuf: {
       size: running?.capture.ringSize ?? 0,
       events_received: running?.capture.received ?? 0,
@@ -138,9 +147,40 @@ function ebpf({ tracing, kernel }: Parts, debug: boolean): EbpfDocument {
       symbols: [...symbols],
       build_id: buildId,
     })),
+    profiling: profilingView(profiling),
     backend: running?.capture.backend.name ?? '',
     counters: running?.capture.counters() ?? {},
   }
+}
+
+function profilingView({ sampler, profiler }: Profiling): EbpfDocument['profiling'] {
+  const state = profiler?.state
+  return {
+    sample_rate: profiler?.rate ?? 0,
+    map_bytes: sampler?.mapBytes ?? 0,
+    table_bytes: profiler?.arena.bytes ?? 0,
+    files: profiler?.files.size ?? 0,
+    files_refused: profiler?.arena.refused ?? 0,
+    symbol_bytes: state?.symbolBytes ?? 0,
+    stacks: profiler?.stacks ?? 0,
+    frames: state?.met ?? 0,
+    frames_named: state?.named ?? 0,
+    worker_failures: profiler?.failures ?? 0,
+    counters: sampler === undefined ? {} : stackCounters(sampler.counters()),
+    untabled: [...(state?.untabled ?? [])],
+  }
+}
+
+/** By name, in one level. */
+function stackCounters({ samples, samplesNs, idleNs, ends, lost, ...others }: StackCounters) {
+  const counters: Record<string, number> = { samples_ns: samplesNs, idle_ns: idleNs }
+  for (const [kind, total] of Object.entries(samples)) counters[`samples_${kind}`] = total
+  for (const [end, total] of Object.entries(ends)) counters[`stacks_${end}`] = total
+  for (const [kind, total] of Object.entries(lost)) counters[`lost_${kind}`] = total
+  counters.ring_full = others.ringFull
+  counters.runtime_other_memory = others.otherMemory
+  counters.runtime_other_thread = others.otherThread
+  return counters
 }
 
 function exporting(parts: Parts): ExportDocument {
@@ -271,8 +311,11 @@ function status(parts: Parts): StatusDocument {
       maps_created: running?.capture.maps().length ?? 0,
       ringbuf_size: running?.capture.ringSize ?? 0,
     },
-    // Profiles and discovery are not built in this version: off, whatever the configuration says.
-    profiling: { enabled: false, sample_rate: config.agent.profiling.sample_rate, profiles_collected: 0 },
+    profiling: {
+      enabled: parts.profiling.sampler !== undefined,
+      sample_rate: config.agent.profiling.sample_rate,
+      profiles_collected: pipeline.state('profiles').collected,
+    },
     export: {
       endpoint: endpointOf(parts),
       connected: signals.some(signal => pipeline.state(signal).destination?.connected),

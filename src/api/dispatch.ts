@@ -201,9 +201,10 @@ export class Dispatcher {
       }
     }
     if (operation.parameters !== undefined) {
-      const parameters = readParameters(operation, exchange.query)
-      if (isAnswer(parameters)) return parameters
-      exchange.parameters = parameters
+      const read = readParameters(operation, exchange.query)
+      if ('status' in read) return read
+      exchange.parameters = read.parameters
+      exchange.texts = read.texts
     }
     exchange.operation = operation
     return undefined

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Connection, Late } from './connections.ts'
 import type { ApiRequest, Route } from './operation.ts'
 
-const none: Readonly<Record<string, number>> = {}
+const none: Readonly<Record<string, never>> = {}
 
 /** A request with its answer to come. */
 export class Exchange implements ApiRequest, Late {
@@ -16,7 +16,8 @@ export class Exchange implements ApiRequest, Late {
   readonly startMs: number
   /** What was found to answer it, and its parameters. */
   operation: Route | undefined
-  parameters = none
+  parameters: Readonly<Record<string, number>> = none
+  texts: Readonly<Record<string, string>> = none
   #gone = false
   #controller: AbortController | undefined
 

@@ -1,7 +1,7 @@
 // The machine-readable description of the management API (OpenAPI 3.1), made of the operations that serve it.
 
 import { build } from '../lib/build.ts'
-import type { Operation, Outcome, Parameter } from './operation.ts'
+import { mostTextLength, type Operation, type Outcome, type Parameter } from './operation.ts'
 import { type JsonSchema, namedShapes, refer, type Schema } from './schema.ts'
 import { errorDocument } from './schemas.ts'
 
@@ -106,11 +106,18 @@ function response({ description, content }: Outcome): JsonSchema {
   }
 }
 
-function parameter({ name, description, minimum, maximum, fallback }: Parameter): JsonSchema {
-  return {
-    name,
-    in: 'query',
-    description,
-    schema: { type: 'integer', minimum, maximum, default: fallback },
+function parameter(parameter: Parameter): JsonSchema {
+  const { name, description, fallback } = parameter
+  if ('minimum' in parameter) {
+    const { minimum, maximum } = parameter
+    return {
+      name,
+      in: 'query',
+      description,
+      schema: { type: 'integer', minimum, maximum, default: fallback },
+    }
   }
+  const { values } = parameter
+  const bound = values === undefined ? { maxLength: mostTextLength } : { enum: values }
+  return { name, in: 'query', description, schema: { type: 'string', ...bound, default: fallback } }
 }

@@ -13,20 +13,36 @@ export interface ApiRequest {
   /** What stands behind `?`. */
   readonly query: string
   readonly headers: IncomingHttpHeaders
-  /** Every parameter of the operation, its default where none was given. */
+  /** Every numeric parameter of the operation, its default where none was given. */
   readonly parameters: Readonly<Record<string, number>>
+  /** The same of those that are text. */
+  readonly texts: Readonly<Record<string, string>>
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
 }
 
-/** A parameter of the query: a whole number. */
-export interface Parameter {
+/** A parameter of the query. */
+export type Parameter = NumberParameter | TextParameter
+
+/** A whole number. */
+export interface NumberParameter {
   readonly name: string
   readonly description: string
   readonly minimum: number
   readonly maximum: number
   readonly fallback: number
 }
+
+export interface TextParameter {
+  readonly name: string
+  readonly description: string
+  /** One of these; left out: any text of at most 255 characters. */
+  readonly values?: readonly string[]
+  readonly fallback: string
+}
+
+/** Characters of a parameter that is text. */
+export const mostTextLength = 255
 
 /** One way in which an operation answers: its media types, with the shape of those that are JSON. */
 export interface Outcome {
@@ -85,12 +101,15 @@ export function allowOf(methods: Readonly<Partial<Record<'GET' | 'POST', Route>>
 
 /** Reads the parameters of a query (without `?`), or answers what is wrong with it. */
 export function readParameters(
-  { path, parameters }: Route,
+  { path, parameters = [] }: Route,
   query: string,
-): Readonly<Record<string, number>> | Answer {
-  const values: Record<string, number> = {}
-  if (parameters === undefined) return values
-  for (const { name, fallback } of parameters) values[name] = fallback
+): Pick<ApiRequest, 'parameters' | 'texts'> | Answer {
+  const numbers: Record<string, number> = {}
+  const texts: Record<string, string> = {}
+  for (const { name, fallback } of parameters) {
+    if (typeof fallback === 'number') numbers[name] = fallback
+    else texts[name] = fallback
+  }
   const seen = new Set<string>()
   const wrong = (parameter: string, why: string) =>
     failure(400, `cannot answer ${path}: ${why}`, { parameter })
@@ -107,11 +126,20 @@ export function readParameters(
     }
     if (seen.has(name)) return wrong(name, `"${name}" is given twice`)
     seen.add(name)
-    const { minimum, maximum } = parameter
-    const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN
-    if (!(number >= minimum && number <= maximum))
-      return wrong(name, `"${name}" must be a whole number from ${minimum} to ${maximum}`)
-    values[name] = number
+    if ('minimum' in parameter) {
+      const { minimum, maximum } = parameter
+      const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN
+      if (!(number >= minimum && number <= maximum))
+        return wrong(name, `"${name}" must be a whole number from ${minimum} to ${maximum}`)
+      numbers[name] = number
+    } else {
+      const { values } = parameter
+      if (values?.includes(value) === false)
+        return wrong(name, `"${name}" must be one of ${values.join(', ')}`)
+      if (value.length > mostTextLength)
+        return wrong(name, `"${name}" must have at most ${mostTextLength} characters`)
+      texts[name] = value
+    }
   }
-  return values
+  return { parameters: numbers, texts }
 }

@@ -4,6 +4,7 @@ import type { ProfileKind } from '../lib/profile-file.ts'
 import { openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
 import { healthOf, readinessOf } from './documents.ts'
+import { hostProfiles } from './host-profiles.ts'
 import { openapi } from './openapi.ts'
 import type { Operation, Outcome, Parameter } from './operation.ts'
 import type { Schema } from './schema.ts'
@@ -24,6 +25,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
     ...probes(view),
     metrics(view, metricsPath),
     ...documents(view),
+    hostProfiles(view),
     ...admin(view),
     ...debug(view),
   ]

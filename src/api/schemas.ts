@@ -146,6 +146,23 @@ export const ebpfDocument = named(
         reason: text('Why it is not.'),
       }),
     ),
+    profiling: object('How stacks are unwound and named; all zero where profiles are off.', {
+      sample_rate: count('Samples a second and CPU that are asked for now.'),
+      map_bytes: count('Memory of the maps in the kernel.'),
+      table_bytes: count('Of it: unwind tables in use.'),
+      files: count('Files whose code was met.'),
+      files_refused: count('Files whose table found no room.'),
+      symbol_bytes: count('Memory of symbol tables.'),
+      stacks: count('Distinct stacks that are remembered.'),
+      frames: count('Distinct frames of user space that were met.'),
+      frames_named: count('Of them those that have a name.'),
+      worker_failures: count('How often the thread that reads files had to be started again.'),
+      counters: record('Samples, how their stacks ended, and what was lost.', count('Since the start.')),
+      untabled: list(
+        'Files whose code is unwound by frame pointers alone: the last ones.',
+        object('A file.', { path: text('As a process that maps it sees it.'), reason: text('Why.') }),
+      ),
+    }),
     backend: text('Name of the capture back end; empty for none.'),
     counters: record(
       'What the kernel side counted, by name: every way in which traffic is not seen one by one.',
@@ -380,7 +397,47 @@ export const profileIndex = named(
   }),
 )
 
+const column = (what: string, items = count('A number.')) => list(`${what}, by node.`, items)
+
+export const flameDocument = named(
+  'Flame',
+  object('A recording of processes as one tree, for a flame graph.', {
+    title: text('Whose it is.'),
+    kind: oneOf('What was sampled.', ['cpu', 'memory', 'off_cpu']),
+    unit: text('Of all values.'),
+    start: text('ISO 8601, UTC.', { format: 'date-time' }),
+    duration_ms: count('Milliseconds.'),
+    sample_rate: count('Hz, of CPU time; 0 without samples.'),
+    samples: count('How many; 0 where the kind has no period.'),
+    total: count('The value of all samples.'),
+    unnamed: count('Of the total: where the innermost function has no name.'),
+    busy_ns: count('CPU time of the whole host meanwhile, all CPUs together.'),
+    idle_ns: count('The same, idle.'),
+    lost_samples: count('Missing, of all processes.'),
+    processes: list(
+      'The groups of processes that had samples, largest first.',
+      object('Processes of one executable and service.', {
+        service: text('`service.name`.'),
+        executable: text('Empty where it may not be read.'),
+        pids: list('Their numbers.', count('A number.')),
+        value: count('Of the total.'),
+      }),
+    ),
+    types: list('Types of frames (`profile.frame.type`) by number; 0 is none.', text('A type.')),
+    strings: list('Names and files.', text('One of them.')),
+    nodes: object('The tree in pre-order, in columns. Node 0 is the root, those below it are `processes`.', {
+      parent: column('The node above; of the root itself'),
+      name: column('The function, in `strings`'),
+      file: column('Its file, in `strings`'),
+      type: column('In `types`'),
+      self: column('Value of the function itself'),
+      total: column('Value with what it called'),
+    }),
+  }),
+)
+
 /** A path of the description itself. */
 export const openapiDocument = anything('An OpenAPI 3.1 description.')
 
 export type HealthDocument = Of<typeof healthDocument>
+export type FlameDocument = Of<typeof flameDocument>

@@ -3,6 +3,7 @@
 import type { Problem } from '../config/index.ts'
 import type { ProfileFile, ProfileKind } from '../lib/profile-file.ts'
 import type { Registry } from '../lib/registry.ts'
+import type { ProfileFormat, ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import type { Of } from './schema.ts'
 import type {
   discoveryDocument,
@@ -83,6 +84,11 @@ export interface AgentView {
   flush(): Promise<Omit<FlushDocument, 'status'>>
   /** A text says why it cannot be now: another one is being taken. Rejects where the signal aborted it. */
   profile(kind: string, seconds: number, debug: number, signal: AbortSignal): Promise<ProfileFile | string>
+
+  /** Records processes of the host. Rejects where the signal aborted it. */
+  takeProfile(request: ProfileRequest): Promise<TakenProfile | ProfileRefusal>
+  /** What was recorded, in a format. */
+  profileFile(taken: TakenProfile, request: ProfileRequest, format: ProfileFormat): Promise<ProfileFile>
 }
 
 /** One subsystem at start, as a person at a terminal reads it. */

@@ -4,6 +4,8 @@ import { wrapped } from './terminal.ts'
 
 export interface Flag {
   readonly name: string
+  /** One letter that stands for it: `d` for `-d`. */
+  readonly short?: string
   /** What its value is, for the help text; without it the flag is a switch. */
   readonly value?: string
   readonly summary: string
@@ -51,7 +53,7 @@ const everywhere: readonly Flag[] = [
     summary: 'check a configuration and print what is wrong with it',
   },
   { name: 'version', summary: 'print the version' },
-  { name: 'help', summary: 'print this text' },
+  { name: 'help', short: 'h', summary: 'print this text' },
 ]
 
 export interface CommandLine {
@@ -88,9 +90,9 @@ export function parseArguments(given: readonly string[], commands: readonly Comm
     }
     const equals = text.indexOf('=')
     const written = equals < 0 ? text : text.slice(0, equals)
-    const name = written === '-h' ? 'help' : written.replace(/^--/, '')
-    const flag = flags.find(each => each.name === name && written !== `-${each.name}`)
+    const flag = flags.find(each => isWritten(each, written))
     if (!flag) return unknownFlag(written, command, flags)
+    const { name } = flag
     if (values.has(name)) return `--${name} is given twice`
     if (flag.value === undefined) {
       if (equals >= 0) return `--${name} takes no value`
@@ -113,12 +115,17 @@ function commandWord(argv: readonly string[], commands: readonly Command[]): num
   for (let i = 0; i < argv.length; i++) {
     const text = argv[i]!
     if (!text.startsWith('-')) return i
-    const flag = all.find(({ name }) => text === `--${name}` || text.startsWith(`--${name}=`))
+    const [written = ''] = text.split('=', 1)
+    const flag = all.find(each => isWritten(each, written))
     // What follows a flag that nobody knows may be its value: the flag is what to complain of.
-    if (!flag && text !== '-h') return undefined
-    if (flag?.value !== undefined && !text.includes('=') && !argv[i + 1]?.startsWith('--')) i++
+    if (!flag) return undefined
+    if (flag.value !== undefined && !text.includes('=') && !argv[i + 1]?.startsWith('--')) i++
   }
   return undefined
+}
+
+function isWritten({ name, short }: Flag, written: string): boolean {
+  return written === `--${name}` || (short !== undefined && written === `-${short}`)
 }
 
 function unknownCommand(word: string, commands: readonly Command[]): string {
@@ -182,8 +189,8 @@ export function helpText(commands: readonly Command[], command?: Command): strin
 }
 
 function flagLines(flags: readonly Flag[]): string[] {
-  return flags.flatMap(({ name, value, summary }) =>
-    entry(`--${name}${value ? ` ${value}` : ''}`.padEnd(22), summary),
+  return flags.flatMap(({ name, short, value, summary }) =>
+    entry(`--${name}${short ? `, -${short}` : ''}${value ? ` ${value}` : ''}`.padEnd(22), summary),
   )
 }
 

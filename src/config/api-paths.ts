@@ -10,6 +10,7 @@ const pages: ReadonlySet<string> = new Set([
   '/status/processes',
   '/config',
   '/openapi.json',
+  '/profiles',
   '/ui',
 ])
 

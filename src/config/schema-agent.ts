@@ -161,7 +161,6 @@ const profiling = branch(
       cache_size: key(size({ min: Mi, max: Gi }), 32 * Mi, 'Memory for symbol tables.'),
     }),
   },
-  later,
 )
 
 const logs = branch(

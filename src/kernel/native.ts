@@ -16,6 +16,11 @@ export interface Native {
   objectPrograms(object: ObjectHandle): ProgramSpec[]
   /** Before the load. The size of a ring is rounded up to a power of two pages. */
   objectSetMaxEntries(object: ObjectHandle, map: string, entries: number): void
+  /**
+   * Before the load: a map of a loaded object takes the place of the one of this name, and stays for as long as either
+   * object. EINVAL: it is of another type, or its keys or values have another size.
+   */
+  objectReuseMap(object: ObjectHandle, name: string, map: MapHandle): void
   /** Before the load: first bytes of a section of global data (`.rodata`, `.data`, `.bss`) at an offset. */
   objectSetData(object: ObjectHandle, section: string, offset: number, bytes: Uint8Array): void
   /** Before the load: leaves a program out, or takes it in again. */
@@ -121,6 +126,17 @@ export interface Native {
   /** Whether the kernel's BTF has these types. Costs some 10 ms, for any number of names. ENOENT: no BTF. */
   btfHas(kind: 'func' | 'struct' | 'typedef' | 'enum', names: readonly string[]): boolean[]
 
+  /**
+   * The mangled name of a C++ function (`_Z…`) as people write it, with its parameters. Returns the argument where it
+   * is none, has 4 KiB or more, or would become longer than 4 KiB. Any string is safe and takes below a millisecond.
+   */
+  demangle(name: string): string
+  /**
+   * Unpacks what xz compressed into a file in memory of at most `most` bytes (64 MiB) and returns its descriptor, which
+   * the caller closes. EBADMSG: it is not xz's, or broken; EFBIG: it has more; ENOSYS: the system has no liblzma.so.5.
+   */
+  xzUnpack(bytes: Uint8Array, most: number): number
+
   /** CPUs that may ever be online: the number of slots in a per-CPU value. */
   numCpus(): number
   /** Lifts RLIMIT_MEMLOCK, against which kernels before 5.11 count maps. */
@@ -158,6 +174,11 @@ export interface Native {
   netlink(protocol: number, request: Uint8Array, buffer: Uint8Array, take: (length: number) => void): void
   /** A descriptor, closed on exec, of `struct perf_event_attr`, whose size is filled in. -1 as in the manual page. */
   perfEventOpen(attr: Uint8Array, pid: number, cpu: number, groupFd: number, flags: number): number
+  /**
+   * Runs a program whenever an event of `perfEventOpen` overflows, and enables the event. From then on the descriptor is
+   * the link's, which closes it when it ends; it may be used until then.
+   */
+  perfEventAttach(object: ObjectHandle, program: string, fd: number): LinkHandle
 }
 
 declare const kind: unique symbol

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readlinkSync, readSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 
 /** A piece of a file that a process has mapped to run it. */
 export interface Mapping {
@@ -100,4 +100,11 @@ export function readMemory(procDir: string, pid: number, address: number, length
   } finally {
     closeSync(file)
   }
+}
+
+/** Where this process has the vDSO (vdso(7)), code of the kernel that no file holds; undefined: it has none. */
+export function vdsoRange(procDir = '/proc'): { readonly start: number; readonly end: number } | undefined {
+  const found = /^([0-9a-f]+)-([0-9a-f]+) .* \[vdso\]$/m.exec(readFileSync(`${procDir}/self/maps`, 'latin1'))
+  if (found === null) return undefined
+  return { start: Number.parseInt(found[1]!, 16), end: Number.parseInt(found[2]!, 16) }
 }

@@ -60,6 +60,10 @@ export class Exchange {
   moreContext = false
   /** Of late, requests began of which nothing was told: what a process serves is not known. */
   doubt = false
+  /** Of a server's side: names the request as `requestNumber` does; 0: none. */
+  request = 0
+  /** The thread that received it was sampled at work on it, and has answered it. */
+  sampled = false
   /** This side takes what a broker hands out: its process may make requests for it. */
   consumes = false
 }

@@ -32,6 +32,8 @@ export class Segment {
   position = 0
   /** TCP sequence number of the first byte; 0 where it is not known. */
   sequence = 0
+  /** The number of the request that the thread was sampled at work on and begins to answer; 0: none. */
+  served = 0
   pid = 0
   tid = 0
   comm = ''

@@ -1,6 +1,6 @@
 import type { ProgramState } from '../kernel/bpf-object.ts'
 import type { svcCounter } from '../kernel/gen/sock.ts'
-import type { Native } from '../kernel/native.ts'
+import type { MapHandle, Native } from '../kernel/native.ts'
 import type { Need } from '../kernel/needs.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Segment } from '../model/stream.ts'
@@ -75,6 +75,8 @@ export interface Capture {
   readonly selfPid: number
   /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
   readonly sinceDrainMs: number
+  /** Which request each thread works on, to be shared with the sampler's object; undefined: it cannot be told. */
+  readonly requests?: MapHandle
   /** Hands on all records that wait. */
   drain(): void
   /** Hands on what the kernel counted since the last call, records first. */
@@ -86,6 +88,8 @@ export interface Capture {
   apply(rules: CaptureRules): void
   /** A connection is not what it was taken for: its bytes are no longer passed on. */
   refuse(connection: number): void
+  /** Whether `requests` is kept. About 50 ns for each call on a socket; off at first. */
+  trackRequests?(on: boolean): void
   /** Reads inside TLS from now on, until it is closed; undefined where this back end cannot. */
   tls(options: Omit<TlsProbesOptions, 'setAttached' | 'selfPid'>): TlsProbes | undefined
   /** Microseconds since the Unix epoch of a time of the monotonic clock. */
@@ -139,6 +143,7 @@ export interface CaptureLayout {
     readonly alwaysErrors: number
     readonly alwaysSlow: number
     readonly slowNs: number
+    readonly trackRequests: number
     readonly protocolsEnabled: number
     readonly ports: number
     readonly portsSize: number

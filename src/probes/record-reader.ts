@@ -3,6 +3,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
 import type { Exchange } from '../model/exchange.ts'
+import { requestAt, requestNumber } from '../model/request-number.ts'
 import type { Segment } from '../model/stream.ts'
 
 const server = svcSide.indexOf('server')
@@ -78,6 +79,8 @@ export class RecordReader {
     exchange.requestBodyBytes = Math.max(0, exchange.requestBytes - requestHead)
     exchange.responseBodyBytes = Math.max(0, exchange.responseBytes - responseHead)
     exchange.sequence = words32[w + (svcRecord.sequence >> 2)]!
+    exchange.request = exchange.server ? requestNumber(exchange.tid, startNs) : 0
+    exchange.sampled = bytes[at + svcRecord.sampled] !== 0
     exchange.traceparentStart = at + svcRecord.traceparent
     exchange.traceparentEnd = exchange.traceparentStart
     if (bytes[at + svcRecord.hasTraceparent] !== 0) {
@@ -113,6 +116,7 @@ export class RecordReader {
     segment.sequence = words32[w + (svcSegment.sequence >> 2)]!
     segment.pid = words32[w + (svcSegment.pid >> 2)]!
     segment.tid = words32[w + (svcSegment.tid >> 2)]!
+    segment.served = requestAt(segment.tid, words32[w + (svcSegment.served >> 2)]!)
     segment.comm = this.text(bytes, at + svcSegment.comm, svcSegment.commSize)
     segment.cgroup =
       words32[w + (svcSegment.cgroup >> 2)]! + words32[w + (svcSegment.cgroup >> 2) + 1]! * twoTo32
@@ -163,6 +167,8 @@ export class RecordReader {
     exchange.requestBodyBytes = 0
     exchange.responseBodyBytes = 0
     exchange.sequence = 0
+    exchange.request = 0
+    exchange.sampled = false
     exchange.traceparentStart = 0
     exchange.traceparentEnd = 0
   }

@@ -68,6 +68,7 @@ export class SocketCapture implements Capture {
   socketsFound = 0
   /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
   readonly selfPid: number
+  readonly requests: MapHandle
   private readonly native: Native
   private readonly object: BpfObject
   private readonly sink: CaptureSink
@@ -120,6 +121,7 @@ export class SocketCapture implements Capture {
     let ring: RingHandle | undefined
     try {
       this.setClock()
+      this.requests = this.object.map('requests')
       const { bss } = backend.layout
       const globals = native.mapView(this.object.map('.bss'))
       this.globals = globals
@@ -251,6 +253,10 @@ export class SocketCapture implements Capture {
     const key = Buffer.alloc(8)
     key.writeBigUInt64LE(BigInt(connection))
     this.native.mapUpdate(this.object.map('refused'), key, new Uint8Array(1), 0)
+  }
+
+  trackRequests(on: boolean): void {
+    put(new Uint8Array(this.globals, this.backend.layout.bss.trackRequests, 1), Number(on))
   }
 
   /** Microseconds since the Unix epoch of a time of the monotonic clock. */

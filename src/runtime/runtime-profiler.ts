@@ -6,7 +6,7 @@ import { AsyncWork } from './async-work.ts'
 import { recordCpuProfile } from './cpu-profile.ts'
 import { HeapSampling } from './heap-profile.ts'
 import { noContention, osThreads } from './os-threads.ts'
-import { encodePprof } from './pprof.ts'
+import { stackProfileToPprof } from './pprof.ts'
 import { profileTable, stackList } from './profile-text.ts'
 import type { StackProfile } from './stack-profile.ts'
 import { recordTrace } from './trace-file.ts'
@@ -182,7 +182,7 @@ function pprof(profile: StackProfile, text: (profile: StackProfile) => string): 
   return {
     contentType: 'application/octet-stream',
     extension: 'pb.gz',
-    encode: () => encodePprof(profile),
+    encode: () => stackProfileToPprof(profile),
     text: () => text(profile),
   }
 }

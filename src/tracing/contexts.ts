@@ -30,6 +30,10 @@ export class Request {
   pid = 0
   tid = 0
   blocking = false
+  /** A server's: names it for the profiler, 0 where that would not tell it from another. */
+  number = 0
+  /** A server's: its process never served another one meanwhile. */
+  alone = false
   /** Both ends may be on this host. */
   local = false
   ended = false
@@ -90,6 +94,8 @@ export interface RequestStart extends RequestKey {
   readonly local: boolean
   /** It is not certain that all that its process serves is known. */
   readonly doubt?: boolean
+  /** As `requestNumber` makes it; 0 or none: not known. */
+  readonly number?: number
   readonly startUs: number
 }
 
@@ -139,6 +145,7 @@ export class Contexts {
     request.blocking = start.blocking
     request.local = start.local
     request.startUs = start.startUs
+    request.number = start.number ?? 0
     this.fill(request.spanId)
     this.insert(request)
     if (context !== undefined && context.flags >= 0) {
@@ -272,6 +279,13 @@ export class Contexts {
       if (this.serving.size >= maxProcesses) this.forgetIdle()
       this.serving.set(request.pid, serving)
     }
+    // While there are several, none of them is alone: the newest is all that may have to be told.
+    request.alone = serving.count === 0
+    if (serving.first !== undefined) {
+      serving.first.alone = false
+      // Both came with one call of one thread.
+      if (serving.first.number === request.number) serving.first.number = request.number = 0
+    }
     serving.count++
     request.before = undefined
     request.after = serving.first
@@ -328,6 +342,7 @@ export class Contexts {
     request.chain = undefined
     request.parent = undefined
     request.owner = undefined
+    request.number = 0
     request.turn++
     this.free.push(request)
   }

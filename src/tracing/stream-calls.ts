@@ -1,4 +1,5 @@
 import { Exchange } from '../model/exchange.ts'
+import { requestNumber } from '../model/request-number.ts'
 import { SpanKind } from '../model/span.ts'
 import type { Operation } from '../model/stream.ts'
 import type { Request } from './contexts.ts'
@@ -35,7 +36,7 @@ export class StreamCalls implements StreamSink {
     const { tracer, microseconds } = this.options
     const { exchange } = this
     this.describe(stream, operation)
-    const request = placeOf(operation) ?? tracer.begin(exchange, operation.context)
+    const request = placeOf(operation) ?? tracer.beginLate(exchange, operation.context)
     operation.place = undefined
     exchange.endUs = microseconds(operation.endNs)
     exchange.responseUs = operation.responseNs === 0 ? 0 : microseconds(operation.responseNs)
@@ -80,6 +81,8 @@ export class StreamCalls implements StreamSink {
     exchange.startUs = this.options.microseconds(operation.startNs)
     exchange.endUs = exchange.startUs
     exchange.sequence = operation.sequence
+    exchange.request = stream.server ? requestNumber(operation.tid, operation.startNs) : 0
+    exchange.sampled = exchange.request !== 0 && exchange.request === stream.served
     exchange.traceparentEnd = 0
     exchange.traceparentStart = 0
     exchange.aborted = false

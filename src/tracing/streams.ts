@@ -148,6 +148,8 @@ export class Stream implements StreamConnection {
   comm = ''
   cgroup = 0
   errno = 0
+  /** The newest request of which it is known that a thread was sampled at work on it, and answers; 0: none. */
+  served = 0
   private tid = 0
   private blocking = false
   /** Nanoseconds of the monotonic clock: the newest call. */
@@ -208,6 +210,7 @@ export class Stream implements StreamConnection {
     this.tid = segment.tid
     this.blocking = segment.blocking
     this.newestNs = segment.timeNs
+    if (segment.served !== 0) this.served = segment.served
     const flow = this.flowOf(segment)
     const missing = (segment.position - flow.received) | 0
     if (missing !== 0) {

@@ -1,11 +1,13 @@
 import { randomFillSync } from 'node:crypto'
 import { Call, type Exchange } from '../model/exchange.ts'
+import type { SpanLink } from '../model/profile.ts'
 import type { Protocol } from '../model/protocol.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import { Span, StatusCode } from '../model/span.ts'
 import { TraceContext } from '../model/stream.ts'
 import { readTraceHeaders } from '../model/trace-headers.ts'
 import { parseTraceparent } from '../model/traceparent.ts'
+import { ActiveRequests, linkTo } from './active-requests.ts'
 import { Contexts, flagsWithRemoteParent, type Request } from './contexts.ts'
 import { CountedBuckets } from './counted-buckets.ts'
 import type { RedTable } from './red.ts'
@@ -78,6 +80,7 @@ export class Tracer {
   private readonly waiting: Waiting
   private readonly buckets: CountedBuckets
   private readonly contexts = new Contexts(id => this.fill(id))
+  private readonly requests = new ActiveRequests()
   private readonly random = Buffer.alloc(8192)
   private randomAt = this.random.length
 
@@ -86,9 +89,9 @@ export class Tracer {
     this.buckets = new CountedBuckets(options.countedBounds)
     this.rules = options.rules
     this.protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
-    this.waiting = new Waiting(holdMs, (resource, span, certain) => {
-      if (certain || this.inRatio(span.traceId)) options.emit(resource, options.scope, span)
-    })
+    this.waiting = new Waiting(holdMs, (resource, span, certain, linked) =>
+      this.emit(resource, span, certain, linked),
+    )
   }
 
   /** Requests that got a parent, spans of servers that waited for their client in vain, and that wait now. */
@@ -112,7 +115,37 @@ export class Tracer {
       this.options.now(),
     )
     if (!request.server && request.local && request.sequence !== 0) this.findServer(request)
+    if (request.blocking && request.number !== 0) this.requests.begin(request)
     return request
+  }
+
+  /** The same of one whose beginning was not told: what else its process did meanwhile is not known. */
+  beginLate(exchange: Exchange, context?: TraceContext): Request {
+    const request = this.begin(exchange, context)
+    request.alone = false
+    return request
+  }
+
+  /** Whether `linkOf` is going to be asked; off at first. */
+  linkSamples(on: boolean): void {
+    if (on) this.requests.start()
+    else this.requests.stop()
+  }
+
+  /**
+   * The span of a request that a thread was sampled at work on, by the number that the kernel side gave it (see
+   * `requestNumber`). Undefined where there is none, where it is not certain, or while the span waits for its client.
+   */
+  linkOf(number: number): SpanLink | undefined {
+    const { requests, contexts } = this
+    const link = requests.linkOf(number)
+    if (link !== undefined) return link
+    const request = requests.underWay(number)
+    if (request === undefined) return undefined
+    contexts.resolve(request)
+    return this.rules.ratio >= 1 || this.isInRatio(request.traceId)
+      ? linkTo(request.traceId, request.spanId)
+      : undefined
   }
 
   /** A thread was started by another one of its process. */
@@ -130,7 +163,7 @@ export class Tracer {
       this.options.drop('unreadable', 1)
       return
     }
-    this.finish(exchange, call, request ?? this.begin(exchange))
+    this.finish(exchange, call, request ?? this.beginLate(exchange))
   }
 
   /** A call is over, whose exchange is known as far as the connection tells. */
@@ -235,7 +268,7 @@ export class Tracer {
   }
 
   private place(exchange: Exchange, call: Call, request: Request, resource: Resource, nowMs: number): void {
-    const { span, contexts, options } = this
+    const { span, contexts } = this
     const { local, server } = request
     const joinable = local && request.sequence !== 0
     const client = server ? contexts.clientOf(request) : undefined
@@ -251,11 +284,12 @@ export class Tracer {
     }
     span.spanId.set(request.spanId)
     const certain = this.certain(exchange, call)
+    const linked = linkedNumber(exchange, request)
     if (mayWait) {
       span.parentSpanId.fill(0)
       span.flags = 1
       span.traceState = ''
-      this.waiting.hold(request.sequence, request.ports, resource, span, certain, nowMs)
+      this.waiting.hold(request.sequence, request.ports, resource, span, certain, nowMs, linked)
       contexts.end(request, span.endUs, false, nowMs)
       return
     }
@@ -265,7 +299,17 @@ export class Tracer {
     span.traceState = request.state
     if (client?.ended) contexts.forget(client)
     contexts.end(request, span.endUs, !server && joinable, nowMs)
-    if (certain || this.inRatio(span.traceId)) options.emit(resource, options.scope, span)
+    this.emit(resource, span, certain, linked)
+  }
+
+  private emit(resource: Resource, span: Span, certain: boolean, linked: number): void {
+    const { options } = this
+    if (!certain && !this.isInRatio(span.traceId)) {
+      options.drop('sampled', 1)
+      return
+    }
+    if (linked !== 0) this.requests.end(linked, span.traceId, span.spanId)
+    options.emit(resource, options.scope, span)
   }
 
   /** A side is over: tells of the request where the other one is over, too, or is not on this host. */
@@ -316,6 +360,7 @@ export class Tracer {
     startOf.tid = exchange.tid
     startOf.blocking = exchange.blocking
     startOf.doubt = exchange.doubt
+    startOf.number = exchange.request
     startOf.local = this.options.isLocal(exchange.peerAddress)
     startOf.startUs = exchange.startUs
     return startOf
@@ -355,12 +400,10 @@ export class Tracer {
    * Decides by the trace id, alike for all its spans and as OpenTelemetry's samplers do: its last 7 bytes are random
    * (W3C Trace Context level 2), and what lies above the threshold is kept. Of them 6 are precise enough.
    */
-  private inRatio(traceId: Uint8Array): boolean {
+  private isInRatio(traceId: Uint8Array): boolean {
     let value = 0
     for (let i = 9; i < 15; i++) value = value * 256 + traceId[i]!
-    if (value >= (1 - this.rules.ratio) * 2 ** 48) return true
-    this.options.drop('sampled', 1)
-    return false
+    return value >= (1 - this.rules.ratio) * 2 ** 48
   }
 
   private fill(id: Uint8Array): void {
@@ -371,6 +414,15 @@ export class Tracer {
     for (let i = 0; i < id.length; i++) id[i] = this.random[this.randomAt + i]!
     this.randomAt += id.length
   }
+}
+
+/**
+ * The number under which samples are linked to a request that is over, 0 where they are not: an event loop may have
+ * gone on with another one, unless there was none.
+ */
+function linkedNumber(exchange: Exchange, request: Request): number {
+  const certain = request.blocking || (request.alone && !exchange.doubt)
+  return exchange.sampled && certain ? request.number : 0
 }
 
 /** OTLP over HTTP or gRPC, and spans: metrics and logs of its own are no reason to say nothing of its requests. */
@@ -390,6 +442,7 @@ class Start {
   tid = 0
   blocking = false
   doubt = false
+  number = 0
   local = false
   startUs = 0
 }

@@ -1,8 +1,8 @@
 import type { Resource } from '../model/resource.ts'
 import { Span } from '../model/span.ts'
 
-/** Hands a span on. The span is reused. `certain`: it is kept whatever its trace. */
-export type Emit = (resource: Resource, span: Span, certain: boolean) => void
+/** Hands a span on. The span is reused. `certain`: it is kept whatever its trace. `linked`: as `hold` was told. */
+export type Emit = (resource: Resource, span: Span, certain: boolean, linked: number) => void
 
 /** How many may be held. A power of two. */
 const cells = 8192
@@ -22,6 +22,7 @@ class Held {
   /** What the texts of its span take, by estimate. */
   bytes = 0
   certain = false
+  linked = 0
   resource: Resource | undefined
   readonly span = new Span()
 }
@@ -55,7 +56,7 @@ export class Waiting {
     this.emit = emit
   }
 
-  /** A copy of a span waits from now on. */
+  /** A copy of a span waits from now on. `linked`: the number of its request, where samples are linked to it. */
   hold(
     sequence: number,
     ports: number,
@@ -63,6 +64,7 @@ export class Waiting {
     span: Span,
     certain: boolean,
     nowMs: number,
+    linked = 0,
   ): void {
     const found = this.find(sequence, ports)
     if (found !== undefined) this.giveUp(found)
@@ -71,6 +73,7 @@ export class Waiting {
     const held = this.place(sequence, ports, resource, nowMs)
     copySpan(held.span, span)
     held.certain = certain
+    held.linked = linked
     held.bytes = bytes
     this.heldBytes += bytes
     this.waitingNow++
@@ -160,7 +163,7 @@ export class Waiting {
       this.waitingNow--
       this.heldBytes -= held.bytes
       held.bytes = 0
-      this.emit(resource, held.span, held.certain)
+      this.emit(resource, held.span, held.certain, held.linked)
       letGo(held.span)
     }
     this.free.push(held)

@@ -59,7 +59,8 @@ async function check(port: number, { url, method, operation }: Target, sent: Cal
 }
 
 const isProbe = ({ operation }: Target) => operation.tags.includes('probes')
-const isLocal = ({ operation }: Target) => operation.tags.some(tag => tag === 'admin' || tag === 'debug')
+const isLocal = ({ path, operation }: Target) =>
+  path === '/profiles' || operation.tags.some(tag => tag === 'admin' || tag === 'debug')
 const evil = { Origin: 'https://evil.example' }
 
 test('the description is OpenAPI 3.1, and has every path of the specification', async () => {

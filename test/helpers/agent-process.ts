@@ -94,6 +94,7 @@ export class AgentProcess {
         ...(isTree(config.agent) && 'nodeexporter' in config.agent
           ? {}
           : { nodeexporter: { enabled: false } }),
+        ...(isTree(config.agent) && 'profiling' in config.agent ? {} : { profiling: { enabled: false } }),
         // What it counts beside requests would be among what a test counts, too.
         ebpf: {
           process: { enabled: false },

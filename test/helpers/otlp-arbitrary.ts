@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { Attributes, type AttributeValue } from '../../src/model/attributes.ts'
 import { LogRecord } from '../../src/model/log.ts'
 import type { Metric, Temporality } from '../../src/model/metric.ts'
-import type { Frame, Profile } from '../../src/model/profile.ts'
+import type { Frame, FrameType, Mapping, Profile, Sample, SpanLink } from '../../src/model/profile.ts'
 import { Span, type SpanKind, type StatusCode } from '../../src/model/span.ts'
 
 /** A time in quarters of a microsecond, as doubles hold those of this century; 0 means unknown. */
@@ -143,35 +143,85 @@ export const metric: fc.Arbitrary<Metric> = fc.oneof(
   }),
 )
 
-/** Few names, so that stacks share functions, locations and beginnings. */
-const frame: fc.Arbitrary<Frame> = fc.record(
+/** Few of everything, so that stacks share functions, files, locations and beginnings. */
+const mapping: fc.Arbitrary<Mapping> = fc.record(
   {
-    name: fc.constantFrom('main', 'parse', 'read', '[unknown: no symbols]', 'größe'),
-    file: fc.constantFrom('', 'main.c', 'parse.c'),
-    line: fc.nat(3),
+    path: fc.constantFrom('', '/usr/bin/shop', '/usr/lib/libgröße.so'),
+    buildId: fc.constantFrom('', 'a1b2c3d4', 'ffff'),
+    hash: fc.constantFrom('00112233445566778899aabbccddeeff', 'ffeeddccbbaa99887766554433221100'),
+    start: fc.constantFrom(0, 0x1000, 2 ** 47),
+    limit: fc.constantFrom(2 ** 47 + 1, 2 ** 48),
+    offset: fc.constantFrom(0, 0x1000),
   },
   { noNullPrototype: true },
 )
 
-export const profile: fc.Arbitrary<Profile> = fc.record({
-  kind: fc.constantFrom('cpu' as const, 'memory' as const, 'off_cpu' as const),
+const place: fc.Arbitrary<Pick<Frame, 'mapping' | 'address'>> = fc.oneof(
+  fc.constant({}),
+  mapping.map(mapping => ({ mapping })),
+  fc.record({ mapping, address: fc.oneof(fc.constantFrom(1, 0x1234), fc.integer({ min: 1, max: 2 ** 48 })) }),
+)
+
+const newFrame: fc.Arbitrary<Frame> = fc
+  .tuple(
+    fc.record(
+      {
+        name: fc.constantFrom('main', 'parse', 'read', '[unknown: no symbols]', 'größe'),
+        file: fc.constantFrom('', 'main.c', 'parse.c'),
+        line: fc.nat(3),
+        systemName: fc.constantFrom('_Z4mainv', '_Z5parsev'),
+        type: fc.constantFrom<FrameType>('native', 'kernel', 'go', 'cpython', 'v8js'),
+      },
+      { requiredKeys: ['name', 'file', 'line'], noNullPrototype: true },
+    ),
+    place,
+  )
+  .map(([named, placed]) => ({ ...named, ...placed }))
+
+/** Mostly the same objects, as the profiler has them, and some that only have the same content. */
+const frames: readonly Frame[] = fc.sample(newFrame, { numRuns: 8, seed: 7 })
+const frame: fc.Arbitrary<Frame> = fc.oneof(
+  { arbitrary: fc.constantFrom(...frames), weight: 3 },
+  { arbitrary: fc.constantFrom(...frames).map(each => ({ ...each })), weight: 1 },
+  { arbitrary: newFrame, weight: 2 },
+)
+
+const link: fc.Arbitrary<SpanLink> = fc
+  .tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 255 }))
+  .map(([trace, span]) => ({ traceId: new Uint8Array(16).fill(trace), spanId: new Uint8Array(8).fill(span) }))
+
+/** A sample has a link rather by chance: most threads serve no request. */
+const sample: fc.Arbitrary<Sample> = fc.record(
+  {
+    frames: fc.array(frame, { maxLength: 6 }),
+    value: fc.maxSafeNat(),
+    attributes: fc
+      .dictionary(
+        fc.constantFrom('thread.id', 'thread.name', 'k'),
+        fc.oneof(fc.nat(3), fc.boolean(), fc.constantFrom('a', '3', ''), fc.array(text, { maxLength: 2 })),
+        { noNullPrototype: true },
+      )
+      .map(entries => Attributes.of(entries)),
+    link,
+  },
+  { requiredKeys: ['frames', 'value', 'attributes'], noNullPrototype: true },
+)
+
+const profileBody = {
   unit: fc.constantFrom('nanoseconds', 'count', 'bytes'),
   startUs: time,
   durationUs: fc.nat(60_000_000),
-  samples: fc.array(
-    fc.record({
-      frames: fc.array(frame, { maxLength: 6 }),
-      value: fc.maxSafeNat(),
-      attributes: fc
-        .dictionary(
-          fc.constantFrom('thread.id', 'thread.name', 'k'),
-          fc.oneof(fc.nat(3), fc.constantFrom('a', '3', '')),
-          {
-            noNullPrototype: true,
-          },
-        )
-        .map(entries => Attributes.of(entries)),
-    }),
-    { minLength: 1, maxLength: 12 },
+  samples: fc.array(sample, { minLength: 1, maxLength: 12 }),
+}
+
+export const profile: fc.Arbitrary<Profile> = fc.oneof(
+  fc.record(
+    {
+      kind: fc.constantFrom('cpu' as const, 'memory' as const),
+      period: fc.integer({ min: 1, max: 2 ** 40 }),
+      ...profileBody,
+    },
+    { requiredKeys: ['kind', 'unit', 'startUs', 'durationUs', 'samples'], noNullPrototype: true },
   ),
-})
+  fc.record({ kind: fc.constant('off_cpu' as const), ...profileBody }, { noNullPrototype: true }),
+)

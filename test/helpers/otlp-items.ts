@@ -3,8 +3,29 @@ import type protobuf from 'protobufjs'
 import type { Signal } from '../../src/model/signal.ts'
 import { requestType, responseType } from './otlp-proto.ts'
 
-/** A decoded item: a span, a metric with its points, or a log record. */
+/** A decoded item: a span, a metric with its points, a log record, or a profile with its samples. */
 export type Line = Readonly<Record<string, unknown>> & { readonly signal: Signal; readonly name: string }
+
+/** What a decoded profile has in `samples`; `kind` and `unit` are those of its sample type. Frames are leaf first. */
+export interface ReceivedSample {
+  readonly frames: readonly ReceivedFrame[]
+  readonly value: number
+  readonly attributes: Readonly<Record<string, unknown>>
+  /** Hexadecimal; '' without a link. */
+  readonly traceId: string
+  readonly spanId: string
+}
+
+export interface ReceivedFrame {
+  readonly name: string
+  readonly systemName: string
+  readonly file: string
+  readonly line: number
+  readonly address: number
+  /** '' where it is not told. */
+  readonly type: string
+  readonly mapping: { readonly path: string; readonly attributes: Readonly<Record<string, unknown>> }
+}
 
 /** What a receiver says to a request that it takes. */
 export interface Outcome {
@@ -52,9 +73,8 @@ function* lines(signal: Signal, request: Decoded): Generator<Line> {
     logs: ['resourceLogs', 'scopeLogs', 'logRecords'],
     profiles: ['resourceProfiles', 'scopeProfiles', 'profiles'],
   }[signal] as [string, string, string]
-  const shape = { traces: spanOf, metrics: metricOf, logs: logOf, profiles: () => ({ name: 'profile' }) }[
-    signal
-  ]
+  const profile = (item: Decoded) => profileOf(item, request.dictionary ?? {})
+  const shape = { traces: spanOf, metrics: metricOf, logs: logOf, profiles: profile }[signal]
   for (const group of request[resources]) {
     const resource = attributesOf(group.resource?.attributes)
     for (const part of group[scopes])
@@ -106,6 +126,63 @@ function logOf(record: Decoded) {
     severity: record.severityNumber ?? 0,
     timeNs: record.timeUnixNano ?? '0',
     attributes: attributesOf(record.attributes),
+  }
+}
+
+function profileOf(profile: Decoded, dictionary: Decoded) {
+  const text = (index = 0): string => dictionary.stringTable?.[index] ?? ''
+  const attributes = (indices: number[] = []) =>
+    Object.fromEntries(
+      indices.map(index => {
+        const { keyStrindex, value } = dictionary.attributeTable[index]
+        return [text(keyStrindex), plainValue(value)]
+      }),
+    )
+  const mapping = (index = 0) => {
+    const found = dictionary.mappingTable?.[index] ?? {}
+    return { path: text(found.filenameStrindex), attributes: attributes(found.attributeIndices) }
+  }
+  // A location with several lines is one address of several functions: the first was made part of the second.
+  const frames = (index: number): ReceivedFrame[] => {
+    const location = dictionary.locationTable[index]
+    const type = attributes(location.attributeIndices)['profile.frame.type']
+    const lines = location.lines.length > 0 ? location.lines : [{}]
+    return lines.map((line: Decoded) => {
+      const named = dictionary.functionTable[line.functionIndex ?? 0]
+      return {
+        name: text(named.nameStrindex),
+        systemName: text(named.systemNameStrindex),
+        file: text(named.filenameStrindex),
+        line: Number(line.line ?? 0),
+        address: Number(location.address ?? 0),
+        type: type === undefined ? '' : String(type),
+        mapping: mapping(location.mappingIndex),
+      }
+    })
+  }
+  // Stacks share their locations, and a profile has thousands of both.
+  const known: (ReceivedFrame[] | undefined)[] = []
+  const samples: ReceivedSample[] = profile.samples.map((sample: Decoded) => {
+    const link = dictionary.linkTable?.[sample.linkIndex ?? 0]
+    return {
+      frames: dictionary.stackTable[sample.stackIndex ?? 0].locationIndices.flatMap((index: number) => {
+        known[index] ??= frames(index)
+        return known[index]
+      }),
+      value: sample.values.reduce((sum: number, value: string) => sum + Number(value), 0),
+      attributes: attributes(sample.attributeIndices),
+      traceId: sample.linkIndex ? hex(link?.traceId) : '',
+      spanId: sample.linkIndex ? hex(link?.spanId) : '',
+    }
+  })
+  return {
+    name: 'profile',
+    kind: text(profile.sampleType?.typeStrindex),
+    unit: text(profile.sampleType?.unitStrindex),
+    startNs: profile.timeUnixNano ?? '0',
+    durationNs: profile.durationNano ?? '0',
+    period: Number(profile.period ?? 0),
+    samples,
   }
 }
 

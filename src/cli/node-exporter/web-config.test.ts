@@ -147,6 +147,7 @@ function requestWith(authorization?: string): ApiRequest {
     query: '',
     headers: authorization === undefined ? {} : { authorization },
     parameters: {},
+    texts: {},
     signal: new AbortController().signal,
   }
 }

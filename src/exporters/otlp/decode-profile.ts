@@ -1,8 +1,10 @@
 import { Attributes, type AttributeValue } from '../../model/attributes.ts'
-import type { Frame, Profile, Sample } from '../../model/profile.ts'
-import { attributeValue, readValue, type Unfit } from './decode-value.ts'
+import type { Frame, FrameType, Mapping, Profile, Sample, SpanLink } from '../../model/profile.ts'
+import { periodTypeOf, type ValueType } from '../../model/profile-type.ts'
+import { attributeValue, readInteger, readValue, type Unfit } from './decode-value.ts'
 import { FieldCursor } from './field-cursor.ts'
-import { messageSchema } from './schema-table.ts'
+import { fileHash, frameType, gnuBuildId } from './profile-dictionary.ts'
+import { type FieldSchema, messageSchema } from './schema-table.ts'
 
 /** Kinds of the model by the names of sample types. */
 const kinds: Readonly<Record<string, Profile['kind']>> = {
@@ -13,6 +15,22 @@ const kinds: Readonly<Record<string, Profile['kind']>> = {
   off_cpu: 'off_cpu',
 }
 
+const frameTypes: Readonly<Record<FrameType, true>> = {
+  native: true,
+  kernel: true,
+  go: true,
+  rust: true,
+  cpython: true,
+  v8js: true,
+  jvm: true,
+  ruby: true,
+  php: true,
+  perl: true,
+  dotnet: true,
+  beam: true,
+  luajit: true,
+}
+
 /** Few bytes could ask for many frames otherwise: locations are shared, and each may have many. */
 const maxFrames = 4096
 
@@ -21,14 +39,23 @@ interface Entry {
   readonly value: AttributeValue
 }
 
+/** What of a frame its function tells. */
+interface Code {
+  name: string
+  systemName: string
+  file: string
+}
+
 /** Makes profiles of the model, references into the request's dictionary resolved. */
 export class ProfileDecoder {
   private readonly unfit: Unfit
   private readonly strings: string[] = []
-  private readonly functions: { name: string; file: string }[] = []
+  private readonly attributes: Entry[] = []
+  private readonly mappings: Mapping[] = []
+  private readonly functions: Code[] = []
   private readonly locations: (readonly Frame[])[] = []
   private readonly stacks: (readonly Frame[])[] = []
-  private readonly attributes: Entry[] = []
+  private readonly links: (SpanLink | undefined)[] = []
 
   constructor(request: Buffer, unfit: Unfit) {
     this.unfit = unfit
@@ -44,7 +71,9 @@ export class ProfileDecoder {
   decode(cursor: FieldCursor, visit: (profile: Profile) => void): void {
     const message = messageSchema('Profile')
     const samples: Sample[] = []
-    let type = { name: '', unit: '' }
+    let type: ValueType = { type: '', unit: '' }
+    let periodType: ValueType = type
+    let period = 0
     let startUs = 0
     let durationUs = 0
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
@@ -61,6 +90,15 @@ export class ProfileDecoder {
         case 'durationNano':
           durationUs = cursor.number().nanosAsMicros
           break
+        case 'periodType':
+          periodType = this.readType(cursor.message())
+          break
+        case 'period':
+          period = readInteger(cursor.number(), this.unfit)
+          break
+        case 'profileId':
+          this.unfit.change('identifiers of profiles, lost')
+          break
         case 'originalPayload':
           this.unfit.change('original payloads of profiles, lost')
           break
@@ -69,10 +107,23 @@ export class ProfileDecoder {
           break
       }
     }
-    const kind = Object.hasOwn(kinds, type.name) ? kinds[type.name] : undefined
+    const kind = Object.hasOwn(kinds, type.type) ? kinds[type.type] : undefined
     if (kind === undefined) this.unfit.leaveOut('profiles of other types than cpu, memory and off_cpu')
     else if (samples.length === 0) this.unfit.leaveOut('profiles without samples')
-    else visit({ kind, unit: type.unit, startUs, durationUs, samples })
+    else {
+      const distance = this.periodOf(kind, periodType, period)
+      const known = distance > 0 ? { period: distance } : undefined
+      visit({ kind, unit: type.unit, startUs, durationUs, ...known, samples })
+    }
+  }
+
+  /** The period where it is one that the model has for the kind, else 0. */
+  private periodOf(kind: Profile['kind'], { type, unit }: ValueType, period: number): number {
+    if (period === 0) return 0
+    const wanted = periodTypeOf({ kind })
+    if (period > 0 && wanted !== undefined && wanted.type === type && wanted.unit === unit) return period
+    this.unfit.change('periods of other types, lost')
+    return 0
   }
 
   /** What refers to another table is read after it, wherever it stands. */
@@ -88,33 +139,59 @@ export class ProfileDecoder {
       }
     }
     const each = (name: string) => tables.get(name) ?? []
+    for (const entry of each('attributeTable')) this.attributes.push(this.readAttribute(entry))
+    for (const entry of each('mappingTable')) this.mappings.push(this.readMapping(entry))
     for (const entry of each('functionTable')) this.functions.push(this.readFunction(entry))
     for (const entry of each('locationTable')) this.locations.push(this.readLocation(entry))
     for (const entry of each('stackTable')) this.stacks.push(this.readStack(entry))
-    for (const entry of each('attributeTable')) this.attributes.push(this.readAttribute(entry))
+    for (const entry of each('linkTable')) this.links.push(this.readLink(entry))
   }
 
   private string(index: number): string {
     return this.strings[index] ?? ''
   }
 
-  private readType(cursor: FieldCursor): { name: string; unit: string } {
+  private readType(cursor: FieldCursor): ValueType {
     const message = messageSchema('ValueType')
-    const type = { name: '', unit: '' }
+    const read = { type: '', unit: '' }
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
       const text = this.string(cursor.number().int32)
-      if (field.name === 'typeStrindex') type.name = text
-      else type.unit = text
+      if (field.name === 'typeStrindex') read.type = text
+      else read.unit = text
     }
-    return type
+    return read
   }
 
-  private readFunction(cursor: FieldCursor): { name: string; file: string } {
-    const message = messageSchema('Function')
-    const made = { name: '', file: '' }
+  private readMapping(cursor: FieldCursor): Mapping {
+    const message = messageSchema('Mapping')
+    const made = { path: '', buildId: '', hash: '', start: 0, limit: 0, offset: 0 }
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
-      if (field.name === 'nameStrindex') made.name = this.string(cursor.number().int32)
-      else if (field.name === 'filenameStrindex') made.file = this.string(cursor.number().int32)
+      if (field.name === 'filenameStrindex') made.path = this.string(cursor.number().int32)
+      else if (field.name === 'attributeIndices')
+        this.eachAttribute(cursor, field, ({ key, value }) => {
+          if (key === gnuBuildId) made.buildId = String(value)
+          else if (key === fileHash) made.hash = String(value)
+          else this.unfit.change('other attributes of mappings than identifiers of files, lost')
+        })
+      else {
+        const address = this.address(cursor)
+        if (field.name === 'memoryStart') made.start = address
+        else if (field.name === 'memoryLimit') made.limit = address
+        else made.offset = address
+      }
+    }
+    return made
+  }
+
+  private readFunction(cursor: FieldCursor): Code {
+    const message = messageSchema('Function')
+    const made: Code = { name: '', systemName: '', file: '' }
+    for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
+      const { int32 } = cursor.number()
+      if (field.name === 'nameStrindex') made.name = this.string(int32)
+      else if (field.name === 'systemNameStrindex') made.systemName = this.string(int32)
+      else if (field.name === 'filenameStrindex') made.file = this.string(int32)
+      else if (int32 !== 0) this.unfit.change('first lines of functions, lost')
     }
     return made
   }
@@ -122,26 +199,72 @@ export class ProfileDecoder {
   /** The frames of a location: more than one where functions were inlined. */
   private readLocation(cursor: FieldCursor): Frame[] {
     const message = messageSchema('Location')
-    const frames: Frame[] = []
-    let address = ''
+    const lines: { code: Code | undefined; line: number }[] = []
+    let text = ''
+    let place: Pick<Frame, 'mapping' | 'address'> | undefined
+    let address = 0
+    let type: FrameType | undefined
+    let mapping: Mapping | undefined
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
-      if (field.name === 'lines') frames.push(this.readLine(cursor.message()))
-      else if (field.name === 'address') address = `0x${BigInt(cursor.number().uint64Text).toString(16)}`
-      else if (field.name === 'mappingIndex' && cursor.number().int32 !== 0)
-        this.unfit.change('mappings of locations, lost')
+      if (field.name === 'lines') lines.push(this.readLine(cursor.message()))
+      else if (field.name === 'address') {
+        address = this.address(cursor)
+        text = `0x${BigInt(cursor.uint64Text).toString(16)}`
+      } else if (field.name === 'mappingIndex') {
+        const index = cursor.number().int32
+        mapping = index === 0 ? undefined : this.mappings[index]
+      } else
+        this.eachAttribute(cursor, field, ({ key, value }) => {
+          if (key === frameType && Object.hasOwn(frameTypes, String(value))) type = value as FrameType
+          else this.unfit.change('other attributes of locations than types of frames, lost')
+        })
     }
-    return frames.length > 0 ? frames : [{ name: address, file: '', line: 0 }]
+    if (mapping !== undefined) place = address > 0 ? { mapping, address } : { mapping }
+    if (lines.length === 0) lines.push({ code: { name: text, systemName: '', file: '' }, line: 0 })
+    return lines.map(({ code, line }) => ({
+      name: code?.name ?? '',
+      file: code?.file ?? '',
+      line,
+      ...(code?.systemName ? { systemName: code.systemName } : undefined),
+      ...(type === undefined ? undefined : { type }),
+      ...place,
+    }))
   }
 
-  private readLine(cursor: FieldCursor): Frame {
+  private readLine(cursor: FieldCursor): { code: Code | undefined; line: number } {
     const message = messageSchema('Line')
-    let made: { name: string; file: string } | undefined
+    let code: Code | undefined
     let line = 0
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
-      if (field.name === 'functionIndex') made = this.functions[cursor.number().int32]
+      if (field.name === 'functionIndex') code = this.functions[cursor.number().int32]
       else if (field.name === 'line') line = cursor.number().int64
+      else if (cursor.number().int32 !== 0) this.unfit.change('columns of lines, lost')
     }
-    return { name: made?.name ?? '', file: made?.file ?? '', line }
+    return { code, line }
+  }
+
+  private readLink(cursor: FieldCursor): SpanLink | undefined {
+    const message = messageSchema('ProfileLink')
+    const link = { traceId: new Uint8Array(), spanId: new Uint8Array() }
+    for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
+      if (field.name === 'traceId') link.traceId = Uint8Array.from(cursor.bytes())
+      else link.spanId = Uint8Array.from(cursor.bytes())
+    }
+    return link.traceId.length === 16 && link.spanId.length === 8 ? link : undefined
+  }
+
+  /** The number that the cursor is at, as near as a double comes to it. */
+  private address(cursor: FieldCursor): number {
+    const { uint64 } = cursor.number()
+    if (!Number.isSafeInteger(uint64)) this.unfit.change('addresses beyond 2^53, rounded')
+    return uint64
+  }
+
+  private eachAttribute(cursor: FieldCursor, field: FieldSchema, visit: (entry: Entry) => void): void {
+    cursor.numbers(field, () => {
+      const entry = this.attributes[cursor.int32]
+      if (entry !== undefined) visit(entry)
+    })
   }
 
   private readStack(cursor: FieldCursor): Frame[] {
@@ -177,20 +300,18 @@ export class ProfileDecoder {
     let values = 0
     let timestamps = 0
     let frames = this.stacks[0] ?? []
+    let link: SpanLink | undefined
     for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
       switch (field.name) {
         case 'stackIndex':
           frames = this.stacks[cursor.number().int32] ?? []
           break
         case 'attributeIndices':
-          cursor.numbers(field, () => {
-            const entry = this.attributes[cursor.int32]
-            if (entry !== undefined) attributes.add(entry.key, entry.value)
-          })
+          this.eachAttribute(cursor, field, ({ key, value }) => attributes.set(key, value))
           break
         case 'values':
           cursor.numbers(field, () => {
-            sum += cursor.int64
+            sum += readInteger(cursor, this.unfit)
             values++
           })
           break
@@ -198,10 +319,18 @@ export class ProfileDecoder {
           cursor.numbers(field, () => timestamps++)
           break
         default:
-          if (cursor.number().int32 !== 0) this.unfit.change('links of samples, lost')
+          link = this.linkAt(cursor.number().int32)
       }
     }
     if (timestamps > 0) this.unfit.change('timestamps of samples, lost', timestamps)
-    samples.push({ frames, value: values > 0 ? sum : timestamps, attributes })
+    const known = link === undefined ? undefined : { link }
+    samples.push({ frames, value: values > 0 ? sum : timestamps, attributes, ...known })
+  }
+
+  private linkAt(index: number): SpanLink | undefined {
+    if (index === 0) return undefined
+    const link = this.links[index]
+    if (link === undefined) this.unfit.change('links of samples without identifiers of a span, lost')
+    return link
   }
 }

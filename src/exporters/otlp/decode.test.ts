@@ -215,6 +215,91 @@ test('frames of a profile that were inlined stand one by one, and one without a 
   assert.deepEqual(changed, { 'timestamps of samples, lost': 2 })
 })
 
+test('what a profile of another sender has beyond the model is counted', () => {
+  const { items, changed } = decoded('profiles', {
+    resourceProfiles: [
+      {
+        scopeProfiles: [
+          {
+            profiles: [
+              {
+                sampleType: { typeStrindex: 1, unitStrindex: 2 },
+                samples: [
+                  { stackIndex: 1, linkIndex: 1, values: ['9007199254740993'] },
+                  { linkIndex: 2, values: ['1'], attributeIndices: [2, 1] },
+                ],
+                periodType: { typeStrindex: 1, unitStrindex: 3 },
+                period: '10',
+                profileId: 'aa'.repeat(16),
+              },
+            ],
+          },
+        ],
+      },
+    ],
+    dictionary: {
+      stringTable: ['', 'cpu', 'nanoseconds', 'ms', 'profile.frame.type', 'f', 'x.so', ...mappingKeys],
+      attributeTable: [
+        {},
+        { keyStrindex: 4, value: { stringValue: 'native' } },
+        { keyStrindex: 4, value: { stringValue: 'klingon' } },
+        { keyStrindex: 7, value: { stringValue: 'ab' } },
+        { keyStrindex: 8, value: { stringValue: 'cd' } },
+      ],
+      mappingTable: [
+        {},
+        {
+          memoryStart: '4096',
+          memoryLimit: '18446744073709551615',
+          filenameStrindex: 6,
+          attributeIndices: [3, 4],
+        },
+      ],
+      functionTable: [{}, { nameStrindex: 5, startLine: '3' }],
+      locationTable: [
+        {},
+        {
+          mappingIndex: 1,
+          address: '4097',
+          lines: [{ functionIndex: 1, column: '2' }],
+          attributeIndices: [1],
+        },
+        { mappingIndex: 1, address: '4098', attributeIndices: [2] },
+        { mappingIndex: 7, address: '4099' },
+      ],
+      stackTable: [{}, { locationIndices: [1, 2, 3] }],
+      linkTable: [{}, { traceId: '01'.repeat(16), spanId: '02'.repeat(8) }],
+    },
+  })
+  const [first, second] = items[0]!.item.samples
+  const mapping = { path: 'x.so', buildId: 'ab', hash: '', start: 4096, limit: 2 ** 64, offset: 0 }
+  assert.deepEqual(first!.frames, [
+    { name: 'f', file: '', line: 0, type: 'native', mapping, address: 4097 },
+    { name: '0x1002', file: '', line: 0, mapping, address: 4098 },
+    { name: '0x1003', file: '', line: 0 },
+  ])
+  assert.deepEqual(first!.link, {
+    traceId: new Uint8Array(16).fill(1),
+    spanId: new Uint8Array(8).fill(2),
+  })
+  assert.equal(second!.link, undefined)
+  assert.deepEqual(second!.attributes.toObject(), { 'profile.frame.type': 'native' })
+  assert.equal(items[0]!.item.period, undefined)
+  assert.deepEqual(changed, {
+    'addresses beyond 2^53, rounded': 1,
+    'other attributes of mappings than identifiers of files, lost': 1,
+    'first lines of functions, lost': 1,
+    'columns of lines, lost': 1,
+    'other attributes of locations than types of frames, lost': 1,
+    'integers beyond 2^53, rounded': 1,
+    'links of samples without identifiers of a span, lost': 1,
+    'identifiers of profiles, lost': 1,
+    'periods of other types, lost': 1,
+  })
+})
+
+const mappingKeys = ['process.executable.build_id.gnu', 'process.executable.build_id.go']
+
 test('what is no request is refused', () => {
   assert.throws(() => decodeRequest('logs', Uint8Array.of(0x0a, 2, 0x12, 9), () => {}), RangeError)
 })

@@ -1,6 +1,7 @@
 import { fieldKey, WireType, type Writer } from '../../lib/protobuf.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { Profile, Sample } from '../../model/profile.ts'
+import { periodTypeOf, sampleTypeOf, type ValueType, wholePeriod } from '../../model/profile-type.ts'
 import { ProfileDictionary } from './profile-dictionary.ts'
 import type { Encoding } from './request.ts'
 
@@ -10,28 +11,26 @@ const sampleType = fieldKey(1, WireType.bytes)
 const samples = fieldKey(2, WireType.bytes)
 const time = fieldKey(3, WireType.fixed64)
 const duration = fieldKey(4, WireType.varint)
+const periodType = fieldKey(5, WireType.bytes)
+const period = fieldKey(6, WireType.varint)
 
 const valueType = fieldKey(1, WireType.varint)
 const valueUnit = fieldKey(2, WireType.varint)
 
 const stackIndex = fieldKey(1, WireType.varint)
 const attributeIndices = fieldKey(2, WireType.bytes)
+const linkIndex = fieldKey(3, WireType.varint)
 const values = fieldKey(4, WireType.bytes)
 
 /** Guesses of sizes, which only have to be near. */
 const usualSample = 16
 const usualProfile = 20_000
 
-/** Names of sample types that readers of profiles know, by kind; those of counts differ from those of amounts. */
-const typeNames = {
-  cpu: { count: 'samples', amount: 'cpu' },
-  memory: { count: 'page_faults', amount: 'alloc_space' },
-  off_cpu: { count: 'off_cpu', amount: 'off_cpu' },
-} as const
-
 /**
- * Profiles as profiles/v1development/profiles.proto of OTLP 1.11 has them, each sample with exactly one value. A profile
- * without samples is not sent. Every request builder needs an encoding of its own: it holds the request's dictionary.
+ * Profiles as profiles/v1development/profiles.proto of OTLP 1.11 has them, each sample with exactly one value. Those of
+ * CPU time are nanoseconds rather than counts, because samples are not all of the same weight: the distance between two
+ * is dithered, and `period` is its average. A profile without samples is not sent. Every request builder needs an
+ * encoding of its own: it holds the request's dictionary.
  */
 export function profileEncoding(): Encoding<Profile> {
   const dictionary = new ProfileDictionary()
@@ -44,18 +43,30 @@ export function profileEncoding(): Encoding<Profile> {
 
 function encodeProfile(out: Writer, dictionary: ProfileDictionary, profile: Profile): number {
   if (profile.samples.length === 0) return 0
-  const { unit } = profile
-  const name = typeNames[profile.kind][unit === 'count' ? 'count' : 'amount']
   out.open(profiles, usualProfile)
-  out.open(sampleType, usualSample)
-  out.int(valueType, dictionary.string(name))
-  if (unit !== '') out.int(valueUnit, dictionary.string(unit))
-  out.close()
+  encodeType(out, sampleType, dictionary, sampleTypeOf(profile))
   for (const sample of profile.samples) encodeSample(out, dictionary, sample)
   if (profile.startUs !== 0) out.microsAsNanos(time, profile.startUs)
   if (profile.durationUs !== 0) out.int(duration, Math.round(profile.durationUs * 1000))
+  const distance = wholePeriod(profile)
+  if (distance > 0) {
+    encodeType(out, periodType, dictionary, periodTypeOf(profile)!)
+    out.int(period, distance)
+  }
   out.close()
   return 1
+}
+
+function encodeType(
+  out: Writer,
+  key: number,
+  dictionary: ProfileDictionary,
+  { type, unit }: ValueType,
+): void {
+  out.open(key, usualSample)
+  out.int(valueType, dictionary.string(type))
+  if (unit !== '') out.int(valueUnit, dictionary.string(unit))
+  out.close()
 }
 
 function encodeSample(out: Writer, dictionary: ProfileDictionary, sample: Sample): void {
@@ -63,8 +74,10 @@ function encodeSample(out: Writer, dictionary: ProfileDictionary, sample: Sample
   const stack = dictionary.stack(sample.frames)
   if (stack !== 0) out.int(stackIndex, stack)
   if (sample.attributes.size > 0) encodeIndices(out, dictionary, sample.attributes)
+  const link = sample.link === undefined ? 0 : dictionary.link(sample.link)
+  if (link !== 0) out.int(linkIndex, link)
   out.open(values, usualSample)
-  out.element(sample.value)
+  out.element(Math.round(sample.value))
   out.close()
   out.close()
 }

@@ -1,6 +1,7 @@
-import { fieldKey, WireType, Writer } from '../../lib/protobuf.ts'
+import { fieldKey, WireType, type Writer } from '../../lib/protobuf.ts'
 import type { AttributeValue } from '../../model/attributes.ts'
-import type { Frame } from '../../model/profile.ts'
+import type { Frame, Mapping, SpanLink } from '../../model/profile.ts'
+import { DictionaryTable } from './dictionary-table.ts'
 import { encodeValue } from './encode-attributes.ts'
 import type { Dictionary } from './request.ts'
 
@@ -14,10 +15,19 @@ const stringTable = fieldKey(5, WireType.bytes)
 const attributeTable = fieldKey(6, WireType.bytes)
 const stackTable = fieldKey(7, WireType.bytes)
 
+const mappingStart = fieldKey(1, WireType.varint)
+const mappingLimit = fieldKey(2, WireType.varint)
+const mappingOffset = fieldKey(3, WireType.varint)
+const mappingFile = fieldKey(4, WireType.varint)
+const mappingAttributes = fieldKey(5, WireType.bytes)
+const locationMapping = fieldKey(1, WireType.varint)
+const locationAddress = fieldKey(2, WireType.varint)
 const locationLines = fieldKey(3, WireType.bytes)
+const locationAttributes = fieldKey(4, WireType.bytes)
 const lineFunction = fieldKey(1, WireType.varint)
 const lineNumber = fieldKey(2, WireType.varint)
 const functionName = fieldKey(1, WireType.varint)
+const functionSystemName = fieldKey(2, WireType.varint)
 const functionFile = fieldKey(3, WireType.varint)
 const linkTraceId = fieldKey(1, WireType.bytes)
 const linkSpanId = fieldKey(2, WireType.bytes)
@@ -25,37 +35,48 @@ const attributeKey = fieldKey(1, WireType.varint)
 const attributeValue = fieldKey(2, WireType.bytes)
 const stackLocations = fieldKey(1, WireType.bytes)
 
-/** Two indices packed into one number that a double holds exactly: each table stays far below 2^26 entries. */
-const two26 = 2 ** 26
-/** A function's index and a line number in the same way: lines have 32 bits. */
-const two32 = 2 ** 32
+/** A hash of 52 bits, which a double holds with room to count on from it. */
+const two20 = 2 ** 20
 
-/** What a table's buffer may keep for the next request. */
-const keepBytes = 512 * 1024
+/** Attributes of the semantic conventions 1.44, of which every mapping must have one of the latter two. */
+export const frameType = 'profile.frame.type'
+export const gnuBuildId = 'process.executable.build_id.gnu'
+export const fileHash = 'process.executable.build_id.htlhash'
 
 /**
- * What the profiles of one request share (ProfilesDictionary, OTLP 1.11): every distinct string, function, location,
- * stack and attribute once, encoded when it is first met. Element 0 of each table is its zero value.
+ * What the profiles of one request share (ProfilesDictionary, OTLP 1.11): every distinct string, mapping, function,
+ * location, stack, link and attribute once, encoded when it is first met. Element 0 of each table is its zero value.
+ * Frames, mappings and links are mostly met as the same objects, and are found by those before their content.
  */
 export class ProfileDictionary implements Dictionary {
-  private readonly strings = new Table<string>(out => out.header(stringTable, 0))
-  private readonly functions = new Table<number>(out => out.header(functionTable, 0))
-  private readonly locations = new Table<number>(out => out.header(locationTable, 0))
-  private readonly attributes = new Table<string>(out => out.header(attributeTable, 0))
-  private readonly stacks = new Table<number>(out => out.header(stackTable, 0))
-  /** Stacks as a tree whose edges are locations, so that a stack is found without a key of its whole length. */
-  private readonly nodes = new Table<number>(() => {})
-  private readonly tables: readonly Table<string | number>[] = [
+  private readonly mappings = new DictionaryTable<string>(out => out.header(mappingTable, 0))
+  private readonly locations = new DictionaryTable<string>(out => out.header(locationTable, 0))
+  private readonly functions = new DictionaryTable<string>(out => out.header(functionTable, 0))
+  /** The zero link has its identifiers in full, as profiles.proto asks for the sake of strict readers. */
+  private readonly links = new DictionaryTable<string>(out =>
+    writeLink(out, new Uint8Array(16), new Uint8Array(8)),
+  )
+  private readonly strings = new DictionaryTable<string>(out => out.header(stringTable, 0))
+  private readonly attributes = new DictionaryTable<string>(out => out.header(attributeTable, 0))
+  private readonly stacks = new DictionaryTable<number>(out => out.header(stackTable, 0))
+  /** Where each stack stands in the table's bytes, from stack 1 on. */
+  private readonly stackStarts: number[] = []
+  private readonly tables: readonly DictionaryTable<string | number>[] = [
+    this.mappings,
     this.locations,
     this.functions,
+    this.links,
     this.strings,
     this.attributes,
     this.stacks,
-    this.nodes,
   ]
+  private readonly seenFrames = new Map<Frame, number>()
+  private readonly seenMappings = new Map<Mapping, number>()
+  private readonly seenLinks = new Map<SpanLink, number>()
+  private readonly seenValues = new Map<string, Map<AttributeValue, number>>()
 
   get bytes(): number {
-    let bytes = 6 + unusedTables.length
+    let bytes = 6
     for (const table of this.tables) bytes += table.out.length
     return bytes
   }
@@ -66,18 +87,21 @@ export class ProfileDictionary implements Dictionary {
 
   undo(): void {
     for (const table of this.tables) table.undo()
+    this.stackStarts.length = this.stacks.size
+    this.forget()
   }
 
   clear(): void {
     for (const table of this.tables) table.clear()
+    this.stackStarts.length = 0
+    this.forget()
   }
 
   write(out: Writer): void {
-    let size = unusedTables.length
+    let size = 0
     for (const table of this.tables) size += table.out.length
     out.header(dictionaryField, size)
     for (const table of this.tables) out.raw(table.out.written())
-    out.raw(unusedTables)
   }
 
   string(text: string): number {
@@ -90,25 +114,75 @@ export class ProfileDictionary implements Dictionary {
 
   /** The index of a stack, leaf first as its frames are; 0 for an empty one. */
   stack(frames: readonly Frame[]): number {
-    if (frames.length === 0) return 0
-    let node = 0
-    for (let i = 0; i < frames.length; i++) {
-      const edge = node * two26 + this.location(frames[i]!)
-      const known = this.nodes.find(edge)
-      node = known >= 0 ? known : this.nodes.add(edge)
-    }
-    const known = this.stacks.find(node)
-    if (known >= 0) return known
+    const { length } = frames
+    if (length === 0) return 0
     const { out } = this.stacks
-    out.open(stackTable, frames.length * 2 + 2)
-    out.open(stackLocations, frames.length * 2)
-    for (let i = 0; i < frames.length; i++) out.element(this.location(frames[i]!))
+    const start = out.length
+    let high = length
+    let low = length
+    out.open(stackTable, length * 2 + 2)
+    out.open(stackLocations, length * 2)
+    for (let i = 0; i < length; i++) {
+      const location = this.location(frames[i]!)
+      out.element(location)
+      high = Math.imul(high ^ location, 0x9e3779b1)
+      low = Math.imul(low ^ (low >>> 15) ^ location, 0x85ebca6b)
+    }
     out.close()
     out.close()
-    return this.stacks.add(node)
+    return this.stackWritten(start, (high >>> 0) * two20 + (low >>> 12))
+  }
+
+  /** The index of the stack that was just written, which is taken back where it is known. Its hash is not of it alone. */
+  private stackWritten(start: number, hash: number): number {
+    const { stacks, stackStarts } = this
+    for (let key = hash; ; key++) {
+      const known = stacks.find(key)
+      if (known < 0) {
+        stackStarts.push(start)
+        return stacks.add(key)
+      }
+      const from = stackStarts[known - 1]!
+      const to = known < stackStarts.length ? stackStarts[known]! : start
+      const bytes = stacks.out.written()
+      if (bytes.compare(bytes, from, to, start) === 0) {
+        stacks.out.truncate(start)
+        return known
+      }
+    }
   }
 
   attribute(key: string, value: AttributeValue): number {
+    if (typeof value === 'object') return this.attributeEntry(key, value)
+    let values = this.seenValues.get(key)
+    if (values === undefined) {
+      values = new Map()
+      this.seenValues.set(key, values)
+    }
+    const seen = values.get(value)
+    if (seen !== undefined) return seen
+    const index = this.attributeEntry(key, value)
+    values.set(value, index)
+    return index
+  }
+
+  /** The index of a link; 0 where its identifiers are not valid (W3C Trace Context: all zero, or of another length). */
+  link(link: SpanLink): number {
+    const seen = this.seenLinks.get(link)
+    if (seen !== undefined) return seen
+    const index = this.linkEntry(link)
+    this.seenLinks.set(link, index)
+    return index
+  }
+
+  private forget(): void {
+    this.seenFrames.clear()
+    this.seenMappings.clear()
+    this.seenLinks.clear()
+    this.seenValues.clear()
+  }
+
+  private attributeEntry(key: string, value: AttributeValue): number {
     const index = this.string(key)
     const identity = `${index} ${typeof value} ${typeof value === 'object' ? JSON.stringify(value) : value}`
     const known = this.attributes.find(identity)
@@ -121,18 +195,51 @@ export class ProfileDictionary implements Dictionary {
     return this.attributes.add(identity)
   }
 
+  private linkEntry({ traceId, spanId }: SpanLink): number {
+    if (traceId.length !== 16 || spanId.length !== 8 || isZero(traceId) || isZero(spanId)) return 0
+    const identity = Buffer.concat([traceId, spanId]).toString('latin1')
+    const known = this.links.find(identity)
+    if (known >= 0) return known
+    writeLink(this.links.out, traceId, spanId)
+    return this.links.add(identity)
+  }
+
   private location(frame: Frame): number {
-    const index = this.function(frame)
-    const identity = index * two32 + (frame.line >>> 0)
-    if (identity === 0) return 0
+    const seen = this.seenFrames.get(frame)
+    if (seen !== undefined) return seen
+    const index = this.locationEntry(frame)
+    this.seenFrames.set(frame, index)
+    return index
+  }
+
+  /** An address means nothing without its mapping, so that one goes with the other. */
+  private locationEntry(frame: Frame): number {
+    const { type } = frame
+    const code = this.function(frame)
+    const line = Math.max(frame.line, 0)
+    const mapping = frame.mapping === undefined ? 0 : this.mapping(frame.mapping)
+    const address = mapping === 0 ? 0 : Math.max(frame.address ?? 0, 0)
+    const kind = type === undefined ? 0 : this.attribute(frameType, type)
+    if (code === 0 && line === 0 && mapping === 0 && kind === 0) return 0
+
+    const identity = `${code} ${line} ${mapping} ${address} ${kind}`
     const known = this.locations.find(identity)
     if (known >= 0) return known
     const { out } = this.locations
-    out.open(locationTable, 16)
-    out.open(locationLines, 16)
-    if (index !== 0) out.int(lineFunction, index)
-    if (frame.line !== 0) out.int(lineNumber, frame.line)
-    out.close()
+    out.open(locationTable, 24)
+    if (mapping !== 0) out.int(locationMapping, mapping)
+    if (address !== 0) out.int(locationAddress, address)
+    if (code !== 0 || line !== 0) {
+      out.open(locationLines, 16)
+      if (code !== 0) out.int(lineFunction, code)
+      if (line !== 0) out.int(lineNumber, line)
+      out.close()
+    }
+    if (kind !== 0) {
+      out.open(locationAttributes, 1)
+      out.element(kind)
+      out.close()
+    }
     out.close()
     return this.locations.add(identity)
   }
@@ -140,70 +247,64 @@ export class ProfileDictionary implements Dictionary {
   private function(frame: Frame): number {
     const name = this.string(frame.name)
     const file = this.string(frame.file)
-    const identity = name * two26 + file
-    if (identity === 0) return 0
+    const systemName = frame.systemName === undefined ? 0 : this.string(frame.systemName)
+    if (name === 0 && file === 0 && systemName === 0) return 0
+
+    const identity = `${name} ${file} ${systemName}`
     const known = this.functions.find(identity)
     if (known >= 0) return known
     const { out } = this.functions
     out.open(functionTable, 16)
     if (name !== 0) out.int(functionName, name)
+    if (systemName !== 0) out.int(functionSystemName, systemName)
     if (file !== 0) out.int(functionFile, file)
     out.close()
     return this.functions.add(identity)
   }
-}
 
-/** The entries of one table, encoded, and the index of each by what identifies it. Entry 0 has no identity. */
-class Table<K extends string | number> {
-  readonly out = new Writer(256)
-  private readonly indices = new Map<K, number>()
-  private readonly writeZero: (out: Writer) => void
-  private markedLength = 0
-  private markedSize = 0
-
-  constructor(writeZero: (out: Writer) => void) {
-    this.writeZero = writeZero
-    writeZero(this.out)
-  }
-
-  /** The index of an entry, -1 when it is new. */
-  find(identity: K): number {
-    return this.indices.get(identity) ?? -1
-  }
-
-  /** Gives an index to the entry that was just written. */
-  add(identity: K): number {
-    const index = this.indices.size + 1
-    this.indices.set(identity, index)
+  private mapping(mapping: Mapping): number {
+    const seen = this.seenMappings.get(mapping)
+    if (seen !== undefined) return seen
+    const index = this.mappingEntry(mapping)
+    this.seenMappings.set(mapping, index)
     return index
   }
 
-  mark(): void {
-    this.markedLength = this.out.length
-    this.markedSize = this.indices.size
-  }
+  /** A file that nothing identifies is no mapping: profiles.proto and the conventions ask for one attribute at least. */
+  private mappingEntry({ path, buildId, hash, start, limit, offset }: Mapping): number {
+    if (buildId === '' && hash === '') return 0
+    const file = this.string(path)
+    const gnu = buildId === '' ? 0 : this.attribute(gnuBuildId, buildId)
+    const digest = hash === '' ? 0 : this.attribute(fileHash, hash)
+    const bounded = start >= 0 && start < limit
+    const fileOffset = Math.max(offset, 0)
 
-  undo(): void {
-    this.out.truncate(this.markedLength)
-    for (const [identity, index] of this.indices) if (index > this.markedSize) this.indices.delete(identity)
-  }
-
-  clear(): void {
-    this.indices.clear()
-    this.out.clear(keepBytes)
-    this.writeZero(this.out)
+    const identity = `${file} ${gnu} ${digest} ${bounded ? `${start} ${limit}` : ''} ${fileOffset}`
+    const known = this.mappings.find(identity)
+    if (known >= 0) return known
+    const { out } = this.mappings
+    out.open(mappingTable, 32)
+    if (bounded && start !== 0) out.int(mappingStart, start)
+    if (bounded) out.int(mappingLimit, limit)
+    if (fileOffset !== 0) out.int(mappingOffset, fileOffset)
+    if (file !== 0) out.int(mappingFile, file)
+    out.open(mappingAttributes, 4)
+    if (gnu !== 0) out.element(gnu)
+    if (digest !== 0) out.element(digest)
+    out.close()
+    out.close()
+    return this.mappings.add(identity)
   }
 }
 
-/** Mappings and links, of which there are none beside the zero values; a link's has its ids in full, as the proto asks. */
-const unusedTables: Uint8Array = encodeUnusedTables()
-
-function encodeUnusedTables(): Uint8Array {
-  const out = new Writer(64)
-  out.header(mappingTable, 0)
+function writeLink(out: Writer, traceId: Uint8Array, spanId: Uint8Array): void {
   out.open(linkTable, 28)
-  out.bytes(linkTraceId, new Uint8Array(16))
-  out.bytes(linkSpanId, new Uint8Array(8))
+  out.bytes(linkTraceId, traceId)
+  out.bytes(linkSpanId, spanId)
   out.close()
-  return Uint8Array.from(out.written())
+}
+
+function isZero(bytes: Uint8Array): boolean {
+  for (let i = 0; i < bytes.length; i++) if (bytes[i] !== 0) return false
+  return true
 }

@@ -3,8 +3,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
+import { assertConformant } from '../../../test/helpers/profcheck.ts'
+import { Attributes } from '../../model/attributes.ts'
+import type { Profile } from '../../model/profile.ts'
 import { resource, type Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
+import { decodeRequest as decodeItems } from './decode.ts'
 import { logEncoding } from './encode-log.ts'
 import { metricEncoding } from './encode-metric.ts'
 import { profileEncoding } from './encode-profile.ts'
@@ -26,8 +30,9 @@ const names = {
   profiles: ['resourceProfiles', 'scopeProfiles', 'profiles'],
 } as const
 
-/** Every item by itself with all that it belongs to, in order: points with their metric. */
+/** Every item by itself with all that it belongs to, in order: points with their metric, profiles without indices. */
 function flat(signal: Signal, body: Uint8Array): string[] {
+  if (signal === 'profiles') return flatProfiles(body)
   const request: Decoded = decodeRequest(signal, body)
   const [resources, scopes, items] = names[signal]
   const found: string[] = []
@@ -35,7 +40,16 @@ function flat(signal: Signal, body: Uint8Array): string[] {
     for (const { [items]: list = [], ...scope } of groups)
       for (const item of list)
         for (const one of signal === 'metrics' ? pointsOf(item) : [item])
-          found.push(JSON.stringify({ owner, scope, item: one, dictionary: request.dictionary }))
+          found.push(JSON.stringify({ owner, scope, item: one }))
+  return found
+}
+
+function flatProfiles(body: Uint8Array): string[] {
+  const found: string[] = []
+  const { changed, leftOut } = decodeItems('profiles', body, (from, scope, item) =>
+    found.push(JSON.stringify({ from, scope, item })),
+  )
+  assert.deepEqual([changed.size, leftOut.size], [0, 0])
   return found
 }
 
@@ -65,9 +79,11 @@ function check<T>(make: () => Encoding<T>, items: fc.Arbitrary<T>): void {
       for (const half of halves ?? []) {
         assert.equal(half.items, countItems(signal, half.body))
         assert.ok(half.items > 0 && half.body.length <= body.length)
+        if (signal === 'profiles') assertConformant(half.body)
       }
       const singles = leaves(signal, body)
       assert.equal(singles.length, count)
+      if (signal === 'profiles') for (const single of singles) assertConformant(single)
       assert.deepEqual(
         singles.flatMap(single => flat(signal, single)),
         whole,
@@ -112,6 +128,44 @@ test('metrics of every kind are halved by their points, and keep what their poin
       decodeRequest('metrics', metricsOf(metric(dataPoints.slice(2)))),
     )
   }
+})
+
+function profileOf(name: string, count: number): Profile {
+  const attributes = new Attributes()
+  const samples = Array.from({ length: count }, (_, i) => ({
+    frames: [{ name: `${name} ${i}`, file: '', line: 0 }],
+    value: 1,
+    attributes,
+  }))
+  return { kind: 'cpu', unit: 'nanoseconds', startUs: 1, durationUs: 1, samples }
+}
+
+test('a half of a request of profiles has only its own part of the dictionary', () => {
+  const builder = new RequestBuilder(profileEncoding())
+  builder.add(shop, http, profileOf('shop', 1000))
+  builder.add(bank, http, profileOf('bank', 1000))
+  const { body } = builder.take()[0]!
+  for (const half of splitRequest('profiles', body)!) {
+    assertConformant(half.body)
+    assert.ok(half.body.length < body.length * 0.6, `${half.body.length} of ${body.length}`)
+  }
+})
+
+test('a half of profiles that this version does not read completely has the whole dictionary', () => {
+  const profile = {
+    sampleType: { typeStrindex: 1 },
+    samples: [{ values: ['1'] }],
+    profileId: 'aa'.repeat(16),
+  }
+  const body = jsonToRequest('profiles', {
+    resourceProfiles: [{ scopeProfiles: [{ profiles: [profile, profile] }] }],
+    dictionary: { stringTable: ['', 'cpu', 'of another sender'] },
+  })
+  for (const half of splitRequest('profiles', body)!)
+    assert.deepEqual(
+      decodeRequest('profiles', half.body).dictionary,
+      decodeRequest('profiles', body).dictionary,
+    )
 })
 
 test('a message without items goes into one half as it is', () => {

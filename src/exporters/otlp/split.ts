@@ -1,6 +1,7 @@
 import { fieldKey, WireType, Writer } from '../../lib/protobuf.ts'
 import type { Signal } from '../../model/signal.ts'
 import { bufferOf, FieldCursor } from './field-cursor.ts'
+import { pruneProfiles } from './prune-profiles.ts'
 
 /** A part of a request: a request of its own. */
 export interface Part {
@@ -56,17 +57,20 @@ function countBelow(cursor: FieldCursor, { leads, below }: Level): number {
 
 /**
  * Halves a request by its items; undefined where it has fewer than two. Whatever else it holds goes with the items that
- * it belongs to, the dictionary of profiles into both halves. Fields are copied as they are and nothing is decoded, so
- * that nothing is lost of what this version does not know. Throws a RangeError where the bytes are no request.
+ * it belongs to. Fields are copied as they are and nothing is decoded, so that nothing is lost of what this version does
+ * not know. Profiles are the exception: each half has a dictionary of its own. Throws a RangeError where the bytes are no
+ * request.
  */
 export function splitRequest(signal: Signal, body: Uint8Array): readonly [Part, Part] | undefined {
   const count = countItems(signal, body)
   if (count < 2) return undefined
   const half = Math.ceil(count / 2)
-  return [
-    new Cut(body, 0, half).part(levels[signal]),
-    new Cut(body, half, Number.POSITIVE_INFINITY).part(levels[signal]),
-  ]
+  return [partOf(signal, body, 0, half), partOf(signal, body, half, Number.POSITIVE_INFINITY)]
+}
+
+function partOf(signal: Signal, body: Uint8Array, from: number, to: number): Part {
+  const part = new Cut(body, from, to).part(levels[signal])
+  return signal === 'profiles' ? { ...part, body: pruneProfiles(part.body) } : part
 }
 
 /** What a part has of a message: ranges of the request, and headers of the messages that have become shorter. */

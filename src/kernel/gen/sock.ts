@@ -66,8 +66,9 @@ export const svcRecord = {
   moreContext: 193,
   told: 194,
   doubt: 195,
-  pad: 196,
-  padSize: 4,
+  sampled: 196,
+  pad: 197,
+  padSize: 3,
 } as const
 
 /** struct svc_counters: offsets in bytes. */
@@ -102,8 +103,7 @@ export const svcSegment = {
   error: 104,
   flags: 106,
   protocol: 107,
-  pad: 108,
-  padSize: 4,
+  served: 108,
 } as const
 
 /** struct svc_socket: offsets in bytes. */
@@ -225,6 +225,7 @@ export const bss = {
   budgetShare: 152,
   alwaysErrors: 156,
   alwaysSlow: 157,
+  trackRequests: 158,
   budgetBurst: 160,
   ports: 168,
   portsSize: 65536,

@@ -87,8 +87,7 @@ export const svcSegment = {
   error: 104,
   flags: 106,
   protocol: 107,
-  pad: 108,
-  padSize: 4,
+  served: 108,
 } as const
 
 /** struct svc_counters: offsets in bytes. */

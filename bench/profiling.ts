@@ -1,0 +1,173 @@
+// What profiles of the whole host cost: nanoseconds of the kernel side for a sample, memory of its maps, memory of the
+// agent while tables are made and after, CPU time of the agent, and what a busy program loses. Runs dist/svc.cjs
+// through bin/svc, as users do. Options: --seconds N, --pairs N, --part NAME (only one of kernel, memory, cpu,
+// throughput). The switch kernel.bpf_stats_enabled is on meanwhile.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type Agent, BenchHost, cpuSeconds, median, memory } from './lib/bench-host.ts'
+
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '30' },
+    pairs: { type: 'string', default: '5' },
+    part: { type: 'string' },
+  },
+})
+const seconds = Number(options.seconds)
+const pairs = Number(options.pairs)
+const statistics = '/proc/sys/kernel/bpf_stats_enabled'
+const host = new BenchHost()
+
+const programs = join(import.meta.dirname, '..', 'test', 'helpers', 'profiles', 'programs')
+const rounds = join(host.directory, 'rounds')
+const source = join(programs, 'rounds.c')
+execFileSync('gcc', ['-O2', '-fomit-frame-pointer', '-o', rounds, source, '-pthread'])
+
+/** An agent that does nothing but take profiles, or not even that. */
+function startAgent(endpoint: string, rate: number): Promise<Agent> {
+  const profiling = rate === 0 ? 'enabled: false' : `enabled: true, sample_rate: ${rate}`
+  const rest = 'network: {enabled: false}, process: {enabled: false}'
+  return host.startAgent(endpoint, {
+    config: `agent: {profiling: {${profiling}}, ebpf: {${rest}}, nodeexporter: {enabled: false}}\n`,
+  })
+}
+
+/** Programs in C, JavaScript and Python that keep the host busy with code of many kinds. */
+function startLoad(): () => Promise<void> {
+  const started = [
+    host.start(rounds, ['100000000']),
+    host.start(process.execPath, [join(programs, 'ratio.js')]),
+    host.start('/usr/bin/python3', [join(programs, 'ratio.py')]),
+    host.start('/bin/bash', ['-c', 'while :; do gzip < /bin/bash > /dev/null; done']),
+  ]
+  return async () => {
+    for (const child of started) await host.end(child, 'SIGKILL')
+  }
+}
+
+/** What proc_pid_fdinfo(5) says of the BPF programs or maps that a process holds, each object once. */
+function held(pid: number, what: 'prog' | 'map'): Record<string, number>[] {
+  const objects = new Map<number, Record<string, number>>()
+  for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+    const info = descriptor(pid, fd, what)
+    if (info !== undefined) objects.set(info[`${what}_id`]!, info)
+  }
+  return [...objects.values()]
+}
+
+function descriptor(pid: number, fd: string, what: 'prog' | 'map'): Record<string, number> | undefined {
+  try {
+    if (readlinkSync(`/proc/${pid}/fd/${fd}`) !== `anon_inode:bpf-${what}`) return undefined
+    const lines = readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'latin1').split('\n')
+    return Object.fromEntries(
+      lines.map(line => line.split(':\t')).map(([key, value]) => [key, Number(value)]),
+    )
+  } catch {
+    return undefined // closed since it was listed
+  }
+}
+
+/** BPF_PROG_TYPE_PERF_EVENT of linux/bpf.h. */
+const perfEventProgram = 7
+
+async function kernel(endpoint: string): Promise<void> {
+  const before = readFileSync(statistics, 'latin1')
+  const endLoad = startLoad()
+  const agent = await startAgent(endpoint, 199)
+  try {
+    await sleep(10_000)
+    writeFileSync(statistics, '1')
+    const runs = () => held(agent.pid, 'prog').filter(({ prog_type: type }) => type === perfEventProgram)
+    const sum = (key: string) => runs().reduce((all, run) => all + (run[key] ?? 0), 0)
+    const [count, time] = [sum('run_cnt'), sum('run_time_ns')]
+    await sleep(seconds * 1000)
+    const each = (sum('run_time_ns') - time) / (sum('run_cnt') - count)
+    const bytes = held(agent.pid, 'map').reduce((all, map) => all + (map.memlock ?? 0), 0)
+    console.log(
+      `kernel: ${(each / 1000).toFixed(2)} µs a sample of a busy host (${sum('run_cnt') - count} samples), ` +
+        `maps of ${(bytes / 2 ** 20).toFixed(1)} MiB, ${sum('verified_insns')} verified instructions`,
+    )
+  } finally {
+    writeFileSync(statistics, before)
+    await host.end(agent.child)
+    await endLoad()
+  }
+}
+
+/** Resident memory without profiles, at most while tables are made, and after. */
+async function memoryAdded(endpoint: string): Promise<void> {
+  const endLoad = startLoad()
+  const measured: Record<number, { most: number; settled: number }> = {}
+  for (const rate of [0, 19]) {
+    const agent = await startAgent(endpoint, rate)
+    let most = 0
+    for (let i = 0; i < seconds * 20; i++) {
+      most = Math.max(most, memory(agent.pid).rss)
+      await sleep(50)
+    }
+    measured[rate] = { most, settled: memory(agent.pid).rss }
+    await host.end(agent.child)
+  }
+  await endLoad()
+  const [without, taken] = [measured[0]!, measured[19]!]
+  console.log(
+    `memory: ${without.settled.toFixed(0)} MB resident without profiles; added at most ` +
+      `${(taken.most - without.settled).toFixed(0)} MB, after ${seconds} s ${(taken.settled - without.settled).toFixed(0)} MB`,
+  )
+}
+
+async function cpu(endpoint: string): Promise<void> {
+  const percent = async (agent: Agent): Promise<number> => {
+    await sleep(15_000)
+    const before = cpuSeconds(agent.pid)
+    await sleep(seconds * 1000)
+    return ((cpuSeconds(agent.pid) - before) / seconds) * 100
+  }
+  for (const what of ['a silent host', 'a busy host']) {
+    const endLoad = what === 'a busy host' ? startLoad() : async () => {}
+    const parts: string[] = []
+    for (const rate of [0, 19, 99]) {
+      const agent = await startAgent(endpoint, rate)
+      parts.push(`${rate} Hz ${(await percent(agent)).toFixed(2)} %`)
+      await host.end(agent.child)
+    }
+    await endLoad()
+    console.log(`cpu of the agent on ${what}, of one core: ${parts.join(', ')}`)
+  }
+}
+
+/** Time of a program that works on two CPUs, without and with the agent, in pairs. */
+async function throughput(endpoint: string): Promise<void> {
+  const run = () => Number(execFileSync(rounds, ['10000']))
+  for (const rate of [19, 99, 997]) {
+    const kept: number[] = []
+    for (let i = 0; i < pairs; i++) {
+      const alone = run()
+      const agent = await startAgent(endpoint, rate)
+      await sleep(2000)
+      kept.push((100 * alone) / run())
+      await host.end(agent.child)
+    }
+    const all = kept.map(part => part.toFixed(1)).join(' ')
+    console.log(`throughput at ${rate} Hz: ${median(kept).toFixed(1)} % kept (pairs ${all})`)
+  }
+}
+
+async function main(): Promise<void> {
+  const parts = { kernel, memory: memoryAdded, cpu, throughput }
+  try {
+    const endpoint = await host.startSink()
+    for (const [name, run] of Object.entries(parts))
+      if (options.part === undefined || options.part === name) await run(endpoint)
+  } finally {
+    await host.close()
+  }
+}
+
+main().catch(error => {
+  console.error(error)
+  process.exitCode = 1
+})

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Kernel types of the profiler, for CO-RE: names and members as in the kernel, offsets by relocation; and the registers
+ * that a performance event's program is given, which are of the ABI (linux/bpf_perf_event.h, asm/ptrace.h). */
+#pragma once
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#if defined(__TARGET_ARCH_x86)
+struct sample_registers {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct sample_registers {
+	u64 regs[31], sp, pc, pstate;
+};
+#endif
+
+struct sample_context {
+	struct sample_registers regs;
+	u64 sample_period;
+	u64 addr;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct maple_metadata {
+	unsigned char end;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+	struct maple_metadata meta;
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+	struct maple_metadata meta;
+};
+
+enum maple_type { maple_dense, maple_leaf_64, maple_range_64, maple_arange_64 };
+
+struct maple_tree {
+	void *ma_root;
+};
+
+struct mm_context {
+	void *vdso;
+};
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	struct mm_context context;
+};
+
+struct super_block {
+	u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+enum cgroup_subsys_id { memory_cgrp_id = 4 };
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[16];
+};
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
+	char comm[16];
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long bp, ip, sp;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	u64 regs[31], sp, pc;
+};
+#endif
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h. Threads of the kernel, and those that it starts for a process (io_uring, vhost): they have its
+ * memory, and no registers of user space. */
+enum { PF_IO_WORKER = 0x10, PF_USER_WORKER = 0x4000, PF_KTHREAD = 0x200000 };
+enum { VM_EXEC = 4 };
+enum { PAGE_BITS = 12 };
+enum { EEXIST = 17 };
+
+#if defined(__TARGET_ARCH_x86)
+#define PC(registers) ((registers)->ip)
+#define SP(registers) ((registers)->sp)
+#define FP(registers) ((registers)->bp)
+/* Addresses of the kernel are those with the highest bit. */
+#define IN_KERNEL(registers) ((registers)->ip >> 63)
+#define RETURN_ADDRESS(word) (word)
+#elif defined(__TARGET_ARCH_arm64)
+#define PC(registers) ((registers)->pc)
+#define SP(registers) ((registers)->sp)
+#define FP(registers) ((registers)->regs[29])
+#define IN_KERNEL(registers) ((registers)->pc >> 63)
+/* Without its pointer authentication code. */
+#define RETURN_ADDRESS(word) ((word) & 0xffffffffffffull)
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Which mapping of the process an address is in, and of which file. `bpf_find_vma` answers once per interrupt only, so
+ * the tree of mappings is read as it lies in memory (lib/maple_tree.c, Linux 6.1). */
+#pragma once
+#include "maps.h"
+#include "ask.h"
+
+#define NODE_BYTES 256ull /* nodes are aligned to their size; the low bits of a pointer tell the node's type */
+#define LEVELS 8
+#define WORD(type, member) (bpf_core_field_offset(type, member) / 8)
+#define WORDS(type, member) (bpf_core_field_size(type, member) / 8)
+
+/* The word of the node in which the pointer stands that leads to the address. */
+static __always_inline u32 slot_of(struct walk *w, u32 type, u64 address)
+{
+	bool wide = type == bpf_core_enum_value(enum maple_type, maple_arange_64);
+	u32 pivots = wide ? WORDS(struct maple_arange_64, pivot) : WORDS(struct maple_range_64, pivot);
+	u32 pivot = wide ? WORD(struct maple_arange_64, pivot) : WORD(struct maple_range_64, pivot);
+	u32 slot = wide ? WORD(struct maple_arange_64, slot) : WORD(struct maple_range_64, slot);
+	u32 meta = wide ? bpf_core_field_offset(struct maple_arange_64, meta)
+			: bpf_core_field_offset(struct maple_range_64, meta);
+	u32 end = pivots;
+	/* The other kind has its end in the last slot's place, while that is free. */
+	if (wide || !w->node[(pivot + pivots - 1) & 31])
+		end = ((u8 *)w->node)[meta & (NODE_BYTES - 1)];
+	w->low = end;
+	for (u32 i = 0; i < 15; i++) {
+		if (i >= end)
+			break;
+		u64 last = w->node[(pivot + i) & 31];
+		if (address <= last || (!last && i)) {
+			w->low = i;
+			break;
+		}
+	}
+	return (slot + w->low) & 31;
+}
+
+static __always_inline bool find_vma(struct walk *w, u64 address)
+{
+	u64 entry = w->root;
+	for (u32 level = 0; level < LEVELS; level++) {
+		if (entry <= 4096) /* no pointer */
+			return false;
+		u32 type = entry >> 3 & 15;
+		if (bpf_probe_read_kernel(w->node, sizeof(w->node), (void *)(entry & ~(NODE_BYTES - 1))))
+			return false;
+		entry = w->node[slot_of(w, type, address)];
+		if (type == bpf_core_enum_value(enum maple_type, maple_leaf_64)) {
+			w->vma = entry;
+			return entry > 4096;
+		}
+	}
+	return false;
+}
+
+/* A member of the mapping that was read into `node`. */
+#define OF_VMA(w, member) ((w)->node[bpf_core_field_offset(struct vm_area_struct, member) / 8 & 31])
+
+static __always_inline bool read_vma(struct walk *w)
+{
+	/* One read for all, up to the member that stands last. */
+	u64 size = bpf_core_field_offset(struct vm_area_struct, vm_file) + 8;
+	return size <= sizeof(w->node) && !bpf_probe_read_kernel(w->node, size, (void *)w->vma);
+}
+
+static __always_inline void set_file(struct walk *w)
+{
+	struct file *file = (void *)OF_VMA(w, vm_file);
+	w->file = 0;
+	if (file) {
+		struct inode *inode = BPF_CORE_READ(file, f_inode);
+		w->inode.inode = BPF_CORE_READ(inode, i_ino);
+		w->inode.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	} else {
+		struct mm_struct *mm = (void *)w->mm;
+		if ((u64)BPF_CORE_READ(mm, context.vdso) != w->start)
+			return;
+		w->inode.inode = 0;
+		w->inode.dev = 0;
+	}
+	u32 *id = bpf_map_lookup_elem(&inodes, &w->inode);
+	if (id) {
+		w->file = *id & (FILES - 1);
+	} else if (file) {
+		w->is_doubtful = true;
+		ask_file(w);
+	}
+}
+
+/* Sets the mapping that an address is code in. False: there is none. */
+static __noinline bool find_mapping(struct walk *w, u64 address)
+{
+	w->end = 0;
+	if (!find_vma(w, address) || !read_vma(w))
+		return false;
+	u64 start = OF_VMA(w, vm_start), end = OF_VMA(w, vm_end);
+	/* Read while the process may change it: a mapping that was let go meanwhile is another one's. */
+	if (address < start || address >= end || !(OF_VMA(w, vm_flags) & VM_EXEC) || OF_VMA(w, vm_mm) != w->mm)
+		return false;
+	w->start = start;
+	w->end = end;
+	w->offset = OF_VMA(w, vm_pgoff) << PAGE_BITS;
+	set_file(w);
+	if (!w->file)
+		return true;
+	struct svc_unwind_file *file = &files[w->file & (FILES - 1)];
+	if (!file->used)
+		file->used = 1;
+	if (file->runtime == svc_runtime_address)
+		w->file = 0;
+	else if (file->runtime && !w->runtime)
+		ask_runtime(w);
+	return true;
+}

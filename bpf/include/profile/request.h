@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+#pragma once
+#include "kernel.h"
+#include "../request.h"
+
+/* Names the request that the current thread works on; 0: none, or it is not certain, or nobody notes them.
+ * `sleeps`: it goes to sleep now. */
+static __always_inline u64 request_of(bool sleeps)
+{
+	return request_served(bpf_get_current_task_btf(), sleeps);
+}

@@ -1,0 +1,231 @@
+// Profiles of the host, wired to the pipeline and to whoever asks for one.
+
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Degradation } from '../api/types.ts'
+import type { Config } from '../config/index.ts'
+import { loadNative, Unsupported } from '../kernel/native.ts'
+import { build } from '../lib/build.ts'
+import type { Change } from '../lib/change.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
+import type { SpanLink } from '../model/profile.ts'
+import type { Resource, Scope } from '../model/resource.ts'
+import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import { StackSampler } from '../probes/stack-sampler.ts'
+import { Profiler, type ProfilerSettings } from '../profiling/profiler.ts'
+import { ProcessGroups } from '../tracing/process-groups.ts'
+import type { ProcessTable } from '../tracing/services.ts'
+import { hostResource } from './host-resource.ts'
+import { selectionOf } from './tracing.ts'
+
+export interface ProfilingOptions {
+  readonly config: Config
+  readonly pipeline: Pick<Pipeline, 'intake'>
+  /** Of its own: it knows processes that nobody traces. */
+  readonly processes: ProcessTable
+  readonly log: Logger
+  /** The span of a request that a thread served. */
+  readonly linkOf: (request: number) => SpanLink | undefined
+}
+
+interface Running {
+  readonly profiler: Profiler
+  readonly sampler: StackSampler
+}
+
+/** Samples per second and CPU while somebody waits for a profile. */
+const recordingRate = 99
+const mostRecordings = 2
+const mostServices = 100
+
+/** Runs while the configuration wants it to. */
+export class Profiling {
+  private readonly options: ProfilingOptions
+  private readonly groups: ProcessGroups
+  private config: Config
+  private running: Running | undefined
+  private fault: string | undefined
+  private recordings = 0
+
+  constructor(options: ProfilingOptions) {
+    const { config, processes } = options
+    const host = hostResource(config.agent.nodeexporter.path.rootfs, config.resource.attributes)
+    this.options = options
+    this.config = config
+    this.groups = new ProcessGroups(processes, host)
+    this.start()
+  }
+
+  /** What was asked for and does not run, or runs with less. */
+  get faults(): readonly Degradation[] {
+    const mend = 'see svc doctor profiles'
+    if (this.fault !== undefined) return [{ subsystem: 'profiles', reason: this.fault, mend }]
+    const degraded = this.running?.sampler.degraded
+    return degraded === undefined ? [] : [{ subsystem: 'profiles', reason: degraded, mend }]
+  }
+
+  get sampler(): StackSampler | undefined {
+    return this.running?.sampler
+  }
+
+  get profiler(): Profiler | undefined {
+    return this.running?.profiler
+  }
+
+  /** What a reload changes. */
+  prepare(config: Config): Change {
+    return {
+      commit: () => {
+        const before = this.config
+        this.config = config
+        this.options.processes.select(selectionOf(config.discovery))
+        const isOn = enabled(config)
+        if (this.running === undefined && isOn) this.start()
+        else if (this.running !== undefined && !isOn) void this.stop()
+        else if (before.agent.profiling !== config.agent.profiling)
+          this.running?.profiler.configure(settingsOf(config))
+      },
+      abort: () => undefined,
+    }
+  }
+
+  async take(request: ProfileRequest): Promise<TakenProfile | ProfileRefusal> {
+    const { running } = this
+    if (running === undefined) return this.refusal()
+    if (this.recordings >= mostRecordings)
+      return {
+        cause: 'busy',
+        refused: `${mostRecordings} profiles are being taken already`,
+        mend: 'try again when they are done',
+      }
+    const { kind, seconds, pid, service, rate = recordingRate, signal } = request
+    const wanted = (of: number, group: Resource) =>
+      pid !== undefined ? of === pid : service === undefined || nameOf(group) === service
+    if (pid !== undefined && !isRunning(pid))
+      return { cause: 'no_target', refused: `there is no process ${pid}`, mend: 'ps lists those that run' }
+    const { sampler, profiler } = running
+    const sampling = {
+      ...settingsOf(this.config),
+      sampleRate: rate,
+      cpu: kind === 'cpu',
+      memory: kind === 'memory',
+      offCpu: kind === 'off_cpu',
+    }
+    const before = sampler.counters()
+    this.recordings++
+    const seen = new Set<string>()
+    const note = (of: number, group: Resource) => {
+      if (seen.size < mostServices) seen.add(nameOf(group))
+      return wanted(of, group)
+    }
+    try {
+      const recorded = await profiler.record({ kind, wanted: note }, sampling, seconds * 1000, signal)
+      signal.throwIfAborted()
+      const after = sampler.counters()
+      if (recorded.length === 0 && service !== undefined && !seen.has(service))
+        return {
+          cause: 'no_target',
+          refused: `no process of a service ${service} was seen in ${seconds} s`,
+          mend: 'name a service that runs, or the number of a process',
+          services: [...seen].sort(),
+        }
+      return {
+        groups: recorded.map(({ group, pids, profile }) => ({
+          service: nameOf(group),
+          executable: String(group.attributes.get('process.executable.path') ?? ''),
+          pids,
+          profile,
+        })),
+        busyNs: after.samplesNs - before.samplesNs,
+        idleNs: after.idleNs - before.idleNs,
+        lostSamples: after.lost[kind] - before.lost[kind],
+      }
+    } finally {
+      this.recordings--
+    }
+  }
+
+  /** Makes the last profiles, and unloads. May be called again. */
+  async stop(): Promise<void> {
+    const { running } = this
+    this.running = undefined
+    await running?.profiler.close()
+  }
+
+  private refusal(): ProfileRefusal {
+    return {
+      cause: 'off',
+      refused: this.fault === undefined ? 'profiles are switched off' : `profiles do not run: ${this.fault}`,
+      mend: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'see svc doctor profiles',
+    }
+  }
+
+  private start(): void {
+    this.fault = undefined
+    if (!enabled(this.config)) return
+    try {
+      this.running = this.open()
+    } catch (error) {
+      this.fault = errorText(error)
+      this.options.log.warn('profiles are not taken', { reason: this.fault })
+    }
+  }
+
+  private open(): Running {
+    const { pipeline, processes, log, linkOf } = this.options
+    const native = loadNative()
+    if (native instanceof Unsupported) throw new Error(native.reason)
+    processes.select(selectionOf(this.config.discovery))
+    const scope: Scope = { name: 'svc/profiler', version: build().version }
+    const profiles = pipeline.intake('profiles')
+    let sampler: StackSampler | undefined
+    const profiler = new Profiler({
+      settings: settingsOf(this.config),
+      open: (sampling, sink) => {
+        sampler = new StackSampler(native, sampling, sink)
+        return sampler
+      },
+      group: (pid, comm, kernel) => {
+        if (kernel) return this.groups.kernel()
+        return processes.selected(pid, comm) ? this.groups.of(pid, comm) : undefined
+      },
+      emit: (resource, profile) => profiles.add(resource, scope, profile),
+      linkOf,
+      warn: (message, reason) => log.warn(message, { reason }),
+    })
+    return { profiler, sampler: sampler! }
+  }
+}
+
+function enabled({ mode, agent }: Config): boolean {
+  return mode === 'agent' && agent.ebpf.enabled && agent.profiling.enabled
+}
+
+function nameOf(group: Resource): string {
+  return String(group.attributes.get('service.name') ?? '')
+}
+
+function isRunning(pid: number): boolean {
+  return existsSync(`/proc/${pid}`)
+}
+
+function settingsOf(config: Config): ProfilerSettings {
+  const { profiling } = config.agent
+  const { symbols } = profiling
+  return {
+    sampleRate: profiling.sample_rate,
+    cpu: profiling.cpu,
+    memory: profiling.memory,
+    offCpu: profiling.off_cpu,
+    includeKernel: profiling.include_kernel,
+    intervalMs: profiling.interval,
+    symbols: {
+      demangle: symbols.demangle,
+      perfMap: symbols.perf_map,
+      debugDirs: symbols.debuginfo_dirs,
+      cacheBytes: symbols.cache_size,
+      cacheDir: join(dirname(config.pipeline.export.queue.directory), 'unwind'),
+    },
+  }
+}

@@ -1,0 +1,110 @@
+// GET /profiles: processes of the host, recorded now.
+
+import {
+  type ProfileFormat,
+  type ProfileRefusal,
+  type ProfileRequest,
+  profileFormats,
+  profileKindNames,
+} from '../model/taken-profile.ts'
+import { type Answer, answer, failure } from './answer.ts'
+import type { ApiRequest, Operation } from './operation.ts'
+import * as schemas from './schemas.ts'
+import type { AgentView } from './types.ts'
+
+const types = {
+  pprof: 'application/octet-stream',
+  folded: 'text/plain; charset=utf-8',
+  svg: 'image/svg+xml',
+  json: 'application/json',
+} as const satisfies Record<ProfileFormat, string>
+
+/** A drawing is opened as a page of its own, without our origin: what is in it reaches nothing. */
+const drawingPolicy =
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts allow-modals"
+
+const statusOf = { no_target: 404, busy: 409, off: 503 } as const
+/** Services that a refusal names. */
+const mostServices = 100
+
+/** The operation that records processes of the host. */
+export function hostProfiles(view: AgentView): Operation {
+  return {
+    method: 'GET',
+    path: '/profiles',
+    id: 'takeHostProfile',
+    tag: 'telemetry',
+    summary: 'Records a process, a service or the whole host, and answers with the profile.',
+    access: 'local',
+    costly: true,
+    parameters: [
+      { name: 'kind', description: 'What is sampled.', values: profileKindNames, fallback: 'cpu' },
+      { name: 'seconds', description: 'How long to record.', minimum: 1, maximum: 60, fallback: 10 },
+      { name: 'pid', description: 'Only this process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
+      { name: 'service', description: 'Only processes with this `service.name`.', fallback: '' },
+      {
+        name: 'rate',
+        description: 'Samples a second and CPU, of `cpu`; 0: 99.',
+        minimum: 0,
+        maximum: 999,
+        fallback: 0,
+      },
+      {
+        name: 'format',
+        description:
+          '`pprof`: gzip, for `go tool pprof`; `folded`: stacks as text; `svg`: a flame graph; `json`: its tree.',
+        values: profileFormats,
+        fallback: 'pprof',
+      },
+    ],
+    outcomes: {
+      200: {
+        description: 'The profile; without samples where nothing was seen.',
+        content: {
+          [types.pprof]: undefined,
+          [types.folded]: undefined,
+          [types.svg]: undefined,
+          [types.json]: schemas.flameDocument,
+        },
+      },
+      404: refusal('There is no such process or service; `details.services` names those that there are.'),
+      409: refusal('Another recording is under way.'),
+      503: refusal('Profiles cannot be taken here, or too many costly requests are under way.'),
+    },
+    handle: request => take(view, request),
+  }
+}
+
+async function take(view: AgentView, { parameters, texts, signal }: ApiRequest): Promise<Answer> {
+  const { pid = 0, rate = 0, seconds = 1 } = parameters
+  const { service = '' } = texts
+  const format = texts.format as ProfileFormat
+  const asked: ProfileRequest = {
+    kind: texts.kind as ProfileRequest['kind'],
+    seconds,
+    ...(pid > 0 && { pid }),
+    ...(service !== '' && { service }),
+    ...(rate > 0 && { rate }),
+    signal,
+  }
+  if (pid > 0 && service !== '')
+    return failure(400, 'cannot answer /profiles: name a pid or a service, not both')
+  const taken = await view.takeProfile(asked)
+  if ('refused' in taken) return refused(taken)
+  const { contentType, fileName, body } = await view.profileFile(taken, asked, format)
+  return answer(200, contentType, body, {
+    ...(format === 'pprof' && { 'Content-Disposition': `attachment; filename="${fileName}"` }),
+    ...(format === 'svg' && { 'Content-Security-Policy': drawingPolicy }),
+  })
+}
+
+function refused({ refused: why, mend, cause, services }: ProfileRefusal): Answer {
+  return failure(statusOf[cause], why, {
+    mend,
+    ...(services !== undefined && { services: services.slice(0, mostServices) }),
+  })
+}
+
+function refusal(description: string) {
+  return { description, content: { 'application/json': schemas.errorDocument } }
+}

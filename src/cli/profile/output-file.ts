@@ -1,0 +1,33 @@
+import { accessSync, constants, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { errorText } from '../../lib/logger.ts'
+import { ExitCode, StartError } from '../../lib/start-error.ts'
+
+/** Says before the recording that a file cannot be written. A regular file is replaced, nothing else. */
+export function checkOutput(path: string): void {
+  const there = lstatSync(path, { throwIfNoEntry: false })
+  if (there && !there.isFile())
+    throw new StartError(`cannot write ${path}: it is there and no regular file`, ExitCode.usage)
+  try {
+    accessSync(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw failed(path, error)
+  }
+}
+
+/** Nobody sees half of it, and nobody else reads it: written beside, then put in place. */
+export function writeOutput(path: string, bytes: Buffer): void {
+  const partial = `${path}.${process.pid}.partial`
+  try {
+    writeFileSync(partial, bytes, { flag: 'wx', mode: 0o600 })
+    renameSync(partial, path)
+  } catch (error) {
+    throw failed(path, error)
+  } finally {
+    rmSync(partial, { force: true })
+  }
+}
+
+function failed(path: string, error: unknown): StartError {
+  return new StartError(`cannot write ${path}: ${errorText(error)}`, ExitCode.general, error)
+}

@@ -1,0 +1,246 @@
+import { createHash } from 'node:crypto'
+import { fstatSync, readSync } from 'node:fs'
+import { inflateSync } from 'node:zlib'
+import { errnoText } from '../errno-text.ts'
+import {
+  ElfError,
+  headerBytes,
+  isCode,
+  type Machine,
+  note,
+  noteBytes,
+  offsetIn,
+  parseHeader,
+  parseSections,
+  parseSegments,
+  type SectionHeader,
+  type Segment,
+  sectionBytes,
+  sectionCompressed,
+  sectionType,
+  segmentBytes,
+  segmentType,
+  u64,
+} from './elf-format.ts'
+
+export interface Section extends SectionHeader {
+  readonly name: string
+}
+
+/** Of a section that is read whole, inflated. */
+const mostSectionBytes = 128 * 1024 * 1024
+const mostNamesBytes = 1024 * 1024
+const mostNameBytes = 256
+const mostNoteBytes = 65_536
+const hashedBytes = 4096
+/** Of `Elf64_Chdr`, and its type for zlib. */
+const compressionHeaderBytes = 24
+const compressionZlib = 1
+/** What zlib can make of a byte at most. */
+const zlibRatio = 1032
+
+/**
+ * A 64-bit little-endian ELF program, library or file with debug information for x86-64 or arm64, read piece by piece
+ * from an open file. Everything that the file says is bounded before it is believed. Reading is synchronous. All
+ * methods throw `ElfError` and nothing else.
+ */
+export class ElfFile {
+  readonly machine: Machine
+  /** Bytes. */
+  readonly size: number
+  readonly segments: readonly Segment[]
+  readonly sections: readonly Section[]
+  readonly #fd: number
+  readonly #start: number
+  readonly #code: readonly Segment[]
+  #buildId: string | undefined
+  #goBuildId: string | undefined
+
+  /**
+   * The caller owns `fd` and keeps it open. `size` and `start` are for an image inside of something else, such as the
+   * vDSO in `/proc/self/mem`: how long it is and where it begins.
+   */
+  static of(fd: number, size?: number, start = 0): ElfFile {
+    return new ElfFile(fd, size ?? sizeOf(fd), start)
+  }
+
+  private constructor(fd: number, size: number, start: number) {
+    this.#fd = fd
+    this.#start = start
+    this.size = size
+    const header = parseHeader(this.read(0, headerBytes))
+    this.machine = header.machine
+    this.segments = parseSegments(this.read(header.segments.offset, header.segments.count * segmentBytes))
+    this.#code = this.segments.filter(isCode)
+    const sections = parseSections(this.read(header.sections.offset, header.sections.count * sectionBytes))
+    this.sections = this.#named(sections, header.namesIndex)
+  }
+
+  /** Hexadecimal, as `readelf -n` shows it; '' where there is none. */
+  get buildId(): string {
+    this.#buildId ??= this.#note(note.gnuBuildId)?.toString('hex') ?? ''
+    return this.#buildId
+  }
+
+  /** As `go tool buildid` shows it; '' where there is none. */
+  get goBuildId(): string {
+    this.#goBuildId ??= this.#note(note.goBuildId)?.toString('latin1') ?? ''
+    return this.#goBuildId
+  }
+
+  section(name: string): Section | undefined {
+    return this.sections.find(section => section.name === name)
+  }
+
+  /** The contents of a section, inflated; empty where the file has none of them (`SHT_NOBITS`). */
+  bytes(section: Section, most = mostSectionBytes): Buffer {
+    if (section.type === sectionType.nobits) return Buffer.alloc(0)
+    if (section.size > most) throw new ElfError(`its section ${section.name} has more than ${most} bytes`)
+    const bytes = this.read(section.offset, section.size)
+    return section.flags & sectionCompressed ? inflated(section, bytes, most) : bytes
+  }
+
+  read(offset: number, length: number): Buffer {
+    this.#check(offset, length)
+    const bytes = Buffer.allocUnsafeSlow(length)
+    this.readInto(bytes, offset)
+    return bytes
+  }
+
+  /** Fills all of `target`. */
+  readInto(target: Uint8Array, offset: number): void {
+    this.#check(offset, target.length)
+    for (let done = 0; done < target.length; ) {
+      const count = this.#pread(target, done, offset + done)
+      if (count === 0) throw cutOff()
+      done += count
+    }
+  }
+
+  /** Where what is loaded at an address stands in the file; undefined where it does not. */
+  offsetOf(address: number): number | undefined {
+    return offsetIn(this.#code, address) ?? offsetIn(this.segments, address)
+  }
+
+  /** Where in its own address space a place of the file is loaded, code first; undefined where it is not. */
+  addressOf(offset: number): number | undefined {
+    return addressIn(this.#code, offset) ?? addressIn(this.segments, offset)
+  }
+
+  /** Is it code, loaded to be run? */
+  isExecutableOffset(offset: number): boolean {
+    return addressIn(this.#code, offset) !== undefined
+  }
+
+  /** The largest executable segment: addresses, and where it begins in the file. All 0 where there is none. */
+  codeMapping(): { start: number; limit: number; offset: number } {
+    let largest: Segment | undefined
+    for (const segment of this.#code)
+      if (largest === undefined || segment.fileSize > largest.fileSize) largest = segment
+    if (largest === undefined) return { start: 0, limit: 0, offset: 0 }
+    return { start: largest.address, limit: largest.address + largest.fileSize, offset: largest.offset }
+  }
+
+  /**
+   * Hexadecimal, of the first and last 4 KiB and the length (semantic conventions 1.44,
+   * `process.executable.build_id.htlhash`).
+   */
+  htlHash(): string {
+    const length = Math.min(hashedBytes, this.size)
+    const size = Buffer.alloc(8)
+    size.writeBigUInt64BE(BigInt(this.size))
+    const hash = createHash('sha256')
+      .update(this.read(0, length))
+      .update(this.read(this.size - length, length))
+    return hash.update(size).digest('hex').slice(0, 32)
+  }
+
+  #check(offset: number, length: number): void {
+    if (offset < 0 || length < 0 || offset + length > this.size) throw cutOff()
+  }
+
+  #pread(target: Uint8Array, at: number, offset: number): number {
+    try {
+      return readSync(this.#fd, target, at, target.length - at, this.#start + offset)
+    } catch (cause) {
+      throw unreadable(cause)
+    }
+  }
+
+  #named(headers: readonly SectionHeader[], namesIndex: number): Section[] {
+    const table = headers[namesIndex]
+    const names =
+      table && table.size <= mostNamesBytes && table.type !== sectionType.nobits
+        ? this.read(table.offset, table.size)
+        : Buffer.alloc(0)
+    return headers.map(header => ({ ...header, name: nameAt(names, header.nameOffset) }))
+  }
+
+  /** Notes are looked for in sections first: the segments of a file with debug information are those of its program. */
+  #note(kind: readonly [string, number]): Buffer | undefined {
+    for (const { type, offset, size, align } of this.sections) {
+      const found = type === sectionType.note ? this.#noteIn(offset, size, align, kind) : undefined
+      if (found) return found
+    }
+    for (const { type, offset, fileSize, align } of this.segments) {
+      const found = type === segmentType.note ? this.#noteIn(offset, fileSize, align, kind) : undefined
+      if (found) return found
+    }
+    return undefined
+  }
+
+  #noteIn(offset: number, size: number, align: number, kind: readonly [string, number]): Buffer | undefined {
+    if (size > mostNoteBytes || offset + size > this.size) return undefined
+    return noteBytes(this.read(offset, size), align, kind)
+  }
+}
+
+function sizeOf(fd: number): number {
+  try {
+    const stat = fstatSync(fd)
+    if (stat.isFile()) return stat.size
+  } catch (cause) {
+    throw unreadable(cause)
+  }
+  throw new ElfError('it is no file')
+}
+
+function addressIn(segments: readonly Segment[], offset: number): number | undefined {
+  for (const segment of segments) {
+    const into = offset - segment.offset
+    if (segment.type === segmentType.load && into >= 0 && into < segment.fileSize)
+      return segment.address + into
+  }
+  return undefined
+}
+
+function nameAt(names: Buffer, start: number): string {
+  const most = Math.min(names.length, start + mostNameBytes)
+  const end = names.subarray(0, most).indexOf(0, start)
+  return names.toString('latin1', Math.min(start, most), end < 0 ? most : end)
+}
+
+function inflated(section: Section, bytes: Buffer, most: number): Buffer {
+  const fault = (what: string, cause?: unknown) =>
+    new ElfError(`its section ${section.name} ${what}`, { cause })
+  if (bytes.length < compressionHeaderBytes) throw fault('is cut off')
+  if (bytes.readUInt32LE(0) !== compressionZlib) throw fault('is compressed, and not by zlib')
+  const size = u64(bytes, 8)
+  const packed = bytes.subarray(compressionHeaderBytes)
+  if (size > most) throw fault(`has more than ${most} bytes`)
+  if (size > packed.length * zlibRatio + 1024) throw fault('says a size that it cannot have')
+  try {
+    return inflateSync(packed, { maxOutputLength: Math.max(1, size) })
+  } catch (cause) {
+    throw fault('cannot be inflated', cause)
+  }
+}
+
+function unreadable(cause: unknown): ElfError {
+  const { errno } = cause as NodeJS.ErrnoException
+  return new ElfError(`it cannot be read: ${errno ? errnoText(Math.abs(errno)) : String(cause)}`, { cause })
+}
+
+function cutOff(): ElfError {
+  return new ElfError('the file is cut off')
+}

@@ -1,0 +1,279 @@
+// A profile as pprof's protobuf: https://github.com/google/pprof/blob/main/proto/profile.proto
+
+import { setImmediate as turn } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { fieldKey, WireType, Writer } from './protobuf.ts'
+
+/** What one value of a sample counts, or a period. */
+export interface PprofType {
+  readonly type: string
+  readonly unit: string
+}
+
+/** A file of code: addresses of its executable segment, and where that stands in the file. */
+export interface PprofMapping {
+  readonly path: string
+  readonly buildId: string
+  /** Takes the place of a build id that is empty. */
+  readonly hash?: string
+  readonly start: number
+  readonly limit: number
+  readonly offset: number
+}
+
+/** What could not be named says why in `name`, in square brackets. */
+export interface PprofFrame {
+  readonly name: string
+  /** As the linker knows the function, where that differs from `name`. */
+  readonly systemName?: string
+  readonly file: string
+  /** From 1; 0: unknown. */
+  readonly line: number
+  readonly mapping?: PprofMapping
+  /** In the address space of `mapping`. */
+  readonly address?: number
+}
+
+export type PprofLabel = readonly [key: string, value: string | number]
+
+export interface PprofSample {
+  /** Innermost first. */
+  readonly frames: readonly PprofFrame[]
+  /** In the order of the profile's types. */
+  readonly values: readonly number[]
+  readonly labels?: readonly PprofLabel[]
+}
+
+export interface PprofProfile {
+  readonly types: readonly PprofType[]
+  /** Index into `types` of what is shown first. */
+  readonly shown: number
+  readonly samples: Iterable<PprofSample>
+  /** What frames without a mapping are code of. */
+  readonly program?: PprofMapping
+  /** Microseconds since the Unix epoch. */
+  readonly startUs: number
+  /** 0 where the profile is of a moment. */
+  readonly durationUs: number
+  readonly period?: PprofType & { readonly value: number }
+  /** Sentences for whoever reads the profile. */
+  readonly comments: readonly string[]
+}
+
+const sampleTypeField = fieldKey(1, WireType.bytes)
+const sampleField = fieldKey(2, WireType.bytes)
+const mappingField = fieldKey(3, WireType.bytes)
+const locationField = fieldKey(4, WireType.bytes)
+const functionField = fieldKey(5, WireType.bytes)
+const stringField = fieldKey(6, WireType.bytes)
+const timeField = fieldKey(9, WireType.varint)
+const durationField = fieldKey(10, WireType.varint)
+const periodTypeField = fieldKey(11, WireType.bytes)
+const periodField = fieldKey(12, WireType.varint)
+const commentField = fieldKey(13, WireType.varint)
+const shownField = fieldKey(14, WireType.varint)
+
+/** Of the messages below, in the order of their definitions: most fields are numbers. */
+const number = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(field => fieldKey(field, WireType.varint))
+const sampleLocations = fieldKey(1, WireType.bytes)
+const sampleValues = fieldKey(2, WireType.bytes)
+const sampleLabels = fieldKey(3, WireType.bytes)
+const locationLines = fieldKey(4, WireType.bytes)
+
+/** So many frames take well below a millisecond, after which others have their turn. */
+const framesPerTurn = 4096
+
+const gzipped = promisify(gzip)
+
+/** The profile as `go tool pprof` reads it: gzip around protobuf. Lets others have their turn while it works. */
+export async function encodePprof(profile: PprofProfile): Promise<Buffer> {
+  const encoder = new Encoder(profile.program)
+  let frames = 0
+  for (const sample of profile.samples) {
+    encoder.sample(sample)
+    frames += sample.frames.length + 1
+    if (frames < framesPerTurn) continue
+    frames = 0
+    await turn()
+  }
+  return gzipped(encoder.finish(profile), { level: 1 })
+}
+
+/** A mapping, and what is known of the code in it: a reader looks for names itself where there are none. */
+interface MappingEntry {
+  readonly id: number
+  readonly mapping: PprofMapping
+  names: boolean
+  files: boolean
+  lines: boolean
+}
+
+/** Numbers of mappings, locations and functions are from 1; string 0 is the empty one. */
+class Encoder {
+  private readonly program: PprofMapping | undefined
+  private readonly samples = new Writer(16_384)
+  private readonly locations = new Writer(16_384)
+  private readonly functions = new Writer()
+  private readonly texts = new Writer(16_384)
+  private readonly textIds = new Map<string, number>([['', 0]])
+  private readonly functionIds = new Map<string, number>()
+  private readonly locationIds = new Map<string, number>()
+  private readonly mappings = new Map<string, MappingEntry>()
+  /** Frames and mappings are mostly met as the same objects. */
+  private readonly seenFrames = new Map<PprofFrame, number>()
+  private readonly seenMappings = new Map<PprofMapping, MappingEntry>()
+
+  constructor(program: PprofMapping | undefined) {
+    this.program = program
+    this.texts.string(stringField, '')
+  }
+
+  sample({ frames, values, labels = [] }: PprofSample): void {
+    const out = this.samples
+    out.open(sampleField, 2 * frames.length + 16)
+    out.open(sampleLocations, 2 * frames.length)
+    for (let i = 0; i < frames.length; i++) out.element(this.location(frames[i]!))
+    out.close()
+    out.open(sampleValues, 8)
+    for (let i = 0; i < values.length; i++) out.element(Math.round(values[i]!))
+    out.close()
+    for (let i = 0; i < labels.length; i++) this.label(labels[i]!)
+    out.close()
+  }
+
+  finish({ types, shown, startUs, durationUs, period, comments }: PprofProfile): Buffer {
+    const head = new Writer(1024)
+    for (const type of types) this.type(head, sampleTypeField, type)
+    for (const entry of this.mappings.values()) this.mappingEntry(head, entry)
+    head.raw(exactVarint(timeField, BigInt(Math.round(startUs)) * 1000n))
+    head.int(durationField, Math.round(durationUs * 1000))
+    if (period !== undefined) {
+      this.type(head, periodTypeField, period)
+      head.int(periodField, Math.round(period.value))
+    }
+    for (const comment of comments) head.int(commentField, this.text(comment))
+    head.int(shownField, this.text(types[shown]?.type ?? ''))
+    const parts = [head, this.samples, this.locations, this.functions, this.texts]
+    return Buffer.concat(parts.map(part => part.written()))
+  }
+
+  private text(text: string): number {
+    const known = this.textIds.get(text)
+    if (known !== undefined) return known
+    const id = this.textIds.size
+    this.textIds.set(text, id)
+    this.texts.string(stringField, text)
+    return id
+  }
+
+  private type(out: Writer, key: number, { type, unit }: PprofType): void {
+    out.open(key, 8)
+    out.int(number[1]!, this.text(type))
+    out.int(number[2]!, this.text(unit))
+    out.close()
+  }
+
+  /** A text or a whole number; readers take one of neither for missing. */
+  private label([key, value]: PprofLabel): void {
+    const out = this.samples
+    out.open(sampleLabels, 8)
+    out.int(number[1]!, this.text(key))
+    if (Number.isSafeInteger(value)) out.int(number[3]!, value as number)
+    else out.int(number[2]!, this.text(String(value)))
+    out.close()
+  }
+
+  private location(frame: PprofFrame): number {
+    const seen = this.seenFrames.get(frame)
+    if (seen !== undefined) return seen
+    const id = this.locationEntry(frame)
+    this.seenFrames.set(frame, id)
+    return id
+  }
+
+  private locationEntry(frame: PprofFrame): number {
+    const { name, file, line, address = 0, mapping = this.program } = frame
+    const code = this.function(frame)
+    const entry = mapping && this.mapping(mapping)
+    if (entry !== undefined) {
+      entry.names ||= name !== '' && !name.startsWith('[')
+      entry.files ||= file !== ''
+      entry.lines ||= line > 0
+    }
+    const place = entry?.id ?? 0
+
+    const identity = `${code} ${line} ${place} ${address}`
+    const known = this.locationIds.get(identity)
+    if (known !== undefined) return known
+    const id = this.locationIds.size + 1
+    this.locationIds.set(identity, id)
+    const out = this.locations
+    out.open(locationField, 24)
+    out.int(number[1]!, id)
+    if (place !== 0) out.int(number[2]!, place)
+    if (address > 0) out.int(number[3]!, address)
+    out.open(locationLines, 8)
+    out.int(number[1]!, code)
+    if (line > 0) out.int(number[2]!, line)
+    out.close()
+    out.close()
+    return id
+  }
+
+  private function({ name, systemName = '', file }: PprofFrame): number {
+    const names = [this.text(name), this.text(systemName), this.text(file)] as const
+    const identity = names.join(' ')
+    const known = this.functionIds.get(identity)
+    if (known !== undefined) return known
+    const id = this.functionIds.size + 1
+    this.functionIds.set(identity, id)
+    const out = this.functions
+    out.open(functionField, 16)
+    out.int(number[1]!, id)
+    out.int(number[2]!, names[0])
+    // One that equals the name would be taken for C++ and lose what is in brackets.
+    if (systemName !== name) out.int(number[3]!, names[1])
+    out.int(number[4]!, names[2])
+    out.close()
+    return id
+  }
+
+  private mapping(mapping: PprofMapping): MappingEntry {
+    const seen = this.seenMappings.get(mapping)
+    if (seen !== undefined) return seen
+    const { path, buildId, hash = '', start, limit, offset } = mapping
+    const identity = `${start} ${limit} ${offset} ${buildId} ${hash} ${path}`
+    let entry = this.mappings.get(identity)
+    if (entry === undefined) {
+      entry = { id: this.mappings.size + 1, mapping, names: false, files: false, lines: false }
+      this.mappings.set(identity, entry)
+    }
+    this.seenMappings.set(mapping, entry)
+    return entry
+  }
+
+  private mappingEntry(out: Writer, { id, mapping, names, files, lines }: MappingEntry): void {
+    const { path, buildId, hash = '', start, limit, offset } = mapping
+    out.open(mappingField, 64)
+    out.int(number[1]!, id)
+    if (start > 0) out.int(number[2]!, start)
+    if (limit > 0) out.int(number[3]!, limit)
+    if (offset > 0) out.int(number[4]!, offset)
+    out.int(number[5]!, this.text(path))
+    out.int(number[6]!, this.text(buildId || hash))
+    out.bool(number[7]!, names)
+    out.bool(number[8]!, files)
+    out.bool(number[9]!, lines)
+    out.close()
+  }
+}
+
+/** A number above 2^53, as today's time in nanoseconds is. */
+function exactVarint(key: number, value: bigint): Uint8Array {
+  const bytes = [key]
+  let rest = BigInt.asUintN(64, value)
+  for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80)
+  bytes.push(Number(rest))
+  return Uint8Array.from(bytes)
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ProcessMemory, pointerAt } from './process-memory.ts'
+
+/** The address at which a process has its program's header. */
+function programStart(pid: number): number {
+  return parseInt(readFileSync(`/proc/${pid}/maps`, 'latin1'), 16)
+}
+
+test('the memory of another process is read, in pieces and as numbers', async () => {
+  const child = spawn('sleep', ['100'])
+  const memory = ProcessMemory.open(child.pid!)!
+  try {
+    await once(child, 'spawn')
+    const start = programStart(child.pid!)
+    assert.equal(memory.read(start, 4)?.toString('latin1'), '\x7fELF')
+    assert.equal(memory.u8(start), 0x7f)
+    assert.equal(memory.u32(start), 0x464c457f)
+    // Elf64_Ehdr: e_phoff is 64.
+    assert.equal(memory.u64(start + 32), 64)
+    assert.equal(memory.pointer(start + 32), 64)
+  } finally {
+    child.kill('SIGKILL')
+    memory.close()
+  }
+})
+
+test('what cannot be read is undefined and throws nothing', async () => {
+  const child = spawn('sleep', ['100'])
+  await once(child, 'spawn')
+  const memory = ProcessMemory.open(child.pid!)!
+  const start = programStart(child.pid!)
+  const wrong = [0, -1, 1.5, 2 ** 47, 2 ** 47 - 4, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY, 4096]
+  for (const address of wrong) {
+    assert.equal(memory.read(address, 8), undefined, String(address))
+    assert.equal(memory.u64(address), undefined)
+    assert.equal(memory.pointer(address), 0)
+  }
+  for (const length of [0, -1, 65_537, Number.NaN]) assert.equal(memory.read(start, length), undefined)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  assert.equal(memory.read(start, 4), undefined, 'its process ended')
+  memory.close()
+  memory.close()
+  assert.equal(memory.read(start, 4), undefined, 'it is closed')
+  assert.equal(ProcessMemory.open(2 ** 30), undefined, 'there is no such process')
+})
+
+test('the memory of a program that gave way to another is not that of the other', async () => {
+  const child = spawn('sh', ['-c', 'read line; exec sleep 100'], { stdio: ['pipe', 'ignore', 'ignore'] })
+  await once(child, 'spawn')
+  const name = () => readFileSync(`/proc/${child.pid}/comm`, 'latin1').trim()
+  while (name() !== 'sh') await sleep(5)
+  const memory = ProcessMemory.open(child.pid!)!
+  try {
+    assert.equal(memory.u8(programStart(child.pid!)), 0x7f)
+    child.stdin.write('\n')
+    while (name() !== 'sleep') await sleep(5)
+    assert.equal(memory.u8(programStart(child.pid!)), undefined)
+  } finally {
+    child.kill('SIGKILL')
+    memory.close()
+  }
+})
+
+test('a pointer that points at nothing in user space is 0', () => {
+  const bytes = Buffer.alloc(16, 0xff)
+  bytes.writeBigUInt64LE(0x7fff_ffff_ffffn, 8)
+  assert.equal(pointerAt(bytes, 0), 0)
+  assert.equal(pointerAt(bytes, 8), 0x7fff_ffff_ffff)
+})

@@ -1,0 +1,110 @@
+import { svcFileRecord, svcRuntimeRecord, svcStackRecord, svcStackRecordKind } from '../kernel/gen/profile.ts'
+import type { Interner } from '../lib/interner.ts'
+import { type StackSink, stackEnds } from '../model/raw-stack.ts'
+
+const twoTo32 = 4294967296
+const frameBytes = 8
+
+/** Takes what a process's memory is called, which user space only hands back. */
+export type ProcessMemoryTaken = (pid: number, memory: bigint) => void
+
+/** Hands on the record of `size` bytes that stands at `at` (bpf/include/profile/layout.h). */
+export function readStackRecord(
+  bytes: Buffer,
+  at: number,
+  size: number,
+  sink: StackSink,
+  comms: Interner,
+  taken: ProcessMemoryTaken,
+): void {
+  switch (svcStackRecordKind[bytes.readUInt32LE(at)]) {
+    case 'user':
+      if (size >= svcStackRecord.frame) readUserStack(bytes, at, size, sink, comms)
+      break
+    case 'kernel':
+      if (size >= svcStackRecord.frame) readKernelStack(bytes, at, size, sink)
+      break
+    case 'file':
+      if (size >= svcFileRecord.size) readFile(bytes, at, sink)
+      break
+    case 'runtime':
+      if (size >= svcRuntimeRecord.size) readRuntime(bytes, at, sink, taken)
+      break
+    default:
+  }
+}
+
+/** 64 bits as a number: exact up to 2^53. */
+export function uint64At(bytes: Buffer, at: number): number {
+  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
+}
+
+/** The name of a thread, of 16 bytes at most. */
+export function commAt(bytes: Buffer, at: number, comms: Interner): string {
+  let end = at
+  while (end < at + svcStackRecord.commSize && bytes[end] !== 0) end++
+  return comms.intern(bytes, at, end)
+}
+
+function readUserStack(bytes: Buffer, at: number, size: number, sink: StackSink, comms: Interner): void {
+  const held = Math.floor((size - svcStackRecord.frame) / frameBytes)
+  const native = Math.min(held, bytes.readUInt16LE(at + svcStackRecord.frames))
+  const inner = Math.min(held - native, bytes.readUInt16LE(at + svcStackRecord.inner))
+  const from = at + svcStackRecord.frame
+  sink.userStack({
+    hash: uint64At(bytes, at + svcStackRecord.hash),
+    pid: bytes.readUInt32LE(at + svcStackRecord.pid),
+    comm: commAt(bytes, at + svcStackRecord.comm, comms),
+    end: stackEnds[bytes.readUInt32LE(at + svcStackRecord.end)] ?? 'unsupported',
+    ...readFrames(bytes, from, native),
+    inner: readFrames(bytes, from + native * frameBytes, inner),
+  })
+}
+
+function readFrames(bytes: Buffer, from: number, count: number) {
+  return { spaces: spacesOf(bytes, from, count), offsets: offsetsOf(bytes, from, count) }
+}
+
+function spacesOf(bytes: Buffer, from: number, count: number): Uint16Array {
+  const spaces = new Uint16Array(count)
+  for (let i = 0; i < count; i++) spaces[i] = bytes.readUInt16LE(from + i * frameBytes + 6)
+  return spaces
+}
+
+/** The low 48 bits of each. */
+function offsetsOf(bytes: Buffer, from: number, count: number): Float64Array {
+  const offsets = new Float64Array(count)
+  for (let i = 0; i < count; i++) offsets[i] = bytes.readUIntLE(from + i * frameBytes, 6)
+  return offsets
+}
+
+function readKernelStack(bytes: Buffer, at: number, size: number, sink: StackSink): void {
+  const held = Math.floor((size - svcStackRecord.frame) / frameBytes)
+  const count = Math.min(held, bytes.readUInt16LE(at + svcStackRecord.frames))
+  sink.kernelStack(
+    uint64At(bytes, at + svcStackRecord.hash),
+    offsetsOf(bytes, at + svcStackRecord.frame, count),
+  )
+}
+
+function readFile(bytes: Buffer, at: number, sink: StackSink): void {
+  sink.unknownFile({
+    dev: bytes.readUInt32LE(at + svcFileRecord.dev),
+    inode: uint64At(bytes, at + svcFileRecord.inode),
+    pid: bytes.readUInt32LE(at + svcFileRecord.pid),
+    start: uint64At(bytes, at + svcFileRecord.start),
+    end: uint64At(bytes, at + svcFileRecord.end),
+    offset: uint64At(bytes, at + svcFileRecord.offset),
+  })
+}
+
+function readRuntime(bytes: Buffer, at: number, sink: StackSink, taken: ProcessMemoryTaken): void {
+  const pid = bytes.readUInt32LE(at + svcRuntimeRecord.pid)
+  taken(pid, bytes.readBigUInt64LE(at + svcRuntimeRecord.mm))
+  sink.unknownRuntime({
+    pid,
+    file: bytes.readUInt32LE(at + svcRuntimeRecord.file),
+    start: uint64At(bytes, at + svcRuntimeRecord.start),
+    offset: uint64At(bytes, at + svcRuntimeRecord.offset),
+  })
+}

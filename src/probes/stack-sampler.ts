@@ -1,0 +1,436 @@
+import { readFileSync } from 'node:fs'
+import { findAsset } from '../kernel/assets.ts'
+import { BpfObject, LoadError, type ProgramState } from '../kernel/bpf-object.ts'
+import {
+  bss,
+  svcCount,
+  svcCountKey,
+  svcInode,
+  svcProfileProcess,
+  svcSampleKind,
+  svcUnwindFile,
+} from '../kernel/gen/profile.ts'
+import {
+  batchCursor,
+  batchDone,
+  type MapHandle,
+  type Native,
+  type PollHandle,
+  type RingHandle,
+} from '../kernel/native.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { Interner } from '../lib/interner.ts'
+import { pageSizeBytes } from '../lib/page-size.ts'
+import {
+  type RuntimeSettings,
+  type SampleKind,
+  type StackCount,
+  type StackEnd,
+  type StackSink,
+  stackEnds,
+} from '../model/raw-stack.ts'
+import type { MapState } from './capture.ts'
+import { MapStates } from './kernel-counts.ts'
+import { CpuEvents, periodNs, primesNear, softwareEvent } from './stack-events.ts'
+import { commAt, readStackRecord, uint64At } from './stack-records.ts'
+
+const eventKinds = ['cpu', 'memory'] as const
+const offCpuProgram = 'svc_profile_off_cpu'
+/** How often CPUs change their rates. */
+const rotateMs = 5_000
+/** Page faults for one sample. */
+const faultPeriod = 100
+const drainBytes = 128 * 1024
+/** Of one call of `drain`: the ring twice, so that it ends though others write on. */
+const mostDrains = 16
+const batchEntries = 256
+const mostAsked = 4_096
+const wordBytes = 4
+
+/** What is sampled. */
+export interface StackSamplerOptions {
+  /** Samples a second on each CPU, about: primes near it. */
+  readonly sampleRate: number
+  readonly cpu: boolean
+  /** Page faults: what makes memory resident. */
+  readonly memory: boolean
+  /** Waits of 1 ms and more. */
+  readonly offCpu: boolean
+  /** Frames of the kernel, where that is what ran. */
+  readonly includeKernel: boolean
+}
+
+export interface StackSamplerSettings extends StackSamplerOptions {
+  /** A process of which nothing is told, as the first pid namespace numbers it. */
+  readonly selfPid?: number
+  /** As on a kernel that cannot walk by tables. */
+  readonly degraded?: boolean
+}
+
+/** Since the start. */
+export interface StackCounters {
+  readonly samples: Readonly<Record<SampleKind, number>>
+  /** Nanoseconds of CPU time that were sampled, and of time in which CPUs were idle. */
+  readonly samplesNs: number
+  readonly idleNs: number
+  /** How walks up stacks of user space ended. */
+  readonly ends: Readonly<Record<StackEnd, number>>
+  /** Stacks and questions that found no room in the ring: each is told again when it is next met. */
+  readonly ringFull: number
+  /** Samples that are in no count, because there were 16,384 distinct ones. */
+  readonly lost: Readonly<Record<SampleKind, number>>
+  /** Samples of a runtime without its own frames: the process runs another program by now; another thread's turn. */
+  readonly otherMemory: number
+  readonly otherThread: number
+}
+
+export interface StackMapState extends MapState {
+  /** Memory of the kernel. */
+  readonly bytes: number
+}
+
+/**
+ * Stacks of the whole host (bpf/profile.bpf.c): tells each distinct one once, and counts. The tables by which stacks are
+ * walked lie in memory that both sides see; whoever fills them writes rows, rules, pages and the file, then publishes it.
+ */
+export class StackSampler {
+  /** The unwind tables. `files`: `fileWords.size` words for each id. */
+  readonly tables: {
+    readonly rows: Uint32Array
+    readonly pages: Uint32Array
+    readonly rules: Uint8Array
+    readonly files: Uint32Array
+    /** Places of a file's fields, in words. */
+    readonly fileWords: typeof fileWords
+  }
+  /** Why stacks are walked by frame pointers only, and told as addresses; undefined: they are not. */
+  readonly degraded: string | undefined
+  private readonly native: Native
+  private readonly object: BpfObject
+  private readonly sink: StackSink
+  private readonly globals: DataView
+  private readonly ring: RingHandle
+  private readonly poll: PollHandle
+  private readonly timer: NodeJS.Timeout
+  private readonly states: MapStates
+  private readonly bytes = Buffer.alloc(drainBytes)
+  private readonly inodes: MapHandle
+  private readonly inode = Buffer.alloc(svcInode.size)
+  private readonly id = Buffer.alloc(4)
+  private readonly comms = new Interner({ slots: 1024, maxLength: 16 })
+  private readonly keys = Buffer.alloc(batchEntries * svcCountKey.size)
+  private readonly values = Buffer.alloc(batchEntries * svcCount.size)
+  /** What the kernel calls the memory of processes whose runtime it asked about. */
+  private readonly memories = new BoundedMap<number, bigint>(mostAsked)
+  private readonly count: StackCount = {
+    kind: 'cpu',
+    pid: 0,
+    comm: '',
+    cgroup: 0,
+    userHash: 0,
+    kernelHash: 0,
+    request: 0,
+    count: 0,
+    value: 0,
+  }
+  private readonly events: Record<(typeof eventKinds)[number], CpuEvents>
+  private rates: readonly number[] = []
+  private turn = 0
+  private closed = false
+  private lastCounters: StackCounters | undefined
+
+  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
+  constructor(native: Native, settings: StackSamplerSettings, sink: StackSink) {
+    this.native = native
+    this.sink = sink
+    const { object, degraded } = load(native, settings.degraded ?? false)
+    this.object = object
+    this.degraded = degraded
+    let ring: RingHandle | undefined
+    let poll: PollHandle | undefined
+    const suffix = degraded === undefined ? '' : '_plain'
+    const events = (kind: (typeof eventKinds)[number], event: number, periodOf: (cpu: number) => number) =>
+      new CpuEvents(object, `svc_profile_${kind}${suffix}`, event, periodOf)
+    this.events = {
+      cpu: events('cpu', softwareEvent.cpuClock, cpu => periodNs(this.rateOf(cpu))),
+      memory: events('memory', softwareEvent.pageFaults, () => faultPeriod),
+    }
+    try {
+      const memory = native.mapView(object.map('.bss'))
+      this.globals = new DataView(memory)
+      this.tables = tablesOf(memory)
+      this.states = new MapStates(native, object)
+      this.inodes = object.map('inodes')
+      this.globals.setUint32(bss.selfPid, settings.selfPid ?? 0, true)
+      this.globals.setBigUint64(bss.pageBytes, BigInt(pageSizeBytes()), true)
+      ring = native.ringOpen(object.map('ring'))
+      this.ring = ring
+      poll = native.pollStart(object.map('ring').fd, () => this.drain())
+      this.poll = poll
+      this.apply(settings)
+      this.timer = setInterval(() => this.rotate(), rotateMs)
+      this.timer.unref()
+    } catch (error) {
+      for (const kind of eventKinds) this.events[kind].close()
+      if (poll !== undefined) native.pollStop(poll)
+      if (ring !== undefined) native.ringClose(ring)
+      object.close()
+      throw error
+    }
+  }
+
+  /** Changes what is sampled, at once. Throws where the kernel refuses to begin with a kind; the others go on. */
+  apply({ sampleRate, cpu, memory, offCpu, includeKernel }: StackSamplerOptions): void {
+    if (this.closed) return
+    this.rates = primesNear(Math.max(1, Math.round(sampleRate)))
+    this.globals.setBigUint64(bss.periodNs, BigInt(periodNs(Math.min(...this.rates))), true)
+    this.globals.setUint32(bss.includeKernel, includeKernel ? 1 : 0, true)
+    for (const [kind, wanted] of [
+      ['cpu', cpu],
+      ['memory', memory],
+    ] as const) {
+      if (wanted) this.events[kind].follow()
+      else this.events[kind].close()
+    }
+    if (!offCpu) this.object.detach(offCpuProgram)
+    else if (this.degraded === undefined && !this.object.leftOut.has(offCpuProgram))
+      this.object.attach(offCpuProgram)
+  }
+
+  /**
+   * From now on code of this file is unwound by the table with this id. `dev` and `inode` as `UnknownFile` has them; 0
+   * and 0 are the vDSO. Throws when there are 8,192 files.
+   */
+  publish(dev: number, inode: number, id: number): void {
+    if (this.closed) return
+    this.setInode(dev, inode)
+    this.id.writeUInt32LE(id)
+    this.native.mapUpdate(this.inodes, this.inode, this.id, 0)
+  }
+
+  /** The table of this file is about to go. */
+  unpublish(dev: number, inode: number): void {
+    if (this.closed) return
+    this.setInode(dev, inode)
+    this.native.mapDelete(this.inodes, this.inode)
+  }
+
+  /**
+   * How frames of a runtime are read in a process that was told of as `unknownRuntime`, as long as it runs the program
+   * that it ran then. Undefined: they cannot be, and it is not told of again.
+   */
+  setRuntime(pid: number, settings: RuntimeSettings | undefined): void {
+    const memory = this.memories.get(pid)
+    if (this.closed || memory === undefined) return
+    const key = Buffer.alloc(4)
+    key.writeUInt32LE(pid)
+    this.native.mapUpdate(this.object.map('processes'), key, processOf(memory, settings), 0)
+  }
+
+  /** All stacks are told again when they are next met. */
+  forgetStacks(): void {
+    if (this.closed) return
+    this.globals.setUint32(bss.epoch, (this.globals.getUint32(bss.epoch, true) + 1) >>> 0, true)
+  }
+
+  /** Tells of stacks, files and runtimes that wait. Is called by itself when one of them is urgent. */
+  drain(): void {
+    const { bytes } = this
+    for (let i = 0; i < mostDrains && !this.closed; i++) {
+      const length = this.native.ringDrain(this.ring, bytes)
+      if (length === 0) return
+      for (let at = 0; at < length; ) {
+        const size = bytes.readUInt32LE(at)
+        readStackRecord(bytes, at + 8, size, this.sink, this.comms, this.keepMemory)
+        at += 8 + ((size + 7) & ~7)
+      }
+    }
+  }
+
+  /** Hands over what was counted since the last call; stacks that are new are told before. */
+  collect(visit: (count: StackCount) => void): void {
+    if (this.closed) return
+    const full = this.globals.getUint32(bss.active, true)
+    // Programs that run at this moment may still write to the one that is read: that comes with the call after next.
+    this.globals.setUint32(bss.active, 1 - full, true)
+    this.drain()
+    const map = this.object.map(full === 0 ? 'counts_even' : 'counts_odd')
+    const cursor = batchCursor(map)
+    while (!batchDone(cursor)) {
+      const read = this.native.mapReadBatch(map, cursor, this.keys, this.values, true)
+      for (let i = 0; i < read; i++) this.visit(i, visit)
+    }
+  }
+
+  /** After the end: what was counted until then. */
+  counters(): StackCounters {
+    if (this.lastCounters !== undefined) return this.lastCounters
+    return {
+      samples: this.byName(svcSampleKind, bss.samples),
+      samplesNs: this.number(bss.samplesNs),
+      idleNs: this.number(bss.idleNs),
+      ends: this.byName(stackEnds, bss.ends),
+      ringFull: this.number(bss.ringFull),
+      lost: this.byName(svcSampleKind, bss.countsFull),
+      otherMemory: this.number(bss.otherMemory),
+      otherThread: this.number(bss.otherThread),
+    }
+  }
+
+  programs(): ProgramState[] {
+    if (this.closed) return []
+    const running = new Map(
+      eventKinds.map(kind => [this.events[kind].program, this.events[kind].size > 0] as const),
+    )
+    return this.object
+      .programs()
+      .map(state => ({ ...state, attached: running.get(state.name) ?? state.attached }))
+  }
+
+  maps(nowMs = performance.now()): StackMapState[] {
+    if (this.closed) return []
+    return this.states.list(nowMs).map(state => ({ ...state, bytes: this.bytesOf(state.name) }))
+  }
+
+  /** Bytes of kernel memory that the maps take. */
+  get mapBytes(): number {
+    if (this.closed) return 0
+    return this.native
+      .objectMaps(this.object.handle)
+      .reduce((total, { name }) => total + this.bytesOf(name), 0)
+  }
+
+  /** Detaches and unloads. May be called again. */
+  close(): void {
+    if (this.closed) return
+    this.lastCounters = this.counters()
+    this.closed = true
+    clearInterval(this.timer)
+    for (const kind of eventKinds) this.events[kind].close()
+    this.native.pollStop(this.poll)
+    this.native.ringClose(this.ring)
+    this.object.close()
+  }
+
+  private readonly keepMemory = (pid: number, memory: bigint): void => this.memories.set(pid, memory)
+
+  /** Each CPU has another rate, and each has all of them in turn. */
+  private rotate(): void {
+    this.turn++
+    for (const kind of eventKinds) {
+      if (this.events[kind].size === 0) continue
+      try {
+        this.events[kind].follow()
+      } catch {
+        // Memory or descriptors are short: the CPUs that run go on, and the others are tried again next time.
+      }
+    }
+  }
+
+  private rateOf(cpu: number): number {
+    return this.rates[(cpu + this.turn) % this.rates.length]!
+  }
+
+  private setInode(dev: number, inode: number): void {
+    this.inode.writeBigUInt64LE(BigInt(inode), svcInode.inode)
+    this.inode.writeUInt32LE(dev, svcInode.dev)
+  }
+
+  private visit(index: number, visit: (count: StackCount) => void): void {
+    const { keys, values, count } = this
+    const key = index * svcCountKey.size
+    const value = index * svcCount.size
+    const kind = svcSampleKind[keys.readUInt32LE(key + svcCountKey.kind)]
+    if (kind === undefined) return
+    count.kind = kind
+    count.pid = keys.readUInt32LE(key + svcCountKey.pid)
+    count.comm = commAt(keys, key + svcCountKey.comm, this.comms)
+    count.cgroup = uint64At(keys, key + svcCountKey.cgroup)
+    count.userHash = uint64At(keys, key + svcCountKey.user)
+    count.kernelHash = uint64At(keys, key + svcCountKey.kernel)
+    count.request = uint64At(keys, key + svcCountKey.request)
+    count.count = uint64At(values, value + svcCount.count)
+    count.value = uint64At(values, value + svcCount.value)
+    visit(count)
+  }
+
+  private number(at: number): number {
+    return this.globals.getUint32(at, true) + this.globals.getUint32(at + 4, true) * 4294967296
+  }
+
+  private byName<Name extends string>(names: readonly Name[], at: number): Record<Name, number> {
+    const counts = {} as Record<Name, number>
+    for (const [index, name] of names.entries()) counts[name] = this.number(at + 8 * index)
+    return counts
+  }
+
+  /** As the kernel accounts for it (fdinfo, `memlock`). */
+  private bytesOf(map: string): number {
+    try {
+      const text = readFileSync(`/proc/self/fdinfo/${this.object.map(map).fd}`, 'latin1')
+      return Number(/^memlock:\s*(\d+)/m.exec(text)?.[1] ?? 0)
+    } catch {
+      return 0 // no /proc: nothing is known then
+    }
+  }
+}
+
+/** Places of the fields of a file's entry, in words. */
+const fileWords = {
+  size: svcUnwindFile.size / wordBytes,
+  firstPage: svcUnwindFile.firstPage / wordBytes,
+  pages: svcUnwindFile.pages / wordBytes,
+  firstRow: svcUnwindFile.firstRow / wordBytes,
+  rows: svcUnwindFile.rows / wordBytes,
+  runtime: svcUnwindFile.runtime / wordBytes,
+  used: svcUnwindFile.used / wordBytes,
+} as const
+
+function tablesOf(memory: ArrayBuffer): StackSampler['tables'] {
+  return {
+    rows: new Uint32Array(memory, bss.rows, bss.rowsSize / wordBytes),
+    pages: new Uint32Array(memory, bss.pages, bss.pagesSize / wordBytes),
+    rules: new Uint8Array(memory, bss.rules, bss.rulesSize),
+    files: new Uint32Array(memory, bss.files, bss.filesSize / wordBytes),
+    fileWords,
+  }
+}
+
+/** Loads what walks by tables; where the kernel cannot (before 6.1), what it can. */
+function load(native: Native, plainOnly: boolean): { object: BpfObject; degraded: string | undefined } {
+  const path = findAsset('profile.bpf.o')
+  if (path === undefined) throw new Error('cannot find profile.bpf.o: install the package anew')
+  const bytes = readFileSync(path)
+  const some = (plain: boolean) =>
+    BpfObject.load(native, bytes, {
+      name: 'profile',
+      optional: [offCpuProgram],
+      prepare: object => {
+        for (const { name } of native.objectPrograms(object))
+          native.objectSetAutoload(object, name, name.endsWith('_plain') === plain)
+      },
+    })
+  if (plainOnly) return { object: some(true), degraded: 'it was asked for' }
+  try {
+    return { object: some(false), degraded: undefined }
+  } catch (error) {
+    if (!(error instanceof LoadError) || error.refusal.program === undefined) throw error
+    return { object: some(true), degraded: error.refusal.reason }
+  }
+}
+
+function processOf(memory: bigint, { v8Shared = 0, python }: RuntimeSettings = {}): Buffer {
+  const value = Buffer.alloc(svcProfileProcess.size)
+  value.writeBigUInt64LE(memory, svcProfileProcess.mm)
+  value.writeUInt32LE(v8Shared, svcProfileProcess.v8Shared)
+  if (python === undefined) return value
+  value.writeBigUInt64LE(BigInt(python.runtime), svcProfileProcess.pythonRuntime)
+  value.writeUInt32LE(python.currentThread, svcProfileProcess.pythonCurrentThread)
+  value.writeUInt32LE(python.nativeThreadId, svcProfileProcess.pythonNativeThreadId)
+  value.writeUInt32LE(python.frameHolder, svcProfileProcess.pythonFrameHolder)
+  value.writeInt32LE(python.frameInHolder, svcProfileProcess.pythonFrameInHolder)
+  value.writeUInt32LE(python.code, svcProfileProcess.pythonCode)
+  value.writeUInt32LE(python.previous, svcProfileProcess.pythonPrevious)
+  value.writeUInt32LE(python.entry, svcProfileProcess.pythonEntry)
+  return value
+}

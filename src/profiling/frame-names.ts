@@ -1,0 +1,256 @@
+import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Frame, FrameType, Mapping } from '../model/profile.ts'
+import {
+  frameSpace,
+  type RawStack,
+  type RuntimeSettings,
+  type StackEnd,
+  type UnknownRuntime,
+} from '../model/raw-stack.ts'
+import type { KernelStack, NamedFrame, NamedStacks, SymbolSettings, WorkerState } from './messages.ts'
+import { RuntimeProcesses } from './runtime-processes.ts'
+import { KernelSymbols } from './symbols/kernel-symbols.ts'
+import { PerfMaps } from './symbols/perf-maps.ts'
+import { isReason, reasons, unreadableReason } from './symbols/reasons.ts'
+import type { KnownFile, Workshop } from './workshop.ts'
+
+/** How a stack ended that does not reach its outermost function, as its outermost frame. */
+const endings: Readonly<Record<StackEnd, string>> = {
+  complete: '',
+  no_mapping: '[incomplete: the return address is no code]',
+  unknown_file: '[incomplete: the file of this code was not read yet]',
+  no_rule: '[incomplete: no rule to unwind this code]',
+  read_fault: '[incomplete: the stack could not be read]',
+  truncated: '[incomplete: more frames than are kept]',
+  unsupported: '[incomplete: a rule that is not followed]',
+  frame_pointer_end: '[incomplete: frame pointers lead nowhere]',
+}
+
+/** Processes whose mappings are remembered, and for how long. */
+const mostMaps = 64
+const mapsMs = 5_000
+
+/** Names frames, each once; who asks keeps them, in the order in which they were told. */
+export class FrameNames {
+  private readonly workshop: Workshop
+  private readonly runtimes = new RuntimeProcesses()
+  private readonly kernel = new KernelSymbols()
+  private readonly perfMaps = new PerfMaps()
+  private readonly maps = new BoundedMap<number, ProcessMaps>(mostMaps)
+  private settings: SymbolSettings
+  private epoch = 0
+  private met = 0
+  private named = 0
+  private newMappings: Mapping[] = []
+  private newFrames: NamedFrame[] = []
+  /** Numbers of all that was told in this epoch. */
+  private readonly told = new Map<Frame, number>()
+  private readonly toldMappings = new Map<Mapping, number>()
+  /** Frames by file and place, and those of the kernel and such that are only a text. */
+  private readonly files = new Map<number, FileFrames>()
+  private readonly texts = new Map<string, Frame>()
+
+  constructor(workshop: Workshop, settings: SymbolSettings) {
+    this.workshop = workshop
+    this.settings = settings
+  }
+
+  configure(settings: SymbolSettings): void {
+    this.settings = settings
+  }
+
+  /** Reads a process's runtime: how the kernel side is to do it. */
+  attach(runtime: UnknownRuntime): RuntimeSettings | undefined {
+    const known = this.workshop.known(runtime.file)
+    if (known === undefined) return undefined
+    return this.runtimes.attach(runtime, known, reason => this.workshop.note(known.file.path, reason))
+  }
+
+  /** Names stacks; what is told for the first time stands in `mappings` and `frames`. */
+  name(user: readonly RawStack[], kernel: readonly KernelStack[]): NamedStacks {
+    this.newMappings = []
+    this.newFrames = []
+    const number = (frame: Frame) => this.tell(frame)
+    return {
+      epoch: this.epoch,
+      user: user.map(stack => ({
+        hash: stack.hash,
+        frames: Uint32Array.from(this.userStack(stack), number),
+      })),
+      kernel: kernel.map(({ hash, addresses }) => ({
+        hash,
+        frames: Uint32Array.from(addresses, address => number(this.kernelFrame(address))),
+      })),
+      mappings: this.newMappings,
+      frames: this.newFrames,
+    }
+  }
+
+  /** Frames are numbered anew. */
+  clear(epoch: number): void {
+    this.epoch = epoch
+    this.told.clear()
+    this.toldMappings.clear()
+    this.files.clear()
+    this.texts.clear()
+  }
+
+  forgetFile(id: number): void {
+    this.files.delete(id)
+  }
+
+  state(): WorkerState {
+    const { workshop, kernel, perfMaps, told, named, met } = this
+    return {
+      files: workshop.size,
+      untabled: workshop.untabled,
+      symbolBytes: workshop.symbols.bytes + kernel.bytes + perfMaps.bytes,
+      frames: told.size,
+      named,
+      met,
+      cacheHits: workshop.cacheHits,
+    }
+  }
+
+  private userStack({ pid, spaces, offsets, inner, end }: RawStack): Frame[] {
+    let frames = Array.from(spaces, (space, i) => this.userFrame(pid, space, offsets[i]!))
+    const merge = this.runtimes.unit(pid)?.merge
+    if (inner.spaces.length > 0 && merge !== undefined) {
+      const own = Array.from(inner.offsets, code => this.pointerFrame(pid, code - (code % 2)))
+      const entries = Array.from(inner.offsets, code => code % 2 === 1)
+      frames = merge(frames, own, entries)
+    }
+    if (end !== 'complete') frames.push(this.textFrame(endings[end], 'native'))
+    return frames
+  }
+
+  private userFrame(pid: number, space: number, offset: number): Frame {
+    if (space === frameSpace.v8 || space === frameSpace.cpython) return this.pointerFrame(pid, offset)
+    if (space === frameSpace.address) return this.addressFrame(pid, offset)
+    const known = this.workshop.known(space)
+    return known === undefined
+      ? this.textFrame(reasons.processEnded, 'native')
+      : this.fileFrame(pid, known, offset)
+  }
+
+  private pointerFrame(pid: number, pointer: number): Frame {
+    return this.runtimes.name(pid, pointer) ?? this.textFrame(reasons.processEnded, 'native')
+  }
+
+  private fileFrame(pid: number, { file, elf, mapping }: KnownFile, offset: number): Frame {
+    let frames = this.files.get(file.id)
+    if (frames === undefined) {
+      frames = { byPlace: new Map(), byStart: new Map() }
+      this.files.set(file.id, frames)
+    }
+    const known = frames.byPlace.get(offset)
+    if (known !== undefined) return known
+    const symbols = this.workshop.symbolsOf(file.id, pid)
+    const found = typeof symbols === 'string' ? undefined : symbols.find(offset)
+    // Where a function is known all of its places are one frame.
+    const place = found?.start ?? offset
+    let frame = frames.byStart.get(place)
+    if (frame === undefined) {
+      const address = elf?.addressOf(place)
+      frame = {
+        name: found?.name ?? (typeof symbols === 'string' ? symbols : symbols.reason(offset)),
+        file: '',
+        line: 0,
+        type: found?.type ?? 'native',
+        ...(found === undefined || found.systemName === found.name ? {} : { systemName: found.systemName }),
+        ...(mapping === undefined || address === undefined ? {} : { mapping, address }),
+      }
+      frames.byStart.set(place, frame)
+    }
+    frames.byPlace.set(offset, frame)
+    return frame
+  }
+
+  /** Code that no known file holds. */
+  private addressFrame(pid: number, address: number): Frame {
+    const told = this.settings.perfMap ? this.perfMaps.find(pid, address) : undefined
+    if (told !== undefined) return this.textFrame(told, 'native')
+    const mapping = this.mapsOf(pid)?.find(({ start, size }) => address >= start && address < start + size)
+    if (mapping !== undefined) {
+      const known = this.workshop.byPath(mapping.path)
+      if (known !== undefined) return this.fileFrame(pid, known, address - mapping.start + mapping.offset)
+      return this.textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
+    }
+    const { justInTime, anonymousMemory } = reasons
+    return this.textFrame(this.runtimes.unit(pid) === undefined ? anonymousMemory : justInTime, 'native')
+  }
+
+  private kernelFrame(address: number): Frame {
+    const found = this.kernel.find(address)
+    if (typeof found === 'string') return this.textFrame(found, 'kernel')
+    const { name, module } = found
+    return this.textFrame(module === '' ? name : `${name} [${module}]`, 'kernel')
+  }
+
+  private textFrame(name: string, type: FrameType): Frame {
+    const key = `${type} ${name}`
+    let frame = this.texts.get(key)
+    if (frame === undefined) {
+      frame = { name, file: '', line: 0, type }
+      this.texts.set(key, frame)
+    }
+    return frame
+  }
+
+  private mapsOf(pid: number): readonly ProcessMapping[] | undefined {
+    const known = this.maps.get(pid)
+    const now = performance.now()
+    if (known !== undefined && now - known.readMs < mapsMs) return known.mappings
+    let mappings: readonly ProcessMapping[] | undefined
+    try {
+      mappings = readMappings('/proc', pid)
+    } catch {
+      // It has ended.
+    }
+    this.maps.set(pid, { mappings, readMs: now })
+    return mappings
+  }
+
+  private tell(frame: Frame): number {
+    const known = this.told.get(frame)
+    if (known !== undefined) return known
+    const { name, systemName = '', file, line, type = 'native', mapping, address = -1 } = frame
+    const number = this.told.size
+    this.told.set(frame, number)
+    this.newFrames.push({
+      name,
+      systemName,
+      file,
+      line,
+      type,
+      address,
+      mapping: mapping === undefined ? -1 : this.tellMapping(mapping),
+    })
+    if (type !== 'kernel') {
+      this.met++
+      if (!isReason(name)) this.named++
+    }
+    return number
+  }
+
+  private tellMapping(mapping: Mapping): number {
+    const known = this.toldMappings.get(mapping)
+    if (known !== undefined) return known
+    const number = this.toldMappings.size
+    this.toldMappings.set(mapping, number)
+    this.newMappings.push(mapping)
+    return number
+  }
+}
+
+interface FileFrames {
+  readonly byPlace: Map<number, Frame>
+  /** By where the function begins. */
+  readonly byStart: Map<number, Frame>
+}
+
+interface ProcessMaps {
+  readonly mappings: readonly ProcessMapping[] | undefined
+  readonly readMs: number
+}

@@ -1,0 +1,161 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync } from 'node:fs'
+import { FarPaths, parseMounts } from '../kernel/mounts.ts'
+import { vdsoRange } from '../kernel/process-maps.ts'
+import { maxFileId, type UnknownFile } from '../model/raw-stack.ts'
+import type { UnwindTable } from '../model/unwind-table.ts'
+import type { MappedFile } from './messages.ts'
+import type { Sampler } from './sampler.ts'
+import type { UnwindArena } from './unwind-arena.ts'
+
+export interface MappedFilesOptions {
+  readonly sampler: Pick<Sampler, 'publish' | 'unpublish' | 'forgetStacks'>
+  readonly arena: UnwindArena
+  /** Has the table of a file made. `fd`: -1 where the file is not to be read. It is closed by whoever takes it. */
+  readonly read: (file: MappedFile, fd: number) => void
+  /** An id stands for no file any more. */
+  readonly forget: (id: number) => void
+  readonly procDir?: string
+}
+
+interface Known {
+  readonly dev: number
+  readonly inode: number
+}
+
+/** What the kernel calls code of its own in every process, and the file that stands for it. */
+export const vdsoPath = '[vdso]'
+const vdso: Known = { dev: 0, inode: 0 }
+/** How long a list of mounts is believed. */
+const mountsMs = 30_000
+const deletedMark = ' (deleted)'
+
+/**
+ * Files that code runs of, by the ids that frames have: from the first sight in the kernel until their table makes room
+ * for another one. They are opened through the process that has them mapped (proc(5), map_files), so that deleted files
+ * and those of containers are found like all others.
+ */
+export class MappedFiles {
+  /** Files that could not be opened, as their process had ended; another one will tell of them. */
+  gone = 0
+  private readonly options: MappedFilesOptions
+  private readonly procDir: string
+  private readonly known = new Map<number, Known>()
+  /** Ids of files by device and inode, also of those whose table is being made. */
+  private readonly ids = new Map<string, number>()
+  private readonly free: number[] = []
+  private next = 1
+  private far: FarPaths | undefined
+  private farAt = 0
+
+  constructor(options: MappedFilesOptions) {
+    this.options = options
+    this.procDir = options.procDir ?? '/proc'
+  }
+
+  get size(): number {
+    return this.known.size
+  }
+
+  /** The kernel side met code of a file that has no table. */
+  meet(file: UnknownFile): void {
+    const key = keyOf(file)
+    if (this.ids.has(key)) return // its table is being made
+    const range = `${file.start.toString(16)}-${file.end.toString(16)}`
+    const link = `${this.procDir}/${file.pid}/map_files/${range}`
+    let path: string
+    let fd = -1
+    try {
+      path = readlinkSync(link)
+      if (!this.isFar(path)) fd = openFile(link)
+    } catch {
+      this.gone++
+      return
+    }
+    const id = this.give()
+    if (id === undefined) {
+      if (fd >= 0) closeSync(fd)
+      return
+    }
+    this.ids.set(key, id)
+    this.known.set(id, { dev: file.dev, inode: file.inode })
+    const { pid, start, end, offset } = file
+    const name = path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path
+    this.options.read({ id, pid, path: name, start, end, offset }, fd)
+  }
+
+  /** The kernel's code in all processes, the same in each: it is read where this one has it. */
+  meetVdso(): void {
+    const range = vdsoRange()
+    const id = range === undefined ? undefined : this.give()
+    if (range === undefined || id === undefined) return
+    this.known.set(id, vdso)
+    this.ids.set(keyOf(vdso), id)
+    const file = { id, pid: process.pid, path: vdsoPath, ...range, offset: 0 }
+    this.options.read(file, openSync('/proc/self/mem', 'r'))
+  }
+
+  /** The table of a file is made; undefined: it has none. */
+  publish(id: number, table: UnwindTable | undefined, runtime: number): void {
+    const known = this.known.get(id)
+    if (known === undefined) return
+    const { arena, sampler } = this.options
+    arena.put(id, table, runtime, evicted => this.forget(evicted))
+    sampler.publish(known.dev, known.inode, id)
+  }
+
+  /** Forgets all files: whoever knew them has ended. */
+  clear(): void {
+    for (const id of [...this.known.keys()]) {
+      this.forget(id)
+      this.options.arena.drop(id)
+    }
+  }
+
+  private forget(id: number): void {
+    const known = this.known.get(id)
+    if (known === undefined) return
+    const { sampler, forget } = this.options
+    sampler.unpublish(known.dev, known.inode)
+    this.known.delete(id)
+    this.ids.delete(keyOf(known))
+    this.free.push(id)
+    forget(id)
+    // A stack with this id could otherwise be taken for one of the next file.
+    sampler.forgetStacks()
+  }
+
+  /** An id that was not used for as long as possible. */
+  private give(): number | undefined {
+    return this.next <= maxFileId ? this.next++ : this.free.shift()
+  }
+
+  /** Opening a file of a server that does not answer would hang. */
+  private isFar(path: string): boolean {
+    const now = performance.now()
+    if (this.far === undefined || now - this.farAt > mountsMs) {
+      this.far = new FarPaths(mountsOf(this.procDir))
+      this.farAt = now
+    }
+    return this.far.has(path)
+  }
+}
+
+function keyOf({ dev, inode }: Known): string {
+  return `${dev}:${inode}`
+}
+
+/** A regular file, opened so that nothing waits; throws where it is none. */
+function openFile(path: string): number {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  if (fstatSync(fd).isFile()) return fd
+  closeSync(fd)
+  return -1
+}
+
+function mountsOf(procDir: string) {
+  try {
+    return parseMounts(readFileSync(`${procDir}/self/mountinfo`), '/')
+  } catch {
+    return [] // without a list of mounts none is known
+  }
+}

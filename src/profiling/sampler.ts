@@ -1,0 +1,29 @@
+import type { RuntimeSettings, StackCount } from '../model/raw-stack.ts'
+import type { UnwindMemory } from './unwind-arena.ts'
+
+/** What is sampled. */
+export interface Sampling {
+  /** Samples per second and CPU, about: a prime near it. */
+  readonly sampleRate: number
+  readonly cpu: boolean
+  readonly memory: boolean
+  readonly offCpu: boolean
+  readonly includeKernel: boolean
+}
+
+/** The kernel side, as src/probes/stack-sampler.ts has it. */
+export interface Sampler {
+  readonly tables: UnwindMemory
+  /** From now on code of this file is unwound by the table with this id. `dev`: as the kernel has it. */
+  publish(dev: number, inode: number, id: number): void
+  unpublish(dev: number, inode: number): void
+  setRuntime(pid: number, settings: RuntimeSettings | undefined): void
+  /** All stacks are told again when they are next met. */
+  forgetStacks(): void
+  /** Tells of stacks and files that wait. */
+  drain(): void
+  /** Hands over the counts since the last call. */
+  collect(visit: (count: StackCount) => void): void
+  apply(sampling: Sampling): void
+  close(): void
+}

@@ -1,0 +1,73 @@
+import type { SampleKind, StackCount } from '../model/raw-stack.ts'
+import type { Resource } from '../model/resource.ts'
+
+/** How often one stack of a group was met in threads of one name. */
+export interface StackTotal {
+  readonly comm: string
+  readonly userHash: number
+  readonly kernelHash: number
+  readonly request: number
+  count: number
+  value: number
+}
+
+export interface StackGroup {
+  readonly group: Resource
+  readonly kind: SampleKind
+  readonly pids: Set<number>
+  readonly stacks: Map<string, StackTotal>
+}
+
+const maxPids = 1_000
+
+/** Counts of stacks, by group of processes and kind. */
+export class StackTotals {
+  private all = new Map<Resource, Map<SampleKind, StackGroup>>()
+
+  add(resource: Resource, count: StackCount): void {
+    const group = this.group(resource, count.kind)
+    if (group.pids.size < maxPids) group.pids.add(count.pid)
+    const { comm, userHash, kernelHash, request } = count
+    const key = `${userHash} ${kernelHash} ${request} ${comm}`
+    const total = group.stacks.get(key)
+    if (total === undefined) {
+      group.stacks.set(key, {
+        comm,
+        userHash,
+        kernelHash,
+        request,
+        count: count.count,
+        value: count.value,
+      })
+    } else {
+      total.count += count.count
+      total.value += count.value
+    }
+  }
+
+  /** All that was counted, and begins anew. */
+  take(): StackTotals {
+    const taken = new StackTotals()
+    taken.all = this.all
+    this.all = new Map()
+    return taken
+  }
+
+  groups(): StackGroup[] {
+    return [...this.all.values()].flatMap(kinds => [...kinds.values()])
+  }
+
+  private group(group: Resource, kind: SampleKind): StackGroup {
+    let kinds = this.all.get(group)
+    if (kinds === undefined) {
+      kinds = new Map()
+      this.all.set(group, kinds)
+    }
+    let found = kinds.get(kind)
+    if (found === undefined) {
+      found = { group, kind, pids: new Set(), stacks: new Map() }
+      kinds.set(kind, found)
+    }
+    return found
+  }
+}

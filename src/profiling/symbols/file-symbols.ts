@@ -1,0 +1,187 @@
+import { closeSync } from 'node:fs'
+import { loadNative, Unsupported } from '../../kernel/native.ts'
+import { ElfFile, type Section } from '../../lib/elf/elf-file.ts'
+import { ElfError, sectionType } from '../../lib/elf/elf-format.ts'
+import { findDebugFile } from './debug-files.ts'
+import { type FunctionName, functionName } from './function-name.ts'
+import { GoTable } from './go-table.ts'
+import { linkageReason, strippedReason, uncoveredReason, unreadableReason } from './reasons.ts'
+import { type FoundSymbol, type SymbolSource, SymbolTable } from './symbol-table.ts'
+
+/** Of `.gnu_debugdata`, packed and unpacked. The names of a program of 100 MB take some MB. */
+const mostPackedBytes = 16 * 1024 * 1024
+const mostUnpackedBytes = 32 * 1024 * 1024
+/** Beside the arrays: headers of the file and of its sections. */
+const objectBytes = 16 * 1024
+
+export interface SymbolOptions {
+  /** C++ and Rust names as people write them. */
+  readonly demangle: boolean
+  /** Where debug files are looked for, for example `/usr/lib/debug`. */
+  readonly debugDirs: readonly string[]
+}
+
+export interface FoundFunction extends FunctionName {
+  /** Offset in the file. */
+  readonly start: number
+}
+
+/**
+ * The functions of a program or library: those of its own table, or its debug file's, or the small one that
+ * distributions pack into `.gnu_debugdata`, together with what it exports; those of Go programs by Go's own table.
+ */
+export class FileSymbols {
+  /** Of memory, files in memory included. */
+  readonly bytes: number
+  /** Of the tables that were taken. */
+  readonly origin: 'symtab' | 'debug file' | 'gnu_debugdata' | 'dynsym' | 'none'
+  private readonly elf: ElfFile
+  private readonly path: string
+  private readonly demangle: boolean
+  private readonly go: GoTable | undefined
+  private readonly table: SymbolTable | undefined
+  /** Why tables that are there were not read; '': all were. */
+  private readonly fault: string
+  private readonly descriptors: number[]
+
+  /** Reads the tables of an open file, which stays the caller's and must stay open until `close`. Does not throw. */
+  static of(elf: ElfFile, path: string, options: SymbolOptions): FileSymbols {
+    return new FileSymbols(elf, path, options)
+  }
+
+  private constructor(elf: ElfFile, path: string, options: SymbolOptions) {
+    this.elf = elf
+    this.path = path
+    this.demangle = options.demangle
+    const found = new FoundTables(elf, path, options.debugDirs)
+    this.go = found.attempt(() => GoTable.of(elf))
+    this.table = found.attempt(() => found.table())
+    this.origin = found.origin
+    this.fault = found.fault
+    this.descriptors = found.descriptors
+    this.bytes = objectBytes + (this.table?.bytes ?? 0) + found.memoryBytes
+  }
+
+  /** Functions in the tables, those of Go's own not counted. */
+  get count(): number {
+    return this.table?.count ?? 0
+  }
+
+  /** The function that covers a place in the file; undefined where no known one does. Does not throw. */
+  find(offset: number): FoundFunction | undefined {
+    try {
+      const go = this.go?.at(offset)
+      if (go) return { name: go.symbol, systemName: go.symbol, type: 'go', start: go.start }
+      const found = this.table?.at(offset)
+      return found && named(found, this.demangle)
+    } catch (error) {
+      if (error instanceof ElfError) return undefined
+      throw error
+    }
+  }
+
+  /** What stands in the place of a name where `find` has none. */
+  reason(offset: number): string {
+    if (this.isLinkage(offset)) return linkageReason(this.path)
+    if (this.fault !== '') return unreadableReason(this.path, this.fault)
+    const isWhole = this.origin === 'symtab' || this.origin === 'debug file'
+    return isWhole ? uncoveredReason(this.path) : strippedReason(this.path)
+  }
+
+  /** Closes the files that it opened itself. */
+  close(): void {
+    for (const descriptor of this.descriptors.splice(0)) closeSync(descriptor)
+  }
+
+  private isLinkage(offset: number): boolean {
+    return this.elf.sections.some(
+      section =>
+        section.name.startsWith('.plt') &&
+        section.type !== sectionType.nobits &&
+        offset >= section.offset &&
+        offset < section.offset + section.size,
+    )
+  }
+}
+
+function named({ symbol, start }: FoundSymbol, demangle: boolean): FoundFunction {
+  return { ...functionName(symbol, demangle), start }
+}
+
+/** The tables that a program has, and where they were found. */
+class FoundTables {
+  origin: FileSymbols['origin'] = 'none'
+  fault = ''
+  memoryBytes = 0
+  readonly descriptors: number[] = []
+  private readonly elf: ElfFile
+  private readonly path: string
+  private readonly debugDirs: readonly string[]
+
+  constructor(elf: ElfFile, path: string, debugDirs: readonly string[]) {
+    this.elf = elf
+    this.path = path
+    this.debugDirs = debugDirs
+  }
+
+  /** What cannot be read is a fault of the file, and the rest of it is read all the same. */
+  attempt<T>(read: () => T): T | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof ElfError)) throw error
+      this.fault = error.message
+      return undefined
+    }
+  }
+
+  /** Exported functions are among those of a whole table. */
+  table(): SymbolTable | undefined {
+    const whole = sourceOf(this.elf, sectionType.symtab)
+    if (whole) return this.taken('symtab', [whole])
+    const apart = this.debugFile()
+    if (apart) return this.taken('debug file', [apart])
+    const exported = sourceOf(this.elf, sectionType.dynsym)
+    const packed = this.attempt(() => this.packed())
+    if (packed) return this.taken('gnu_debugdata', exported ? [packed, exported] : [packed])
+    return exported && this.taken('dynsym', [exported])
+  }
+
+  private taken(origin: FileSymbols['origin'], sources: readonly SymbolSource[]): SymbolTable {
+    const table = new SymbolTable(this.elf, sources, origin === 'symtab' || origin === 'debug file')
+    this.origin = origin
+    return table
+  }
+
+  private debugFile(): SymbolSource | undefined {
+    const found = this.attempt(() => findDebugFile(this.elf, this.path, this.debugDirs))
+    if (found === undefined) return undefined
+    this.descriptors.push(found.fd)
+    return sourceOf(found.elf, sectionType.symtab)
+  }
+
+  /** An ELF file with the functions that are not exported, compressed by xz (GDB manual, "MiniDebugInfo"). */
+  private packed(): SymbolSource | undefined {
+    const section = this.elf.section('.gnu_debugdata')
+    if (section === undefined) return undefined
+    const bytes = this.elf.bytes(section, mostPackedBytes)
+    const native = loadNative()
+    if (native instanceof Unsupported) throw new ElfError(native.reason)
+    let fd: number
+    try {
+      fd = native.xzUnpack(bytes, mostUnpackedBytes)
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new ElfError(`has only .gnu_debugdata: ${why}`, { cause })
+    }
+    this.descriptors.push(fd)
+    const unpacked = ElfFile.of(fd)
+    this.memoryBytes = unpacked.size
+    return sourceOf(unpacked, sectionType.symtab)
+  }
+}
+
+function sourceOf(elf: ElfFile, type: number): SymbolSource | undefined {
+  const section = elf.sections.find((found: Section) => found.type === type && found.entrySize === 24)
+  return section && { elf, section }
+}

@@ -1,0 +1,286 @@
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
+import { kernelReason, reasons } from './reasons.ts'
+
+const kallsyms = '/proc/kallsyms'
+const modules = '/proc/modules'
+/** What is read at once; the kernel gives a page at most. */
+const chunkBytes = 64 * 1024
+/** Some 120,000 functions have 3 MB of names. */
+const mostSymbols = 1_000_000
+const mostNamesBytes = 32 * 1024 * 1024
+/** No function is larger; programs of BPF have a page mostly. */
+const largestFunction = 1024 * 1024
+const unusedMs = 10 * 60_000
+/** Modules and programs of BPF may have been loaded since. */
+const refreshMs = 60_000
+const checkMs = 60_000
+
+const low48 = 2 ** 48
+/** Behind the kernel's own code (include/asm-generic/sections.h). */
+const textEndName = '_etext'
+
+export interface KernelFunction {
+  readonly name: string
+  /** '' for the kernel itself; `bpf` for programs of BPF. */
+  readonly module: string
+}
+
+export interface KernelSymbolsOptions {
+  /** Instead of the kernel's own. */
+  readonly kallsyms?: string
+  readonly modules?: string
+}
+
+/**
+ * Names of the kernel's functions, by the low 48 bits of an address (proc(5), `/proc/kallsyms`). Read when first asked
+ * for, dropped after ten minutes without a question, and read again, at most once a minute, for an address that none
+ * covers.
+ */
+export class KernelSymbols {
+  private readonly options: KernelSymbolsOptions
+  private table: KernelTable | undefined
+  private readMs = Number.NEGATIVE_INFINITY
+  private usedMs = 0
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(options: KernelSymbolsOptions = {}) {
+    this.options = options
+  }
+
+  /** Of memory. */
+  get bytes(): number {
+    return this.table?.bytes ?? 0
+  }
+
+  /** The function, or in brackets why it has no name. Does not throw. */
+  find(address: number): KernelFunction | string {
+    const nowMs = performance.now()
+    this.usedMs = nowMs
+    const found = this.table?.at(address)
+    if (found !== undefined) return found
+    if (nowMs - this.readMs > refreshMs || this.table === undefined) {
+      this.read(nowMs)
+      const again = this.table?.at(address)
+      if (again !== undefined) return again
+    }
+    return this.table?.fault || reasons.kernelUnknown
+  }
+
+  close(): void {
+    clearInterval(this.timer)
+    this.timer = undefined
+    this.table = undefined
+  }
+
+  private read(nowMs: number): void {
+    this.readMs = nowMs
+    this.table = undefined
+    this.table = readTable(this.options.kallsyms ?? kallsyms, this.options.modules ?? modules)
+    this.timer ??= setInterval(() => {
+      if (performance.now() - this.usedMs > unusedMs) this.close()
+    }, checkMs).unref()
+  }
+}
+
+/** What was read of the kernel's symbols. */
+class KernelTable {
+  readonly bytes: number
+  /** Why there are no symbols; '': there are. */
+  readonly fault: string
+  private readonly starts: Float64Array
+  private readonly places: Uint32Array
+  private readonly names: Buffer
+  private readonly textEnd: number
+  private readonly moduleEnds: ReadonlyMap<string, number>
+
+  constructor(reader: KallsymsReader, fault: string, moduleEnds: ReadonlyMap<string, number>) {
+    const { starts, places } = reader.sorted()
+    this.starts = starts
+    this.places = places
+    this.names = reader.names()
+    this.textEnd = reader.textEnd
+    this.moduleEnds = moduleEnds
+    this.fault = fault
+    this.bytes = starts.byteLength + places.byteLength + this.names.length
+  }
+
+  at(address: number): KernelFunction | undefined {
+    let low = 0
+    let high = this.starts.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.starts[middle] as number) <= address) low = middle + 1
+      else high = middle
+    }
+    const start = this.starts[low - 1]
+    if (start === undefined || address - start > largestFunction) return undefined
+    const place = this.places[low - 1] as number
+    const end = this.names.indexOf(10, place)
+    const [name = '', module = ''] = this.names.toString('latin1', place, end).split('\t')
+    return this.covers(module, start, address) ? { name, module } : undefined
+  }
+
+  /** The last function of the kernel and of a module ends with it. */
+  private covers(module: string, start: number, address: number): boolean {
+    if (module !== '') return address < (this.moduleEnds.get(module) ?? Number.POSITIVE_INFINITY)
+    return start >= this.textEnd || address < this.textEnd
+  }
+}
+
+function readTable(path: string, modulesPath: string): KernelTable {
+  const reader = new KallsymsReader()
+  let fault = ''
+  try {
+    const fd = openSync(path, 'r')
+    try {
+      reader.read(fd)
+    } finally {
+      closeSync(fd)
+    }
+    if (reader.count === 0) fault = reader.hidden ? reasons.kernelHidden : kernelReason('it tells no symbols')
+  } catch (error) {
+    fault = kernelReason(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'it failed'}`)
+  }
+  return new KernelTable(reader, fault, moduleEnds(modulesPath))
+}
+
+/** Where each module's code and data end: `name size users dependencies state address`. */
+function moduleEnds(path: string): Map<string, number> {
+  const ends = new Map<string, number>()
+  let text = ''
+  try {
+    text = readFileSync(path, 'latin1')
+  } catch {
+    // A kernel without modules has no such file.
+  }
+  for (const line of text.split('\n')) {
+    const fields = line.split(' ')
+    const start = Number.parseInt((fields[5] ?? '').slice(-12), 16)
+    if (start > 0) ends.set(fields[0] as string, start + Number(fields[1]))
+  }
+  return ends
+}
+
+/** Takes up the lines of kallsyms that are functions: `address type name`, and `[module]` behind a tab. */
+class KallsymsReader {
+  count = 0
+  /** Addresses were told, and all were 0. */
+  hidden = false
+  /** Where the kernel's own code ends. */
+  textEnd = 0
+  private starts = new Float64Array(1024)
+  private places = new Uint32Array(1024)
+  private isGlobal = new Uint8Array(1024)
+  private text = Buffer.allocUnsafe(chunkBytes)
+  private textBytes = 0
+
+  read(fd: number): void {
+    const chunk = Buffer.allocUnsafe(chunkBytes)
+    let rest = 0
+    for (;;) {
+      const read = readSync(fd, chunk, rest, chunk.length - rest, null)
+      if (read === 0) break
+      const end = rest + read
+      const used = this.take(chunk.subarray(0, end))
+      chunk.copyWithin(0, used, end)
+      // A line that is longer than the chunk is none.
+      rest = end - used === chunk.length ? 0 : end - used
+    }
+  }
+
+  names(): Buffer {
+    return Buffer.from(this.text.subarray(0, this.textBytes))
+  }
+
+  /** By address; of several at one, one that others may call too. */
+  sorted(): { starts: Float64Array; places: Uint32Array } {
+    const order = new Uint32Array(this.count)
+    for (let i = 0; i < this.count; i++) order[i] = i
+    const { starts, isGlobal } = this
+    order.sort(
+      (a, b) =>
+        (starts[a] as number) - (starts[b] as number) ||
+        (isGlobal[b] as number) - (isGlobal[a] as number) ||
+        a - b,
+    )
+    let kept = 0
+    for (let i = 0; i < order.length; i++)
+      if (i === 0 || starts[order[i] as number] !== starts[order[i - 1] as number])
+        order[kept++] = order[i] as number
+    const picked = order.subarray(0, kept)
+    return {
+      starts: Float64Array.from(picked, index => starts[index] as number),
+      places: Uint32Array.from(picked, index => this.places[index] as number),
+    }
+  }
+
+  /** How many bytes whole lines have. */
+  private take(bytes: Buffer): number {
+    let at = 0
+    for (;;) {
+      const end = bytes.indexOf(10, at)
+      if (end < 0) return at
+      this.takeLine(bytes, at, end)
+      at = end + 1
+    }
+  }
+
+  private takeLine(bytes: Buffer, from: number, to: number): void {
+    let at = from
+    let address = 0
+    // Only the low 48 bits are kept: 12 digits.
+    for (; bytes[at] !== 0x20 && at < to; at++)
+      address = ((address * 16) % low48) + digit(bytes[at] as number)
+    const type = bytes[at + 1] as number
+    const name = at + 3
+    if (name >= to || bytes[at + 2] !== 0x20) return
+    if (address === 0) this.hidden ||= isText(type)
+    else if (to - name === textEndName.length && bytes.toString('latin1', name, to) === textEndName)
+      this.textEnd = address
+    else if (isText(type)) this.add(address, bytes, name, to, type < 0x61)
+  }
+
+  private add(address: number, bytes: Buffer, from: number, to: number, isGlobal: boolean): void {
+    const length = to - from + 1
+    if (this.count >= mostSymbols || this.textBytes + length > mostNamesBytes) return
+    if (this.count === this.starts.length) this.grow()
+    if (this.textBytes + length > this.text.length)
+      this.text = Buffer.concat([this.text, Buffer.allocUnsafe(Math.max(length, this.text.length / 2))])
+    this.starts[this.count] = address
+    this.places[this.count] = this.textBytes
+    this.isGlobal[this.count++] = isGlobal ? 1 : 0
+    bytes.copy(this.text, this.textBytes, from, to)
+    this.text[this.textBytes + length - 1] = 10
+    // `name\t[module]` is kept as `name\tmodule`.
+    if (bytes[to - 1] === 0x5d) this.withoutBrackets(length)
+    else this.textBytes += length
+  }
+
+  private withoutBrackets(length: number): void {
+    const line = this.text.toString('latin1', this.textBytes, this.textBytes + length - 2)
+    this.textBytes += this.text.write(`${line.replace('\t[', '\t')}\n`, this.textBytes, 'latin1')
+  }
+
+  private grow(): void {
+    const room = this.count * 2
+    const starts = new Float64Array(room)
+    const places = new Uint32Array(room)
+    const isGlobal = new Uint8Array(room)
+    starts.set(this.starts)
+    places.set(this.places)
+    isGlobal.set(this.isGlobal)
+    this.starts = starts
+    this.places = places
+    this.isGlobal = isGlobal
+  }
+}
+
+/** `t`, `T`, `w` and `W` (nm(1)). */
+function isText(type: number): boolean {
+  const lower = type | 0x20
+  return lower === 0x74 || lower === 0x77
+}
+
+function digit(character: number): number {
+  return character <= 0x39 ? character - 0x30 : (character | 0x20) - 0x57
+}

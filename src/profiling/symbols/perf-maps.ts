@@ -1,0 +1,157 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, type Stats } from 'node:fs'
+import { PerfMap } from './perf-map.ts'
+
+/** Of one file, and of what is kept for all processes. */
+const mostFileBytes = 16 * 1024 * 1024
+const mostKeptBytes = 16 * 1024 * 1024
+const mostProcesses = 256
+const chunkBytes = 256 * 1024
+/** A file is looked at again for an address that it does not have, so often at most. */
+const lookMs = 1000
+
+interface Entry {
+  readonly map: PerfMap
+  /** Of the file that was read last. */
+  inode: number
+  read: number
+  lookedMs: number
+}
+
+/**
+ * Names of code that runtimes make while they run, by the file in which they tell them to perf(1):
+ * `/tmp/perf-<pid>.map` as the process sees it (Linux, tools/perf/Documentation/jit-interface.txt). Anybody may write
+ * to `/tmp`, so a file counts only if it is the process's user's or root's.
+ */
+export class PerfMaps {
+  private readonly entries = new Map<number, Entry>()
+  private readonly root: string
+
+  /** `root`: of the proc file system. */
+  constructor(root = '/proc') {
+    this.root = root
+  }
+
+  /** Of memory. */
+  get bytes(): number {
+    let sum = 0
+    for (const { map } of this.entries.values()) sum += map.bytes
+    return sum
+  }
+
+  /** What the process told of an address; undefined: nothing. Does not throw. */
+  find(pid: number, address: number): string | undefined {
+    const entry = this.entry(pid)
+    const known = entry.map.at(address)
+    const nowMs = performance.now()
+    if (known !== undefined || nowMs - entry.lookedMs < lookMs) return known
+    entry.lookedMs = nowMs
+    if (!this.readOn(pid, entry)) return undefined
+    this.shrink(pid)
+    return entry.map.at(address)
+  }
+
+  /** The process ended, or runs another program now. */
+  forget(pid: number): void {
+    this.entries.delete(pid)
+  }
+
+  private entry(pid: number): Entry {
+    const entry = this.entries.get(pid) ?? {
+      map: new PerfMap(),
+      inode: 0,
+      read: 0,
+      lookedMs: Number.NEGATIVE_INFINITY,
+    }
+    this.entries.delete(pid)
+    this.entries.set(pid, entry)
+    this.shrink(pid)
+    return entry
+  }
+
+  private shrink(used: number): void {
+    let { bytes } = this
+    for (const [pid, { map }] of this.entries) {
+      if (this.entries.size <= mostProcesses && bytes <= mostKeptBytes) return
+      if (pid === used) continue
+      bytes -= map.bytes
+      this.entries.delete(pid)
+    }
+  }
+
+  /** Reads what was written since the last time; false: nothing was. */
+  private readOn(pid: number, entry: Entry): boolean {
+    const fd = this.open(pid)
+    if (fd === undefined) return false
+    try {
+      const { ino, size } = fstatSync(fd)
+      if (ino !== entry.inode || size < entry.read) {
+        entry.map.clear()
+        entry.inode = ino
+        entry.read = 0
+      }
+      const end = Math.min(size, mostFileBytes)
+      if (end <= entry.read) return false
+      entry.read = readLines(fd, entry.read, end, entry.map)
+      return true
+    } catch {
+      // It went away, or its file system did.
+      return false
+    } finally {
+      closeSync(fd)
+    }
+  }
+
+  private open(pid: number): number | undefined {
+    let directory: number | undefined
+    try {
+      const owner = ownerOf(readFileSync(`${this.root}/${pid}/status`, 'latin1'))
+      if (owner === undefined) return undefined
+      // A link would be followed from this process's root, not from that of the other.
+      directory = openSync(
+        `${this.root}/${pid}/root/tmp`,
+        constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
+      )
+      const fd = openSync(
+        `/proc/self/fd/${directory}/perf-${owner.pid}.map`,
+        constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+      )
+      if (isOwned(fstatSync(fd), owner.uid)) return fd
+      closeSync(fd)
+    } catch {
+      // Most processes have none.
+    } finally {
+      if (directory !== undefined) closeSync(directory)
+    }
+    return undefined
+  }
+}
+
+function isOwned(stat: Stats, uid: number): boolean {
+  return stat.isFile() && (stat.uid === uid || stat.uid === 0)
+}
+
+/** The effective user, and the number that the process knows itself by, of its status (proc_pid_status(5)). */
+function ownerOf(status: string): { uid: number; pid: number } | undefined {
+  const uid = /^Uid:\t\d+\t(\d+)/m.exec(status)?.[1]
+  const pid = /^NSpid:.*\t(\d+)$/m.exec(status)?.[1]
+  return uid === undefined || pid === undefined ? undefined : { uid: Number(uid), pid: Number(pid) }
+}
+
+/** Takes up whole lines; where the next reading begins. */
+function readLines(fd: number, from: number, to: number, map: PerfMap): number {
+  const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, to - from))
+  for (let at = from; at < to; ) {
+    const bytes = chunk.subarray(0, readSync(fd, chunk, 0, Math.min(chunk.length, to - at), at))
+    const end = bytes.lastIndexOf(10) + 1
+    if (end === 0) {
+      // A line is not written yet, or longer than any name.
+      if (bytes.length < chunkBytes) return at
+      at += bytes.length
+    } else {
+      map.add(bytes.subarray(0, end))
+      at += end
+      if (bytes.length < chunk.length) return at
+    }
+  }
+  return to
+}

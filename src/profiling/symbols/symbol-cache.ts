@@ -1,0 +1,103 @@
+import { closeSync, openSync } from 'node:fs'
+import { ElfFile } from '../../lib/elf/elf-file.ts'
+import { ElfError } from '../../lib/elf/elf-format.ts'
+import { errnoText } from '../../lib/errno-text.ts'
+import { FileSymbols, type SymbolOptions } from './file-symbols.ts'
+import { unreadableReason } from './reasons.ts'
+
+/** Of programs and libraries; each may have a second for its debug file. */
+const mostFiles = 64
+
+export interface SymbolCacheOptions extends SymbolOptions {
+  /** Bytes of memory for the tables of all files; one file is kept even if it needs more. */
+  readonly cacheBytes: number
+}
+
+interface Entry {
+  readonly fd: number
+  readonly symbols: FileSymbols
+}
+
+/**
+ * Symbols of files by the number that the profiler has for each, those used last. A file stays open as long as its
+ * symbols are kept, because names are read when they are asked for.
+ */
+export class SymbolCache {
+  /** Of memory that the tables take. */
+  bytes = 0
+  private options: SymbolCacheOptions
+  private readonly entries = new Map<number, Entry>()
+
+  constructor(options: SymbolCacheOptions) {
+    this.options = options
+  }
+
+  get files(): number {
+    return this.entries.size
+  }
+
+  /**
+   * The symbols of a file, or in brackets why there are none. `source` is a path at which it can be opened now, for
+   * example `/proc/self/fd/7` or `/proc/17/map_files/…`; `path` is how its process knows it. Does not throw.
+   */
+  of(id: number, path: string, source: () => string): FileSymbols | string {
+    const known = this.entries.get(id)
+    if (known) {
+      this.entries.delete(id)
+      this.entries.set(id, known)
+      return known.symbols
+    }
+    const entry = opened(path, source, this.options)
+    if (typeof entry === 'string') return entry
+    this.entries.set(id, entry)
+    this.bytes += entry.symbols.bytes
+    this.shrink()
+    return entry.symbols
+  }
+
+  /** What is kept was read by other options. */
+  configure(options: SymbolCacheOptions): void {
+    this.options = options
+    this.close()
+  }
+
+  /** The number stands for no file any more. */
+  forget(id: number): void {
+    const entry = this.entries.get(id)
+    if (entry === undefined) return
+    this.entries.delete(id)
+    this.bytes -= entry.symbols.bytes
+    entry.symbols.close()
+    closeSync(entry.fd)
+  }
+
+  /** Forgets all. It can be used again. */
+  close(): void {
+    for (const id of this.entries.keys()) this.forget(id)
+  }
+
+  private shrink(): void {
+    for (const id of this.entries.keys()) {
+      if (this.entries.size <= 1) return
+      if (this.entries.size <= mostFiles && this.bytes <= this.options.cacheBytes) return
+      this.forget(id)
+    }
+  }
+}
+
+function opened(path: string, source: () => string, options: SymbolOptions): Entry | string {
+  let fd: number
+  try {
+    fd = openSync(source(), 'r')
+  } catch (error) {
+    const { errno } = error as NodeJS.ErrnoException
+    return unreadableReason(path, `cannot be opened: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
+  }
+  try {
+    return { fd, symbols: FileSymbols.of(ElfFile.of(fd), path, options) }
+  } catch (error) {
+    closeSync(fd)
+    if (error instanceof ElfError) return unreadableReason(path, error.message)
+    throw error
+  }
+}

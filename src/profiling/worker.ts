@@ -1,0 +1,45 @@
+// The thread that reads files and names frames: a program of its own, started by worker-thread.ts.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { FrameNames } from './frame-names.ts'
+import type { Answer, Request, SymbolSettings } from './messages.ts'
+import { Workshop } from './workshop.ts'
+
+const workshop = new Workshop(workerData as SymbolSettings)
+const names = new FrameNames(workshop, workerData as SymbolSettings)
+
+parentPort!.on('message', (request: Request) => {
+  const answer = answerTo(request)
+  if (answer !== undefined) parentPort!.postMessage(answer, transferOf(answer))
+})
+
+function answerTo(request: Request): Answer | undefined {
+  switch (request.kind) {
+    case 'file':
+      return workshop.add(request.file, request.fd)
+    case 'forget':
+      workshop.forget(request.id)
+      names.forgetFile(request.id)
+      return undefined
+    case 'runtime':
+      return { kind: 'runtime', pid: request.runtime.pid, settings: names.attach(request.runtime) }
+    case 'stacks':
+      return { kind: 'stacks', ...names.name(request.user, request.kernel) }
+    case 'clear':
+      names.clear(request.epoch)
+      return undefined
+    case 'settings':
+      workshop.configure(request.settings)
+      names.configure(request.settings)
+      return undefined
+    case 'mark':
+      return { kind: 'mark', mark: request.mark, state: names.state() }
+  }
+}
+
+/** Tables are handed over, not copied. */
+function transferOf(answer: Answer): ArrayBuffer[] {
+  if (answer.kind !== 'table' || answer.table === undefined) return []
+  const { rows, pages, rules } = answer.table
+  return [rows, pages, rules].map(({ buffer }) => buffer as ArrayBuffer)
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { after, test } from 'node:test'
+import { resource } from '../model/resource.ts'
+import { ProcessGroups } from './process-groups.ts'
+import { ProcessTable } from './services.ts'
+
+const children: ChildProcess[] = []
+after(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
+function sleeper(env: Readonly<Record<string, string>> = {}): number {
+  const child = spawn('sleep', ['60'], { env: { ...process.env, ...env }, stdio: 'ignore' })
+  children.push(child)
+  return child.pid!
+}
+
+function groups(): ProcessGroups {
+  const processes = new ProcessTable({ hostName: 'here', bootId: 'b', version: '1' })
+  return new ProcessGroups(processes, resource({ 'host.name': 'here' }))
+}
+
+test('processes of one program and service are one group, without what tells them apart', async () => {
+  const of = groups()
+  const [one, two] = [sleeper(), sleeper()]
+  const other = sleeper({ OTEL_SERVICE_NAME: 'night' })
+  await new Promise(resolve => setTimeout(resolve, 100)) // until they run their program
+  const group = of.of(one, 'sleep')
+  assert.equal(of.of(two, 'sleep'), group)
+  assert.notEqual(of.of(other, 'sleep'), group)
+  const { attributes } = group
+  assert.equal(attributes.get('service.name'), 'sleep')
+  assert.match(String(attributes.get('process.executable.path')), /sleep$/)
+  assert.equal(attributes.get('process.pid'), undefined)
+  assert.equal(attributes.get('service.instance.id'), undefined)
+  assert.equal(of.of(other, 'sleep').attributes.get('service.name'), 'night')
+})
+
+test('who ended before anybody looked counts to the group of its name', async () => {
+  const of = groups()
+  const pid = sleeper()
+  await new Promise(resolve => setTimeout(resolve, 100))
+  const group = of.of(pid, 'sleep')
+  assert.equal(of.of(2 ** 22 + 1, 'sleep'), group)
+  const unknown = of.of(2 ** 22 + 2, 'gone-tool')
+  assert.notEqual(unknown, group)
+  assert.equal(unknown.attributes.get('service.name'), 'gone-tool')
+  assert.equal(of.of(2 ** 22 + 3, 'gone-tool'), unknown)
+})
+
+test('threads of the kernel are one group of the host', () => {
+  const of = groups()
+  assert.equal(of.kernel(), of.kernel())
+  assert.equal(of.kernel().attributes.get('service.name'), 'kernel')
+  assert.equal(of.kernel().attributes.get('host.name'), 'here')
+})

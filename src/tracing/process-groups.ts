@@ -1,0 +1,68 @@
+import { Attributes } from '../model/attributes.ts'
+import type { Resource } from '../model/resource.ts'
+import type { ProcessTable } from './services.ts'
+
+/** What tells one process of a group from another. */
+const own = new Set(['process.pid', 'service.instance.id', 'process.command'])
+const maxGroups = 4_096
+
+/**
+ * Processes that run the same program as the same service, as one resource: what the workers of a server, or a thousand
+ * short runs of a compiler, have in common. A process that ended before anybody looked is known by its name alone; it
+ * counts to the last group that has this name.
+ */
+export class ProcessGroups {
+  private readonly processes: ProcessTable
+  private readonly host: Resource
+  private groups = new Map<string, Resource>()
+  private byResource = new WeakMap<Resource, Resource>()
+  /** By `service.name`, of processes whose program could be read. */
+  private named = new Map<string, Resource>()
+
+  /** `host`: whom the kernel's own threads count to, as the service `kernel`. */
+  constructor(processes: ProcessTable, host: Resource) {
+    this.processes = processes
+    this.host = host
+  }
+
+  of(pid: number, comm: string): Resource {
+    const resource = this.processes.resource(pid, comm)
+    const known = this.byResource.get(resource)
+    if (known !== undefined) return known
+    const name = String(resource.attributes.get('service.name'))
+    const isRead = resource.attributes.get('process.executable.path') !== undefined
+    const group = (isRead ? undefined : this.named.get(name)) ?? this.group(resource.attributes)
+    if (isRead) this.named.set(name, group)
+    // One that is not read may be known better later.
+    if (isRead) this.byResource.set(resource, group)
+    return group
+  }
+
+  kernel(): Resource {
+    const attributes = new Attributes()
+    attributes.add('service.name', 'kernel')
+    for (let i = 0; i < this.host.attributes.size; i++)
+      attributes.set(this.host.attributes.keys[i]!, this.host.attributes.values[i]!)
+    attributes.set('service.name', 'kernel')
+    return this.group(attributes)
+  }
+
+  private group(of: Attributes): Resource {
+    const attributes = new Attributes()
+    for (let i = 0; i < of.size; i++) if (!own.has(of.keys[i]!)) attributes.add(of.keys[i]!, of.values[i]!)
+    const id = JSON.stringify([
+      attributes.keys.slice(0, attributes.size),
+      attributes.values.slice(0, attributes.size),
+    ])
+    const known = this.groups.get(id)
+    if (known !== undefined) return known
+    if (this.groups.size >= maxGroups) {
+      this.groups = new Map()
+      this.named = new Map()
+      this.byResource = new WeakMap()
+    }
+    const made = { attributes }
+    this.groups.set(id, made)
+    return made
+  }
+}

@@ -1,0 +1,124 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import type { ElfFile } from '../lib/elf/elf-file.ts'
+import type { ProcessMemory } from '../lib/process-memory.ts'
+import type { Frame } from '../model/profile.ts'
+import type { RuntimeSettings } from '../model/raw-stack.ts'
+import { maxFramesKept, type RuntimeProcess, type RuntimeUnit } from './runtime.ts'
+import { readConstants, type V8Constants } from './v8/constants.ts'
+import { taggedAt, V8Heap } from './v8/heap.ts'
+import { readScopeInfo } from './v8/scope-info.ts'
+import { ScriptLines } from './v8/script-lines.ts'
+
+const frameType = 'v8js'
+
+/** Node.js and other programs with V8, by what V8 tells debuggers: nothing has to be switched on in them. */
+export const v8: RuntimeUnit = {
+  name: 'v8',
+  frameType,
+  code: 1,
+  recognise(elf: ElfFile) {
+    const constants = readConstants(elf)
+    if (constants === undefined || typeof constants === 'string') return constants
+    return { attach: memory => new V8Process(memory, constants) }
+  },
+}
+
+const gone: Frame = {
+  name: '[JavaScript: the function was moved or freed before it could be named]',
+  file: '',
+  line: 0,
+  type: frameType,
+}
+
+/** As V8's own profiles call it. */
+const anonymous = '(anonymous)'
+
+/** Behind the name; small integer: lines before the script's first (`Script::line_offset`). */
+const lineOffsetAfterName = 8
+
+interface Known {
+  readonly frame: Frame
+  /** What the function referred to when it was named. */
+  readonly name: number
+  readonly script: number
+}
+
+class V8Process implements RuntimeProcess {
+  readonly settings: RuntimeSettings
+  private readonly heap: V8Heap
+  private readonly lines: ScriptLines
+  private readonly known = new BoundedMap<number, Known>(maxFramesKept)
+  /** One string for all functions of a file. */
+  private readonly files = new BoundedMap<string, string>(maxFramesKept)
+
+  constructor(memory: ProcessMemory, constants: V8Constants) {
+    this.settings = { v8Shared: constants.functionShared }
+    this.heap = new V8Heap(memory, constants)
+    this.lines = new ScriptLines(memory)
+  }
+
+  /** `pointer`: a SharedFunctionInfo, untagged. */
+  name(pointer: number): Frame {
+    const { sharedName, sharedScript, sharedType } = this.heap.constants
+    const known = this.known.get(pointer)
+    const isFunction = pointer % 8 === 0 && this.heap.typeOf(pointer) === sharedType
+    const words = isFunction
+      ? this.heap.memory.read(pointer, Math.max(sharedName, sharedScript) + 8)
+      : undefined
+    if (words === undefined) return known?.frame ?? gone
+    const name = taggedAt(words, sharedName)
+    const script = taggedAt(words, sharedScript)
+    if (known?.name === name && known.script === script) return known.frame
+    const frame = this.sameOr(known?.frame, this.frameOf(name, script))
+    this.known.set(pointer, { frame, name, script })
+    return frame
+  }
+
+  private frameOf(nameOrScope: number, scriptOrNone: number): Frame {
+    const { scopeInfoType, scriptType } = this.heap.constants
+    const isScope = nameOrScope !== 0 && this.heap.typeOf(nameOrScope) === scopeInfoType
+    const scope = isScope ? readScopeInfo(this.heap, nameOrScope) : undefined
+    const name = isScope ? scope?.name : nameOrScope === 0 ? '' : this.heap.text(nameOrScope)
+    const script = scriptOrNone !== 0 && this.heap.typeOf(scriptOrNone) === scriptType ? scriptOrNone : 0
+    return {
+      name: name || anonymous,
+      file: script === 0 ? '' : this.fileOf(script),
+      line: script === 0 ? 0 : this.lineOf(script, scope?.start ?? -1),
+      type: frameType,
+    }
+  }
+
+  private fileOf(script: number): string {
+    const name = this.heap.field(script, this.heap.constants.scriptName)
+    const file = pathOf((name === 0 ? undefined : this.heap.text(name)) ?? '')
+    const known = this.files.get(file)
+    if (known === undefined) this.files.set(file, file)
+    return known ?? file
+  }
+
+  /** From 1; 0: not known. */
+  private lineOf(script: number, start: number): number {
+    if (start < 0) return 0
+    const { scriptName, scriptSource } = this.heap.constants
+    const source = this.heap.characters(this.heap.field(script, scriptSource))
+    const line = source && this.lines.line(source, start)
+    const offset = this.heap.integer(script, scriptName + lineOffsetAfterName) ?? 0
+    return line === undefined ? 0 : Math.max(0, line + offset + 1)
+  }
+
+  /** V8 frees code that did not run of late, and with it where the function begins. */
+  private sameOr(before: Frame | undefined, now: Frame): Frame {
+    const isSame = before?.name === now.name && before.file === now.file
+    return isSame && (now.line === 0 || now.line === before.line) ? before : now
+  }
+}
+
+/** ECMAScript modules are named by URL. */
+function pathOf(name: string): string {
+  if (!name.startsWith('file:///')) return name
+  try {
+    return decodeURIComponent(name.slice('file://'.length))
+  } catch {
+    return name.slice('file://'.length) // It has a percent sign that encodes nothing.
+  }
+}

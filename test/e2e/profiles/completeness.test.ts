@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { withoutBpf } from '../../helpers/compile-bpf.ts'
+import { systemNode } from '../../helpers/host-needs.ts'
+import { Bench, type MeasuredProgram, sourceFile } from '../../helpers/profiles/measured-program.ts'
+import {
+  fold,
+  type HostSample,
+  isNamed,
+  isUser,
+  ofProgram,
+  ProfiledHost,
+  partOf,
+  sumOf,
+} from '../../helpers/profiles/profiled-host.ts'
+
+// Whether everything is there: CPU time, names, memory and waiting, each against what the kernel or the program knows.
+
+const soak = process.env.SVC_SOAK !== undefined
+
+let host: ProfiledHost
+let bench: Bench
+before(async () => {
+  if (withoutBpf) return
+  bench = new Bench()
+  host = await ProfiledHost.start({ memory: true, off_cpu: true })
+})
+after(async () => {
+  await host?.close()
+  await bench?.close()
+})
+
+/** Stops a program where it is, so that its CPU time stays what it was, and returns that in seconds. */
+function halt(program: MeasuredProgram): number {
+  program.signal('SIGSTOP')
+  return program.cpuSeconds()
+}
+
+/** Within 3 % of the kernel's count, and what whole ticks of that and whole periods at its ends make. */
+function checkTime(what: string, ns: number, seconds: number): void {
+  const text = `${what}: ${(ns / 1e9).toFixed(3)} s in profiles, ${seconds.toFixed(3)} s by /proc/PID/stat`
+  console.log(text)
+  assert.ok(Math.abs(ns / 1e9 - seconds) <= 0.03 * seconds + 0.02, text)
+}
+
+for (const [what, source] of [
+  ['one thread', 'ratio'],
+  ['eight threads', 'threads'],
+  ['signal handlers', 'signals'],
+  ['page faults', 'touch'],
+] as const) {
+  test(`samples of a program with ${what} add up to its CPU time`, { skip: withoutBpf }, async () => {
+    const file = bench.compile(source, [], `time-${source}`)
+    const program = bench.start(file)
+    await program.busyFor(soak ? 10 : 3)
+    const seconds = halt(program)
+    const seen = await host.upToNow(ofProgram(file))
+    await program.end('SIGKILL')
+    checkTime(what, sumOf(seen), seconds)
+  })
+}
+
+test('at least 95 of 100 frames of a busy host have a name', { skip: withoutBpf }, async () => {
+  const loops = [
+    bench.start('/bin/bash', ['-c', 'while :; do for i in {1..2000}; do x=$((x + i)); done; done']),
+    bench.start('/bin/bash', ['-c', 'while :; do head -c 8000000 /bin/bash | gzip > /dev/null; done']),
+    bench.start('openssl', ['speed', '-seconds', '60', 'sha256']),
+    bench.start('/usr/bin/python3', [sourceFile('ratio.py')]),
+    bench.start(process.execPath, [sourceFile('ratio.js')]),
+    bench.start(systemNode, [sourceFile('ratio.js')]),
+    bench.start('/bin/bash', ['-c', 'while :; do perf bench sched messaging -g 1 -l 500; done']),
+  ]
+  const python = (seen: readonly HostSample[]) =>
+    seen.some(({ frames }) => frames.some(({ name }) => name === 'leaf_a'))
+  await host.wait('Python is named', sample => sample.kind === 'cpu', python)
+  const sinceMs = Date.now()
+  for (const loop of loops.slice(3, 5)) await loop.busyFor(soak ? 10 : 1)
+  const seen = await host.upToNow(({ kind }) => kind === 'cpu', sinceMs)
+  await Promise.all(loops.map(loop => loop.end('SIGKILL')))
+
+  let all = 0
+  let named = 0
+  const nameless = new Map<string, number>()
+  for (const { frames, value, resource } of seen)
+    for (const frame of frames.filter(isUser)) {
+      all += value
+      if (isNamed(frame)) named += value
+      else {
+        const what = `${resource['service.name']}: ${frame.name} ${frame.mapping.path}`
+        nameless.set(what, (nameless.get(what) ?? 0) + value)
+      }
+    }
+  const worst = [...nameless].toSorted((a, b) => b[1] - a[1]).slice(0, 8)
+  const text = `${((100 * named) / all).toFixed(1)} % of the frames of user space have names; ${worst
+    .map(([what, value]) => `${what} ${((100 * value) / all).toFixed(2)} %`)
+    .join(', ')}`
+  console.log(text)
+  assert.ok(named / all >= 0.95, text)
+})
+
+test('memory is told of the functions that made it grow, in their shares', { skip: withoutBpf }, async () => {
+  const file = bench.compile('touch', [], 'touch-memory')
+  const program = bench.start(file)
+  const most = soak ? 40e9 : 8e9
+  const enough = (seen: readonly HostSample[]) => sumOf(seen) > most
+  const seen = await host.wait(`${most} bytes are told`, ofProgram(file, 'memory'), enough)
+  await program.end('SIGKILL')
+  assert.ok(seen.every(({ unit }) => unit === 'bytes'))
+  const large = partOf(seen, names => names.includes('grow_large'))
+  const small = partOf(seen, names => names.includes('grow_small'))
+  const text = `large : small is ${(large / small).toFixed(3)}, and 2 by construction`
+  console.log(text)
+  assert.ok(large + small > 0.95, text)
+  assert.ok(Math.abs(large / small / 2 - 1) < (soak ? 0.03 : 0.06), text)
+})
+
+test('memory that is told adds up to what was touched', { skip: withoutBpf }, async () => {
+  const file = bench.compile('touch', [], 'touch-sum')
+  const program = bench.start(file)
+  await program.busyFor(soak ? 5 : 1)
+  halt(program)
+  const faults = program.minorFaults()
+  const seen = await host.upToNow(ofProgram(file, 'memory'))
+  await program.end('SIGKILL')
+  const text = `${sumOf(seen)} bytes told of ${faults} faults of 4 KiB`
+  console.log(text)
+  assert.ok(Math.abs(sumOf(seen) / (4096 * faults) - 1) < 0.05, text)
+})
+
+test('waiting is told of the functions that wait, and adds up to the time that passed', {
+  skip: withoutBpf,
+}, async () => {
+  const file = bench.compile('naps', [])
+  const startedMs = Date.now()
+  const program = bench.start(file)
+  const long = soak ? 20e9 : 4e9
+  await host.wait('it has waited', ofProgram(file, 'off_cpu'), seen => sumOf(seen) > long)
+  const haltedMs = Date.now()
+  halt(program)
+  const seen = await host.upToNow(ofProgram(file, 'off_cpu'))
+  await program.end('SIGKILL')
+  const naps = seen.filter(({ frames }) => frames.some(({ name }) => name === 'nap'))
+  const passed = (haltedMs - startedMs) * 1e6
+  const text = `${sumOf(naps) / 1e9} s told of ${passed / 1e9} s: ${[...fold(naps)].join(', ')}`
+  console.log(text)
+  // Only some waits are looked at, and stand for the others.
+  assert.ok(Math.abs(sumOf(naps) / passed - 1) < (soak ? 0.1 : 0.25), text)
+  const ratio =
+    partOf(naps, names => names.includes('nap_long')) / partOf(naps, names => names.includes('nap_short'))
+  assert.ok(Math.abs(ratio / 2 - 1) < (soak ? 0.1 : 0.25), text)
+})
