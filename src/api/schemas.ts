@@ -147,7 +147,7 @@ export const ebpfDocument = named(
       }),
     ),
     profiling: object('How stacks are unwound and named; all zero where profiles are off.', {
-      sample_rate: count('Samples a second and CPU that are asked for now.'),
+      sample_rate: count('Samples a second and CPU, recordings included.'),
       map_bytes: count('Memory of the maps in the kernel.'),
       table_bytes: count('Of it: unwind tables in use.'),
       files: count('Files whose code was met.'),

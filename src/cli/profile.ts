@@ -57,6 +57,9 @@ function orderOf(args: Arguments): ProfileOrder {
       ExitCode.usage,
     )
   }
+  const target = args.words[0] ?? ''
+  if (/^0+$/.test(target))
+    throw new StartError('there is no process 0; name none for all processes', ExitCode.usage)
   const rate = args.value('rate')
   if (rate !== undefined && kind !== 'cpu')
     throw new StartError(`--rate is for the kind cpu: ${kind} has no rate`, ExitCode.usage)
@@ -65,7 +68,7 @@ function orderOf(args: Arguments): ProfileOrder {
   return {
     kind: kinds[kind as keyof typeof kinds],
     seconds: secondsOf(args.value('duration') ?? '10s'),
-    target: args.words[0] ?? '',
+    target,
     rate: Number(rate ?? 0),
   }
 }

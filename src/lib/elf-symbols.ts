@@ -122,7 +122,7 @@ class Reader {
         const isDefined = bytes.readUInt16LE(at + 6) !== 0
         const offset = offsetIn(code, u64(bytes, at + 8))
         if (!isFunction || !isDefined || offset === undefined) continue
-        const start = await this.#bytes(offset, Math.min(startBytes, this.#size - offset))
+        const start = await this.#bytes(offset, Math.max(0, Math.min(startBytes, this.#size - offset)))
         found.set(name, { offset, size: u64(bytes, at + 16), start })
       }
     }

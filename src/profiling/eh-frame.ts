@@ -44,8 +44,8 @@ interface Extent {
 
 /**
  * The rules by which the callers of a file's functions are found, from its .eh_frame (Linux Standard Base, core 5.0,
- * 10.6). Undefined where it has none, or none that says
- * anything, or is not for x86-64. Throws `ElfError`, also for a file beyond the limits.
+ * 10.6). Undefined where that says nothing or is not there, and for other machines than x86-64. Throws `ElfError`, also
+ * for a file beyond the limits.
  */
 export function buildUnwindTable(elf: ElfFile, limits = defaultLimits): UnwindTable | undefined {
   const extent = elf.machine === 'x64' ? extentOf(elf) : undefined

@@ -105,7 +105,7 @@ export class Profiler {
     this.drainTimer.unref()
   }
 
-  /** Samples a second and CPU that are asked for now. */
+  /** Samples a second and CPU, recordings included. */
   get rate(): number {
     return this.sampling().sampleRate
   }
@@ -157,7 +157,7 @@ export class Profiler {
     return totals.groups().map(each => ({
       group: each.group,
       pids: [...each.pids],
-      profile: this.profile(each, startUs, durationUs),
+      profile: this.profile(each, startUs, durationUs, false),
     }))
   }
 
@@ -170,7 +170,7 @@ export class Profiler {
     const totals = this.totals.take()
     await this.named()
     for (const group of totals.groups())
-      this.options.emit(group.group, this.profile(group, startUs, endUs - startUs))
+      this.options.emit(group.group, this.profile(group, startUs, endUs - startUs, true))
     this.arena.age()
     if (this.frames.full) this.clear()
   }
@@ -250,19 +250,26 @@ export class Profiler {
     })
   }
 
-  private profile({ kind, stacks }: StackGroup, startUs: number, durationUs: number): Profile {
+  /** `counted`: values of `cpu` are samples, of which readers make time by the mean period; else nanoseconds. */
+  private profile(
+    { kind, stacks }: StackGroup,
+    startUs: number,
+    durationUs: number,
+    counted: boolean,
+  ): Profile {
     const samples = new SampleSet()
+    const inSamples = counted && kind === 'cpu'
     let count = 0
     let value = 0
     for (const total of stacks.values()) {
       count += total.count
       value += total.value
       const link = total.request === 0 ? undefined : this.options.linkOf(total.request)
-      samples.add(this.framesOf(total), total.comm, link, total.value)
+      samples.add(this.framesOf(total), total.comm, link, inSamples ? total.count : total.value)
     }
     return {
       kind,
-      unit: kind === 'memory' ? 'bytes' : 'nanoseconds',
+      unit: kind === 'memory' ? 'bytes' : inSamples ? 'count' : 'nanoseconds',
       startUs,
       durationUs,
       ...(kind === 'off_cpu' || count === 0 ? {} : { period: Math.round(value / count) }),

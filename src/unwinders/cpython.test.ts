@@ -2,28 +2,34 @@
 // describe themselves; the offsets for 3.11 and 3.12 are those of their headers.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { type PythonStack, pythonStack } from '../../test/helpers/runtimes/python-stack.ts'
-import { recognised, ScriptProgram } from '../../test/helpers/runtimes/script-program.ts'
+import {
+  recognised,
+  ScriptProgram,
+  systemPython,
+  withoutPython,
+} from '../../test/helpers/runtimes/script-program.ts'
 import { shim } from './cpython/merge.ts'
 import { cpython } from './cpython.ts'
 import type { RuntimeProcess } from './runtime.ts'
 
 const soak = process.env.SVC_SOAK === '1'
-const python = '/usr/bin/python3'
-const withoutPython = existsSync(python)
-  ? false
-  : `the distribution's Python is run, and there is none at ${python}`
 
 /** Others that stand beside it on a machine for development. */
-const pyenv = '/root/.pyenv/versions'
-const others = (existsSync(pyenv) ? readdirSync(pyenv) : [])
-  .filter(version => /^3\.1[1-4]\./.test(version))
-  .map(version => `${pyenv}/${version}/bin/python3`)
-const interpreters = existsSync(python) ? [python, ...others] : others
+const pyenv = join(process.env.PYENV_ROOT ?? join(homedir(), '.pyenv'), 'versions')
+const others = existsSync(pyenv) ? readdirSync(pyenv).map(version => join(pyenv, version)) : []
+const readable = others.filter(path => /^3\.1[1-4]\.\d+$/.test(basename(path)))
+const older = others.find(path => basename(path).startsWith('3.10.'))
+const interpreters = [
+  ...(withoutPython === false ? [systemPython] : []),
+  ...readable.map(path => join(path, 'bin/python3')),
+]
 
 function attached(program: ScriptProgram): RuntimeProcess {
   const image = program.areas().find(({ path }) => /\/(lib)?python3[^/]*$/.test(path) && isRuntime(path))
@@ -161,7 +167,7 @@ def made(name, file): return (lambda: 0).__code__.replace(co_qualname=name, co_f
 codes = [made('ascii', '/a'), made('gr\\xfc\\xdf', '/l'), made('\\u65e5\\u672c', '/w'), made('\\U0001f600', '/e'), made('${long}', '/n'), made('', '')]
 print(' '.join(str(id(code)) for code in codes), flush=True)
 time.sleep(1000)`
-  const program = await ScriptProgram.start(python, 'widths.py', source)
+  const program = await ScriptProgram.start(systemPython, 'widths.py', source)
   try {
     const runtime = attached(program)
     const names = program.said
@@ -183,7 +189,7 @@ test('whatever a pointer points at in a running program, a frame comes of it', {
   const source = `import ast
 print('ready', flush=True)
 while True: compile(ast.parse('def f(x):\\n  return [lambda: x]\\n' * 50), 'made', 'exec')`
-  const program = await ScriptProgram.start(python, 'busy.py', source)
+  const program = await ScriptProgram.start(systemPython, 'busy.py', source)
   try {
     const runtime = attached(program)
     const areas = program.areas().filter(({ access }) => access.startsWith('rw'))
@@ -207,7 +213,11 @@ while True: compile(ast.parse('def f(x):\\n  return [lambda: x]\\n' * 50), 'made
 test('a program that ended has no frames, and a file without CPython is none', {
   skip: withoutPython,
 }, async () => {
-  const program = await ScriptProgram.start(python, 'short.py', 'print("ready", flush=True); input()')
+  const program = await ScriptProgram.start(
+    systemPython,
+    'short.py',
+    'import time; print("ready", flush=True); time.sleep(1000)',
+  )
   const runtime = attached(program)
   await program.end()
   assert.match(runtime.name(4096).name, /^\[Python: /)
@@ -215,9 +225,7 @@ test('a program that ended has no frames, and a file without CPython is none', {
   assert.equal(recognised(cpython, process.execPath).file, undefined)
 })
 
-test('a version that is not read says so', {
-  skip: !existsSync(`${pyenv}/3.10.13`) && 'there is no other Python',
-}, () => {
-  const library = realpathSync(`${pyenv}/3.10.13/lib/libpython3.10.so`)
+test('a version that is not read says so', { skip: older ? false : 'there is no other Python' }, () => {
+  const library = join(older!, 'lib/libpython3.10.so.1.0')
   assert.equal(recognised(cpython, library).file, 'CPython 3.10 and older is not read in this version')
 })

@@ -5,7 +5,7 @@ import type { PythonSettings, RuntimeSettings } from '../model/raw-stack.ts'
 import { type PythonFile, type PythonLayout, readPythonFile } from './cpython/layout.ts'
 import { mergeFrames, shim } from './cpython/merge.ts'
 import { readString } from './cpython/string.ts'
-import { maxFramesKept, notStarted, type RuntimeProcess, type RuntimeUnit } from './runtime.ts'
+import { goodForMs, maxFramesKept, notStarted, type RuntimeProcess, type RuntimeUnit } from './runtime.ts'
 
 const frameType = 'cpython'
 
@@ -79,6 +79,8 @@ interface Known {
   readonly name: number
   readonly file: number
   readonly line: number
+  /** When it was looked at, by `performance.now`. */
+  seenMs: number
 }
 
 class PythonProcess implements RuntimeProcess {
@@ -106,15 +108,20 @@ class PythonProcess implements RuntimeProcess {
     const code = pointer - (pointer % 8)
     if (code !== 0 && code === this.none) return shim
     const known = this.known.get(code)
+    const nowMs = performance.now()
+    if (known !== undefined && nowMs - known.seenMs < goodForMs) return known.frame
     const { qualifiedName, fileName, firstLine } = this.layout
     const words = this.memory.read(code, Math.max(qualifiedName, fileName, firstLine) + 8)
     if (words === undefined || pointerAt(words, objectType) !== this.codeType) return known?.frame ?? gone
     const name = pointerAt(words, qualifiedName)
     const file = pointerAt(words, fileName)
     const line = words.readInt32LE(firstLine)
-    if (known?.name === name && known.file === file && known.line === line) return known.frame
+    if (known?.name === name && known.file === file && known.line === line) {
+      known.seenMs = nowMs
+      return known.frame
+    }
     const frame = this.frameOf(name, file, line)
-    if (frame !== gone) this.known.set(code, { frame, name, file, line })
+    if (frame !== gone) this.known.set(code, { frame, name, file, line, seenMs: nowMs })
     return frame
   }
 

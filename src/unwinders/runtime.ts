@@ -32,7 +32,7 @@ export interface RuntimeProcess {
   readonly settings: RuntimeSettings
   /**
    * The frame of a pointer that the kernel side told. What cannot be named says why in square brackets. Names are kept,
-   * within bounds, and looked at again whenever they are asked for: a garbage collector moves things.
+   * within bounds, and looked at again when they are asked for later: a garbage collector moves things.
    */
   name(pointer: number): Frame
 }
@@ -42,3 +42,6 @@ export const notStarted = 'the runtime has not started yet'
 
 /** Frames that are kept per process. */
 export const maxFramesKept = 4096
+
+/** So long a name is good without a look: stacks come in heaps, and a look costs some readings for each frame. */
+export const goodForMs = 250

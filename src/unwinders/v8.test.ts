@@ -13,7 +13,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { systemNode, withoutNode20 } from '../../test/helpers/host-needs.ts'
 import { javascriptStack } from '../../test/helpers/runtimes/javascript-stack.ts'
-import { recognised, ScriptProgram } from '../../test/helpers/runtimes/script-program.ts'
+import {
+  recognised,
+  ScriptProgram,
+  systemPython,
+  withoutPython,
+} from '../../test/helpers/runtimes/script-program.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import type { Frame } from '../model/profile.ts'
 import type { RuntimeFile, RuntimeProcess } from './runtime.ts'
@@ -203,8 +208,8 @@ room = ctypes.create_string_buffer(1 << 16)
 print(ctypes.addressof(room), flush=True)
 time.sleep(1000)`
 
-test('objects that lie about themselves end in a frame', async () => {
-  const program = await ScriptProgram.start('/usr/bin/python3', 'blank.py', blank)
+test('objects that lie about themselves end in a frame', { skip: withoutPython }, async () => {
+  const program = await ScriptProgram.start(systemPython, 'blank.py', blank)
   try {
     const runtime = attached(process.execPath, program)
     const room = Math.ceil(Number(program.said) / 8) * 8

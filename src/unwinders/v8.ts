@@ -3,7 +3,7 @@ import type { ElfFile } from '../lib/elf/elf-file.ts'
 import type { ProcessMemory } from '../lib/process-memory.ts'
 import type { Frame } from '../model/profile.ts'
 import type { RuntimeSettings } from '../model/raw-stack.ts'
-import { maxFramesKept, type RuntimeProcess, type RuntimeUnit } from './runtime.ts'
+import { goodForMs, maxFramesKept, type RuntimeProcess, type RuntimeUnit } from './runtime.ts'
 import { readConstants, type V8Constants } from './v8/constants.ts'
 import { taggedAt, V8Heap } from './v8/heap.ts'
 import { readScopeInfo } from './v8/scope-info.ts'
@@ -41,6 +41,8 @@ interface Known {
   /** What the function referred to when it was named. */
   readonly name: number
   readonly script: number
+  /** When it was looked at, by `performance.now`. */
+  seenMs: number
 }
 
 class V8Process implements RuntimeProcess {
@@ -59,8 +61,10 @@ class V8Process implements RuntimeProcess {
 
   /** `pointer`: a SharedFunctionInfo, untagged. */
   name(pointer: number): Frame {
-    const { sharedName, sharedScript, sharedType } = this.heap.constants
     const known = this.known.get(pointer)
+    const nowMs = performance.now()
+    if (known !== undefined && nowMs - known.seenMs < goodForMs) return known.frame
+    const { sharedName, sharedScript, sharedType } = this.heap.constants
     const isFunction = pointer % 8 === 0 && this.heap.typeOf(pointer) === sharedType
     const words = isFunction
       ? this.heap.memory.read(pointer, Math.max(sharedName, sharedScript) + 8)
@@ -68,17 +72,24 @@ class V8Process implements RuntimeProcess {
     if (words === undefined) return known?.frame ?? gone
     const name = taggedAt(words, sharedName)
     const script = taggedAt(words, sharedScript)
-    if (known?.name === name && known.script === script) return known.frame
-    const frame = this.sameOr(known?.frame, this.frameOf(name, script))
-    this.known.set(pointer, { frame, name, script })
+    if (known?.name === name && known.script === script) {
+      known.seenMs = nowMs
+      return known.frame
+    }
+    const found = this.frameOf(name, script)
+    if (found === undefined) return known?.frame ?? gone
+    const frame = this.sameOr(known?.frame, found)
+    this.known.set(pointer, { frame, name, script, seenMs: nowMs })
     return frame
   }
 
-  private frameOf(nameOrScope: number, scriptOrNone: number): Frame {
+  /** Undefined where what it refers to is not what it was any more. */
+  private frameOf(nameOrScope: number, scriptOrNone: number): Frame | undefined {
     const { scopeInfoType, scriptType } = this.heap.constants
     const isScope = nameOrScope !== 0 && this.heap.typeOf(nameOrScope) === scopeInfoType
     const scope = isScope ? readScopeInfo(this.heap, nameOrScope) : undefined
     const name = isScope ? scope?.name : nameOrScope === 0 ? '' : this.heap.text(nameOrScope)
+    if (name === undefined) return undefined
     const script = scriptOrNone !== 0 && this.heap.typeOf(scriptOrNone) === scriptType ? scriptOrNone : 0
     return {
       name: name || anonymous,

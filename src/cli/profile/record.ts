@@ -155,11 +155,15 @@ function errorOf(body: Buffer): { message: string; details: Record<string, unkno
   return { message: '', details: {} }
 }
 
+/** Throws where it is no tree: a URL may be anybody's. */
 function documentOf(body: Buffer): FlameDocument {
   try {
-    return JSON.parse(body.toString()) as FlameDocument
+    const document = JSON.parse(body.toString()) as FlameDocument
+    const { parent } = document.nodes
+    if (parent.some((above, node) => !(above < node) && node > 0)) throw new Error('its nodes are no tree')
+    return document
   } catch (error) {
-    throw new StartError('cannot read the profile: the answer is no JSON', ExitCode.general, error)
+    throw new StartError('cannot read the profile: the answer is none', ExitCode.general, error)
   }
 }
 

@@ -35,6 +35,9 @@ const attributeKey = fieldKey(1, WireType.varint)
 const attributeValue = fieldKey(2, WireType.bytes)
 const stackLocations = fieldKey(1, WireType.bytes)
 
+/** Of frames that are told as new objects again and again, only so many are held on to. */
+const mostSeenFrames = 1 << 16
+
 /** A hash of 52 bits, which a double holds with room to count on from it. */
 const two20 = 2 ** 20
 
@@ -208,6 +211,7 @@ export class ProfileDictionary implements Dictionary {
     const seen = this.seenFrames.get(frame)
     if (seen !== undefined) return seen
     const index = this.locationEntry(frame)
+    if (this.seenFrames.size >= mostSeenFrames) this.seenFrames.clear()
     this.seenFrames.set(frame, index)
     return index
   }

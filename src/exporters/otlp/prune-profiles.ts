@@ -4,7 +4,8 @@ import { RequestBuilder } from './request.ts'
 
 /**
  * A request of profiles without those entries of its dictionary that nothing in it refers to: what is left of a request
- * would else be as large as the whole was. A request that this version does not read completely stays as it is.
+ * would else be as large as the whole was. It is one of this agent's own; where it holds what the model has no place for,
+ * it stays as it is.
  */
 export function pruneProfiles(body: Uint8Array): Uint8Array {
   const builder = new RequestBuilder(profileEncoding(), { keepBytes: 0 })

@@ -151,7 +151,7 @@ test('a half of a request of profiles has only its own part of the dictionary', 
   }
 })
 
-test('a half of profiles that this version does not read completely has the whole dictionary', () => {
+test('a half of profiles of another sender has the whole dictionary', () => {
   const profile = {
     sampleType: { typeStrindex: 1 },
     samples: [{ values: ['1'] }],

@@ -43,11 +43,9 @@ const library = join(directory, 'libcode.so')
 const source = join(directory, 'code.c')
 writeFileSync(
   source,
-  `
-  __attribute__((section(".note.go.buildid,\\"a\\",@note#"))) const struct { int name, data, type; char text[12]; } go =
-    { 4, 8, 4, "Go\\0\\0abc/defg" };
-  int add(int a) { return a + 1; }
-  `,
+  `asm(".pushsection .note.go.buildid, \\"a\\", %note\\n"
+       ".long 4, 8, 4\\n.ascii \\"Go\\\\0\\\\0abc/defg\\"\\n.popsection");
+   int add(int a) { return a + 1; }`,
 )
 execFileSync('gcc', [
   ...['-g', '-gz=zlib', '-shared', '-fPIC', '-Wl,--build-id=0x0123456789abcdef'],

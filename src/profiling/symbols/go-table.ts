@@ -15,8 +15,9 @@ const mostPadding = 4096
 
 interface Layout {
   readonly functions: number
-  /** Where the table of functions and their descriptions, and the names stand in the file. */
+  /** Where the table of functions begins in the file, and what places of descriptions and of names count from. */
   readonly table: number
+  readonly descriptions: number
   readonly names: number
   /** Added to what the table has for addresses. */
   readonly base: number
@@ -56,7 +57,7 @@ export class GoTable {
     // The entry behind the last function is the end of it.
     if (index < 0 || index >= functions) return undefined
     const start = this.elf.offsetOf(this.entry(index, 0) + base)
-    const description = this.layout.table + this.entry(index, width)
+    const description = this.layout.descriptions + this.entry(index, width)
     const symbol = this.nameOf(description)
     return start === undefined || symbol === undefined ? undefined : { symbol, start }
   }
@@ -107,12 +108,15 @@ function layoutOf(elf: ElfFile, section: Section): Layout | undefined {
   const word = (index: number) => section.offset + u64(header, 8 + 8 * index)
   let layout: Layout | undefined
   const magic = header.readUInt32LE(0)
-  if (magic === version.go2)
-    layout = { functions, table: section.offset + 16, names: section.offset, base: 0, width: 8 }
-  else if (magic === version.go16) layout = { functions, table: word(6), names: word(2), base: 0, width: 8 }
+  if (magic === version.go2) {
+    const { offset } = section
+    layout = { functions, table: offset + 16, descriptions: offset, names: offset, base: 0, width: 8 }
+  } else if (magic === version.go16)
+    layout = { functions, table: word(6), descriptions: word(6), names: word(2), base: 0, width: 8 }
   else if (magic === version.go18 || magic === version.go20) {
     const base = textStart(elf, section, functions, u64(header, 24), word(7))
-    layout = base === undefined ? undefined : { functions, table: word(7), names: word(3), base, width: 4 }
+    if (base === undefined) return undefined
+    layout = { functions, table: word(7), descriptions: word(7), names: word(3), base, width: 4 }
   }
   return layout !== undefined && isInside(layout, section) ? layout : undefined
 }

@@ -6,7 +6,7 @@ const mostFileBytes = 16 * 1024 * 1024
 const mostKeptBytes = 16 * 1024 * 1024
 const mostProcesses = 256
 const chunkBytes = 256 * 1024
-/** A file is looked at again for an address that it does not have, so often at most. */
+/** So often a file is looked at again at most: more may have been written, or it is another process's. */
 const lookMs = 1000
 
 interface Entry {
@@ -41,12 +41,12 @@ export class PerfMaps {
   /** What the process told of an address; undefined: nothing. Does not throw. */
   find(pid: number, address: number): string | undefined {
     const entry = this.entry(pid)
-    const known = entry.map.at(address)
     const nowMs = performance.now()
-    if (known !== undefined || nowMs - entry.lookedMs < lookMs) return known
-    entry.lookedMs = nowMs
-    if (!this.readOn(pid, entry)) return undefined
-    this.shrink(pid)
+    if (nowMs - entry.lookedMs >= lookMs) {
+      entry.lookedMs = nowMs
+      this.readOn(pid, entry)
+      this.shrink(pid)
+    }
     return entry.map.at(address)
   }
 
@@ -78,10 +78,14 @@ export class PerfMaps {
     }
   }
 
-  /** Reads what was written since the last time; false: nothing was. */
-  private readOn(pid: number, entry: Entry): boolean {
+  /** Reads what was written since the last time. */
+  private readOn(pid: number, entry: Entry): void {
     const fd = this.open(pid)
-    if (fd === undefined) return false
+    if (fd === undefined) {
+      entry.map.clear()
+      entry.read = 0
+      return
+    }
     try {
       const { ino, size } = fstatSync(fd)
       if (ino !== entry.inode || size < entry.read) {
@@ -90,12 +94,9 @@ export class PerfMaps {
         entry.read = 0
       }
       const end = Math.min(size, mostFileBytes)
-      if (end <= entry.read) return false
-      entry.read = readLines(fd, entry.read, end, entry.map)
-      return true
+      if (end > entry.read) entry.read = readLines(fd, entry.read, end, entry.map)
     } catch {
       // It went away, or its file system did.
-      return false
     } finally {
       closeSync(fd)
     }

@@ -61,8 +61,7 @@ test('names of Rust in the mangling v0 are written as people write them', () => 
   )
   check('_RINvC1a7genericFUKCPhOStEuE', 'a::generic::<unsafe extern "C" fn(*const u8, *mut [u16])>')
   check('_RINvC1a7genericFG_QL0_Ahj3_ReEzE', "a::generic::<for<'a> fn(&'a mut [u8; 3], &str) -> !>")
-  check('_RINvC1a7genericThETTEE', undefined)
-  check('_RINvC1a7genericThETE', 'a::generic::<(u8,), ()>')
+  check('_RINvC1a7genericThETEE', 'a::generic::<(u8,), ()>')
   check('_RINvC1a7genericDG_INtC1b1FRL0_eEEL_E', "a::generic::<dyn for<'a> b::F<&'a str>>")
   check('_RNSC1a4shim', 'a::{shim:shim#0}')
   check('_RNvC1a4main.llvm.123', 'a::main')
@@ -100,6 +99,6 @@ test('whatever text follows, there is an answer', () => {
         assert.ok(name === undefined || name.length <= 4096)
       }
     }),
-    { numRuns: process.env['SVC_SOAK'] === undefined ? 2000 : 100_000 },
+    { numRuns: process.env.SVC_SOAK === undefined ? 2000 : 100_000 },
   )
 })

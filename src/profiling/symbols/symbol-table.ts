@@ -4,12 +4,14 @@ import { ElfError, isCode, type Segment } from '../../lib/elf/elf-format.ts'
 /** `Elf64_Sym`: u32 name, u8 info, u8 other, u16 section, u64 value, u64 size. */
 const entryBytes = 24
 const chunkBytes = 2048 * entryBytes
-/** Their numbers take 21 of the 53 bits that a double has, beside 32 of an offset. */
-const mostSymbols = 2 ** 21
+/** Their numbers take 20 of the 53 bits that a double has, beside 32 of an offset. */
+const mostSymbols = 2 ** 20
 const mostOffset = 2 ** 32
 /** Names that are longer are cut. Those of C++ templates have some hundred. */
 const longestName = 4096
 const usualName = 256
+/** Of names, read at once while the tables are: they stand in the order of their symbols. */
+const windowBytes = 16 * 1024
 /** Functions and labels inside of one another that are looked through for the one that covers a place. */
 const mostNested = 64
 /** Names for one place: libc has up to 6. */
@@ -79,7 +81,8 @@ export class SymbolTable {
   at(offset: number): FoundSymbol | undefined {
     const index = this.covering(offset)
     if (index < 0) return undefined
-    return { symbol: this.bestName(index, offset), start: this.starts[index] as number }
+    const symbol = this.bestName(index, offset)
+    return symbol === '' ? undefined : { symbol, start: this.starts[index] as number }
   }
 
   /** Labels without a size hold up to the next symbol, where no function around them covers the place. */
@@ -116,7 +119,7 @@ function nameAt(table: NameTable, at: number, buffer: Buffer): string | undefine
   const room = buffer.subarray(0, Math.min(buffer.length, table.size - at))
   table.elf.readInto(room, table.offset + at)
   const end = room.indexOf(0)
-  if (end < 0 && room.length === usualName) return undefined
+  if (end < 0 && room.length === usualName && buffer.length === usualName) return undefined
   return room.toString('utf8', 0, end < 0 ? room.length : end)
 }
 
@@ -149,7 +152,8 @@ class SymbolReader {
   private ranks = new Uint8Array(1024)
   private count = 0
   private readonly labels: boolean
-  private readonly first = Buffer.alloc(2)
+  private window = Buffer.alloc(0)
+  private windowStart = 0
 
   constructor(program: ElfFile, labels: boolean) {
     this.code = program.segments.filter(isCode)
@@ -161,6 +165,7 @@ class SymbolReader {
     if (names === undefined || names.size > mostNamesBytes) throw new ElfError('its symbols have no names')
     if (names.offset + names.size > elf.size) throw new ElfError('the file is cut off')
     const table = this.names.length
+    this.window = Buffer.alloc(0)
     this.names.push({ elf, offset: names.offset, size: names.size })
     const end = section.size - (section.size % entryBytes)
     const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, end))
@@ -204,10 +209,14 @@ class SymbolReader {
   /** Marks of the assembler that say what follows are no names (ELF for the Arm architecture: `$x`, `$d`). */
   private isMark(table: number, name: number): boolean {
     const names = this.names[table] as NameTable
-    const { first } = this
     if (name + 2 > names.size) return true
-    names.elf.readInto(first, names.offset + name)
-    return first[0] === 0x24 || (first[0] === 0x2e && first[1] === 0x4c)
+    const into = name - this.windowStart
+    if (into < 0 || into + 2 > this.window.length) {
+      this.windowStart = name
+      this.window = names.elf.read(names.offset + name, Math.min(windowBytes, names.size - name))
+      return this.isMark(table, name)
+    }
+    return this.window[into] === 0x24 || (this.window[into] === 0x2e && this.window[into + 1] === 0x4c)
   }
 
   private add(start: number, size: number, place: number, rank: number): void {

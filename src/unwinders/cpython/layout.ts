@@ -18,7 +18,7 @@ export interface PythonLayout {
   /** `_PyInterpreterFrame`. */
   readonly code: number
   readonly previous: number
-  /** 3.11: `is_entry`; since 3.12 `owner`, which is 0 for most frames and never for those that C entered by. */
+  /** 3.11: `is_entry`; since 3.12 `owner`: not 0 where C entered, nor in generators. */
   readonly entry: number
   /** The thread that had the global lock last. */
   readonly holder: LockHolder
@@ -214,7 +214,6 @@ function describedLayout(
   return { ...told, holder: { lock, ownLock, last }, frameInHolder: -1, asciiBytes: 40, compactBytes: 56 }
 }
 
-/** 0 for what the file has no bytes of. */
 function wordOf(elf: ElfFile, address: number): number {
   const offset = elf.offsetOf(address)
   if (offset === undefined) throw new ElfError('its symbol Py_Version is in no segment')

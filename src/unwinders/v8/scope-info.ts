@@ -47,7 +47,10 @@ export function readScopeInfo(heap: V8Heap, object: number): ScopeInfo | undefin
   const inferred = inferredWords ? taggedAt(tail, ownWords * wordBytes) : 0
   const positionBytes = (ownWords + inferredWords) * wordBytes
   const start = hasPositions ? headerStart : positionAt(tail, positionBytes)
-  const name = nameOf(heap, own) || nameOf(heap, inferred)
+  const ownName = own === 0 ? '' : heap.text(own)
+  if (ownName === undefined) return undefined
+  // There may be `undefined` instead of a name that is inferred.
+  const name = ownName || (inferred === 0 ? '' : (heap.text(inferred) ?? ''))
   return { name, start: start < 0 && !hasPositions ? moduleStart(heap, at + positionBytes) : start }
 }
 
@@ -66,8 +69,4 @@ function positionAt(words: Buffer, at: number): number {
   const start = integerAt(words, at)
   const end = integerAt(words, at + wordBytes)
   return start !== undefined && end !== undefined && start >= 0 && end >= start ? start : -1
-}
-
-function nameOf(heap: V8Heap, object: number): string {
-  return object === 0 ? '' : (heap.text(object) ?? '')
 }

@@ -4,8 +4,8 @@ import type { Characters } from './heap.ts'
 
 const blockBytes = 16 * 1024
 /** Functions further down in a script have no line. */
-const mostBytes = 16 * 1024 * 1024
-const maxScripts = 8
+const mostBytes = 8 * 1024 * 1024
+const maxScripts = 16
 const lineFeed = 10
 
 interface Script {

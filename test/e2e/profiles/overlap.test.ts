@@ -19,6 +19,7 @@ import { Bench, sourceFile } from '../../helpers/profiles/measured-program.ts'
 import { describeOverlap, noiseFloor, overlap } from '../../helpers/profiles/overlap.ts'
 import { PerfRecording, withoutPerf } from '../../helpers/profiles/perf.ts'
 import {
+  describe,
   fold,
   type HostSample,
   inFile,
@@ -80,7 +81,8 @@ for (const [what, flag] of [
     await program.end('SIGKILL')
 
     const rooted = sumOf(seen.filter(complete)) / sumOf(seen)
-    assert.ok(rooted > 0.99, `${rooted} of the stacks reach _start`)
+    const others = seen.filter(sample => !complete(sample))
+    assert.ok(rooted > 0.99, `${rooted} of the stacks reach _start; others: ${describe(others)}`)
     const ours = below(plain(counted(fold(seen))), 'main')
     const floor = Math.min(
       overlap(referees[0]!, referees[1]!).stacks,

@@ -173,7 +173,8 @@ export function sumOf(samples: readonly HostSample[]): number {
   return samples.reduce((sum, { value }) => sum + value, 0)
 }
 
-function describe(samples: readonly HostSample[]): string {
+/** For messages: the stacks with the largest values, root first, with those of the kernel. */
+export function describe(samples: readonly HostSample[]): string {
   const stacks = [...fold(samples, () => true)].toSorted((a, b) => b[1] - a[1]).slice(0, 5)
   return `${samples.length} samples: ${stacks.map(([stack, value]) => `${stack} ${value}`).join('\n')}`
 }

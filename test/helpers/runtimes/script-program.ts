@@ -1,11 +1,26 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ElfFile } from '../../../src/lib/elf/elf-file.ts'
 import { ProcessMemory } from '../../../src/lib/process-memory.ts'
 import type { RuntimeFile, RuntimeUnit } from '../../../src/unwinders/runtime.ts'
+
+/** The distribution's Python, rather than one in the path, which may be a wrapper. */
+export const systemPython = '/usr/bin/python3'
+export const withoutPython: string | false = existsSync(systemPython)
+  ? false
+  : `the distribution's Python is run, and there is none at ${systemPython}`
 
 export interface Area {
   readonly start: number

@@ -1,0 +1,664 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, afterEach, before, test } from 'node:test'
+import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import {
+  svcFrameSpace,
+  svcSampleKind,
+  svcStackEnd,
+  svcUnwindCfa,
+  svcUnwindRbp,
+  svcUnwindRule,
+} from '../kernel/gen/profile.ts'
+import { ElfFile } from '../lib/elf/elf-file.ts'
+import {
+  frameSpace,
+  maxFileId,
+  type RawStack,
+  type RuntimeSettings,
+  type SampleKind,
+  type StackCount,
+  type StackSink,
+  stackEnds,
+  type UnknownFile,
+  type UnknownRuntime,
+} from '../model/raw-stack.ts'
+import { cfaRule, rbpRule, ruleBytes } from '../model/unwind-table.ts'
+import { buildUnwindTable } from '../profiling/eh-frame.ts'
+import { UnwindArena } from '../profiling/unwind-arena.ts'
+import { primesNear } from './stack-events.ts'
+import { StackSampler, type StackSamplerSettings } from './stack-sampler.ts'
+
+const skip = withoutBpf
+const soak = process.env.SVC_SOAK !== undefined
+const rate = 997
+const everything: StackSamplerSettings = {
+  sampleRate: rate,
+  cpu: true,
+  memory: false,
+  offCpu: false,
+  includeKernel: true,
+}
+
+const program = `
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#define KEPT __attribute__((noinline, noclone))
+volatile unsigned long sink;
+KEPT void leaf(int n) { for (int i = 0; i < n; i++) sink += i * sink; }
+KEPT void twice(int n) { leaf(2 * n); sink++; }
+KEPT void once(int n) { leaf(n); sink++; }
+KEPT void spin(void) { for (;;) { twice(10000); once(10000); } }
+KEPT void on_signal(int signal) { for (;;) leaf(10000); }
+KEPT void interrupted(void) { sink++; raise(SIGUSR1); sink++; }
+KEPT void recurse(int n) { if (n == 0) spin(); else recurse(n - 1); sink++; }
+KEPT void *thread_root(void *unused) { spin(); return 0; }
+KEPT void aligned(int n) { char wide[64] __attribute__((aligned(64))); char *more = alloca(n); memset(more, 0, n); memset(wide, 0, 64);
+  for (;;) { leaf(10000); sink += wide[n & 63] + more[0]; } }
+KEPT void call_far(void) { for (;;) sink += abs((int)sink); }
+KEPT void touch(long bytes) { char *at = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  madvise(at, bytes, MADV_NOHUGEPAGE); for (long i = 0; i < bytes; i += 4096) at[i] = 1; munmap(at, bytes); sink++; }
+KEPT void grow_twice(void) { touch(8 << 20); sink++; }
+KEPT void grow_once(void) { touch(4 << 20); sink++; }
+KEPT void nap(int ms) { struct timespec t = { 0, ms * 1000000L }; nanosleep(&t, 0); sink++; }
+KEPT void nap_long(void) { nap(30); sink++; }
+KEPT void nap_short(void) { nap(10); sink++; }
+KEPT void read_zeros(void) { static char bytes[1 << 20]; int fd = open("/dev/zero", O_RDONLY); for (;;) sink += read(fd, bytes, sizeof bytes); }
+KEPT long elapsed(clockid_t clock, long since) { struct timespec t; clock_gettime(clock, &t); return t.tv_sec * 1000000000L + t.tv_nsec - since; }
+int main(int count, char **arguments) {
+  const char *mode = arguments[1]; int n = count > 2 ? atoi(arguments[2]) : 0;
+  if (!strcmp(mode, "spin")) spin();
+  if (!strcmp(mode, "signal")) { signal(SIGUSR1, on_signal); interrupted(); }
+  if (!strcmp(mode, "recurse")) recurse(n);
+  if (!strcmp(mode, "aligned")) aligned(n);
+  if (!strcmp(mode, "far")) call_far();
+  if (!strcmp(mode, "kernel")) read_zeros();
+  if (!strcmp(mode, "threads")) { pthread_t t; for (int i = 0; i < n; i++) pthread_create(&t, 0, thread_root, 0); pause(); }
+  if (!strcmp(mode, "grow")) for (int i = 0; i < n; i++) { grow_twice(); grow_once(); }
+  if (!strcmp(mode, "nap")) { long start = elapsed(CLOCK_MONOTONIC, 0); for (int i = 0; i < n; i++) { nap_long(); nap_short(); } printf("%ld\\n", elapsed(CLOCK_MONOTONIC, start)); }
+  if (!strcmp(mode, "burn")) { while (elapsed(CLOCK_PROCESS_CPUTIME_ID, 0) < n * 1000000L) { twice(10000); once(10000); } printf("%ld\\n", elapsed(CLOCK_PROCESS_CPUTIME_ID, 0)); }
+  return 0;
+}
+`
+
+let directory = ''
+const binaries = { plain: '', framePointers: '' }
+const children: ChildProcess[] = []
+let host: Host | undefined
+
+before(() => {
+  if (skip) return
+  directory = mkdtempSync(join(tmpdir(), 'svc-stacks-'))
+  const source = join(directory, 'program.c')
+  writeFileSync(source, program)
+  const compile = (name: string, ...flags: string[]) => {
+    const path = join(directory, name)
+    execFileSync('gcc', [
+      '-O2',
+      '-fno-builtin',
+      '-Wl,-z,lazy',
+      '-w',
+      ...flags,
+      '-o',
+      path,
+      source,
+      '-pthread',
+    ])
+    return path
+  }
+  binaries.plain = compile('stacks', '-fomit-frame-pointer')
+  binaries.framePointers = compile(
+    'stacks-fp',
+    '-fno-omit-frame-pointer',
+    '-fno-asynchronous-unwind-tables',
+    '-fno-unwind-tables',
+  )
+})
+after(() => {
+  if (directory !== '') rmSync(directory, { recursive: true })
+})
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  host?.close()
+  host = undefined
+})
+
+interface Counted {
+  readonly kind: SampleKind
+  readonly comm: string
+  readonly count: number
+  readonly value: number
+  readonly stack: RawStack | undefined
+  readonly kernel: Float64Array | undefined
+}
+
+/** A sampler with the tables of all files that it meets, as the agent has them made. */
+class Host implements StackSink {
+  readonly sampler: StackSampler
+  readonly stacks = new Map<number, RawStack>()
+  readonly runtimes: UnknownRuntime[] = []
+  readonly counted = new Map<number, Counted[]>()
+  readonly paths: string[] = ['']
+  told = 0
+  runtimeOf: (path: string) => number = () => 0
+  settingsOf: (runtime: UnknownRuntime, path: string) => RuntimeSettings | undefined = () => undefined
+  readonly #kernel = new Map<number, Float64Array>()
+  readonly #ids = new Map<string, number>()
+  readonly #arena: UnwindArena
+  readonly #symbols = new Map<string, { elf: ElfFile; names: { address: number; name: string }[] }>()
+
+  constructor(settings = everything) {
+    this.sampler = new StackSampler(nativeOrThrow(), settings, this)
+    this.#arena = new UnwindArena(this.sampler.tables)
+  }
+
+  userStack(stack: RawStack): void {
+    this.told++
+    this.stacks.set(stack.hash, stack)
+  }
+
+  kernelStack(hash: number, addresses: Float64Array): void {
+    this.#kernel.set(hash, addresses)
+  }
+
+  unknownFile(file: UnknownFile): void {
+    const key = `${file.dev}:${file.inode}`
+    if (this.#ids.has(key)) return
+    let fd: number
+    const link = `/proc/${file.pid}/map_files/${file.start.toString(16)}-${file.end.toString(16)}`
+    try {
+      this.paths.push(readlinkSync(link))
+      fd = openSync(link, 'r')
+    } catch {
+      return // it has ended
+    }
+    const id = this.paths.length - 1
+    this.#ids.set(key, id)
+    try {
+      this.#arena.put(id, buildUnwindTable(ElfFile.of(fd)), this.runtimeOf(this.paths[id]!), () => {})
+    } catch {
+      this.#arena.put(id, undefined, 0, () => {})
+    } finally {
+      closeSync(fd)
+    }
+    this.sampler.publish(file.dev, file.inode, id)
+  }
+
+  unknownRuntime(runtime: UnknownRuntime): void {
+    this.runtimes.push(runtime)
+    const settings = this.settingsOf(runtime, this.paths[runtime.file]!)
+    this.sampler.setRuntime(runtime.pid, settings)
+  }
+
+  /** Adds what was counted to `counted`. */
+  collect(): void {
+    this.sampler.collect(({ kind, pid, comm, count, value, userHash, kernelHash }: StackCount) => {
+      const of = this.counted.get(pid) ?? []
+      const [stack, kernel] = [this.stacks.get(userHash), this.#kernel.get(kernelHash)]
+      of.push({ kind, comm, count, value, stack, kernel })
+      this.counted.set(pid, of)
+    })
+  }
+
+  /** What was counted of a process, once there is enough of it. */
+  async enough(pid: number, isEnough: (counted: Counted[]) => boolean): Promise<Counted[]> {
+    for (;;) {
+      this.collect()
+      const counted = this.counted.get(pid) ?? []
+      if (isEnough(counted)) return counted
+      await delay(50)
+    }
+  }
+
+  /** Samples of a program that goes on for ever, from when its files are known and it has begun. */
+  async stacksOf(pid: number, samples = 100): Promise<Counted[]> {
+    await this.enough(pid, counted => times(counted.filter(isKnown)) >= 10)
+    this.counted.clear()
+    return this.enough(pid, counted => times(counted) >= samples)
+  }
+
+  /** Names of a stack's frames, leaf first. */
+  names(stack: RawStack | undefined): string[] {
+    return Array.from(stack?.spaces ?? [], (space, i) => this.name(space, stack!.offsets[i]!))
+  }
+
+  name(space: number, offset: number): string {
+    const path = this.paths[space]
+    if (space === 0 || path === undefined || path === '') return '?'
+    const { elf, names } = this.#symbolsOf(path)
+    const address = elf.addressOf(offset) ?? 0
+    return names.findLast(symbol => symbol.address <= address)?.name ?? path
+  }
+
+  close(): void {
+    this.sampler.close()
+  }
+
+  #symbolsOf(path: string) {
+    let known = this.#symbols.get(path)
+    if (known === undefined) {
+      const lines = [[], ['-D']].flatMap(more => listing('nm', ['-n', ...more, path]))
+      const names = lines.flatMap(line => {
+        const [, address, name] = /^([\da-f]+) [tTwWiI] (.*)$/.exec(line) ?? []
+        return name === undefined ? [] : [{ address: Number.parseInt(address!, 16), name }]
+      })
+      names.sort((a, b) => a.address - b.address)
+      known = { elf: ElfFile.of(openSync(path, 'r')), names }
+      this.#symbols.set(path, known)
+    }
+    return known
+  }
+}
+
+const delay = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+const times = (counted: Counted[]) => counted.reduce((sum, { count }) => sum + count, 0)
+const isKnown = ({ stack }: Counted) => stack !== undefined && stack.end !== 'unknown_file'
+const sum = (counted: Counted[]) => counted.reduce((sum, { value }) => sum + value, 0)
+
+function listing(command: string, args: string[]): string[] {
+  return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).split('\n')
+}
+
+function open(settings?: StackSamplerSettings): Host {
+  host = new Host(settings)
+  return host
+}
+
+function start(path: string, ...args: (string | number)[]): number {
+  const child = spawn(path, args.map(String), { stdio: 'ignore' })
+  children.push(child)
+  return child.pid!
+}
+
+/** Runs a program that prints a number. */
+async function run(path: string, ...args: (string | number)[]): Promise<{ pid: number; printed: number }> {
+  const child = spawn(path, args.map(String), { stdio: ['ignore', 'pipe', 'inherit'] })
+  children.push(child)
+  let text = ''
+  for await (const chunk of child.stdout!) text += chunk
+  return { pid: child.pid!, printed: Number(text) }
+}
+
+test('user space and the kernel side number rules, ends and frames alike', () => {
+  const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const numbered = (names: readonly string[]) => Object.fromEntries(names.map((name, i) => [camel(name), i]))
+  assert.deepEqual(numbered(svcUnwindCfa), cfaRule)
+  assert.deepEqual(numbered(svcUnwindRbp), rbpRule)
+  assert.equal(svcUnwindRule.size, ruleBytes)
+  assert.deepEqual(svcStackEnd, stackEnds)
+  assert.deepEqual(svcFrameSpace, frameSpace)
+  assert.deepEqual(svcSampleKind, ['cpu', 'memory', 'off_cpu'])
+})
+
+test('rates are different primes near the one that is asked for', () => {
+  assert.deepEqual(primesNear(19), [19, 17, 23])
+  assert.deepEqual(primesNear(97), [97, 101, 103, 89])
+  assert.deepEqual(primesNear(997), [997, 991, 1009, 983])
+  assert.deepEqual(primesNear(1), [1])
+  for (let asked = 1; asked < 1000; asked++)
+    for (const prime of primesNear(asked)) assert.ok(Math.abs(prime - asked) <= asked / 4)
+})
+
+test('code without frame pointers is walked to its outermost function, in the shares of its time', {
+  skip,
+}, async () => {
+  const host = open()
+  const counted = await host.stacksOf(start(binaries.plain, 'spin'), soak ? 5_000 : 400)
+  const shares = { once: 0, twice: 0 }
+  for (const { stack, count, comm } of counted) {
+    assert.equal(stack?.end, 'complete')
+    assert.equal(comm, 'stacks')
+    const names = host.names(stack)
+    assert.deepEqual(names.slice(-4, -3), ['main'], names.join(' '))
+    assert.equal(names.at(-1), '_start')
+    const by = names.includes('once') ? 'once' : 'twice'
+    assert.ok(names.includes('spin') && names.includes(by), names.join(' '))
+    shares[by] += count
+  }
+  const ratio = shares.twice / shares.once
+  assert.ok(ratio > (soak ? 1.85 : 1.4) && ratio < (soak ? 2.15 : 2.9), `${ratio}`)
+})
+
+test('a handler is walked through the frame of its signal to what was interrupted', { skip }, async () => {
+  const host = open()
+  const counted = await host.stacksOf(start(binaries.plain, 'signal'))
+  for (const { stack } of counted) {
+    assert.equal(stack?.end, 'complete')
+    const names = host.names(stack)
+    assert.ok(names.includes('on_signal'), names.join(' '))
+    assert.ok(names.indexOf('interrupted') > names.indexOf('on_signal') + 1, names.join(' '))
+    assert.ok(names.includes('main'))
+  }
+})
+
+test('a frame whose address is kept in memory is followed', { skip }, async () => {
+  const host = open()
+  const counted = await host.stacksOf(start(binaries.plain, 'aligned', 100))
+  for (const { stack } of counted) {
+    const names = host.names(stack)
+    assert.equal(stack?.end, 'complete', names.join(' '))
+    assert.ok(names.indexOf('main') > names.indexOf('aligned'), names.join(' '))
+  }
+})
+
+test('a procedure linkage table has its caller', { skip }, async () => {
+  const host = open()
+  const pid = start(binaries.plain, 'far')
+  const counted = await host.stacksOf(pid, soak ? 3_000 : 500)
+  const outcomes = new Map<string, number>()
+  for (const { stack, count } of counted) {
+    const names = host.names(stack).filter(name => name !== 'abs')
+    const outcome = `${stack?.end} ${names.slice(-5, -3).join(' ')}`
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + count)
+  }
+  assert.deepEqual([...outcomes.keys()], ['complete call_far main'])
+})
+
+test('deeper recursion than is kept is told as cut off', { skip }, async () => {
+  const host = open()
+  const counted = await host.stacksOf(start(binaries.plain, 'recurse', 1000))
+  for (const { stack } of counted) {
+    assert.equal(stack?.end, 'truncated')
+    assert.equal(stack.spaces.length, 127)
+    assert.ok(
+      host
+        .names(stack)
+        .slice(5)
+        .every(name => name === 'recurse'),
+    )
+  }
+})
+
+test('threads are walked to where they begin', { skip }, async () => {
+  const host = open()
+  const counted = await host.stacksOf(start(binaries.plain, 'threads', 4))
+  for (const { stack } of counted) {
+    assert.equal(stack?.end, 'complete')
+    assert.ok(host.names(stack).includes('thread_root'))
+    assert.ok(!host.names(stack).includes('main'))
+  }
+})
+
+test('code without tables is walked by frame pointers', { skip }, async () => {
+  const host = open()
+  const counted = await host.stacksOf(start(binaries.framePointers, 'recurse', 20))
+  for (const { stack, count } of counted) {
+    const names = host.names(stack)
+    // In a function's first instructions its caller's frame pointer still stands: the caller is lost.
+    if (names.filter(name => name === 'recurse').length < 20) assert.ok(count < 20)
+    assert.ok(names.includes('main'), names.join(' '))
+  }
+})
+
+test('what runs in the kernel has the stacks of both sides, unless the kernel’s are not wanted', {
+  skip,
+}, async () => {
+  const host = open()
+  const pid = start(binaries.plain, 'kernel')
+  const inKernel = (counted: Counted[]) => counted.filter(({ kernel }) => kernel !== undefined)
+  const counted = await host.enough(pid, counted => times(inKernel(counted)) >= 100)
+  const settled = inKernel(counted).filter(({ stack }) => stack?.end === 'complete')
+  assert.ok(settled.length > 0)
+  for (const { stack, kernel } of settled) {
+    assert.ok(host.names(stack).includes('read_zeros'))
+    assert.ok(kernel!.length > 1 && kernel!.every(address => address > 2 ** 47))
+  }
+  host.sampler.apply({ ...everything, includeKernel: false })
+  host.collect()
+  host.counted.clear()
+  const after = await host.stacksOf(pid)
+  assert.equal(inKernel(after).length, 0)
+})
+
+test('samples add up to the CPU time of a process', { skip }, async () => {
+  const host = open()
+  const { pid, printed } = await run(binaries.plain, 'burn', soak ? 20_000 : 1_500)
+  host.collect()
+  const ratio = sum(host.counted.get(pid)!) / printed
+  const tolerance = soak ? 0.03 : 0.1
+  assert.ok(Math.abs(ratio - 1) < tolerance, `${ratio}`)
+  const { samplesNs, idleNs, lost } = host.sampler.counters()
+  assert.ok(samplesNs > printed && idleNs >= 0)
+  assert.deepEqual(lost, { cpu: 0, memory: 0, off_cpu: 0 })
+})
+
+test('memory is told where it becomes resident, in the shares of its size', { skip }, async () => {
+  const host = open({ ...everything, cpu: false, memory: true })
+  const rounds = soak ? 400 : 60
+  const { pid } = await run(binaries.plain, 'grow', rounds)
+  host.collect()
+  const shares = { grow_once: 0, grow_twice: 0 }
+  let all = 0
+  for (const { kind, stack, value } of host.counted.get(pid)!) {
+    assert.equal(kind, 'memory')
+    all += value
+    const names = host.names(stack)
+    for (const by of ['grow_once', 'grow_twice'] as const) if (names.includes(by)) shares[by] += value
+  }
+  const ratio = shares.grow_twice / shares.grow_once
+  assert.ok(Math.abs(ratio - 2) < (soak ? 0.06 : 0.3), `${ratio}`)
+  assert.ok(Math.abs(all / (rounds * (12 << 20)) - 1) < 0.1, `${all}`)
+})
+
+test('waits are told where they began, and add up', { skip }, async () => {
+  const host = open({ ...everything, cpu: false, offCpu: true })
+  await run(binaries.plain, 'nap', 1) // its files are met
+  host.sampler.drain()
+  const { pid, printed } = await run(binaries.plain, 'nap', soak ? 200 : 25)
+  host.collect()
+  const shares = { nap_long: 0, nap_short: 0 }
+  for (const { kind, stack, value, kernel } of host.counted.get(pid)!) {
+    assert.equal(kind, 'off_cpu')
+    const names = host.names(stack)
+    for (const by of ['nap_long', 'nap_short'] as const) {
+      if (!names.includes(by)) continue
+      shares[by] += value
+      assert.equal(stack?.end, 'complete')
+      assert.ok(kernel !== undefined && kernel.length > 3)
+    }
+  }
+  const slept = shares.nap_long + shares.nap_short
+  assert.ok(slept > 0.9 * printed && slept < 1.02 * printed, `${slept} of ${printed}`)
+  assert.ok(Math.abs(shares.nap_long / shares.nap_short - 3) < 0.5, JSON.stringify(shares))
+})
+
+test('a stack is told once, and again when all are forgotten', { skip }, async () => {
+  const host = open()
+  const pid = start(binaries.plain, 'spin')
+  await host.stacksOf(pid, 500)
+  const [of] = [...host.stacks.values()].filter(stack => stack.pid === pid && stack.end === 'complete')
+  assert.ok(of !== undefined)
+  host.stacks.clear()
+  host.sampler.forgetStacks()
+  while (!host.stacks.has(of.hash)) {
+    await delay(20)
+    host.collect()
+  }
+  assert.deepEqual(host.stacks.get(of.hash)?.offsets, of.offsets)
+})
+
+test('a process is left out that asks for it', { skip }, async () => {
+  const pid = start(binaries.plain, 'spin')
+  const host = open({ ...everything, selfPid: pid })
+  const other = start(binaries.plain, 'spin')
+  await host.stacksOf(other)
+  assert.equal(host.counted.get(pid), undefined)
+})
+
+test('the rate changes while it runs', { skip }, async () => {
+  const host = open({ ...everything, sampleRate: 19 })
+  const pid = start(binaries.plain, 'spin')
+  const measured = async (samples: number) => {
+    host.collect()
+    host.counted.clear()
+    const counted = await host.enough(pid, counted => times(counted) >= samples)
+    return (times(counted) * 1e9) / sum(counted)
+  }
+  const slow = await measured(10)
+  host.sampler.apply(everything)
+  await measured(5)
+  const fast = await measured(300)
+  assert.ok(slow < 40 && fast > 500, `${slow} ${fast}`)
+})
+
+test('frames of CPython stand beside those of its process', { skip }, async () => {
+  const path = '/usr/bin/python3.11'
+  const runtime = /^([\da-f]+) \w _PyRuntime$/m.exec(listing('nm', ['-D', path]).join('\n'))![1]!
+  const host = open()
+  host.runtimeOf = path => (path.endsWith('python3.11') ? 2 : 0)
+  host.settingsOf = ({ start, offset }, path) => {
+    const fd = openSync(path, 'r')
+    const bias = start - ElfFile.of(fd).addressOf(offset)!
+    closeSync(fd)
+    // Places in the structures of CPython 3.11 (Include/cpython/pystate.h, internal/pycore_frame.h).
+    const python = {
+      runtime: Number.parseInt(runtime, 16) + bias,
+      currentThread: 576,
+      nativeThreadId: 160,
+      frameHolder: 56,
+      frameInHolder: 8,
+      code: 32,
+      previous: 48,
+      entry: 68,
+    }
+    return { python }
+  }
+  const script = 'def leaf():\n  while True: pass\ndef middle(): leaf()\nlist(map(lambda x: middle(), [1]))'
+  const pid = start(path, '-c', script)
+  const withInner = (counted: Counted[]) =>
+    counted.filter(({ stack }) => stack && stack.inner.spaces.length > 0)
+  const counted = withInner(await host.enough(pid, counted => times(withInner(counted)) >= 100))
+  for (const { stack } of counted) {
+    const { spaces, offsets } = stack!.inner
+    assert.ok(spaces.every(space => space === frameSpace.cpython))
+    const codes = Array.from(offsets)
+    assert.deepEqual(
+      codes.map(code => pythonName(pid, code - (code % 2))),
+      ['leaf', 'middle', '<lambda>', '<module>'],
+    )
+    assert.deepEqual(
+      codes.map(code => code % 2),
+      [0, 0, 1, 1],
+    )
+  }
+  assert.equal(host.runtimes.filter(runtime => runtime.pid === pid).length, 1)
+})
+
+/** `co_qualname` of a code object of CPython 3.11, as compact ASCII. */
+function pythonName(pid: number, code: number): string {
+  const memory = openSync(`/proc/${pid}/mem`, 'r')
+  const read = (at: number, length: number) => {
+    const bytes = Buffer.alloc(length)
+    readSync(memory, bytes, 0, length, at)
+    return bytes
+  }
+  const name = Number(read(code + 128, 8).readBigUInt64LE())
+  const text = read(name + 48, Number(read(name + 16, 8).readBigUInt64LE())).toString('latin1')
+  closeSync(memory)
+  return text
+}
+
+test('frames of V8 name functions instead of places in compiled code', { skip }, async () => {
+  const host = open()
+  host.runtimeOf = path => (path.endsWith('/node') ? 1 : 0)
+  host.settingsOf = () => ({ v8Shared: 24 })
+  const script =
+    'function leaf(){for(let i=0;i<1e6;i++)globalThis.x=Math.sqrt(i)*x}x=1;function outer(){for(;;)leaf()}outer()'
+  const pid = start(process.execPath, '-e', script)
+  const hasScript = ({ stack }: Counted) => stack?.spaces.includes(frameSpace.v8) === true
+  const counted = await host.enough(pid, counted => times(counted.filter(hasScript)) >= 200)
+  const ends = counted.filter(hasScript).map(({ stack }) => stack!.end)
+  assert.ok(ends.filter(end => end === 'complete').length > 0.8 * ends.length, ends.join(' '))
+  const functions = new Map<number, number>()
+  for (const { stack, count } of counted.filter(hasScript))
+    stack!.spaces.forEach((space, i) => {
+      const at = stack!.offsets[i]!
+      if (space === frameSpace.v8) functions.set(at, (functions.get(at) ?? 0) + count)
+    })
+  assert.ok(
+    [...functions.values()].filter(count => count >= 100).length >= 2,
+    'outer and its callers are met again and again',
+  )
+  assert.ok([...functions.keys()].every(at => at % 8 === 0))
+})
+
+test('settings are not used for another program of the same process', { skip }, async () => {
+  const host = open()
+  host.runtimeOf = path => (path.endsWith('/stacks') ? 1 : 0)
+  host.settingsOf = () => ({ v8Shared: 24 })
+  const script = `exec '${binaries.plain}' spin`
+  const pid = start('/bin/sh', '-c', script)
+  await host.enough(pid, () => host.runtimes.some(runtime => runtime.pid === pid))
+  const before = host.runtimes.length
+  await host.stacksOf(pid, 200)
+  assert.equal(host.runtimes.filter(runtime => runtime.pid === pid).length, 1)
+  assert.ok(before >= 1)
+})
+
+test('where stacks cannot be walked by tables they are told by frame pointers, and why is said', {
+  skip,
+}, async () => {
+  const host = open({ ...everything, memory: true, offCpu: true, degraded: true })
+  assert.ok(host.sampler.degraded !== undefined)
+  const counted = await host.stacksOf(start(binaries.framePointers, 'recurse', 20))
+  for (const { stack } of counted) {
+    assert.equal(stack?.end, 'frame_pointer_end')
+    assert.ok(stack.spaces.every(space => space === 0))
+  }
+  assert.ok(counted.some(({ stack }) => stack!.spaces.length > 15))
+  assert.deepEqual(
+    host.sampler.programs().flatMap(({ name, attached }) => (attached ? [name] : [])),
+    ['svc_profile_cpu_plain', 'svc_profile_memory_plain'],
+  )
+})
+
+test('programs of all kinds attach and go; maps take less than 24 MB; nothing stays', { skip }, () => {
+  const names = () => listing('bpftool', ['prog']).filter(line => line.includes(' name svc_profile'))
+  const standing = names().length
+  const host = open({ ...everything, memory: true, offCpu: true })
+  const attached = () => host.sampler.programs().flatMap(({ name, attached }) => (attached ? [name] : []))
+  const all = ['svc_profile_cpu', 'svc_profile_memory', 'svc_profile_off_cpu']
+  assert.deepEqual(attached(), all)
+  assert.equal(names().length, standing + 3)
+  assert.ok(host.sampler.mapBytes < 24 * 1024 * 1024, `${host.sampler.mapBytes}`)
+  assert.equal(
+    host.sampler.maps().reduce((total, { bytes }) => total + bytes, 0),
+    host.sampler.mapBytes,
+  )
+  host.sampler.apply({ ...everything, cpu: false })
+  assert.deepEqual(attached(), [])
+  host.sampler.apply({ ...everything, memory: true, offCpu: true })
+  assert.deepEqual(attached(), all)
+  assert.equal(host.sampler.tables.files.length / host.sampler.tables.fileWords.size, maxFileId + 1)
+  const events = () =>
+    listing('ls', ['-l', `/proc/${process.pid}/fd`]).filter(line => line.includes('perf_event'))
+  assert.ok(events().length > 0)
+  host.sampler.close()
+  host.sampler.close()
+  assert.equal(events().length, 0)
+  assert.deepEqual(host.sampler.programs(), [])
+  assert.ok(host.sampler.counters().samples.cpu >= 0)
+  host.sampler.drain()
+  host.sampler.collect(() => assert.fail('it is closed'))
+})

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  appendFileSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { after } from 'node:test'
+import fc from 'fast-check'
+import { withoutRoot } from '../../../test/helpers/host-needs.ts'
+import { PerfMap } from './perf-map.ts'
+import { PerfMaps } from './perf-maps.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-perf-maps-'))
+after(() => rmSync(scratch, { recursive: true }))
+
+const user = process.getuid?.() ?? 0
+
+/** A process as /proc shows it, known to itself as 7. */
+function process7(pid: number, uid = user): string {
+  const tmp = join(scratch, String(pid), 'root', 'tmp')
+  mkdirSync(tmp, { recursive: true })
+  writeFileSync(join(scratch, String(pid), 'status'), `Name:\tx\nUid:\t0\t${uid}\t0\t0\nNSpid:\t${pid}\t7\n`)
+  return join(tmp, 'perf-7.map')
+}
+
+test('code that a runtime made is named by its map, with 0x in front of numbers or not', () => {
+  writeFileSync(
+    process7(100),
+    '7f0000001000 40 LazyCompile:*leaf /app/x.js:3\n0x7f0000002000 0x10 Lfoo;::bar\n',
+  )
+  const maps = new PerfMaps(scratch)
+  const check = (address: number, want: string | undefined) => assert.equal(maps.find(100, address), want)
+  check(0x7f0000001000, 'LazyCompile:*leaf /app/x.js:3')
+  check(0x7f000000103f, 'LazyCompile:*leaf /app/x.js:3')
+  check(0x7f0000001040, undefined)
+  check(0x7f0000002008, 'Lfoo;::bar')
+  check(0, undefined)
+  assert.equal(maps.find(101, 0x7f0000001000), undefined)
+  assert.ok(maps.bytes > 0)
+  maps.forget(100)
+})
+
+test('the map of a Node.js that writes one is read', { timeout: 60_000 }, async () => {
+  const program = 'function leafOfTest(){return 1} console.log(leafOfTest()); setInterval(() => {}, 1000)'
+  const child = spawn(process.execPath, ['--perf-basic-prof', '-e', program])
+  const path = `/tmp/perf-${child.pid}.map`
+  try {
+    await once(child.stdout, 'data')
+    const line = /^([0-9a-f]+) [0-9a-f]+ (\S*leafOfTest.*)$/m.exec(readFileSync(path, 'utf8'))
+    assert.ok(line)
+    const found = new PerfMaps().find(child.pid as number, Number.parseInt(line[1] as string, 16) + 1)
+    assert.equal(found, line[2])
+  } finally {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    rmSync(path, { force: true })
+  }
+})
+
+test('what is written later is read later, whole lines only', () => {
+  const path = process7(110)
+  writeFileSync(path, '1000 10 first\n2000 10 sec')
+  const look = () => new PerfMaps(scratch).find(110, 0x2000)
+  assert.equal(look(), undefined)
+  appendFileSync(path, 'ond\n')
+  assert.equal(look(), 'second')
+})
+
+test('of entries that overlap the one told last holds', () => {
+  const map = new PerfMap()
+  const add = (lines: string) => map.add(Buffer.from(lines))
+  add('1000 100 old\n1080 100 newer\n')
+  assert.deepEqual([map.at(0x1070), map.at(0x1090), map.at(0x1170)], ['old', 'newer', 'newer'])
+  add('1000 40 newest\n')
+  assert.deepEqual([map.at(0x1010), map.at(0x1050)], ['newest', 'old'])
+  add('1000 100 last\n')
+  assert.deepEqual([map.at(0x1010), map.at(0x1090)], ['last', 'last'])
+  map.clear()
+  assert.equal(map.at(0x1010), undefined)
+})
+
+test("a map that is a link, another user's or no file is not read", { skip: withoutRoot }, () => {
+  const look = () => new PerfMaps(scratch).find(120, 0x1000)
+  const path = process7(120, 1234)
+  writeFileSync(path, '1000 10 found\n')
+  assert.equal(look(), 'found')
+  chownSync(path, 1234, 0)
+  assert.equal(look(), 'found')
+  chownSync(path, 1235, 0)
+  assert.equal(look(), undefined)
+  unlinkSync(path)
+  writeFileSync(`${path}.other`, '1000 10 found\n')
+  symlinkSync(`${path}.other`, path)
+  assert.equal(look(), undefined)
+  unlinkSync(path)
+  mkdirSync(path)
+  assert.equal(look(), undefined)
+})
+
+test('memory for maps is bounded', () => {
+  const maps = new PerfMaps(scratch)
+  const lines = Array.from(
+    { length: 30_000 },
+    (_, i) => `${(i * 64 + 4096).toString(16)} 40 ${'name'.repeat(20)}${i}\n`,
+  )
+  for (let pid = 200; pid < 209; pid++) {
+    writeFileSync(process7(pid), lines.join(''))
+    assert.ok(maps.find(pid, 4096)?.endsWith('name0'))
+  }
+  assert.ok(maps.bytes < 40 * 1024 * 1024)
+})
+
+test('whatever bytes a map has, there is an answer', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.string(), fc.stringMatching(/^[0-9a-f]{1,14} [0-9a-f]{1,9} .{0,5}$/))),
+      lines => {
+        const map = new PerfMap()
+        map.add(Buffer.from(`${lines.join('\n')}\n`))
+        for (const address of [0, 1, 0x1000, 2 ** 47]) assert.ok(map.at(address)?.length !== 0)
+      },
+    ),
+    { numRuns: process.env.SVC_SOAK === undefined ? 200 : 20_000 },
+  )
+})

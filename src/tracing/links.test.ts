@@ -1,0 +1,195 @@
+// Which samples get a span: what the kernel side says of a request, and what is known of its process.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Exchange } from '../model/exchange.ts'
+import { requestNumber } from '../model/request-number.ts'
+import { resource } from '../model/resource.ts'
+import type { Span } from '../model/span.ts'
+import { bounds } from '../protocols/durations.ts'
+import { http1 } from '../protocols/http1.ts'
+import { RedTable } from './red.ts'
+import { Tracer, type TracerRules } from './tracer.ts'
+
+const rules: TracerRules = {
+  ratio: 1,
+  alwaysErrors: false,
+  alwaysSlow: false,
+  slowNs: 1e9,
+  readContext: true,
+  excludedPath: path => path === '/healthz',
+}
+
+const hex = (id: Uint8Array): string => Buffer.from(id).toString('hex')
+
+function open(changed: Partial<TracerRules> = {}) {
+  const spans: { traceId: string; spanId: string; kind: number }[] = []
+  const of = resource({ 'service.name': 'shop' })
+  const clock = { ms: 0 }
+  const tracer = new Tracer({
+    protocols: [http1.create({ route: (_exchange, path) => path })],
+    scope: { name: 'svc/test', version: '1' },
+    red: new RedTable({ startUs: 0 }),
+    countedBounds: bounds,
+    resourceOf: () => of,
+    emit: (_of, _scope, { traceId, spanId, kind }: Span) =>
+      spans.push({ traceId: hex(traceId), spanId: hex(spanId), kind }),
+    drop: () => {},
+    rules: { ...rules, ...changed },
+    isLocal: address => address === '127.0.0.1',
+    now: () => clock.ms,
+  })
+  tracer.linkSamples(true)
+  const linkOf = (exchange: Exchange) => {
+    const link = tracer.linkOf(exchange.request)
+    return link && { traceId: hex(link.traceId), spanId: hex(link.spanId) }
+  }
+  return { tracer, spans, linkOf, clock }
+}
+
+/** A server's side, whose thread was sampled at work on it. */
+function exchangeOf(sequence: number, given: Partial<Exchange> = {}): Exchange {
+  const exchange = new Exchange()
+  const head = 'GET / HTTP/1.1\r\nHost: shop\r\n\r\n'
+  Object.assign(exchange, {
+    bytes: Buffer.from(head),
+    requestEnd: head.length,
+    protocol: 'http1',
+    server: true,
+    pid: 2,
+    tid: 20 + sequence,
+    status: 200,
+    sequence,
+    localPort: 80,
+    peerPort: 40_000,
+    peerAddress: '10.0.0.2',
+    startUs: 1_000_000,
+    endUs: 1_005_000,
+    durationNs: 5e6,
+    sampled: true,
+    ...given,
+  })
+  exchange.request = requestNumber(exchange.tid, 1e9 + 1024 * sequence)
+  return exchange
+}
+
+/** Begins all, then ends all. */
+function overlap(tracer: Tracer, ...exchanges: Exchange[]): void {
+  for (const exchange of exchanges) tracer.begin(exchange)
+  for (const exchange of exchanges) tracer.exchange(exchange)
+}
+
+test('a request that its thread was sampled at work on is linked to its span', () => {
+  const { tracer, spans, linkOf } = open()
+  const exchange = exchangeOf(1)
+  overlap(tracer, exchange)
+  const { traceId, spanId } = spans[0]!
+  assert.deepEqual(linkOf(exchange), { traceId, spanId })
+})
+
+test('nothing is linked that was not sampled, or got no span', () => {
+  const check = (exchange: Exchange, changed: Partial<TracerRules> = {}) => {
+    const { tracer, linkOf } = open(changed)
+    overlap(tracer, exchange)
+    assert.equal(linkOf(exchange), undefined)
+  }
+  check(exchangeOf(1, { sampled: false }))
+  check(exchangeOf(1), { ratio: 0 })
+  check(exchangeOf(1), { excludedPath: () => true })
+  check(exchangeOf(1, { protocol: 'unheard of' }))
+})
+
+test('event loops that served several requests at once are linked to none, threads that wait to theirs', () => {
+  const loops = open()
+  const several = [exchangeOf(1), exchangeOf(2), exchangeOf(3)]
+  overlap(loops.tracer, ...several)
+  assert.deepEqual(several.map(loops.linkOf), [undefined, undefined, undefined])
+  const alone = exchangeOf(4)
+  overlap(loops.tracer, alone)
+  assert.ok(loops.linkOf(alone))
+  const waiting = open()
+  const threads = [1, 2, 3].map(i => exchangeOf(i, { blocking: true }))
+  overlap(waiting.tracer, ...threads)
+  const { spans } = waiting
+  assert.deepEqual(
+    threads.map(waiting.linkOf),
+    spans.map(({ traceId, spanId }) => ({ traceId, spanId })),
+  )
+})
+
+test('a request that another one overlapped for a moment was not alone', () => {
+  const { tracer, linkOf } = open()
+  const [long, first, second] = [exchangeOf(1), exchangeOf(2), exchangeOf(3)]
+  tracer.begin(long)
+  overlap(tracer, first)
+  overlap(tracer, second)
+  tracer.exchange(long)
+  assert.deepEqual([long, first, second].map(linkOf), [undefined, undefined, undefined])
+  const after = exchangeOf(4)
+  overlap(tracer, after)
+  assert.ok(linkOf(after))
+})
+
+test('an event loop is linked to nothing where what else it served is not known', () => {
+  const doubted = open()
+  const exchange = exchangeOf(1, { doubt: true })
+  overlap(doubted.tracer, exchange)
+  assert.equal(doubted.linkOf(exchange), undefined)
+  const untold = open()
+  untold.tracer.exchange(exchange)
+  assert.equal(untold.linkOf(exchange), undefined)
+  const certain = open()
+  const blocking = exchangeOf(1, { blocking: true })
+  certain.tracer.exchange(blocking)
+  assert.ok(certain.linkOf(blocking))
+})
+
+test('two requests of one call have one number, which names neither', () => {
+  const { tracer, linkOf } = open()
+  const [one, other] = [exchangeOf(1, { blocking: true }), exchangeOf(2, { blocking: true })]
+  other.request = one.request
+  overlap(tracer, one, other)
+  assert.equal(linkOf(one), undefined)
+})
+
+test('a span that waits for its client is linked with the ids that it gets in the end', () => {
+  const both = { peerAddress: '127.0.0.1' }
+  const joined = open()
+  const server = exchangeOf(1, both)
+  overlap(joined.tracer, server)
+  assert.equal(joined.linkOf(server), undefined)
+  const client = exchangeOf(1, { ...both, server: false, pid: 1, localPort: 40_000, peerPort: 80 })
+  joined.tracer.begin(client)
+  assert.equal(joined.spans.length, 1)
+  const { traceId, spanId } = joined.spans[0]!
+  assert.deepEqual(joined.linkOf(server), { traceId, spanId })
+  joined.tracer.exchange(client)
+  assert.equal(joined.spans[1]!.traceId, traceId)
+  const alone = open()
+  overlap(alone.tracer, server)
+  alone.clock.ms = 2500
+  alone.tracer.tick()
+  const expired = alone.spans[0]!
+  assert.deepEqual(alone.linkOf(server), { traceId: expired.traceId, spanId: expired.spanId })
+})
+
+test('a thread that waits is linked to a request under way, with the ids that its span gets later', () => {
+  const { tracer, spans, linkOf } = open()
+  const [blocking, loop] = [exchangeOf(1, { blocking: true }), exchangeOf(2, { pid: 3 })]
+  tracer.begin(blocking)
+  tracer.begin(loop)
+  const link = linkOf(blocking)
+  assert.ok(link)
+  assert.equal(linkOf(loop), undefined)
+  tracer.exchange(blocking)
+  const { traceId, spanId } = spans[0]!
+  assert.deepEqual(link, { traceId, spanId })
+  assert.deepEqual(linkOf(blocking), link)
+})
+
+test('a request that was given up is linked to nothing', () => {
+  const { tracer, linkOf } = open()
+  const exchange = exchangeOf(1, { blocking: true })
+  tracer.forget(tracer.begin(exchange))
+  assert.equal(linkOf(exchange), undefined)
+})
