@@ -229,8 +229,8 @@ static __always_inline void end_wait(struct task_struct *task, u64 now)
 		count_sample(&waiting->key, waiting->share, ns * waiting->share);
 }
 
-/* Frames of the tracepoint itself stand on top of the kernel's stack: the program, bpf_trace_run4 and the tracepoint's
- * iterator. */
+/* Frames of the tracepoint itself stand on top of the kernel's stack: the program, bpf_trace_run4, __schedule, and the
+ * tracepoint's iterator between the two where others are attached to it: then __schedule stays. */
 #define TRACEPOINT_FRAMES 3
 
 /* Since Linux 5.19 with these arguments. `prev_state` is not 0 where the task goes to sleep, unless it was preempted on

@@ -35,13 +35,17 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
 
 function profilesLine({ profiling, loaded }: Parts): BannerLine {
   const { sampler, profiler } = profiling
-  const settings = loaded().config.agent.profiling
-  if (sampler === undefined || profiler === undefined)
+  const { config } = loaded()
+  if (sampler === undefined || profiler === undefined) {
+    const by = config.agent.ebpf.enabled ? 'agent.profiling' : 'agent.ebpf'
+    const why = config.mode === 'collector' ? 'mode is collector' : `switched off by ${by}`
     return {
       state: 'off',
       name: 'profiles',
-      detail: settings.enabled ? 'see below' : 'switched off by agent.profiling',
+      detail: profiling.faults.length > 0 ? 'they did not start' : why,
     }
+  }
+  const settings = config.agent.profiling
   const kinds = [
     ...(settings.cpu ? ['on-CPU'] : []),
     ...(settings.off_cpu ? ['off-CPU'] : []),

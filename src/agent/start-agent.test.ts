@@ -45,6 +45,7 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
       SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
       SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_AGENT_PROFILING_ENABLED: 'false',
       SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
       SVC_OTLP_INSECURE: 'true',
@@ -132,8 +133,8 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
   }
   let over = false
   const traffic = (async () => {
-    await peers.requests(1500, '/status/200')
     await peers.requests(20, '/healthz')
+    await peers.requests(1500, '/status/200')
     await peers.requests(500, '/status/500')
     over = true
   })()
@@ -272,13 +273,21 @@ test('the banner says of each subsystem what it does', async () => {
   }
   const later = ['off', 'later', /not built/] as const
   const none = ['none', 'export', /nothing leaves this host/] as const
+  const profiles = ['off', 'profiles', /switched off by agent\.(profiling|ebpf)|mode is collector/] as const
   const metrics = ['off', 'host metrics', /switched off by agent\.nodeexporter/] as const
-  await check({}, [['off', 'traces', /switched off by agent\.ebpf/], metrics, none, later])
+  await check({}, [['off', 'traces', /switched off by agent\.ebpf/], profiles, metrics, none, later])
   const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }
-  await check(off, [['off', 'traces', /switched off by agent\.ebpf/], metrics, none, later])
-  await check({ SVC_MODE: 'collector' }, [['off', 'traces', /mode is collector/], metrics, none, later])
+  await check(off, [['off', 'traces', /switched off by agent\.ebpf/], profiles, metrics, none, later])
+  await check({ SVC_MODE: 'collector' }, [
+    ['off', 'traces', /mode is collector/],
+    profiles,
+    metrics,
+    none,
+    later,
+  ])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
     ['off', 'traces', /switched off/],
+    profiles,
     metrics,
     ['ok', 'export', /^OTLP over grpc to 127\.0\.0\.1:1$/],
     ['off', 'queue', /^in memory, so that a crash loses it/],
@@ -286,6 +295,7 @@ test('the banner says of each subsystem what it does', async () => {
   ])
   await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
     ['failed', 'traces', /"kprobe" is not built/],
+    profiles,
     metrics,
     none,
     ['limited', 'not built', /agent\.ebpf\.backend/],
@@ -294,8 +304,9 @@ test('the banner says of each subsystem what it does', async () => {
 })
 
 test('the banner of an agent that sees the host names the back end', kernel, async () => {
-  const [traces] = (await start({})).banner()
+  const [traces, profiles] = (await start({ SVC_AGENT_PROFILING_ENABLED: 'true' })).banner()
   assert.equal(traces!.state, 'ok')
+  assert.match(profiles!.detail, /^on-CPU of every process, at 19 Hz$/)
   assert.match(traces!.detail, /^12 protocols of every process, by sock; \d+ sockets were open already$/)
 })
 
@@ -331,6 +342,7 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
     const env = {
       SVC_SELF_TELEMETRY_ENABLED: 'false',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_AGENT_PROFILING_ENABLED: 'false',
       SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
     }

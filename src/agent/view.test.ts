@@ -24,6 +24,7 @@ async function viewOf(env: Record<string, string>): Promise<AgentView> {
     env: {
       SVC_SELF_TELEMETRY_ENABLED: 'false',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+      SVC_AGENT_PROFILING_ENABLED: 'false',
       SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
       ...env,
@@ -168,14 +169,31 @@ test('where one signal alone is sent, its endpoint and its security are shown', 
   await check('https://127.0.0.1:4317', true)
 })
 
+const profilingShape = {
+  sample_rate: 'integer',
+  map_bytes: 'integer',
+  table_bytes: 'integer',
+  files: 'integer',
+  files_refused: 'integer',
+  symbol_bytes: 'integer',
+  stacks: 'integer',
+  frames: 'integer',
+  frames_named: 'integer',
+  worker_failures: 'integer',
+  counters: {},
+  untabled: [],
+}
+
 test('the eBPF document has the fields of the specification', { skip: withoutBpf }, async () => {
-  const document = (await viewOf({})).ebpf()
-  assert.deepEqual(shapeOf({ ...document, counters: {}, tls: [] }), {
+  const document = (await viewOf({ SVC_AGENT_PROFILING_ENABLED: 'true' })).ebpf()
+  const profiling = { ...document.profiling, counters: {}, untabled: [] }
+  assert.deepEqual(shapeOf({ ...document, counters: {}, tls: [], profiling }), {
     enabled: 'boolean',
     programs: [{ name: 'string', type: 'string', attached: 'boolean', id: 'integer' }],
     maps: [{ name: 'string', type: 'string', entries: 'integer', max_entries: 'integer' }],
     ringbuf: { size: 'integer', events_received: 'integer', events_lost: 'integer' },
     tls: [],
+    profiling: profilingShape,
     backend: 'string',
     counters: {},
   })
@@ -222,6 +240,20 @@ test('without eBPF its document says so and is empty', async () => {
     maps: [],
     ringbuf: { size: 0, events_received: 0, events_lost: 0 },
     tls: [],
+    profiling: {
+      sample_rate: 0,
+      map_bytes: 0,
+      table_bytes: 0,
+      files: 0,
+      files_refused: 0,
+      symbol_bytes: 0,
+      stacks: 0,
+      frames: 0,
+      frames_named: 0,
+      worker_failures: 0,
+      counters: {},
+      untabled: [],
+    },
     backend: '',
     counters: {},
   })

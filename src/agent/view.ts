@@ -121,7 +121,8 @@ function ebpf({ tracing, kernel, profiling }: Parts, debug: boolean): EbpfDocume
     programs: [
       ...(running?.capture.programs() ?? []),
       ...(kernel?.programs() ?? []),
-      ...(profiling.sampler?.programs() ?? []),
+      // Of two for one thing the kernel has one.
+      ...(profiling.sampler?.programs() ?? []).filter(({ id }) => id !== 0),
     ].map(({ name, type, attached, id, runTimeNs, runCount }) => ({
       name,
       type,

@@ -44,9 +44,10 @@ test('keys are sorted by when a new value takes effect', () => {
       live: ['agent.ebpf.network.include_ports'],
     },
   )
-  check('', 'agent: {profiling: {sample_rate: 99}, ebpf: {network: {dns: false}}}', {
+  check('', 'agent: {gpu: {interval: 1m}, profiling: {sample_rate: 99}, ebpf: {network: {dns: false}}}', {
+    live: ['agent.profiling.sample_rate'],
     restart: ['agent.ebpf.network.dns'],
-    ignored: ['agent.profiling.sample_rate'],
+    ignored: ['agent.gpu.interval'],
   })
 })
 

@@ -86,13 +86,21 @@ function merged(
  * change the endpoints of the four signals as well.
  */
 export function asWritten(keys: readonly string[], before: LoadedConfig, after: LoadedConfig): string[] {
-  const places = new Set<string>()
-  return keys.filter(key => {
+  const places = new Map<string, string>()
+  const placeOf = (key: string) => {
     const now = after.origins.get(key)
     const origin = now ?? before.origins.get(key)
-    if (!origin) return true
-    const place = `${now ? 'now' : 'before'} ${origin.name}:${origin.line}:${origin.column}`
-    return !places.has(place) && places.add(place)
+    return origin && `${now ? 'now' : 'before'} ${origin.name}:${origin.line}:${origin.column}`
+  }
+  for (const key of keys) {
+    const place = placeOf(key)
+    const known = place && places.get(place)
+    // What follows from another key is deeper in the tree than that one.
+    if (place && (known === undefined || key.length < known.length)) places.set(place, key)
+  }
+  return keys.filter(key => {
+    const place = placeOf(key)
+    return place === undefined || places.get(place) === key
   })
 }
 

@@ -312,13 +312,13 @@ test('what is on but not built is named, with who asked for it', () => {
     return new Map(notBuiltFeatures(config, origins).map(({ key, explicit }) => [key, explicit]))
   }
   const plain = keys('')
-  assert.equal(plain.get('agent.profiling'), false)
   assert.equal(plain.get('agent.logs'), false)
+  assert.equal(plain.has('agent.profiling'), false)
   assert.equal(plain.has('agent.ebpf.network.http'), false)
   assert.equal(plain.has('pipeline.pii_redaction'), false)
   assert.equal(plain.has('otlp'), false)
-  assert.equal(keys('agent: {profiling: {sample_rate: 99}}').get('agent.profiling'), true)
-  assert.equal(keys('agent: {profiling: false}').has('agent.profiling'), false)
+  assert.equal(keys('agent: {gpu: {interval: 1m}}').get('agent.gpu'), true)
+  assert.equal(keys('agent: {gpu: false}').has('agent.gpu'), false)
   assert.equal(keys('agent: {ebpf: {backend: kprobe}}').get('agent.ebpf.backend: kprobe'), true)
   assert.equal(
     keys('agent: {ebpf: {network: {capture_headers: [accept]}}}').get('agent.ebpf.network.capture_headers'),

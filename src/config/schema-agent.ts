@@ -144,24 +144,21 @@ const ebpf = branch('Observation in the kernel.', {
   }),
 })
 
-const profiling = branch(
-  'Profiles of all processes.',
-  {
-    enabled: key(boolean, true, 'Takes profiles.'),
-    sample_rate: key(integer({ min: 1, max: 999 }), 19, 'Samples per second and CPU.'),
-    cpu: key(boolean, true, 'Shows where time on the CPU goes.'),
-    off_cpu: key(boolean, false, 'Shows where threads wait.'),
-    memory: key(boolean, false, 'Shows where memory is allocated.'),
-    interval: key(duration({ min: 1000 }), 10_000, 'Length of one profile.'),
-    include_kernel: key(boolean, true, 'Includes frames of the kernel.'),
-    symbols: branch('How addresses get names.', {
-      demangle: key(boolean, true, 'Shows C++ and Rust names as they are written in the source.'),
-      perf_map: key(boolean, true, 'Reads /tmp/perf-PID.map files of just-in-time compilers.'),
-      debuginfo_dirs: key(list(path), ['/usr/lib/debug'], 'Directories with separate debug information.'),
-      cache_size: key(size({ min: Mi, max: Gi }), 32 * Mi, 'Memory for symbol tables.'),
-    }),
-  },
-)
+const profiling = branch('Profiles of all processes.', {
+  enabled: key(boolean, true, 'Takes profiles.'),
+  sample_rate: key(integer({ min: 1, max: 999 }), 19, 'Samples per second and CPU.'),
+  cpu: key(boolean, true, 'Shows where time on the CPU goes.'),
+  off_cpu: key(boolean, false, 'Shows where threads wait.'),
+  memory: key(boolean, false, 'Shows where memory is allocated.'),
+  interval: key(duration({ min: 1000 }), 10_000, 'Length of one profile.'),
+  include_kernel: key(boolean, true, 'Includes frames of the kernel.'),
+  symbols: branch('How addresses get names.', {
+    demangle: key(boolean, true, 'Shows C++ and Rust names as they are written in the source.'),
+    perf_map: key(boolean, true, 'Reads /tmp/perf-PID.map files of just-in-time compilers.'),
+    debuginfo_dirs: key(list(path), ['/usr/lib/debug'], 'Directories with separate debug information.'),
+    cache_size: key(size({ min: Mi, max: Gi }), 32 * Mi, 'Memory for symbol tables.'),
+  }),
+})
 
 const logs = branch(
   'Logs of containers, files and the journal.',

@@ -6,8 +6,10 @@ const numbers = {
   DAC_READ_SEARCH: 2,
   SYS_PTRACE: 19,
   SYS_ADMIN: 21,
+  SYSLOG: 34,
   PERFMON: 38,
   BPF: 39,
+  CHECKPOINT_RESTORE: 40,
 } as const
 export type Capability = keyof typeof numbers
 

@@ -9,6 +9,10 @@ export const groups = {
   runtime: { title: 'Runtime', gives: 'a runtime that is tested, safe and small' },
   traces: { title: 'Traces', gives: 'spans and request metrics of every process, by eBPF' },
   processes: { title: 'Processes', gives: 'names of services, and so whose spans and metrics these are' },
+  profiles: {
+    title: 'Profiles',
+    gives: 'stacks of every process and of the kernel, with names of functions',
+  },
   host: { title: 'Host metrics', gives: 'metrics of this host, as the node exporter has them' },
   management: { title: 'Management API', gives: 'health, readiness, metrics, status and administration' },
   export: { title: 'Export', gives: 'telemetry at its receiver, over OTLP' },

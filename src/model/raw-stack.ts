@@ -72,13 +72,14 @@ export interface UnknownRuntime {
 export interface RuntimeSettings {
   /** V8: of JSFunction's shared function info, from the object's untagged address. */
   readonly v8Shared?: number
-  /** CPython: address of `_PyRuntime`, and the layout of what hangs on it. */
+  /** CPython: where its state is, and the layout of what hangs on it. */
   readonly python?: PythonSettings
 }
 
 export interface PythonSettings {
+  /** Address of `_PyRuntime`, since 3.12 that of the main interpreter. */
   readonly runtime: number
-  /** In `_PyRuntime`: the current thread state's address (3.11). */
+  /** In it: the address of the thread state that has, or had last, the interpreter's lock. */
   readonly currentThread: number
   /** In the thread state: the system's id of the thread, and where the innermost frame hangs. */
   readonly nativeThreadId: number

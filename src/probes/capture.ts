@@ -88,7 +88,7 @@ export interface Capture {
   apply(rules: CaptureRules): void
   /** A connection is not what it was taken for: its bytes are no longer passed on. */
   refuse(connection: number): void
-  /** Whether `requests` is kept. About 25 ns for each call on a socket; off at first. */
+  /** Whether `requests` is kept. Up to 25 ns for each call on a socket; off at first. */
   trackRequests?(on: boolean): void
   /** Reads inside TLS from now on, until it is closed; undefined where this back end cannot. */
   tls(options: Omit<TlsProbesOptions, 'setAttached' | 'selfPid'>): TlsProbes | undefined

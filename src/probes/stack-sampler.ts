@@ -182,8 +182,10 @@ export class StackSampler {
   /** Changes what is sampled, at once. Throws where the kernel refuses to begin with a kind; the others go on. */
   apply({ sampleRate, cpu, memory, offCpu, includeKernel }: StackSamplerOptions): void {
     if (this.closed) return
+    const before = this.rates
     this.rates = primesNear(Math.max(1, Math.round(sampleRate)))
-    this.globals.setBigUint64(bss.periodNs, BigInt(periodNs(Math.min(...this.rates))), true)
+    // The next sample of each CPU ends a period of the rates before.
+    this.expectRates([...before, ...this.rates])
     this.globals.setUint32(bss.includeKernel, includeKernel ? 1 : 0, true)
     for (const [kind, wanted] of [
       ['cpu', cpu],
@@ -317,6 +319,7 @@ export class StackSampler {
   /** Each CPU has another rate, and each has all of them in turn. */
   private rotate(): void {
     this.turn++
+    this.expectRates(this.rates)
     for (const kind of eventKinds) {
       if (this.events[kind].size === 0) continue
       try {
@@ -325,6 +328,10 @@ export class StackSampler {
         // Memory or descriptors are short: the CPUs that run go on, and the others are tried again next time.
       }
     }
+  }
+
+  private expectRates(rates: readonly number[]): void {
+    this.globals.setBigUint64(bss.periodNs, BigInt(periodNs(Math.min(...rates))), true)
   }
 
   private rateOf(cpu: number): number {

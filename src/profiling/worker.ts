@@ -33,6 +33,7 @@ function answerTo(request: Request): Answer | undefined {
       names.configure(request.settings)
       return undefined
     case 'mark':
+      workshop.symbols.closeIdle()
       return { kind: 'mark', mark: request.mark, state: names.state() }
   }
 }

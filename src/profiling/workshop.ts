@@ -79,10 +79,7 @@ export class Workshop {
       this.vdso ??= vdsoSymbols()
       return this.vdso ?? reasons.vdso
     }
-    return this.symbols.of(id, path, () => {
-      const found = readMappings('/proc', pid).find(mapping => mapping.path === path)
-      return found === undefined ? path : `/proc/${pid}/map_files/${found.range}`
-    })
+    return this.symbols.of(id, { path, buildId: known.elf.buildId }, () => mappedAt(pid, path))
   }
 
   forget(id: number): void {
@@ -103,7 +100,8 @@ export class Workshop {
       } catch (error) {
         reason = errorText(error)
       }
-      if (file.path !== vdsoPath) this.symbols.of(file.id, file.path, () => `/proc/self/fd/${fd}`)
+      if (file.path !== vdsoPath)
+        this.symbols.of(file.id, { path: file.path, buildId: known.elf.buildId }, () => `/proc/self/fd/${fd}`)
     }
     if (reason !== '') this.note(file.path, reason)
     const runtime = known.runtime?.unit.code ?? (known.reason === notElf ? addressCode : 0)
@@ -161,4 +159,14 @@ const notElf = 'it is no ELF file: its code is taken for that of a just-in-time 
 function hasMagic(fd: number): boolean {
   const bytes = Buffer.alloc(4)
   return readSync(fd, bytes, 0, 4, 0) === 4 && bytes.toString('latin1') === '\x7fELF'
+}
+
+/** Where a file can be opened through a process that has it mapped. */
+function mappedAt(pid: number, path: string): string | undefined {
+  try {
+    const found = readMappings('/proc', pid).find(mapping => mapping.path === path)
+    return found && `/proc/${pid}/map_files/${found.range}`
+  } catch {
+    return undefined // it ended
+  }
 }

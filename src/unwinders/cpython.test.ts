@@ -2,7 +2,7 @@
 // describe themselves; the offsets for 3.11 and 3.12 are those of their headers.
 
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, writeSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
@@ -179,6 +179,27 @@ time.sleep(1000)`
       ['ascii /a:7', 'grüß /l:7', '日本 /w:7', '😀 /e:7', `${'n'.repeat(1024)} /n:7`, ' :7'],
     )
   } finally {
+    await program.end()
+  }
+})
+
+test('code that takes the place of other code gets its own name', { skip: withoutPython }, async () => {
+  const source = `import time
+one, other = (lambda: 0).__code__.replace(co_qualname='one'), (lambda: 0).__code__.replace(co_qualname='other')
+print(f'{id(one)} {id(other)}', flush=True)
+time.sleep(1000)`
+  const program = await ScriptProgram.start(systemPython, 'replaced.py', source)
+  const memory = openSync(`/proc/${program.pid}/mem`, 'r+')
+  try {
+    const runtime = attached(program)
+    const [one, other] = program.said.trim().split(' ').map(Number)
+    assert.equal(runtime.name(one!).name, 'one')
+    const code = Buffer.from(program.memory.read(other!, 192)!)
+    writeSync(memory, code, 0, code.length, one!)
+    while (runtime.name(one!).name === 'one') await sleep(10)
+    assert.equal(runtime.name(one!).name, 'other')
+  } finally {
+    closeSync(memory)
     await program.end()
   }
 })

@@ -1,83 +1,30 @@
 import { readFileSync } from 'node:fs'
-import { findAsset } from '../../kernel/assets.ts'
-import { BpfObject, LoadError } from '../../kernel/bpf-object.ts'
-import { loadNative, Unsupported } from '../../kernel/native.ts'
+import { BpfObject } from '../../kernel/bpf-object.ts'
 import type { Finding } from '../../kernel/need.ts'
 import { firstMissing } from '../../kernel/needs.ts'
 import { backends } from '../../probes/index.ts'
 import { check } from './check.ts'
+import { type ProgramFault, programFaults, tryPrograms } from './programs.ts'
 
 export const capture = check({
   name: 'capture programs',
   group: 'traces',
   summary: 'The kernel takes the programs of svc themselves; they are loaded, not attached, and let go',
   lose: 'traces and request metrics',
-  faults: {
-    no_jit: {
-      state: 'missing',
-      what: 'the kernel’s compiler for eBPF is off, and its interpreter does not know what the programs use',
-      mends: { sysctl: 'sysctl -w net.core.bpf_jit_enable=1' },
-    },
-    no_memory: {
-      state: 'missing',
-      what: 'there is no memory for the maps: the cgroup’s limit, or the host’s memory, is used up',
-      mends: {
-        systemd: 'MemoryMax=512M',
-        container: 'docker run --memory=512m',
-        kubernetes: 'resources: {limits: {memory: 512Mi}}',
-        config: 'agent.ebpf.ringbuf_size: 512Ki',
-      },
-    },
-    refused: {
-      state: 'missing',
-      what: 'the kernel’s verifier refuses a program',
-      mends: {
-        any: 'agent.ebpf.debug: true logs what the verifier said: report it with the kernel’s version',
-        kernel: 'run another kernel of 6.3 or newer',
-      },
-    },
-    absent: {
-      state: 'missing',
-      what: 'the compiled programs are not where the package has them',
-      mends: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
-    },
-    untried: {
-      state: 'unknown',
-      what: 'it cannot be tried while svc may not load programs, or without the native addon, BTF or the tracepoints',
-      mends: { any: 'mend what is missing above, then run svc doctor traces again' },
-    },
-  },
+  faults: programFaults('traces'),
   try: ({ loaded: { config } }) => {
     const { backend: wanted, network } = config.agent.ebpf
     const tried = backends.filter(({ name }) => wanted === 'auto' || name === wanted)
     // The one that the agent takes.
     const backend = tried.find(({ needs }) => firstMissing(needs) === undefined) ?? tried[0]
     const file = backend?.objectFor(network.capture_bytes)
-    return backend === undefined || file === undefined ? [] : [tryObject(backend.name, file)]
+    return backend === undefined || file === undefined ? [] : [tryBackend(backend.name, file)]
   },
 })
 
-function tryObject(
-  name: string,
-  file: string,
-): Finding<'no_jit' | 'no_memory' | 'refused' | 'absent' | 'untried'> {
-  const native = loadNative()
-  if (native instanceof Unsupported)
-    return { fault: 'untried', detail: 'cannot be tried without the native addon' }
-  const path = findAsset(file)
-  if (path === undefined) return { fault: 'absent', detail: `cannot find the BPF object ${file}` }
-  try {
+function tryBackend(name: string, file: string): Finding<ProgramFault> {
+  return tryPrograms<ProgramFault>(file, (native, path) => {
     BpfObject.load(native, readFileSync(path), { name }).close()
     return { ok: `those of the back end "${name}" were loaded` }
-  } catch (error) {
-    if (!(error instanceof LoadError)) throw error
-    // The verifier, too, says EACCES; then it names the program. ESRCH: types or tracepoints are not there.
-    const forbidden =
-      error.code === 'EPERM' || (error.code === 'EACCES' && error.refusal.program === undefined)
-    if (forbidden) return { fault: 'untried', detail: 'cannot be tried without the right to load programs' }
-    if (error.code === 'ESRCH')
-      return { fault: 'untried', detail: `cannot be tried: ${error.refusal.reason}` }
-    if (error.code === 'ENOMEM') return { fault: 'no_memory', detail: error.message }
-    return { fault: /\bJIT|non-JITed/.test(error.log) ? 'no_jit' : 'refused', detail: error.message }
-  }
+  })
 }

@@ -34,14 +34,22 @@ function check(text: string, state: string, want: readonly RegExp[]): void {
 
 test('for a user without rights', { skip }, () => {
   const text = doctor(asNobody, 1)
-  check(text, 'missing', [/eBPF programs +not permitted: CAP_BPF and CAP_PERFMON missing$/])
-  check(text, 'limited', [/processes of others .*cannot be read: exe, cwd, environ/, /admin socket .*EACCES/])
-  check(text, 'unknown', [/kernel memory/, /ring buffer/, /capture programs/])
+  check(text, 'missing', [
+    /eBPF programs +not permitted: CAP_BPF and CAP_PERFMON missing$/,
+    /perf events +not permitted: CAP_BPF and CAP_PERFMON missing$/,
+  ])
+  check(text, 'limited', [
+    /processes of others .*cannot be read: exe, cwd, environ/,
+    /files of processes .*cannot be opened: /,
+    /kernel symbols .*kptr_restrict is [01]$/,
+    /admin socket .*EACCES/,
+  ])
+  check(text, 'unknown', [/kernel memory/, /ring buffer/, /capture programs/, /profile programs/])
   assert.match(text, /^ +you lose: traces and request metrics\n +fix, one of:\n/m)
   assert.match(text, /^ +systemd +AmbientCapabilities=CAP_BPF CAP_PERFMON$/m)
   assert.match(text, /^ +container +docker run --user=0 --cap-add=BPF --cap-add=PERFMON$/m)
   assert.match(text, /^ +kubernetes +securityContext: \{.*\[BPF, PERFMON\]\}\}$/m)
-  assert.match(text, /^2 limited, 1 missing, 3 unknown\. Everything else works\.$/m)
+  assert.match(text, /^4 limited, 2 missing, 4 unknown\. Everything else works\.$/m)
 })
 
 test('where the kernel hides its types', { skip }, () => {
@@ -49,14 +57,17 @@ test('where the kernel hides its types', { skip }, () => {
   const text = doctor(hidden, 1)
   const tracing = hasTracefs ? [] : [/system call tracepoints +there is no tracepoint/]
   check(text, 'missing', [/BTF +\/sys\/kernel\/btf\/vmlinux does not exist/, ...tracing])
-  check(text, 'unknown', [/socket tracepoints/, /capture programs +cannot be tried: .*BTF/])
+  check(text, 'unknown', [/socket tracepoints/, /capture programs +cannot be tried: .*BTF/, /profile programs +cannot be tried: .*BTF/])
   check(text, 'limited', [])
 })
 
 test('in a pid namespace of its own', { skip }, () => {
   const text = doctor(['unshare', '-pf', '--mount-proc'], 1)
   check(text, 'missing', [])
-  check(text, 'limited', [/host pid namespace .*pid namespace of its own/])
+  check(text, 'limited', [
+    /host pid namespace .*pid namespace of its own/,
+    /files of processes .*pid namespace of its own/,
+  ])
   check(text, 'unknown', [/processes of others +no process of another user runs here/])
 })
 

@@ -1,10 +1,9 @@
-import { accessSync, constants, statfsSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { statfsSync } from 'node:fs'
 import { otlpOptions } from '../../agent/otlp-options.ts'
-import { errorText } from '../../lib/logger.ts'
 import { signals } from '../../model/signal.ts'
 import { reserveOf } from '../../pipeline/disk/disk-store.ts'
 import { check } from './check.ts'
+import { nearestWritable } from './directory.ts'
 
 const Mi = 1024 * 1024
 
@@ -43,16 +42,9 @@ export const diskQueue = check({
     // Where nothing is sent there is nothing to keep.
     if (!signals.some(signal => otlpOptions(config, signal) !== undefined)) return []
     if (!enabled) return [{ fault: 'off', detail: 'pipeline.export.queue.enabled is false' }]
-    let existing = directory
-    try {
-      existing = nearest(directory)
-      if (!statSync(existing).isDirectory())
-        return [{ fault: 'unwritable', detail: `${existing} is no directory` }]
-      accessSync(existing, constants.W_OK | constants.X_OK)
-    } catch (error) {
-      return [{ fault: 'unwritable', detail: `${existing}: ${errorText(error)}` }]
-    }
-    const { bavail, bsize, blocks } = statfsSync(existing)
+    const found = nearestWritable(directory)
+    if ('refused' in found) return [{ fault: 'unwritable', detail: found.refused }]
+    const { bavail, bsize, blocks } = statfsSync(found.existing)
     const room = Math.max(0, bavail * bsize - reserveOf(blocks * bsize))
     const shown = `${directory}: room for ${Math.floor(room / Mi)} MiB`
     if (room < most)
@@ -60,10 +52,3 @@ export const diskQueue = check({
     return [{ ok: shown }]
   },
 })
-
-/** The directory, or the nearest above it that is there. */
-function nearest(directory: string): string {
-  let at = directory
-  while (statSync(at, { throwIfNoEntry: false }) === undefined && dirname(at) !== at) at = dirname(at)
-  return at
-}

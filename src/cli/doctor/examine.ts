@@ -78,9 +78,13 @@ async function outcomesOf(row: Check, circumstances: Circumstances): Promise<Exa
 
 /** Why nobody needs a group; undefined where it is needed. */
 function whyOff(topic: Topic, { mode, agent }: Config): string | undefined {
-  if (topic !== 'traces' && topic !== 'processes') return undefined
+  if (topic !== 'traces' && topic !== 'processes' && topic !== 'profiles') return undefined
   if (mode === 'collector') return 'mode is collector'
   const { enabled, network } = agent.ebpf
+  if (topic === 'profiles') {
+    if (!enabled) return 'agent.ebpf is off'
+    return agent.profiling.enabled ? undefined : 'agent.profiling is off'
+  }
   return enabled && network.enabled && network.http ? undefined : 'agent.ebpf is off'
 }
 

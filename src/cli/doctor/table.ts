@@ -7,6 +7,8 @@ import { settings } from './configuration.ts'
 import { diskQueue } from './disk-queue.ts'
 import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
 import { address, certificate, exposure } from './management.ts'
+import { debugFiles, profilePrograms, tableCache } from './profiles.ts'
+import { kernelSymbols, mappedFiles, perfEvents } from './profiling-rights.ts'
 import { receiver } from './receiver.ts'
 import { heap, node } from './runtime.ts'
 
@@ -16,6 +18,12 @@ export const table: readonly Check[] = [
   heap,
   ...needs.map(asCheck),
   capture,
+  profilePrograms,
+  perfEvents,
+  mappedFiles,
+  kernelSymbols,
+  tableCache,
+  debugFiles,
   metricsAddress,
   farMounts,
   collectors,

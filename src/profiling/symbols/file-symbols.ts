@@ -55,7 +55,7 @@ export class FileSymbols {
     this.demangle = options.demangle
     const found = new FoundTables(elf, path, options.debugDirs)
     this.go = found.attempt(() => GoTable.of(elf))
-    this.table = found.attempt(() => found.table())
+    this.table = found.table()
     this.origin = found.origin
     this.fault = found.fault
     this.descriptors = found.descriptors
@@ -135,26 +135,34 @@ class FoundTables {
     }
   }
 
-  /** Exported functions are among those of a whole table. */
+  /** The best that can be read. Exported functions are among those of a whole table. */
   table(): SymbolTable | undefined {
-    const whole = sourceOf(this.elf, sectionType.symtab)
-    if (whole) return this.taken('symtab', [whole])
-    const apart = this.debugFile()
-    if (apart) return this.taken('debug file', [apart])
     const exported = sourceOf(this.elf, sectionType.dynsym)
-    const packed = this.attempt(() => this.packed())
-    if (packed) return this.taken('gnu_debugdata', exported ? [packed, exported] : [packed])
-    return exported && this.taken('dynsym', [exported])
+    return (
+      this.taken('symtab', () => [sourceOf(this.elf, sectionType.symtab)]) ??
+      this.taken('debug file', () => [this.debugFile()]) ??
+      this.taken('gnu_debugdata', () => [this.packed(), exported]) ??
+      this.taken('dynsym', () => [exported])
+    )
   }
 
-  private taken(origin: FileSymbols['origin'], sources: readonly SymbolSource[]): SymbolTable {
-    const table = new SymbolTable(this.elf, sources, origin === 'symtab' || origin === 'debug file')
-    this.origin = origin
-    return table
+  /** Undefined where there is no first of the sources. */
+  private taken(
+    origin: FileSymbols['origin'],
+    find: () => readonly (SymbolSource | undefined)[],
+  ): SymbolTable | undefined {
+    return this.attempt(() => {
+      const sources = find()
+      if (sources[0] === undefined) return undefined
+      const found = sources.filter(source => source !== undefined)
+      const table = new SymbolTable(this.elf, found, origin === 'symtab' || origin === 'debug file')
+      this.origin = origin
+      return table
+    })
   }
 
   private debugFile(): SymbolSource | undefined {
-    const found = this.attempt(() => findDebugFile(this.elf, this.path, this.debugDirs))
+    const found = findDebugFile(this.elf, this.path, this.debugDirs)
     if (found === undefined) return undefined
     this.descriptors.push(found.fd)
     return sourceOf(found.elf, sectionType.symtab)

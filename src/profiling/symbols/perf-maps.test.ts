@@ -7,6 +7,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   unlinkSync,
@@ -74,6 +75,22 @@ test('what is written later is read later, whole lines only', () => {
   assert.equal(look(), undefined)
   appendFileSync(path, 'ond\n')
   assert.equal(look(), 'second')
+})
+
+test('an ended process keeps its names, and another one of its number has its own', async () => {
+  const path = process7(130)
+  writeFileSync(path, '1000 10 first\n')
+  const maps = new PerfMaps(scratch)
+  const later = () => new Promise(resolve => setTimeout(resolve, 1100))
+  assert.equal(maps.find(130, 0x1000), 'first')
+  const ended = join(scratch, 'ended')
+  renameSync(join(scratch, '130'), ended)
+  await later()
+  assert.equal(maps.find(130, 0x1000), 'first')
+  renameSync(ended, join(scratch, '130'))
+  unlinkSync(path)
+  await later()
+  assert.equal(maps.find(130, 0x1000), undefined)
 })
 
 test('of entries that overlap the one told last holds', () => {

@@ -1,4 +1,13 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, type Stats } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  type Stats,
+} from 'node:fs'
 import { PerfMap } from './perf-map.ts'
 
 /** Of one file, and of what is kept for all processes. */
@@ -82,17 +91,13 @@ export class PerfMaps {
   private readOn(pid: number, entry: Entry): void {
     const fd = this.open(pid)
     if (fd === undefined) {
-      entry.map.clear()
-      entry.read = 0
+      // What an ended process told still names what was seen of it. Another one of its number has told nothing.
+      if (existsSync(`${this.root}/${pid}`)) clear(entry, 0)
       return
     }
     try {
       const { ino, size } = fstatSync(fd)
-      if (ino !== entry.inode || size < entry.read) {
-        entry.map.clear()
-        entry.inode = ino
-        entry.read = 0
-      }
+      if (ino !== entry.inode || size < entry.read) clear(entry, ino)
       const end = Math.min(size, mostFileBytes)
       if (end > entry.read) entry.read = readLines(fd, entry.read, end, entry.map)
     } catch {
@@ -125,6 +130,12 @@ export class PerfMaps {
     }
     return undefined
   }
+}
+
+function clear(entry: Entry, inode: number): void {
+  entry.map.clear()
+  entry.inode = inode
+  entry.read = 0
 }
 
 function isOwned(stat: Stats, uid: number): boolean {

@@ -3,7 +3,7 @@ import { ElfFile } from '../../lib/elf/elf-file.ts'
 import { ElfError } from '../../lib/elf/elf-format.ts'
 import { errnoText } from '../../lib/errno-text.ts'
 import { FileSymbols, type SymbolOptions } from './file-symbols.ts'
-import { unreadableReason } from './reasons.ts'
+import { reasons, unreadableReason } from './reasons.ts'
 
 /** Of programs and libraries; each may have a second for its debug file. */
 const mostFiles = 64
@@ -13,9 +13,21 @@ export interface SymbolCacheOptions extends SymbolOptions {
   readonly cacheBytes: number
 }
 
+/** A file that is kept open for so long without a question would hold its file system, and its place on the disk. */
+const idleMs = 60_000
+
 interface Entry {
   readonly fd: number
   readonly symbols: FileSymbols
+  usedMs: number
+}
+
+/** Which file is meant: another one may stand at its path by now. */
+export interface WantedFile {
+  /** How its process knows it. */
+  readonly path: string
+  /** '' where it has none. */
+  readonly buildId: string
 }
 
 /**
@@ -38,16 +50,17 @@ export class SymbolCache {
 
   /**
    * The symbols of a file, or in brackets why there are none. `source` is a path at which it can be opened now, for
-   * example `/proc/self/fd/7` or `/proc/17/map_files/…`; `path` is how its process knows it. Does not throw.
+   * example `/proc/self/fd/7` or `/proc/17/map_files/…`; undefined where there is none. Does not throw.
    */
-  of(id: number, path: string, source: () => string): FileSymbols | string {
+  of(id: number, file: WantedFile, source: () => string | undefined): FileSymbols | string {
     const known = this.entries.get(id)
     if (known) {
+      known.usedMs = performance.now()
       this.entries.delete(id)
       this.entries.set(id, known)
       return known.symbols
     }
-    const entry = opened(path, source, this.options)
+    const entry = opened(file, source, this.options)
     if (typeof entry === 'string') return entry
     this.entries.set(id, entry)
     this.bytes += entry.symbols.bytes
@@ -76,6 +89,12 @@ export class SymbolCache {
     for (const id of this.entries.keys()) this.forget(id)
   }
 
+  /** Closes files that were not asked for in the last minute. */
+  closeIdle(): void {
+    const now = performance.now()
+    for (const [id, { usedMs }] of this.entries) if (now - usedMs > idleMs) this.forget(id)
+  }
+
   private shrink(): void {
     for (const id of this.entries.keys()) {
       if (this.entries.size <= 1) return
@@ -85,16 +104,26 @@ export class SymbolCache {
   }
 }
 
-function opened(path: string, source: () => string, options: SymbolOptions): Entry | string {
+function opened(
+  { path, buildId }: WantedFile,
+  source: () => string | undefined,
+  options: SymbolOptions,
+): Entry | string {
   let fd: number
   try {
-    fd = openSync(source(), 'r')
+    const from = source()
+    if (from === undefined) return reasons.processEnded
+    fd = openSync(from, 'r')
   } catch (error) {
     const { errno } = error as NodeJS.ErrnoException
     return unreadableReason(path, `cannot be opened: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
   }
   try {
-    return { fd, symbols: FileSymbols.of(ElfFile.of(fd), path, options) }
+    const elf = ElfFile.of(fd)
+    if (elf.buildId === buildId)
+      return { fd, symbols: FileSymbols.of(elf, path, options), usedMs: performance.now() }
+    closeSync(fd)
+    return unreadableReason(path, 'another file by now')
   } catch (error) {
     closeSync(fd)
     if (error instanceof ElfError) return unreadableReason(path, error.message)

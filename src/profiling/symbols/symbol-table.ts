@@ -152,7 +152,7 @@ class SymbolReader {
   private ranks = new Uint8Array(1024)
   private count = 0
   private readonly labels: boolean
-  private window = Buffer.alloc(0)
+  private window: Buffer = Buffer.alloc(0)
   private windowStart = 0
 
   constructor(program: ElfFile, labels: boolean) {

@@ -1,4 +1,5 @@
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
+import { vdsoRange } from '../../kernel/process-maps.ts'
 import { ElfFile } from '../../lib/elf/elf-file.ts'
 import { ElfError } from '../../lib/elf/elf-format.ts'
 import { FileSymbols } from './file-symbols.ts'
@@ -12,10 +13,10 @@ const mostBytes = 64 * 1024
  * where there is none.
  */
 export function vdsoSymbols(): FileSymbols | undefined {
-  const mapping = /^([0-9a-f]+)-([0-9a-f]+) .* \[vdso\]$/m.exec(readFileSync('/proc/self/maps', 'latin1'))
-  if (mapping === null) return undefined
-  const start = Number.parseInt(mapping[1] as string, 16)
-  const size = Number.parseInt(mapping[2] as string, 16) - start
+  const range = vdsoRange()
+  if (range === undefined) return undefined
+  const { start, end } = range
+  const size = end - start
   if (size > mostBytes) return undefined
   let fd: number | undefined
   try {

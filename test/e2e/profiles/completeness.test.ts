@@ -4,7 +4,7 @@ import { withoutBpf } from '../../helpers/compile-bpf.ts'
 import { systemNode } from '../../helpers/host-needs.ts'
 import { Bench, type MeasuredProgram, sourceFile } from '../../helpers/profiles/measured-program.ts'
 import {
-  fold,
+  describe,
   type HostSample,
   isNamed,
   isUser,
@@ -108,8 +108,7 @@ test('memory is told of the functions that made it grow, in their shares', { ski
   assert.ok(seen.every(({ unit }) => unit === 'bytes'))
   const large = partOf(seen, names => names.includes('grow_large'))
   const small = partOf(seen, names => names.includes('grow_small'))
-  const text = `large : small is ${(large / small).toFixed(3)}, and 2 by construction`
-  console.log(text)
+  const text = `large : small is ${(large / small).toFixed(3)}, and 2 by construction; of ${describe(seen)}`
   assert.ok(large + small > 0.95, text)
   assert.ok(Math.abs(large / small / 2 - 1) < (soak ? 0.03 : 0.06), text)
 })
@@ -141,8 +140,7 @@ test('waiting is told of the functions that wait, and adds up to the time that p
   await program.end('SIGKILL')
   const naps = seen.filter(({ frames }) => frames.some(({ name }) => name === 'nap'))
   const passed = (haltedMs - startedMs) * 1e6
-  const text = `${sumOf(naps) / 1e9} s told of ${passed / 1e9} s: ${[...fold(naps)].join(', ')}`
-  console.log(text)
+  const text = `${sumOf(naps) / 1e9} s told of ${passed / 1e9} s: ${describe(seen)}`
   // Only some waits are looked at, and stand for the others.
   assert.ok(Math.abs(sumOf(naps) / passed - 1) < (soak ? 0.1 : 0.25), text)
   const ratio =

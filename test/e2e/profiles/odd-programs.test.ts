@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { withoutBpf } from '../../helpers/compile-bpf.ts'
+import { exporterProgram, withoutExporter } from '../../helpers/exporter-peer.ts'
 import { Bench } from '../../helpers/profiles/measured-program.ts'
 import {
   fold,
@@ -177,12 +178,9 @@ test('a program that only a container sees is unwound and named', {
   await program.end('SIGKILL')
 })
 
-const exporter = '/usr/bin/prometheus-node-exporter'
-const withoutGo = spawnSync(exporter, ['--version']).status === 0 ? false : `a Go program: ${exporter}`
-
-test('a Go program is unwound and named, or flagged', { skip: withoutBpf || withoutGo }, async () => {
+test('a Go program is unwound and named, or flagged', { skip: withoutBpf || withoutExporter }, async () => {
   const file = join(bench.directory, 'go-program')
-  copyFileSync(exporter, file)
+  copyFileSync(exporterProgram, file)
   execFileSync('chmod', ['755', file])
   const port = await freePort()
   const program = bench.start(file, [`--web.listen-address=127.0.0.1:${port}`])

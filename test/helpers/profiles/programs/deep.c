@@ -19,7 +19,9 @@ OWN_FRAME uint64_t descend(int depth)
 {
 	if (depth == 0)
 		return spin(100000000);
-	return descend(depth - 1) + depth;
+	uint64_t result = descend(depth - 1);
+	sink += result; // without it the compiler makes a loop of the recursion
+	return result + depth;
 }
 
 int main(void)

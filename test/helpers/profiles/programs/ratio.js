@@ -3,7 +3,7 @@
 
 // V8 makes a function part of its caller where it knows the callee of a call. Calls through this table have met two
 // callees each, so that every function keeps a frame of its own, in V8's profiles as on the stack.
-const called = Array(5).fill(n => n)
+const called = Array(6).fill(n => n)
 
 function spin(n) {
   let x = 88172645
@@ -48,10 +48,16 @@ function work() {
 for (let i = 0; i < 5000; i++) {
   for (const each of [leafA, leafB, Worker.prototype.doA, Worker.prototype.doB, work]) each(1)
 }
-called.splice(0, 5, spin, leafA, leafB, Worker.prototype.doA, Worker.prototype.doB)
+called.splice(0, 6, spin, leafA, leafB, Worker.prototype.doA, Worker.prototype.doB, work)
 
+// Two that take turns, so that Node.js does not know whom it calls either.
 function turn() {
-  work()
+  called[5]()
+  setImmediate(turnAgain)
+}
+
+function turnAgain() {
+  called[5]()
   setImmediate(turn)
 }
 
@@ -59,4 +65,4 @@ process.on('SIGTERM', () => {
   console.log(sum)
   process.exit()
 })
-turn()
+setImmediate(() => setImmediate(turn))

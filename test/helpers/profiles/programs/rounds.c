@@ -21,7 +21,11 @@ OWN_FRAME uint64_t spin(uint64_t rounds)
 
 OWN_FRAME uint64_t descend(int depth)
 {
-	return depth == 0 ? spin(100000) : descend(depth - 1) + depth;
+	if (depth == 0)
+		return spin(100000);
+	uint64_t result = descend(depth - 1);
+	sink += result; // without it the compiler makes a loop of the recursion
+	return result + depth;
 }
 
 OWN_FRAME void *body(void *argument)

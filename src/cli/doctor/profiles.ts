@@ -1,0 +1,143 @@
+import { lstatSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Finding } from '../../kernel/need.ts'
+import type { StackSink } from '../../model/raw-stack.ts'
+import { StackSampler } from '../../probes/stack-sampler.ts'
+import { check } from './check.ts'
+import { nearestWritable } from './directory.ts'
+import { type ProgramFault, programFaults, tryPrograms } from './programs.ts'
+
+type ProfileFault = ProgramFault | 'degraded' | 'no_waits'
+
+export const profilePrograms = check({
+  name: 'profile programs',
+  group: 'profiles',
+  summary: 'The kernel takes the programs that walk stacks; they are loaded, not attached, and let go',
+  lose: 'profiles',
+  faults: {
+    ...programFaults('profiles'),
+    degraded: {
+      state: 'limited',
+      what: 'the kernel refuses the programs that walk stacks by tables, as those before 6.1 do: stacks are walked by frame pointers only',
+      lose: 'stacks of programs without frame pointers, which are cut short; names of functions; and waiting',
+      mends: {
+        kernel: 'run Linux 6.1 or newer; one that is newer: report it with the output of svc doctor --json',
+      },
+    },
+    no_waits: {
+      state: 'limited',
+      what: 'the kernel refuses the program that sees threads wait, and takes all others',
+      lose: 'profiles of waiting (off_cpu)',
+      mends: { kernel: 'run Linux 6.1 or newer, built with BTF' },
+    },
+  },
+  try: () => [tryProfilePrograms()],
+})
+
+/** `degraded`: as on a kernel that cannot walk by tables. */
+export function tryProfilePrograms(degraded = false): Finding<ProfileFault> {
+  return tryPrograms<ProfileFault>('profile.bpf.o', native => {
+    // Without a kind to sample nothing is attached.
+    const settings = {
+      sampleRate: 1,
+      cpu: false,
+      memory: false,
+      offCpu: false,
+      includeKernel: false,
+      degraded,
+    }
+    const sampler = new StackSampler(native, settings, nobody)
+    try {
+      if (sampler.degraded !== undefined)
+        return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
+      const refused = sampler.programs().find(program => program.refused !== undefined)
+      return refused === undefined
+        ? { ok: 'those that walk stacks by tables were loaded' }
+        : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }
+    } finally {
+      sampler.close()
+    }
+  })
+}
+
+const nobody: StackSink = {
+  userStack: () => undefined,
+  kernelStack: () => undefined,
+  unknownFile: () => undefined,
+  unknownRuntime: () => undefined,
+}
+
+export const tableCache = check({
+  name: 'table cache',
+  group: 'profiles',
+  summary: 'Tables by which stacks are walked are kept in the directory unwind, beside the queue on disk',
+  lose: 'CPU time after each start, while tables are made anew',
+  faults: {
+    unwritable: {
+      state: 'note',
+      what: 'the directory cannot be made or written, so that tables are made anew at each start',
+      mends: {
+        any: 'run svc as root, or give it the directory: install -d -m 700 -o USER DIRECTORY',
+        config: 'pipeline.export.queue.directory: a directory below one that svc may write',
+        systemd: 'StateDirectory=svc',
+        container: 'docker run -v svc-state:/var/lib/svc',
+        kubernetes: 'a hostPath volume at /var/lib/svc',
+      },
+    },
+    shared: {
+      state: 'note',
+      what: 'the directory is not that of svc’s user alone, and is not used: who may write to it could change tables',
+      mends: { any: 'chown USER DIRECTORY && chmod 700 DIRECTORY' },
+    },
+  },
+  try: ({ loaded: { config } }) => {
+    // As the agent has it (src/agent/profiling.ts).
+    const directory = join(dirname(config.pipeline.export.queue.directory), 'unwind')
+    const found = nearestWritable(directory)
+    if ('refused' in found) return [{ fault: 'unwritable', detail: `tables are not kept: ${found.refused}` }]
+    if (found.existing === directory && !isOwn(directory))
+      return [{ fault: 'shared', detail: `tables are not kept: others may write to ${directory}` }]
+    return [{ ok: directory }]
+  },
+})
+
+/** As the cache asks for it: this user's own directory, no link to one, and nobody else's to write. */
+function isOwn(directory: string): boolean {
+  const stat = lstatSync(directory)
+  return stat.isDirectory() && stat.uid === process.geteuid?.() && (stat.mode & 0o022) === 0
+}
+
+export const debugFiles = check({
+  name: 'debug files',
+  group: 'profiles',
+  summary: 'Separate debug information is looked for in agent.profiling.symbols.debuginfo_dirs',
+  lose: 'names of functions that stripped programs do not export',
+  faults: {
+    none: {
+      state: 'note',
+      what: 'there is none on this host, so that functions of stripped programs have names only where they are exported',
+      mends: {
+        package:
+          'apt-get install libc6-dbg and the -dbgsym packages of programs, or dnf debuginfo-install PROGRAM',
+        container: 'docker run -v /usr/lib/debug:/usr/lib/debug:ro',
+        kubernetes: 'volumes: [{name: debug, hostPath: {path: /usr/lib/debug}}], mounted at /usr/lib/debug',
+        config: 'agent.profiling.symbols.debuginfo_dirs: [/usr/lib/debug]',
+      },
+    },
+  },
+  try: ({ loaded: { config } }) => {
+    const asked = config.agent.profiling.symbols.debuginfo_dirs
+    const found = asked.filter(isDirectory)
+    if (found.length > 0) return [{ ok: found.join(', ') }]
+    const detail = asked.length === 0 ? 'no directory is configured' : `there is no ${asked.join(', no ')}`
+    return [{ fault: 'none', detail }]
+  },
+})
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false // not there, or not for this user
+  }
+}

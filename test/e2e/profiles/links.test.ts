@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { Agent, get } from 'node:http'
+import { after, afterEach, before, test } from 'node:test'
+import { AgentProcess } from '../../helpers/agent-process.ts'
+import { withoutBpf } from '../../helpers/compile-bpf.ts'
+import type { Line, ReceivedSample } from '../../helpers/otlp-items.ts'
+import { type Receiver, startReceiver } from '../../helpers/otlp-receiver.ts'
+import { Program, until } from '../../helpers/program.ts'
+
+const kernel = { skip: withoutBpf }
+const soak = process.env.SVC_SOAK !== undefined
+/** Samples that decide how many of them have a link. */
+const enough = soak ? 3000 : 300
+
+let receiver: Receiver
+const open: { close(): Promise<unknown> }[] = []
+const clients = new Agent({ keepAlive: true, maxSockets: 4 })
+
+before(async () => {
+  receiver = await startReceiver({ keep: true, maxMessageBytes: 64 << 20 })
+})
+after(() => receiver.close())
+afterEach(async () => {
+  clients.destroy()
+  for (const one of open.splice(0).reverse()) await one.close()
+  receiver.lines.splice(0)
+})
+
+/** A server that burns CPU in functions named as its paths, and the agent with profiles once a second. */
+async function observed(script: string): Promise<{ port: number; pid: number }> {
+  const server = await Program.start(script)
+  open.push(server)
+  const agent = await AgentProcess.start({
+    endpoint: receiver.endpoint,
+    ports: [server.ready.port],
+    config: { agent: { profiling: { enabled: true, sample_rate: 997, interval: '1s' } } },
+  })
+  open.push({ close: () => agent.stop() })
+  return { port: server.ready.port, pid: server.pid }
+}
+
+function ask(port: number, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    get({ port, host: '127.0.0.1', path, agent: clients }, response => {
+      response.resume().on('end', resolve)
+    }).on('error', reject)
+  })
+}
+
+interface Linked {
+  readonly name: string
+  readonly spanId: string
+  readonly traceId: string
+}
+
+/** Samples of the two functions, by what they are linked to. */
+function samples(): Linked[] {
+  const found: Linked[] = []
+  for (const line of receiver.lines) {
+    if (line.signal !== 'profiles') continue
+    for (const { frames, spanId, traceId } of line.samples as ReceivedSample[]) {
+      const name = frames.find(frame => frame.name === 'heavy' || frame.name === 'light')?.name
+      if (name !== undefined) found.push({ name, spanId, traceId })
+    }
+  }
+  return found
+}
+
+/** Spans of servers by their ids. */
+function spans(): Map<string, Line> {
+  const server = 2
+  return new Map(
+    receiver.lines
+      .filter(({ signal, kind }) => signal === 'traces' && kind === server)
+      .map(span => [`${span.traceId} ${span.spanId}`, span]),
+  )
+}
+
+/** Asks again and again over four connections until there are enough samples. */
+async function load(port: number, paths: readonly string[]): Promise<void> {
+  let asking = true
+  const loops = paths.map(async path => {
+    while (asking) await ask(port, path)
+  })
+  try {
+    await until(
+      () => `${enough} samples of the server are here; so far ${samples().length}`,
+      60_000,
+      () => samples().length >= enough,
+    )
+  } finally {
+    asking = false
+    await Promise.all(loops)
+  }
+}
+
+/** Every link leads to the span of a request for what its sample was at work on. Returns which part has one. */
+async function checkLinks(): Promise<number> {
+  const linked = () => samples().filter(({ spanId }) => spanId !== '')
+  const unknown = () => linked().filter(({ traceId, spanId }) => !spans().has(`${traceId} ${spanId}`))
+  // Of a request under way the link is told before its span is.
+  await until(
+    () => `spans are here of all that is linked, and ${unknown().length} are not`,
+    20_000,
+    () => unknown().length === 0,
+  )
+  const byId = spans()
+  for (const { name, traceId, spanId } of linked()) {
+    const attributes = byId.get(`${traceId} ${spanId}`)!.attributes as Record<string, unknown>
+    assert.match(String(attributes['url.path']), new RegExp(`^/${name}/`))
+  }
+  return linked().length / samples().length
+}
+
+test('samples of threads that wait in their calls have the span of their request', kernel, async () => {
+  const { port } = await observed('burner.py')
+  await load(port, ['/heavy/60', '/light/5', '/heavy/40', '/light/3'])
+  const part = await checkLinks()
+  assert.ok(part > 0.8, `${part} of the samples are linked`)
+})
+
+test('samples of an event loop that has one request have its span', kernel, async () => {
+  const { port } = await observed('burner-node.ts')
+  await load(port, ['/heavy/60'])
+  const part = await checkLinks()
+  assert.ok(part > 0.5, `${part} of the samples are linked`)
+})
+
+test('samples of an event loop that has several requests have no span of another one', kernel, async () => {
+  const { port } = await observed('burner-node.ts')
+  await load(port, ['/heavy/30', '/light/20/later', '/heavy/20/later', '/light/30'])
+  const part = await checkLinks()
+  assert.ok(part < 0.1, `${part} of the samples are linked`)
+})
