@@ -245,6 +245,7 @@ test('every function that takes arguments refuses none, wrong types and wrong ha
     assert.throws(() => exported[name]!(), TypeError, `${name}()`)
     for (const value of wrong) {
       if (name === 'setProcessName' && typeof value === 'string' && value) continue
+      if (name === 'demangle' && typeof value === 'string') continue // which may be no mangled name
       const call = () => exported[name]!(value, value, value, value, value)
       assert.throws(call, TypeError, `${name}(${String(value)})`)
     }

@@ -93,6 +93,6 @@ export type Answer =
       readonly table: UnwindTable | undefined
       readonly runtime: number
     }
-  | { readonly kind: 'runtime'; readonly pid: number; readonly settings: RuntimeSettings | undefined }
+  | { readonly kind: 'runtime'; readonly pid: number; readonly settings: RuntimeSettings }
   | (NamedStacks & { readonly kind: 'stacks' })
   | { readonly kind: 'mark'; readonly mark: number; readonly state: WorkerState }

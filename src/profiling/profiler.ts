@@ -42,6 +42,8 @@ export interface Recorded {
 }
 
 const drainMs = 500
+/** The kernel side has room for 16,384 counts. */
+const gatherMs = 5_000
 /** How long names are waited for before a profile is made without them. */
 const namesMs = 2_000
 
@@ -69,6 +71,7 @@ export class Profiler {
   private kernelStacks: KernelStack[] = []
   private epoch = 0
   private nextMark = 1
+  private gatheredMs = performance.now()
   private startedUs = Date.now() * 1000
   private closed = false
 
@@ -100,7 +103,10 @@ export class Profiler {
       forget: id => this.worker.send({ kind: 'forget', id }),
     })
     this.files.meetVdso()
-    this.drainTimer = setInterval(() => this.drain(), drainMs)
+    this.drainTimer = setInterval(() => {
+      if (performance.now() - this.gatheredMs > gatherMs) this.gather()
+      else this.drain()
+    }, drainMs)
     this.intervalTimer = this.intervals()
     this.drainTimer.unref()
   }
@@ -217,6 +223,7 @@ export class Profiler {
   /** Takes over what the kernel side counted. */
   private gather(): void {
     if (this.closed) return
+    this.gatheredMs = performance.now()
     this.drain()
     this.sampler.collect(count => this.count(count))
   }

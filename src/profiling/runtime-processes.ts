@@ -25,8 +25,8 @@ export class RuntimeProcesses {
   }
 
   /**
-   * How the kernel side reads the process; none where it cannot be read; undefined where it is to be asked for again.
-   * `tell` is told why not.
+   * How the kernel side reads the process: by nothing where it cannot be read, and `tell` is told why not. Undefined where
+   * that is not known yet: the kernel side asks again.
    */
   attach(
     { pid, start, offset }: UnknownRuntime,

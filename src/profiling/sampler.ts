@@ -17,7 +17,7 @@ export interface Sampler {
   /** From now on code of this file is unwound by the table with this id. `dev`: as the kernel has it. */
   publish(dev: number, inode: number, id: number): void
   unpublish(dev: number, inode: number): void
-  setRuntime(pid: number, settings: RuntimeSettings | undefined): void
+  setRuntime(pid: number, settings: RuntimeSettings): void
   /** All stacks are told again when they are next met. */
   forgetStacks(): void
   /** Tells of stacks and files that wait. */

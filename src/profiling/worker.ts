@@ -21,8 +21,10 @@ function answerTo(request: Request): Answer | undefined {
       workshop.forget(request.id)
       names.forgetFile(request.id)
       return undefined
-    case 'runtime':
-      return { kind: 'runtime', pid: request.runtime.pid, settings: names.attach(request.runtime) }
+    case 'runtime': {
+      const settings = names.attach(request.runtime)
+      return settings && { kind: 'runtime', pid: request.runtime.pid, settings }
+    }
     case 'stacks':
       return { kind: 'stacks', ...names.name(request.user, request.kernel) }
     case 'clear':

@@ -164,9 +164,7 @@ export function tryMappedFiles(proc: string): Finding<FilesFault> {
   if (refused === 0) return { ok: `those of ${tried} ${tried === 1 ? 'process' : 'processes'} can be opened` }
   const lacking = missingRights()
   const why =
-    lacking.length > 0
-      ? `${lacking.map(name => `CAP_${name}`).join(' and ')} missing`
-      : [...codes].join(', ')
+    lacking.length > 0 ? `${lacking.map(name => `CAP_${name}`).join(' and ')} missing` : [...codes].join(', ')
   return {
     fault: lacking.length === 0 && 2 * refused < tried ? 'protected' : 'denied',
     detail: `those of ${refused} of ${tried} processes cannot be opened: ${why}`,
@@ -267,8 +265,11 @@ export function tryKernelSymbols(proc: string): Finding<'hidden' | 'restricted' 
   if (text === '') return { fault: 'unreadable', detail: `${path} is empty` }
   if (/^0*[1-9a-f][0-9a-f]* /m.test(text)) return { ok: `${path} tells addresses` }
   const level = numberIn(join(proc, 'sys/kernel/kptr_restrict'))
-  const detail = `${path} tells no addresses: kernel.kptr_restrict is ${level}`
-  return { fault: level === 2 ? 'restricted' : 'hidden', detail }
+  if (level === 2)
+    return { fault: 'restricted', detail: `${path} tells no addresses: kernel.kptr_restrict is 2` }
+  const lacks = heldCapabilities(proc)?.has('SYSLOG') === false
+  const why = lacks ? 'CAP_SYSLOG missing' : 'svc has CAP_SYSLOG in a user namespace only'
+  return { fault: 'hidden', detail: `${path} tells no addresses: ${why}` }
 }
 
 function headOf(path: string): string {
