@@ -84,6 +84,18 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     capture: emit => {
       for (const [event, total] of Object.entries(running?.capture.counters() ?? {})) emit(event, total)
     },
+    profiling: () => {
+      const { sampler, profiler, counters } = profiling
+      if (sampler === undefined || profiler === undefined) return undefined
+      return {
+        counters,
+        mapBytes: sampler.mapBytes,
+        tableBytes: profiler.arena.bytes,
+        symbolBytes: profiler.state?.symbolBytes ?? 0,
+        frames: profiler.state?.met ?? 0,
+        framesNamed: profiler.state?.named ?? 0,
+      }
+    },
     requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
     joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
     telemetry: () => running?.tracer.telemetry ?? 0,

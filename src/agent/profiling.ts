@@ -69,6 +69,20 @@ export class Profiling {
     return this.running?.sampler
   }
 
+  /** What the kernel side counted, by name; names that end in `_ns` are nanoseconds. Empty while it is off. */
+  get counters(): Readonly<Record<string, number>> {
+    if (this.running === undefined) return {}
+    const { samples, samplesNs, idleNs, ends, lost, ...others } = this.running.sampler.counters()
+    const counters: Record<string, number> = { samples_ns: samplesNs, idle_ns: idleNs }
+    for (const [kind, total] of Object.entries(samples)) counters[`samples_${kind}`] = total
+    for (const [end, total] of Object.entries(ends)) counters[`stacks_${end}`] = total
+    for (const [kind, total] of Object.entries(lost)) counters[`lost_${kind}`] = total
+    counters.ring_full = others.ringFull
+    counters.runtime_other_memory = others.otherMemory
+    counters.runtime_other_thread = others.otherThread
+    return counters
+  }
+
   get profiler(): Profiler | undefined {
     return this.running?.profiler
   }

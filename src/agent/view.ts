@@ -21,7 +21,6 @@ import { type Signal, signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { lostRecords } from '../probes/capture.ts'
-import type { StackCounters } from '../probes/stack-sampler.ts'
 import { profileFile } from '../profiling/profile-file.ts'
 import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
@@ -154,7 +153,7 @@ function ebpf({ tracing, kernel, profiling }: Parts, debug: boolean): EbpfDocume
   }
 }
 
-function profilingView({ sampler, profiler }: Profiling): EbpfDocument['profiling'] {
+function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument['profiling'] {
   const state = profiler?.state
   return {
     sample_rate: profiler?.rate ?? 0,
@@ -167,21 +166,9 @@ function profilingView({ sampler, profiler }: Profiling): EbpfDocument['profilin
     frames: state?.met ?? 0,
     frames_named: state?.named ?? 0,
     worker_failures: profiler?.failures ?? 0,
-    counters: sampler === undefined ? {} : stackCounters(sampler.counters()),
+    counters,
     untabled: [...(state?.untabled ?? [])],
   }
-}
-
-/** By name, in one level. */
-function stackCounters({ samples, samplesNs, idleNs, ends, lost, ...others }: StackCounters) {
-  const counters: Record<string, number> = { samples_ns: samplesNs, idle_ns: idleNs }
-  for (const [kind, total] of Object.entries(samples)) counters[`samples_${kind}`] = total
-  for (const [end, total] of Object.entries(ends)) counters[`stacks_${end}`] = total
-  for (const [kind, total] of Object.entries(lost)) counters[`lost_${kind}`] = total
-  counters.ring_full = others.ringFull
-  counters.runtime_other_memory = others.otherMemory
-  counters.runtime_other_thread = others.otherThread
-  return counters
 }
 
 function exporting(parts: Parts): ExportDocument {

@@ -37,6 +37,8 @@ export interface SelfMetricsSource {
   perf(emit: (cpu: number, received: number, lost: number) => void): void
   /** What the kernel side counted, by name. */
   capture(emit: (event: string, total: number) => void): void
+  /** Undefined while profiles are off. */
+  profiling(): ProfilingStats | undefined
   /** Calls that the request metrics took without their dimensions, and not at all. */
   requestMetrics(): { readonly overflowed: number; readonly lost: number }
   /** Servers' spans that were joined with a client of this host, and that waited for one in vain. */
@@ -51,6 +53,18 @@ export interface SelfMetricsSource {
   exposed(): boolean
   /** Undefined while the management API is off. */
   api(): ApiStats | undefined
+}
+
+export interface ProfilingStats {
+  /** Samples, how their stacks ended and what was lost, by name; those whose name ends in `_ns` are nanoseconds. */
+  readonly counters: Readonly<Record<string, number>>
+  /** Bytes. */
+  readonly mapBytes: number
+  readonly tableBytes: number
+  readonly symbolBytes: number
+  /** Distinct frames of user space that were met, and of them those that have a name. */
+  readonly frames: number
+  readonly framesNamed: number
 }
 
 export interface ReloadState {
@@ -144,6 +158,44 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     ['event'],
     emit => source.capture((event, total) => emit(total, event)),
   )
+  const profiling = (
+    name: string,
+    help: string,
+    kind: 'counter' | 'gauge',
+    value: (stats: ProfilingStats) => number,
+  ) =>
+    registry.collector(named(`profiling_${name}`), help, kind, [], emit => {
+      const stats = source.profiling()
+      if (stats !== undefined) emit(value(stats))
+    })
+  registry.collector(
+    named('profiling_events_total'),
+    'What the sampler counted: samples by kind, stacks by how they ended, and what was lost.',
+    'counter',
+    ['event'],
+    emit => {
+      for (const [event, total] of Object.entries(source.profiling()?.counters ?? {}))
+        if (!event.endsWith('_ns')) emit(total, event)
+    },
+  )
+  registry.collector(
+    named('profiling_cpu_seconds_total'),
+    'CPU time that samples stand for, all CPUs together.',
+    'counter',
+    ['state'],
+    emit => {
+      const stats = source.profiling()
+      if (stats === undefined) return
+      emit((stats.counters.samples_ns ?? 0) / 1e9, 'busy')
+      emit((stats.counters.idle_ns ?? 0) / 1e9, 'idle')
+    },
+  )
+  profiling('map_bytes', 'Memory of the sampler’s maps in the kernel.', 'gauge', of => of.mapBytes)
+  profiling('table_bytes', 'Unwind tables in use, which are part of it.', 'gauge', of => of.tableBytes)
+  profiling('symbol_bytes', 'Memory of symbol tables.', 'gauge', of => of.symbolBytes)
+  profiling('frames', 'Distinct frames of user space that were met.', 'gauge', of => of.frames)
+  profiling('frames_named', 'Of them those that have a name.', 'gauge', of => of.framesNamed)
+
   registry.collector(
     named('request_metrics_overflowed_total'),
     'Calls that went to an overflow series, for want of room for one of their own.',

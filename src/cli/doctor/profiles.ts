@@ -71,7 +71,7 @@ export const tableCache = check({
   name: 'table cache',
   group: 'profiles',
   summary: 'Tables by which stacks are walked are kept in the directory unwind, beside the queue on disk',
-  lose: 'CPU time after each start, while tables are made anew',
+  lose: 'some CPU time after each start, while tables are made anew',
   faults: {
     unwritable: {
       state: 'note',

@@ -221,7 +221,7 @@ export const kernelSymbols = check({
   faults: {
     hidden: {
       state: 'limited',
-      what: 'svc lacks CAP_SYSLOG, or has it in a user namespace only',
+      what: 'svc lacks CAP_SYSLOG, has it in a user namespace only, or a security module refuses',
       mends: {
         ...symbolRights,
         systemd: 'AmbientCapabilities=CAP_SYSLOG, and ProtectKernelLogs=no',
@@ -268,7 +268,7 @@ export function tryKernelSymbols(proc: string): Finding<'hidden' | 'restricted' 
   if (level === 2)
     return { fault: 'restricted', detail: `${path} tells no addresses: kernel.kptr_restrict is 2` }
   const lacks = heldCapabilities(proc)?.has('SYSLOG') === false
-  const why = lacks ? 'CAP_SYSLOG missing' : 'svc has CAP_SYSLOG in a user namespace only'
+  const why = lacks ? 'CAP_SYSLOG missing' : 'by a user namespace or a security module'
   return { fault: 'hidden', detail: `${path} tells no addresses: ${why}` }
 }
 

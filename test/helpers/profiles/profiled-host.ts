@@ -138,9 +138,9 @@ export function isNamed({ name }: ReceivedFrame): boolean {
   return name !== '' && !(name.startsWith('[') && name.endsWith(']'))
 }
 
-/** Whether a stack says that it is not whole. */
+/** Whether a stack says that it is not whole: its root tells why. */
 export function isFlagged({ frames }: HostSample): boolean {
-  return frames.length > 0 && !isNamed(frames.at(-1)!)
+  return /^\[(incomplete|lost)\b/.test(frames.at(-1)?.name ?? '')
 }
 
 /** Names of the frames of user space, root first, weighed by the samples' values. */
