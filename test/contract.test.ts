@@ -12,6 +12,7 @@ import { backends } from '../src/probes/index.ts'
 import { processors } from '../src/processors/index.ts'
 import { protocols } from '../src/protocols/index.ts'
 import { type Branch, isBranch } from '../src/schema/tree.ts'
+import { runtimes } from '../src/unwinders/index.ts'
 
 const root = dirname(import.meta.dirname)
 
@@ -28,6 +29,7 @@ const lists: Readonly<Record<string, readonly Named[]>> = {
   'src/cli/index.ts': commands,
   'src/collectors/index.ts': [...collectors, ...beyond],
   'src/processors/index.ts': processors,
+  'src/unwinders/index.ts': runtimes,
 }
 
 /** Commands, collectors and processors are listed in help texts and tables, without full stops. */

@@ -43,6 +43,12 @@ export const urlFlag: Flag = {
   value: 'URL',
   summary: 'ask the agent there, with the token in SVC_TOKEN; default: its admin socket, else its address',
 }
+export const outputFlag: Flag = {
+  name: 'output',
+  short: 'o',
+  value: 'FILE',
+  summary: 'write it to FILE instead; a profile by its kind: FILE.pb.gz (pprof), .folded, .svg, .json',
+}
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
 
 /** Flags that every command line takes. */

@@ -185,7 +185,10 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
     flat,
     new RegExp(`missing +address +cannot listen on 127.0.0.1:${port}: .*\\(pid ${process.pid}\\)`),
   )
-  assert.match(flat, new RegExp(`missing +receiver +cannot export traces, metrics, profiles to 127.0.0.1:${closed}: `))
+  assert.match(
+    flat,
+    new RegExp(`missing +receiver +cannot export traces, metrics, profiles to 127.0.0.1:${closed}: `),
+  )
   const wrong = await svc(['doctor', '--config', file('wrong.yaml', 'a: 1\nb: 2\n')])
   assert.equal(wrong.code, 1)
   assert.match(

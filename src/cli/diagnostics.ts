@@ -4,14 +4,14 @@ import type { WriteStream } from 'node:tty'
 import type { LoadedConfig } from '../config/index.ts'
 import { errorText } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Command, configFlag, urlFlag } from './arguments.ts'
+import { type Command, configFlag, outputFlag, urlFlag } from './arguments.ts'
 import { say } from './terminal.ts'
 
 export const diagnostics: Command = {
   name: 'diagnostics',
   summary: 'collect what helps to find a fault, without secrets, as a .tar.gz on standard output',
   flags: [
-    { name: 'output', value: 'FILE', summary: 'write it to a new file instead' },
+    outputFlag,
     { name: 'force', summary: 'replace FILE where it exists; write to a terminal' },
     configFlag,
     urlFlag,

@@ -1,7 +1,7 @@
 import { parseDuration } from '../lib/duration.ts'
 import { nearest } from '../lib/nearest.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Arguments, type Command, configFlag, jsonFlag, urlFlag } from './arguments.ts'
+import { type Arguments, type Command, configFlag, jsonFlag, outputFlag, urlFlag } from './arguments.ts'
 import type { ProfileOrder } from './profile/order.ts'
 
 const kinds = { cpu: 'cpu', 'off-cpu': 'off_cpu', memory: 'memory' } as const
@@ -18,13 +18,7 @@ export const profile: Command = {
       value: 'HZ',
       summary: 'cpu: samples a second and CPU, 1 to 999; default: 99',
     },
-    {
-      name: 'output',
-      short: 'o',
-      value: 'FILE',
-      summary:
-        'write FILE.pb.gz (pprof), .folded, .svg or .json instead; - for folded stacks on standard output',
-    },
+    outputFlag,
     jsonFlag,
     configFlag,
     urlFlag,

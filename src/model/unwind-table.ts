@@ -31,6 +31,8 @@ export const rbpRule = {
   saved: 1,
   /** It is lost. */
   undefined: 2,
+  /** It stands at rbp + rbpOffset: functions that align the stack, and keep its old place elsewhere. */
+  atRbp: 3,
 } as const
 
 /** A rule in memory: u8 cfa, u8 rbp, s16 rbpOffset, s32 cfaOffset, little endian. */

@@ -369,8 +369,16 @@ export class FrameProgram {
       reader.fail()
       return
     }
-    const isOfSignal = reader.u8() === operation.breg0 + rsp && reader.sleb() === signalReturnAddress
-    this.#changed(register, rbpRule.undefined, isOfSignal && reader.at === end ? ra.signal : ra.elsewhere)
+    const from = reader.u8() - operation.breg0
+    const offset = reader.sleb()
+    const isWhole = reader.at === end
+    if (register === rbp && from === rbp && isWhole && is16(offset)) {
+      this.#state[rbpKind] = rbpRule.atRbp
+      this.#state[rbpValue] = offset
+    } else {
+      const isOfSignal = from === rsp && offset === signalReturnAddress && isWhole
+      this.#changed(register, rbpRule.undefined, isOfSignal ? ra.signal : ra.elsewhere)
+    }
     reader.at = end
   }
 

@@ -153,7 +153,7 @@ test('whatever is wrong with a kept table, it is as if it were not there', () =>
   checkTable({ pages: Uint32Array.of(1, 3, 4) }, 'rows before the pages')
   checkTable({ pages: Uint32Array.of(0) }, 'no pages')
   checkTable({ rules: table.rules.with(8, 10) }, 'a rule of no kind')
-  checkTable({ rules: table.rules.with(9, 3) }, 'a rule of no kind for rbp')
+  checkTable({ rules: table.rules.with(9, 4) }, 'a rule of no kind for rbp')
   checkTable({ rules: table.rules.subarray(0, 12) }, 'half a rule')
   checkTable({ unsupported: 5 }, 'more unsupported rows than rows')
   const counts = Buffer.from(whole)

@@ -18,7 +18,7 @@ import { makeDirectories } from '../lib/make-directories.ts'
 import { cfaRule, rbpRule, ruleBytes, type UnwindTable } from '../model/unwind-table.ts'
 
 /** Changes with the format, and with what a table of the same file says. */
-const version = 1
+const version = 2
 const magic = 0x75637673
 const defaultBytes = 64 * 1024 * 1024
 /** Words: magic, version, checksum of what follows, rows, pages, bytes of rules, unsupported, 0; then the file's hash. */
@@ -176,7 +176,7 @@ function isSound({ rows, pages, rules, unsupported }: UnwindTable): boolean {
   const ruleCount = rules.length / ruleBytes
   if (!Number.isInteger(ruleCount) || ruleCount > 2 ** 16 || unsupported > rows.length) return false
   for (let at = 0; at < rules.length; at += ruleBytes)
-    if (rules[at]! > cfaRule.framePointer || rules[at + 1]! > rbpRule.undefined) return false
+    if (rules[at]! > cfaRule.framePointer || rules[at + 1]! > rbpRule.atRbp) return false
   if (pages.length < 2 || pages.length > mostPages || pages[0] !== 0) return false
   for (let page = 0; page + 1 < pages.length; page++)
     if (!areSoundRows(rows, pages[page]!, pages[page + 1]!, ruleCount)) return false

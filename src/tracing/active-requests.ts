@@ -11,6 +11,10 @@ const most = 8_192
 export class ActiveRequests {
   private kept: Kept | undefined
 
+  get isOn(): boolean {
+    return this.kept !== undefined
+  }
+
   /** Requests that are remembered after their end. */
   get size(): number {
     return this.kept?.cells.size ?? 0

@@ -30,7 +30,7 @@ export class Request {
   pid = 0
   tid = 0
   blocking = false
-  /** A server's: names it for the profiler, 0 where that would not tell it from another. */
+  /** A server's: names it for the profiler; 0: its thread may have been at work on another one. */
   number = 0
   /** A server's: its process never served another one meanwhile. */
   alone = false
@@ -281,11 +281,8 @@ export class Contexts {
     }
     // While there are several, none of them is alone: the newest is all that may have to be told.
     request.alone = serving.count === 0
-    if (serving.first !== undefined) {
-      serving.first.alone = false
-      // Both came with one call of one thread.
-      if (serving.first.number === request.number) serving.first.number = request.number = 0
-    }
+    if (serving.first !== undefined) serving.first.alone = false
+    if (request.blocking && request.number !== 0) forgetNumbers(request, serving.first)
     serving.count++
     request.before = undefined
     request.after = serving.first
@@ -361,6 +358,17 @@ export class Contexts {
     )
       request = request.chain
     return request
+  }
+}
+
+/** A thread that has another request under way does not do one thing at a time: what it is at work on is not certain. */
+function forgetNumbers(request: Request, others: Request | undefined): void {
+  let looked = 0
+  for (let each = others; each !== undefined; each = each.after) {
+    if (each.tid === request.tid) each.number = request.number = 0
+    if (++looked < maxLooked) continue
+    request.number = 0
+    return
   }
 }
 

@@ -144,12 +144,24 @@ test('an event loop is linked to nothing where what else it served is not known'
   assert.ok(certain.linkOf(blocking))
 })
 
-test('two requests of one call have one number, which names neither', () => {
+test('a thread that has two requests under way is linked to neither, even if it waits in its calls', () => {
   const { tracer, linkOf } = open()
-  const [one, other] = [exchangeOf(1, { blocking: true }), exchangeOf(2, { blocking: true })]
-  other.request = one.request
-  overlap(tracer, one, other)
-  assert.equal(linkOf(one), undefined)
+  const of = (sequence: number, tid = 7) => exchangeOf(sequence, { blocking: true, tid })
+  const ofOneCall = [of(1), of(2)] as const
+  ofOneCall[1].request = ofOneCall[0].request
+  overlap(tracer, ...ofOneCall)
+  assert.deepEqual(ofOneCall.map(linkOf), [undefined, undefined])
+  const [first, other, second] = [of(3), of(4, 8), of(5)]
+  tracer.begin(first)
+  tracer.begin(other)
+  tracer.begin(second)
+  assert.deepEqual([first, second].map(linkOf), [undefined, undefined])
+  for (const exchange of [first, second, other]) tracer.exchange(exchange)
+  assert.deepEqual([first, second].map(linkOf), [undefined, undefined])
+  assert.ok(linkOf(other))
+  const last = of(6)
+  overlap(tracer, last)
+  assert.ok(linkOf(last))
 })
 
 test('a span that waits for its client is linked with the ids that it gets in the end', () => {
@@ -167,8 +179,14 @@ test('a span that waits for its client is linked with the ids that it gets in th
   assert.equal(joined.spans[1]!.traceId, traceId)
   const alone = open()
   overlap(alone.tracer, server)
-  alone.clock.ms = 2500
-  alone.tracer.tick()
+  alone.clock.ms = 400
+  assert.equal(alone.linkOf(server), undefined)
+  alone.clock.ms = 600
+  const unlinked = exchangeOf(2, { ...both, sampled: false })
+  overlap(alone.tracer, unlinked)
+  alone.clock.ms = 1200
+  assert.ok(alone.linkOf(server))
+  assert.equal(alone.spans.length, 1)
   const expired = alone.spans[0]!
   assert.deepEqual(alone.linkOf(server), { traceId: expired.traceId, spanId: expired.spanId })
 })

@@ -61,6 +61,8 @@ export interface TracerOptions {
 
 /** How long a server's span waits for its client on this host. */
 const holdMs = 2000
+/** The same once it is asked what samples are linked to: most clients show up when the ring is next drained. */
+const linkedHoldMs = 500
 
 /** Makes spans and request metrics of exchanges. Allocates nothing per exchange once its caches are warm. */
 export class Tracer {
@@ -83,6 +85,7 @@ export class Tracer {
   private readonly requests = new ActiveRequests()
   private readonly random = Buffer.alloc(8192)
   private randomAt = this.random.length
+  private settledMs = Number.NEGATIVE_INFINITY
 
   constructor(options: TracerOptions) {
     this.options = options
@@ -134,10 +137,12 @@ export class Tracer {
 
   /**
    * The span of a request that a thread was sampled at work on, by the number that the kernel side gave it (see
-   * `requestNumber`). Undefined where there is none, where it is not certain, or while the span waits for its client.
+   * `requestNumber`). Undefined where there is none, where it is not certain, or while the span waits for its client,
+   * which is half a second at most.
    */
   linkOf(number: number): SpanLink | undefined {
     const { requests, contexts } = this
+    this.settle()
     const link = requests.linkOf(number)
     if (link !== undefined) return link
     const request = requests.underWay(number)
@@ -302,6 +307,14 @@ export class Tracer {
     this.emit(resource, span, certain, linked)
   }
 
+  /** Lets spans wait no longer whose ids somebody needs. Many are asked for at a time. */
+  private settle(): void {
+    const nowMs = this.options.now()
+    if (nowMs - this.settledMs < 100) return
+    this.settledMs = nowMs
+    this.waiting.settle(nowMs, linkedHoldMs)
+  }
+
   private emit(resource: Resource, span: Span, certain: boolean, linked: number): void {
     const { options } = this
     if (!certain && !this.isInRatio(span.traceId)) {
@@ -360,7 +373,7 @@ export class Tracer {
     startOf.tid = exchange.tid
     startOf.blocking = exchange.blocking
     startOf.doubt = exchange.doubt
-    startOf.number = exchange.request
+    startOf.number = this.requests.isOn ? exchange.request : 0
     startOf.local = this.options.isLocal(exchange.peerAddress)
     startOf.startUs = exchange.startUs
     return startOf

@@ -108,6 +108,17 @@ export class Waiting {
     }
   }
 
+  /** Gives up those that samples are linked to, where they were held for so long. Looks at all, at most. */
+  settle(nowMs: number, heldMs: number): void {
+    for (let i = this.tail; i < this.head; i++) {
+      const at = i % cells
+      const held = this.line[at]!
+      if (held.turn !== this.turns[at]) continue
+      if (nowMs - held.atMs < heldMs) return
+      if (held.linked !== 0) this.giveUp(held)
+    }
+  }
+
   private place(sequence: number, ports: number, resource: Resource, nowMs: number): Held {
     const cell = this.room(sequence, ports)
     if (this.head - this.tail === cells) this.forgetFirst()

@@ -12,6 +12,7 @@ const frameType = 'cpython'
 /** CPython 3.11 to 3.14, by the layout of its structures: nothing has to be switched on in programs. */
 export const cpython: RuntimeUnit = {
   name: 'cpython',
+  summary: 'Python of CPython 3.11 to 3.14.',
   frameType,
   code: 2,
   recognise(elf) {

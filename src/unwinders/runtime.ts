@@ -6,6 +6,8 @@ import type { RuntimeSettings } from '../model/raw-stack.ts'
 /** A language runtime whose frames are found and named without its help: what each unit of this folder is. */
 export interface RuntimeUnit {
   readonly name: 'v8' | 'cpython'
+  /** One sentence. */
+  readonly summary: string
   readonly frameType: FrameType
   /** What the kernel side calls it (`runtime` of `struct svc_unwind_file`). */
   readonly code: 1 | 2

@@ -14,6 +14,7 @@ const frameType = 'v8js'
 /** Node.js and other programs with V8, by what V8 tells debuggers: nothing has to be switched on in them. */
 export const v8: RuntimeUnit = {
   name: 'v8',
+  summary: 'JavaScript of Node.js and other programs with V8, interpreted and compiled.',
   frameType,
   code: 1,
   recognise(elf: ElfFile) {

@@ -27,7 +27,7 @@ enum svc_unwind_cfa {
 	svc_unwind_cfa_frame_pointer,
 };
 
-enum svc_unwind_rbp { svc_unwind_rbp_kept, svc_unwind_rbp_saved, svc_unwind_rbp_undefined };
+enum svc_unwind_rbp { svc_unwind_rbp_kept, svc_unwind_rbp_saved, svc_unwind_rbp_undefined, svc_unwind_rbp_at_rbp };
 
 struct svc_unwind_rule {
 	u8 cfa;

@@ -116,6 +116,8 @@ static __always_inline u32 follow_cfa(struct walk *w, const struct svc_unwind_ru
 		return svc_stack_end_read_fault;
 	if (!together && rule->rbp == svc_unwind_rbp_saved && !read_word(&saved[0], cfa + rule->rbp_offset))
 		return svc_stack_end_read_fault;
+	if (rule->rbp == svc_unwind_rbp_at_rbp && !read_word(&saved[0], w->fp + rule->rbp_offset))
+		return svc_stack_end_read_fault;
 	if (rule->rbp == svc_unwind_rbp_undefined)
 		saved[0] = 0;
 	if (rule->rbp != svc_unwind_rbp_kept)

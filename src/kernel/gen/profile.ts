@@ -122,6 +122,7 @@ export const svcUnwindRbp = [
   'kept',
   'saved',
   'undefined',
+  'at_rbp',
 ] as const
 
 /** enum svc_runtime. */

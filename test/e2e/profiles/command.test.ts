@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { withoutBpf } from '../../helpers/compile-bpf.ts'
-import { below, type Folded, parseFolded, plain, shareOf, totalOf } from '../../helpers/profiles/folded.ts'
+import { below, type Folded, parseFolded, plain, totalOf } from '../../helpers/profiles/folded.ts'
 import { Bench, type MeasuredProgram } from '../../helpers/profiles/measured-program.ts'
-import { describeOverlap, noiseFloor, overlap } from '../../helpers/profiles/overlap.ts'
+import { checkTwoToOne, describeOverlap, noiseFloor, overlap } from '../../helpers/profiles/overlap.ts'
 import { PerfRecording, withoutPerf } from '../../helpers/profiles/perf.ts'
 import { ProfiledHost } from '../../helpers/profiles/profiled-host.ts'
 
@@ -43,10 +43,7 @@ test('svc profile records what perf does at the same time', { skip: withoutBpf |
     const text = describeOverlap(ours, referee)
     console.log(text)
     assert.ok(overlap(ours, referee).stacks >= noiseFloor(referee, totalOf(ours)) - 0.015, text)
-    const ratio =
-      shareOf(ours, frames => frames.includes('large_frame')) /
-      shareOf(ours, frames => frames.includes('small_frame'))
-    assert.ok(Math.abs(ratio - 2) < 8 / Math.sqrt(totalOf(ours)), `${ratio}, and 2 by construction`)
+    checkTwoToOne(ours, 'large_frame', 'small_frame')
     checkImage(readFileSync(await record('out.svg'), 'utf8'), program)
   } finally {
     await host.close()

@@ -16,7 +16,7 @@ import {
   totalOf,
 } from '../../helpers/profiles/folded.ts'
 import { Bench, sourceFile } from '../../helpers/profiles/measured-program.ts'
-import { describeOverlap, noiseFloor, overlap } from '../../helpers/profiles/overlap.ts'
+import { checkTwoToOne, describeOverlap, noiseFloor, overlap } from '../../helpers/profiles/overlap.ts'
 import { PerfRecording, withoutPerf } from '../../helpers/profiles/perf.ts'
 import {
   describe,
@@ -89,10 +89,7 @@ for (const [what, flag] of [
       noiseFloor(referees[0]!, totalOf(ours)),
     )
     checkOverlap(`C ${what}`, ours, referees[0]!, floor, 0.97)
-    const ratio =
-      shareOf(ours, frames => frames.includes('large_frame')) /
-      shareOf(ours, frames => frames.includes('small_frame'))
-    assert.ok(Math.abs(ratio - 2) < 8 / Math.sqrt(totalOf(ours)), `${ratio}, and 2 by construction`)
+    checkTwoToOne(ours, 'large_frame', 'small_frame')
   })
 }
 

@@ -1,4 +1,5 @@
-import { type Folded, foldedOf, totalOf } from './folded.ts'
+import assert from 'node:assert/strict'
+import { type Folded, foldedOf, shareOf, totalOf } from './folded.ts'
 
 /** How like each other two profiles are: parts of 1. */
 export interface Overlap {
@@ -43,6 +44,17 @@ function shares(folded: Folded, keys: Keys): Map<string, number> {
   for (const [stack, count] of folded)
     for (const key of keys(stack.split(';'))) found.set(key, (found.get(key) ?? 0) + count / total)
   return found
+}
+
+/** Fails unless samples with one function are to those with another as 2:1, but for what chance makes of so few. */
+export function checkTwoToOne(folded: Folded, twice: string, once: string): void {
+  const count = (name: string) => totalOf(folded) * shareOf(folded, frames => frames.includes(name))
+  const ratio = count(twice) / count(once)
+  const deviation = ratio * Math.sqrt(1 / count(twice) + 1 / count(once))
+  assert.ok(
+    Math.abs(ratio - 2) < 4 * deviation + 0.02,
+    `${twice} : ${once} is ${ratio.toFixed(2)} ± ${deviation.toFixed(2)}, and 2 by construction`,
+  )
 }
 
 /** For messages: the scores in percent, and the functions whose shares differ most. */

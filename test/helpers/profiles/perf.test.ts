@@ -6,7 +6,7 @@ import { systemNode, withoutNode20 } from '../host-needs.ts'
 import { type CpuProfile, foldCpuProfile } from './cpu-profile.ts'
 import { below, type Folded, parseFolded, plain, shareOf, totalOf } from './folded.ts'
 import { Bench, sourceFile } from './measured-program.ts'
-import { describeOverlap, overlap } from './overlap.ts'
+import { checkTwoToOne, describeOverlap, overlap } from './overlap.ts'
 import { foldScript, PerfRecording, withoutPerf } from './perf.ts'
 
 // The referees of the profiles' tests, held against each other and against programs whose shares are known.
@@ -43,9 +43,7 @@ test('perf agrees with itself, and along frame pointers it does not', { skip: wi
     assert.ok(same.stacks >= noise && same.inclusive >= 0.9, describeOverlap(one!, other!))
     const control = overlap(below(one!, 'main'), below(pointers!, 'main'))
     assert.ok(control.stacks < 0.2, describeOverlap(one!, pointers!))
-    const large = shareOf(one!, frames => frames.includes('large_frame'))
-    const small = shareOf(one!, frames => frames.includes('small_frame'))
-    assert.ok(Math.abs(large / small - 2) < 0.4, `large : small is ${large / small}, and 2 by construction`)
+    checkTwoToOne(one!, 'large_frame', 'small_frame')
   } finally {
     await bench.close()
   }
@@ -66,7 +64,7 @@ for (const { name, node, skip } of runtimes) {
       const folded = foldCpuProfile(cpuProfileIn(bench.directory), 'ratio.js', 1e6)
       const ends = shareOf(folded, frames => frames.at(-1) === 'spin')
       assert.ok(ends > 0.95, `${ends}: a function became part of its caller`)
-      checkRatio(folded, 'doA', 'doB')
+      checkTwoToOne(folded, 'doA', 'doB')
       assert.ok(shareOf(folded, frames => /;work;\(anonymous\);leafB;spin$/.test(frames.join(';'))) > 0.02)
     } finally {
       await bench.close()
@@ -82,7 +80,7 @@ test('the timer of CPython sees a frame of each function', async () => {
     await program.busyFor(samples / 200)
     await program.end()
     const folded = parseFolded(readFileSync(file, 'utf8'))
-    checkRatio(folded, 'Worker.do_a', 'Worker.do_b')
+    checkTwoToOne(folded, 'Worker.do_a', 'Worker.do_b')
     assert.ok(
       shareOf(folded, frames => frames.join(';').endsWith('work;work.<locals>.<lambda>;leaf_b;spin')) > 0.02,
     )
@@ -90,16 +88,6 @@ test('the timer of CPython sees a frame of each function', async () => {
     await bench.close()
   }
 })
-
-function checkRatio(folded: Folded, twice: string, once: string): void {
-  const ratio =
-    shareOf(folded, frames => frames.includes(twice)) / shareOf(folded, frames => frames.includes(once))
-  const allowed = 8 / Math.sqrt(totalOf(folded))
-  assert.ok(
-    Math.abs(ratio - 2) < allowed + 0.05,
-    `${twice} : ${once} is ${ratio.toFixed(2)}, and 2 by construction`,
-  )
-}
 
 function cpuProfileIn(directory: string): CpuProfile {
   const name = readdirSync(directory).find(name => name.endsWith('.cpuprofile'))!
