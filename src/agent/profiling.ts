@@ -1,10 +1,11 @@
 // Profiles of the host, wired to the pipeline and to whoever asks for one.
 
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
+import { ownPids } from '../kernel/needs.ts'
+import { hostPid } from '../kernel/needs-processes.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
@@ -14,6 +15,7 @@ import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/take
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { StackSampler } from '../probes/stack-sampler.ts'
 import { Profiler, type ProfilerSettings } from '../profiling/profiler.ts'
+import { tableDirectory } from '../profiling/unwind-cache.ts'
 import { ProcessGroups } from '../tracing/process-groups.ts'
 import type { ProcessTable } from '../tracing/services.ts'
 import { hostResource } from './host-resource.ts'
@@ -60,9 +62,8 @@ export class Profiling {
   /** What was asked for and does not run, or runs with less. */
   get faults(): readonly Degradation[] {
     const mend = 'see svc doctor profiles'
-    if (this.fault !== undefined) return [{ subsystem: 'profiles', reason: this.fault, mend }]
-    const degraded = this.running?.sampler.degraded
-    return degraded === undefined ? [] : [{ subsystem: 'profiles', reason: degraded, mend }]
+    const reasons = [this.fault, this.running?.sampler.degraded, this.running?.profiler.files.denied]
+    return reasons.flatMap(reason => (reason === undefined ? [] : [{ subsystem: 'profiles', reason, mend }]))
   }
 
   get sampler(): StackSampler | undefined {
@@ -190,6 +191,9 @@ export class Profiling {
     const { pipeline, processes, log, linkOf } = this.options
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
+    const numbers = hostPid.try()
+    if ('fault' in numbers && numbers.fault === 'own')
+      throw new Error(`${ownPids.detail}: the files of processes cannot be opened`)
     processes.select(selectionOf(this.config.discovery))
     const scope: Scope = { name: 'svc/profiler', version: build().version }
     const profiles = pipeline.intake('profiles')
@@ -239,7 +243,7 @@ function settingsOf(config: Config): ProfilerSettings {
       perfMap: symbols.perf_map,
       debugDirs: symbols.debuginfo_dirs,
       cacheBytes: symbols.cache_size,
-      cacheDir: join(dirname(config.pipeline.export.queue.directory), 'unwind'),
+      cacheDir: tableDirectory(config.pipeline.export.queue.directory),
     },
   }
 }

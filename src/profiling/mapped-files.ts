@@ -44,6 +44,8 @@ export class MappedFiles {
   private readonly ids = new Map<string, number>()
   private readonly free: number[] = []
   private next = 1
+  private opened = 0
+  private refusal: string | undefined
   private far: FarPaths | undefined
   private farAt = 0
 
@@ -54,6 +56,11 @@ export class MappedFiles {
 
   get size(): number {
     return this.known.size
+  }
+
+  /** Why no file may be opened; undefined where some are. Single processes may be protected even so. */
+  get denied(): string | undefined {
+    return this.opened === 0 ? this.refusal : undefined
   }
 
   /** The kernel side met code of a file that has no table. */
@@ -67,8 +74,9 @@ export class MappedFiles {
     try {
       path = readlinkSync(link)
       if (!this.isFar(path)) fd = openFile(link)
-    } catch {
-      this.gone++
+      this.opened++
+    } catch (error) {
+      this.fail(error as NodeJS.ErrnoException)
       return
     }
     const id = this.give()
@@ -109,6 +117,12 @@ export class MappedFiles {
       this.forget(id)
       this.options.arena.drop(id)
     }
+  }
+
+  private fail({ code, message }: NodeJS.ErrnoException): void {
+    if (code === 'EPERM' || code === 'EACCES')
+      this.refusal = `files of processes cannot be opened, so that their code has no names: ${message}`
+    else this.gone++
   }
 
   private forget(id: number): void {

@@ -11,7 +11,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
 import { makeDirectories } from '../lib/make-directories.ts'
@@ -192,4 +192,9 @@ function areSoundRows(rows: Uint32Array, first: number, after: number, ruleCount
     last = place
   }
   return true
+}
+
+/** Where tables are kept: beside the queue, whose directory is given. */
+export function tableDirectory(queueDirectory: string): string {
+  return join(dirname(queueDirectory), 'unwind')
 }

@@ -1,8 +1,8 @@
 import { lstatSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import type { Finding } from '../../kernel/need.ts'
 import type { StackSink } from '../../model/raw-stack.ts'
 import { StackSampler } from '../../probes/stack-sampler.ts'
+import { tableDirectory } from '../../profiling/unwind-cache.ts'
 import { check } from './check.ts'
 import { nearestWritable } from './directory.ts'
 import { type ProgramFault, programFaults, tryPrograms } from './programs.ts'
@@ -91,8 +91,7 @@ export const tableCache = check({
     },
   },
   try: ({ loaded: { config } }) => {
-    // As the agent has it (src/agent/profiling.ts).
-    const directory = join(dirname(config.pipeline.export.queue.directory), 'unwind')
+    const directory = tableDirectory(config.pipeline.export.queue.directory)
     const found = nearestWritable(directory)
     if ('refused' in found) return [{ fault: 'unwritable', detail: `tables are not kept: ${found.refused}` }]
     if (found.existing === directory && !isOwn(directory))
