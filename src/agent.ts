@@ -104,7 +104,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     pipeline,
     processes: new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 }),
     log,
-    linkOf: () => undefined,
+    links: running,
   })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined

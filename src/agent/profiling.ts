@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
-import { loadNative, Unsupported } from '../kernel/native.ts'
+import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { ownPids } from '../kernel/needs.ts'
 import { hostPid } from '../kernel/needs-processes.ts'
 import { build } from '../lib/build.ts'
@@ -27,8 +27,17 @@ export interface ProfilingOptions {
   /** Of its own: it knows processes that nobody traces. */
   readonly processes: ProcessTable
   readonly log: Logger
-  /** The span of a request that a thread served. */
-  readonly linkOf: (request: number) => SpanLink | undefined
+  /** Who knows which requests threads work on; undefined: nobody. */
+  readonly links: SampleLinks | undefined
+}
+
+export interface SampleLinks {
+  /** Noted in the kernel for each thread; undefined: it cannot be. */
+  readonly requests: MapHandle | undefined
+  /** Whether it is noted. */
+  linkSamples(on: boolean): void
+  /** The span of a request that a thread worked on. */
+  linkOf(request: number): SpanLink | undefined
 }
 
 interface Running {
@@ -166,6 +175,8 @@ export class Profiling {
     const { running } = this
     this.running = undefined
     await running?.profiler.close()
+    // A reload may have begun anew meanwhile.
+    if (this.running === undefined) this.options.links?.linkSamples(false)
   }
 
   private refusal(): ProfileRefusal {
@@ -188,7 +199,7 @@ export class Profiling {
   }
 
   private open(): Running {
-    const { pipeline, processes, log, linkOf } = this.options
+    const { pipeline, processes, log, links } = this.options
     const native = loadNative()
     if (native instanceof Unsupported) throw new Error(native.reason)
     const numbers = hostPid.try()
@@ -201,7 +212,12 @@ export class Profiling {
     const profiler = new Profiler({
       settings: settingsOf(this.config),
       open: (sampling, sink) => {
-        sampler = new StackSampler(native, sampling, sink)
+        const requests = links?.requests
+        sampler = new StackSampler(
+          native,
+          requests === undefined ? sampling : { ...sampling, requests },
+          sink,
+        )
         return sampler
       },
       group: (pid, comm, kernel) => {
@@ -209,9 +225,10 @@ export class Profiling {
         return processes.selected(pid, comm) ? this.groups.of(pid, comm) : undefined
       },
       emit: (resource, profile) => profiles.add(resource, scope, profile),
-      linkOf,
+      linkOf: request => links?.linkOf(request),
       warn: (message, reason) => log.warn(message, { reason }),
     })
+    links?.linkSamples(true)
     return { profiler, sampler: sampler! }
   }
 }

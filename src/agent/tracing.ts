@@ -4,12 +4,13 @@ import { networkInterfaces } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
 import { LoadError } from '../kernel/bpf-object.ts'
-import { loadNative, type StatsHandle, Unsupported } from '../kernel/native.ts'
+import { loadNative, type MapHandle, type StatsHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { Exchange } from '../model/exchange.ts'
+import type { SpanLink } from '../model/profile.ts'
 import type { Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Backend, Capture, CaptureCounter, CaptureOptions, CaptureRules } from '../probes/capture.ts'
@@ -27,6 +28,8 @@ import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.
 
 const addressesMs = 30_000
 const notFound = 404
+/** The records of what ended longer ago have been read when a sample's link is asked for. */
+const linkDrainMs = 20
 
 /** Why tracing does not run, or what it cannot do, and the mend. */
 export interface TracingFault {
@@ -223,6 +226,23 @@ export class Tracing {
   /** Spans of all kinds that were seen, those included that were lost on the way. */
   get collected(): ReadonlyMap<string, number> {
     return this.tracer.collected
+  }
+
+  /** Which request each thread works on, noted while `linkSamples` says so. */
+  get requests(): MapHandle | undefined {
+    return this.capture.requests
+  }
+
+  linkSamples(on: boolean): void {
+    this.tracer.linkSamples(on)
+    this.capture.trackRequests?.(on)
+  }
+
+  /** The span of a request that a thread was sampled at work on. */
+  linkOf(request: number): SpanLink | undefined {
+    // What ended of late may still wait in the ring.
+    if (this.capture.sinceDrainMs > linkDrainMs) this.capture.drain()
+    return this.tracer.linkOf(request)
   }
 
   /** Brings the books up to date with the kernel. */

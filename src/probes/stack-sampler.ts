@@ -65,6 +65,8 @@ export interface StackSamplerSettings extends StackSamplerOptions {
   readonly selfPid?: number
   /** As on a kernel that cannot walk by tables. */
   readonly degraded?: boolean
+  /** Which request each thread works on (`Capture.requests`); without it samples name none. */
+  readonly requests?: MapHandle
 }
 
 /** Since the start. */
@@ -143,7 +145,7 @@ export class StackSampler {
   constructor(native: Native, settings: StackSamplerSettings, sink: StackSink) {
     this.native = native
     this.sink = sink
-    const { object, degraded } = load(native, settings.degraded ?? false)
+    const { object, degraded } = load(native, settings)
     this.object = object
     this.degraded = degraded
     let ring: RingHandle | undefined
@@ -404,7 +406,10 @@ function tablesOf(memory: ArrayBuffer): StackSampler['tables'] {
 }
 
 /** Loads what walks by tables; where the kernel cannot (before 6.1), what it can. */
-function load(native: Native, plainOnly: boolean): { object: BpfObject; degraded: string | undefined } {
+function load(
+  native: Native,
+  { degraded: plainOnly, requests }: StackSamplerSettings,
+): { object: BpfObject; degraded: string | undefined } {
   const path = findAsset('profile.bpf.o')
   if (path === undefined) throw new Error('cannot find profile.bpf.o: install the package anew')
   const bytes = readFileSync(path)
@@ -415,6 +420,7 @@ function load(native: Native, plainOnly: boolean): { object: BpfObject; degraded
       prepare: object => {
         for (const { name } of native.objectPrograms(object))
           native.objectSetAutoload(object, name, name.endsWith('_plain') === plain)
+        if (requests !== undefined) native.objectReuseMap(object, 'requests', requests)
       },
     })
   if (plainOnly) return { object: some(true), degraded: 'it was asked for' }

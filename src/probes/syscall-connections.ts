@@ -152,7 +152,8 @@ export class SyscallConnections {
       const looks = this.looks.get(connection) ?? { count: 0, sinceMs: now }
       looks.count++
       this.looks.set(connection, looks)
-      if (found === 'gone' ? looks.count < looksIfGone : now - looks.sinceMs < waitIfUnreadMs) return undefined
+      if (found === 'gone' ? looks.count < looksIfGone : now - looks.sinceMs < waitIfUnreadMs)
+        return undefined
       // What was recognised by its bytes alone may be a file.
       return { ...here, localAddress: local, off: joined }
     }

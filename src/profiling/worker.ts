@@ -1,6 +1,7 @@
 // The thread that reads files and names frames: a program of its own, started by worker-thread.ts.
 
 import { parentPort, workerData } from 'node:worker_threads'
+import { errorText } from '../lib/logger.ts'
 import { FrameNames } from './frame-names.ts'
 import type { Answer, Request, SymbolSettings } from './messages.ts'
 import { Workshop } from './workshop.ts'
@@ -16,7 +17,7 @@ parentPort!.on('message', (request: Request) => {
 function answerTo(request: Request): Answer | undefined {
   switch (request.kind) {
     case 'file':
-      return workshop.add(request.file, request.fd)
+      return tableOf(request)
     case 'forget':
       workshop.forget(request.id)
       names.forgetFile(request.id)
@@ -40,9 +41,19 @@ function answerTo(request: Request): Answer | undefined {
   }
 }
 
+/** Whatever a file does to its reader, it is one file without a table. */
+function tableOf({ file, fd }: Extract<Request, { kind: 'file' }>): Answer {
+  try {
+    return workshop.add(file, fd)
+  } catch (error) {
+    workshop.note(file.path, errorText(error))
+    return { kind: 'table', id: file.id, table: undefined, runtime: 0 }
+  }
+}
+
 /** Tables are handed over, not copied. */
 function transferOf(answer: Answer): ArrayBuffer[] {
   if (answer.kind !== 'table' || answer.table === undefined) return []
   const { rows, pages, rules } = answer.table
-  return [rows, pages, rules].map(({ buffer }) => buffer as ArrayBuffer)
+  return [...new Set([rows, pages, rules].map(({ buffer }) => buffer as ArrayBuffer))]
 }

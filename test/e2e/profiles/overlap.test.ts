@@ -12,7 +12,6 @@ import {
   mapFrames,
   parseFolded,
   plain,
-  shareOf,
   totalOf,
 } from '../../helpers/profiles/folded.ts'
 import { Bench, sourceFile } from '../../helpers/profiles/measured-program.ts'
