@@ -231,6 +231,18 @@ export class StackSampler {
     this.native.mapUpdate(this.object.map('processes'), key, processOf(memory, settings), 0)
   }
 
+  /** All processes with a runtime are told of again. */
+  forgetRuntimes(): void {
+    if (this.closed) return
+    const processes = this.object.map('processes')
+    const key = Buffer.alloc(4)
+    this.memories.forEach((_memory, pid) => {
+      key.writeUInt32LE(pid)
+      this.native.mapDelete(processes, key)
+    })
+    this.memories.clear()
+  }
+
   /** All stacks are told again when they are next met. */
   forgetStacks(): void {
     if (this.closed) return

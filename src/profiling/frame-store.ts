@@ -6,7 +6,12 @@ const maxStacks = 16_384
 const maxFrames = 200_000
 
 /** Stands for what was counted and never told. */
-const lostFrame: Frame = { name: '[lost: no room for the stack]', file: '', line: 0, type: 'native' }
+const lostFrame: Frame = {
+  name: '[lost: the stack was not told, or not named in time]',
+  file: '',
+  line: 0,
+  type: 'native',
+}
 
 /** Stacks by the hash that the kernel side has for them, their frames shared. */
 export class FrameStore {

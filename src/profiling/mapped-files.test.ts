@@ -30,7 +30,7 @@ function open() {
       forgetStacks: () => told.push('forget stacks'),
     },
     arena,
-    read: (file, fd) => read.push({ file, fd }),
+    read: (file, fd) => read.push({ file, fd }) > 0,
     forget: id => told.push(`forget ${id}`),
   })
   return { files, told, read, arena }

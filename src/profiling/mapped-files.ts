@@ -10,8 +10,11 @@ import type { UnwindArena } from './unwind-arena.ts'
 export interface MappedFilesOptions {
   readonly sampler: Pick<Sampler, 'publish' | 'unpublish' | 'forgetStacks'>
   readonly arena: UnwindArena
-  /** Has the table of a file made. `fd`: -1 where the file is not to be read. It is closed by whoever takes it. */
-  readonly read: (file: MappedFile, fd: number) => void
+  /**
+   * Has the table of a file made. `fd`: -1 where the file is not to be read; it is closed by whoever takes it. False: it
+   * cannot be made now.
+   */
+  readonly read: (file: MappedFile, fd: number) => boolean
   /** An id stands for no file any more. */
   readonly forget: (id: number) => void
   readonly procDir?: string
@@ -84,11 +87,9 @@ export class MappedFiles {
       if (fd >= 0) closeSync(fd)
       return
     }
-    this.ids.set(key, id)
-    this.known.set(id, { dev: file.dev, inode: file.inode })
-    const { pid, start, end, offset } = file
+    const { dev, inode, pid, start, end, offset } = file
     const name = path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path
-    this.options.read({ id, pid, path: name, start, end, offset }, fd)
+    this.read({ dev, inode }, { id, pid, path: name, start, end, offset }, fd)
   }
 
   /** The kernel's code in all processes, the same in each: it is read where this one has it. */
@@ -96,10 +97,8 @@ export class MappedFiles {
     const range = vdsoRange()
     const id = range === undefined ? undefined : this.give()
     if (range === undefined || id === undefined) return
-    this.known.set(id, vdso)
-    this.ids.set(keyOf(vdso), id)
     const file = { id, pid: process.pid, path: vdsoPath, ...range, offset: 0 }
-    this.options.read(file, openSync('/proc/self/mem', 'r'))
+    this.read(vdso, file, openSync('/proc/self/mem', 'r'))
   }
 
   /** The table of a file is made; undefined: it has none. */
@@ -117,6 +116,12 @@ export class MappedFiles {
       this.forget(id)
       this.options.arena.drop(id)
     }
+  }
+
+  private read(known: Known, file: MappedFile, fd: number): void {
+    this.known.set(file.id, known)
+    this.ids.set(keyOf(known), file.id)
+    if (!this.options.read(file, fd)) this.forget(file.id)
   }
 
   private fail({ code, message }: NodeJS.ErrnoException): void {

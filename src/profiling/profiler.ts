@@ -45,7 +45,7 @@ const drainMs = 500
 /** The kernel side has room for 16,384 counts. */
 const gatherMs = 5_000
 /** How long names are waited for before a profile is made without them. */
-const namesMs = 2_000
+const namesMs = 30_000
 
 /**
  * Takes profiles of the whole host: hands files that the kernel side meets to a thread that makes their tables, keeps
@@ -82,7 +82,8 @@ export class Profiler {
     this.worker = new WorkerThread({
       settings: settings.symbols,
       answer: answer => this.take(answer),
-      ended: reason => this.begin(reason),
+      ended: reason => this.pause(reason),
+      begun: () => this.begin(),
     })
     try {
       this.sampler = options.open(settings, {
@@ -319,13 +320,19 @@ export class Profiler {
     this.sampler.forgetStacks()
   }
 
-  /** The thread that knew files and frames has ended: the next one learns all anew. */
-  private begin(reason: string): void {
+  /** The thread that names frames has ended. */
+  private pause(reason: string): void {
     this.options.warn('the thread that names frames ended and is started again', reason)
     for (const done of [...this.marks.values()]) done()
+  }
+
+  /** Another one begins, which learns all anew. */
+  private begin(): void {
     this.epoch = 0
     this.frames.clear()
     this.files.clear()
+    this.files.meetVdso()
+    this.sampler.forgetRuntimes()
     this.sampler.forgetStacks()
   }
 }

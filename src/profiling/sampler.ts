@@ -18,6 +18,8 @@ export interface Sampler {
   publish(dev: number, inode: number, id: number): void
   unpublish(dev: number, inode: number): void
   setRuntime(pid: number, settings: RuntimeSettings): void
+  /** All processes with a runtime are told of again. */
+  forgetRuntimes(): void
   /** All stacks are told again when they are next met. */
   forgetStacks(): void
   /** Tells of stacks and files that wait. */

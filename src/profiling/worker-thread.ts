@@ -5,7 +5,7 @@ import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
 
 /** Of V8's heap: tables and symbols are outside of it. */
 const heapMb = 96
-const restartMs = 5_000
+const defaultRestartMs = 5_000
 
 /** Beside the bundle, or in development the source itself. */
 const entry = ['profiling-worker.cjs', 'worker.ts']
@@ -15,8 +15,12 @@ const entry = ['profiling-worker.cjs', 'worker.ts']
 export interface WorkerThreadOptions {
   readonly settings: SymbolSettings
   readonly answer: (answer: Answer) => void
-  /** It ended without being asked to; another one begins with nothing. */
+  /** It ended without being asked to: nothing is answered any more. */
   readonly ended: (reason: string) => void
+  /** Another one begins, and knows nothing. */
+  readonly begun: () => void
+  /** Milliseconds until another one begins. */
+  readonly restartMs?: number
 }
 
 /**
@@ -47,14 +51,17 @@ export class WorkerThread {
     return this.worker !== undefined
   }
 
-  /** Hands a file over, with the descriptor, which is closed when its table is made or the thread ends. */
-  sendFile(file: MappedFile, fd: number): void {
+  /**
+   * Hands a file over, with its descriptor (-1: none), which is closed when its table is made or the thread ends. False:
+   * there is none now.
+   */
+  sendFile(file: MappedFile, fd: number): boolean {
     if (this.worker === undefined) {
-      closeSync(fd)
-      return
+      if (fd >= 0) closeSync(fd)
+      return false
     }
-    this.descriptors.set(file.id, fd)
-    this.worker.postMessage({ kind: 'file', file, fd } satisfies Request)
+    if (fd >= 0) this.descriptors.set(file.id, fd)
+    return this.send({ kind: 'file', file, fd })
   }
 
   configure(settings: SymbolSettings): void {
@@ -97,7 +104,10 @@ export class WorkerThread {
       this.failures++
       this.closeDescriptors()
       this.options.ended(reason)
-      this.restart = setTimeout(() => this.start(), restartMs)
+      this.restart = setTimeout(() => {
+        this.start()
+        this.options.begun()
+      }, this.options.restartMs ?? defaultRestartMs)
       this.restart.unref()
     })
     this.worker = worker
