@@ -108,8 +108,6 @@ export interface StackCount {
   kind: SampleKind
   pid: number
   comm: string
-  /** Of what it ran in (cgroup v2 id, or v1's where that is all there is); 0: not known. */
-  cgroup: number
   userHash: number
   /** 0: it ran in user space, or frames of the kernel are not taken. */
   kernelHash: number

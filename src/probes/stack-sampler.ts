@@ -3,6 +3,7 @@ import { findAsset } from '../kernel/assets.ts'
 import { BpfObject, LoadError, type ProgramState } from '../kernel/bpf-object.ts'
 import {
   bss,
+  rodata,
   svcCount,
   svcCountKey,
   svcInode,
@@ -128,7 +129,6 @@ export class StackSampler {
     kind: 'cpu',
     pid: 0,
     comm: '',
-    cgroup: 0,
     userHash: 0,
     kernelHash: 0,
     request: 0,
@@ -366,7 +366,6 @@ export class StackSampler {
     count.kind = kind
     count.pid = keys.readUInt32LE(key + svcCountKey.pid)
     count.comm = commAt(keys, key + svcCountKey.comm, this.comms)
-    count.cgroup = uint64At(keys, key + svcCountKey.cgroup)
     count.userHash = uint64At(keys, key + svcCountKey.user)
     count.kernelHash = uint64At(keys, key + svcCountKey.kernel)
     count.request = uint64At(keys, key + svcCountKey.request)
@@ -432,7 +431,9 @@ function load(
       prepare: object => {
         for (const { name } of native.objectPrograms(object))
           native.objectSetAutoload(object, name, name.endsWith('_plain') === plain)
-        if (requests !== undefined) native.objectReuseMap(object, 'requests', requests)
+        if (requests === undefined) return
+        native.objectReuseMap(object, 'requests', requests)
+        native.objectSetData(object, '.rodata', rodata.hasRequests, Uint8Array.of(1))
       },
     })
   if (plainOnly) return { object: some(true), degraded: 'it was asked for' }

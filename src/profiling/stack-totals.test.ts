@@ -27,8 +27,8 @@ test('every count is in the total of its group, kind, stack, thread and request,
   fc.assert(
     fc.property(counts, all => {
       const totals = new StackTotals()
-      for (const { group, ...count } of all) totals.add(group, { cgroup: 0, ...count } satisfies StackCount)
-      const key = (of: Omit<StackCount, 'count' | 'value' | 'cgroup' | 'pid'>, name: unknown) =>
+      for (const { group, ...count } of all) totals.add(group, count satisfies StackCount)
+      const key = (of: Omit<StackCount, 'count' | 'value' | 'pid'>, name: unknown) =>
         JSON.stringify([name, of.kind, of.comm, of.userHash, of.kernelHash, of.request])
       const want = new Map<string, [number, number]>()
       for (const { group, count, value, ...of } of all) {
@@ -54,7 +54,6 @@ test('what was taken is counted no more', () => {
     kind: 'cpu',
     pid: 1,
     comm: 'a',
-    cgroup: 0,
     userHash: 1,
     kernelHash: 0,
     request: 0,

@@ -98,31 +98,12 @@ struct pid {
 	struct upid numbers[1];
 };
 
-struct kernfs_node {
-	u64 id;
-};
-
-struct cgroup {
-	struct kernfs_node *kn;
-};
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-};
-
-enum cgroup_subsys_id { memory_cgrp_id = 4 };
-
-struct css_set {
-	struct cgroup_subsys_state *subsys[16];
-};
-
 struct task_struct {
 	unsigned int flags;
 	int pid;
 	int tgid;
 	struct mm_struct *mm;
 	struct pid *thread_pid;
-	struct css_set *cgroups;
 	char comm[16];
 };
 

@@ -135,7 +135,6 @@ struct svc_runtime_record {
 struct svc_count_key {
 	u64 user;
 	u64 kernel;
-	u64 cgroup;
 	u64 request;
 	u32 pid;
 	u32 kind;

@@ -88,9 +88,41 @@ static __always_inline void set_file(struct walk *w)
 	}
 }
 
+/* A mapping that this stack was in before. */
+static __always_inline bool find_met(struct walk *w, u64 address)
+{
+	for (u32 i = 0; i < MAPPINGS; i++) {
+		struct mapping *met = &w->met[i];
+		if (i >= w->mappings)
+			break;
+		if (address < met->start || address >= met->end)
+			continue;
+		w->start = met->start;
+		w->end = met->end;
+		w->offset = met->offset;
+		w->file = met->file;
+		return true;
+	}
+	return false;
+}
+
+static __always_inline void keep_mapping(struct walk *w)
+{
+	u32 i = w->mappings;
+	if (i >= MAPPINGS)
+		return;
+	w->met[i].start = w->start;
+	w->met[i].end = w->end;
+	w->met[i].offset = w->offset;
+	w->met[i].file = w->file;
+	w->mappings = i + 1;
+}
+
 /* Sets the mapping that an address is code in. False: there is none. */
 static __noinline bool find_mapping(struct walk *w, u64 address)
 {
+	if (find_met(w, address))
+		return true;
 	w->end = 0;
 	if (!find_vma(w, address) || !read_vma(w))
 		return false;
@@ -102,14 +134,15 @@ static __noinline bool find_mapping(struct walk *w, u64 address)
 	w->end = end;
 	w->offset = OF_VMA(w, vm_pgoff) << PAGE_BITS;
 	set_file(w);
-	if (!w->file)
-		return true;
-	struct svc_unwind_file *file = &files[w->file & (FILES - 1)];
-	if (!file->used)
-		file->used = 1;
-	if (file->runtime == svc_runtime_address)
-		w->file = 0;
-	else if (file->runtime && !w->runtime)
-		ask_runtime(w);
+	if (w->file) {
+		struct svc_unwind_file *file = &files[w->file & (FILES - 1)];
+		if (!file->used)
+			file->used = 1;
+		if (file->runtime == svc_runtime_address)
+			w->file = 0;
+		else if (file->runtime && !w->runtime)
+			ask_runtime(w);
+	}
+	keep_mapping(w);
 	return true;
 }

@@ -30,6 +30,16 @@ u64 other_memory; /* a process whose settings are for the program that it ran be
 u64 other_thread; /* the interpreter's current thread was another one */
 
 /* What one sample needs, on one CPU. An event that interrupts another has its own. */
+/* Stacks go to and fro between a program and its libraries. */
+#define MAPPINGS 4
+
+struct mapping {
+	u64 start;
+	u64 end;
+	u64 offset;
+	u64 file;
+};
+
 struct walk {
 	u64 pc;
 	u64 sp;
@@ -59,6 +69,8 @@ struct walk {
 	struct svc_profile_process process;
 	struct svc_count_key key;
 	u64 node[32]; /* of the tree of mappings */
+	struct mapping met[MAPPINGS]; /* in this stack, the last ones */
+	u32 mappings;
 	struct svc_stack_record user;
 	struct svc_stack_record kernel;
 };

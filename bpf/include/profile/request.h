@@ -3,9 +3,11 @@
 #include "kernel.h"
 #include "../request.h"
 
+const volatile bool has_requests; /* somebody notes them */
+
 /* Names the request that the current thread works on; 0: none, or it is not certain, or nobody notes them.
  * `sleeps`: it goes to sleep now. */
 static __always_inline u64 request_of(bool sleeps)
 {
-	return request_served(bpf_get_current_task_btf(), sleeps);
+	return has_requests ? request_served(bpf_get_current_task_btf(), sleeps) : 0;
 }

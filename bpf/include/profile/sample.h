@@ -4,24 +4,6 @@
 #include "maps.h"
 #include "request.h"
 
-/* Of what the current task runs in. Where only the first version's hierarchies are used, all are in the root of the
- * second one; then the one that limits memory tells. */
-static __always_inline u64 current_cgroup(void)
-{
-	u64 id = bpf_get_current_cgroup_id();
-	if (id > 1 || !bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
-		return id;
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
-	u32 index = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-	u64 at = (u64)set + bpf_core_field_offset(struct css_set, subsys) + 8 * index;
-	struct cgroup_subsys_state *state = 0;
-	if (bpf_probe_read_kernel(&state, sizeof(state), (void *)at) || !state)
-		return id;
-	u64 first = BPF_CORE_READ(state, cgroup, kn, id);
-	return first ? first : id;
-}
-
 /* Of the current task, without its stacks. False: it is left out. */
 static __always_inline bool begin_sample(struct walk *w, u32 kind)
 {
@@ -33,7 +15,6 @@ static __always_inline bool begin_sample(struct walk *w, u32 kind)
 	}
 	add(&samples[kind], 1);
 	w->key.user = w->key.kernel = 0;
-	w->key.cgroup = current_cgroup();
 	w->key.request = request_of(kind == svc_sample_kind_off_cpu);
 	w->key.pid = pid;
 	w->key.kind = kind;

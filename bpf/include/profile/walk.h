@@ -201,6 +201,7 @@ static __always_inline void walk_stack(struct walk *w)
 {
 	struct walk_context context = { .walk = w };
 	w->start = w->end = 0;
+	w->mappings = 0;
 	w->is_private = w->is_urgent = w->is_doubtful = w->is_chained = false;
 	w->is_exact = true;
 	w->stack_end = svc_stack_end_truncated;

@@ -25,14 +25,13 @@ export const svcProfileProcess = {
 
 /** struct svc_count_key: offsets in bytes. */
 export const svcCountKey = {
-  size: 56,
+  size: 48,
   user: 0,
   kernel: 8,
-  cgroup: 16,
-  request: 24,
-  pid: 32,
-  kind: 36,
-  comm: 40,
+  request: 16,
+  pid: 24,
+  kind: 28,
+  comm: 32,
   commSize: 16,
 } as const
 
@@ -206,4 +205,10 @@ export const bss = {
   countsFullSize: 24,
   otherMemory: 8585472,
   otherThread: 8585480,
+} as const
+
+/** Section .rodata: offsets in bytes. */
+export const rodata = {
+  size: 1,
+  hasRequests: 0,
 } as const
