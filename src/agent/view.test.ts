@@ -322,3 +322,24 @@ test('a receiver that refuses makes the agent not ready, until it takes somethin
   assert.equal(view.status().export.last_export, last_export)
   assert.equal(view.exporting().queues.traces.exported, view.status().export.spans_exported)
 })
+
+test('a receiver that does not know profiles is named with the mend, and makes nothing unready', {
+  skip: withoutBpf,
+}, async () => {
+  const receiver = await startReceiver()
+  open.push(() => receiver.close())
+  receiver.answer = ({ signal }) =>
+    signal === 'profiles' ? { kind: 'refuse', code: 12, message: 'unknown service' } : { kind: 'ok' }
+  const view = await viewOf({
+    SVC_OTLP_ENDPOINT: receiver.endpoint,
+    SVC_OTLP_INSECURE: 'true',
+    SVC_AGENT_PROFILING_ENABLED: 'true',
+    SVC_AGENT_PROFILING_INTERVAL: '1s',
+    SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '20ms',
+  })
+  const degraded = () => view.status().degraded.find(({ subsystem }) => subsystem === 'export of profiles')
+  for (let tries = 0; degraded() === undefined && tries < 500; tries++) await sleep(20)
+  assert.match(degraded()!.reason, /UNIMPLEMENTED/)
+  assert.match(degraded()!.mend, /switch profiles on at the receiver .*agent\.profiling\.enabled: false/)
+  assert.equal(view.readiness().otlp, 'ok')
+})

@@ -232,6 +232,11 @@ function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
 export const queueMend =
   'mend that and restart svc, which delivers what waits in memory, or set pipeline.export.queue.enabled: false'
 
+/** Profiles are the youngest signal of OTLP: many receivers lack them, or have them switched off. */
+const profilesUnknownMend =
+  'switch profiles on at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), give ' +
+  'otlp.profiles.endpoint one that takes them, or set agent.profiling.enabled: false; svc profile needs none'
+
 /** What does not work, or less than asked, and the mend. */
 export function degradations({ tracing, outlets, faults }: Parts): Degradation[] {
   const found: Degradation[] = []
@@ -242,12 +247,15 @@ export function degradations({ tracing, outlets, faults }: Parts): Degradation[]
   for (const { signal, reason, mend } of outlets.faults)
     found.push({ subsystem: `export of ${signal}`, reason, mend })
   for (const signal of signals) {
-    const lastError = outlets.pipeline.state(signal).destination?.lastError
+    const { lastError, unknown } = outlets.pipeline.state(signal).destination ?? {}
     if (lastError)
       found.push({
         subsystem: `export of ${signal}`,
         reason: lastError,
-        mend: 'svc doctor tries the endpoint; what is queued is sent when it answers',
+        mend:
+          unknown && signal === 'profiles'
+            ? profilesUnknownMend
+            : 'svc doctor tries the endpoint; what is queued is sent when it answers',
       })
   }
   const { store } = outlets
@@ -269,7 +277,11 @@ function readiness(parts: Parts): ReadinessChecks {
     const ending = 'failed: the agent is shutting down'
     return { ebpf: ending, otlp: ending, discovery: ending }
   }
-  const found = degradations(parts)
+  const lacksProfiles = parts.outlets.pipeline.state('profiles').destination?.unknown ?? false
+  // A receiver without profiles is a common one, and takes all else.
+  const found = degradations(parts).filter(
+    ({ subsystem }) => !(lacksProfiles && subsystem === 'export of profiles'),
+  )
   const of = (...subsystems: readonly string[]): string => {
     for (const name of subsystems) {
       const fault = found.find(({ subsystem }) => subsystem.startsWith(name))

@@ -19,6 +19,8 @@ export interface Destination {
   readonly lastWarning: string | null
   /** The receiver refuses our credentials, so sending waits for others. */
   readonly parked: boolean
+  /** The receiver does not know the signal: what is made of it is dropped, until it is asked again. */
+  readonly unknown: boolean
   /** When the next request may start, milliseconds since the Unix epoch; null while nothing stands in its way. */
   readonly nextAttemptMs: number | null
 }
@@ -60,6 +62,7 @@ export class Outlet {
   #limitBytes = Number.POSITIVE_INFINITY
   #limitedAt = 0
   #connected = false
+  #unknown = false
   #lastExportMs: number | null = null
   #lastError: string | null = null
 
@@ -78,6 +81,7 @@ export class Outlet {
       lastError: this.#lastError,
       lastWarning: this.lastWarning,
       parked: this.parked,
+      unknown: this.#unknown,
       nextAttemptMs: wait > 0 ? Math.round(Date.now() + wait) : null,
     }
   }
@@ -135,6 +139,7 @@ export class Outlet {
     this.failingSince = 0
     this.parked = false
     this.#connected = true
+    this.#unknown = false
     this.#lastError = null
     this.#lastExportMs = Date.now()
   }
@@ -142,6 +147,7 @@ export class Outlet {
   /** Takes down what a request ended with. */
   failed(error: SendError): void {
     this.#connected = !unreached.has(error.type)
+    this.#unknown = error.type === 'unimplemented'
     this.#lastError = error.message
   }
 

@@ -425,6 +425,7 @@ test('another destination is tried at once, with all that waits, whatever the ol
     lastError: null,
     lastWarning: null,
     parked: false,
+    unknown: false,
     nextAttemptMs: null,
   })
   assert.deepEqual(

@@ -37,10 +37,11 @@ test('a receiver takes an empty request of each signal that is made, and nothing
   const good = await receive(t)
   const found = await tryWith({ ENDPOINT: good.endpoint, INSECURE: 'true', HEADERS: 'x-a=b' })
   assert.deepEqual(found, [
-    { state: 'ok', detail: `${good.endpoint} took an empty request in plain text: traces, metrics` },
+    { state: 'ok', detail: `${good.endpoint} took an empty request in plain text: traces, metrics, profiles` },
   ])
   assert.deepEqual(good.requests.map(({ signal, items }) => [signal, items]).toSorted(), [
     ['metrics', 0],
+    ['profiles', 0],
     ['traces', 0],
   ])
   for (const { headers } of good.requests) assert.equal(headers['x-a'], 'b')
@@ -76,8 +77,8 @@ test('over HTTP what is wrong is told apart as well, once for the signals that i
     assert.deepEqual(states(found), [want])
     assert.match(found[0]!.detail, detail)
   }
-  await check('', ['ok', undefined], /took an empty request in plain text: traces, metrics$/)
-  const head = '^cannot export traces, metrics to 127\\.0\\.0\\.1:\\d+: HTTP '
+  await check('', ['ok', undefined], /took an empty request in plain text: traces, metrics, profiles$/)
+  const head = '^cannot export traces, metrics, profiles to 127\\.0\\.0\\.1:\\d+: HTTP '
   await check('/s404', ['missing', 'path'], RegExp(`${head}404 Not Found`))
   await check('/s401', ['missing', 'unauthenticated'], RegExp(`${head}401 `))
   await check('/s503', ['limited', 'unavailable'], RegExp(`${head}503 `))
@@ -99,7 +100,7 @@ test('signals that fare alike are told in one line, signals of other receivers i
   const found = await tryWith({ ENDPOINT: one.endpoint, INSECURE: 'true' })
   assert.deepEqual(
     found.map(({ detail }) => detail),
-    [`cannot export traces, metrics to ${one.endpoint}: UNAUTHENTICATED`],
+    [`cannot export traces, metrics, profiles to ${one.endpoint}: UNAUTHENTICATED`],
   )
   const apart = await tryWith({
     ENDPOINT: one.endpoint,
