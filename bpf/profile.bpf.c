@@ -84,7 +84,8 @@ static __always_inline void take_plain_stacks(struct walk *w, struct sample_cont
 	}
 	w->user.frames = count;
 	w->user.inner = 0;
-	w->mm = 0;
+	/* Programs that are loaded at fixed addresses may follow each other in one process. */
+	w->mm = (u64)bpf_get_current_task_btf()->mm;
 	w->is_private = true;
 	w->is_urgent = false;
 	w->stack_end = count < FRAMES ? svc_stack_end_frame_pointer_end : svc_stack_end_truncated;
@@ -92,20 +93,22 @@ static __always_inline void take_plain_stacks(struct walk *w, struct sample_cont
 }
 
 /* Nanoseconds that a sample stands for: those since the one before on this CPU, so that neither a late one nor a change
- * of the period makes the sum wrong. The system may have stopped this CPU, though. */
-static __always_inline u64 sampled_ns(struct walk *w)
+ * of the period makes the sum wrong. The system may have stopped this CPU, though. `period`: of its first sample. */
+static __always_inline u64 sampled_ns(struct walk *w, u64 period)
 {
 	u64 now = bpf_ktime_get_ns(), last = w->last_ns, most = 2 * period_ns;
 	w->last_ns = now;
-	if (!last)
-		return period_ns;
+	if (w->turn != cpu_turn) {
+		w->turn = cpu_turn;
+		return period;
+	}
 	return now - last < most ? now - last : most;
 }
 
 /* Begins a sample of the CPU. 0: it is idle, or the sample is left out. */
-static __always_inline u64 begin_cpu(struct walk *w)
+static __always_inline u64 begin_cpu(struct walk *w, u64 period)
 {
-	u64 ns = sampled_ns(w);
+	u64 ns = sampled_ns(w, period);
 	if (!(u32)bpf_get_current_pid_tgid()) {
 		add(&idle, 1);
 		add(&idle_ns, ns);
@@ -120,8 +123,9 @@ static __always_inline u64 begin_cpu(struct walk *w)
 SEC("perf_event")
 int svc_profile_cpu(struct sample_context *context)
 {
+	u64 period = context->sample_period;
 	struct walk *w = walk_of(svc_sample_kind_cpu);
-	u64 ns = w ? begin_cpu(w) : 0;
+	u64 ns = w ? begin_cpu(w, period) : 0;
 	if (!ns)
 		return 0;
 	take_stacks(w, context);
@@ -132,8 +136,9 @@ int svc_profile_cpu(struct sample_context *context)
 SEC("perf_event")
 int svc_profile_cpu_plain(struct sample_context *context)
 {
+	u64 period = context->sample_period;
 	struct walk *w = walk_of(svc_sample_kind_cpu);
-	u64 ns = w ? begin_cpu(w) : 0;
+	u64 ns = w ? begin_cpu(w, period) : 0;
 	if (!ns)
 		return 0;
 	take_plain_stacks(w, context);
@@ -173,7 +178,8 @@ int svc_profile_memory_plain(struct sample_context *context)
 
 struct waiting {
 	u64 since; /* 0: it does not wait, or its stack was not taken */
-	u64 share; /* it stands for so many waits */
+	u32 share; /* it stands for so many waits */
+	u32 turn;
 	struct svc_count_key key;
 };
 
@@ -225,7 +231,7 @@ static __always_inline void end_wait(struct task_struct *task, u64 now)
 		return;
 	u64 ns = now - waiting->since;
 	waiting->since = 0;
-	if (ns >= WAIT_LEAST_NS)
+	if (waiting->turn == waits_turn && ns >= WAIT_LEAST_NS)
 		count_sample(&waiting->key, waiting->share, ns * waiting->share);
 }
 
@@ -241,7 +247,8 @@ int BPF_PROG(svc_profile_off_cpu, bool preempt, struct task_struct *prev, struct
 {
 	u64 now = bpf_ktime_get_ns();
 	end_wait(next, now);
-	if (preempt || !prev_state || prev->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	/* A thread that ends has no memory any more, and does not come back. */
+	if (preempt || !prev_state || !prev->mm || prev->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
 	u64 share = share_of_wait(now);
 	struct walk *w = share ? walk_of(svc_sample_kind_off_cpu) : 0;
@@ -256,6 +263,7 @@ int BPF_PROG(svc_profile_off_cpu, bool preempt, struct task_struct *prev, struct
 	take_user_stack(w, prev, true);
 	waiting->since = now;
 	waiting->share = share;
+	waiting->turn = waits_turn;
 	waiting->key = w->key;
 	return 0;
 }

@@ -58,6 +58,8 @@ export class Profiling {
   private running: Running | undefined
   private fault: string | undefined
   private recordings = 0
+  /** Those that were let go of before. */
+  private stopping: Promise<unknown> = Promise.resolve()
 
   constructor(options: ProfilingOptions) {
     const { config, processes } = options
@@ -71,7 +73,8 @@ export class Profiling {
   /** What was asked for and does not run, or runs with less. */
   get faults(): readonly Degradation[] {
     const mend = 'see svc doctor profiles'
-    const reasons = [this.fault, this.running?.sampler.degraded, this.running?.profiler.files.denied]
+    const { sampler, profiler } = this.running ?? {}
+    const reasons = [this.fault, sampler?.degraded, profiler?.files.denied, profiler?.degraded]
     return reasons.flatMap(reason => (reason === undefined ? [] : [{ subsystem: 'profiles', reason, mend }]))
   }
 
@@ -105,8 +108,10 @@ export class Profiling {
         this.config = config
         this.options.processes.select(selectionOf(config.discovery))
         const isOn = enabled(config)
-        if (this.running === undefined && isOn) this.start()
-        else if (this.running !== undefined && !isOn) void this.stop()
+        if (!isOn) {
+          this.fault = undefined
+          void this.stop()
+        } else if (this.running === undefined) this.start()
         else if (before.agent.profiling !== config.agent.profiling)
           this.running?.profiler.configure(settingsOf(config))
       },
@@ -171,10 +176,19 @@ export class Profiling {
   }
 
   /** Makes the last profiles, and unloads. May be called again. */
-  async stop(): Promise<void> {
-    const { running } = this
+  stop(): Promise<void> {
+    const { running, stopping } = this
     this.running = undefined
-    await running?.profiler.close()
+    if (running !== undefined) this.stopping = Promise.all([stopping, this.end(running)])
+    return this.stopping.then(() => undefined)
+  }
+
+  private async end({ profiler }: Running): Promise<void> {
+    try {
+      await profiler.close()
+    } catch (error) {
+      this.options.log.warn('profiles did not end well', { reason: errorText(error) })
+    }
     // A reload may have begun anew meanwhile.
     if (this.running === undefined) this.options.links?.linkSamples(false)
   }

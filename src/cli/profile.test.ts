@@ -10,6 +10,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -22,6 +24,7 @@ import type { AgentView } from '../api/types.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import { profileFile } from '../profiling/profile-file.ts'
+import { writeOutput } from './profile/output-file.ts'
 
 const main = join(import.meta.dirname, '../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-profile-'))
@@ -108,6 +111,18 @@ test('a function that calls itself counts once in its total', async () => {
   assert.match(out.toString(), /^100\.0% +100\.0% +walk /m)
   assert.match(out.toString(), /^ *0\.0% +75\.0% +leaf /m)
   assert.doesNotMatch(out.toString(), /SERVICE/)
+})
+
+test('what was merged of very many groups is in the table, too, so that it adds up', async () => {
+  const groups = Array.from({ length: 10_500 }, (_, i) =>
+    groupOf(`s${i}`, [i], [sampleOf(1, [frame('run')])]),
+  )
+  answer = taken([groupOf('shop', [1], [sampleOf(10_500, [frame('main')])]), ...groups])
+  const { out } = await svcProfile()
+  const shares = [...out.toString().matchAll(/^ *([\d.]+)% +[\d.]+% +(main|run|\[other\])/gm)]
+  assert.equal(shares.length, 3, out.toString())
+  const sum = shares.reduce((all, [, share]) => all + Number(share), 0)
+  assert.ok(Math.abs(sum - 100) < 0.2, String(sum))
 })
 
 test('the words of the command are what the agent is asked', async () => {
@@ -202,6 +217,23 @@ test('why there is no profile is told to a person, with what was probably meant'
     'shop',
     'profiles are off; set agent.profiling.enabled: true',
   )
+})
+
+test('an answer that is no profile is refused in words', async () => {
+  const server = createServer((_, response) => response.end('{"nodes":{"parent":[0,0]}}'))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const { code, talk } = await svcProfile('--url', `http://127.0.0.1:${port}`)
+  server.close()
+  assert.deepEqual([code, talk], [1, 'svc: cannot read the profile: the answer is none\n'])
+})
+
+test('a file beside the one that is written is somebody else’s, and stays', () => {
+  const path = join(directory, 'kept.svg')
+  const beside = `${path}.${process.pid}.partial`
+  writeFileSync(beside, 'kept')
+  assert.throws(() => writeOutput(path, Buffer.from('new')), /cannot write .*kept\.svg: .*exist/)
+  assert.deepEqual([readFileSync(beside, 'utf8'), existsSync(path)], ['kept', false])
 })
 
 test('where no agent runs, the ways that were tried are told', async () => {

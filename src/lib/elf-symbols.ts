@@ -88,8 +88,9 @@ class Reader {
     const functions = new Map<string, ElfSymbol>()
     for (const wanted of [sectionType.dynsym, sectionType.symtab]) {
       if (functions.size > 0) break
-      for (const section of sections)
-        if (section.type === wanted) await this.#find(section, sections, code, names, functions)
+      // A file has one of each. One that has thousands, all of the same bytes, is hostile.
+      const table = sections.find(({ type }) => type === wanted)
+      if (table) await this.#find(table, sections, code, names, functions)
     }
     const buildId = await this.#buildId(segments)
     return { buildId, identity: `${stat.dev}:${stat.ino}`, machine, functions }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProcessMemory, pointerAt } from './process-memory.ts'
@@ -72,4 +74,34 @@ test('a pointer that points at nothing in user space is 0', () => {
   bytes.writeBigUInt64LE(0x7fff_ffff_ffffn, 8)
   assert.equal(pointerAt(bytes, 0), 0)
   assert.equal(pointerAt(bytes, 8), 0x7fff_ffff_ffff)
+})
+
+test('pages that a process does not have in memory are not read: who fills them may never do so', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-memory-'))
+  const program = join(directory, 'program')
+  const source = `#include <stdio.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    int main(void) {
+      char *at = mmap(0, 1 << 18, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      madvise(at, 1 << 18, MADV_NOHUGEPAGE);
+      at[0] = 7;
+      printf("%p\\n", (void *)at);
+      fflush(stdout);
+      pause();
+    }`
+  execFileSync('gcc', ['-o', program, '-xc', '-'], { input: source })
+  const child = spawn(program)
+  try {
+    const [text] = await once(child.stdout, 'data')
+    const at = Number.parseInt(String(text).trim(), 16)
+    const running = ProcessMemory.open(child.pid!)!
+    assert.equal(running.u8(at), 7)
+    assert.equal(running.u8(at + 2 ** 17), undefined)
+    assert.equal(running.read(at, 2 ** 16), undefined)
+    running.close()
+  } finally {
+    child.kill('SIGKILL')
+    rmSync(directory, { recursive: true })
+  }
 })

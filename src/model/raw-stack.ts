@@ -48,11 +48,17 @@ export interface RawStack {
   readonly inner: { readonly spaces: Uint16Array; readonly offsets: Float64Array }
 }
 
-/** A file of which code was met that has no table yet. */
-export interface UnknownFile {
-  /** As the kernel has them: `dev` is `s_dev` (major << 20 | minor). */
+/** A file as the kernel has it. */
+export interface FileIdentity {
+  /** `s_dev` (major << 20 | minor). */
   readonly dev: number
   readonly inode: number
+  /** Tells a file from a deleted one whose inode it was given; 0 where the file system counts none. */
+  readonly generation: number
+}
+
+/** A file of which code was met that has no table yet. */
+export interface UnknownFile extends FileIdentity {
   readonly pid: number
   /** The mapping it was met in: addresses, and where it begins in the file. */
   readonly start: number

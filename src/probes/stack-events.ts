@@ -1,4 +1,4 @@
-import { closeSync, readFileSync } from 'node:fs'
+import { closeSync, readFileSync, readSync } from 'node:fs'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import type { LinkHandle } from '../kernel/native.ts'
 
@@ -6,9 +6,11 @@ import type { LinkHandle } from '../kernel/native.ts'
 export const softwareEvent = { cpuClock: 0, pageFaults: 2 } as const
 
 /** `struct perf_event_attr`, its first version and the flags behind it. */
-const attributes = { size: 64, type: 0, config: 8, samplePeriod: 16, flags: 40 } as const
+const attributes = { size: 64, type: 0, config: 8, samplePeriod: 16, readFormat: 32, flags: 40 } as const
 const typeSoftware = 1
 const flagDisabled = 1n
+/** PERF_FORMAT_TOTAL_TIME_ENABLED: read(2) tells the count, and behind it for how many nanoseconds it was counted. */
+const formatTimeEnabled = 1n
 /** _IOW('$', 4, __u64) */
 const setPeriod = 0x40082404
 const onlineCpus = '/sys/devices/system/cpu/online'
@@ -19,6 +21,8 @@ interface Opened {
   readonly fd: number
   readonly link: LinkHandle
   period: number
+  /** For how long it had counted when it was last looked at. */
+  countedNs: bigint
 }
 
 /** A program that runs at one software event, on every CPU that is online. */
@@ -26,6 +30,7 @@ export class CpuEvents {
   private readonly object: BpfObject
   readonly program: string
   private readonly event: number
+  private readonly read = Buffer.alloc(16)
   private readonly opened = new Map<number, Opened>()
   private readonly periodOf: (cpu: number) => number
 
@@ -43,15 +48,15 @@ export class CpuEvents {
   }
 
   /**
-   * Takes in CPUs that came online, lets go of those that went, and sets the periods of the others. Throws where the
-   * kernel refuses all of them.
+   * Takes in CPUs that came online, lets go of those that went, also of those that were away since the last call, and
+   * sets the periods of the others. Throws where the kernel refuses all of them.
    */
   follow(): void {
     const online = cpusOnline()
-    for (const [cpu, { link }] of this.opened) {
-      if (online.includes(cpu)) continue
+    for (const [cpu, event] of this.opened) {
+      if (online.includes(cpu) && this.isCounting(event)) continue
       this.opened.delete(cpu)
-      this.object.native.linkDetach(link)
+      this.object.native.linkDetach(event.link)
     }
     let refused: unknown
     for (const cpu of online) {
@@ -69,6 +74,17 @@ export class CpuEvents {
     this.opened.clear()
   }
 
+  /** False: its CPU went offline, as when the host sleeps. It does not count any more then, even if the CPU comes back. */
+  private isCounting(event: Opened): boolean {
+    const { countedNs } = event
+    try {
+      if (readSync(event.fd, this.read) === this.read.length) event.countedNs = this.read.readBigUInt64LE(8)
+    } catch {
+      return false // the kernel gave it up
+    }
+    return event.countedNs > countedNs
+  }
+
   private set(cpu: number, period: number): void {
     const known = this.opened.get(cpu)
     if (known === undefined) {
@@ -84,11 +100,12 @@ export class CpuEvents {
     bytes.writeUInt32LE(typeSoftware, attributes.type)
     bytes.writeBigUInt64LE(BigInt(this.event), attributes.config)
     bytes.writeBigUInt64LE(BigInt(period), attributes.samplePeriod)
+    bytes.writeBigUInt64LE(formatTimeEnabled, attributes.readFormat)
     bytes.writeBigUInt64LE(flagDisabled, attributes.flags)
     const { native, handle } = this.object
     const fd = native.perfEventOpen(bytes, -1, cpu, -1, 0)
     try {
-      return { fd, link: native.perfEventAttach(handle, this.program, fd), period }
+      return { fd, link: native.perfEventAttach(handle, this.program, fd), period, countedNs: 0n }
     } catch (error) {
       closeSync(fd)
       throw error

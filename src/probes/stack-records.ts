@@ -91,6 +91,7 @@ function readFile(bytes: Buffer, at: number, sink: StackSink): void {
   sink.unknownFile({
     dev: bytes.readUInt32LE(at + svcFileRecord.dev),
     inode: uint64At(bytes, at + svcFileRecord.inode),
+    generation: bytes.readUInt32LE(at + svcFileRecord.generation),
     pid: bytes.readUInt32LE(at + svcFileRecord.pid),
     start: uint64At(bytes, at + svcFileRecord.start),
     end: uint64At(bytes, at + svcFileRecord.end),

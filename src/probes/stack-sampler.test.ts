@@ -4,13 +4,14 @@ import {
   closeSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   readSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
@@ -26,6 +27,7 @@ import {
 } from '../kernel/gen/profile.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import {
+  type FileIdentity,
   frameSpace,
   maxFileId,
   type RawStack,
@@ -40,7 +42,7 @@ import {
 import { cfaRule, rbpRule, ruleBytes } from '../model/unwind-table.ts'
 import { buildUnwindTable } from '../profiling/eh-frame.ts'
 import { UnwindArena } from '../profiling/unwind-arena.ts'
-import { primesNear } from './stack-events.ts'
+import { primesNear, softwareEvent } from './stack-events.ts'
 import { StackSampler, type StackSamplerSettings } from './stack-sampler.ts'
 
 const skip = withoutBpf
@@ -172,8 +174,8 @@ class Host implements StackSink {
   readonly #arena: UnwindArena
   readonly #symbols = new Map<string, { elf: ElfFile; names: { address: number; name: string }[] }>()
 
-  constructor(settings = everything) {
-    this.sampler = new StackSampler(nativeOrThrow(), settings, this)
+  constructor(settings = everything, native = nativeOrThrow()) {
+    this.sampler = new StackSampler(native, settings, this)
     this.#arena = new UnwindArena(this.sampler.tables)
   }
 
@@ -187,24 +189,24 @@ class Host implements StackSink {
   }
 
   unknownFile(file: UnknownFile): void {
-    const key = `${file.dev}:${file.inode}`
+    const key = `${file.dev}:${file.inode}:${file.generation}`
     if (this.#ids.has(key)) return
     const link = `/proc/${file.pid}/map_files/${file.start.toString(16)}-${file.end.toString(16)}`
     try {
       const path = readlinkSync(link)
       const fd = openSync(link, 'r')
       this.#ids.add(key)
-      this.add(path, file.dev, file.inode, ElfFile.of(fd))
+      this.add(path, file, ElfFile.of(fd))
       closeSync(fd)
     } catch {
       // It has ended, or runs something that is no program.
     }
   }
 
-  add(path: string, dev: number, inode: number, elf: ElfFile): void {
+  add(path: string, file: FileIdentity, elf: ElfFile): void {
     const id = this.paths.push(path) - 1
     this.#arena.put(id, buildUnwindTable(elf), this.runtimeOf(path), () => {})
-    this.sampler.publish(dev, inode, id)
+    this.sampler.publish(file, id)
   }
 
   unknownRuntime(runtime: UnknownRuntime): void {
@@ -271,6 +273,17 @@ class Host implements StackSink {
     }
     return known
   }
+}
+
+/** Descriptors of performance events that this process has. */
+function perfEvents(): number[] {
+  return readdirSync('/proc/self/fd').flatMap(fd => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[perf_event]' ? [Number(fd)] : []
+    } catch {
+      return [] // that of the list
+    }
+  })
 }
 
 const delay = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
@@ -397,7 +410,7 @@ test('the vDSO is walked by the table of its image', { skip }, async () => {
   const [begin, end] = [Number.parseInt(from!, 16), Number.parseInt(to!, 16)]
   const memory = openSync('/proc/self/mem', 'r')
   const host = open()
-  host.add('', 0, 0, ElfFile.of(memory, end - begin, begin))
+  host.add('', { dev: 0, inode: 0, generation: 0 }, ElfFile.of(memory, end - begin, begin))
   closeSync(memory)
   const counted = await host.stacksOf(start(binaries.plain, 'clock'), 200)
   const within = counted.filter(({ stack }) => stack?.spaces[0] === 1)
@@ -501,6 +514,85 @@ test('waits are told where they began, and add up', { skip }, async () => {
   const tolerance = soak ? 0.1 : 0.4
   assert.ok(Math.abs(slept / printed - 1) < tolerance, `${slept} of ${printed}`)
   assert.ok(Math.abs(shares.nap_long / shares.nap_short / 3 - 1) < 2 * tolerance, JSON.stringify(shares))
+})
+
+test('a table is not used for a file that was given the inode of its own', { skip }, async () => {
+  const host = open()
+  const add = host.add.bind(host)
+  const met: (() => void)[] = []
+  host.add = (path, file, elf) => {
+    if (path !== binaries.plain) return add(path, file, elf)
+    add(path, { ...file, generation: (file.generation + 1) >>> 0 }, elf)
+    met.push(() => host.sampler.publish(file, host.paths.length - 1))
+  }
+  const pid = start(binaries.plain, 'spin')
+  await host.enough(pid, () => met.length > 0)
+  host.counted.clear()
+  const counted = await host.enough(pid, counted => times(counted) >= 50)
+  assert.ok(!counted.some(isKnown))
+})
+
+test('waits that end while nobody notes them are not told later', { skip }, async () => {
+  const waits = { ...everything, cpu: false, offCpu: true }
+  const host = open(waits)
+  const pid = start(binaries.plain, 'nap', 1_000_000)
+  await host.enough(pid, counted => counted.length > 0)
+  host.sampler.apply({ ...waits, offCpu: false })
+  for (let i = 0; i < 2; i++) host.collect()
+  host.counted.clear()
+  await delay(2_000)
+  host.sampler.apply(waits)
+  const counted = await host.enough(pid, counted => times(counted) >= 3)
+  assert.ok(sum(counted) < 2e9, `${sum(counted)}`)
+})
+
+test('the time before sampling began anew is not sampled', { skip }, async () => {
+  const { sampler } = open({ ...everything, sampleRate: 1 })
+  const sampled = () => sampler.counters().samplesNs + sampler.counters().idleNs
+  while (sampled() === 0) await delay(50)
+  sampler.apply({ ...everything, sampleRate: 1, cpu: false })
+  await delay(2_000)
+  const [before, since] = [sampled(), process.hrtime.bigint()]
+  sampler.apply(everything)
+  await delay(300)
+  const all = sampled() - before
+  const most = availableParallelism() * Number(process.hrtime.bigint() - since)
+  assert.ok(all > 0 && all < 1.1 * most, `${all} of ${most}`)
+})
+
+test('a CPU that was away is sampled again', { skip }, async () => {
+  const { sampler } = open()
+  const { native } = (sampler as unknown as { object: BpfObject }).object
+  // What becomes of events of a CPU that goes offline: nothing counts any more.
+  const disable = 0x2401 // _IO('$', 1)
+  const none = new Uint8Array()
+  for (const fd of perfEvents()) native.ioctl(fd, disable, none)
+  const taken = () => sampler.counters().samplesNs + sampler.counters().idleNs
+  const before = taken()
+  for (let i = 0; i < 50 && taken() === before; i++) {
+    sampler.apply(everything) // as is done every few seconds
+    await delay(20)
+  }
+  assert.ok(taken() > before)
+  const events = perfEvents().length
+  sampler.apply(everything)
+  assert.deepEqual(perfEvents().length, events)
+})
+
+test('a kind that the kernel refuses does not keep others from beginning or ending', { skip }, () => {
+  const native = nativeOrThrow()
+  let isRefused = false
+  const open: typeof native.perfEventOpen = (attr, ...where) => {
+    if (isRefused && attr[8] === softwareEvent.pageFaults) throw new Error('refused')
+    return native.perfEventOpen(attr, ...where)
+  }
+  const settings = { ...everything, cpu: false, offCpu: true }
+  host = new Host(settings, { ...native, perfEventOpen: open })
+  const { sampler } = host
+  isRefused = true
+  assert.throws(() => sampler.apply({ ...everything, memory: true }), /refused/)
+  const attached = sampler.programs().flatMap(({ name, attached }) => (attached ? [name] : []))
+  assert.deepEqual(attached, ['svc_profile_cpu'])
 })
 
 test('a stack is told once, and again when all are forgotten', { skip }, async () => {
@@ -692,12 +784,10 @@ test('programs of all kinds attach and go; maps take less than 24 MB; nothing st
   host.sampler.apply({ ...everything, memory: true, offCpu: true })
   assert.deepEqual(attached(), all)
   assert.equal(host.sampler.tables.files.length / host.sampler.tables.fileWords.size, maxFileId + 1)
-  const events = () =>
-    listing('ls', ['-l', `/proc/${process.pid}/fd`]).filter(line => line.includes('perf_event'))
-  assert.ok(events().length > 0)
+  assert.ok(perfEvents().length > 0)
   host.sampler.close()
   host.sampler.close()
-  assert.equal(events().length, 0)
+  assert.equal(perfEvents().length, 0)
   assert.deepEqual(host.sampler.programs(), [])
   assert.ok(host.sampler.counters().samples.cpu >= 0)
   host.sampler.drain()

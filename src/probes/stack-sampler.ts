@@ -23,6 +23,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { pageSizeBytes } from '../lib/page-size.ts'
 import {
+  type FileIdentity,
   type RuntimeSettings,
   type SampleKind,
   type StackCount,
@@ -138,6 +139,7 @@ export class StackSampler {
   private readonly events: Record<(typeof eventKinds)[number], CpuEvents>
   private rates: readonly number[] = []
   private turn = 0
+  private notesWaits = false
   private closed = false
   private lastCounters: StackCounters | undefined
 
@@ -189,33 +191,38 @@ export class StackSampler {
     // The next sample of each CPU ends a period of the rates before.
     this.expectRates([...before, ...this.rates])
     this.globals.setUint32(bss.includeKernel, includeKernel ? 1 : 0, true)
+    if (this.events.cpu.size === 0) this.begin(bss.cpuTurn)
+    let refused: { error: unknown } | undefined
     for (const [kind, wanted] of [
       ['cpu', cpu],
       ['memory', memory],
     ] as const) {
-      if (wanted) this.events[kind].follow()
-      else this.events[kind].close()
+      try {
+        if (wanted) this.events[kind].follow()
+        else this.events[kind].close()
+      } catch (error) {
+        refused ??= { error }
+      }
     }
-    if (!offCpu) this.object.detach(offCpuProgram)
-    else if (this.degraded === undefined && !this.object.leftOut.has(offCpuProgram))
-      this.object.attach(offCpuProgram)
+    this.setOffCpu(offCpu)
+    if (refused !== undefined) throw refused.error
   }
 
   /**
-   * From now on code of this file is unwound by the table with this id. `dev` and `inode` as `UnknownFile` has them; 0
-   * and 0 are the vDSO. Throws when there are 8,192 files.
+   * From now on code of this file is unwound by the table with this id. All zeros are the vDSO.
+   * Throws when there are 8,192 files.
    */
-  publish(dev: number, inode: number, id: number): void {
+  publish(file: FileIdentity, id: number): void {
     if (this.closed) return
-    this.setInode(dev, inode)
+    this.setInode(file)
     this.id.writeUInt32LE(id)
     this.native.mapUpdate(this.inodes, this.inode, this.id, 0)
   }
 
   /** The table of this file is about to go. */
-  unpublish(dev: number, inode: number): void {
+  unpublish(file: FileIdentity): void {
     if (this.closed) return
-    this.setInode(dev, inode)
+    this.setInode(file)
     this.native.mapDelete(this.inodes, this.inode)
   }
 
@@ -246,7 +253,7 @@ export class StackSampler {
   /** All stacks are told again when they are next met. */
   forgetStacks(): void {
     if (this.closed) return
-    this.globals.setUint32(bss.epoch, (this.globals.getUint32(bss.epoch, true) + 1) >>> 0, true)
+    this.begin(bss.epoch)
   }
 
   /** Tells of stacks, files and runtimes that wait. Is called by itself when one of them is urgent. */
@@ -330,6 +337,22 @@ export class StackSampler {
 
   private readonly keepMemory = (pid: number, memory: bigint): void => this.memories.set(pid, memory)
 
+  private setOffCpu(wanted: boolean): void {
+    if (!wanted) {
+      this.object.detach(offCpuProgram)
+      this.notesWaits = false
+    } else if (!this.notesWaits && this.degraded === undefined && !this.object.leftOut.has(offCpuProgram)) {
+      this.begin(bss.waitsTurn)
+      this.object.attach(offCpuProgram)
+      this.notesWaits = true
+    }
+  }
+
+  /** What the kernel side noted in a turn before counts no more. */
+  private begin(turn: number): void {
+    this.globals.setUint32(turn, (this.globals.getUint32(turn, true) + 1) >>> 0, true)
+  }
+
   /** Each CPU has another rate, and each has all of them in turn. */
   private rotate(): void {
     this.turn++
@@ -352,9 +375,10 @@ export class StackSampler {
     return this.rates[(cpu + this.turn) % this.rates.length]!
   }
 
-  private setInode(dev: number, inode: number): void {
+  private setInode({ dev, inode, generation }: FileIdentity): void {
     this.inode.writeBigUInt64LE(BigInt(inode), svcInode.inode)
     this.inode.writeUInt32LE(dev, svcInode.dev)
+    this.inode.writeUInt32LE(generation, svcInode.generation)
   }
 
   private visit(index: number, visit: (count: StackCount) => void): void {

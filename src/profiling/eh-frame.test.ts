@@ -47,6 +47,8 @@ const cfaNames = Object.keys(cfaRule)
 
 /** readelf does not say what an expression is. */
 function isSame(got: string, text: string): boolean {
+  // GCC says so of functions that have put rbp back.
+  if (text === 'rsp+8 rbp exp') return got === 'rsp+8'
   if (text === 'exp') return /^(deref|plt|unsupported)/.test(got)
   return text.endsWith(' rbp exp') ? got.replace(/ rbp (lost|at .*)$/, ' rbp exp') === text : got === text
 }
@@ -196,13 +198,14 @@ const functions: readonly [name: string, body: string, rules: Readonly<Record<nu
      .cfi_escape 0x0f, 3, 0x76, 0x58, 0x06; .cfi_escape 0x10, 6, 2, 0x76, 0; nop
      .cfi_escape 0x0f, 5, 0x77, 0x78, 0x06, 0x38, 0x22; nop
      .cfi_escape 0x0f, 6, 0x77, 0x78, 0x06, 0x08, 200, 0x22; nop
-     .cfi_escape 0x0f, 2, 0x77, 24; nop`,
+     .cfi_escape 0x0f, 2, 0x77, 24; nop; .cfi_def_cfa %rsp, 8; nop`,
     {
       0: 'derefRsp*40+8 rbp -16',
       1: 'derefRbp*-40+0 rbp at rbp+0',
       2: 'derefRsp*-8+8 rbp at rbp+0',
       3: 'derefRsp*-8+200 rbp at rbp+0',
       4: 'rsp+24 rbp at rbp+0',
+      5: 'rsp+8',
     },
   ],
   [

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
 import {
   ElfError,
@@ -34,6 +35,7 @@ const frameHeaderBytes = 12
 /** Tables have the places of a file in 32 bits, and programs their addresses in 47. */
 const mostPlace = 2 ** 32 - 1
 const mostAddress = 2 ** 47
+const digestBytes = 256 * 1024
 
 /** Where .eh_frame stands. */
 interface Extent {
@@ -56,6 +58,23 @@ export function buildUnwindTable(elf: ElfFile, limits = defaultLimits): UnwindTa
   const rows = new UnwindRows(Math.min(limits.maxRows, defaultLimits.maxRows))
   new Entries(elf, new FrameReader(elf, offset, size, address), rows).read()
   return rows.isEmpty ? undefined : rows.table()
+}
+
+/**
+ * Hexadecimal, of all that `buildUnwindTable` reads: files with the same have the same table, whatever they say of
+ * themselves. Throws as that does.
+ */
+export function unwindDigest(elf: ElfFile, limits = defaultLimits): string {
+  const extent = extentOf(elf)
+  const hash = createHash('sha256').update(JSON.stringify([elf.machine, elf.segments, limits]))
+  if (extent !== undefined) {
+    const { offset, size, address } = extent
+    if (size > limits.maxBytes) throw new ElfError(`its .eh_frame has more than ${limits.maxBytes} bytes`)
+    hash.update(JSON.stringify([offset, size, address]))
+    for (let at = 0; at < size; at += digestBytes)
+      hash.update(elf.read(offset + at, Math.min(digestBytes, size - at)))
+  }
+  return hash.digest('hex').slice(0, 32)
 }
 
 /** Programs whose table of sections was stripped say it by `.eh_frame_hdr`, which has a segment for itself. */

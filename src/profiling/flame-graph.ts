@@ -78,14 +78,28 @@ export async function flameGraph(
 
 /** All groups as one profile, whose samples say by `service.name` and `process.executable.path` what they are of. */
 export function wholeProfile(taken: TakenProfile, asked: Asked): Profile {
-  const [first] = taken.groups
+  const period = meanPeriod(taken)
   return {
     kind: asked.kind,
-    unit: first?.profile.unit ?? units[asked.kind],
+    unit: taken.groups[0]?.profile.unit ?? units[asked.kind],
     ...timesOf(taken, asked),
-    ...(first?.profile.period !== undefined && { period: first.profile.period }),
+    ...(period > 0 && { period }),
     samples: taken.groups.flatMap(labelled),
   }
+}
+
+/** What a sample of any group stands for; 0 where none says. Groups differ, for CPUs differ in their rates. */
+function meanPeriod({ groups }: TakenProfile): number {
+  let value = 0
+  let count = 0
+  for (const { profile } of groups) {
+    const { period = 0, samples } = profile
+    if (!(period > 0)) continue
+    const sum = samples.reduce((all, sample) => all + sample.value, 0)
+    value += sum
+    count += sum / period
+  }
+  return count > 0 ? Math.round(value / count) : 0
 }
 
 function labelled({ service, executable, pids, profile }: ProfiledGroup): Sample[] {

@@ -63,7 +63,7 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
     whole === 0
       ? 'Nothing was sampled.'
       : hidden > 0
-        ? `${grouped(hidden)} frames are too narrow to be drawn; the folded and pprof forms have them.`
+        ? `${grouped(hidden)} frames are too narrow to be drawn; the pprof form has them.`
         : ''
   yield `</g><text x="${margin}" y="${height - 9}" class="s">${escaped(note)}</text>\n`
   yield `<script><![CDATA[${script}]]></script>\n</svg>\n`
@@ -93,15 +93,16 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
     const file = tree.strings[tree.file[node]!]!
     const type = frameTypes[tree.type[node]!]!
     const total = tree.total[node]!
-    const x = margin + left[node]! * scale
-    const w = node === 0 ? room : total * scale
+    // Edges are rounded, not widths: frames beside each other share one, and the script takes none for another's.
+    const x = hundredths(margin + left[node]! * scale)
+    const w = hundredths(node === 0 ? margin + room : margin + (left[node]! + total) * scale) - x
     const y = headHeight + depth[node]! * rowHeight
     const label = labelOf(name, w)
     const self = tree.self[node]! > 0 ? `, itself ${shareText(tree.self[node]!, whole)}` : ''
     const title = `${cut(name, mostName)}\n${file === '' ? '' : `${cutFront(file, mostFile)}\n`}${shareText(total, whole)}, ${valueText(total, graph.unit)}${self}`
     const shade = isUnnamed(name) || type === '' ? 'u' : type
-    const text = label === '' ? '' : `<text x="${rounded(x + 3)}" y="${y + 12}">${escaped(label)}</text>`
-    return `<g class="f ${shade}"><title>${escaped(title)}</title><rect x="${rounded(x)}" y="${y}" width="${rounded(w)}" height="16"/>${text}</g>\n`
+    const text = label === '' ? '' : `<text x="${hundredths(x + 3)}" y="${y + 12}">${escaped(label)}</text>`
+    return `<g class="f ${shade}"><title>${escaped(title)}</title><rect x="${x}" y="${y}" width="${hundredths(w)}" height="16"/>${text}</g>\n`
   }
 }
 
@@ -209,8 +210,8 @@ function cutFront(text: string, most: number): string {
   return text.length > most ? `…${text.slice(1 - most)}` : text
 }
 
-function rounded(value: number): string {
-  return String(Math.round(value * 100) / 100)
+function hundredths(value: number): number {
+  return Math.round(value * 100) / 100
 }
 
 const entities: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { errorText } from '../lib/logger.ts'
 import type { Frame, FrameType, Mapping } from '../model/profile.ts'
 import {
   frameSpace,
@@ -30,6 +31,8 @@ const endings: Readonly<Record<StackEnd, string>> = {
 /** Processes whose mappings are remembered, and for how long. */
 const mostMaps = 64
 const mapsMs = 5_000
+/** Places of files whose frames are remembered, in all. */
+const mostPlaces = 200_000
 
 /** Names frames, each once; who asks keeps them, in the order in which they were told. */
 export class FrameNames {
@@ -42,6 +45,7 @@ export class FrameNames {
   private epoch = 0
   private met = 0
   private named = 0
+  private places = 0
   private newMappings: Mapping[] = []
   private newFrames: NamedFrame[] = []
   /** Numbers of all that was told in this epoch. */
@@ -76,7 +80,7 @@ export class FrameNames {
       epoch: this.epoch,
       user: user.map(stack => ({
         hash: stack.hash,
-        frames: Uint32Array.from(this.userStack(stack), number),
+        frames: Uint32Array.from(this.safeUserStack(stack), number),
       })),
       kernel: kernel.map(({ hash, addresses }) => ({
         hash,
@@ -93,7 +97,13 @@ export class FrameNames {
     this.told.clear()
     this.toldMappings.clear()
     this.files.clear()
+    this.places = 0
     this.texts.clear()
+  }
+
+  /** Lets go of processes that ended. */
+  closeEnded(): void {
+    this.runtimes.closeEnded()
   }
 
   forgetFile(id: number): void {
@@ -110,6 +120,16 @@ export class FrameNames {
       named,
       met,
       cacheHits: workshop.cacheHits,
+    }
+  }
+
+  /** Whatever memory and files of strangers do to their reader, it is one stack without names. */
+  private safeUserStack(stack: RawStack): Frame[] {
+    try {
+      return this.userStack(stack)
+    } catch (error) {
+      this.workshop.note(`process ${stack.pid} (${stack.comm})`, errorText(error))
+      return [this.textFrame('[stack: cannot be named]', 'native')]
     }
   }
 
@@ -144,6 +164,7 @@ export class FrameNames {
       frames = { byPlace: new Map(), byStart: new Map() }
       this.files.set(file.id, frames)
     }
+    this.workshop.met(file.id, pid)
     const known = frames.byPlace.get(offset)
     if (known !== undefined) return known
     const symbols = this.workshop.symbolsOf(file.id, pid)
@@ -163,8 +184,15 @@ export class FrameNames {
       }
       frames.byStart.set(place, frame)
     }
+    if (++this.places > mostPlaces) this.forgetPlaces()
     frames.byPlace.set(offset, frame)
     return frame
+  }
+
+  /** Their functions are still known. */
+  private forgetPlaces(): void {
+    for (const { byPlace } of this.files.values()) byPlace.clear()
+    this.places = 1
   }
 
   /** Code that no known file holds. */
@@ -173,7 +201,7 @@ export class FrameNames {
     if (told !== undefined) return this.textFrame(told, 'native')
     const mapping = this.mapsOf(pid)?.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
-      const known = this.workshop.byPath(mapping.path)
+      const known = this.workshop.mapped(pid, mapping)
       if (known !== undefined) return this.fileFrame(pid, known, address - mapping.start + mapping.offset)
       return this.textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
     }

@@ -67,6 +67,7 @@ const rbpValue = 3
 const raKind = 4
 export const stateFields = 5
 const mostRemembered = 64
+const addressBytes = 8
 
 /** What functions of one sort have in common. */
 export interface CommonEntry {
@@ -388,9 +389,16 @@ export class FrameProgram {
     const place = this.#place - this.#bias
     const rule = this.#rule()
     const isPlain = rule !== cfaRule.none && rule !== cfaRule.stop && rule !== cfaRule.unsupported
-    if (isPlain && rule !== cfaRule.signal)
-      this.#rows.add(place, rule, state[cfaValue]!, state[rbpKind]! | ((state[rbpValue]! & 0xffff) << 8))
+    if (isPlain && rule !== cfaRule.signal) this.#rows.add(place, rule, state[cfaValue]!, this.#rbpRule(rule))
     else this.#rows.add(place, rule, 0, 0)
+  }
+
+  /** GCC does not say that a function that aligns the stack has put rbp back, only that it is about to return. */
+  #rbpRule(cfa: number): number {
+    const kind = this.#state[rbpKind]!
+    const returns = cfa === cfaRule.rsp && this.#state[cfaValue] === addressBytes
+    if (kind === rbpRule.atRbp && returns) return rbpRule.kept
+    return kind | ((this.#state[rbpValue]! & 0xffff) << 8)
   }
 
   #rule(): number {

@@ -3,7 +3,9 @@ import type { NamedFrame, NamedStacks } from './messages.ts'
 
 /** Stacks that are remembered; beyond them all are told and named anew. */
 const maxStacks = 16_384
-const maxFrames = 200_000
+const maxFrames = 65_536
+/** So many times as much is kept until that can be done. */
+const mostOver = 4
 
 /** Stands for what was counted and never told. */
 const lostFrame: Frame = {
@@ -13,20 +15,24 @@ const lostFrame: Frame = {
   type: 'native',
 }
 
-/** Stacks by the hash that the kernel side has for them, their frames shared. */
-export class FrameStore {
-  private mappings: Mapping[] = []
-  private frames: Frame[] = []
-  private readonly user = new Map<number, Uint32Array>()
-  private readonly kernel = new Map<number, Uint32Array>()
+/** What was told in one epoch. */
+class Generation {
+  readonly epoch: number
+  readonly mappings: Mapping[] = []
+  readonly frames: Frame[] = []
+  readonly user = new Map<number, Uint32Array>()
+  readonly kernel = new Map<number, Uint32Array>()
+
+  constructor(epoch: number) {
+    this.epoch = epoch
+  }
 
   get stacks(): number {
     return this.user.size + this.kernel.size
   }
 
-  /** There are so many that all should be forgotten. */
-  get full(): boolean {
-    return this.stacks > maxStacks || this.frames.length > maxFrames
+  holds(times: number): boolean {
+    return this.stacks > times * maxStacks || this.frames.length > times * maxFrames
   }
 
   add({ mappings, frames, user, kernel }: NamedStacks): void {
@@ -36,25 +42,7 @@ export class FrameStore {
     for (const stack of kernel) this.kernel.set(stack.hash, stack.frames)
   }
 
-  /** Its frames, leaf first; one that says so where it was never told. */
-  userStack(hash: number): Frame[] {
-    return this.resolve(this.user.get(hash))
-  }
-
-  kernelStack(hash: number): Frame[] {
-    return this.resolve(this.kernel.get(hash))
-  }
-
-  /** Whoever names them begins anew. */
-  clear(): void {
-    this.user.clear()
-    this.kernel.clear()
-    this.frames = []
-    this.mappings = []
-  }
-
-  private resolve(indices: Uint32Array | undefined): Frame[] {
-    if (indices === undefined) return [lostFrame]
+  resolve(indices: Uint32Array): Frame[] {
     return Array.from(indices, index => this.frames[index] ?? lostFrame)
   }
 
@@ -68,5 +56,62 @@ export class FrameStore {
       ...(systemName === '' ? {} : { systemName }),
       ...(known === undefined || address < 0 ? {} : { mapping: known, address }),
     }
+  }
+}
+
+/**
+ * Stacks by the hash that the kernel side has for them, their frames shared. What was told before the last `clear` is
+ * kept beside until `forget`: it may have been counted and not been made a profile of.
+ */
+export class FrameStore {
+  private now = new Generation(0)
+  private before: Generation | undefined
+
+  get stacks(): number {
+    return this.now.stacks + (this.before?.stacks ?? 0)
+  }
+
+  /** There are so many that all should be forgotten. */
+  get full(): boolean {
+    return this.now.holds(1)
+  }
+
+  /** There are so many that no more are to be named. */
+  get overfull(): boolean {
+    return this.now.holds(mostOver)
+  }
+
+  /** Those of an epoch that nobody asks for any more are left out. */
+  add(stacks: NamedStacks): void {
+    if (stacks.epoch === this.now.epoch) this.now.add(stacks)
+    else if (stacks.epoch === this.before?.epoch) this.before.add(stacks)
+  }
+
+  /** Its frames, leaf first; one that says so where it was never told. */
+  userStack(hash: number): Frame[] {
+    return this.resolve('user', hash)
+  }
+
+  kernelStack(hash: number): Frame[] {
+    return this.resolve('kernel', hash)
+  }
+
+  /** Whoever names them begins anew. */
+  clear(epoch: number): void {
+    this.before = this.now
+    this.now = new Generation(epoch)
+  }
+
+  /** Nobody asks any more for what was told before the last `clear`. */
+  forget(): void {
+    this.before = undefined
+  }
+
+  private resolve(kind: 'user' | 'kernel', hash: number): Frame[] {
+    for (const generation of [this.now, this.before]) {
+      const indices = generation?.[kind].get(hash)
+      if (generation !== undefined && indices !== undefined) return generation.resolve(indices)
+    }
+    return [lostFrame]
   }
 }

@@ -1,7 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { FarPaths, parseMounts } from '../kernel/mounts.ts'
 import { vdsoRange } from '../kernel/process-maps.ts'
-import { maxFileId, type UnknownFile } from '../model/raw-stack.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { type FileIdentity, maxFileId, type UnknownFile } from '../model/raw-stack.ts'
 import type { UnwindTable } from '../model/unwind-table.ts'
 import type { MappedFile } from './messages.ts'
 import type { Sampler } from './sampler.ts'
@@ -20,17 +21,29 @@ export interface MappedFilesOptions {
   readonly procDir?: string
 }
 
-interface Known {
-  readonly dev: number
-  readonly inode: number
+interface Known extends FileIdentity {
+  /** The kernel side has its id. */
+  published: boolean
+  /** When it is tried again, as it could not be opened or found no room. */
+  againMs: number
 }
 
 /** What the kernel calls code of its own in every process, and the file that stands for it. */
 export const vdsoPath = '[vdso]'
-const vdso: Known = { dev: 0, inode: 0 }
+const vdso: FileIdentity = { dev: 0, inode: 0, generation: 0 }
 /** How long a list of mounts is believed. */
 const mountsMs = 30_000
+const mostNamespaces = 64
+/** Every process that runs it was asked by then: a file that may not be opened is asked about every second. */
+const mostRefusals = 30
+const mostRefused = 1_024
+/** How long a file without a table for reasons of this host stays so. */
+const againMs = 600_000
+/** Ids that are taken back at once when all are given: each time all stacks are told again. */
+const takenBack = 64
 const deletedMark = ' (deleted)'
+const farReason = 'it is on a file system that may not answer, and is not opened'
+const refusedReason = 'it may not be opened'
 
 /**
  * Files that code runs of, by the ids that frames have: from the first sight in the kernel until their table makes room
@@ -43,14 +56,18 @@ export class MappedFiles {
   private readonly options: MappedFilesOptions
   private readonly procDir: string
   private readonly known = new Map<number, Known>()
-  /** Ids of files by device and inode, also of those whose table is being made. */
+  /** Ids of files by what the kernel calls them, also of those whose table is being made. */
   private readonly ids = new Map<string, number>()
+  /** How often files were refused that were never opened. */
+  private readonly refusals = new BoundedMap<string, number>(mostRefused)
   private readonly free: number[] = []
   private next = 1
   private opened = 0
   private refusal: string | undefined
-  private far: FarPaths | undefined
-  private farAt = 0
+  /** By mount namespace: containers have mounts of their own. */
+  private readonly far = new BoundedMap<string, { readonly paths: FarPaths; readonly atMs: number }>(
+    mostNamespaces,
+  )
 
   constructor(options: MappedFilesOptions) {
     this.options = options
@@ -69,36 +86,50 @@ export class MappedFiles {
   /** The kernel side met code of a file that has no table. */
   meet(file: UnknownFile): void {
     const key = keyOf(file)
-    if (this.ids.has(key)) return // its table is being made
+    if (this.ids.has(key) || !this.makeRoom()) return // its table is being made, or there are too many
     const range = `${file.start.toString(16)}-${file.end.toString(16)}`
     const link = `${this.procDir}/${file.pid}/map_files/${range}`
     let path: string
     let fd = -1
+    let unread = ''
     try {
       path = readlinkSync(link)
-      if (!this.isFar(path)) fd = openFile(link)
+      if (this.isFar(file.pid, path)) unread = farReason
+      else fd = openFile(link)
+      if (fd < 0 && unread === '') unread = 'it is no regular file'
       this.opened++
+      this.refusals.delete(key)
     } catch (error) {
-      this.fail(error as NodeJS.ErrnoException)
-      return
+      if (!this.fail(key, error as NodeJS.ErrnoException)) return
+      path = ''
+      unread = refusedReason
     }
-    const id = this.give()
-    if (id === undefined) {
-      if (fd >= 0) closeSync(fd)
-      return
-    }
-    const { dev, inode, pid, start, end, offset } = file
+    const { dev, inode, generation, pid, start, end, offset } = file
     const name = path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path
-    this.read({ dev, inode }, { id, pid, path: name, start, end, offset }, fd)
+    const known = {
+      dev,
+      inode,
+      generation,
+      published: false,
+      againMs: unread === refusedReason ? performance.now() + againMs : Number.POSITIVE_INFINITY,
+    }
+    this.read(known, { id: this.give()!, pid, path: name, start, end, offset, dev, inode, unread }, fd)
   }
 
   /** The kernel's code in all processes, the same in each: it is read where this one has it. */
   meetVdso(): void {
-    const range = vdsoRange()
-    const id = range === undefined ? undefined : this.give()
-    if (range === undefined || id === undefined) return
-    const file = { id, pid: process.pid, path: vdsoPath, ...range, offset: 0 }
-    this.read(vdso, file, openSync('/proc/self/mem', 'r'))
+    let range: ReturnType<typeof vdsoRange>
+    let fd: number
+    try {
+      range = vdsoRange()
+      if (range === undefined || !this.makeRoom()) return
+      fd = openSync('/proc/self/mem', 'r')
+    } catch {
+      return // its frames have no names then
+    }
+    const id = this.give()!
+    const file = { id, pid: process.pid, path: vdsoPath, ...range, offset: 0, ...vdso, unread: '' }
+    this.read({ ...vdso, published: false, againMs: Number.POSITIVE_INFINITY }, file, fd)
   }
 
   /** The table of a file is made; undefined: it has none. */
@@ -106,16 +137,33 @@ export class MappedFiles {
     const known = this.known.get(id)
     if (known === undefined) return
     const { arena, sampler } = this.options
-    arena.put(id, table, runtime, evicted => this.forget(evicted))
-    sampler.publish(known.dev, known.inode, id)
+    const hasRoom = arena.put(id, table, runtime, evicted => this.forget(evicted))
+    if (!hasRoom) known.againMs = performance.now() + againMs
+    // The kernel side does not ask for the vDSO a second time.
+    if (known.inode === vdso.inode && known.dev === vdso.dev) arena.pin(id)
+    known.published = true
+    sampler.publish(known, id)
+  }
+
+  /** To be called every few seconds: files that could not be opened or found no room are asked about again some time. */
+  age(nowMs = performance.now()): void {
+    this.options.arena.age()
+    for (const [id, known] of this.known) if (known.published && nowMs >= known.againMs) this.drop(id)
+  }
+
+  /** Another file has the inode of this one by now. */
+  replaced(id: number): void {
+    if (this.known.get(id)?.published) this.drop(id)
   }
 
   /** Forgets all files: whoever knew them has ended. */
   clear(): void {
-    for (const id of [...this.known.keys()]) {
-      this.forget(id)
-      this.options.arena.drop(id)
-    }
+    for (const id of [...this.known.keys()]) this.drop(id)
+  }
+
+  private drop(id: number): void {
+    this.forget(id)
+    this.options.arena.drop(id)
   }
 
   private read(known: Known, file: MappedFile, fd: number): void {
@@ -124,23 +172,38 @@ export class MappedFiles {
     if (!this.options.read(file, fd)) this.forget(file.id)
   }
 
-  private fail({ code, message }: NodeJS.ErrnoException): void {
-    if (code === 'EPERM' || code === 'EACCES')
-      this.refusal = `files of processes cannot be opened, so that their code has no names: ${message}`
-    else this.gone++
+  /** Whether the file is to be taken for one that nobody may open. */
+  private fail(key: string, { code, message }: NodeJS.ErrnoException): boolean {
+    if (code !== 'EPERM' && code !== 'EACCES') {
+      this.gone++
+      return false
+    }
+    this.refusal = `files of processes cannot be opened, so that their code has no names: ${message}`
+    const refusals = (this.refusals.get(key) ?? 0) + 1
+    this.refusals.set(key, refusals)
+    if (refusals < mostRefusals) return false
+    this.refusals.delete(key)
+    return true
   }
 
   private forget(id: number): void {
     const known = this.known.get(id)
     if (known === undefined) return
     const { sampler, forget } = this.options
-    sampler.unpublish(known.dev, known.inode)
+    if (known.published) sampler.unpublish(known)
     this.known.delete(id)
     this.ids.delete(keyOf(known))
     this.free.push(id)
     forget(id)
     // A stack with this id could otherwise be taken for one of the next file.
-    sampler.forgetStacks()
+    if (known.published) sampler.forgetStacks()
+  }
+
+  /** Ids are few: files that were not met of late give theirs back. False: all are in use. */
+  private makeRoom(): boolean {
+    if (this.next <= maxFileId || this.free.length > 0) return true
+    for (const id of this.options.arena.idle().slice(0, takenBack)) this.drop(id)
+    return this.free.length > 0
   }
 
   /** An id that was not used for as long as possible. */
@@ -149,18 +212,20 @@ export class MappedFiles {
   }
 
   /** Opening a file of a server that does not answer would hang. */
-  private isFar(path: string): boolean {
+  private isFar(pid: number, path: string): boolean {
+    const namespace = readlinkSync(`${this.procDir}/${pid}/ns/mnt`)
     const now = performance.now()
-    if (this.far === undefined || now - this.farAt > mountsMs) {
-      this.far = new FarPaths(mountsOf(this.procDir))
-      this.farAt = now
+    let far = this.far.get(namespace)
+    if (far === undefined || now - far.atMs > mountsMs) {
+      far = { paths: new FarPaths(mountsOf(this.procDir, pid)), atMs: now }
+      this.far.set(namespace, far)
     }
-    return this.far.has(path)
+    return far.paths.has(path)
   }
 }
 
-function keyOf({ dev, inode }: Known): string {
-  return `${dev}:${inode}`
+function keyOf({ dev, inode, generation }: FileIdentity): string {
+  return `${dev}:${inode}:${generation}`
 }
 
 /** A regular file, opened so that nothing waits; throws where it is none. */
@@ -171,9 +236,9 @@ function openFile(path: string): number {
   return -1
 }
 
-function mountsOf(procDir: string) {
+function mountsOf(procDir: string, pid: number) {
   try {
-    return parseMounts(readFileSync(`${procDir}/self/mountinfo`), '/')
+    return parseMounts(readFileSync(`${procDir}/${pid}/mountinfo`), '/')
   } catch {
     return [] // without a list of mounts none is known
   }

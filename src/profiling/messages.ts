@@ -25,6 +25,11 @@ export interface MappedFile {
   readonly start: number
   readonly end: number
   readonly offset: number
+  /** As the kernel has them; `dev` is major << 20 | minor. */
+  readonly dev: number
+  readonly inode: number
+  /** Why it was not opened; '' where it was. */
+  readonly unread: string
 }
 
 export interface KernelStack {
@@ -94,5 +99,7 @@ export type Answer =
       readonly runtime: number
     }
   | { readonly kind: 'runtime'; readonly pid: number; readonly settings: RuntimeSettings }
+  /** Other code stands where the file's was: its table and names do not hold any more. */
+  | { readonly kind: 'replaced'; readonly ids: readonly number[] }
   | (NamedStacks & { readonly kind: 'stacks' })
   | { readonly kind: 'mark'; readonly mark: number; readonly state: WorkerState }

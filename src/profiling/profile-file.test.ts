@@ -120,6 +120,26 @@ test('frames of a drawing lie inside of the one that called them', async () => {
     )
 })
 
+test('frames beside each other meet and do not overlap, so that a zoom shows none of a neighbour', async () => {
+  const names = Array.from({ length: 97 }, (_, i) => frame(`f${i}`, 'native'))
+  const group = groupOf(
+    'shop',
+    [1],
+    names.map((each, i) => sampleOf(1 + (i % 7) / 3, [each])),
+  )
+  const edges = elements(await fileOf('svg', taken([group])))
+    .filter(({ tag, attributes }) => tag === 'rect' && attributes.height === '16')
+    .map(({ attributes: { x, y, width } }) => ({
+      x: Number(x),
+      y: Number(y),
+      end: Number(x) + Number(width),
+    }))
+  const row = edges.filter(({ y }) => y === edges.at(-1)!.y)
+  assert.equal(row.length, names.length)
+  for (const [i, { end }] of row.slice(0, -1).entries())
+    assert.ok(Math.abs(end - row[i + 1]!.x) < 0.001, `${end} ${row[i + 1]!.x}`) // what the script allows for
+})
+
 test('a drawing of a very large or very deep profile stays below 500 KB and says what it left out', async () => {
   const frames = Array.from({ length: 20_000 }, (_, i) => frame(`function_with_a_long_name_${i}`, 'native'))
   const wide = groupOf(
@@ -179,6 +199,16 @@ test('pprof has all samples, with the service of each', async () => {
   )
   assert.deepEqual(services, ['shop', 'shop', 'shop', 'worker', 'worker'])
   assert.ok(profile.comment.map(text).includes('host 25.0% busy'))
+})
+
+test('the period of a file for pprof is the mean of its groups', async () => {
+  const slow = groupOf('slow', [1], [sampleOf(5, [frame('main')])])
+  const mixed = taken([
+    { ...slow, profile: { ...slow.profile, period: 50_000_000 } },
+    groupOf('fast', [2], [sampleOf(9, [frame('main')])]),
+  ])
+  const { body } = await profileFile(mixed, asked, 'pprof')
+  assert.equal(Number(Profile.decode(gunzipSync(body)).period), 14_000_000)
 })
 
 test('where nothing was sampled every format is valid and empty', async () => {

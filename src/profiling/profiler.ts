@@ -1,7 +1,9 @@
+import { errorText } from '../lib/logger.ts'
 import type { Frame, Profile, SpanLink } from '../model/profile.ts'
 import type { RawStack, SampleKind, StackCount, StackSink } from '../model/raw-stack.ts'
 import type { Resource } from '../model/resource.ts'
 import { FrameStore } from './frame-store.ts'
+import { Slices } from './in-slices.ts'
 import { MappedFiles } from './mapped-files.ts'
 import type { Answer, KernelStack, SymbolSettings, WorkerState } from './messages.ts'
 import { SampleSet } from './sample-set.ts'
@@ -46,6 +48,10 @@ const drainMs = 500
 const gatherMs = 5_000
 /** How long names are waited for before a profile is made without them. */
 const namesMs = 30_000
+/** The same at the end: who stops the agent waits. */
+const lastNamesMs = 3_000
+/** So often all stacks are named anew: a file could not be opened, code was compiled later. */
+const renewMs = 3_600_000
 
 /**
  * Takes profiles of the whole host: hands files that the kernel side meets to a thread that makes their tables, keeps
@@ -62,6 +68,9 @@ export class Profiler {
   readonly files: MappedFiles
   private readonly totals = new StackTotals()
   private readonly recordings = new Map<Recording, StackTotals>()
+  private readonly recorders = new Set<Promise<unknown>>()
+  /** Ends all recordings. */
+  private readonly ending = new AbortController()
   private readonly marks = new Map<number, () => void>()
   private settings: ProfilerSettings
   private boosts: readonly Sampling[] = []
@@ -72,7 +81,18 @@ export class Profiler {
   private epoch = 0
   private nextMark = 1
   private gatheredMs = performance.now()
-  private startedUs = Date.now() * 1000
+  private startedMs = performance.now()
+  private renewedMs = performance.now()
+  /** Profiles that are being made; the next ones wait for them. */
+  private emission: Promise<void> = Promise.resolve()
+  private emissions = 0
+  /** Recordings that will ask for stacks which were told. */
+  private readers = 0
+  /** Stacks were not handed to the worker, so that they have to be told again. */
+  private left = false
+  private fault: string | undefined
+  private failure = ''
+  private closing: Promise<void> | undefined
   private closed = false
 
   constructor(options: ProfilerOptions) {
@@ -105,8 +125,11 @@ export class Profiler {
     })
     this.files.meetVdso()
     this.drainTimer = setInterval(() => {
-      if (performance.now() - this.gatheredMs > gatherMs) this.gather()
-      else this.drain()
+      this.worker.watch()
+      this.guard(() => {
+        if (performance.now() - this.gatheredMs > gatherMs) this.gather()
+        else this.drain()
+      })
     }, drainMs)
     this.intervalTimer = this.intervals()
     this.drainTimer.unref()
@@ -127,19 +150,45 @@ export class Profiler {
     return this.worker.failures
   }
 
-  /** Applies what can be changed while it runs. */
+  /** What is wrong with it now; undefined: nothing. */
+  get degraded(): string | undefined {
+    return this.fault ?? this.worker.stuck
+  }
+
+  /** Applies what can be changed while it runs. What the kernel refuses is told by `degraded`. */
   configure(settings: ProfilerSettings): void {
+    if (this.closed) return
     const { intervalMs } = this.settings
+    this.guard(() => this.gather())
     this.settings = settings
-    this.sampler.apply(this.sampling())
+    this.apply()
     this.worker.configure(settings.symbols)
     if (settings.intervalMs === intervalMs) return
     clearInterval(this.intervalTimer)
     this.intervalTimer = this.intervals()
   }
 
-  /** Records for so long, or until it is aborted: a profile of each group that had samples. */
+  /**
+   * Records for so long, or until it is aborted or all is closed: a profile of each group that had samples. Throws where
+   * the kernel refuses to sample so.
+   */
   async record(
+    recording: Recording,
+    sampling: Sampling,
+    ms: number,
+    signal: AbortSignal,
+  ): Promise<Recorded[]> {
+    const recorded = this.recorded(recording, sampling, ms, signal)
+    const settled = recorded.catch(() => undefined)
+    this.recorders.add(settled)
+    try {
+      return await recorded
+    } finally {
+      this.recorders.delete(settled)
+    }
+  }
+
+  private async recorded(
     recording: Recording,
     sampling: Sampling,
     ms: number,
@@ -147,55 +196,120 @@ export class Profiler {
   ): Promise<Recorded[]> {
     this.gather()
     const totals = new StackTotals()
-    const startUs = Date.now() * 1000
+    const begunMs = performance.now()
     this.boosts = [...this.boosts, sampling]
-    this.sampler.apply(this.sampling())
-    this.recordings.set(recording, totals)
+    this.readers++
     try {
-      await wait(ms, signal)
-      this.gather()
+      try {
+        this.sampler.apply(this.sampling())
+        this.recordings.set(recording, totals)
+        await wait(ms, AbortSignal.any([signal, this.ending.signal]))
+        this.gather()
+      } finally {
+        this.recordings.delete(recording)
+        this.boosts = this.boosts.filter(each => each !== sampling)
+        this.apply()
+      }
+      const durationMs = performance.now() - begunMs
+      const startUs = (Date.now() - (performance.now() - begunMs)) * 1000
+      await this.named()
+      const recorded: Recorded[] = []
+      for (const each of totals.groups()) {
+        const profile = await this.profile(each, startUs, durationMs * 1000, false)
+        recorded.push({ group: each.group, pids: [...each.pids], profile })
+      }
+      return recorded
     } finally {
-      this.recordings.delete(recording)
-      this.boosts = this.boosts.filter(each => each !== sampling)
-      if (!this.closed) this.sampler.apply(this.sampling())
+      this.readers--
     }
-    await this.named()
-    const durationUs = Date.now() * 1000 - startUs
-    return totals.groups().map(each => ({
-      group: each.group,
-      pids: [...each.pids],
-      profile: this.profile(each, startUs, durationUs, false),
-    }))
   }
 
-  /** Makes profiles of what was sampled since the last ones. */
-  async emit(): Promise<void> {
+  /** Makes profiles of what was sampled since the last ones, when those are made. Does not throw. */
+  emit(): Promise<void> {
+    // The one that waits takes all there is by then.
+    if (this.emissions > 1) return this.emission
+    this.emissions++
+    this.emission = this.emission
+      .then(() => this.emitNow())
+      .catch(error => this.failed(error))
+      .finally(() => this.emissions--)
+    return this.emission
+  }
+
+  private async emitNow(): Promise<void> {
+    if (this.closed) return
     this.gather()
-    const startUs = this.startedUs
-    const endUs = Date.now() * 1000
-    this.startedUs = endUs
+    const endMs = performance.now()
+    const durationMs = endMs - this.startedMs
+    const startUs = (Date.now() - durationMs) * 1000
+    this.startedMs = endMs
     const totals = this.totals.take()
     await this.named()
     for (const group of totals.groups())
-      this.options.emit(group.group, this.profile(group, startUs, endUs - startUs, true))
-    this.arena.age()
-    if (this.frames.full) this.clear()
+      this.options.emit(group.group, await this.profile(group, startUs, durationMs * 1000, true))
+    if (this.readers === 0) this.frames.forget()
+    this.files.age()
+    this.renew()
   }
 
-  /** Makes the last profiles, and unloads. */
-  async close(): Promise<void> {
-    if (this.closed) return
-    clearInterval(this.drainTimer)
+  /** Forgets stacks when there are too many of them, or they were named long ago. */
+  private renew(): void {
+    const isOld = performance.now() - this.renewedMs > renewMs
+    if (this.frames.overfull || ((this.frames.full || isOld) && this.readers === 0)) this.clear()
+  }
+
+  /** Ends recordings, makes the last profiles, and unloads. */
+  close(): Promise<void> {
+    this.closing ??= this.closeNow()
+    return this.closing
+  }
+
+  private async closeNow(): Promise<void> {
     clearInterval(this.intervalTimer)
-    await this.emit()
-    this.closed = true
-    this.sampler.close()
-    await this.worker.close()
+    this.ending.abort()
+    const hurry = setTimeout(() => this.unmark(), lastNamesMs)
+    try {
+      await Promise.all([this.emit(), ...this.recorders])
+    } finally {
+      clearTimeout(hurry)
+      clearInterval(this.drainTimer)
+      this.closed = true
+      this.sampler.close()
+      await this.worker.close()
+    }
   }
 
   private intervals(): NodeJS.Timeout {
     const timer = setInterval(() => void this.emit(), this.settings.intervalMs)
     return timer.unref()
+  }
+
+  /** What nobody waits for. */
+  private guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  /** Told once, until something else fails. */
+  private failed(error: unknown): void {
+    const reason = errorText(error)
+    if (reason === this.failure) return
+    this.failure = reason
+    this.options.warn('a part of a profile was lost', reason)
+  }
+
+  private apply(): void {
+    if (this.closed) return
+    try {
+      this.sampler.apply(this.sampling())
+      this.fault = undefined
+    } catch (error) {
+      this.fault = errorText(error)
+      this.options.warn('not all that is to be sampled is', this.fault)
+    }
   }
 
   /** What is sampled while there are recordings: all that each of them asks for. */
@@ -215,8 +329,14 @@ export class Profiler {
   private drain(): void {
     if (this.closed) return
     this.sampler.drain()
+    if (this.left && !this.worker.busy && !this.frames.overfull) {
+      this.sampler.forgetStacks()
+      this.left = false
+    }
     if (this.userStacks.length + this.kernelStacks.length === 0) return
-    this.worker.send({ kind: 'stacks', user: this.userStacks, kernel: this.kernelStacks })
+    // What is not named now is told again: the worker may be held up, and memory is not endless.
+    if (this.worker.overloaded || this.frames.overfull) this.left = true
+    else this.worker.send({ kind: 'stacks', user: this.userStacks, kernel: this.kernelStacks })
     this.userStacks = []
     this.kernelStacks = []
   }
@@ -253,23 +373,25 @@ export class Profiler {
         this.marks.delete(mark)
         resolve()
       }
-      const timer = setTimeout(done, namesMs)
+      const timer = setTimeout(done, this.closing === undefined ? namesMs : lastNamesMs)
       this.marks.set(mark, done)
     })
   }
 
   /** `counted`: values of `cpu` are samples, of which readers make time by the mean period; else nanoseconds. */
-  private profile(
+  private async profile(
     { kind, stacks }: StackGroup,
     startUs: number,
     durationUs: number,
     counted: boolean,
-  ): Profile {
+  ): Promise<Profile> {
+    const slices = new Slices()
     const samples = new SampleSet()
     const inSamples = counted && kind === 'cpu'
     let count = 0
     let value = 0
     for (const total of stacks.values()) {
+      if (slices.over) await slices.rest()
       count += total.count
       value += total.value
       const link = total.request === 0 ? undefined : this.options.linkOf(total.request)
@@ -278,8 +400,8 @@ export class Profiler {
     return {
       kind,
       unit: kind === 'memory' ? 'bytes' : inSamples ? 'count' : 'nanoseconds',
-      startUs,
-      durationUs,
+      startUs: Math.round(startUs),
+      durationUs: Math.round(durationUs),
       ...(kind === 'off_cpu' || count === 0 ? {} : { period: Math.round(value / count) }),
       samples: samples.list(),
     }
@@ -295,7 +417,10 @@ export class Profiler {
   }
 
   private take(answer: Answer): void {
-    if (this.closed) return
+    if (!this.closed) this.guard(() => this.takeAnswer(answer))
+  }
+
+  private takeAnswer(answer: Answer): void {
     switch (answer.kind) {
       case 'table':
         this.files.publish(answer.id, answer.table, answer.runtime)
@@ -304,7 +429,10 @@ export class Profiler {
         this.sampler.setRuntime(answer.pid, answer.settings)
         break
       case 'stacks':
-        if (answer.epoch === this.epoch) this.frames.add(answer)
+        this.frames.add(answer)
+        break
+      case 'replaced':
+        for (const id of answer.ids) this.files.replaced(id)
         break
       case 'mark':
         this.state = answer.state
@@ -315,7 +443,9 @@ export class Profiler {
   /** Frames are numbered anew, and all stacks told again. */
   private clear(): void {
     this.epoch++
-    this.frames.clear()
+    this.renewedMs = performance.now()
+    this.left = false
+    this.frames.clear(this.epoch)
     this.worker.send({ kind: 'clear', epoch: this.epoch })
     this.sampler.forgetStacks()
   }
@@ -323,22 +453,27 @@ export class Profiler {
   /** The thread that names frames has ended. */
   private pause(reason: string): void {
     this.options.warn('the thread that names frames ended and is started again', reason)
+    this.unmark()
+  }
+
+  private unmark(): void {
     for (const done of [...this.marks.values()]) done()
   }
 
   /** Another one begins, which learns all anew. */
   private begin(): void {
-    this.epoch = 0
-    this.frames.clear()
-    this.files.clear()
-    this.files.meetVdso()
-    this.sampler.forgetRuntimes()
-    this.sampler.forgetStacks()
+    this.guard(() => {
+      this.files.clear()
+      this.files.meetVdso()
+      this.sampler.forgetRuntimes()
+      this.clear()
+    })
   }
 }
 
 function wait(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
+    if (signal.aborted) return resolve()
     const done = () => {
       clearTimeout(timer)
       signal.removeEventListener('abort', done)

@@ -1,4 +1,4 @@
-import type { RuntimeSettings, StackCount } from '../model/raw-stack.ts'
+import type { FileIdentity, RuntimeSettings, StackCount } from '../model/raw-stack.ts'
 import type { UnwindMemory } from './unwind-arena.ts'
 
 /** What is sampled. */
@@ -14,9 +14,9 @@ export interface Sampling {
 /** The kernel side, as src/probes/stack-sampler.ts has it. */
 export interface Sampler {
   readonly tables: UnwindMemory
-  /** From now on code of this file is unwound by the table with this id. `dev`: as the kernel has it. */
-  publish(dev: number, inode: number, id: number): void
-  unpublish(dev: number, inode: number): void
+  /** From now on code of this file is unwound by the table with this id. */
+  publish(file: FileIdentity, id: number): void
+  unpublish(file: FileIdentity): void
   setRuntime(pid: number, settings: RuntimeSettings): void
   /** All processes with a runtime are told of again. */
   forgetRuntimes(): void

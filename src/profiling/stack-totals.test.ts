@@ -68,3 +68,16 @@ test('what was taken is counted no more', () => {
     [[[1]], [[2]]],
   )
 })
+
+test('of too many stacks the values still add up', () => {
+  const totals = new StackTotals()
+  const group = resource({ 'service.name': 'many' })
+  const count = { kind: 'cpu', pid: 1, comm: 'x', kernelHash: 0, request: 0, count: 1, value: 2 } as const
+  for (let userHash = 1; userHash <= 60_000; userHash++) totals.add(group, { ...count, userHash })
+  const stacks = [...totals.groups()[0]!.stacks.values()]
+  assert.equal(stacks.length, 50_001)
+  assert.equal(
+    stacks.reduce((sum, { value }) => sum + value, 0),
+    120_000,
+  )
+})

@@ -19,18 +19,31 @@ export interface StackGroup {
 }
 
 const maxPids = 1_000
+/** Stacks of all groups, with their threads and requests. Those beyond count to one that has no frames. */
+const maxTotals = 50_000
+/** No stack has this hash: it is none of 53 bits. */
+const lostHash = -1
 
 /** Counts of stacks, by group of processes and kind. */
 export class StackTotals {
+  private size = 0
   private all = new Map<Resource, Map<SampleKind, StackGroup>>()
 
   add(resource: Resource, count: StackCount): void {
     const group = this.group(resource, count.kind)
     if (group.pids.size < maxPids) group.pids.add(count.pid)
-    const { comm, userHash, kernelHash, request } = count
-    const key = `${userHash} ${kernelHash} ${request} ${comm}`
-    const total = group.stacks.get(key)
+    let { comm, userHash, kernelHash, request } = count
+    let key = `${userHash} ${kernelHash} ${request} ${comm}`
+    let total = group.stacks.get(key)
+    if (total === undefined && this.size >= maxTotals) {
+      comm = ''
+      userHash = lostHash
+      kernelHash = request = 0
+      key = 'lost'
+      total = group.stacks.get(key)
+    }
     if (total === undefined) {
+      this.size++
       group.stacks.set(key, {
         comm,
         userHash,
@@ -49,7 +62,9 @@ export class StackTotals {
   take(): StackTotals {
     const taken = new StackTotals()
     taken.all = this.all
+    taken.size = this.size
     this.all = new Map()
+    this.size = 0
     return taken
   }
 

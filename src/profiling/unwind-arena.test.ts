@@ -142,3 +142,25 @@ test('room is whole again when all have gone, in whichever order', () => {
     }),
   )
 })
+
+test('what is in use stays, however many others look for room between two looks', () => {
+  const memory = memoryOf(5, 8, 16, 16)
+  const arena = new UnwindArena(memory)
+  assert.ok(arena.put(1, small, 0, nobody) && arena.put(2, small, 0, nobody))
+  for (let turn = 0; turn < 6; turn++) assert.equal(arena.put(3, small, 0, nobody), false)
+})
+
+test('files that were not met for long are told, also those without a table, and never one that is pinned', () => {
+  const memory = memoryOf(5, 8, 16, 16)
+  const arena = new UnwindArena(memory)
+  arena.put(1, undefined, 0, nobody)
+  arena.put(2, small, 0, nobody)
+  arena.pin(2)
+  arena.put(3, small, 0, nobody)
+  assert.deepEqual(arena.idle(), [])
+  for (let tick = 0; tick < 4; tick++) arena.age()
+  assert.deepEqual(arena.idle(), [1, 3])
+  const out: number[] = []
+  assert.ok(arena.put(4, small, 0, gone => out.push(gone)))
+  assert.deepEqual(out, [3])
+})

@@ -47,6 +47,9 @@ export class UnwindArena {
   private readonly freeRows: Room
   private readonly freePages: Room
   private readonly held = new Map<number, Held>()
+  /** Never make room. */
+  private readonly pinned = new Set<number>()
+  private tables = 0
   private readonly ruleIds = new Map<bigint, number>()
   private readonly ruleView: DataView
   private readonly mostRules: number
@@ -63,7 +66,7 @@ export class UnwindArena {
   }
 
   get files(): number {
-    return this.held.size
+    return this.tables
   }
 
   get rows(): number {
@@ -87,17 +90,15 @@ export class UnwindArena {
    */
   put(id: number, table: UnwindTable | undefined, runtime: number, unpublish: (id: number) => void): boolean {
     this.drop(id)
-    if (table === undefined) {
+    const held = table && this.allocate(table, unpublish)
+    if (table === undefined || held === undefined) {
+      this.held.set(id, { ...empty, metAt: this.tick })
       this.write(id, empty, runtime)
-      return true
-    }
-    const held = this.allocate(table, unpublish)
-    if (held === undefined) {
-      this.refused++
-      this.write(id, empty, runtime)
-      return false
+      if (table !== undefined) this.refused++
+      return table === undefined
     }
     this.held.set(id, held)
+    this.tables++
     this.copy(table, held)
     this.write(id, held, runtime)
     return true
@@ -110,6 +111,8 @@ export class UnwindArena {
     const held = this.held.get(id)
     if (held === undefined) return
     this.held.delete(id)
+    this.pinned.delete(id)
+    if (held.rows.length > 0) this.tables--
     this.freeRows.give(held.rows)
     this.freePages.give(held.pages)
   }
@@ -117,6 +120,24 @@ export class UnwindArena {
   /** Takes note of which files were met since the last call: to be called every few seconds. */
   age(): void {
     this.tick++
+    this.look()
+  }
+
+  /** This file does not make room until it is dropped. */
+  pin(id: number): void {
+    this.pinned.add(id)
+  }
+
+  /** Files that may make room, those first that were not met for the longest time. */
+  idle(): number[] {
+    this.look()
+    return [...this.held]
+      .filter(([id, { metAt }]) => this.tick - metAt >= idleTicks && !this.pinned.has(id))
+      .sort(([, a], [, b]) => a.metAt - b.metAt)
+      .map(([id]) => id)
+  }
+
+  private look(): void {
     for (const [id, held] of this.held) if (this.met(id)) held.metAt = this.tick
   }
 
@@ -133,9 +154,8 @@ export class UnwindArena {
     if (rows.length >= this.memory.rows.length || pages.length > this.memory.pages.length) return undefined
     const taken = this.take(rows.length, pages.length)
     if (taken !== undefined) return taken
-    this.age()
-    const idle = [...this.held].filter(([, { metAt }]) => this.tick - metAt >= idleTicks)
-    for (const [id] of idle.sort(([, a], [, b]) => a.metAt - b.metAt)) {
+    for (const id of this.idle()) {
+      if (this.held.get(id)!.rows.length === 0) continue
       unpublish(id)
       this.drop(id)
       const found = this.take(rows.length, pages.length)

@@ -90,10 +90,22 @@ test('a file without a build id, or with one that names too little, is not kept'
 test('another file with the same build id has no part in it', () => {
   const cache = new UnwindCache(freshDirectory())
   cache.write(first, table)
-  const path = join(directory, 'changed')
-  writeFileSync(path, Buffer.concat([readFileSync(join(directory, `program-${names[0]}`)), Buffer.alloc(1)]))
-  const changed = opened(path)
-  assert.equal(changed.buildId, first.buildId)
+  // The same to its first and last 4 KiB and its length, and with other rules between them.
+  const path = join(directory, 'whole')
+  const source = 'char data[65536] = { 1 }; int f(int a) { return a; }'
+  execFileSync('gcc', ['-shared', '-nostdlib', `-Wl,--build-id=0x${names[0]}`, '-o', path, '-xc', '-'], {
+    input: source,
+  })
+  const whole = opened(path)
+  cache.write(whole, table)
+  assert.deepEqual(cache.read(whole), table)
+  const bytes = readFileSync(path)
+  const { offset, size } = whole.section('.eh_frame')!
+  assert.ok(offset > 4096 && offset + size < bytes.length - 4096)
+  bytes[offset + size - 5]! ^= 1
+  writeFileSync(join(directory, 'changed'), bytes)
+  const changed = opened(join(directory, 'changed'))
+  assert.deepEqual([changed.buildId, changed.htlHash()], [whole.buildId, whole.htlHash()])
   assert.equal(cache.read(changed), undefined)
 })
 

@@ -16,12 +16,13 @@ import { crc32 } from 'node:zlib'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
 import { makeDirectories } from '../lib/make-directories.ts'
 import { cfaRule, rbpRule, ruleBytes, type UnwindTable } from '../model/unwind-table.ts'
+import { unwindDigest } from './eh-frame.ts'
 
 /** Changes with the format, and with what a table of the same file says. */
-const version = 2
+const version = 3
 const magic = 0x75637673
 const defaultBytes = 64 * 1024 * 1024
-/** Words: magic, version, checksum of what follows, rows, pages, bytes of rules, unsupported, 0; then the file's hash. */
+/** Words: magic, version, checksum of what follows, rows, pages, bytes of rules, unsupported, 0; then the digest of what the table was made of. */
 const headerBytes = 48
 const checkedFrom = 12
 const hashAt = 32
@@ -35,12 +36,13 @@ const newSuffix = '.new'
 
 /**
  * Keeps unwind tables on disk, by the build id of their file. A file with the same build id and other contents (stripped
- * later, or made to deceive) is told by its hash. What is wrong in any way is as if it were not there. Synchronous.
+ * later, or made to deceive) is told by what its table would be made of. What is wrong in any way is as if it were not there. Synchronous.
  */
 export class UnwindCache {
   readonly #directory: string
   readonly #maxBytes: number
   readonly #isUsable: boolean
+  readonly #digests = new WeakMap<ElfFile, string>()
   #fault: string | undefined
 
   /** Makes the directory. What is used last is kept, up to so many bytes. */
@@ -67,7 +69,7 @@ export class UnwindCache {
     let fd: number | undefined
     try {
       fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-      const table = readTable(fd, elf.htlHash())
+      const table = readTable(fd, this.#digestOf(elf))
       const now = new Date()
       if (table) futimesSync(fd, now, now)
       return table
@@ -89,12 +91,22 @@ export class UnwindCache {
       this.#makeRoom(size, path)
       const newPath = `${path}.${process.pid}${newSuffix}`
       try {
-        writeTable(newPath, table, elf.htlHash())
+        writeTable(newPath, table, this.#digestOf(elf))
         renameSync(newPath, path)
       } finally {
         rmSync(newPath, { force: true })
       }
     })
+  }
+
+  /** Asked for twice of a file whose table is not there. */
+  #digestOf(elf: ElfFile): string {
+    let digest = this.#digests.get(elf)
+    if (digest === undefined) {
+      digest = unwindDigest(elf)
+      this.#digests.set(elf, digest)
+    }
+    return digest
   }
 
   #path(elf: ElfFile): string | undefined {

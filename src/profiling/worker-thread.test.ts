@@ -7,9 +7,9 @@ import { WorkerThread } from './worker-thread.ts'
 
 const settings = { demangle: true, perfMap: false, debugDirs: [], cacheBytes: 1 << 20, cacheDir: '' }
 const program = process.execPath
-const file = { pid: process.pid, path: program, start: 0, end: 4096, offset: 0 }
+const file = { pid: process.pid, path: program, start: 0, end: 4096, offset: 0, dev: 0, inode: 0, unread: '' }
 
-function open() {
+function open(patienceMs = 60_000) {
   const answers: Answer[] = []
   const told: string[] = []
   const worker = new WorkerThread({
@@ -18,6 +18,7 @@ function open() {
     ended: reason => told.push(`ended: ${reason}`),
     begun: () => told.push('begun'),
     restartMs: 50,
+    patienceMs,
   })
   return { worker, answers, told }
 }
@@ -82,4 +83,42 @@ test('what kills it is told, and another one begins with nothing', async () => {
   assert.equal(worker.failures, 1)
   await worker.close()
   assert.equal(told.length, 2)
+})
+
+test('one that does not answer is ended, and another one begins', async () => {
+  const { worker, told } = open(1)
+  const before = descriptors()
+  worker.sendFile({ ...file, id: 1 }, openSync(program, 'r'))
+  await until(
+    () => 'its end',
+    10_000,
+    () => {
+      worker.watch()
+      return told.length > 0
+    },
+  )
+  assert.equal(told[0], 'ended: it did not answer')
+  assert.equal(descriptors(), before)
+  await until(
+    () => 'another one',
+    10_000,
+    () => told.includes('begun'),
+  )
+  assert.equal(worker.stuck, undefined)
+  await worker.close()
+})
+
+test('one that is busy is handed no more files', async () => {
+  const { worker } = open()
+  const before = descriptors()
+  for (let mark = 1; mark <= 128; mark++) worker.send({ kind: 'mark', mark })
+  assert.ok(worker.busy)
+  assert.equal(worker.sendFile({ ...file, id: 1 }, openSync(program, 'r')), false)
+  assert.equal(descriptors(), before)
+  await until(
+    () => 'its answers',
+    10_000,
+    () => !worker.busy,
+  )
+  await worker.close()
 })

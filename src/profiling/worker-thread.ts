@@ -1,16 +1,32 @@
 import { closeSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { errorText } from '../lib/logger.ts'
 import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
 
 /** Of V8's heap: tables and symbols are outside of it. */
 const heapMb = 96
 const defaultRestartMs = 5_000
+const defaultPatienceMs = 60_000
+/** Requests that wait for their answer; beyond them no files are taken, beyond twice as many no stacks. */
+const mostWaiting = 128
+/** How long the end of a thread is waited for: a system call may hold it. */
+const endMs = 3_000
 
 /** Beside the bundle, or in development the source itself. */
 const entry = ['profiling-worker.cjs', 'worker.ts']
   .map(name => join(import.meta.dirname, name))
   .find(path => existsSync(path))
+
+/** Requests that have an answer each. */
+const answered: ReadonlySet<string> = new Set<Request['kind']>(['file', 'stacks', 'mark'])
+const requestOf: Readonly<Record<Answer['kind'], string>> = {
+  table: 'file',
+  stacks: 'stacks',
+  mark: 'mark',
+  runtime: '',
+  replaced: '',
+}
 
 export interface WorkerThreadOptions {
   readonly settings: SymbolSettings
@@ -21,6 +37,8 @@ export interface WorkerThreadOptions {
   readonly begun: () => void
   /** Milliseconds until another one begins. */
   readonly restartMs?: number
+  /** Milliseconds without any answer after which it is ended. */
+  readonly patienceMs?: number
 }
 
 /**
@@ -36,6 +54,10 @@ export class WorkerThread {
   private restart: NodeJS.Timeout | undefined
   /** Descriptors that it has not closed yet, by id of the file. */
   private readonly descriptors = new Map<number, number>()
+  /** Requests without an answer, and since when it said nothing while there were some. */
+  private waiting = 0
+  private silentSince = 0
+  private isEnding = false
   private closed = false
 
   /** Throws where its program is missing. */
@@ -47,16 +69,45 @@ export class WorkerThread {
 
   /** False: there is none now, and nothing was sent. */
   send(request: Request): boolean {
-    this.worker?.postMessage(request)
-    return this.worker !== undefined
+    if (this.worker === undefined) return false
+    this.worker.postMessage(request)
+    if (!answered.has(request.kind)) return true
+    if (this.waiting === 0) this.silentSince = performance.now()
+    this.waiting++
+    return true
+  }
+
+  /** So much waits for an answer that files are not taken: they are asked about again. */
+  get busy(): boolean {
+    return this.waiting >= mostWaiting
+  }
+
+  /** So much waits that stacks should be told again later. */
+  get overloaded(): boolean {
+    return this.waiting >= 2 * mostWaiting
+  }
+
+  /** What is wrong with it now; undefined: nothing. */
+  get stuck(): string | undefined {
+    if (!this.isEnding) return undefined
+    const seconds = Math.round((performance.now() - this.silentSince) / 1000)
+    return `the thread that names frames has not answered for ${seconds} s and cannot be ended: a file system may not answer`
+  }
+
+  /** Ends it where it has not answered for long; to be called now and then. */
+  watch(): void {
+    if (this.worker === undefined || this.waiting === 0 || this.isEnding) return
+    if (performance.now() - this.silentSince < (this.options.patienceMs ?? defaultPatienceMs)) return
+    this.isEnding = true
+    void this.worker.terminate()
   }
 
   /**
    * Hands a file over, with its descriptor (-1: none), which is closed when its table is made or the thread ends. False:
-   * there is none now.
+   * there is none now, or it is busy.
    */
   sendFile(file: MappedFile, fd: number): boolean {
-    if (this.worker === undefined) {
+    if (this.worker === undefined || this.busy) {
       if (fd >= 0) closeSync(fd)
       return false
     }
@@ -74,7 +125,13 @@ export class WorkerThread {
     clearTimeout(this.restart)
     const { worker } = this
     this.worker = undefined
-    await worker?.terminate()
+    if (worker === undefined) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise(resolve => {
+      timer = setTimeout(resolve, endMs)
+    })
+    await Promise.race([worker.terminate(), late])
+    clearTimeout(timer)
     this.closeDescriptors()
   }
 
@@ -86,7 +143,11 @@ export class WorkerThread {
       name: 'svc-symbols',
     })
     worker.unref()
+    this.waiting = 0
+    this.isEnding = false
     worker.on('message', (answer: Answer) => {
+      this.silentSince = performance.now()
+      if (answered.has(requestOf[answer.kind])) this.waiting--
       if (answer.kind === 'table') {
         const fd = this.descriptors.get(answer.id)
         this.descriptors.delete(answer.id)
@@ -103,14 +164,27 @@ export class WorkerThread {
       this.worker = undefined
       this.failures++
       this.closeDescriptors()
+      if (this.isEnding) reason = 'it did not answer'
+      this.isEnding = false
       this.options.ended(reason)
-      this.restart = setTimeout(() => {
-        this.start()
-        this.options.begun()
-      }, this.options.restartMs ?? defaultRestartMs)
-      this.restart.unref()
+      this.startLater()
     })
     this.worker = worker
+  }
+
+  private startLater(): void {
+    this.restart = setTimeout(() => {
+      try {
+        this.start()
+      } catch (error) {
+        // Memory or threads are short.
+        this.options.ended(errorText(error))
+        this.startLater()
+        return
+      }
+      this.options.begun()
+    }, this.options.restartMs ?? defaultRestartMs)
+    this.restart.unref()
   }
 
   private closeDescriptors(): void {

@@ -36,9 +36,17 @@ function answerTo(request: Request): Answer | undefined {
       names.configure(request.settings)
       return undefined
     case 'mark':
-      workshop.symbols.closeIdle()
+      tidy()
       return { kind: 'mark', mark: request.mark, state: names.state() }
   }
+}
+
+/** What is done once in an interval. */
+function tidy(): void {
+  workshop.symbols.closeIdle()
+  names.closeEnded()
+  const ids = workshop.replaced()
+  if (ids.length > 0) parentPort!.postMessage({ kind: 'replaced', ids } satisfies Answer)
 }
 
 /** Whatever a file does to its reader, it is one file without a table. */

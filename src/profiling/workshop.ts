@@ -1,5 +1,5 @@
-import { readSync } from 'node:fs'
-import { readMappings } from '../kernel/process-maps.ts'
+import { fstatSync, readSync, type Stats, statSync } from 'node:fs'
+import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import { ElfError } from '../lib/elf/elf-format.ts'
 import { errorText } from '../lib/logger.ts'
@@ -42,6 +42,9 @@ export class Workshop {
   private cache: UnwindCache | undefined
   private vdso: FileSymbols | undefined
   private readonly files = new Map<number, KnownFile>()
+  /** What each file was when it was read, and who ran it last since anybody asked. */
+  private readonly stamps = new Map<number, Stamp>()
+  private readonly metBy = new Map<number, number>()
 
   constructor(settings: SymbolSettings) {
     this.settings = settings
@@ -64,9 +67,39 @@ export class Workshop {
     return this.files.get(id)
   }
 
-  byPath(path: string): KnownFile | undefined {
-    for (const known of this.files.values()) if (known.file.path === path) return known
+  /**
+   * The file that a process has mapped. Paths alone do not tell, since those of containers are the same for other files;
+   * but where device and inode of the listing are not those of the code (overlayfs) its own process's path does.
+   */
+  mapped(pid: number, mapping: ProcessMapping): KnownFile | undefined {
+    for (const known of this.files.values()) {
+      const { file } = known
+      if (file.path !== mapping.path) continue
+      if (file.pid === pid || mapping.file === listed(file)) return known
+    }
     return undefined
+  }
+
+  /** A process runs code of the file now. */
+  met(id: number, pid: number): void {
+    if (this.files.has(id)) this.metBy.set(id, pid)
+  }
+
+  /**
+   * Files, of those that were met since the last call, at whose path the same inode has other content by now: a program
+   * that was copied over. Their numbers mean nothing any more.
+   */
+  replaced(): number[] {
+    const found: number[] = []
+    for (const [id, pid] of this.metBy) {
+      const before = this.stamps.get(id)
+      const known = this.files.get(id)
+      if (before === undefined || known === undefined) continue
+      const now = stampAt(`/proc/${pid}/root${known.file.path}`)
+      if (now?.ino === before.ino && now.dev === before.dev && isOther(now, before)) found.push(id)
+    }
+    this.metBy.clear()
+    return found
   }
 
   /** The symbols of a file, which is opened again through a process that runs it; in brackets why there are none. */
@@ -79,11 +112,16 @@ export class Workshop {
       this.vdso ??= vdsoSymbols()
       return this.vdso ?? reasons.vdso
     }
-    return this.symbols.of(id, { path, buildId: known.elf.buildId }, () => mappedAt(pid, path))
+    return this.symbols.of(id, { path, buildId: known.elf.buildId }, () => {
+      const { buildId } = known.elf!
+      return mappedAt(pid, path) ?? mappedAt(known.file.pid, path) ?? (buildId === '' ? undefined : own(path))
+    })
   }
 
   forget(id: number): void {
     this.files.delete(id)
+    this.stamps.delete(id)
+    this.metBy.delete(id)
     this.symbols.forget(id)
   }
 
@@ -91,6 +129,7 @@ export class Workshop {
   add(file: MappedFile, fd: number): Answer {
     const known = this.read(file, fd)
     this.files.set(file.id, known)
+    if (fd >= 0 && file.path !== vdsoPath) this.stamps.set(file.id, stampOf(fstatSync(fd)))
     let table: UnwindTable | undefined
     let { reason } = known
     if (known.elf !== undefined) {
@@ -110,12 +149,13 @@ export class Workshop {
 
   private read(file: MappedFile, fd: number): KnownFile {
     const none = { file, elf: undefined, mapping: undefined, runtime: undefined }
-    if (fd < 0) return { ...none, reason: 'it is on a file system that may not answer, and is not opened' }
+    if (fd < 0) return { ...none, reason: file.unread }
     let elf: ElfFile
     try {
       elf = file.path === vdsoPath ? ElfFile.of(fd, file.end - file.start, file.start) : ElfFile.of(fd)
     } catch (error) {
-      if (!(error instanceof ElfError)) throw error
+      // Without an entry its frames would be told as those of a process that ended.
+      if (!(error instanceof ElfError)) return { ...none, reason: errorText(error) }
       return { ...none, reason: hasMagic(fd) ? error.message : notElf }
     }
     const mapping = { path: file.path, buildId: elf.buildId, hash: elf.htlHash(), ...elf.codeMapping() }
@@ -159,6 +199,46 @@ const notElf = 'it is no ELF file: its code is taken for that of a just-in-time 
 function hasMagic(fd: number): boolean {
   const bytes = Buffer.alloc(4)
   return readSync(fd, bytes, 0, 4, 0) === 4 && bytes.toString('latin1') === '\x7fELF'
+}
+
+/** A file as lists of mappings name it (proc(5), maps). */
+function listed({ dev, inode }: MappedFile): string {
+  const hex = (part: number) => part.toString(16).padStart(2, '0')
+  return `${hex(dev >>> 20)}:${hex(dev & 0xfffff)}:${inode}`
+}
+
+interface Stamp {
+  readonly dev: number
+  readonly ino: number
+  readonly size: number
+  readonly mtimeMs: number
+  readonly ctimeMs: number
+}
+
+function stampOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): Stamp {
+  return { dev, ino, size, mtimeMs, ctimeMs }
+}
+
+function stampAt(path: string): Stamp | undefined {
+  try {
+    return stampOf(statSync(path))
+  } catch {
+    return undefined // it, or its process, is gone
+  }
+}
+
+/** The time of the last change says it of all that is written; a new name or owner only makes it read again. */
+function isOther(now: Stamp, before: Stamp): boolean {
+  return now.size !== before.size || now.mtimeMs !== before.mtimeMs || now.ctimeMs !== before.ctimeMs
+}
+
+/** Where the process that had it is gone, the file at its path here may be the same: its build id is compared. */
+function own(path: string): string | undefined {
+  try {
+    return statSync(path).isFile() ? path : undefined
+  } catch {
+    return undefined // it is a container's, or gone
+  }
 }
 
 /** Where a file can be opened through a process that has it mapped. */

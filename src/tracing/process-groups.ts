@@ -19,6 +19,8 @@ export class ProcessGroups {
   /** By `service.name`, of processes whose program could be read. */
   private named = new Map<string, Resource>()
 
+  private kernelGroup: Resource | undefined
+
   /** `host`: whom the kernel's own threads count to, as the service `kernel`. */
   constructor(processes: ProcessTable, host: Resource) {
     this.processes = processes
@@ -39,6 +41,11 @@ export class ProcessGroups {
   }
 
   kernel(): Resource {
+    this.kernelGroup ??= this.ofKernel()
+    return this.kernelGroup
+  }
+
+  private ofKernel(): Resource {
     const attributes = new Attributes()
     attributes.add('service.name', 'kernel')
     for (let i = 0; i < this.host.attributes.size; i++)

@@ -20,13 +20,13 @@ const mostNameBytes = 256
 export function findSymbols(elf: ElfFile, prefix: string): Map<string, FoundSymbol> {
   const found = new Map<string, FoundSymbol>()
   for (const wanted of [sectionType.dynsym, sectionType.symtab]) {
-    for (const table of elf.sections) {
-      const strings = table.type === wanted ? elf.sections[table.link] : undefined
-      if (strings === undefined || strings.type === sectionType.nobits) continue
-      if (strings.size > mostTableBytes || table.size > mostTableBytes) continue
-      const names = namesIn(elf, strings.offset, strings.size, prefix)
-      if (names.size > 0) collect(elf, table.offset, table.size, names, found)
-    }
+    // A file has one of each (System V ABI, chapter 4). One that has thousands, all of the same bytes, is hostile.
+    const table = elf.sections.find(({ type }) => type === wanted)
+    const strings = table && elf.sections[table.link]
+    if (table === undefined || strings === undefined || strings.type === sectionType.nobits) continue
+    if (strings.size > mostTableBytes || table.size > mostTableBytes) continue
+    const names = namesIn(elf, strings.offset, strings.size, prefix)
+    if (names.size > 0) collect(elf, table.offset, table.size, names, found)
     if (found.size > 0) break
   }
   return found
@@ -42,8 +42,8 @@ function namesIn(elf: ElfFile, offset: number, size: number, prefix: string): Ma
     elf.readInto(bytes, offset + start)
     for (let at = bytes.indexOf(prefix); at >= 0; at = bytes.indexOf(prefix, at + 1)) {
       if (at >= chunkBytes || names.size >= mostFound) break
-      const end = bytes.indexOf(0, at)
-      if (end >= 0 && end - at <= mostNameBytes) names.set(start + at, bytes.toString('latin1', at, end))
+      const length = bytes.subarray(at, at + mostNameBytes + 1).indexOf(0)
+      if (length >= 0) names.set(start + at, bytes.toString('latin1', at, at + length))
     }
   }
   return names

@@ -37,7 +37,7 @@ static __noinline int ask_file(struct walk *w)
 	record->pid = w->key.pid;
 	record->inode = w->inode.inode;
 	record->dev = w->inode.dev;
-	record->pad = 0;
+	record->generation = w->inode.generation;
 	record->start = w->start;
 	record->end = w->end;
 	record->offset = w->offset;

@@ -74,6 +74,7 @@ struct super_block {
 struct inode {
 	unsigned long i_ino;
 	struct super_block *i_sb;
+	u32 i_generation;
 };
 
 struct file {
@@ -123,7 +124,6 @@ struct pt_regs {
  * memory, and no registers of user space. */
 enum { PF_IO_WORKER = 0x10, PF_USER_WORKER = 0x4000, PF_KTHREAD = 0x200000 };
 enum { VM_EXEC = 4 };
-enum { PAGE_BITS = 12 };
 enum { EEXIST = 17 };
 
 #if defined(__TARGET_ARCH_x86)

@@ -49,11 +49,12 @@ struct svc_unwind_file {
 /* `address`: not a file of code but just-in-time memory that happens to have an inode; frames are told as addresses. */
 enum svc_runtime { svc_runtime_none, svc_runtime_v8, svc_runtime_cpython, svc_runtime_address = 255 };
 
-/* 0, 0: the vDSO, which every process has. */
+/* 0, 0, 0: the vDSO, which every process has. The number of a deleted file is given to the next one, with another
+ * generation. */
 struct svc_inode {
 	u64 inode;
 	u32 dev;
-	u32 pad;
+	u32 generation;
 };
 
 enum svc_stack_end {
@@ -119,7 +120,7 @@ struct svc_file_record {
 	u64 end;
 	u64 offset;
 	u32 dev;
-	u32 pad;
+	u32 generation;
 };
 
 struct svc_runtime_record {

@@ -72,12 +72,14 @@ static __always_inline void set_file(struct walk *w)
 		struct inode *inode = BPF_CORE_READ(file, f_inode);
 		w->inode.inode = BPF_CORE_READ(inode, i_ino);
 		w->inode.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+		w->inode.generation = BPF_CORE_READ(inode, i_generation);
 	} else {
 		struct mm_struct *mm = (void *)w->mm;
-		if ((u64)BPF_CORE_READ(mm, context.vdso) != w->start)
+		/* That of a program of 32 bits is other code; it lies where such a program can reach it. */
+		if ((u64)BPF_CORE_READ(mm, context.vdso) != w->start || !(w->start >> 32))
 			return;
 		w->inode.inode = 0;
-		w->inode.dev = 0;
+		w->inode.dev = w->inode.generation = 0;
 	}
 	u32 *id = bpf_map_lookup_elem(&inodes, &w->inode);
 	if (id) {
@@ -132,7 +134,7 @@ static __noinline bool find_mapping(struct walk *w, u64 address)
 		return false;
 	w->start = start;
 	w->end = end;
-	w->offset = OF_VMA(w, vm_pgoff) << PAGE_BITS;
+	w->offset = OF_VMA(w, vm_pgoff) * page_bytes;
 	set_file(w);
 	if (w->file) {
 		struct svc_unwind_file *file = &files[w->file & (FILES - 1)];

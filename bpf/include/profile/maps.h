@@ -15,6 +15,8 @@ u32 self_pid;    /* 0: nobody is left out */
 u32 active;      /* the table of counts that is written to: 0 or 1 */
 u32 epoch;       /* stacks that were told before it changed are told again */
 u64 period_ns;   /* the longest of all CPUs */
+u32 cpu_turn;    /* how often sampling of CPUs was begun */
+u32 waits_turn;  /* the same of waits: of those that began in one before, the end was not seen */
 u64 page_bytes;
 
 /* Counted since the load. */
@@ -49,11 +51,12 @@ struct walk {
 	u64 hash;
 	u64 frame;   /* that is looked at */
 	u64 inner;   /* the interpreter's frame that is looked at */
-	u64 last_ns; /* when this CPU was last sampled */
+	u64 last_ns; /* when this CPU was last sampled, in the turn `turn` */
 	u64 vma;
 	u64 start; /* the mapping that was found last */
 	u64 end;
 	u64 offset;
+	u32 turn;
 	u32 file;
 	u32 stack_end;
 	u32 runtime;     /* whether the process's settings are known */

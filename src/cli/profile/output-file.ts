@@ -1,4 +1,13 @@
-import { accessSync, constants, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { errorText } from '../../lib/logger.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
@@ -18,13 +27,22 @@ export function checkOutput(path: string): void {
 /** Nobody sees half of it, and nobody else reads it: written beside, then put in place. */
 export function writeOutput(path: string, bytes: Buffer): void {
   const partial = `${path}.${process.pid}.partial`
+  let fd: number
   try {
-    writeFileSync(partial, bytes, { flag: 'wx', mode: 0o600 })
+    fd = openSync(partial, 'wx', 0o600)
+  } catch (error) {
+    throw failed(path, error) // what is there is somebody else's, and stays
+  }
+  try {
+    try {
+      writeFileSync(fd, bytes)
+    } finally {
+      closeSync(fd)
+    }
     renameSync(partial, path)
   } catch (error) {
-    throw failed(path, error)
-  } finally {
     rmSync(partial, { force: true })
+    throw failed(path, error)
   }
 }
 

@@ -31,7 +31,7 @@ export async function record(
   if (answer.status !== 200) throw refusal(answer, order)
   if (answer.cut) throw new StartError('cannot read the profile: it is over 64 MiB', ExitCode.general)
   if (output === undefined && !args.has('json')) {
-    print(tableOf(documentOf(answer.body), outputColumns()))
+    print(readable(answer.body))
   } else if (output === undefined || output === '-') {
     await writeAll(answer.body)
   } else {
@@ -155,15 +155,15 @@ function errorOf(body: Buffer): { message: string; details: Record<string, unkno
   return { message: '', details: {} }
 }
 
-/** Throws where it is no tree: a URL may be anybody's. */
-function documentOf(body: Buffer): FlameDocument {
+/** Throws where it is no profile: a URL may be anybody's. */
+function readable(body: Buffer): string {
   try {
     const document = JSON.parse(body.toString()) as FlameDocument
     const { parent } = document.nodes
     if (parent.some((above, node) => !(above < node) && node > 0)) throw new Error('its nodes are no tree')
-    return document
-  } catch (error) {
-    throw new StartError('cannot read the profile: the answer is none', ExitCode.general, error)
+    return tableOf(document, outputColumns())
+  } catch {
+    throw new StartError('cannot read the profile: the answer is none', ExitCode.general)
   }
 }
 

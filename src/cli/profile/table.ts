@@ -52,7 +52,7 @@ function functionsOf(profile: FlameDocument, columns: number): string[] {
       [shareText(self, total), shareText(whole, total), name, file] as const,
   )
   const rest = all.slice(mostFunctions).reduce((sum, { self }) => sum + self, 0)
-  const more = `and ${grouped(all.length - shown.length)} more functions with ${valueText(rest, unit)} (-o FILE.svg shows all)`
+  const more = `and ${grouped(all.length - shown.length)} more functions with ${valueText(rest, unit)} (-o FILE.pb.gz has all)`
   return [
     ...laidOut(['SELF', 'TOTAL', 'FUNCTION', 'FILE'], rows, columns),
     ...(all.length > shown.length ? [more] : []),
@@ -74,10 +74,10 @@ function functions({ strings, nodes }: FlameDocument): Row[] {
   const roots = new Uint8Array(parent.length)
   for (let node = 1; node < parent.length; node++) {
     const above = parent[node]!
-    // The root and the groups below it are no functions.
+    // The root and the groups below it are no functions. What is merged of groups is told as one, for the sum's sake.
     if (above === 0) {
       roots[node] = 1
-      continue
+      if (self[node] === 0) continue
     }
     const key = `${name[node]} ${file[node]}`
     let row = rows.get(key)

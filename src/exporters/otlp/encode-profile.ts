@@ -27,10 +27,8 @@ const usualSample = 16
 const usualProfile = 20_000
 
 /**
- * Profiles as profiles/v1development/profiles.proto of OTLP 1.11 has them, each sample with exactly one value. Those of
- * CPU time are nanoseconds rather than counts, because samples are not all of the same weight: the distance between two
- * is dithered, and `period` is its average. A profile without samples is not sent. Every request builder needs an
- * encoding of its own: it holds the request's dictionary.
+ * Profiles as profiles/v1development/profiles.proto of OTLP 1.11 has them, each sample with exactly one value. A profile
+ * without samples is not sent. Every request builder needs an encoding of its own: it holds the request's dictionary.
  */
 export function profileEncoding(): Encoding<Profile> {
   const dictionary = new ProfileDictionary()

@@ -5,7 +5,7 @@ export const svcInode = {
   size: 16,
   inode: 0,
   dev: 8,
-  pad: 12,
+  generation: 12,
 } as const
 
 /** struct svc_profile_process: offsets in bytes. */
@@ -67,7 +67,7 @@ export const svcFileRecord = {
   end: 24,
   offset: 32,
   dev: 40,
-  pad: 44,
+  generation: 44,
 } as const
 
 /** struct svc_runtime_record: offsets in bytes. */
@@ -168,7 +168,7 @@ export const svcStackRecordKind = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 8585488,
+  size: 8585496,
   pageBytes: 0,
   unusedCfa: 8,
   unusedRbp: 16,
@@ -192,19 +192,21 @@ export const bss = {
   active: 8585304,
   epoch: 8585308,
   periodNs: 8585312,
-  samples: 8585320,
+  cpuTurn: 8585320,
+  waitsTurn: 8585324,
+  samples: 8585328,
   samplesSize: 24,
-  samplesNs: 8585344,
-  idle: 8585352,
-  idleNs: 8585360,
-  own: 8585368,
-  ends: 8585376,
+  samplesNs: 8585352,
+  idle: 8585360,
+  idleNs: 8585368,
+  own: 8585376,
+  ends: 8585384,
   endsSize: 64,
-  ringFull: 8585440,
-  countsFull: 8585448,
+  ringFull: 8585448,
+  countsFull: 8585456,
   countsFullSize: 24,
-  otherMemory: 8585472,
-  otherThread: 8585480,
+  otherMemory: 8585480,
+  otherThread: 8585488,
 } as const
 
 /** Section .rodata: offsets in bytes. */

@@ -30,7 +30,8 @@ export interface Section extends SectionHeader {
 /** Of a section that is read whole, inflated. */
 const mostSectionBytes = 128 * 1024 * 1024
 const mostNamesBytes = 1024 * 1024
-const mostNameBytes = 256
+/** Names are kept; those that mean something are shorter. */
+const mostNameBytes = 64
 const mostNoteBytes = 65_536
 const hashedBytes = 4096
 /** Of `Elf64_Chdr`, and its type for zlib. */

@@ -59,8 +59,8 @@ export const sectionCompressed = 0x800
 export const note = { gnuBuildId: ['GNU\0', 3], goBuildId: ['Go\0\0', 4] } as const
 
 const mostSegments = 256
-/** Programs have below a hundred. Only object files with a section for each function have more. */
-const mostSections = 4096
+/** Programs have below a hundred. Only object files with a section for each function have thousands. */
+const mostSections = 1024
 const mostBuildIdBytes = 256
 
 const magic = 0x464c457f

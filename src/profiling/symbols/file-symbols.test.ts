@@ -370,3 +370,19 @@ test('files that others made are read, too', () => {
       assert.ok(checkAll(symbols, elf, listed('-D', path), 500) >= 400, path)
     })
 })
+
+test('stubs of the linker do not have the name of the label before them', () => {
+  const path = join(scratch, 'stubs')
+  execFileSync('gcc', ['-Wl,-z,lazy', '-fcf-protection=none', '-o', path, '-xc', '-'], {
+    input: '#include <stdio.h>\nint main(int n, char **v) { puts(v[0]); return n; }',
+  })
+  withSymbols(path, [], (symbols, elf) => {
+    const { offset, size } = elf.section('.plt')!
+    assert.ok(size >= 32)
+    for (const at of [offset, offset + 16, offset + size - 1]) {
+      assert.equal(symbols.find(at), undefined)
+      assert.equal(symbols.reason(at), '[stubs: procedure linkage table]')
+    }
+    assert.equal(symbols.find(elf.section('.init')!.offset)?.name, '_init')
+  })
+})

@@ -73,7 +73,9 @@ export class FileSymbols {
       const go = this.go?.at(offset)
       if (go) return { name: go.symbol, systemName: go.symbol, type: 'go', start: go.start }
       const found = this.table?.at(offset)
-      return found && named(found, this.demangle)
+      // A label without a size holds up to the next one; `_init`, before the stubs of the linker, is no name of theirs.
+      if (found === undefined || (this.isLinkage(offset) && !this.isLinkage(found.start))) return undefined
+      return named(found, this.demangle)
     } catch (error) {
       if (error instanceof ElfError) return undefined
       throw error
@@ -151,14 +153,21 @@ class FoundTables {
     origin: FileSymbols['origin'],
     find: () => readonly (SymbolSource | undefined)[],
   ): SymbolTable | undefined {
-    return this.attempt(() => {
+    const table = this.attempt(() => {
       const sources = find()
       if (sources[0] === undefined) return undefined
       const found = sources.filter(source => source !== undefined)
-      const table = new SymbolTable(this.elf, found, origin === 'symtab' || origin === 'debug file')
-      this.origin = origin
-      return table
+      return new SymbolTable(this.elf, found, origin === 'symtab' || origin === 'debug file')
     })
+    if (table === undefined) this.closeOpened()
+    else this.origin = origin
+    return table
+  }
+
+  /** Whatever was opened is of no use: a file in memory would stay there. */
+  closeOpened(): void {
+    for (const descriptor of this.descriptors.splice(0)) closeSync(descriptor)
+    this.memoryBytes = 0
   }
 
   private debugFile(): SymbolSource | undefined {

@@ -95,3 +95,27 @@ test('a kernel that hides its addresses, or tells nothing, says so', () => {
   assert.equal(absent.find(1), '[kernel: /nowhere cannot be read: ENOENT]')
   absent.close()
 })
+
+test('symbols are read again for what none covers, and more seldom where that is in vain', () => {
+  let nowMs = 0
+  const paths = { kallsyms: join(scratch, 'again'), modules: join(scratch, 'modules') }
+  const line = (address: string, name: string) => `${address} t ${name}\t[bpf]\n`
+  let text = line('ffffffffc0301000', 'a')
+  writeFileSync(paths.kallsyms, text)
+  const kernel = new KernelSymbols({ ...paths, nowMs: () => nowMs })
+  const knows = (address: number) => typeof kernel.find(address) === 'object'
+  assert.ok(!knows(0xffffd0000000))
+  text += line('ffffffffd0000000', 'b')
+  writeFileSync(paths.kallsyms, text)
+  assert.ok(!knows(0xffffd0000000))
+  nowMs = 61_000
+  assert.ok(knows(0xffffd0000000))
+  nowMs = 122_000
+  assert.ok(!knows(0xffffe0000000)) // it was read in vain
+  writeFileSync(paths.kallsyms, text + line('ffffffffe0000000', 'c'))
+  nowMs = 183_000
+  assert.ok(!knows(0xffffe0000000))
+  nowMs = 243_000
+  assert.ok(knows(0xffffe0000000))
+  kernel.close()
+})

@@ -13,6 +13,8 @@ const largestFunction = 1024 * 1024
 const unusedMs = 10 * 60_000
 /** Modules and programs of BPF may have been loaded since. */
 const refreshMs = 60_000
+/** Where reading again found nothing. Reading takes a third of a second. */
+const mostRefreshMs = 15 * 60_000
 const checkMs = 60_000
 
 const low48 = 2 ** 48
@@ -29,17 +31,20 @@ export interface KernelSymbolsOptions {
   /** Instead of the kernel's own. */
   readonly kallsyms?: string
   readonly modules?: string
+  /** Instead of `performance.now`. */
+  readonly nowMs?: () => number
 }
 
 /**
  * Names of the kernel's functions, by the low 48 bits of an address (proc(5), `/proc/kallsyms`). Read when first asked
- * for, dropped after ten minutes without a question, and read again, at most once a minute, for an address that none
- * covers.
+ * for, dropped after ten minutes without a question, and read again for an address that none covers: at most once a
+ * minute, and more seldom where that finds nothing, as for programs of BPF that come and go.
  */
 export class KernelSymbols {
   private readonly options: KernelSymbolsOptions
   private table: KernelTable | undefined
   private readMs = Number.NEGATIVE_INFINITY
+  private waitMs = refreshMs
   private usedMs = 0
   private timer: NodeJS.Timeout | undefined
 
@@ -54,13 +59,15 @@ export class KernelSymbols {
 
   /** The function, or in brackets why it has no name. Does not throw. */
   find(address: number): KernelFunction | string {
-    const nowMs = performance.now()
+    const nowMs = this.nowMs()
     this.usedMs = nowMs
     const found = this.table?.at(address)
     if (found !== undefined) return found
-    if (nowMs - this.readMs > refreshMs || this.table === undefined) {
+    const isFirst = this.table === undefined
+    if (isFirst || nowMs - this.readMs > this.waitMs) {
       this.read(nowMs)
       const again = this.table?.at(address)
+      if (!isFirst) this.waitMs = again === undefined ? Math.min(2 * this.waitMs, mostRefreshMs) : refreshMs
       if (again !== undefined) return again
     }
     return this.table?.fault || reasons.kernelUnknown
@@ -72,12 +79,16 @@ export class KernelSymbols {
     this.table = undefined
   }
 
+  private nowMs(): number {
+    return this.options.nowMs?.() ?? performance.now()
+  }
+
   private read(nowMs: number): void {
     this.readMs = nowMs
     this.table = undefined
     this.table = readTable(this.options.kallsyms ?? kallsyms, this.options.modules ?? modules)
     this.timer ??= setInterval(() => {
-      if (performance.now() - this.usedMs > unusedMs) this.close()
+      if (this.nowMs() - this.usedMs > unusedMs) this.close()
     }, checkMs).unref()
   }
 }

@@ -3,10 +3,14 @@ const firstRoom = 256
 const longestName = 1024
 /** Entries that are looked through for one that covers an address. */
 const mostNested = 64
+/** Of entries and of their names. Runtimes that tell more have let go of most of it. */
+const mostEntries = 2 ** 18
+const mostTextBytes = 8 * 1024 * 1024
 
 /**
  * What one runtime told of the code that it made: lines `start size name`, the numbers hexadecimal, some runtimes with
- * `0x` in front. Memory is used again for other code, so of entries that overlap the one told last holds.
+ * `0x` in front. Memory is used again for other code, so of entries that overlap the one told last holds, and where there
+ * are too many, those told first go.
  */
 export class PerfMap {
   private count = 0
@@ -20,7 +24,7 @@ export class PerfMap {
 
   /** Of memory. */
   get bytes(): number {
-    return this.starts.length * 24 + this.text.length
+    return this.starts.length * 24 + (this.order?.byteLength ?? 0) + this.text.length
   }
 
   clear(): void {
@@ -78,11 +82,24 @@ export class PerfMap {
     if (parts === null) return
     const name = from + parts[0].length
     const length = Math.min(to - name, longestName)
+    if (this.count === mostEntries || this.textBytes + length > mostTextBytes) this.dropHalf()
     this.room(length)
     this.starts[this.count] = Number.parseInt(parts[1] as string, 16)
     this.sizes[this.count] = Number.parseInt(parts[2] as string, 16)
     this.places[this.count++] = this.textBytes
     this.textBytes += bytes.copy(this.text, this.textBytes, name, name + length)
+  }
+
+  private dropHalf(): void {
+    const half = this.count >>> 1
+    const from = this.places[half] as number
+    this.starts.copyWithin(0, half, this.count)
+    this.sizes.copyWithin(0, half, this.count)
+    this.places.copyWithin(0, half, this.count)
+    this.text.copyWithin(0, from, this.textBytes)
+    this.count -= half
+    this.textBytes -= from
+    for (let i = 0; i < this.count; i++) this.places[i] = (this.places[i] as number) - from
   }
 
   private room(length: number): void {

@@ -4,16 +4,21 @@ import { once } from 'node:events'
 import {
   appendFileSync,
   chownSync,
+  closeSync,
+  ftruncateSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { tmpdir, uptime } from 'node:os'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
 import fc from 'fast-check'
@@ -122,6 +127,41 @@ test("a map that is a link, another user's or no file is not read", { skip: with
   unlinkSync(path)
   mkdirSync(path)
   assert.equal(look(), undefined)
+})
+
+test('the map that an earlier process of the same number left is not read', () => {
+  const path = process7(140)
+  writeFileSync(path, '1000 10 found\n')
+  const look = () => new PerfMaps(scratch).find(140, 0x1000)
+  const stat = (startMs: number) => {
+    const ticks = Math.round((startMs - Date.now() + uptime() * 1000) / 10)
+    writeFileSync(join(scratch, '140', 'stat'), `140 (a b) c) R ${'0 '.repeat(18)}${ticks} 0\n`)
+  }
+  stat(Date.now() - 60_000)
+  assert.equal(look(), 'found')
+  utimesSync(path, Date.now() / 1000 - 120, Date.now() / 1000 - 120)
+  assert.equal(look(), undefined)
+})
+
+test('of a map that is too large the newest part is read, whole lines only', () => {
+  const path = process7(150)
+  const file = openSync(path, 'w')
+  ftruncateSync(file, 2 ** 36)
+  writeSync(file, '\n3000 10 last\n', 2 ** 36)
+  closeSync(file)
+  assert.equal(new PerfMaps(scratch).find(150, 0x3000), 'last')
+  const map = new PerfMap()
+  for (let i = 0; i < 3 * 2 ** 17; i += 1024)
+    map.add(
+      Buffer.from(
+        Array.from({ length: 1024 }, (_, k) => `${(16 * (i + k)).toString(16)} 10 n${i + k}\n`).join(''),
+      ),
+    )
+  assert.deepEqual(
+    [map.at(0), map.at(16 * (3 * 2 ** 17 - 1)), map.at(16 * 2 ** 17)],
+    [undefined, `n${3 * 2 ** 17 - 1}`, `n${2 ** 17}`],
+  )
+  assert.ok(map.bytes < 32 * 1024 * 1024)
 })
 
 test('memory for maps is bounded', () => {

@@ -8,15 +8,20 @@ import {
   readSync,
   type Stats,
 } from 'node:fs'
+import { uptime } from 'node:os'
 import { PerfMap } from './perf-map.ts'
 
-/** Of one file, and of what is kept for all processes. */
+/** Of one file at once, its last ones, and of what is kept for all processes. */
 const mostFileBytes = 16 * 1024 * 1024
 const mostKeptBytes = 16 * 1024 * 1024
 const mostProcesses = 256
 const chunkBytes = 256 * 1024
 /** So often a file is looked at again at most: more may have been written, or it is another process's. */
 const lookMs = 1000
+/** Files have the time of the last tick, and clocks are set. */
+const clockSlackMs = 1000
+/** `USER_HZ`, the same on all architectures that this runs on. */
+const tickMs = 10
 
 interface Entry {
   readonly map: PerfMap
@@ -29,7 +34,8 @@ interface Entry {
 /**
  * Names of code that runtimes make while they run, by the file in which they tell them to perf(1):
  * `/tmp/perf-<pid>.map` as the process sees it (Linux, tools/perf/Documentation/jit-interface.txt). Anybody may write
- * to `/tmp`, so a file counts only if it is the process's user's or root's.
+ * to `/tmp`, so a file counts only if it is the process's user's or root's. The file stays when its process ends, so it
+ * counts only if it was written since this one began.
  */
 export class PerfMaps {
   private readonly entries = new Map<number, Entry>()
@@ -96,15 +102,35 @@ export class PerfMaps {
       return
     }
     try {
-      const { ino, size } = fstatSync(fd)
+      const { ino, size, mtimeMs } = fstatSync(fd)
+      if (mtimeMs + clockSlackMs < this.startMs(pid)) {
+        clear(entry, 0)
+        return
+      }
       if (ino !== entry.inode || size < entry.read) clear(entry, ino)
-      const end = Math.min(size, mostFileBytes)
-      if (end > entry.read) entry.read = readLines(fd, entry.read, end, entry.map)
+      if (size - entry.read > mostFileBytes) {
+        entry.map.clear()
+        entry.read = lineBehind(fd, size - mostFileBytes)
+      }
+      if (size > entry.read) entry.read = readLines(fd, entry.read, size, entry.map)
     } catch {
       // It went away, or its file system did.
     } finally {
       closeSync(fd)
     }
+  }
+
+  /** When the process began, as files have their times; 0: not known. */
+  private startMs(pid: number): number {
+    let stat: string
+    try {
+      stat = readFileSync(`${this.root}/${pid}/stat`, 'latin1')
+    } catch {
+      return 0 // It ended since.
+    }
+    // The name of the program, in parentheses, may have any characters (proc_pid_stat(5)).
+    const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+    return Number.isFinite(ticks) ? Date.now() - uptime() * 1000 + ticks * tickMs : 0
   }
 
   private open(pid: number): number | undefined {
@@ -147,6 +173,12 @@ function ownerOf(status: string): { uid: number; pid: number } | undefined {
   const uid = /^Uid:\t\d+\t(\d+)/m.exec(status)?.[1]
   const pid = /^NSpid:.*\t(\d+)$/m.exec(status)?.[1]
   return uid === undefined || pid === undefined ? undefined : { uid: Number(uid), pid: Number(pid) }
+}
+
+/** Where the next line begins, if it is not longer than any name. */
+function lineBehind(fd: number, from: number): number {
+  const bytes = Buffer.alloc(4096)
+  return from + bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from)).indexOf(10) + 1
 }
 
 /** Takes up whole lines; where the next reading begins. */

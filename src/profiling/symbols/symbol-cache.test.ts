@@ -96,3 +96,25 @@ test('a file that was not asked for in a minute is closed', context => {
   assert.deepEqual([cache.files, openFiles() - before], [1, 1])
   cache.close()
 })
+
+test('a file without a build id is known again, and another one in its place is not taken for it', () => {
+  const cache = new SymbolCache(options)
+  const paths = ['one', 'two'].map(name => {
+    const path = join(scratch, name)
+    execFileSync('gcc', ['-Wl,--build-id=none', '-o', path, '-xc', '-'], {
+      input: `int ${name}(void) { return 1; } int main(void) { return ${name}(); }`,
+    })
+    return path
+  })
+  const file = { path: '/x/app', buildId: '' }
+  assert.ok(cache.of(1, file, () => paths[0]) instanceof FileSymbols)
+  cache.configure(options)
+  assert.equal(
+    cache.of(1, file, () => paths[1]),
+    '[app: another file by now]',
+  )
+  assert.ok(cache.of(1, file, () => paths[0]) instanceof FileSymbols)
+  cache.forget(1)
+  assert.ok(cache.of(1, file, () => paths[1]) instanceof FileSymbols)
+  cache.close()
+})

@@ -19,6 +19,8 @@ const idleMs = 60_000
 interface Entry {
   readonly fd: number
   readonly symbols: FileSymbols
+  /** '' where its build id says which file it is. */
+  readonly hash: string
   usedMs: number
 }
 
@@ -39,6 +41,8 @@ export class SymbolCache {
   bytes = 0
   private options: SymbolCacheOptions
   private readonly entries = new Map<number, Entry>()
+  /** Of the files without a build id that each number stood for first, also of those that are closed. */
+  private readonly hashes = new Map<number, string>()
 
   constructor(options: SymbolCacheOptions) {
     this.options = options
@@ -60,8 +64,9 @@ export class SymbolCache {
       this.entries.set(id, known)
       return known.symbols
     }
-    const entry = opened(file, source, this.options)
+    const entry = opened(file, source, this.options, this.hashes.get(id))
     if (typeof entry === 'string') return entry
+    if (file.buildId === '') this.hashes.set(id, entry.hash)
     this.entries.set(id, entry)
     this.bytes += entry.symbols.bytes
     this.shrink()
@@ -76,6 +81,11 @@ export class SymbolCache {
 
   /** The number stands for no file any more. */
   forget(id: number): void {
+    this.hashes.delete(id)
+    this.drop(id)
+  }
+
+  private drop(id: number): void {
     const entry = this.entries.get(id)
     if (entry === undefined) return
     this.entries.delete(id)
@@ -84,22 +94,22 @@ export class SymbolCache {
     closeSync(entry.fd)
   }
 
-  /** Forgets all. It can be used again. */
+  /** Closes all. It can be used again. */
   close(): void {
-    for (const id of this.entries.keys()) this.forget(id)
+    for (const id of this.entries.keys()) this.drop(id)
   }
 
   /** Closes files that were not asked for in the last minute. */
   closeIdle(): void {
     const now = performance.now()
-    for (const [id, { usedMs }] of this.entries) if (now - usedMs > idleMs) this.forget(id)
+    for (const [id, { usedMs }] of this.entries) if (now - usedMs > idleMs) this.drop(id)
   }
 
   private shrink(): void {
     for (const id of this.entries.keys()) {
       if (this.entries.size <= 1) return
       if (this.entries.size <= mostFiles && this.bytes <= this.options.cacheBytes) return
-      this.forget(id)
+      this.drop(id)
     }
   }
 }
@@ -108,6 +118,7 @@ function opened(
   { path, buildId }: WantedFile,
   source: () => string | undefined,
   options: SymbolOptions,
+  hash: string | undefined,
 ): Entry | string {
   let fd: number
   try {
@@ -120,8 +131,14 @@ function opened(
   }
   try {
     const elf = ElfFile.of(fd)
-    if (elf.buildId === buildId)
-      return { fd, symbols: FileSymbols.of(elf, path, options), usedMs: performance.now() }
+    const isSame = elf.buildId === buildId && (hash === undefined || elf.htlHash() === hash)
+    if (isSame)
+      return {
+        fd,
+        symbols: FileSymbols.of(elf, path, options),
+        hash: buildId === '' ? elf.htlHash() : '',
+        usedMs: performance.now(),
+      }
     closeSync(fd)
     return unreadableReason(path, 'another file by now')
   } catch (error) {

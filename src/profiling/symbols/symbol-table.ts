@@ -7,11 +7,16 @@ const chunkBytes = 2048 * entryBytes
 /** Their numbers take 20 of the 53 bits that a double has, beside 32 of an offset. */
 const mostSymbols = 2 ** 20
 const mostOffset = 2 ** 32
+/** Of a table of symbols: five times what its functions may need. A file may say more without having it on the disk. */
+const mostTableBytes = 128 * 1024 * 1024
 /** Names that are longer are cut. Those of C++ templates have some hundred. */
 const longestName = 4096
 const usualName = 256
 /** Of names, read at once while the tables are: they stand in the order of their symbols. */
 const windowBytes = 16 * 1024
+/** Where they stand in no order, so many windows beyond the first pass are read in full, and short ones then. */
+const mostWindows = 4096
+const shortWindowBytes = 64
 /** Functions and labels inside of one another that are looked through for the one that covers a place. */
 const mostNested = 64
 /** Names for one place: libc has up to 6. */
@@ -154,6 +159,7 @@ class SymbolReader {
   private readonly labels: boolean
   private window: Buffer = Buffer.alloc(0)
   private windowStart = 0
+  private windows = 0
 
   constructor(program: ElfFile, labels: boolean) {
     this.code = program.segments.filter(isCode)
@@ -164,6 +170,8 @@ class SymbolReader {
     const names = elf.sections[section.link]
     if (names === undefined || names.size > mostNamesBytes) throw new ElfError('its symbols have no names')
     if (names.offset + names.size > elf.size) throw new ElfError('the file is cut off')
+    if (section.size > mostTableBytes)
+      throw new ElfError(`its table of symbols has more than ${mostTableBytes} bytes`)
     const table = this.names.length
     this.window = Buffer.alloc(0)
     this.names.push({ elf, offset: names.offset, size: names.size })
@@ -213,7 +221,8 @@ class SymbolReader {
     const into = name - this.windowStart
     if (into < 0 || into + 2 > this.window.length) {
       this.windowStart = name
-      this.window = names.elf.read(names.offset + name, Math.min(windowBytes, names.size - name))
+      const length = this.windows++ < mostWindows ? windowBytes : shortWindowBytes
+      this.window = names.elf.read(names.offset + name, Math.min(length, names.size - name))
       return this.isMark(table, name)
     }
     return this.window[into] === 0x24 || (this.window[into] === 0x2e && this.window[into + 1] === 0x4c)
