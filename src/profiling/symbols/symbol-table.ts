@@ -14,7 +14,7 @@ const longestName = 4096
 const usualName = 256
 /** Of names, read at once while the tables are: they stand in the order of their symbols. */
 const windowBytes = 16 * 1024
-/** Where they stand in no order, so many windows beyond the first pass are read in full, and short ones then. */
+/** Windows that are read in full; later ones are short, since names that stand in no order need one for each. */
 const mostWindows = 4096
 const shortWindowBytes = 64
 /** Functions and labels inside of one another that are looked through for the one that covers a place. */
