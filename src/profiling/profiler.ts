@@ -45,7 +45,7 @@ export interface Recorded {
 
 const drainMs = 500
 /** The kernel side has room for 16,384 counts. */
-const gatherMs = 5_000
+const gatherMs = 1_000
 /** How long names are waited for before a profile is made without them. */
 const namesMs = 30_000
 /** The same at the end: who stops the agent waits. */

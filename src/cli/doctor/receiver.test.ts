@@ -37,7 +37,10 @@ test('a receiver takes an empty request of each signal that is made, and nothing
   const good = await receive(t)
   const found = await tryWith({ ENDPOINT: good.endpoint, INSECURE: 'true', HEADERS: 'x-a=b' })
   assert.deepEqual(found, [
-    { state: 'ok', detail: `${good.endpoint} took an empty request in plain text: traces, metrics, profiles` },
+    {
+      state: 'ok',
+      detail: `${good.endpoint} took an empty request in plain text: traces, metrics, profiles`,
+    },
   ])
   assert.deepEqual(good.requests.map(({ signal, items }) => [signal, items]).toSorted(), [
     ['metrics', 0],
