@@ -306,7 +306,8 @@ say('done'); hear()`)
   // The server's last close may come a moment after the client's.
   const sums = new Map<boolean, number>()
   const held: number[] = []
-  for (let round = 0; round < 12; round++) {
+  for (let round = 0; round < 12 || ((sums.get(true) ?? 0) < churn && round < 100); round++) {
+    if (round > 0) await new Promise(resolve => setTimeout(resolve, 10))
     for (const pair of looked(probe, talker.pid))
       sums.set(pair.server, (sums.get(pair.server) ?? 0) + pair.opened)
     held.push(probe.size)
