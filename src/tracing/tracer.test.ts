@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { Attributes } from '../model/attributes.ts'
 import { Exchange } from '../model/exchange.ts'
 import type { HistogramPoint } from '../model/metric.ts'
-import { resource } from '../model/resource.ts'
+import { type Resource, resource } from '../model/resource.ts'
 import type { Span } from '../model/span.ts'
 import { bounds } from '../protocols/durations.ts'
 import { http1 } from '../protocols/http1.ts'
@@ -90,6 +90,10 @@ function copy(service: unknown, span: Span): Emitted {
     status,
     attributes: span.attributes.toObject(),
   }
+}
+
+function nameOf(side: Resource | string): unknown {
+  return typeof side === 'string' ? side : side.attributes.get('service.name')
 }
 
 interface Given {
@@ -234,6 +238,23 @@ test('the sides of an exchange within the host are one trace, whichever comes fi
   }
   check(['client', 'server'])
   check(['server', 'client'])
+})
+
+test('a request within the host is told once from whom to whom, whichever side comes first', () => {
+  for (const serverFirst of [false, true]) {
+    const edges: unknown[] = []
+    const { tracer } = open(
+      {},
+      {
+        edge: (client, server, failed, clientNs, serverNs) =>
+          edges.push([nameOf(client), nameOf(server), failed, clientNs, serverNs]),
+      },
+    )
+    const client = exchangeOf({ server: false, sequence: 7, pid: 1, peerAddress: '127.0.0.1', durationMs: 4 })
+    const server = exchangeOf({ server: true, sequence: 7, pid: 2, peerAddress: '127.0.0.1', durationMs: 3 })
+    for (const exchange of serverFirst ? [server, client] : [client, server]) tracer.exchange(exchange)
+    assert.deepEqual(edges, [['service 1', 'service 2', false, 4_000_000, 3_000_000]], `${serverFirst}`)
+  }
 })
 
 test('a server whose client does not show up is handed on after two seconds, as the root of a trace', () => {

@@ -352,6 +352,8 @@ export class Tracer {
     if (held === undefined) return
     const { span } = held
     this.contexts.resolve(request)
+    request.serverResource = held.resource
+    request.serverNs = Math.max(0, Math.round((span.endUs - span.startUs) * 1000))
     span.traceId.set(request.traceId)
     span.parentSpanId.set(request.spanId)
     span.flags = flagsWithRemoteParent | (request.flags & 3)

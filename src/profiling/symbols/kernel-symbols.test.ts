@@ -16,9 +16,11 @@ function of(kallsyms: string, modules = ''): KernelSymbols {
 }
 
 const text = readFileSync('/proc/kallsyms', 'latin1')
-const hidden: string | false = /^0*[1-9a-f]/m.test(text) ? false : 'addresses of the kernel are hidden here'
+const withoutKernelAddresses: string | false = /^0*[1-9a-f]/m.test(text)
+  ? false
+  : 'addresses of the kernel are hidden here'
 
-test('functions of this kernel are named as kallsyms has them', { skip: hidden }, () => {
+test('functions of this kernel are named as kallsyms has them', { skip: withoutKernelAddresses }, () => {
   const names = new Map<number, string[]>()
   for (const [, address = '', name = ''] of text.matchAll(/^([0-9a-f]+) [tTwW] (\S+)/gm)) {
     const low = Number.parseInt(address.slice(-12), 16)
