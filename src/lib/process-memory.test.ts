@@ -60,7 +60,8 @@ test('the memory of a program that gave way to another is not that of the other'
   const memory = ProcessMemory.open(child.pid!)!
   try {
     // Its first page is in its memory when its linker has read it.
-    for (let tries = 0; memory.u8(programStart(child.pid!)) === undefined && tries < 200; tries++) await sleep(5)
+    for (let tries = 0; memory.u8(programStart(child.pid!)) === undefined && tries < 200; tries++)
+      await sleep(5)
     assert.equal(memory.u8(programStart(child.pid!)), 0x7f)
     child.stdin.write('\n')
     while (name() !== 'sleep') await sleep(5)
