@@ -194,6 +194,7 @@ export class Profiler {
     ms: number,
     signal: AbortSignal,
   ): Promise<Recorded[]> {
+    if (signal.aborted || this.ending.signal.aborted) return []
     this.gather()
     const totals = new StackTotals()
     const begunMs = performance.now()
