@@ -28,7 +28,7 @@ import { ExitCode, StartError } from './lib/start-error.ts'
 import { Attributes } from './model/attributes.ts'
 import type { DrainResult } from './pipeline/pipeline.ts'
 import { RuntimeProfiler } from './runtime/runtime-profiler.ts'
-import { ProcessTable } from './tracing/services.ts'
+import { ProcessTable } from './entities/process-table.ts'
 
 export interface StartOptions {
   readonly loaded: LoadedConfig

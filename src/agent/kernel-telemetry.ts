@@ -17,7 +17,7 @@ import { Flows } from '../tracing/flows.ts'
 import { NetworkSeries } from '../tracing/network-series.ts'
 import { RedTable, type ResourceMetrics } from '../tracing/red.ts'
 import { ServiceGraph } from '../tracing/service-graph.ts'
-import type { ProcessTable } from '../tracing/services.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
 import { hostResource } from './host-resource.ts'
 
 export interface KernelTelemetryOptions {

@@ -1,8 +1,8 @@
 // Why a process is observed or not, for whoever misses its spans.
 
 import type { ProcessesDocument } from '../api/types.ts'
-import { listenersAt } from '../tracing/listening-ports.ts'
-import type { ProcessView } from '../tracing/services.ts'
+import { listenersAt } from '../entities/listening-ports.ts'
+import type { ProcessView } from '../entities/process-table.ts'
 import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
 

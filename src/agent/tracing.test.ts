@@ -16,7 +16,7 @@ import type { Span } from '../model/span.ts'
 import type { Intake } from '../pipeline/batcher.ts'
 import { type Ledger, openLedger } from '../pipeline/ledger.ts'
 import type { Items } from '../pipeline/pipeline.ts'
-import { ProcessTable } from '../tracing/services.ts'
+import { ProcessTable } from '../entities/process-table.ts'
 import { captureOptions, ends, startTracing, Tracing, type TracingOptions } from './tracing.ts'
 
 /** Two whose requests are counted, and one whose port comes and goes. */

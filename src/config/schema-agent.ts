@@ -160,75 +160,72 @@ const profiling = branch('Profiles of all processes.', {
   }),
 })
 
-const logs = branch(
-  'Logs of containers, files and the journal.',
-  {
-    enabled: key(boolean, true, 'Collects logs.'),
-    container_logs: key(boolean, true, 'Reads logs of Docker and CRI containers.'),
-    journald: key(boolean, false, 'Reads the systemd journal.'),
-    paths: key(list(path), [], 'Files to follow; may contain `*` and `**`.'),
-    exclude: key(list(path), [], 'Files not to follow; may contain `*` and `**`.'),
-    start_at: key(choice(['end', 'beginning']), 'end', 'Where to begin in files never seen before.'),
-    position_file: key(path, '/var/lib/svc/log-positions', 'File that remembers how far each log was read.', {
-      restart: true,
-    }),
-    multiline: branch('Joins lines that belong to one record.', {
-      enabled: key(boolean, false, 'Joins lines.'),
-      pattern: key(regex, '', 'What marks a line.'),
-      negate: key(boolean, false, 'Marks the lines that do not match instead.'),
-      match: key(
-        choice(['after', 'before']),
-        'after',
-        'Whether marked lines go to the record before them (`after`) or behind them.',
-      ),
-      max_lines: key(integer({ min: 1, max: 100_000 }), 500, 'Most lines of one record.'),
-      timeout: key(duration(), 5000, 'Time after which a record is taken as complete.'),
-    }),
-    parse: branch('What is read out of a log line.', {
-      json: key(boolean, true, 'Reads fields of JSON lines.'),
-      severity: key(boolean, true, 'Finds the severity.'),
-      trace_context: key(boolean, true, 'Finds trace and span ids.'),
-    }),
-  },
-  later,
-)
-
-const discovery = branch(
-  'What is known about the host, its containers and its cluster.',
-  {
-    enabled: key(boolean, true, 'Adds discovered metadata to everything exported.'),
-    interval: key(
-      duration({ min: 1000 }),
-      30_000,
-      'Time between two looks at sources that cannot be watched.',
+const logs = branch('Logs of containers, files and the journal.', {
+  enabled: key(boolean, true, 'Collects logs.'),
+  container_logs: key(boolean, true, 'Reads logs of Docker and CRI containers.'),
+  journald: key(boolean, false, 'Reads the systemd journal.'),
+  paths: key(list(path), [], 'Files to follow; may contain `*` and `**`.'),
+  exclude: key(list(path), [], 'Files not to follow; may contain `*` and `**`.'),
+  start_at: key(choice(['end', 'beginning']), 'end', 'Where to begin in files never seen before.'),
+  position_file: key(path, '/var/lib/svc/log-positions', 'File that remembers how far each log was read.', {
+    restart: true,
+  }),
+  multiline: branch('Joins lines that belong to one record.', {
+    enabled: key(boolean, false, 'Joins lines.'),
+    pattern: key(regex, '', 'What marks a line.'),
+    negate: key(boolean, false, 'Marks the lines that do not match instead.'),
+    match: key(
+      choice(['after', 'before']),
+      'after',
+      'Whether marked lines go to the record before them (`after`) or behind them.',
     ),
-    detect_kubernetes: key(boolean, true, 'Asks Kubernetes where the agent runs in a cluster.'),
-    detect_docker: key(boolean, true, 'Asks Docker, containerd and Podman.'),
-    detect_cloud: key(boolean, true, 'Asks the cloud’s metadata service.'),
-    docker: branch('Container runtimes.', {
-      endpoint: key(text(), '', 'Socket of the runtime; empty to find it.'),
-    }),
-    kubernetes: branch('Kubernetes.', {
-      kubeconfig: key(path, '', 'Credentials file; empty for the pod’s own account.'),
-      node_name: key(text(), '', 'Name of this node; empty to find it.'),
-      namespaces: key(list(someText), [], 'Namespaces to watch; empty for all.'),
-      labels: key(list(someText), [], 'Pod labels that become resource attributes.'),
-      annotations: key(list(someText), [], 'Pod annotations that become resource attributes.'),
-    }),
-  },
-  later,
-)
+    max_lines: key(integer({ min: 1, max: 100_000 }), 500, 'Most lines of one record.'),
+    timeout: key(duration(), 5000, 'Time after which a record is taken as complete.'),
+  }),
+  parse: branch('What is read out of a log line.', {
+    json: key(boolean, true, 'Reads fields of JSON lines.'),
+    severity: key(boolean, true, 'Finds the severity.'),
+    trace_context: key(boolean, true, 'Finds trace and span ids.'),
+  }),
+  max_line_size: key(
+    size({ min: Ki, max: Mi }),
+    256 * Ki,
+    'Longest record in bytes; what is longer becomes several records.',
+  ),
+})
 
-const gpu = branch(
-  'Graphics processors.',
-  {
-    enabled: key(boolean, true, 'Measures GPUs.'),
-    nvidia: key(boolean, true, 'Measures NVIDIA GPUs.'),
-    interval: key(duration({ min: 1000 }), 10_000, 'Time between two measurements.'),
-    per_process: key(boolean, true, 'Shows which process uses a GPU.'),
-  },
-  later,
-)
+const discovery = branch('What is known about the host, its containers and its cluster.', {
+  enabled: key(boolean, true, 'Adds discovered metadata to everything exported.'),
+  interval: key(duration({ min: 1000 }), 30_000, 'Time between two looks at sources that cannot be watched.'),
+  detect_kubernetes: key(boolean, true, 'Asks Kubernetes where the agent runs in a cluster.'),
+  detect_docker: key(boolean, true, 'Asks Docker, containerd and Podman.'),
+  detect_cloud: key(boolean, true, 'Asks the cloud’s metadata service.'),
+  docker: branch('Container runtimes.', {
+    endpoint: key(
+      text({
+        expects: 'a socket such as "unix:///run/docker.sock", or nothing',
+        pattern: /^(|(unix:\/\/)?\/.+)$/,
+      }),
+      '',
+      'Socket of Docker or Podman; empty to find it.',
+    ),
+    labels: key(list(someText), [], 'Container labels that become resource attributes.'),
+  }),
+  kubernetes: branch('Kubernetes.', {
+    kubeconfig: key(path, '', 'Credentials file; empty for the pod’s own account.'),
+    node_name: key(text(), '', 'Name of this node; empty to find it.'),
+    namespaces: key(list(someText), [], 'Namespaces to watch; empty for all.'),
+    labels: key(list(someText), [], 'Pod labels that become resource attributes.'),
+    annotations: key(list(someText), [], 'Pod annotations that become resource attributes.'),
+  }),
+})
+
+const gpu = branch('Graphics processors.', {
+  enabled: key(boolean, true, 'Measures GPUs.'),
+  nvidia: key(boolean, true, 'Measures NVIDIA GPUs.'),
+  interval: key(duration({ min: 1000 }), 10_000, 'Time between two measurements.'),
+  per_process: key(boolean, true, 'Shows which process uses a GPU.'),
+})
 
 export const agent = branch('What the agent collects on its host.', {
   ebpf,

@@ -103,13 +103,13 @@ const selector = item(
     open_ports: key(openPorts, [], 'Ports that the process listens at.'),
     exe_path: key(text(), '', 'Path of the executable; may contain `*`.'),
     name: key(text(), '', 'Service name; may contain `*`.'),
-    k8s_namespace: key(text(), '', 'Kubernetes namespace; may contain `*`.', later),
-    k8s_pod_name: key(text(), '', 'Pod name; may contain `*`.', later),
-    k8s_deployment_name: key(text(), '', 'Deployment name; may contain `*`.', later),
-    k8s_daemonset_name: key(text(), '', 'DaemonSet name; may contain `*`.', later),
-    k8s_statefulset_name: key(text(), '', 'StatefulSet name; may contain `*`.', later),
-    k8s_container_name: key(text(), '', 'Container name; may contain `*`.', later),
-    k8s_pod_labels: key(map(text()), {}, 'Pod labels with their values; values may contain `*`.', later),
+    k8s_namespace: key(text(), '', 'Kubernetes namespace; may contain `*`.'),
+    k8s_pod_name: key(text(), '', 'Pod name; may contain `*`.'),
+    k8s_deployment_name: key(text(), '', 'Deployment name; may contain `*`.'),
+    k8s_daemonset_name: key(text(), '', 'DaemonSet name; may contain `*`.'),
+    k8s_statefulset_name: key(text(), '', 'StatefulSet name; may contain `*`.'),
+    k8s_container_name: key(text(), '', 'Container name; may contain `*`.'),
+    k8s_pod_labels: key(map(text()), {}, 'Pod labels with their values; values may contain `*`.'),
   }),
   {
     fault: (_selector, given) =>
@@ -130,16 +130,12 @@ function provider(name: string) {
   })
 }
 
-export const cloud = branch(
-  'Metadata of the cloud that the host is in.',
-  {
-    aws: provider('AWS'),
-    gcp: provider('Google Cloud'),
-    azure: provider('Azure'),
-    alibaba: provider('Alibaba Cloud'),
-    oracle: provider('Oracle Cloud'),
-    digitalocean: provider('DigitalOcean'),
-    refresh_interval: key(duration({ min: 1000 }), 900_000, 'Time between two requests.'),
-  },
-  later,
-)
+export const cloud = branch('Metadata of the cloud that the host is in.', {
+  aws: provider('AWS'),
+  gcp: provider('Google Cloud'),
+  azure: provider('Azure'),
+  alibaba: provider('Alibaba Cloud'),
+  oracle: provider('Oracle Cloud'),
+  digitalocean: provider('DigitalOcean'),
+  refresh_interval: key(duration({ min: 1000 }), 900_000, 'Time between two requests.'),
+})

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { after, test } from 'node:test'
 import { resource } from '../model/resource.ts'
 import { ProcessGroups } from './process-groups.ts'
-import { ProcessTable } from './services.ts'
+import { ProcessTable } from './process-table.ts'
 
 const children: ChildProcess[] = []
 after(() => {

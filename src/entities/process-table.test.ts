@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Resource } from '../model/resource.ts'
-import { ProcessTable, type ProcessTableOptions } from './services.ts'
+import { ProcessTable, type ProcessTableOptions } from './process-table.ts'
 
 const fixed = { hostName: 'host-1', bootId: 'boot-1', version: '1.2.3' }
 const procDir = mkdtempSync(join(tmpdir(), 'svc-proc-'))

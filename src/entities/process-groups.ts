@@ -1,6 +1,6 @@
 import { Attributes } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
-import type { ProcessTable } from './services.ts'
+import type { ProcessTable } from './process-table.ts'
 
 /** What tells one process of a group from another. */
 const own = new Set(['process.pid', 'service.instance.id', 'process.command'])
