@@ -6,6 +6,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PATH_MAX_BYTES 256
+#define GROUP_NAME_BYTES 96 /* "cri-containerd-", 64 digits and ".scope" are 85 */
 
 enum svc_process_kind { svc_process_kind_exec, svc_process_kind_exit, svc_process_kind_oom_kill };
 
@@ -13,6 +14,7 @@ struct svc_process_event {
 	u64 time_ns;  /* CLOCK_MONOTONIC */
 	u64 start_ns; /* when the process began: the same clock; 0: not known */
 	u64 cgroup;   /* 0: not known */
+	u64 boot_ns;  /* when the process began: since boot, as /proc/PID/stat has it; 0: not known */
 	u32 kind;
 	u32 pid;      /* thread group, initial pid namespace */
 	u32 parent;
@@ -23,6 +25,9 @@ struct svc_process_event {
 	u16 path_length; /* of `path`, its end left out; only so much of it is there */
 	u8 comm[16];
 	u8 path[PATH_MAX_BYTES]; /* of an exec: the file, as the caller named it */
+	/* The innermost control group whose name has room for a container's id, and the one above it; "": none. */
+	u8 group[GROUP_NAME_BYTES];
+	u8 above[GROUP_NAME_BYTES];
 };
 const struct svc_process_event *unused_event __attribute__((unused)); /* keeps the types in BTF */
 const enum svc_process_kind *unused_kind __attribute__((unused));
@@ -67,13 +72,35 @@ struct signal_struct___process {
 	struct mm_struct *oom_mm;
 };
 
+struct kernfs_node___process {
+	const char *name;
+};
+
+struct cgroup_root;
+
+struct cgroup___process {
+	struct cgroup_subsys_state___process {
+		struct cgroup___process *cgroup;
+		struct cgroup_subsys_state___process *parent;
+	} self;
+	struct kernfs_node___process *kn;
+	struct cgroup_root *root;
+};
+
+struct css_set___process {
+	struct cgroup_subsys_state___process *subsys[1]; /* as many as the kernel has controllers */
+	struct cgroup___process *dfl_cgrp;
+};
+
 struct task_struct___process {
+	struct css_set___process *cgroups;
 	struct signal_struct___process *signal;
 	struct task_struct___process *group_leader;
 	struct task_struct___process *real_parent;
 	int tgid;
 	int exit_code;
 	u64 start_time;
+	u64 start_boottime;
 };
 
 struct linux_binprm___process {
@@ -81,6 +108,8 @@ struct linux_binprm___process {
 };
 
 #pragma clang attribute pop
+
+enum cgroup_subsys_id___process { memory_cgrp_id___process };
 
 #define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
 
@@ -99,11 +128,51 @@ static __always_inline struct svc_process_event *begin(u32 kind, u64 now)
 	}
 	event->time_ns = now;
 	event->kind = kind;
-	event->start_ns = event->cgroup = 0;
+	event->start_ns = event->boot_ns = event->cgroup = 0;
+	event->group[0] = event->above[0] = 0;
 	event->parent = event->uid = event->status = 0;
 	event->oom_killed = event->pad = 0;
 	event->path_length = 0;
 	return event;
+}
+
+/* The one of the memory controller where that is in a hierarchy of version 1, because runtimes leave the unified one of a
+ * hybrid host alone; else the unified one. */
+static __always_inline struct cgroup___process *group_of(struct task_struct___process *task)
+{
+	struct css_set___process *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup___process *unified = BPF_CORE_READ(set, dfl_cgrp), *group;
+	struct cgroup_subsys_state___process *memory;
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id___process, memory_cgrp_id___process))
+		return unified;
+	u64 id = bpf_core_enum_value(enum cgroup_subsys_id___process, memory_cgrp_id___process);
+	u64 at = bpf_core_field_offset(struct css_set___process, subsys) + id * sizeof(void *);
+	if (bpf_probe_read_kernel(&memory, sizeof(memory), (void *)set + at) || !memory)
+		return unified;
+	group = BPF_CORE_READ(memory, cgroup);
+	return BPF_CORE_READ(group, root) == BPF_CORE_READ(unified, root) ? unified : group;
+}
+
+#define CONTAINER_ID 64
+#define GROUP_DEPTH 8
+
+/* A container may have groups of its own below the one that its runtime named. */
+static __always_inline void name_group(struct svc_process_event *event, struct task_struct___process *task)
+{
+	struct cgroup___process *group = group_of(task);
+	for (int depth = 0; depth < GROUP_DEPTH; depth++) {
+		if (!group)
+			break;
+		long length = bpf_probe_read_kernel_str(event->group, sizeof(event->group), BPF_CORE_READ(group, kn, name));
+		/* `self`, the first member, leads to that of the group above. */
+		group = BPF_CORE_READ(group, self.parent, cgroup);
+		if (length <= CONTAINER_ID)
+			continue;
+		if (group)
+			bpf_probe_read_kernel_str(event->above, sizeof(event->above), BPF_CORE_READ(group, kn, name));
+		return;
+	}
+	event->group[0] = 0;
 }
 
 /* Of the process that runs now. */
@@ -113,7 +182,9 @@ static __always_inline void describe(struct svc_process_event *event, struct tas
 	event->pid = task->tgid;
 	event->parent = BPF_CORE_READ(leader, real_parent, tgid);
 	event->start_ns = BPF_CORE_READ(leader, start_time);
+	event->boot_ns = BPF_CORE_READ(leader, start_boottime);
 	event->cgroup = bpf_get_current_cgroup_id();
+	name_group(event, (struct task_struct___process *)task);
 	event->uid = bpf_get_current_uid_gid();
 	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), task->group_leader->comm);
 }

@@ -286,5 +286,6 @@ NAPI_MODULE_INIT()
   add_functions(env, exports, uprobe_functions);
   add_functions(env, exports, demangle_functions);
   add_functions(env, exports, xz_functions);
+  add_functions(env, exports, nvml_functions);
   return exports;
 }

@@ -82,6 +82,6 @@ struct function {
 };
 extern const struct function object_functions[], map_functions[], ring_functions[], perf_functions[], poll_functions[],
   probe_functions[], process_functions[], host_functions[], uprobe_functions[], demangle_functions[],
-  xz_functions[];
+  xz_functions[], nvml_functions[];
 
 #endif

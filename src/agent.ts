@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { banner } from './agent/banner.ts'
+import { Discovery } from './agent/discovery.ts'
+import { Gpu } from './agent/gpu.ts'
 import { stuckMs } from './agent/health.ts'
 import { HostMetrics } from './agent/host-metrics.ts'
 import { KernelTelemetry } from './agent/kernel-telemetry.ts'
+import { Logs } from './agent/logs.ts'
 import { metricsSource } from './agent/metrics-source.ts'
 import { Outlets } from './agent/outlets.ts'
 import type { Parts } from './agent/parts.ts'
@@ -19,6 +22,8 @@ import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
 import { type Api, startApi } from './api/server.ts'
 import type { AgentView, Degradation, ReloadCause, ReloadResult, RunningAgent } from './api/types.ts'
 import type { LoadedConfig } from './config/index.ts'
+import { ContainerResources } from './entities/container-resources.ts'
+import { ProcessTable, type ProcessTableOptions } from './entities/process-table.ts'
 import { loadNative, Unsupported } from './kernel/native.ts'
 import { build } from './lib/build.ts'
 import { startHeartbeat } from './lib/heartbeat.ts'
@@ -28,7 +33,6 @@ import { ExitCode, StartError } from './lib/start-error.ts'
 import { Attributes } from './model/attributes.ts'
 import type { DrainResult } from './pipeline/pipeline.ts'
 import { RuntimeProfiler } from './runtime/runtime-profiler.ts'
-import { ProcessTable } from './entities/process-table.ts'
 
 export interface StartOptions {
   readonly loaded: LoadedConfig
@@ -67,13 +71,20 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     settings: selfTracing(config),
   })
   const starting = self.begin('start')
-  const aboutProcesses = {
+  const discovery = new Discovery({ config, log })
+  const { entities, host } = discovery
+  const aboutProcesses: ProcessTableOptions = {
     hostName: hostname(),
+    hostId: String(host.resource.attributes.get('host.id') ?? ''),
     bootId: bootId(),
     version: build().version,
     attributes: Attributes.of(config.resource.attributes),
+    surroundings: place => entities.surroundings(place),
   }
   const processes = new ProcessTable(aboutProcesses)
+  // Of those that profiles meet: nobody may trace them.
+  const profiled = new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 })
+  const resources = new ContainerResources({ entities, processes, host: () => host.resource })
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
@@ -95,6 +106,9 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       config,
       pipeline,
       processes,
+      profiled,
+      host,
+      resources,
       log,
       selfPid: running?.capture.selfPid ?? process.pid,
       onExec: pid => running?.tls?.noticed(pid),
@@ -102,10 +116,13 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   const profiling = new Profiling({
     config,
     pipeline,
-    processes: new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 }),
+    processes: profiled,
+    host,
     log,
     links: running,
   })
+  const gpu = new Gpu({ config, pipeline, processes, host, log })
+  const logs = new Logs({ config, pipeline, entities, resources, host, log })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined
@@ -127,6 +144,9 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       outlets,
       tracing: running,
       profiling,
+      discovery,
+      gpu,
+      logs,
       self,
       profiler,
       api: () => api,
@@ -147,10 +167,16 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       ...(hostMetrics?.faults ?? []),
       ...(kernel?.faults ?? []),
       ...profiling.faults,
+      ...discovery.faults,
+      ...logs.faults,
+      ...gpu.faults,
       ...socketFaults(api),
     ],
     kernel,
     profiling,
+    discovery,
+    gpu,
+    logs,
     hostMetrics: () => hostMetrics,
     stopping: () => stopping !== undefined,
     reload: () => reload('request'),
@@ -161,7 +187,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   metrics = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
   const view = agentView(parts, metrics.registry)
   try {
-    hostMetrics = await HostMetrics.start({ loaded, pipeline, log })
+    hostMetrics = await HostMetrics.start({ loaded, pipeline, host, log })
     if (config.self_telemetry.enabled) {
       api = await startApi({
         settings: apiSettings(config),
@@ -175,14 +201,19 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     await end(0)
     throw error
   }
+  discovery.start()
+  logs.start()
   starting.end()
 
   /** Ends everything; what is not delivered within the time is given up. */
   async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
+    discovery.stop()
+    gpu.stop()
     running?.stop()
     kernel?.stop()
     await profiling.stop()
+    await logs.stop()
     await hostMetrics?.close()
     const drained = await pipeline.drain(withinMs)
     await api?.close()

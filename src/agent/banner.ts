@@ -58,6 +58,37 @@ function profilesLine({ profiling, loaded }: Parts): BannerLine {
   }
 }
 
+function logsLine({ logs, loaded }: Parts): BannerLine {
+  const { config } = loaded()
+  const name = 'logs'
+  if (config.mode === 'collector') return { state: 'off', name, detail: 'mode is collector' }
+  const { enabled, container_logs, journald, paths } = config.agent.logs
+  if (!enabled) return { state: 'off', name, detail: 'switched off by agent.logs' }
+  const what = [
+    ...(container_logs ? ['of containers'] : []),
+    ...(paths.length > 0 ? [`of files (${paths.join(' ')})`] : []),
+    ...(journald ? ['of the journal'] : []),
+  ]
+  if (what.length === 0) return { state: 'off', name, detail: 'agent.logs names nothing to read' }
+  const { files = 0 } = logs.status
+  return { state: 'ok', name, detail: `${what.join(', ')}; ${files} files so far` }
+}
+
+/** What is asked; what answers comes in its time. */
+function discoveryLine({ discovery, loaded }: Parts): BannerLine {
+  const { config } = loaded()
+  const name = 'discovery'
+  if (!config.agent.discovery.enabled)
+    return { state: 'off', name, detail: 'switched off by agent.discovery' }
+  const asked = [
+    ...(discovery.docker === undefined ? [] : ['Docker']),
+    ...(discovery.kubernetes === undefined ? [] : ['Kubernetes']),
+    ...(discovery.cloud === undefined ? [] : ['cloud']),
+  ]
+  if (asked.length === 0) return { state: 'off', name, detail: 'every source is switched off' }
+  return { state: 'ok', name, detail: `${asked.join(', ')}; what is there is at /status/discovery` }
+}
+
 /** One line for each subsystem: what works, what does not and why. */
 export function banner(parts: Parts): BannerLine[] {
   const { tracing } = parts
@@ -79,6 +110,12 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({ state: 'off', name: 'traces', detail: why })
   }
   lines.push(profilesLine(parts))
+  lines.push(logsLine(parts), discoveryLine(parts))
+  const gpu = parts.gpu.source?.state
+  if (gpu?.on) {
+    const models = gpu.devices.map(({ name }) => name).join(', ')
+    lines.push({ state: 'ok', name: 'GPUs', detail: `${gpu.devices.length} measured: ${models}` })
+  }
   const metrics = parts.hostMetrics()
   if (metrics?.server !== undefined)
     lines.push({
@@ -108,10 +145,5 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({ state: 'limited', name: subsystem, detail: reason, mend })
   const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
   for (const { key } of missing) lines.push({ state: 'limited', name: 'not built', detail: `${key} is set` })
-  lines.push({
-    state: 'off',
-    name: 'later',
-    detail: 'logs: not built in this version',
-  })
   return lines
 }

@@ -96,7 +96,14 @@ async function outlets(t: TestContext): Promise<{ receiver: Receiver; outlets: O
 
 function push(t: TestContext, metrics: SystemMetrics, way: Outlets, intervalMs = hour): HostMetricsPush {
   const intake = way.pipeline.intake('metrics')
-  const options = { metrics: () => metrics, intake, resource: host, bootUs, intervalMs, log: silentLogger }
+  const options = {
+    metrics: () => metrics,
+    intake,
+    host: { resource: host },
+    bootUs,
+    intervalMs,
+    log: silentLogger,
+  }
   const made = new HostMetricsPush(options)
   t.after(() => made.close())
   return made
@@ -120,7 +127,13 @@ function unitOf(collect: (readings: Readings) => void): Unit {
 function recorder(t: TestContext, metrics: SystemMetrics) {
   const items: Metric[] = []
   const intake = { add: (_r: unknown, _s: unknown, item: Metric) => void items.push(structuredCloned(item)) }
-  const options = { metrics: () => metrics, resource: host, bootUs, intervalMs: hour, log: silentLogger }
+  const options = {
+    metrics: () => metrics,
+    host: { resource: host },
+    bootUs,
+    intervalMs: hour,
+    log: silentLogger,
+  }
   const made = new HostMetricsPush({ ...options, intake })
   t.after(() => made.close())
   return async (): Promise<ReadonlyMap<string, Metric>> => {
@@ -359,7 +372,7 @@ test('a fault is told once, and the next push is tried', async t => {
       return metrics
     },
     intake: way.pipeline.intake('metrics'),
-    resource: host,
+    host: { resource: host },
     bootUs,
     intervalMs: 5,
     log: log as typeof silentLogger,

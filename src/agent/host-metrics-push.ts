@@ -21,8 +21,7 @@ export interface HostMetricsPushOptions {
   /** The collectors that are at work now. */
   readonly metrics: () => HostReadings
   readonly intake: Intake<Metric>
-  /** The host. */
-  readonly resource: Resource
+  readonly host: { readonly resource: Resource }
   /** When the host's counters were zero: microseconds since the Unix epoch. */
   readonly bootUs: number
   readonly intervalMs: number
@@ -98,7 +97,8 @@ export class HostMetricsPush {
 
   /** Reads all collectors and hands on their readings. Rejects where they cannot be read at all. */
   async push(): Promise<void> {
-    const { metrics, intake, resource } = this.#options
+    const { metrics, intake, host } = this.#options
+    const { resource } = host
     const source = metrics()
     const { page, runs } = source
     await source.gather(runs, Math.min(this.#intervalMs, mostWaitMs))
@@ -245,7 +245,7 @@ export class HostMetricsPush {
   }
 
   #add(metric: Metric): void {
-    this.#options.intake.add(this.#options.resource, this.#scope, metric)
+    this.#options.intake.add(this.#options.host.resource, this.#scope, metric)
   }
 }
 

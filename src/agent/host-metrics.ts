@@ -16,7 +16,7 @@ import { ExitCode, StartError } from '../lib/start-error.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Keys } from '../schema/tree.ts'
 import { HostMetricsPush } from './host-metrics-push.ts'
-import { bootTimeUs, hostResource } from './host-resource.ts'
+import { bootTimeUs, type HostEntity } from './host-resource.ts'
 import { type Chosen, SystemMetrics } from './system-metrics.ts'
 
 /** Of the semantic conventions whose names the collectors declare. */
@@ -26,6 +26,7 @@ const enabledKey = 'agent.nodeexporter.enabled'
 export interface HostMetricsOptions {
   readonly loaded: LoadedConfig
   readonly pipeline: Pick<Pipeline, 'intake' | 'state'>
+  readonly host: HostEntity
   readonly log: Logger
 }
 
@@ -146,7 +147,7 @@ export class HostMetrics {
       this.#push = new HostMetricsPush({
         metrics: () => this.#current.metrics,
         intake: pipeline.intake('metrics'),
-        resource: hostResource(path.rootfs, config.resource.attributes),
+        host: this.#options.host,
         bootUs: bootTimeUs(path.procfs),
         intervalMs: otlp.interval,
         log,

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { arch, hostname, uptime } from 'node:os'
 import { join } from 'node:path'
+import type { Surroundings } from '../entities/entities.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
 
@@ -27,6 +28,28 @@ export function hostResource(rootfs: string, added: Readonly<Record<string, Attr
   for (const [key, value] of Object.entries(added))
     if (!key.startsWith('service.')) attributes.set(key, value)
   return { attributes }
+}
+
+/** This host, with what its cloud tells of it: the same resource for as long as nothing of that changes. */
+export class HostEntity {
+  private readonly base: Resource
+  private readonly surroundings: () => Surroundings
+  private made: { readonly by: Surroundings; readonly resource: Resource } | undefined
+
+  constructor(base: Resource, surroundings: () => Surroundings) {
+    this.base = base
+    this.surroundings = surroundings
+  }
+
+  get resource(): Resource {
+    const by = this.surroundings()
+    if (this.made?.by === by) return this.made.resource
+    const attributes = new Attributes()
+    for (const each of [this.base.attributes, by.attributes])
+      for (let i = 0; i < each.size; i++) attributes.set(each.keys[i]!, each.values[i]!)
+    this.made = { by, resource: { attributes } }
+    return this.made.resource
+  }
 }
 
 /** When the host was started: microseconds since the Unix epoch, from /proc/stat (proc(5)). */

@@ -4,6 +4,10 @@
 import { networkInterfaces } from 'node:os'
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
+import { noPlace } from '../entities/container-place.ts'
+import type { ContainerResources } from '../entities/container-resources.ts'
+import { placeOfNews } from '../entities/process-news.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
 import type { ProgramState } from '../kernel/bpf-object.ts'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
@@ -17,13 +21,16 @@ import { Flows } from '../tracing/flows.ts'
 import { NetworkSeries } from '../tracing/network-series.ts'
 import { RedTable, type ResourceMetrics } from '../tracing/red.ts'
 import { ServiceGraph } from '../tracing/service-graph.ts'
-import type { ProcessTable } from '../entities/process-table.ts'
-import { hostResource } from './host-resource.ts'
+import type { HostEntity } from './host-resource.ts'
 
 export interface KernelTelemetryOptions {
   readonly config: Config
   readonly pipeline: Pick<Pipeline, 'intake' | 'ledger'>
   readonly processes: ProcessTable
+  /** Of those that profiles meet. */
+  readonly profiled: ProcessTable
+  readonly host: HostEntity
+  readonly resources: ContainerResources
   readonly log: Logger
   /** Number of this process as the kernel knows it. */
   readonly selfPid: number
@@ -40,7 +47,8 @@ export class KernelTelemetry {
   readonly graph: ServiceGraph
   private readonly options: KernelTelemetryOptions
   private readonly scope: Scope = { name: 'svc/kernel', version: build().version }
-  private readonly host: Resource
+  /** Whom unknown processes counted to last. */
+  private lastHost: Resource
   private readonly network: NetworkProbe | undefined
   private readonly series: NetworkSeries | undefined
   private readonly flows: Flows | undefined
@@ -58,7 +66,7 @@ export class KernelTelemetry {
     const { network, syscalls, process: events } = config.agent.ebpf
     const startUs = Date.now() * 1000
     this.options = options
-    this.host = hostResource(config.agent.nodeexporter.path.rootfs, config.resource.attributes)
+    this.lastHost = options.host.resource
     this.graph = new ServiceGraph({ startUs })
     this.syscallTimes = new RedTable({ startUs })
     processes.ended(this)
@@ -92,16 +100,24 @@ export class KernelTelemetry {
     )
     if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
       log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
+    const tables = [processes, options.profiled]
+    let place = noPlace
     this.events = start('process events', events.enabled, each => {
       const logs = pipeline.intake('logs')
       return new ProcessEvents(each, {
+        onProcess: news => {
+          for (const table of tables) table.noticed(news)
+          if (news.kind === 'exec') options.onExec(news.pid)
+          place = placeOfNews(news)
+        },
         emit: record => {
-          if (record.eventName === 'svc.process.exec')
-            options.onExec(Number(record.attributes.get('process.pid')))
-          logs.add(this.host, this.scope, record)
+          const pid = Number(record.attributes.get('process.pid'))
+          logs.add(processes.known(pid) ?? options.resources.of(place), this.scope, record)
+          place = noPlace
         },
       })
     })
+    for (const table of tables) table.catchUp = () => this.events?.drain()
     this.faults = faults
     this.timers = [
       setInterval(() => this.exportMetrics(), network.metrics_interval),
@@ -115,8 +131,9 @@ export class KernelTelemetry {
 
   /** Exports what was counted. `last`: nothing waits for more any longer. */
   exportMetrics(last = false): void {
-    const { options, host } = this
+    const { options } = this
     const { processes, pipeline } = options
+    const host = options.host.resource
     this.countConnections(last)
     this.syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) => {
       if (!processes.selected(pid, comm)) return
@@ -156,11 +173,14 @@ export class KernelTelemetry {
 
   private countConnections(last: boolean): void {
     const { processes } = this.options
+    const host = this.options.host.resource
+    if (host !== this.lastHost) this.series?.forget(this.lastHost)
+    this.lastHost = host
     this.network?.collect(pair => {
       const { pid, comm, server, port, overflow } = pair
       const known = pid !== 0 && !overflow
       if (known && !processes.selected(pid, comm)) return
-      const resource = known ? processes.resource(pid, comm, server ? port : 0) : this.host
+      const resource = known ? processes.resource(pid, comm, server ? port : 0) : host
       this.series?.add(resource, pair)
       this.flows?.add(pair, String(resource.attributes.get('service.name') ?? ''))
     }, last)

@@ -1,6 +1,7 @@
 // Values of the agent's own metrics, read from the running parts.
 
 import type { SelfMetricsSource } from '../api/self-metrics.ts'
+import type { SurroundingsStats } from '../api/surroundings-metrics.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { lostRecords } from '../probes/capture.ts'
@@ -96,6 +97,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
         framesNamed: profiler.state?.named ?? 0,
       }
     },
+    surroundings: () => surroundings(parts),
     requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
     joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
     telemetry: () => running?.tracer.telemetry ?? 0,
@@ -103,5 +105,26 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     reloads: () => parts.reloads(),
     exposed: () => parts.api()?.exposed ?? false,
     api: () => parts.api()?.stats(),
+  }
+}
+
+function surroundings({ discovery, gpu, logs }: Parts): SurroundingsStats {
+  const { entities, docker, kubernetes, cloud } = discovery
+  const { status } = logs
+  const sources = Object.entries({ docker, kubernetes, cloud })
+  return {
+    containers: entities.containerCount,
+    pods: entities.podCount,
+    gpus: gpu.source?.state.devices.length ?? 0,
+    sources: sources.flatMap(([name, source]) =>
+      source === undefined ? [] : [[name, source.state.connected] as const],
+    ),
+    records: status.records,
+    logFiles: status.files,
+    logBehindBytes: status.behindBytes,
+    logReadBytes: status.readBytes,
+    logTruncations: status.truncations,
+    logLostRotations: status.lostRotations,
+    logPaused: status.paused,
   }
 }

@@ -3,11 +3,14 @@
 import type { Api } from '../api/server.ts'
 import type { Degradation, ReloadResult } from '../api/types.ts'
 import type { LoadedConfig } from '../config/index.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
 import type { LogRing } from '../lib/log-ring.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
-import type { ProcessTable } from '../entities/process-table.ts'
+import type { Discovery } from './discovery.ts'
+import type { Gpu } from './gpu.ts'
 import type { HostMetrics } from './host-metrics.ts'
 import type { KernelTelemetry } from './kernel-telemetry.ts'
+import type { Logs } from './logs.ts'
 import type { Outlets } from './outlets.ts'
 import type { Profiling } from './profiling.ts'
 import type { ReloadState } from './reload.ts'
@@ -31,6 +34,9 @@ export interface Parts {
   /** Undefined: eBPF is off. */
   readonly kernel: KernelTelemetry | undefined
   readonly profiling: Profiling
+  readonly discovery: Discovery
+  readonly gpu: Gpu
+  readonly logs: Logs
   /** What else works less than asked. */
   readonly faults: () => readonly Degradation[]
   /** The end has begun. */

@@ -17,7 +17,7 @@ export function explain(parts: Parts, pid: number, port: number): ProcessesDocum
     processes: pids.flatMap(each => {
       const view = parts.processes.explain(each)
       if (view === undefined) return []
-      const { name, executable, listening, served, seen } = view
+      const { name, executable, listening, served, seen, startedUs, podName } = view
       const { observed, reason } = verdict(parts, view)
       const notes = observed ? notesOf(parts, view) : []
       return [
@@ -31,6 +31,13 @@ export function explain(parts: Parts, pid: number, port: number): ProcessesDocum
           observed,
           reason,
           notes,
+          command_line: view.commandLine,
+          owner: view.owner,
+          started: startedUs === 0 ? null : new Date(startedUs / 1000).toISOString(),
+          runtime: `${view.runtime} ${view.runtimeVersion}`.trim(),
+          container: view.containerId,
+          container_name: view.containerName,
+          pod: podName === '' ? '' : `${view.podNamespace}/${podName}`,
         },
       ]
     }),

@@ -3,6 +3,8 @@
 import { existsSync } from 'node:fs'
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
+import { ProcessGroups } from '../entities/process-groups.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
 import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { ownPids } from '../kernel/needs.ts'
 import { hostPid } from '../kernel/needs-processes.ts'
@@ -16,9 +18,7 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import { StackSampler } from '../probes/stack-sampler.ts'
 import { Profiler, type ProfilerSettings } from '../profiling/profiler.ts'
 import { tableDirectory } from '../profiling/unwind-cache.ts'
-import { ProcessGroups } from '../entities/process-groups.ts'
-import type { ProcessTable } from '../entities/process-table.ts'
-import { hostResource } from './host-resource.ts'
+import type { HostEntity } from './host-resource.ts'
 import { selectionOf } from './tracing.ts'
 
 export interface ProfilingOptions {
@@ -26,6 +26,7 @@ export interface ProfilingOptions {
   readonly pipeline: Pick<Pipeline, 'intake'>
   /** Of its own: it knows processes that nobody traces. */
   readonly processes: ProcessTable
+  readonly host: HostEntity
   readonly log: Logger
   /** Who knows which requests threads work on; undefined: nobody. */
   readonly links: SampleLinks | undefined
@@ -62,8 +63,7 @@ export class Profiling {
   private stopping: Promise<unknown> = Promise.resolve()
 
   constructor(options: ProfilingOptions) {
-    const { config, processes } = options
-    const host = hostResource(config.agent.nodeexporter.path.rootfs, config.resource.attributes)
+    const { config, processes, host } = options
     this.options = options
     this.config = config
     this.groups = new ProcessGroups(processes, host)

@@ -5,7 +5,10 @@ import type { Config } from '../config/index.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
+import type { Discovery } from './discovery.ts'
+import type { Gpu } from './gpu.ts'
 import type { HostMetrics } from './host-metrics.ts'
+import type { Logs } from './logs.ts'
 import type { Outlets } from './outlets.ts'
 import type { Profiling } from './profiling.ts'
 import type { Reloadable } from './reload.ts'
@@ -17,6 +20,9 @@ export interface ReloadableParts {
   readonly outlets: Outlets
   readonly tracing: Tracing | undefined
   readonly profiling: Profiling
+  readonly discovery: Discovery
+  readonly gpu: Gpu
+  readonly logs: Logs
   readonly self: SelfTracer
   readonly profiler: RuntimeProfiler
   readonly api: () => Api | undefined
@@ -25,7 +31,7 @@ export interface ReloadableParts {
 
 /** In the order of preparation: what can refuse comes first. */
 export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
-  const { log, outlets, tracing, profiling, self, profiler } = parts
+  const { log, outlets, tracing, profiling, discovery, gpu, logs, self, profiler } = parts
   return [
     {
       name: 'management API',
@@ -69,6 +75,19 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
         touches(changed, 'agent.profiling', 'agent.ebpf.enabled', 'discovery')
           ? profiling.prepare(config)
           : undefined,
+    },
+    {
+      name: 'discovery',
+      prepare: (config, changed) =>
+        touches(changed, 'agent.discovery', 'discovery', 'cloud') ? discovery.prepare(config) : undefined,
+    },
+    {
+      name: 'logs',
+      prepare: (config, changed) => (touches(changed, 'agent.logs') ? logs.prepare(config) : undefined),
+    },
+    {
+      name: 'gpu',
+      prepare: (config, changed) => (touches(changed, 'agent.gpu') ? gpu.prepare(config) : undefined),
     },
     {
       name: 'self-tracing',

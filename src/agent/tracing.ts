@@ -3,6 +3,8 @@
 import { networkInterfaces } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
+import { matches, type ProcessSelector, type SelectionRules } from '../entities/selection.ts'
 import { LoadError } from '../kernel/bpf-object.ts'
 import { loadNative, type MapHandle, type StatsHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
@@ -20,8 +22,6 @@ import { kernelBounds } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
 import { RedTable } from '../tracing/red.ts'
 import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
-import { matches, type ProcessSelector, type SelectionRules } from '../entities/selection.ts'
-import type { ProcessTable } from '../entities/process-table.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
 import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
@@ -431,13 +431,18 @@ function tracerRules({ sampling, propagation, exclude_paths }: Network): TracerR
 
 /** Which processes are observed. */
 export function selectionOf({ instrument, exclude }: Config['discovery']): SelectionRules {
-  const selector = (entry: Config['discovery']['instrument'][number]): ProcessSelector => {
-    const { open_ports, exe_path, name, ...cluster } = entry
-    const asksForCluster = Object.values(cluster).some(value =>
-      typeof value === 'string' ? value !== '' : Object.keys(value).length > 0,
-    )
-    return { ports: open_ports, executable: exe_path, name, unknown: asksForCluster }
-  }
+  const selector = (entry: Config['discovery']['instrument'][number]): ProcessSelector => ({
+    ports: entry.open_ports,
+    executable: entry.exe_path,
+    name: entry.name,
+    namespace: entry.k8s_namespace,
+    podName: entry.k8s_pod_name,
+    deploymentName: entry.k8s_deployment_name,
+    daemonsetName: entry.k8s_daemonset_name,
+    statefulsetName: entry.k8s_statefulset_name,
+    containerName: entry.k8s_container_name,
+    podLabels: new Map(Object.entries(entry.k8s_pod_labels)),
+  })
   return { instrument: instrument.map(selector), exclude: exclude.map(selector) }
 }
 

@@ -5,7 +5,6 @@ import { uptimeText } from '../api/documents.ts'
 import type {
   AgentView,
   Degradation,
-  DiscoveryDocument,
   EbpfDocument,
   ExportDocument,
   PipelineDocument,
@@ -28,10 +27,11 @@ import type { Outlets } from './outlets.ts'
 import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
 import type { Profiling } from './profiling.ts'
+import { discoveryDocument, gpuDocument, logsDocument } from './surroundings-view.ts'
 import { Tracing } from './tracing.ts'
 
 export function agentView(parts: Parts, registry: Registry): AgentView {
-  const { profiler, tracing, outlets, self, processes } = parts
+  const { profiler, tracing, outlets, self } = parts
   const { pipeline } = outlets
   const config = () => parts.loaded().config
   const running = tracing instanceof Tracing ? tracing : undefined
@@ -57,20 +57,10 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
     status: () => status(parts),
     ebpf: () => ebpf(parts, config().agent.ebpf.debug),
     exporting: () => exporting(parts),
-    discovery: (): DiscoveryDocument => ({
-      // These sources are not built in this version: off, whatever the configuration says.
-      kubernetes: {
-        enabled: false,
-        connected: false,
-        cluster: '',
-        namespace: '',
-        pods_watched: 0,
-        services_watched: 0,
-      },
-      docker: { enabled: false, connected: false, containers: 0 },
-      cloud: { provider: '', region: '', instance_id: '' },
-      discovered_services: processes.services(),
-    }),
+    discovery: () => discoveryDocument(parts),
+    logsStatus: () => logsDocument(parts),
+    gpu: () => gpuDocument(parts),
+    recentLogs: query => parts.logs.recent.find(query),
     processes: (pid, port) => explain(parts, pid, port),
     pipeline: (): PipelineDocument => {
       running?.sync()
@@ -289,7 +279,7 @@ function readiness(parts: Parts): ReadinessChecks {
     }
     return 'ok'
   }
-  return { ebpf: of('ebpf'), otlp: of('export', 'queue'), discovery: 'ok' }
+  return { ebpf: of('ebpf'), otlp: of('export', 'queue'), discovery: of('discovery') }
 }
 
 function status(parts: Parts): StatusDocument {
@@ -323,7 +313,12 @@ function status(parts: Parts): StatusDocument {
       spans_exported: pipeline.state('traces').exported,
       metrics_exported: pipeline.state('metrics').exported,
     },
-    discovery: { kubernetes: false, docker: false, pods_discovered: 0, containers_discovered: 0 },
+    discovery: {
+      kubernetes: parts.discovery.kubernetes !== undefined,
+      docker: parts.discovery.docker !== undefined,
+      pods_discovered: parts.discovery.entities.podCount,
+      containers_discovered: parts.discovery.entities.containerCount,
+    },
     degraded: degradations(parts),
   }
 }

@@ -17,7 +17,11 @@ test('every path of the API is one that the configuration keeps the metrics from
 test('what changes or reveals more than a status is for this host, and debug paths are those below /debug', () => {
   for (const { path, access, debug, tag } of operations(view, '/metrics')) {
     const below = (root: string) => path.startsWith(`${root}/`)
-    assert.equal(access === 'local', below('/admin') || below('/debug') || path === '/profiles', path)
+    assert.equal(
+      access === 'local',
+      below('/admin') || below('/debug') || path === '/profiles' || path === '/logs',
+      path,
+    )
     assert.equal(debug === true, below('/debug'), path)
     assert.equal(access === 'open', tag === 'probes', path)
   }

@@ -7,6 +7,7 @@ import { healthOf, readinessOf } from './documents.ts'
 import { hostProfiles } from './host-profiles.ts'
 import { openapi } from './openapi.ts'
 import type { Operation, Outcome, Parameter } from './operation.ts'
+import { recentLogs } from './recent-logs.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
@@ -26,6 +27,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
     metrics(view, metricsPath),
     ...documents(view),
     hostProfiles(view),
+    recentLogs(view),
     ...admin(view),
     ...debug(view),
   ]
@@ -91,7 +93,14 @@ function metrics(view: AgentView, path: string): Operation {
 }
 
 function documents(view: AgentView): Operation[] {
-  const page = (path: string, id: string, summary: string, schema: Schema<unknown>, read: () => unknown) =>
+  const page = (
+    path: string,
+    id: string,
+    summary: string,
+    schema: Schema<unknown>,
+    read: () => unknown,
+    more: { readonly costly?: true } = {},
+  ) =>
     ({
       method: 'GET',
       path,
@@ -99,8 +108,9 @@ function documents(view: AgentView): Operation[] {
       tag: 'status',
       summary,
       access: 'read',
+      ...more,
       outcomes: { 200: jsonOutcome('The document.', schema) },
-      handle: () => json(200, read()),
+      handle: async () => json(200, await read()),
     }) as const satisfies Operation
   return [
     page('/status', 'getStatus', 'The agent at a glance.', schemas.statusDocument, () => view.status()),
@@ -108,9 +118,18 @@ function documents(view: AgentView): Operation[] {
     page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, () =>
       view.exporting(),
     ),
-    page('/status/discovery', 'getDiscovery', 'The surroundings.', schemas.discoveryDocument, () =>
-      view.discovery(),
+    page(
+      '/status/discovery',
+      'getDiscovery',
+      'The surroundings. Looks at all processes, once in a second.',
+      schemas.discoveryDocument,
+      () => view.discovery(),
+      { costly: true },
     ),
+    page('/status/logs', 'getLogsStatus', 'Logs that are followed.', schemas.logsDocument, () =>
+      view.logsStatus(),
+    ),
+    page('/status/gpu', 'getGpu', 'Graphics processors.', schemas.gpuDocument, () => view.gpu()),
     {
       method: 'GET',
       path: '/status/processes',

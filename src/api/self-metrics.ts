@@ -2,9 +2,11 @@
 
 import { readdirSync } from 'node:fs'
 import { Registry } from '../lib/registry.ts'
+import { securityMetrics } from '../model/security.ts'
 import type { Signal } from '../model/signal.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
 import type { ApiStats } from './server.ts'
+import { type SurroundingsStats, surroundingsMetrics } from './surroundings-metrics.ts'
 
 /** One number for a signal and one more label (a kind of item, an endpoint, a reason). */
 export type EmitItems = (signal: Signal, label: string, items: number) => void
@@ -39,6 +41,8 @@ export interface SelfMetricsSource {
   capture(emit: (event: string, total: number) => void): void
   /** Undefined while profiles are off. */
   profiling(): ProfilingStats | undefined
+  /** What was found around it. */
+  surroundings(): SurroundingsStats
   /** Calls that the request metrics took without their dimensions, and not at all. */
   requestMetrics(): { readonly overflowed: number; readonly lost: number }
   /** Servers' spans that were joined with a client of this host, and that waited for one in vain. */
@@ -195,6 +199,8 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   profiling('symbol_bytes', 'Memory of symbol tables.', 'gauge', of => of.symbolBytes)
   profiling('frames', 'Distinct frames of user space that were met.', 'gauge', of => of.frames)
   profiling('frames_named', 'Of them those that have a name.', 'gauge', of => of.framesNamed)
+
+  surroundingsMetrics(registry, named, () => source.surroundings())
 
   registry.collector(
     named('request_metrics_overflowed_total'),
@@ -405,9 +411,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     emit => emit(source.api()?.failed_handshakes ?? 0),
   )
 
-  registry.counter(named('security_events_total'), 'Security events.', ['event_type', 'severity'])
-  registry.counter(named('file_integrity_violations_total'), 'File integrity violations.', ['path'])
-  registry.counter(named('container_escape_attempts_total'), 'Container escape attempts.', ['escape_type'])
+  for (const { name, help, labels } of securityMetrics) registry.counter(named(name), help, [...labels])
 
   return {
     registry,

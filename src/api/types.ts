@@ -3,6 +3,7 @@
 import type { Problem } from '../config/index.ts'
 import type { ProfileFile, ProfileKind } from '../lib/profile-file.ts'
 import type { Registry } from '../lib/registry.ts'
+import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import type { ProfileFormat, ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import type { Of } from './schema.ts'
 import type {
@@ -10,6 +11,8 @@ import type {
   ebpfDocument,
   exportDocument,
   flushDocument,
+  gpuDocument,
+  logsDocument,
   pipelineDocument,
   processesDocument,
   readinessDocument,
@@ -28,6 +31,8 @@ export type EbpfDocument = Of<typeof ebpfDocument>
 export type ExportDocument = Of<typeof exportDocument>
 export type QueueDocument = ExportDocument['queues']['traces']
 export type DiscoveryDocument = Of<typeof discoveryDocument>
+export type LogsDocument = Of<typeof logsDocument>
+export type GpuDocument = Of<typeof gpuDocument>
 export type ProcessesDocument = Of<typeof processesDocument>
 export type FlushDocument = Of<typeof flushDocument>
 export type PipelineDocument = Of<typeof pipelineDocument>
@@ -67,7 +72,12 @@ export interface AgentView {
   status(): StatusDocument
   ebpf(): EbpfDocument
   exporting(): ExportDocument
-  discovery(): DiscoveryDocument
+  /** Looks at all processes. */
+  discovery(): Promise<DiscoveryDocument>
+  logsStatus(): LogsDocument
+  gpu(): GpuDocument
+  /** The newest first; none where logs are not collected. */
+  recentLogs(query: RecentLogQuery): readonly RecentLog[]
   /** Of the process with a number, or of those that listen at a port; 0 where it is not asked for. */
   processes(pid: number, port: number): ProcessesDocument
   pipeline(): PipelineDocument

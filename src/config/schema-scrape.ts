@@ -125,7 +125,11 @@ export const discovery = branch('Which processes are observed.', {
 function provider(name: string) {
   return branch(`Metadata of ${name}.`, {
     enabled: key(boolean, true, `Asks the metadata service of ${name}.`),
-    endpoint: key(url, '', 'Address of the metadata service; empty for the usual one.'),
+    endpoint: key(
+      url,
+      '',
+      'Address of the metadata service (`http://`), asked on any machine; empty for the usual one, which is asked only where the firmware names this cloud.',
+    ),
     timeout: key(duration({ max: 60_000 }), 500, 'Longest time to wait for an answer.'),
   })
 }

@@ -42,7 +42,13 @@ export function podAttributes(
     attributes.set('k8s.container.restart_count', inPod.restarts)
     if (container === undefined || container.image === '') image(attributes, inPod.image)
   }
-  if (pod === undefined) return
+  if (pod === undefined) {
+    // What the kubelet tells the runtime (k8s.io/kubernetes, pkg/kubelet/types/labels.go).
+    const [podName, namespace] = [container?.labels.get(podNameLabel), container?.labels.get(namespaceLabel)]
+    if (podName) attributes.set('k8s.pod.name', podName)
+    if (namespace) attributes.set('k8s.namespace.name', namespace)
+    return
+  }
   attributes.set('k8s.pod.name', pod.name)
   attributes.set('k8s.namespace.name', pod.namespace)
   if (pod.node !== '') attributes.set('k8s.node.name', pod.node)
@@ -71,13 +77,30 @@ export const ownerKinds: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
-/** Splits a reference (`host:5000/shop/cart:1.2@sha256:…`) into the name and the tag. */
+const podNameLabel = 'io.kubernetes.pod.name'
+export const namespaceLabel = 'io.kubernetes.pod.namespace'
+
+/** The tag that tells a version of an image; '' for none, and for one that moves. */
+export function imageTag(reference: string): string {
+  const { tag } = parseReference(reference)
+  return tag === 'latest' ? '' : tag
+}
+
 function image(attributes: Attributes, reference: string): void {
-  if (reference === '') return
-  const named = reference.split('@', 1)[0]!
+  const { name, tag, digest } = parseReference(reference)
+  if (name !== '') attributes.set('container.image.name', name)
+  if (tag !== '') attributes.set('container.image.tags', [tag])
+  if (name !== '' && digest !== '') attributes.set('container.image.repo_digests', [`${name}@${digest}`])
+}
+
+/** Splits `host:5000/shop/cart:1.2@sha256:…`. An image without a name is known by its digest alone: `sha256:…`. */
+function parseReference(reference: string): { name: string; tag: string; digest: string } {
+  const at = reference.indexOf('@')
+  const named = at < 0 ? reference : reference.slice(0, at)
+  const digest = at < 0 ? '' : reference.slice(at + 1)
   const colon = named.lastIndexOf(':')
-  const isTagged = colon > named.lastIndexOf('/')
-  const name = isTagged ? named.slice(0, colon) : named
-  if (name !== '' && !name.startsWith('sha256')) attributes.set('container.image.name', name)
-  if (isTagged && name !== 'sha256') attributes.set('container.image.tags', [named.slice(colon + 1)])
+  const name = colon > named.lastIndexOf('/') ? named.slice(0, colon) : named
+  return name === 'sha256'
+    ? { name: '', tag: '', digest: named }
+    : { name, tag: named.slice(name.length + 1), digest }
 }

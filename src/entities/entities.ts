@@ -3,17 +3,18 @@ import type { Cloud, Container, EntitySink, Pod } from '../model/entity.ts'
 import { cloudAttributes } from './cloud-attributes.ts'
 import { containerAttributes, podAttributes } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
-import { type ServiceIdentity, serviceIdentity } from './service-identity.ts'
+import { serviceIdentity } from './service-identity.ts'
+import { type Surroundings, sameSurroundings } from './surroundings.ts'
 
-/**
- * What a process runs in: container, pod and machine. It is replaced as a whole when anything of it changes, so that
- * identity says whether it did.
- */
-export interface Surroundings {
-  /** `container.*`, `k8s.*`, `cloud.*` and `host.*`. */
-  readonly attributes: Attributes
-  /** What they say of the service; stronger than what the process's program says of it. */
-  readonly service: ServiceIdentity
+export type { Surroundings } from './surroundings.ts'
+
+/** What was described, and of what. */
+interface Described {
+  readonly surroundings: Surroundings
+  readonly container: Container | undefined
+  readonly pod: Pod | undefined
+  /** Of the machine, the cluster and the options. */
+  readonly generation: number
 }
 
 export interface EntitiesOptions {
@@ -46,8 +47,10 @@ export class Entities implements EntitySink {
   private readonly leaving = new Map<string, number>()
   /** When a container that could not be found was last looked for. */
   private readonly missing = new Map<string, number>()
-  private surroundingsOf = new Map<string, Surroundings>()
-  private hostSurroundings: Surroundings | undefined
+  /** Pods by the hash of the file that they were made of: the kubelet knows such a pod by it, and the API by a uid. */
+  private readonly byHash = new Map<string, string>()
+  private readonly described = new Map<string, Described>()
+  private generation = 0
   private machine: Cloud | undefined
   private clusterUid = ''
   private clusterName = ''
@@ -105,18 +108,23 @@ export class Entities implements EntitySink {
     for (const container of this.containers.values()) if (!this.leaving.has(container.id)) yield container
   }
 
-  /** What runs at a place; the same object for as long as nothing of it changes. */
+  /** What surrounds a place; the same object for as long as nothing of it changes. */
   surroundings(place: ContainerPlace): Surroundings {
-    if (place.id === '' && place.podUid === '') return this.ofHost()
-    const container = this.containerOf(place.id)
-    const key = place.id === '' ? place.podUid : place.id
-    const known = this.surroundingsOf.get(key)
-    if (known !== undefined) return known
-    if (this.surroundingsOf.size >= maxContainers) this.surroundingsOf.clear()
-    const pod = this.pods.get(place.podUid || container?.podUid || this.podOf.get(place.id) || '')
-    const made = this.describe(place, container, pod)
-    this.surroundingsOf.set(key, made)
-    return made
+    const nearest = this.nearestKnown(place)
+    const container = this.containerOf(nearest.id)
+    const pod = this.podAt(nearest, container)
+    const key = nearest.id || nearest.podUid
+    const known = this.described.get(key)
+    const { generation } = this
+    if (known !== undefined && known.generation === generation) {
+      if (known.container === container && known.pod === pod) return known.surroundings
+    }
+    const made = this.describe(nearest, container, pod)
+    const surroundings =
+      known !== undefined && sameSurroundings(known.surroundings, made) ? known.surroundings : made
+    this.described.set(key, { surroundings, container, pod, generation })
+    bound(this.described, 2 * maxContainers)
+    return surroundings
   }
 
   container(container: Container): void {
@@ -124,9 +132,8 @@ export class Entities implements EntitySink {
     this.missing.delete(id)
     this.leaving.delete(id)
     this.containers.set(id, container)
-    this.surroundingsOf.delete(id)
     this.leave()
-    bound(this.containers, maxContainers)
+    if (this.containers.size > maxContainers) this.forget(this.oldest(this.containers))
   }
 
   containerGone(id: string): void {
@@ -136,13 +143,16 @@ export class Entities implements EntitySink {
 
   pod(pod: Pod): void {
     this.leaving.delete(pod.uid)
-    this.forgetSurroundings(this.pods.get(pod.uid))
+    const before = this.pods.get(pod.uid)
+    if (before !== undefined) this.unlist(before)
     this.pods.set(pod.uid, pod)
-    this.forgetSurroundings(pod)
     for (const { id } of pod.containers) if (id !== '') this.podOf.set(id, pod.uid)
+    const hash = pod.annotations.get(configHash)
+    if (hash !== undefined) this.byHash.set(hash, pod.uid)
     this.leave()
-    bound(this.pods, maxPods)
+    if (this.pods.size > maxPods) this.forget(this.oldest(this.pods))
     bound(this.podOf, 4 * maxPods)
+    bound(this.byHash, maxPods)
   }
 
   podGone(uid: string): void {
@@ -165,13 +175,24 @@ export class Entities implements EntitySink {
 
   /** Everything is described anew. */
   private refresh(): void {
-    this.surroundingsOf = new Map()
-    this.hostSurroundings = undefined
+    this.generation++
   }
 
-  private ofHost(): Surroundings {
-    this.hostSurroundings ??= this.describe({ id: '', runtime: '', podUid: '' }, undefined, undefined)
-    return this.hostSurroundings
+  /** What a runtime within a container made may be known to that one alone: then its container is what is known. */
+  private nearestKnown(place: ContainerPlace): ContainerPlace {
+    let at: ContainerPlace | undefined = place.outer === undefined ? undefined : place
+    for (; at !== undefined; at = at.outer) {
+      const container = this.containerOf(at.id)
+      if (container !== undefined || this.podAt(at, undefined) !== undefined) return at
+    }
+    return place
+  }
+
+  private podAt(place: ContainerPlace, container: Container | undefined): Pod | undefined {
+    const { podUid } = place
+    const listed = this.pods.get(podUid || container?.podUid || this.podOf.get(place.id) || '')
+    if (listed !== undefined || podUid === '') return listed
+    return this.pods.get(this.byHash.get(podUid) ?? this.podOf.get(place.id) ?? '')
   }
 
   private describe(
@@ -187,13 +208,14 @@ export class Entities implements EntitySink {
     if (inCluster && this.clusterUid !== '') attributes.set('k8s.cluster.uid', this.clusterUid)
     if (inCluster && this.clusterName !== '') attributes.set('k8s.cluster.name', this.clusterName)
     cloudAttributes(attributes, this.machine)
-    return { attributes, service: serviceIdentity(container, pod) }
+    return { attributes, service: serviceIdentity(place, container, pod), podLabels: pod?.labels ?? noLabels }
   }
 
-  private forgetSurroundings(pod: Pod | undefined): void {
-    if (pod === undefined) return
-    this.surroundingsOf.delete(pod.uid)
-    for (const { id } of pod.containers) this.surroundingsOf.delete(id)
+  /** What a pod listed no longer leads to it. */
+  private unlist(pod: Pod): void {
+    for (const { id } of pod.containers) if (this.podOf.get(id) === pod.uid) this.podOf.delete(id)
+    const hash = pod.annotations.get(configHash)
+    if (hash !== undefined && this.byHash.get(hash) === pod.uid) this.byHash.delete(hash)
   }
 
   /** Forgets what has been gone for long enough. */
@@ -201,18 +223,30 @@ export class Entities implements EntitySink {
     const now = this.now()
     for (const [id, untilMs] of this.leaving) {
       if (untilMs > now) return
-      this.leaving.delete(id)
-      this.containers.delete(id)
-      this.surroundingsOf.delete(id)
-      const pod = this.pods.get(id)
-      if (pod === undefined) continue
-      this.pods.delete(id)
-      this.forgetSurroundings(pod)
-      for (const { id: container } of pod.containers)
-        if (this.podOf.get(container) === id) this.podOf.delete(container)
+      this.forget(id)
     }
   }
+
+  private forget(id: string): void {
+    this.leaving.delete(id)
+    this.described.delete(id)
+    this.containers.delete(id)
+    const pod = this.pods.get(id)
+    if (pod === undefined) return
+    this.pods.delete(id)
+    this.unlist(pod)
+  }
+
+  /** Rather one that has gone than one that is there. */
+  private oldest(among: ReadonlyMap<string, unknown>): string {
+    for (const id of this.leaving.keys()) if (among.has(id)) return id
+    return among.keys().next().value!
+  }
 }
+
+/** Which file a static pod was made of (kubernetes.io/docs, well-known annotations). */
+const configHash = 'kubernetes.io/config.hash'
+const noLabels: ReadonlyMap<string, string> = new Map()
 
 /** The oldest goes where there are too many. */
 function bound(map: Map<string, unknown>, most: number): void {

@@ -18,7 +18,7 @@ function sleeper(env: Readonly<Record<string, string>> = {}): number {
 
 function groups(): ProcessGroups {
   const processes = new ProcessTable({ hostName: 'here', bootId: 'b', version: '1' })
-  return new ProcessGroups(processes, resource({ 'host.name': 'here' }))
+  return new ProcessGroups(processes, { resource: resource({ 'host.name': 'here' }) })
 }
 
 test('processes of one program and service are one group, without what tells them apart', async () => {

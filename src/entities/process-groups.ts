@@ -3,26 +3,34 @@ import type { Resource } from '../model/resource.ts'
 import type { ProcessTable } from './process-table.ts'
 
 /** What tells one process of a group from another. */
-const own = new Set(['process.pid', 'service.instance.id', 'process.command'])
+const own = new Set([
+  'process.pid',
+  'process.parent_pid',
+  'process.creation.time',
+  'process.owner',
+  'process.real_user.id',
+  'process.command',
+  'service.instance.id',
+])
 const maxGroups = 4_096
 
 /**
- * Processes that run the same program as the same service, as one resource: what the workers of a server, or a thousand
- * short runs of a compiler, have in common. A process that ended before anybody looked is known by its name alone; it
- * counts to the last group that has this name.
+ * Processes that run the same program as the same service in the same container, as one resource: what the workers of a
+ * server, or a thousand short runs of a compiler, have in common. A process that ended before anybody looked is known by
+ * its name alone; it counts to the last group that has this name there.
  */
 export class ProcessGroups {
   private readonly processes: ProcessTable
-  private readonly host: Resource
+  private readonly host: { readonly resource: Resource }
   private groups = new Map<string, Resource>()
   private byResource = new WeakMap<Resource, Resource>()
-  /** By `service.name`, of processes whose program could be read. */
+  /** By `service.name` and container, of processes whose program could be read. */
   private named = new Map<string, Resource>()
 
-  private kernelGroup: Resource | undefined
+  private kernelGroup: { readonly by: Resource; readonly group: Resource } | undefined
 
   /** `host`: whom the kernel's own threads count to, as the service `kernel`. */
-  constructor(processes: ProcessTable, host: Resource) {
+  constructor(processes: ProcessTable, host: { readonly resource: Resource }) {
     this.processes = processes
     this.host = host
   }
@@ -31,9 +39,13 @@ export class ProcessGroups {
     const resource = this.processes.resource(pid, comm)
     const known = this.byResource.get(resource)
     if (known !== undefined) return known
-    const name = String(resource.attributes.get('service.name'))
-    const isRead = resource.attributes.get('process.executable.path') !== undefined
-    const group = (isRead ? undefined : this.named.get(name)) ?? this.group(resource.attributes)
+    const { attributes } = resource
+    const name = `${attributes.get('service.name')}\0${attributes.get('container.id') ?? ''}`
+    // Of one that ended before anybody looked, the path may be known and never the command.
+    const isRead =
+      attributes.get('process.executable.path') !== undefined &&
+      attributes.get('process.command') !== undefined
+    const group = (isRead ? undefined : this.named.get(name)) ?? this.group(attributes)
     if (isRead) this.named.set(name, group)
     // One that is not read may be known better later.
     if (isRead) this.byResource.set(resource, group)
@@ -41,15 +53,16 @@ export class ProcessGroups {
   }
 
   kernel(): Resource {
-    this.kernelGroup ??= this.ofKernel()
-    return this.kernelGroup
+    const by = this.host.resource
+    if (this.kernelGroup?.by !== by) this.kernelGroup = { by, group: this.ofKernel(by) }
+    return this.kernelGroup.group
   }
 
-  private ofKernel(): Resource {
+  private ofKernel(host: Resource): Resource {
     const attributes = new Attributes()
     attributes.add('service.name', 'kernel')
-    for (let i = 0; i < this.host.attributes.size; i++)
-      attributes.set(this.host.attributes.keys[i]!, this.host.attributes.values[i]!)
+    for (let i = 0; i < host.attributes.size; i++)
+      attributes.set(host.attributes.keys[i]!, host.attributes.values[i]!)
     attributes.set('service.name', 'kernel')
     return this.group(attributes)
   }

@@ -19,6 +19,8 @@ interface Program {
   readonly cwd?: string
   readonly args?: readonly string[]
   readonly environ?: readonly string[]
+  readonly uid?: number
+  readonly cgroup?: string
 }
 
 /** Puts a process into the made-up /proc, in place of the one that had its number. */
@@ -26,11 +28,22 @@ function run(pid: number, program: Program): void {
   const directory = join(procDir, String(pid))
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory)
-  const { start = 1_000, comm = 'x', exe, cwd, args = [], environ = [] } = program
+  const {
+    start = 1_000,
+    comm = 'x',
+    exe,
+    cwd,
+    args = [],
+    environ = [],
+    uid = 1000,
+    cgroup = '0::/',
+  } = program
   const before = ['S', ...Array.from({ length: 18 }, (_, i) => i)].join(' ')
   writeFileSync(join(directory, 'stat'), `${pid} (${comm}) ${before} ${start} 0 0\n`)
   writeFileSync(join(directory, 'cmdline'), args.map(arg => `${arg}\0`).join(''))
   writeFileSync(join(directory, 'environ'), environ.map(each => `${each}\0`).join(''))
+  writeFileSync(join(directory, 'status'), `Name:\tx\nUid:\t${uid}\t0\t0\t0\nGid:\t0\t0\t0\t0\n`)
+  writeFileSync(join(directory, 'cgroup'), `${cgroup}\n`)
   if (exe !== undefined) symlinkSync(exe, join(directory, 'exe'))
   if (cwd !== undefined) symlinkSync(cwd, join(directory, 'cwd'))
 }
@@ -40,6 +53,13 @@ function exit(pid: number): void {
 }
 
 const clock = { ms: 0 }
+
+mkdirSync(join(procDir, '1', 'root', 'etc'), { recursive: true })
+writeFileSync(
+  join(procDir, '1', 'root', 'etc', 'passwd'),
+  'root:x:0:0::/:/bin/sh\nshop:x:1000:1000::/:/bin/sh\n',
+)
+writeFileSync(join(procDir, 'stat'), 'cpu 1 2 3\nbtime 1700000000\nprocesses 4\n')
 
 function table(options: Partial<ProcessTableOptions> = {}): ProcessTable {
   const processes = new ProcessTable({ procDir, ...fixed, now: () => clock.ms, ...options })
@@ -70,6 +90,9 @@ test('a resource tells who the process is, and of its command line only the firs
   assert.deepEqual(got, {
     'service.name': 'shop',
     'process.pid': 10,
+    'process.creation.time': '2023-11-14T22:13:30.000Z',
+    'process.owner': 'shop',
+    'process.real_user.id': 1000,
     'process.executable.name': 'node',
     'process.executable.path': '/opt/node/bin/node',
     'process.command': 'node',

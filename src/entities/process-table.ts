@@ -1,60 +1,76 @@
-import { createHash } from 'node:crypto'
-import { closeSync, openSync, readlinkSync, readSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { BoundedMap } from '../lib/bounded-map.ts'
-import { Attributes } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
-import { listeningPorts } from './listening-ports.ts'
+import type { ContainerPlace } from './container-place.ts'
+import { allListeners, listeningPorts } from './listening-ports.ts'
+import { unknownStart } from './process-files.ts'
+import { LastNews, type ProcessNews, sameStart } from './process-news.ts'
+import { digestOf, type FoundProcess, ProcessReader } from './process-reader.ts'
+import { type ProcessIdentity, processResource, type ResourceOptions } from './process-resource.ts'
+import { describedProcess, type ProcessView } from './process-view.ts'
+import { sameAttributes } from './same-attributes.ts'
 import { judge, type SelectionRules, type Verdict } from './selection.ts'
-import { type ProcessFacts, serviceName } from './service-name.ts'
+import { type Service, ServiceList } from './service-list.ts'
+import type { Surroundings } from './surroundings.ts'
 
-export interface ProcessTableOptions {
+export type { ProcessView } from './process-view.ts'
+
+export interface ProcessTableOptions extends ResourceOptions {
   /** Where the host's /proc is mounted. */
   readonly procDir?: string
-  /** `host.name` of every resource. */
-  readonly hostName: string
-  /** Tells processes of this boot from those of others with the same numbers. */
-  readonly bootId: string
-  /** Added to every resource, and stronger than what is found. */
-  readonly attributes?: Attributes
-  /** `telemetry.sdk.version`: the version of svc. */
-  readonly version: string
+  /** What surrounds a process that runs at a place; the same object while nothing of it changes. */
+  readonly surroundings?: (place: ContainerPlace) => Surroundings
   readonly maxProcesses?: number
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
 }
 
 /**
- * Knows who the observed processes are. Each process has one resource for as long as it runs one program; it is read
- * from /proc when the process is first seen, and looked at again when a second has passed, because a number may by
- * then belong to another process.
+ * Knows who the observed processes are. Each process has one resource for as long as it runs one program and nothing
+ * else is found out of what it runs in; it is read from /proc when the process is first seen, and looked at again when a
+ * second has passed, because a number may by then belong to another process.
  */
 export class ProcessTable {
+  /**
+   * Has what the kernel told of late handed to `noticed`: asked for, at most every 10 ms, where a process ended before
+   * anybody looked.
+   */
+  catchUp: (() => void) | undefined
   private readonly processes: BoundedMap<number, Process>
-  private readonly buffer = Buffer.alloc(maxFileBytes)
+  private readonly reader: ProcessReader
   private readonly procDir: string
   private readonly options: ProcessTableOptions
   private readonly now: () => number
+  private readonly news = new LastNews()
   /** Resources that ended, for each of those who ask. */
   private readonly endings = new Map<object, Resource[]>()
   private proc = true
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
+  private caughtUpMs = Number.NEGATIVE_INFINITY
+  private live: { readonly services: Promise<Service[]>; readonly ms: number } | undefined
 
   constructor(options: ProcessTableOptions) {
     this.options = options
     this.procDir = options.procDir ?? '/proc'
     this.now = options.now ?? (() => performance.now())
+    this.reader = new ProcessReader(this.procDir, this.now)
     this.processes = new BoundedMap(options.maxProcesses ?? 4_096, (_pid, process) =>
       this.end(process.resource),
     )
   }
 
   /**
-   * The numbers of processes are not those of /proc: from now on nothing is read there, and the kernel's short name is
-   * all that is known of a process. They end when there are too many.
+   * The numbers of processes are not those of /proc: from now on nothing is read there, and what the kernel tells is all
+   * that is known of a process. They end when there are too many.
    */
   withoutProc(): void {
     this.proc = false
+  }
+
+  /** Whom its resources are of, beside the processes. */
+  get about(): ResourceOptions {
+    return this.options
   }
 
   /** Which processes are observed, from now on. */
@@ -86,26 +102,38 @@ export class ProcessTable {
     this.process(pid, comm).exportedMs = this.now()
   }
 
+  /** The kernel has told of a process: what was known of it may no longer hold. */
+  noticed(news: ProcessNews): void {
+    const now = this.now()
+    const { pid, start, kind } = news
+    this.news.add(news, now)
+    const known = this.processes.get(pid)
+    if (known === undefined) return
+    const isSame = sameStart(known.identity.start, start)
+    // Old news, of who had the number before.
+    if (!isSame && start < known.identity.start) return
+    if (isSame && kind === 'exit') known.endedMs = now
+    else if (isSame) this.check(pid, news.comm, known, now, true)
+    else {
+      this.processes.delete(pid)
+      this.end(known.resource)
+    }
+  }
+
   /**
    * What is known of a process, and why it is observed or not; undefined where there is none with this number. Whoever
    * asks changes nothing: a process that did nothing does not become one of those that are known.
    */
   explain(pid: number): ProcessView | undefined {
-    if (!this.proc || this.startOf(pid) === unknownStart) return undefined
-    const known = this.processes.get(pid)
-    const now = this.now()
-    const process =
-      known === undefined ? this.made(pid, this.comm, now) : this.check(pid, this.comm, known, now)
-    const { resource, facts, exportedMs, ports, called } = process
+    const process = this.peek(pid)
+    if (process === undefined) return undefined
     const verdict = this.verdictOf(pid, process)
-    const instrumented = now - exportedMs < instrumentedMs
+    const instrumented = this.now() - process.exportedMs < instrumentedMs
     return {
-      pid,
-      name: String(resource.attributes.get('service.name')),
-      executable: facts.executable,
+      ...describedProcess(process.identity, process.resource, this.reader.files.facts(pid).args),
       listening: listeningPorts(this.procDir, pid),
-      served: [...ports],
-      seen: called,
+      served: [...process.ports],
+      seen: process.called,
       observed: verdict.observed && !instrumented,
       reason: instrumented ? 'it exports spans of its own: only its metrics are made here' : verdict.reason,
     }
@@ -135,6 +163,22 @@ export class ProcessTable {
     return process.resource
   }
 
+  /** The resource of a process that is known already; nothing is read. */
+  known(pid: number): Resource | undefined {
+    return this.processes.get(pid)?.resource
+  }
+
+  /** The resource of a process that runs; undefined where there is none with this number. */
+  running(pid: number): Resource | undefined {
+    const known = this.processes.get(pid)
+    if (known !== undefined) return this.process(pid, known.comm).resource
+    const found = this.proc ? this.reader.read(pid) : undefined
+    if (found === undefined) return undefined
+    const process = this.described(found, this.now())
+    this.processes.set(pid, process)
+    return process.resource
+  }
+
   /**
    * The resources of processes that ended, were replaced or forgotten since the last call. Looks at every process that
    * is known (about 10 µs each). Each `reader` is told all, from its first question on.
@@ -148,40 +192,73 @@ export class ProcessTable {
   }
 
   /**
-   * The services that are running now, by name: at most 1,000 of them, each with at most 64 ports. Looks at every
+   * The services that are running now and were observed at work, with the ports where they answered. Looks at every
    * process that is known, like `ended`, but only once in a second.
    */
   services(): Service[] {
     if (this.now() - this.lookedMs >= checkEveryMs) this.look()
-    const found = new Map<
-      string,
-      { name: string; namespace: string; instances: number; ports: Set<number> }
-    >()
-    this.processes.forEach(({ resource, ports, start }) => {
-      // It ended before anybody looked.
-      if (this.proc && start === unknownStart) return
-      const name = String(resource.attributes.get('service.name'))
-      const namespace = String(resource.attributes.get('service.namespace') ?? '')
-      const id = `${name}\0${namespace}`
-      const service = found.get(id) ?? { name, namespace, instances: 0, ports: new Set() }
-      found.set(id, service)
-      service.instances++
-      for (const port of ports) service.ports.add(port)
+    const list = new ServiceList()
+    this.processes.forEach(process => {
+      if (this.runs(process)) list.add(process.resource, process.ports)
     })
-    return [...found]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .slice(0, maxServices)
-      .map(([, service]) => ({
-        ...service,
-        ports: [...service.ports].sort((a, b) => a - b).slice(0, maxPorts),
-      }))
+    return list.services()
+  }
+
+  /**
+   * The services of this host: all processes that listen at TCP ports, with these, and those that were seen to call
+   * others. Found at most once in a second; lets others work meanwhile.
+   */
+  liveServices(): Promise<Service[]> {
+    const now = this.now()
+    if (this.live === undefined || now - this.live.ms >= checkEveryMs)
+      this.live = { services: this.findServices(), ms: now }
+    return this.live.services
+  }
+
+  private async findServices(): Promise<Service[]> {
+    const listeners = this.proc ? await allListeners(this.procDir) : new Map<number, readonly number[]>()
+    if (this.now() - this.lookedMs >= checkEveryMs) this.look()
+    const list = new ServiceList()
+    this.processes.forEach((process, pid) => {
+      const { called, ports } = process
+      if ((called || ports.length > 0) && !listeners.has(pid) && this.runs(process))
+        list.add(process.resource, [])
+    })
+    let sinceMs = performance.now()
+    for (const [pid, ports] of listeners) {
+      const process = this.peek(pid)
+      if (process !== undefined) list.add(process.resource, ports)
+      if (performance.now() - sinceMs < workMs) continue
+      await setImmediate()
+      sinceMs = performance.now()
+    }
+    return list.services()
+  }
+
+  /** Whether it has not ended, as far as is known; one that ended before anybody looked has. */
+  private runs({ identity, endedMs }: Process): boolean {
+    return endedMs === undefined && !(this.proc && identity.start === unknownStart)
   }
 
   private process(pid: number, comm: string): Process {
     const now = this.now()
     const process = this.processes.get(pid)
     if (process === undefined) return this.read(pid, comm, now)
-    return now - process.checkedMs >= checkEveryMs ? this.check(pid, comm, process, now) : process
+    return now - process.checkedMs >= checkEveryMs ? this.check(pid, comm, process, now, false) : process
+  }
+
+  /** Without making it one of those that are known; undefined where there is none. */
+  private peek(pid: number): Process | undefined {
+    if (!this.proc) return undefined
+    const now = this.now()
+    const known = this.processes.get(pid)
+    if (known === undefined) {
+      const found = this.reader.read(pid)
+      return found === undefined ? undefined : this.described(found, now)
+    }
+    const { files } = this.reader
+    if (files.start(pid) === unknownStart) return undefined
+    return this.check(pid, files.comm, known, now, false)
   }
 
   /** What is decided of it holds for a while: it may begin to listen at a port. */
@@ -189,10 +266,13 @@ export class ProcessTable {
     const now = this.now()
     if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
       process.judgedMs = now
+      const { resource, identity, surroundings } = process
       process.verdict = judge(this.rules, {
-        name: String(process.resource.attributes.get('service.name')),
-        executable: process.facts.executable,
+        name: String(resource.attributes.get('service.name')),
+        executable: identity.executable,
         listening: () => [...process.ports, ...listeningPorts(this.procDir, pid)],
+        attribute: key => String(resource.attributes.get(key) ?? ''),
+        podLabel: key => surroundings?.podLabels.get(key),
       })
     }
     return process.verdict
@@ -200,30 +280,73 @@ export class ProcessTable {
 
   /** Looks at every process, and lets go of those that ended. */
   private look(): void {
-    this.lookedMs = this.now()
-    if (!this.proc) return
+    const now = this.now()
+    this.lookedMs = now
     this.processes.forEach((process, pid) => {
-      if (this.startOf(pid) === process.start && process.start !== unknownStart) return
+      const { endedMs, identity } = process
+      if (endedMs === undefined) {
+        if (!this.proc) return
+        if (this.reader.files.start(pid) === identity.start && identity.start !== unknownStart) return
+      } else if (now - endedMs < lingerMs) return
       this.processes.delete(pid)
       this.end(process.resource)
     })
   }
 
-  /** Looks again at a process that is known. */
-  private check(pid: number, comm: string, known: Process, now: number): Process {
-    const start = this.startOf(pid)
+  /** Looks again at a process that is known. `executed`: it runs another program. */
+  private check(pid: number, comm: string, known: Process, now: number, executed: boolean): Process {
     known.checkedMs = now
-    // Gone: what still comes of it was on its way before.
-    if (start === unknownStart) return known
-    if (start === known.start && this.comm === known.comm) return known
-    const facts = this.factsOf(pid)
-    if (start === known.start && sameProgram(facts, known.facts)) {
-      // A thread's or a program's new name for itself.
-      known.comm = this.comm
+    if (known.endedMs !== undefined) {
+      if (now - known.endedMs >= lingerMs) return this.replaced(pid, comm, known, now)
+      this.renew(known)
       return known
     }
+    const { files } = this.reader
+    const start = this.proc ? files.start(pid) : unknownStart
+    if (start === unknownStart) {
+      if (executed) return this.replaced(pid, comm, known, now)
+      // Gone: what still comes of it was on its way before.
+      this.renew(known)
+      return known
+    }
+    if (start !== known.identity.start) return this.replaced(pid, comm, known, now)
+    if (executed || files.comm !== known.comm) {
+      if (digestOf(files.facts(pid)) !== known.identity.digest) return this.replaced(pid, comm, known, now)
+      // A thread's or a program's new name for itself.
+      known.comm = files.comm
+    }
+    this.placeAgain(pid, known, now)
+    this.renew(known)
+    return known
+  }
+
+  private replaced(pid: number, comm: string, known: Process, now: number): Process {
     this.end(known.resource)
     return this.read(pid, comm, now)
+  }
+
+  /** A process may be moved to its control group shortly after it began; later that is rare. */
+  private placeAgain(pid: number, known: Process, now: number): void {
+    const isYoung = now - known.madeMs < youngMs
+    if (!isYoung && now - known.placedMs < placeEveryMs) return
+    known.placedMs = now
+    const place = this.reader.place(pid) ?? known.place
+    if (place === known.place) return
+    known.place = place
+    // In a container its user is another.
+    if (place.id !== '') known.identity = { ...known.identity, owner: '' }
+  }
+
+  /** Something else may have been found out of what it runs in. */
+  private renew(known: Process): void {
+    const surroundings = this.options.surroundings?.(known.place)
+    if (surroundings === known.surroundings) return
+    known.surroundings = surroundings
+    known.verdict = undefined
+    const resource = processResource(known.identity, surroundings, this.options)
+    if (sameAttributes(resource.attributes, known.resource.attributes)) return
+    this.end(known.resource)
+    known.resource = resource
   }
 
   private read(pid: number, comm: string, now: number): Process {
@@ -233,15 +356,31 @@ export class ProcessTable {
   }
 
   private made(pid: number, comm: string, now: number): Process {
-    const start = this.startOf(pid)
-    const facts: ProcessFacts =
-      start === unknownStart ? { comm, executable: '', args: [], cwd: '' } : this.factsOf(pid)
+    const found = this.proc ? this.reader.read(pid) : undefined
+    if (found !== undefined) return this.described(found, now)
+    let news = this.news.of(pid, now)
+    if (news === undefined && now - this.caughtUpMs >= catchUpMs) {
+      this.caughtUpMs = now
+      this.catchUp?.()
+      news = this.news.of(pid, now)
+    }
+    const process = this.described(this.reader.gone(pid, comm, news), now)
+    if (news?.kind === 'exit') process.endedMs = now
+    return process
+  }
+
+  private described({ identity, place }: FoundProcess, now: number): Process {
+    const surroundings = this.options.surroundings?.(place)
     return {
-      start,
-      comm: facts.comm,
-      facts,
-      resource: this.describe(pid, start, facts),
+      identity,
+      place,
+      surroundings,
+      resource: processResource(identity, surroundings, this.options),
+      comm: identity.comm,
+      madeMs: now,
+      placedMs: now,
       checkedMs: now,
+      endedMs: undefined,
       servedPort: 0,
       ports: [],
       verdict: undefined,
@@ -258,107 +397,20 @@ export class ProcessTable {
       ended.push(resource)
     }
   }
-
-  /** The name that `startOf` read last. */
-  private comm = ''
-
-  /** When the process started, in clock ticks since boot; `unknownStart` if there is none. Sets `comm`. */
-  private startOf(pid: number): number {
-    if (!this.proc) return unknownStart
-    const stat = this.file(pid, 'stat')
-    // The name stands in parentheses and may itself hold any character (proc_pid_stat(5)).
-    const open = stat.indexOf('(')
-    const close = stat.lastIndexOf(')')
-    if (open < 0 || close < open) return unknownStart
-    this.comm = stat.slice(open + 1, close)
-    // starttime is field 22; the state, field 3, follows the name.
-    const start = Number(stat.slice(close + 2).split(' ', 20)[19])
-    return Number.isSafeInteger(start) ? start : unknownStart
-  }
-
-  private factsOf(pid: number): ProcessFacts {
-    const args = this.file(pid, 'cmdline').split('\0')
-    if (args.at(-1) === '') args.pop()
-    // A deleted executable was replaced by an update; its name still holds.
-    const executable = this.link(pid, 'exe').replace(/ \(deleted\)$/, '')
-    return { comm: this.comm, executable, args, cwd: this.link(pid, 'cwd') }
-  }
-
-  private describe(pid: number, start: number, facts: ProcessFacts): Resource {
-    const { hostName, version } = this.options
-    const environment = start === unknownStart ? emptyEnvironment : readEnvironment(this.file(pid, 'environ'))
-    const { name, runtime, language } = serviceName(facts)
-    const attributes = new Attributes()
-    attributes.add('service.name', bounded(name))
-    attributes.add('service.instance.id', this.instanceId(pid, start))
-    attributes.add('process.pid', pid)
-    const executable = facts.executable.slice(facts.executable.lastIndexOf('/') + 1) || facts.comm
-    if (executable !== '') attributes.add('process.executable.name', bounded(executable))
-    if (facts.executable !== '') attributes.add('process.executable.path', bounded(facts.executable))
-    // Only the first word: what follows may hold secrets.
-    const command = facts.args[0] ?? ''
-    if (command !== '') attributes.add('process.command', bounded(command.split(' ', 1)[0]!))
-    if (runtime !== '') attributes.add('process.runtime.name', runtime)
-    attributes.add('host.name', hostName)
-    attributes.add('telemetry.sdk.name', 'svc')
-    attributes.add('telemetry.sdk.version', version)
-    if (language !== '') attributes.add('telemetry.sdk.language', language)
-    for (const [key, value] of environment.attributes) attributes.set(key, value)
-    if (environment.serviceName !== '') attributes.set('service.name', environment.serviceName)
-    const added = this.options.attributes
-    for (let i = 0; i < (added?.size ?? 0); i++) attributes.set(added!.keys[i]!, added!.values[i]!)
-    return { attributes }
-  }
-
-  /** The same for as long as the process lives, also over restarts of the agent: UUID version 5 of what it is. */
-  private instanceId(pid: number, start: number): string {
-    const digest = createHash('sha1')
-      .update(instanceNamespace)
-      .update(`${this.options.hostName}/${this.options.bootId}/${pid}/${start}`)
-      .digest()
-    digest[6] = (digest[6]! & 0x0f) | 0x50
-    digest[8] = (digest[8]! & 0x3f) | 0x80
-    const hex = digest.toString('hex', 0, 16)
-    return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
-  }
-
-  /** The beginning of a file of the process; '' where it cannot be read. */
-  private file(pid: number, name: string): string {
-    let fd = -1
-    try {
-      fd = openSync(`${this.procDir}/${pid}/${name}`, 'r')
-      let size = 0
-      // The kernel hands out about a page with each read.
-      for (;;) {
-        const more = readSync(fd, this.buffer, size, this.buffer.length - size, null)
-        size += more
-        if (more === 0 || size === this.buffer.length) return this.buffer.toString('utf8', 0, size)
-      }
-    } catch {
-      // Gone, or not ours to read: both are answered by an empty text.
-      return ''
-    } finally {
-      if (fd >= 0) closeSync(fd)
-    }
-  }
-
-  private link(pid: number, name: string): string {
-    try {
-      return readlinkSync(`${this.procDir}/${pid}/${name}`)
-    } catch {
-      // As for files; kernel threads have no executable.
-      return ''
-    }
-  }
 }
 
 interface Process {
-  /** Clock ticks since boot. */
-  readonly start: number
-  readonly facts: ProcessFacts
-  readonly resource: Resource
+  identity: ProcessIdentity
+  place: ContainerPlace
+  surroundings: Surroundings | undefined
+  resource: Resource
   comm: string
+  readonly madeMs: number
+  /** When it was last looked where it runs. */
+  placedMs: number
   checkedMs: number
+  /** When the kernel told its end. */
+  endedMs: number | undefined
   /** Where it answered last; 0: nowhere yet. */
   servedPort: number
   /** All of those ports, up to a bound. */
@@ -372,33 +424,6 @@ interface Process {
   called: boolean
 }
 
-/** What is known of one process. */
-export interface ProcessView {
-  readonly pid: number
-  /** `service.name`. */
-  readonly name: string
-  /** '' where it may not be read. */
-  readonly executable: string
-  /** TCP ports that it listens at, and those where it was seen to answer. */
-  readonly listening: readonly number[]
-  readonly served: readonly number[]
-  /** Calls of it were seen since it is known. */
-  readonly seen: boolean
-  readonly observed: boolean
-  readonly reason: string
-}
-
-/** Processes that have one name. */
-export interface Service {
-  readonly name: string
-  /** '' for none. */
-  readonly namespace: string
-  /** Processes that are running. */
-  readonly instances: number
-  /** Where they answered requests, in rising order; none for a mere client. */
-  readonly ports: readonly number[]
-}
-
 function serve(process: Process, port: number): void {
   process.servedPort = port
   const { ports } = process
@@ -407,71 +432,18 @@ function serve(process: Process, port: number): void {
 
 /** How often a process that is asked for is looked at again. */
 const checkEveryMs = 1_000
+/** So long after it was first seen a process is looked for in another control group, and how often later. */
+const youngMs = 5_000
+const placeEveryMs = 30_000
+/** What was under way when a process ended has arrived by then. */
+const lingerMs = 5_000
+const catchUpMs = 10
+/** So long a search works before it lets others. */
+const workMs = 2
 /** How long a decision holds that ports may change. */
 const judgeEveryMs = 10_000
 /** How long an export of its own spans says that a process is instrumented: several times what SDKs take between two. */
 const instrumentedMs = 600_000
-const unknownStart = -1
 const maxEnded = 8_192
-/** Environments and command lines may be 2 MB; the beginning is enough. */
-const maxFileBytes = 256 * 1024
-const maxServices = 1_000
-/** Of one service, and of one process. */
+/** Of one process. */
 const maxPorts = 64
-const maxEnvironmentAttributes = 64
-const maxValueLength = 1_024
-
-/** Namespace of `service.instance.id` (semantic conventions, service attributes). */
-const instanceNamespace = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')
-
-function sameProgram(a: ProcessFacts, b: ProcessFacts): boolean {
-  return a.executable === b.executable && a.args.join('\0') === b.args.join('\0')
-}
-
-function bounded(value: string): string {
-  return value.length > maxValueLength ? value.slice(0, maxValueLength) : value
-}
-
-interface Environment {
-  /** OTEL_SERVICE_NAME, which wins over an attribute of the same meaning. */
-  readonly serviceName: string
-  readonly attributes: readonly (readonly [string, string])[]
-}
-
-const emptyEnvironment: Environment = { serviceName: '', attributes: [] }
-
-/** Takes what OpenTelemetry defines, and nothing else, out of a process's environment. */
-function readEnvironment(environ: string): Environment {
-  let name = ''
-  let attributes: (readonly [string, string])[] = []
-  for (const variable of environ.split('\0')) {
-    if (variable.startsWith('OTEL_SERVICE_NAME='))
-      name = bounded(variable.slice('OTEL_SERVICE_NAME='.length).trim())
-    else if (variable.startsWith('OTEL_RESOURCE_ATTRIBUTES='))
-      attributes = parseResourceAttributes(variable.slice('OTEL_RESOURCE_ATTRIBUTES='.length))
-  }
-  return { serviceName: name, attributes }
-}
-
-/**
- * Reads `key=value,key=value`, values percent-encoded (OpenTelemetry resource SDK). What tells of the process itself
- * is known better here. As the specification asks, nothing of a list with a fault in it is taken.
- */
-function parseResourceAttributes(text: string): (readonly [string, string])[] {
-  const attributes: (readonly [string, string])[] = []
-  for (const pair of text.split(',', maxEnvironmentAttributes)) {
-    if (pair.trim() === '') continue
-    const sign = pair.indexOf('=')
-    const key = pair.slice(0, Math.max(0, sign)).trim()
-    if (key === '') return []
-    if (/^(process|telemetry\.sdk)\./.test(key)) continue
-    try {
-      const value = bounded(decodeURIComponent(pair.slice(sign + 1).trim()))
-      if (value !== '') attributes.push([bounded(key), value])
-    } catch {
-      // A percent sign that encodes nothing.
-      return []
-    }
-  }
-  return attributes
-}

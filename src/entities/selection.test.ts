@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { judge, type ProcessSelector, type SelectionRules } from './selection.ts'
+import { anyProcess as any, judge, type SelectionRules } from './selection.ts'
 
-const any: ProcessSelector = { ports: [], executable: '', name: '', unknown: false }
-const shop = { name: 'shop', executable: '/usr/bin/node', listening: () => [8080, 9229] }
+const attributes: Record<string, string> = {
+  'k8s.namespace.name': 'eu',
+  'k8s.pod.name': 'shop-7d9f-x',
+  'k8s.deployment.name': 'shop',
+  'k8s.container.name': 'web',
+}
+const labels: Record<string, string> = { tier: 'front', empty: '' }
+const shop = {
+  name: 'shop',
+  executable: '/usr/bin/node',
+  listening: () => [8080, 9229],
+  attribute: (key: string) => attributes[key] ?? '',
+  podLabel: (key: string) => labels[key],
+}
 
 const check = (rules: Partial<SelectionRules>, observed: boolean, reason: RegExp) => {
   const verdict = judge({ instrument: [], exclude: [], ...rules }, shop)
@@ -51,7 +63,19 @@ test('a star stands for any text, also for none', () => {
     check({ instrument: [{ ...any, name }] }, want, /./)
 })
 
-test('an entry that asks for what is not known of a process means none', () => {
-  check({ instrument: [{ ...any, unknown: true }] }, false, /no entry/)
-  check({ exclude: [{ ...any, unknown: true }] }, true, /./)
+test('a process is meant by what it runs in', () => {
+  const meant = (parts: Partial<typeof any>, want: boolean) =>
+    check({ instrument: [{ ...any, ...parts }] }, want, /./)
+  meant({ namespace: 'eu' }, true)
+  meant({ namespace: 'e*', podName: 'shop-*', deploymentName: 'shop', containerName: 'web' }, true)
+  meant({ namespace: 'us' }, false)
+  meant({ namespace: 'eu', containerName: 'sidecar' }, false)
+  // It has none: nothing stands for that, a star neither.
+  meant({ daemonsetName: '*' }, false)
+  meant({ statefulsetName: 'shop' }, false)
+  meant({ podLabels: new Map([['tier', 'f*t']]) }, true)
+  meant({ podLabels: new Map([['empty', '']]) }, true)
+  meant({ podLabels: new Map([['tier', '']]) }, true)
+  meant({ podLabels: new Map([['tier', 'back']]) }, false)
+  meant({ podLabels: new Map([['none', '*']]) }, false)
 })

@@ -12,8 +12,29 @@ export interface ProcessSelector {
   readonly executable: string
   /** `service.name`; '' for any. */
   readonly name: string
-  /** It also asks for something that is not known of processes, so that none is meant. */
-  readonly unknown: boolean
+  /** What it runs in. '' for any; a process that is in no cluster is meant only where all are ''. */
+  readonly namespace: string
+  readonly podName: string
+  readonly deploymentName: string
+  readonly daemonsetName: string
+  readonly statefulsetName: string
+  readonly containerName: string
+  /** Labels that its pod has; their values may contain `*`, and '' stands for any. */
+  readonly podLabels: ReadonlyMap<string, string>
+}
+
+/** Means every process: what is given is put in place of its parts. */
+export const anyProcess: ProcessSelector = {
+  ports: [],
+  executable: '',
+  name: '',
+  namespace: '',
+  podName: '',
+  deploymentName: '',
+  daemonsetName: '',
+  statefulsetName: '',
+  containerName: '',
+  podLabels: new Map(),
 }
 
 /** What a selector is held against. */
@@ -22,6 +43,10 @@ export interface SelectableProcess {
   readonly executable: string
   /** Asked for only where a selector names ports. */
   listening(): readonly number[]
+  /** Of its resource; '' where it has none of this name. */
+  attribute(key: string): string
+  /** Undefined where its pod has none of this name, or it has no pod. */
+  podLabel(key: string): string | undefined
 }
 
 export interface SelectionRules {
@@ -52,11 +77,35 @@ export function judge(rules: SelectionRules, process: SelectableProcess): Verdic
 
 function means(selector: ProcessSelector, process: SelectableProcess): boolean {
   return (
-    !selector.unknown &&
     matches(selector.name, process.name) &&
     matches(selector.executable, process.executable) &&
+    runsIn(selector, process) &&
     (selector.ports.length === 0 || process.listening().some(port => within(selector.ports, port)))
   )
+}
+
+/** Attributes of resources that tell what a selector asks for (semantic conventions, Kubernetes). */
+const places = [
+  ['namespace', 'k8s.namespace.name'],
+  ['podName', 'k8s.pod.name'],
+  ['deploymentName', 'k8s.deployment.name'],
+  ['daemonsetName', 'k8s.daemonset.name'],
+  ['statefulsetName', 'k8s.statefulset.name'],
+  ['containerName', 'k8s.container.name'],
+] as const
+
+function runsIn(selector: ProcessSelector, process: SelectableProcess): boolean {
+  for (const [part, key] of places) {
+    const pattern = selector[part]
+    if (pattern === '') continue
+    const value = process.attribute(key)
+    if (value === '' || !matches(pattern, value)) return false
+  }
+  for (const [key, pattern] of selector.podLabels) {
+    const value = process.podLabel(key)
+    if (value === undefined || !matches(pattern, value)) return false
+  }
+  return true
 }
 
 function within(ranges: readonly PortRange[], port: number): boolean {

@@ -1,4 +1,6 @@
 import type { Container, Pod } from '../model/entity.ts'
+import { imageTag, namespaceLabel } from './container-attributes.ts'
+import type { ContainerPlace } from './container-place.ts'
 
 /** `service.*` as container and pod tell it. Texts that they do not tell are ''. */
 export interface ServiceIdentity {
@@ -18,14 +20,17 @@ const maxAnnotated = 64
  * Which service a container is, by the labels and annotations that people put there: first those of Kubernetes, by the
  * rules of the semantic conventions, then those of Compose and Swarm, then the container's name where somebody chose it.
  */
-export function serviceIdentity(container: Container | undefined, pod: Pod | undefined): ServiceIdentity {
-  return pod === undefined ? ofContainer(container) : ofPod(container, pod)
+export function serviceIdentity(
+  place: ContainerPlace,
+  container: Container | undefined,
+  pod: Pod | undefined,
+): ServiceIdentity {
+  return pod === undefined ? ofContainer(container) : ofPod(container, place.id, pod)
 }
 
-function ofPod(
-  container: Container | undefined,
-  { labels, annotations, owners, name, namespace }: Pod,
-): ServiceIdentity {
+function ofPod(container: Container | undefined, id: string, pod: Pod): ServiceIdentity {
+  const { labels, annotations, owners, name, namespace, containers } = pod
+  const listed = containers.find(each => each.id !== '' && each.id === id)
   const annotated: (readonly [string, string])[] = []
   for (const [key, value] of annotations) {
     const attribute = key.slice(prefix.length)
@@ -43,17 +48,20 @@ function ofPod(
       labels.get('app.kubernetes.io/name') ||
       workload ||
       name ||
-      container?.name ||
+      container?.podContainer ||
       '',
     namespace: given.get('service.namespace') || namespace,
-    version: given.get('service.version') || labels.get('app.kubernetes.io/version') || '',
+    version:
+      given.get('service.version') ||
+      labels.get('app.kubernetes.io/version') ||
+      imageTag(container?.image || listed?.image || ''),
     annotated: annotated.filter(([key]) => !/^service\.(name|namespace|version)$/.test(key)),
   }
 }
 
 function ofContainer(container: Container | undefined): ServiceIdentity {
   const label = (key: string) => container?.labels.get(key) ?? ''
-  const chosen = container === undefined || generated.test(container.name) ? '' : container.name
+  const chosen = container === undefined || isGenerated(container.name) ? '' : container.name
   return {
     name:
       label('com.docker.compose.service') ||
@@ -61,13 +69,25 @@ function ofContainer(container: Container | undefined): ServiceIdentity {
       label('io.kubernetes.container.name') ||
       chosen,
     namespace:
-      label('com.docker.compose.project') ||
-      label('com.docker.stack.namespace') ||
-      label('io.kubernetes.pod.namespace'),
+      label('com.docker.compose.project') || label('com.docker.stack.namespace') || label(namespaceLabel),
     version: label('org.opencontainers.image.version'),
     annotated: [],
   }
 }
 
-/** A name that Docker or Podman made up: an adjective and a person (`clever_hopper`, `clever_hopper3`). */
-const generated = /^[a-z]+_[a-z]+\d?$/
+/** Whether Docker or Podman made the name up: an adjective and a person (`clever_hopper`, `clever_hopper3`). */
+function isGenerated(name: string): boolean {
+  return adjectives.has(/^([a-z]+)_[a-z]+\d?$/.exec(name)?.[1] ?? '') || /^[0-9a-f]{12,64}$/.test(name)
+}
+
+/** Those of moby/pkg/namesgenerator, which Podman took over. */
+const adjectives = new Set(
+  `admiring adoring affectionate agitated amazing angry awesome beautiful blissful bold boring brave busy charming clever
+  compassionate competent condescending confident cool cranky crazy dazzling determined distracted dreamy eager ecstatic
+  elastic elated elegant eloquent epic exciting fervent festive flamboyant focused friendly frosty funny gallant gifted
+  goofy gracious great happy hardcore heuristic hopeful hungry infallible inspiring intelligent interesting jolly jovial
+  keen kind laughing loving lucid magical modest musing mystifying naughty nervous nice nifty nostalgic objective
+  optimistic peaceful pedantic pensive practical priceless quirky quizzical recursing relaxed reverent romantic sad
+  serene sharp silly sleepy stoic strange stupefied suspicious sweet tender thirsty trusting unruffled upbeat vibrant
+  vigilant vigorous wizardly wonderful xenodochial youthful zealous zen`.split(/\s+/),
+)

@@ -58,6 +58,29 @@ test('Java programs are named by property, archive or class', () => {
   check('java -p mods -m shop/com.example.Shop', 'Shop')
 })
 
+test('a file that is many programs is the one that it is called by', () => {
+  const of = (...args: string[]) =>
+    serviceName({ comm: 'x', executable: '/bin/busybox', args, cwd: '/' }).name
+  assert.equal(of('httpd', '-f'), 'httpd')
+  assert.equal(of('/bin/nc', '-l'), 'nc')
+  assert.equal(of('busybox', 'httpd', '-f'), 'httpd')
+  assert.equal(of('-sh'), 'sh')
+  assert.equal(of('busybox', '--help'), 'busybox')
+  assert.equal(of(), 'busybox')
+})
+
+test('a name that was given for OpenTelemetry is told apart from those that were found', () => {
+  const given = (executable: string, ...args: string[]) =>
+    serviceName({ comm: 'x', executable, args: ['x', ...args], cwd: '/' }).given
+  assert.equal(
+    given('/usr/bin/java', '-Dspring.application.name=a', '-Dotel.service.name=b', '-jar', 'c.jar'),
+    true,
+  )
+  assert.equal(given('/usr/bin/java', '-Dspring.application.name=a', '-jar', 'c.jar'), false)
+  assert.equal(given('/usr/bin/java', '-Dotel.service.name=', '-jar', 'c.jar'), false)
+  assert.equal(given('/usr/bin/node', '-Dotel.service.name=b'), false)
+})
+
 test('Ruby, PHP, .NET, Erlang and Perl programs are named by what they run', () => {
   check('ruby /srv/shop/bin/rails server', 'shop')
   check('ruby -I lib -r json /srv/shop/api.rb', 'api')

@@ -15,6 +15,8 @@ export interface ServiceName {
   readonly runtime: string
   /** `telemetry.sdk.language` of the program; '' where it is not known. */
   readonly language: string
+  /** Somebody chose the name for OpenTelemetry: as strong as OTEL_SERVICE_NAME. */
+  readonly given: boolean
 }
 
 /**
@@ -22,13 +24,25 @@ export interface ServiceName {
  * A name that says nothing (`server.js`, `main.py`, `index.php`) gives way to the directory that it lies in.
  */
 export function serviceName(facts: ProcessFacts): ServiceName {
-  const program = baseName(facts.executable) || facts.comm
+  const file = baseName(facts.executable) || facts.comm
+  const program = manyPrograms.has(file) ? appletOf(facts.args) || file : file
   for (const { pattern, runtime, language, script } of interpreters) {
     if (!pattern.test(program)) continue
     const name = script(facts.args.slice(1), facts) || titleOf(facts) || trimVersion(program)
-    return { name, runtime, language }
+    const given = language === 'java' && facts.args.some(arg => arg === `-Dotel.service.name=${name}`)
+    return { name, runtime, language, given }
   }
-  return { name: program || 'unknown', runtime: '', language: '' }
+  return { name: program || 'unknown', runtime: '', language: '', given: false }
+}
+
+/** Files that are many programs, each by the name that it is called by. */
+const manyPrograms = new Set(['busybox', 'coreutils', 'toybox'])
+
+/** `httpd` in `/bin/httpd -f` and in `busybox httpd -f`; a shell of log-in has a hyphen before its name. */
+function appletOf([first = '', second = '']: readonly string[]): string {
+  const name = baseName(first).replace(/^-/, '')
+  const applet = manyPrograms.has(name) ? baseName(second) : name
+  return /^[\w.[-]{1,32}$/.test(applet) && !applet.startsWith('-') ? applet : ''
 }
 
 interface Interpreter {
@@ -204,9 +218,9 @@ function pythonModule(module: string, args: readonly string[], facts: ProcessFac
 }
 
 function javaName(args: readonly string[]): string {
-  for (const arg of args) {
-    const given = /^-D(?:otel\.service\.name|spring\.application\.name)=(.+)$/.exec(arg)
-    if (given !== null) return given[1]!
+  for (const property of ['-Dotel.service.name=', '-Dspring.application.name=']) {
+    const given = args.find(arg => arg.startsWith(property))?.slice(property.length) ?? ''
+    if (given !== '') return given
   }
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!

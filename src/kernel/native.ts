@@ -137,6 +137,21 @@ export interface Native {
    */
   xzUnpack(bytes: Uint8Array, most: number): number
 
+  /**
+   * Prepares to ask the management library of NVIDIA's driver: the first of 1 to 8 `libraries` that can be loaded, each
+   * as for dlopen(3). `fd` becomes readable when there is an answer.
+   */
+  nvmlOpen(libraries: readonly string[]): NvmlHandle
+  /**
+   * Asks for the state of all GPUs, on a thread of its own: a driver that hangs holds up nothing else. Loads the library
+   * where it is not. EBUSY: there is no answer yet to the last question, and there may never be one.
+   */
+  nvmlAsk(nvml: NvmlHandle, perProcess: boolean): void
+  /** The answer, once; undefined: there is none. */
+  nvmlTake(nvml: NvmlHandle): NvmlAnswer | undefined
+  /** Shuts the library down, when it has answered; may be called again. */
+  nvmlClose(nvml: NvmlHandle): void
+
   /** CPUs that may ever be online: the number of slots in a per-CPU value. */
   numCpus(): number
   /** Lifts RLIMIT_MEMLOCK, against which kernels before 5.11 count maps. */
@@ -187,6 +202,7 @@ export type LinkHandle = { readonly [kind]: 'link' }
 export type UprobeHandle = { readonly [kind]: 'uprobe' }
 export type PollHandle = { readonly [kind]: 'poll' }
 export type StatsHandle = { readonly [kind]: 'stats' }
+export type NvmlHandle = { readonly [kind]: 'nvml'; readonly fd: number }
 /** `size`: bytes of its data. */
 export type RingHandle = { readonly [kind]: 'ring'; readonly size: number }
 /** `fd`: an epoll descriptor over all CPUs. */
@@ -234,6 +250,85 @@ export interface LoadResult {
   readonly errno: number
   readonly code: string
   readonly log: string
+}
+
+/** What NVML says (NVML API Reference Guide). A `status` is an `nvmlReturn_t`, and `error` says the same in words. */
+export interface NvmlAnswer {
+  /** What went wrong: no library was there, or it could not be loaded, initialised, or asked for its GPUs. */
+  readonly failed: '' | 'find' | 'load' | 'init' | 'ask'
+  readonly status: number
+  readonly error: string
+  /** Version of the driver. */
+  readonly driver: string
+  /** Which of the libraries it was. */
+  readonly library: string
+  /** By index; 64 at most. */
+  readonly devices: readonly NvmlDevice[]
+}
+
+export interface NvmlDevice {
+  /** 0: it answers. Otherwise the rest may be empty. */
+  readonly status: number
+  readonly error: string
+  readonly uuid: string
+  readonly name: string
+  readonly serial: string
+  /** `00000000:65:00.0` */
+  readonly bus: string
+  readonly values: NvmlValues
+  /** Parts of it that are used as GPUs of their own (MIG), 16 at most. -1: it is no GPU instance. */
+  readonly instances: readonly {
+    readonly uuid: string
+    readonly name: string
+    readonly gpuInstance: number
+    readonly memoryTotal: number
+    readonly memoryUsed: number
+  }[]
+  /**
+   * Rows of four: pid, bytes of memory (NaN: not known), GPU instance and compute instance (-1: none). A process that
+   * computes and draws has two.
+   */
+  readonly processes: Float64Array
+  /** Since the last question, rows of six: pid, microseconds, and percent of multiprocessors, memory, encoder, decoder. */
+  readonly samples?: Float64Array
+}
+
+/** What a GPU, its driver or an older library does not tell is left out. Parts of time in percent. */
+export interface NvmlValues {
+  readonly utilization?: number
+  readonly memoryBusy?: number
+  readonly encoder?: number
+  readonly decoder?: number
+  /** Bytes. */
+  readonly memoryTotal?: number
+  readonly memoryUsed?: number
+  /** Degrees Celsius. */
+  readonly temperature?: number
+  readonly powerMw?: number
+  /** Millijoules since the driver was loaded. */
+  readonly energyMj?: number
+  readonly graphicsMhz?: number
+  readonly smMhz?: number
+  readonly memoryMhz?: number
+  readonly videoMhz?: number
+  readonly pcieSentBytes?: number
+  readonly pcieReceivedBytes?: number
+  /** Kilobytes a second, over 20 ms; only where the counters above are missing. */
+  readonly pcieSentKbps?: number
+  readonly pcieReceivedKbps?: number
+  readonly linkGeneration?: number
+  readonly linkWidth?: number
+  /** Errors of memory, since the driver was loaded and over the GPU's life. */
+  readonly correctedSinceLoad?: number
+  readonly uncorrectedSinceLoad?: number
+  readonly correctedEver?: number
+  readonly uncorrectedEver?: number
+  /** Percent of what the fan is made for. */
+  readonly fanSpeed?: number
+  /** Bits of `nvmlClocksEventReasons`. */
+  readonly clockReasons?: number
+  /** 1: divided into instances. */
+  readonly mig?: number
 }
 
 /** Something that this machine lacks: what, and what mends it. */

@@ -44,6 +44,13 @@ export interface BatchQueue {
   readonly lastNumber: number
   /** The least number that is still here; infinite when the queue is empty. */
   readonly oldestNumber: number
+  /**
+   * Batches up to this number need this process no longer: each left the queue, or outlives the process and a loss of
+   * power. What is given up at the end never counts. May be above `lastNumber`.
+   */
+  readonly securedNumber: number
+  /** How near it is to dropping batches for want of room: 0 to 1. */
+  readonly fill: number
   /** Items of all batches that `push` was given so far. */
   readonly pushedItems: number
   push(batch: Batch): void

@@ -52,6 +52,8 @@ export interface BatcherOptions<T> {
   readonly out: (batch: Batch) => void
   /** In how many requests a full batch may go, so that they can be under way beside each other. */
   readonly parts?: () => number
+  /** Called when all parts of a batch were handed on. */
+  readonly cut?: () => void
 }
 
 /** Gathers items of one signal into batches. Until it is told to accept them, they are dropped as `no_endpoint`. */
@@ -64,9 +66,12 @@ export class Batcher<T> implements Intake<T> {
   readonly #parts: () => number
   readonly #sink: Sink<T>
   readonly #cut: () => void
+  readonly #wasCut: () => void
   #timer: NodeJS.Timeout | undefined
   /** When the first item of the batch came; of `performance.now()`. */
   #sinceMs = 0
+  #firstItem = 0
+  #bytes = 0
   #limits: BatchLimits = { maxItems: 1, maxBytes: 0, timeoutMs: 0 }
   /** Why items are dropped at once; '' while they are accepted. */
   #refusal = 'no_endpoint'
@@ -80,6 +85,7 @@ export class Batcher<T> implements Intake<T> {
     this.#out = options.out
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
+    this.#wasCut = options.cut ?? (() => {})
     this.#sink = {
       add: (resource, scope, item) => this.#gather(resource, scope, item),
       miss: (reason, items) => this.#account.miss(reason, items),
@@ -89,6 +95,16 @@ export class Batcher<T> implements Intake<T> {
   /** Items that wait for the batch to be full. */
   get items(): number {
     return this.#builder.items
+  }
+
+  /** An upper bound of the size of their request. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** How many items were handed on so far: the number of the first one that waits. */
+  get firstItem(): number {
+    return this.#firstItem
   }
 
   /** How long the first of them has waited, in milliseconds; 0 where there is none. */
@@ -117,7 +133,12 @@ export class Batcher<T> implements Intake<T> {
   cut(parts = 1): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#bytes = 0
+    const { items } = this.#builder
     for (const batch of this.#builder.take(parts)) this.#out(batch)
+    // Only now, for the parts of a batch do not hold its items in their order.
+    this.#firstItem += items
+    this.#wasCut()
   }
 
   /** Hands on what there is; whatever comes later is processed so, and gathered within these bounds. */
@@ -154,6 +175,7 @@ export class Batcher<T> implements Intake<T> {
       return
     }
     this.#account.collected += added
+    this.#bytes = bytes
     if (builder.items >= limits.maxItems) this.cut(this.#parts())
     else if (this.#timer === undefined) {
       this.#sinceMs = performance.now()

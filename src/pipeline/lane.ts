@@ -3,6 +3,7 @@ import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
 import { Batcher, type Builder, type Intake, type Process } from './batcher.ts'
 import type { Account } from './ledger.ts'
+import { Milestones } from './milestones.ts'
 import type { Destination } from './outlet.ts'
 import { type Pack, Packer } from './packer.ts'
 import { type Flushed, SendLoop, type SendLoopOptions, type SendSettings } from './send-loop.ts'
@@ -102,6 +103,7 @@ export class Lane<T> {
   #process: Process<T> | undefined
   #closed = false
   readonly #packer = new Packer(batch => this.#enqueue(batch))
+  readonly #milestones: Milestones
   #unknownTimer: NodeJS.Timeout | undefined
 
   constructor(
@@ -120,8 +122,11 @@ export class Lane<T> {
     )
     this.#queue = queue
     account.recovered = queue.recoveredItems
-    this.#loop = new SendLoop({ ...options, queue, learned: () => this.#gather() }, send)
-    this.#batcher = new Batcher({
+    this.#loop = new SendLoop(
+      { ...options, queue, learned: () => this.#gather(), pumped: () => this.#milestones.look() },
+      send,
+    )
+    const batcher = new Batcher({
       builder,
       account,
       count,
@@ -129,6 +134,23 @@ export class Lane<T> {
       out: batch => this.#pack(batch),
       // Dividing a request by resources is of use only while others are under way.
       parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
+      cut: () => this.#milestones.look(),
+    })
+    this.#batcher = batcher
+    const packer = this.#packer
+    this.#milestones = new Milestones({
+      get taken() {
+        return batcher.firstItem + batcher.items
+      },
+      get handedOn() {
+        return packer.firstItem ?? batcher.firstItem
+      },
+      get lastNumber() {
+        return queue.lastNumber
+      },
+      get securedNumber() {
+        return queue.securedNumber
+      },
     })
     this.#gather()
     this.#loop.pump()
@@ -168,6 +190,19 @@ export class Lane<T> {
     }
   }
 
+  /** How near the signal is to losing items for want of room: 0 to 1. */
+  get fill(): number {
+    const before = this.#batcher.bytes + this.#packer.bytes
+    return Math.min(1, this.#queue.fill + before / this.#settings.queueBytes)
+  }
+
+  /** As `Pipeline.secured`. */
+  async secured(): Promise<void> {
+    // What came after the end may be among what is asked for.
+    if (this.#closed && this.#options.account.dropped.has('shutdown')) throw this.#ended()
+    await this.#milestones.next()
+  }
+
   change(settings: LaneSettings, send: SendSettings, process: Process<T> | undefined): void {
     this.#settings = settings
     this.#process = process
@@ -201,7 +236,13 @@ export class Lane<T> {
     await this.#loop.stop()
     const left = this.#queue.items
     const kept = await this.#queue.close()
+    this.#milestones.end(this.#ended())
     return { exported, dropped: left - kept, kept }
+  }
+
+  #ended(): Error {
+    const { signal } = this.#options
+    return new Error(`cannot secure ${signal}: the pipeline ended before they were sent or on disk`)
   }
 
   /** Whether all that was cut so far is in the queue within so many milliseconds. */
@@ -227,7 +268,7 @@ export class Lane<T> {
     const { pack, queueBytes } = this.#settings
     if (this.#packer.bytes + batch.plainBytes > queueBytes)
       this.#options.account.drop('queue_full', batch.items)
-    else this.#packer.add(batch, pack)
+    else this.#packer.add(batch, pack, this.#batcher.firstItem)
   }
 
   #enqueue(batch: Batch): void {

@@ -39,7 +39,8 @@ export class MemoryQueue implements BatchQueue {
   #bytes = 0
   #seenItems = 0
   #seenBytes = 0
-
+  /** The first batch that the end gave up. */
+  #lostFrom = Number.POSITIVE_INFINITY
   /** Of batches under way. */
   #lanes = 0
 
@@ -87,6 +88,14 @@ export class MemoryQueue implements BatchQueue {
     let oldest = this.#waiting[this.#head]?.number ?? Number.POSITIVE_INFINITY
     for (const entry of this.#sending) oldest = Math.min(oldest, entry.number)
     return oldest
+  }
+
+  get securedNumber(): number {
+    return Math.min(this.oldestNumber, this.#lostFrom) - 1
+  }
+
+  get fill(): number {
+    return Math.min(1, this.#bytes / this.#limits.limitBytes)
   }
 
   get pushedItems(): number {
@@ -165,6 +174,7 @@ export class MemoryQueue implements BatchQueue {
   }
 
   async close(): Promise<number> {
+    this.#lostFrom = Math.min(this.#lostFrom, this.oldestNumber)
     this.clear('shutdown')
     return 0
   }

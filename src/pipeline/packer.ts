@@ -5,6 +5,7 @@ export type Pack = (batch: Batch) => Promise<Batch>
 
 interface Job {
   readonly batch: Batch
+  readonly firstItem: number
   readonly pack: Pack | undefined
 }
 
@@ -31,18 +32,27 @@ export class Packer {
     return this.#bytes
   }
 
+  /** `firstItem` of the oldest batch that was not handed on yet; undefined where there is none. */
+  get firstItem(): number | undefined {
+    for (const { firstItem } of this.#jobs) return firstItem
+    return undefined
+  }
+
   /** Settled when all batches that came so far were handed on. */
   get done(): Promise<void> {
     return this.#last
   }
 
-  /** Hands the batch on when those before it were; as it is where `pack` is undefined or fails. */
-  add(batch: Batch, pack: Pack | undefined): void {
+  /**
+   * Hands the batch on when those before it were; as it is where `pack` is undefined or fails. No item in it came before
+   * number `firstItem`.
+   */
+  add(batch: Batch, pack: Pack | undefined, firstItem = 0): void {
     if (pack === undefined && this.#jobs.size === 0) {
       this.#out(batch)
       return
     }
-    const job = { batch, pack }
+    const job = { batch, pack, firstItem }
     this.#jobs.add(job)
     this.#items += batch.items
     this.#bytes += batch.plainBytes

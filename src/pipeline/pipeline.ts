@@ -127,6 +127,24 @@ export class Pipeline {
   }
 
   /**
+   * Resolves when every item that came to the signal's intake so far is secured. On a queue on disk: written and forced
+   * to it, so that it outlives a loss of power. In memory: acknowledged, rejected or dropped, which without a receiver
+   * takes until one comes. What the intake refused, or what was dropped and counted, holds up nothing. Rejects where the
+   * pipeline ends, and some of the items with it. It neither cuts batches nor hurries them.
+   */
+  secured(signal: Signal): Promise<void> {
+    return this.#lanes[signal].secured()
+  }
+
+  /**
+   * How near a signal is to losing items for want of room, from 0 to 1: what it has waiting over what it may have. On
+   * disk signals share one bound, and the one that takes most gives way.
+   */
+  fill(signal: Signal): number {
+    return this.#lanes[signal].fill
+  }
+
+  /**
    * Goes on with other settings, without losing an item: what is queued goes to the new senders, and so does what an
    * old one has under way and does not take. A sender that is not used any more is closed. What is queued where there
    * is no sender any more is dropped, once requests under way have ended.

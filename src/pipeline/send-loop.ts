@@ -38,6 +38,8 @@ export interface SendLoopOptions {
   readonly observe?: ((request: ExportRequest) => void) | undefined
   /** Called when the receiver's limit, or whether it takes the signal at all, has become known. */
   readonly learned?: (() => void) | undefined
+  /** Called after each `pump`. */
+  readonly pumped?: (() => void) | undefined
 }
 
 /** A refused request is divided this often at most in search of the items that are to blame. */
@@ -152,6 +154,7 @@ export class SendLoop {
       queue.clear('no_endpoint')
     const oldest = this.#flushes.size > 0 ? queue.oldestNumber : 0
     for (const flush of this.#flushes) if (oldest > flush.last) flush.done()
+    this.#options.pumped?.()
   }
 
   /**

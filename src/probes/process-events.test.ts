@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { afterEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/lab.ts'
 import { until } from '../../test/helpers/program.ts'
 import type { AttributeValue } from '../model/attributes.ts'
-import { ProcessEvents } from './process-events.ts'
+import { type ProcessEvent, ProcessEvents } from './process-events.ts'
 
 const skip = withoutBpf
 const memory = '/sys/fs/cgroup/memory'
@@ -27,15 +27,18 @@ interface Told {
 
 let events: ProcessEvents | undefined
 const told: Told[] = []
+const processes: ProcessEvent[] = []
 
 afterEach(() => {
   events?.close()
   told.length = 0
+  processes.length = 0
 })
 
 function start(maxPerSecond?: number): ProcessEvents {
   events = new ProcessEvents(nativeOrThrow(), {
     ...(maxPerSecond !== undefined && { maxPerSecond }),
+    onProcess: event => processes.push(event),
     emit: ({ eventName, body, severity, timeUs, attributes }) =>
       told.push({
         event: eventName,
@@ -189,4 +192,90 @@ test('what waits is told before the end', { skip }, () => {
   assert.equal(of(pid).length, 2)
   events.close()
   assert.deepEqual(events.programs(), [])
+})
+
+test('who asks for what waits while a record is taken gets each record once', { skip }, () => {
+  const seen: string[] = []
+  const mine = new ProcessEvents(nativeOrThrow(), {
+    onProcess: () => mine.drain(),
+    emit: ({ eventName, attributes }) => {
+      mine.drain()
+      seen.push(`${eventName} ${attributes.get('process.pid')}`)
+    },
+  })
+  events = mine
+  const pid = shell('true')
+  mine.drain()
+  assert.deepEqual(
+    seen.filter(each => each.endsWith(` ${pid}`)),
+    [`svc.process.exec ${pid}`, `svc.process.exit ${pid}`],
+  )
+})
+
+test('what is told of a process has the start that /proc tells, and no group where it is in no container', {
+  skip,
+}, () => {
+  start()
+  const stat =
+    shell('true') > 0 ? spawnSync('/bin/sh', ['-c', 'echo $$; cat /proc/$$/stat']).stdout.toString() : ''
+  const pid = Number(stat.split('\n')[0])
+  of(pid)
+  const [exec, exit] = processes.filter(event => event.pid === pid)
+  const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+  const common = {
+    pid,
+    start: ticks,
+    parent: process.pid,
+    user: process.getuid!(),
+    path: '/bin/sh',
+    comm: 'sh',
+  }
+  assert.deepEqual(exec, { kind: 'exec', ...common, cgroupNames: [] })
+  assert.deepEqual(exit, { kind: 'exit', ...common, cgroupNames: [] })
+})
+
+/** Hierarchies that a group can be made in: the memory controller's of version 1, or the unified one. */
+const unified = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].find(path =>
+  existsSync(`${path}/cgroup.subtree_control`),
+)
+const hierarchy = existsSync(`${memory}/cgroup.procs`) ? memory : unified
+
+test('a process that ended tells the container whose group it was in, also below it', {
+  skip: withoutBpf || (hierarchy === undefined && 'needs a hierarchy of control groups'),
+}, async () => {
+  start()
+  const id = 'ab'.repeat(32)
+  const top = `${hierarchy}/svc-test-${process.pid}.slice`
+  const group = `${top}/cri-containerd-${id}.scope`
+  const below = `${group}/system.slice/web.service`
+  const all = [below, `${group}/system.slice`, group, top]
+  mkdirSync(below, { recursive: true })
+  try {
+    const names = [`cri-containerd-${id}.scope`, `svc-test-${process.pid}.slice`]
+    for (const each of [group, below]) {
+      const pid = shell(`echo $$ > ${each}/cgroup.procs; exec /bin/true`)
+      of(pid)
+      const events = processes.filter(event => event.pid === pid)
+      assert.deepEqual(
+        events.map(({ kind, cgroupNames }) => [kind, cgroupNames]),
+        [
+          ['exec', []],
+          ['exec', names],
+          ['exit', names],
+        ],
+      )
+      assert.equal(events[2]!.path, '/bin/true')
+    }
+    assert.ok(readFileSync(`${group}/cgroup.procs`, 'utf8').length === 0)
+  } finally {
+    await until('the groups are empty', 5_000, () => {
+      for (const each of all)
+        try {
+          rmdirSync(each)
+        } catch {
+          // Gone already, or its process is still on its way out.
+        }
+      return !existsSync(top)
+    })
+  }
 })

@@ -20,13 +20,34 @@ const drainBytes = 64 * 1024
 /** Executables of processes that are remembered until they end. */
 const maxExecutables = 8_192
 const twoTo32 = 4294967296
+/** USER_HZ is 100 (include/uapi/asm-generic/param.h). */
+const tickNs = 1e7
 const info = { severity: 9, text: 'INFO' }
 const warn = { severity: 13, text: 'WARN' }
 const error = { severity: 17, text: 'ERROR' }
 
+/** A process began to run a program, or ended. */
+export interface ProcessEvent {
+  readonly kind: 'exec' | 'exit'
+  readonly pid: number
+  /** When the process started: clock ticks since boot, as /proc/PID/stat has it. */
+  readonly start: number
+  readonly parent: number
+  /** The real user. */
+  readonly user: number
+  /** The program, as the caller named it; '' where it is not known. */
+  readonly path: string
+  /** The kernel's short name of the process. */
+  readonly comm: string
+  /** Names of its control group and of the one above; empty where none has room for a container's id. */
+  readonly cgroupNames: readonly string[]
+}
+
 export interface ProcessEventsOptions {
   /** Events that become records; the others are only counted. */
   readonly maxPerSecond?: number
+  /** Takes what records are made of, each before its record. */
+  readonly onProcess?: (event: ProcessEvent) => void
   /** Takes a record, which is filled again for the next one. */
   readonly emit: (record: LogRecord) => void
 }
@@ -50,6 +71,7 @@ export class ProcessEvents {
   private readonly native: Native
   private readonly object: BpfObject
   private readonly emit: (record: LogRecord) => void
+  private readonly onProcess: ((event: ProcessEvent) => void) | undefined
   private readonly ring: RingHandle
   private readonly globals: DataView
   private readonly timer: NodeJS.Timeout
@@ -63,12 +85,14 @@ export class ProcessEvents {
   private offsetUs = 0
   private clockAt = 0
   private lastUntold = 0
+  private draining = false
   private closed = false
 
   /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
-  constructor(native: Native, { maxPerSecond = 1_000, emit }: ProcessEventsOptions) {
+  constructor(native: Native, { maxPerSecond = 1_000, emit, onProcess }: ProcessEventsOptions) {
     this.native = native
     this.emit = emit
+    this.onProcess = onProcess
     const path = findAsset('process.bpf.o')
     if (path === undefined) throw new Error('cannot find process.bpf.o: install the package anew')
     this.object = BpfObject.load(native, readFileSync(path), {
@@ -106,18 +130,23 @@ export class ProcessEvents {
     return this.object.leftOut
   }
 
-  /** Makes records of all events that wait. */
+  /** Makes records of all events that wait. Asked for by who takes a record, it does nothing. */
   drain(): void {
-    if (this.closed) return
+    if (this.closed || this.draining) return
     if (performance.now() - this.clockAt > clockMs) this.setClock()
-    for (;;) {
-      const length = this.native.ringDrain(this.ring, this.bytes)
-      if (length === 0) return
-      for (let at = 0; at < length; ) {
-        const size = this.bytes.readUInt32LE(at)
-        if (size >= svcProcessEvent.size) this.read(at + 8)
-        at += 8 + ((size + 7) & ~7)
+    this.draining = true
+    try {
+      for (;;) {
+        const length = this.native.ringDrain(this.ring, this.bytes)
+        if (length === 0) return
+        for (let at = 0; at < length; ) {
+          const size = this.bytes.readUInt32LE(at)
+          if (size >= svcProcessEvent.size) this.read(at + 8)
+          at += 8 + ((size + 7) & ~7)
+        }
       }
+    } finally {
+      this.draining = false
     }
   }
 
@@ -223,6 +252,7 @@ export class ProcessEvents {
     const length = Math.min(bytes.readUInt16LE(at + svcProcessEvent.pathLength), svcProcessEvent.pathSize)
     const path = utf8Text(bytes, from, from + length)
     this.executables.set(pid, path)
+    this.notice('exec', at, pid, path)
     this.severity(info)
     record.eventName = 'svc.process.exec'
     record.body = `process ${pid} runs ${path}`
@@ -237,6 +267,7 @@ export class ProcessEvents {
     const oomKilled = bytes[at + svcProcessEvent.oomKilled] !== 0
     const path = this.executables.get(pid) ?? ''
     this.executables.delete(pid)
+    this.notice('exit', at, pid, path)
     this.severity(signal === 0 ? info : warn)
     record.eventName = 'svc.process.exit'
     this.describe(at, path)
@@ -268,6 +299,25 @@ export class ProcessEvents {
     if (path !== '') record.attributes.add('process.executable.path', path)
   }
 
+  private notice(kind: 'exec' | 'exit', at: number, pid: number, path: string): void {
+    const { bytes } = this
+    this.onProcess?.({
+      kind,
+      pid,
+      start: Math.floor(u64(bytes, at + svcProcessEvent.bootNs) / tickNs),
+      parent: bytes.readUInt32LE(at + svcProcessEvent.parent),
+      user: bytes.readUInt32LE(at + svcProcessEvent.uid),
+      path,
+      comm: this.text(at + svcProcessEvent.comm, svcProcessEvent.commSize),
+      cgroupNames: this.groupNames(at),
+    })
+  }
+
+  private groupNames(at: number): readonly string[] {
+    const group = this.text(at + svcProcessEvent.group, svcProcessEvent.groupSize)
+    return group === '' ? noNames : [group, this.text(at + svcProcessEvent.above, svcProcessEvent.aboveSize)]
+  }
+
   private severity({ severity, text }: { severity: number; text: string }): void {
     this.record.severity = severity
     this.record.severityText = text
@@ -289,15 +339,20 @@ export class ProcessEvents {
   private nameOf(at: number, path: string): string {
     const name = path.slice(path.lastIndexOf('/') + 1)
     if (name !== '') return name
+    return this.text(at + svcProcessEvent.comm, svcProcessEvent.commSize)
+  }
+
+  /** What stands before the first zero. */
+  private text(from: number, size: number): string {
     const { bytes } = this
-    const from = at + svcProcessEvent.comm
     let end = from
-    while (end < from + svcProcessEvent.commSize && bytes[end] !== 0) end++
+    while (end < from + size && bytes[end] !== 0) end++
     return this.words.intern(bytes, from, end)
   }
 }
 
 const none = new Attributes()
+const noNames: readonly string[] = []
 const signalNames = new Map(
   Object.entries(constants.signals).map(([name, number]) => [number as number, name]),
 )

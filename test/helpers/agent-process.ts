@@ -95,6 +95,8 @@ export class AgentProcess {
           ? {}
           : { nodeexporter: { enabled: false } }),
         ...(isTree(config.agent) && 'profiling' in config.agent ? {} : { profiling: { enabled: false } }),
+        ...(isTree(config.agent) && 'logs' in config.agent ? {} : { logs: { enabled: false } }),
+        ...(isTree(config.agent) && 'discovery' in config.agent ? {} : { discovery: { enabled: false } }),
         // What it counts beside requests would be among what a test counts, too.
         ebpf: {
           process: { enabled: false },

@@ -30,6 +30,8 @@ interface Node {
   steps: Buffer[]
   /** A sync failed: what was not on the disk then never gets there. */
   poisoned: boolean
+  /** Which sync it was that made it durable. */
+  synced: number
   /** Reading what touches this byte fails with EIO. */
   badByte?: number
 }
@@ -40,6 +42,7 @@ interface Directory {
   readonly names: Map<string, Node>
   durable: Map<string, Node>
   changes: Change[]
+  synced: number
 }
 
 export class ShadowFiles implements Files {
@@ -54,6 +57,7 @@ export class ShadowFiles implements Files {
   readonly #directories = new Map<string, Directory>()
   readonly #open = new Map<number, { node?: Node; directory?: Directory; position: number }>()
   #nextFd = 3
+  #syncs = 0
 
   get openFiles(): number {
     return this.#open.size
@@ -72,7 +76,7 @@ export class ShadowFiles implements Files {
   /** Puts a file there, on the disk at once. */
   put(path: string, data: Buffer): void {
     const directory = this.#directory(dirname(path))
-    const node = { data, durable: data, steps: [], poisoned: false }
+    const node = { data, durable: data, steps: [], poisoned: false, synced: 0 }
     directory.names.set(basename(path), node)
     directory.durable.set(basename(path), node)
   }
@@ -107,7 +111,7 @@ export class ShadowFiles implements Files {
   makeDirectory(directory: string): void {
     this.#call('makeDirectory')
     if (this.#directories.has(directory)) return
-    this.#directories.set(directory, { names: new Map(), durable: new Map(), changes: [] })
+    this.#directories.set(directory, { names: new Map(), durable: new Map(), changes: [], synced: 0 })
   }
 
   open(path: string, mode: 'append' | 'read'): number {
@@ -123,7 +127,8 @@ export class ShadowFiles implements Files {
     let node = directory.names.get(name)
     if (!node && mode === 'read') throw failure('ENOENT', path)
     if (!node) {
-      const made: Node = { data: Buffer.alloc(0), durable: Buffer.alloc(0), steps: [], poisoned: false }
+      const data = Buffer.alloc(0)
+      const made: Node = { data, durable: data, steps: [], poisoned: false, synced: 0 }
       node = made
       this.#change(directory, names => names.set(name, made))
     }
@@ -179,6 +184,7 @@ export class ShadowFiles implements Files {
     const directory = this.#directory(path)
     directory.durable = new Map(directory.names)
     directory.changes = []
+    directory.synced = ++this.#syncs
     this.changed()
   }
 
@@ -225,10 +231,15 @@ export class ShadowFiles implements Files {
       if (node) node.poisoned = true
       throw error
     }
+    const number = ++this.#syncs
+    // One that began later and has ended made all of this durable, and more.
+    const isLate = (last: number) => last > number
     if (directory) {
       const names = new Map(directory.names)
       const count = directory.changes.length
       return () => {
+        if (isLate(directory.synced)) return
+        directory.synced = number
         directory.durable = names
         directory.changes.splice(0, count)
       }
@@ -237,6 +248,8 @@ export class ShadowFiles implements Files {
     const { data } = node
     const count = node.steps.length
     return () => {
+      if (isLate(node.synced)) return
+      node.synced = number
       node.durable = data
       node.steps.splice(0, count)
     }

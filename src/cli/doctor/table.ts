@@ -4,8 +4,11 @@ import { capture } from './capture.ts'
 import type { Check } from './check.ts'
 import { adminSocket } from './commands.ts'
 import { settings } from './configuration.ts'
+import { cloudMetadata, cluster, containerRuntime } from './discovery.ts'
 import { diskQueue } from './disk-queue.ts'
+import { gpus } from './gpu.ts'
 import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
+import { journal, logDirectories, logPositions } from './logs.ts'
 import { address, certificate, exposure } from './management.ts'
 import { debugFiles, profilePrograms, tableCache } from './profiles.ts'
 import { kernelSymbols, mappedFiles, perfEvents } from './profiling-rights.ts'
@@ -27,6 +30,13 @@ export const table: readonly Check[] = [
   metricsAddress,
   farMounts,
   collectors,
+  containerRuntime,
+  cluster,
+  cloudMetadata,
+  logDirectories,
+  logPositions,
+  journal,
+  gpus,
   address,
   certificate,
   exposure,

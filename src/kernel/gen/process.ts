@@ -2,22 +2,27 @@
 
 /** struct svc_process_event: offsets in bytes. */
 export const svcProcessEvent = {
-  size: 320,
+  size: 520,
   timeNs: 0,
   startNs: 8,
   cgroup: 16,
-  kind: 24,
-  pid: 28,
-  parent: 32,
-  uid: 36,
-  status: 40,
-  oomKilled: 44,
-  pad: 45,
-  pathLength: 46,
-  comm: 48,
+  bootNs: 24,
+  kind: 32,
+  pid: 36,
+  parent: 40,
+  uid: 44,
+  status: 48,
+  oomKilled: 52,
+  pad: 53,
+  pathLength: 54,
+  comm: 56,
   commSize: 16,
-  path: 64,
+  path: 72,
   pathSize: 256,
+  group: 328,
+  groupSize: 96,
+  above: 424,
+  aboveSize: 96,
 } as const
 
 /** enum svc_process_kind. */

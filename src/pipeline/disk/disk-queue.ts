@@ -50,6 +50,8 @@ export class DiskQueue implements BatchQueue {
   #nextCost = 0
   /** Why the next record cannot be read, and whether it is too early to try again. */
   #unreadable: { readonly fault: DiskFault; wait: boolean } | undefined
+  /** The first batch that the end gave up. */
+  #lostFrom = Number.POSITIVE_INFINITY
   #closed: Promise<number> | undefined
 
   constructor(options: DiskQueueOptions) {
@@ -106,6 +108,15 @@ export class DiskQueue implements BatchQueue {
 
   get oldestNumber(): number {
     return Math.min(this.#log.oldestSeq, this.#here.oldestNumber)
+  }
+
+  get securedNumber(): number {
+    return Math.min(this.#lostFrom, this.#here.oldestUnwritten, this.#log.oldestUnsynced) - 1
+  }
+
+  get fill(): number {
+    const memory = this.#fault ? this.#here.bytes / this.#memoryBytes : 0
+    return Math.min(1, Math.max(memory, this.bytes / this.#options.space.shareBytes))
   }
 
   get pushedItems(): number {
@@ -231,9 +242,13 @@ export class DiskQueue implements BatchQueue {
     const gone = this.#log === removedLog ? undefined : space.directoryGone(signal)
     if (gone !== undefined) this.#loseDirectory(gone)
     if (this.#fault) this.#heal()
-    if (!this.#unreadable) return
-    this.#unreadable.wait = false
+    if (this.#unreadable) this.#unreadable.wait = false
     this.#options.ready()
+  }
+
+  /** To be called when more is on the disk for good. */
+  synced(): void {
+    if (!this.#closed) this.#options.ready()
   }
 
   /** More is on the disk than in memory, as far as that is known without reading. */
@@ -465,17 +480,15 @@ export class DiskQueue implements BatchQueue {
   #countDamage(): void {
     const items = this.#log.takeDamagedItems()
     if (items === 0) return
-    this.#lose(
-      'corrupt',
-      items,
-      this.#here.keepDamaged(number => this.#log.has(number)),
-    )
+    const kept = this.#here.keepDamaged(number => this.#log.has(number))
+    this.#lose('corrupt', items, kept)
   }
 
   async #close(): Promise<number> {
     this.#heal(true)
     const lost = this.#here.itemsOnlyHere
     const kept = this.items - lost
+    this.#lostFrom = this.#here.oldestUnwritten
     this.#forgetAll()
     // What of a batch was delivered in parts comes again with the batch, but is no longer in the books.
     this.#beside = kept - this.#log.items

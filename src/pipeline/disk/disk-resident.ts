@@ -74,6 +74,19 @@ export class Resident {
     return items
   }
 
+  /** The least number of a batch that was never written, or whose segment gave way; infinite where there is none. */
+  get oldestUnwritten(): number {
+    let oldest = Number.POSITIVE_INFINITY
+    for (const { place, number } of this.sending)
+      if (place === 'memory' || place === 'evicted') oldest = Math.min(oldest, number)
+    if (this.unwritten === 0) return oldest
+    for (let at = 0; at < this.behind.length; at++) {
+      const { place, number } = this.behind.at(at)!
+      if (place === 'memory') return Math.min(oldest, number)
+    }
+    return oldest
+  }
+
   /** Batches that were on the disk and are no longer. */
   get orphans(): number {
     let batches = 0

@@ -6,6 +6,8 @@ import type { RecordLog } from './log.ts'
 /** A store as one of its queues sees it. */
 export interface DiskSpace {
   readonly maxBytes: number
+  /** What the queue may take before it is its own batches that give way. */
+  readonly shareBytes: number
   /** Makes room on the disk by dropping what is oldest. Says why there is none. Throws the error of the system call. */
   makeRoom(bytes: number): DiskFault | undefined
   /** Writes and removes a file beside the records. Throws the error of the system call. */

@@ -219,6 +219,7 @@ export class DiskStore {
       segmentBytes: Math.min(Math.max(this.#maxBytes / 32, 64 * Ki), 8 * Mi),
       maxDeadBytes: Math.min(this.#maxBytes / 16, 16 * Mi),
       fault: (what, error) => this.#say(`A file of the queue on disk failed: ${what}.`, error),
+      synced: () => this.#shelves?.[signal].queue?.synced(),
     })
   }
 
@@ -251,12 +252,28 @@ export class DiskStore {
       get maxBytes() {
         return store.#maxBytes
       },
+      get shareBytes() {
+        return store.#shareOf(signal)
+      },
       makeRoom: bytes => this.#makeRoom(bytes),
       probe: () => this.#probe(join(directory, 'probe')),
       directoryGone: () => this.#gone(this.#shelves[signal]),
       openLog: () => this.#replaceLog(signal),
       changed: () => this.#changed(),
     }
+  }
+
+  /** Room is made by the signal that takes most: up to what another one takes, it is the other that gives way. */
+  #shareOf(signal: Signal): number {
+    let others = 0
+    let most = 1
+    for (const other of signals) {
+      if (other === signal) continue
+      const bytes = bytesOf(this.#shelves[other])
+      others += bytes
+      most = Math.max(most, bytes)
+    }
+    return Math.max(this.#maxBytes - others, most)
   }
 
   #makeRoom(bytes: number): DiskFault | undefined {

@@ -1,4 +1,5 @@
 import type { SegmentWriter } from './segment-writer.ts'
+import type { SettledRanges } from './settled-ranges.ts'
 
 export interface GroupSyncOptions {
   /** How long a record may wait for the disk, in milliseconds. */
@@ -7,6 +8,8 @@ export interface GroupSyncOptions {
   readonly idle: () => boolean
   /** A file could not be synced: its writer is out of the group and must not be used again. */
   readonly failed: (writer: SegmentWriter, error: Error) => void
+  /** More is on the disk than before. */
+  readonly synced: () => void
 }
 
 /** Bytes that wait for the disk before it is asked at once. */
@@ -26,10 +29,21 @@ export class GroupSync {
   #running: Promise<void> | undefined
   /** When the sync under way began, by `performance.now()`. */
   #syncingSince = 0
+  /** Records of files that were let go before they were known to be on the disk. */
+  #unknownFrom = Number.POSITIVE_INFINITY
+  #unknownTo = 0
   #stopped = false
 
   constructor(options: GroupSyncOptions) {
     this.#options = options
+  }
+
+  /** The least number of a record that is not settled and may not be on the disk; infinite: there is none. */
+  oldestUnsynced(settled: SettledRanges): number {
+    let oldest = settled.first(this.#unknownFrom, this.#unknownTo)
+    if (oldest > this.#unknownTo) this.#unknownFrom = Number.POSITIVE_INFINITY
+    for (const { pending } of this.#waiting) oldest = Math.min(oldest, settled.first(...pending))
+    return oldest
   }
 
   /** A record was written: it is on the disk within `fsyncMs`, as far as the disk can. */
@@ -49,7 +63,7 @@ export class GroupSync {
   /** A writer whose file is not needed any longer. */
   drop(writer: SegmentWriter): void {
     this.#waiting.delete(writer)
-    writer.release()
+    this.#letGo(writer)
   }
 
   /** Resolves when all that was written before is on the disk. Rejects with the first error of a system call. */
@@ -64,6 +78,7 @@ export class GroupSync {
       throw error
     } finally {
       this.#running = undefined
+      this.#options.synced()
       if (this.#waiting.size > 0) this.#later(delayMs)
     }
   }
@@ -77,7 +92,10 @@ export class GroupSync {
 
   /** Closes all files. */
   end(): void {
-    for (const writer of this.#waiting) writer.release()
+    for (const writer of this.#waiting) {
+      writer.forget()
+      this.#letGo(writer)
+    }
     this.#waiting.clear()
   }
 
@@ -129,6 +147,15 @@ export class GroupSync {
     // A writer that was dropped meanwhile is nobody's concern any longer.
     if (!this.#waiting.delete(writer)) return
     this.#options.failed(writer, error)
+    this.#letGo(writer)
+  }
+
+  #letGo(writer: SegmentWriter): void {
+    const [from, to] = writer.uncopied
+    if (from <= to) {
+      this.#unknownFrom = Math.min(this.#unknownFrom, from)
+      this.#unknownTo = Math.max(this.#unknownTo, to)
+    }
     writer.release()
   }
 

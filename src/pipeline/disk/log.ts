@@ -66,6 +66,8 @@ export interface RecordLog {
   readonly lastSeq: number
   /** The least sequence number that is not settled; infinite when there is none. */
   readonly oldestSeq: number
+  /** The least sequence number that is not settled and may not be on the disk; infinite when there is none. */
+  readonly oldestUnsynced: number
   /** When the oldest record that is not settled was written, milliseconds since the Unix epoch; 0: none. */
   readonly oldestTimeMs: number
   /** Items appended since `open`. */

@@ -7,6 +7,7 @@ export const removedLog: RecordLog = {
   bytes: 0,
   lastSeq: 0,
   oldestSeq: Number.POSITIVE_INFINITY,
+  oldestUnsynced: Number.POSITIVE_INFINITY,
   oldestTimeMs: 0,
   appendedItems: 0,
   damage: { records: 0, items: 0, skippedBytes: 0, torn: 0 },

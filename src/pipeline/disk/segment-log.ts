@@ -36,6 +36,8 @@ export interface SegmentLogOptions {
    * long as it fails, every 2 s at most.
    */
   readonly fault: (what: string, error: Error) => void
+  /** More is on the disk than before. */
+  readonly synced?: (() => void) | undefined
 }
 
 const defaultSegmentBytes = 8 * 1024 * 1024
@@ -89,6 +91,7 @@ class SegmentLog implements RecordLog {
       fsyncMs: options.fsyncMs,
       idle: () => books.records === 0,
       failed: (writer, error) => this.#syncFailed(writer, error),
+      synced: options.synced ?? (() => {}),
     })
     this.#commits = new CursorCommits({
       directory,
@@ -124,6 +127,14 @@ class SegmentLog implements RecordLog {
 
   get oldestSeq(): number {
     return this.#books.oldestSeq
+  }
+
+  get oldestUnsynced(): number {
+    const { settled } = this.#books
+    let oldest = this.#sync.oldestUnsynced(settled)
+    for (const group of this.#homeless)
+      oldest = Math.min(oldest, settled.first(group[0]?.record.seq ?? 0, group.at(-1)?.record.seq ?? 0))
+    return oldest
   }
 
   get oldestTimeMs(): number {

@@ -33,6 +33,10 @@ export class SegmentWriter {
   readonly #fd: number
   #unsynced: Unsynced[] = []
   #unsyncedBytes = 0
+  /** Its records up to this one are on the disk, */
+  #durable = 0
+  /** and those up to this one are to get there. */
+  #last = 0
   /** Whether the directory may not hold the file yet after a loss of power. */
   #isNew = true
   #syncs = 0
@@ -50,6 +54,16 @@ export class SegmentWriter {
       options.files.close(this.#fd)
       throw error
     }
+  }
+
+  /** Numbers of the records that may not be on the disk yet; none where the first is above the second. */
+  get pending(): readonly [from: number, to: number] {
+    return [this.#durable + 1, this.#last]
+  }
+
+  /** Those of them of which there is no copy. */
+  get uncopied(): readonly [from: number, to: number] {
+    return [this.#durable + 1, (this.#unsynced[0]?.record.seq ?? this.#last + 1) - 1]
   }
 
   get unsynced(): readonly Unsynced[] {
@@ -93,6 +107,8 @@ export class SegmentWriter {
 
   /** Keeps a record that was written until it is on the disk. */
   keep(record: Stored, itemsBefore: number): void {
+    if (this.#last <= this.#durable) this.#durable = record.seq - 1
+    this.#last = record.seq
     this.#unsynced.push({ record, itemsBefore })
     this.#unsyncedBytes += record.body.length + copyBytes
     // By halves: from the front of a long list one at a time would move all the others each time.
@@ -106,7 +122,7 @@ export class SegmentWriter {
 
   /** In the thread pool. Rejects with the error of the system call: then the writer must not be used any longer. */
   async sync(): Promise<void> {
-    const last = this.#unsynced.at(-1)?.record.seq ?? 0
+    const last = this.#last
     this.#syncs++
     try {
       await this.#options.files.sync(this.#fd)
@@ -135,6 +151,7 @@ export class SegmentWriter {
 
   #synced(last: number): void {
     this.#isNew = false
+    this.#durable = Math.max(this.#durable, Math.min(last, this.#last))
     const rest = this.#unsynced.findIndex(({ record }) => record.seq > last)
     this.#letGo(rest < 0 ? this.#unsynced.length : rest)
   }

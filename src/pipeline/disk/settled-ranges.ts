@@ -69,6 +69,12 @@ export class SettledRanges {
     return from !== undefined && from <= seq ? (this.#to[index] as number) + 1 : seq
   }
 
+  /** The least number from `from` to `to`, both included, that is not settled; infinite: there is none. */
+  first(from: number, to: number): number {
+    const next = this.next(from)
+    return next > to ? Number.POSITIVE_INFINITY : next
+  }
+
   /** Whether all from `from` to `to`, both included, are settled; true of an empty range. */
   covers(from: number, to: number): boolean {
     return this.next(from) > to

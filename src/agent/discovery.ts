@@ -1,0 +1,194 @@
+// What the host, its containers and its cluster are, wired to whoever describes processes.
+
+import type { Degradation } from '../api/types.ts'
+import type { Config } from '../config/index.ts'
+import { ContainerFiles } from '../discovery/container-files/container-files.ts'
+import { DockerSource } from '../discovery/docker/docker-source.ts'
+import { clouds } from '../discovery/index.ts'
+import { KubernetesSource } from '../discovery/kubernetes/kubernetes-source.ts'
+import { CloudSource } from '../entities/cloud-source.ts'
+import { noPlace } from '../entities/container-place.ts'
+import { Entities } from '../entities/entities.ts'
+import type { Change } from '../lib/change.ts'
+import type { Logger } from '../lib/logger.ts'
+import { HostEntity, hostResource } from './host-resource.ts'
+
+export interface DiscoveryOptions {
+  readonly config: Config
+  readonly log: Logger
+}
+
+/** Asks Docker, Kubernetes and the cloud while the configuration wants it to. */
+export class Discovery {
+  readonly entities: Entities
+  readonly host: HostEntity
+  private readonly log: Logger
+  private readonly files: ContainerFiles
+  private config: Config
+  private dockerSource: DockerSource | undefined
+  private kubernetesSource: KubernetesSource | undefined
+  private cloudSource: CloudSource | undefined
+  private stopped = false
+
+  constructor({ config, log }: DiscoveryOptions) {
+    const { rootfs } = config.agent.nodeexporter.path
+    this.config = config
+    this.log = log
+    this.files = new ContainerFiles({ rootfs })
+    this.entities = new Entities({ ...labelsOf(config), look: id => this.look(id) })
+    this.host = new HostEntity(hostResource(rootfs, config.resource.attributes), () =>
+      this.entities.surroundings(noPlace),
+    )
+  }
+
+  /** Undefined: switched off. */
+  get docker(): DockerSource | undefined {
+    return this.dockerSource
+  }
+
+  get kubernetes(): KubernetesSource | undefined {
+    return this.kubernetesSource
+  }
+
+  get cloud(): CloudSource | undefined {
+    return this.cloudSource
+  }
+
+  /** Begins to ask. What is found comes in its time; nothing waits for it. */
+  start(): void {
+    this.startDocker()
+    this.startKubernetes()
+    this.startCloud()
+  }
+
+  /** What was asked for and does not answer. Where there is nothing to ask, nothing is wrong. */
+  get faults(): readonly Degradation[] {
+    const { dockerSource: docker, kubernetesSource: kubernetes, cloudSource: cloud } = this
+    const named = [
+      ['discovery: Docker', docker?.state],
+      ['discovery: Kubernetes', kubernetes?.state],
+      ['discovery: cloud', cloud?.state],
+    ] as const
+    return named.flatMap(([subsystem, state]) =>
+      state === undefined || state.connected || state.reason === '' || state.mend === ''
+        ? []
+        : [{ subsystem, reason: state.reason, mend: state.mend }],
+    )
+  }
+
+  /** What a reload changes. */
+  prepare(config: Config): Change {
+    return {
+      commit: () => {
+        const before = this.config
+        this.config = config
+        if (this.stopped) return
+        this.entities.configure({ ...labelsOf(config), look: id => this.look(id) })
+        const differs = (of: (config: Config) => unknown) =>
+          JSON.stringify(of(before)) !== JSON.stringify(of(config))
+        const isOn = ({ agent }: Config) => agent.discovery.enabled
+        if (
+          differs(each => [
+            isOn(each),
+            each.agent.discovery.detect_docker,
+            each.agent.discovery.docker.endpoint,
+          ])
+        )
+          this.startDocker()
+        if (
+          differs(each => [
+            isOn(each),
+            each.agent.discovery.detect_kubernetes,
+            each.agent.discovery.kubernetes,
+            selectedLabels(each),
+          ])
+        )
+          this.startKubernetes()
+        if (differs(each => [isOn(each), each.agent.discovery.detect_cloud, each.cloud])) this.startCloud()
+      },
+      abort: () => undefined,
+    }
+  }
+
+  stop(): void {
+    this.stopped = true
+    this.dockerSource?.stop()
+    this.kubernetesSource?.stop()
+    this.cloudSource?.stop()
+  }
+
+  private look(id: string) {
+    const { rootDir } = this.dockerSource?.state ?? {}
+    if (rootDir) this.files.setDockerRoot(rootDir)
+    return this.files.find(id)
+  }
+
+  private startDocker(): void {
+    const { discovery } = this.config.agent
+    this.dockerSource?.stop()
+    this.dockerSource = undefined
+    if (this.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_docker) return
+    this.dockerSource = new DockerSource({
+      endpoint: discovery.docker.endpoint,
+      sink: this.entities,
+      log: this.log,
+      rootfs: this.config.agent.nodeexporter.path.rootfs,
+    })
+    this.dockerSource.start()
+  }
+
+  private startKubernetes(): void {
+    const { discovery } = this.config.agent
+    this.kubernetesSource?.stop()
+    this.kubernetesSource = undefined
+    if (this.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_kubernetes) return
+    const { kubeconfig, node_name, namespaces, labels, annotations } = discovery.kubernetes
+    this.kubernetesSource = new KubernetesSource({
+      kubeconfig,
+      nodeName: node_name,
+      namespaces,
+      labels: [...labels, ...selectedLabels(this.config)],
+      // Static pods are found by it, until their status lists containers.
+      annotations: [...annotations, 'kubernetes.io/config.hash'],
+      sink: this.entities,
+      warn: this.warn('Kubernetes'),
+    })
+    this.kubernetesSource.start()
+  }
+
+  private startCloud(): void {
+    const { cloud, agent } = this.config
+    this.cloudSource?.stop()
+    this.cloudSource = undefined
+    this.entities.cloud(undefined)
+    if (!agent.discovery.enabled || !agent.discovery.detect_cloud) return
+    const { refresh_interval, ...settings } = cloud
+    this.cloudSource = new CloudSource({
+      providers: clouds,
+      settings,
+      refreshMs: refresh_interval,
+      sysfs: agent.nodeexporter.path.sysfs,
+      sink: this.entities,
+      warn: this.warn('the cloud'),
+    })
+    void this.cloudSource.start()
+  }
+
+  private warn(source: string) {
+    return (reason: string, mend: string) => this.log.warn(`${source} cannot be asked`, { reason, mend })
+  }
+}
+
+function labelsOf({ agent }: Config) {
+  const { docker, kubernetes } = agent.discovery
+  return {
+    containerLabels: docker.labels,
+    podLabels: kubernetes.labels,
+    podAnnotations: kubernetes.annotations,
+  }
+}
+
+/** Labels of pods that processes are selected by. */
+function selectedLabels({ discovery }: Config): string[] {
+  return [...discovery.instrument, ...discovery.exclude].flatMap(each => Object.keys(each.k8s_pod_labels))
+}

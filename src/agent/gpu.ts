@@ -1,0 +1,81 @@
+// Graphics processors, wired to the pipeline.
+
+import type { Degradation } from '../api/types.ts'
+import type { Config } from '../config/index.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
+import { GpuSource } from '../gpu/gpu-source.ts'
+import { loadNative, Unsupported } from '../kernel/native.ts'
+import { build } from '../lib/build.ts'
+import type { Change } from '../lib/change.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { Scope } from '../model/resource.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { HostEntity } from './host-resource.ts'
+
+export interface GpuOptions {
+  readonly config: Config
+  readonly pipeline: Pick<Pipeline, 'intake'>
+  readonly processes: ProcessTable
+  readonly host: HostEntity
+  readonly log: Logger
+}
+
+/** Measures GPUs while the configuration wants it to. */
+export class Gpu {
+  private readonly options: GpuOptions
+  private readonly scope: Scope = { name: 'svc/gpu', version: build().version }
+  private config: Config
+  private running: GpuSource | undefined
+
+  constructor(options: GpuOptions) {
+    this.options = options
+    this.config = options.config
+    this.start()
+  }
+
+  /** Undefined: switched off. */
+  get source(): GpuSource | undefined {
+    return this.running
+  }
+
+  /** Where there is no GPU nothing is wrong. */
+  get faults(): readonly Degradation[] {
+    const { state } = this.running ?? {}
+    if (state === undefined || state.mend === '') return []
+    return [{ subsystem: 'gpu', reason: state.reason, mend: state.mend }]
+  }
+
+  prepare(config: Config): Change {
+    return {
+      commit: () => {
+        this.stop()
+        this.config = config
+        this.start()
+      },
+      abort: () => undefined,
+    }
+  }
+
+  stop(): void {
+    this.running?.stop()
+    this.running = undefined
+  }
+
+  private start(): void {
+    const { mode, agent } = this.config
+    if (mode !== 'agent' || !agent.gpu.enabled || !agent.gpu.nvidia) return
+    const native = loadNative()
+    if (native instanceof Unsupported) return
+    const { pipeline, processes, host, log } = this.options
+    const metrics = pipeline.intake('metrics')
+    this.running = new GpuSource({
+      native,
+      intervalMs: agent.gpu.interval,
+      perProcess: agent.gpu.per_process,
+      emitHost: metric => metrics.add(host.resource, this.scope, metric),
+      emitProcess: (pid, metric) => metrics.add(processes.resource(pid, ''), this.scope, metric),
+      warn: (reason, mend) => log.warn('GPUs are not measured', { reason, mend }),
+    })
+    this.running.start()
+  }
+}

@@ -1,0 +1,192 @@
+// Logs of containers, files and the journal, wired to the pipeline.
+
+import type { Degradation } from '../api/types.ts'
+import type { Config } from '../config/index.ts'
+import type { ContainerResources } from '../entities/container-resources.ts'
+import type { Entities } from '../entities/entities.ts'
+import { build } from '../lib/build.ts'
+import type { Change } from '../lib/change.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
+import { LogFollower } from '../logs/log-follower.ts'
+import { LogPositions } from '../logs/log-positions.ts'
+import { RecentLogs } from '../logs/recent-logs.ts'
+import type { LogRecord } from '../model/log.ts'
+import type { Resource, Scope } from '../model/resource.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import { FollowedJournal } from './followed-journal.ts'
+import type { HostEntity } from './host-resource.ts'
+import { logSources } from './log-sources.ts'
+
+export interface LogsOptions {
+  readonly config: Config
+  readonly pipeline: Pick<Pipeline, 'intake' | 'secured' | 'fill'>
+  readonly entities: Entities
+  readonly resources: ContainerResources
+  readonly host: HostEntity
+  readonly log: Logger
+}
+
+/** How the collection of logs stands; totals since the start of the agent. */
+export interface LogsStatus {
+  readonly enabled: boolean
+  /** By source. */
+  readonly records: ReadonlyMap<string, number>
+  readonly files: number
+  readonly behindBytes: number
+  readonly readBytes: number
+  readonly paused: boolean
+  readonly truncations: number
+  readonly lostRotations: number
+  /** Why the journal is not read; '' where it is, or is not wanted. */
+  readonly journal: string
+  readonly followed: readonly { path: string; source: string; offset: number; size: number }[]
+}
+
+interface Running {
+  readonly follower: LogFollower
+  readonly journal: FollowedJournal | undefined
+}
+
+/** Memory for the records that the live page and the API show. */
+const recentBytes = 4 * 1024 * 1024
+
+/** What 16 KiB, the longest part that Docker writes, may take in JSON with all of its attributes. */
+const escapedBytes = 256 * 1024
+
+/** Collects logs while the configuration wants it to. */
+export class Logs {
+  readonly recent = new RecentLogs({ maxBytes: recentBytes })
+  private readonly options: LogsOptions
+  private readonly scope: Scope = { name: 'svc/logs', version: build().version }
+  private readonly records = new Map<string, number>()
+  private config: Config
+  private running: Running | undefined
+  /** Of followers that were replaced. */
+  private readonly before = { readBytes: 0, truncations: 0, lostRotations: 0 }
+  private fault: string | undefined
+  private stopping: Promise<void> = Promise.resolve()
+  private stopped = false
+
+  constructor(options: LogsOptions) {
+    this.options = options
+    this.config = options.config
+  }
+
+  get status(): LogsStatus {
+    const { follower, journal } = this.running ?? {}
+    const state = follower?.state
+    return {
+      enabled: this.running !== undefined,
+      records: this.records,
+      files: state?.files ?? 0,
+      behindBytes: state?.behindBytes ?? 0,
+      readBytes: this.before.readBytes + (state?.readBytes ?? 0),
+      paused: state?.isPaused ?? false,
+      truncations: this.before.truncations + (state?.truncations ?? 0),
+      lostRotations: this.before.lostRotations + (state?.lostRotations ?? 0),
+      journal: journal?.state.reason ?? '',
+      followed: (state?.byFile ?? []).map(({ path, source, offset, sizeBytes }) => ({
+        path,
+        source,
+        offset,
+        size: sizeBytes,
+      })),
+    }
+  }
+
+  get faults(): readonly Degradation[] {
+    const faults: Degradation[] = []
+    if (this.fault !== undefined)
+      faults.push({ subsystem: 'logs', reason: this.fault, mend: 'see svc doctor logs' })
+    const journal = this.running?.journal?.state
+    if (journal !== undefined && journal.reason !== '')
+      faults.push({ subsystem: 'journal', reason: journal.reason, mend: journal.mend })
+    return faults
+  }
+
+  start(): void {
+    this.fault = undefined
+    const { mode, agent } = this.config
+    if (this.stopped || mode !== 'agent' || !agent.logs.enabled) return
+    try {
+      this.running = this.open()
+    } catch (error) {
+      this.fault = errorText(error)
+      this.options.log.warn('logs are not collected', { reason: this.fault })
+    }
+  }
+
+  /** What a reload changes: what was read goes on where it was. */
+  prepare(config: Config): Change {
+    return {
+      commit: () => {
+        this.config = config
+        this.stopping = this.stopping.then(() => this.end()).then(() => this.start())
+      },
+      abort: () => undefined,
+    }
+  }
+
+  /** Reads no further, and hands on what waits for more lines. */
+  async stop(): Promise<void> {
+    this.stopped = true
+    await this.stopping
+    await this.end()
+  }
+
+  private async end(): Promise<void> {
+    const { running } = this
+    this.running = undefined
+    if (running === undefined) return
+    await running.journal?.stop()
+    await running.follower.stop()
+    const { readBytes, truncations, lostRotations } = running.follower.state
+    this.before.readBytes += readBytes
+    this.before.truncations += truncations
+    this.before.lostRotations += lostRotations
+  }
+
+  private open(): Running {
+    const { pipeline, entities, resources, host, log } = this.options
+    const settings = this.config.agent.logs
+    const warn = (reason: string, mend: string) =>
+      log.warn('logs are not read as they should be', { reason, mend })
+    const positions = new LogPositions(settings.position_file, warn)
+    const journal = settings.journald
+      ? new FollowedJournal({
+          settings,
+          positions,
+          pipeline,
+          warn: message => log.warn(message),
+          emit: record => {
+            const id = String(record.attributes.get('container.id') ?? '')
+            const place = { id, runtime: '', podUid: '' }
+            this.take('journal', id === '' ? host.resource : resources.of(place), record)
+          },
+        })
+      : undefined
+    const follower = new LogFollower({
+      sources: logSources({
+        settings,
+        entities,
+        emit: (source, place) => record =>
+          this.take(source, place === undefined ? host.resource : resources.of(place), record),
+      }),
+      positions,
+      startAt: settings.start_at,
+      maxLineBytes: Math.max(settings.max_line_size, escapedBytes),
+      pressure: () => pipeline.fill('logs'),
+      secured: () => pipeline.secured('logs'),
+      warn,
+    })
+
+    void follower.start()
+    return { follower, journal }
+  }
+
+  private take(source: string, resource: Resource, record: LogRecord): void {
+    this.records.set(source, (this.records.get(source) ?? 0) + 1)
+    this.recent.add(resource, record)
+    this.options.pipeline.intake('logs').add(resource, this.scope, record)
+  }
+}

@@ -1,0 +1,71 @@
+// The agent's metrics about what it found around it: containers, pods, logs, GPUs.
+
+import type { Registry } from '../lib/registry.ts'
+
+/** Totals since the start of the process, and what there is now. */
+export interface SurroundingsStats {
+  readonly containers: number
+  readonly pods: number
+  readonly gpus: number
+  /** Whether each source of metadata that is on answers, by name. */
+  readonly sources: readonly (readonly [source: string, connected: boolean])[]
+  /** Log records by source. */
+  readonly records: ReadonlyMap<string, number>
+  readonly logFiles: number
+  readonly logBehindBytes: number
+  readonly logReadBytes: number
+  readonly logTruncations: number
+  readonly logLostRotations: number
+  readonly logPaused: boolean
+}
+
+type Value = (stats: SurroundingsStats) => number
+
+/** Declares them; `named` puts the prefix before a name. */
+export function surroundingsMetrics(
+  registry: Registry,
+  named: (name: string) => string,
+  source: () => SurroundingsStats,
+): void {
+  const declare = (name: string, help: string, kind: 'counter' | 'gauge', value: Value) =>
+    registry.collector(named(name), help, kind, [], emit => emit(value(source())))
+  declare('discovery_containers', 'Containers that are there.', 'gauge', ({ containers }) => containers)
+  declare('discovery_pods', 'Pods of this node.', 'gauge', ({ pods }) => pods)
+  registry.collector(
+    named('discovery_connected'),
+    'Whether a source of metadata answers.',
+    'gauge',
+    ['source'],
+    emit => {
+      for (const [name, connected] of source().sources) emit(connected ? 1 : 0, name)
+    },
+  )
+  declare('gpu_devices', 'GPUs that are measured.', 'gauge', ({ gpus }) => gpus)
+  registry.collector(
+    named('log_records_total'),
+    'Log records that were read, by source.',
+    'counter',
+    ['source'],
+    emit => {
+      for (const [name, records] of source().records) emit(records, name)
+    },
+  )
+  declare('log_files', 'Log files that are followed.', 'gauge', ({ logFiles }) => logFiles)
+  declare('log_behind_bytes', 'Bytes in them that are not read yet.', 'gauge', of => of.logBehindBytes)
+  declare('log_read_bytes_total', 'Bytes that were read of them.', 'counter', of => of.logReadBytes)
+  declare(
+    'log_truncations_total',
+    'Log files that were cut while they were followed.',
+    'counter',
+    of => of.logTruncations,
+  )
+  declare(
+    'log_lost_rotations_total',
+    'Rotated log files that were gone, or compressed, before they were read.',
+    'counter',
+    of => of.logLostRotations,
+  )
+  declare('log_paused', 'Whether no log is read because the queue is full.', 'gauge', ({ logPaused }) =>
+    logPaused ? 1 : 0,
+  )
+}

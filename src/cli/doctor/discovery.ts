@@ -1,0 +1,155 @@
+import { DockerSource } from '../../discovery/docker/docker-source.ts'
+import { clouds } from '../../discovery/index.ts'
+import { KubernetesSource } from '../../discovery/kubernetes/kubernetes-source.ts'
+import { CloudSource } from '../../entities/cloud-source.ts'
+import type { Finding } from '../../kernel/need.ts'
+import type { EntitySink, SourceState } from '../../model/entity.ts'
+import { check } from './check.ts'
+
+/** What is found is not kept. */
+const nobody: EntitySink = {
+  container: () => undefined,
+  containerGone: () => undefined,
+  pod: () => undefined,
+  podGone: () => undefined,
+  cloud: () => undefined,
+  cluster: () => undefined,
+}
+const lookMs = 20
+
+export const containerRuntime = check({
+  name: 'container runtime',
+  group: 'discovery',
+  summary: 'Docker or Podman answers at its socket; a host without them needs none',
+  lose: 'names, images and labels of containers; their ids are known all the same',
+  faults: {
+    absent: { state: 'note', what: 'there is no socket of Docker or Podman on this host', mends: {} },
+    silent: {
+      state: 'limited',
+      what: 'there is a socket, and svc cannot use it: no right, no daemon behind it, or another program',
+      mends: {
+        any: 'run as root or in the group docker; systemctl start docker',
+        container: 'docker run -v /run/docker.sock:/run/docker.sock:ro',
+        config:
+          'agent.discovery.docker.endpoint: unix:///run/podman/podman.sock, or agent.discovery.detect_docker: false',
+      },
+    },
+  },
+  try: async ({ loaded, timeoutMs }) => {
+    const { discovery } = loaded.config.agent
+    if (loaded.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_docker) return []
+    const source = new DockerSource({
+      endpoint: discovery.docker.endpoint,
+      sink: nobody,
+      log: { info: () => undefined, warn: () => undefined },
+    })
+    source.start()
+    try {
+      const { connected, reason, mend, runtime, version, endpoint } = await settled(
+        () => source.state,
+        timeoutMs,
+      )
+      if (connected) return [{ ok: `${runtime} ${version} answers at ${endpoint}` }]
+      return [finding(reason, mend)]
+    } finally {
+      source.stop()
+    }
+  },
+})
+
+export const cluster = check({
+  name: 'cluster',
+  group: 'discovery',
+  summary:
+    'The API server of the cluster lets svc watch the pods of this node; outside of a cluster there is none',
+  lose: 'names of pods, deployments and namespaces on all telemetry',
+  faults: {
+    absent: { state: 'note', what: 'this is no pod, and no kubeconfig is given', mends: {} },
+    silent: {
+      state: 'limited',
+      what: 'the API server does not answer, or refuses',
+      mends: {
+        kubernetes:
+          'a ClusterRole with get, list and watch on pods, services, namespaces and replicasets, bound to the service account of svc',
+        config: 'agent.discovery.kubernetes.kubeconfig: /path, or agent.discovery.detect_kubernetes: false',
+      },
+    },
+  },
+  try: async ({ loaded, timeoutMs }) => {
+    const { discovery } = loaded.config.agent
+    if (loaded.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_kubernetes) return []
+    const { kubeconfig, node_name, namespaces } = discovery.kubernetes
+    const source = new KubernetesSource({
+      kubeconfig,
+      nodeName: node_name,
+      namespaces,
+      labels: [],
+      annotations: [],
+      sink: nobody,
+      warn: () => undefined,
+    })
+    source.start()
+    try {
+      const { connected, reason, mend, podsWatched, node } = await settled(() => source.state, timeoutMs)
+      if (connected) return [{ ok: `${podsWatched} pods of node ${node} are watched` }]
+      return [finding(reason, mend)]
+    } finally {
+      source.stop()
+    }
+  },
+})
+
+export const cloudMetadata = check({
+  name: 'cloud metadata',
+  group: 'discovery',
+  summary: 'The metadata service of the cloud answers; a machine that is in none asks nobody',
+  lose: 'region, zone, account and kind of machine on all telemetry',
+  faults: {
+    absent: { state: 'note', what: 'the firmware names no cloud that svc knows', mends: {} },
+    silent: {
+      state: 'limited',
+      what: 'this is a machine of a cloud, and its metadata service does not answer as it should',
+      mends: {
+        any: 'allow this host to reach its metadata address',
+        config: 'agent.discovery.detect_cloud: false',
+      },
+    },
+  },
+  try: async ({ loaded }) => {
+    const { agent, cloud } = loaded.config
+    if (!agent.discovery.enabled || !agent.discovery.detect_cloud) return []
+    const { refresh_interval, ...settings } = cloud
+    const source = new CloudSource({
+      providers: clouds,
+      settings,
+      refreshMs: refresh_interval,
+      sysfs: agent.nodeexporter.path.sysfs,
+      sink: nobody,
+      warn: () => undefined,
+    })
+    try {
+      await source.start()
+      const { connected, reason, mend, provider, region, instanceId } = source.state
+      if (connected) return [{ ok: `${provider}, ${region}, ${instanceId}` }]
+      return [finding(reason, mend)]
+    } finally {
+      source.stop()
+    }
+  },
+})
+
+/** What is there and does not answer has a mend; what is not there has none. */
+function finding(reason: string, mend: string): Finding<'absent' | 'silent'> {
+  if (mend === '') return { fault: 'absent', detail: reason || 'nothing answered' }
+  return { fault: 'silent', detail: reason }
+}
+
+/** The state once it is known, or as it is when time is up. */
+async function settled<S extends SourceState>(state: () => S, timeoutMs: number): Promise<S> {
+  const until = performance.now() + timeoutMs
+  for (;;) {
+    const now = state()
+    if (now.connected || now.reason !== '' || performance.now() > until) return now
+    await new Promise(resolve => setTimeout(resolve, lookMs))
+  }
+}

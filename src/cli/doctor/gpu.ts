@@ -1,0 +1,49 @@
+import { GpuSource } from '../../gpu/gpu-source.ts'
+import { loadNative, Unsupported } from '../../kernel/native.ts'
+import { check } from './check.ts'
+
+const lookMs = 20
+
+export const gpus = check({
+  name: 'NVIDIA GPUs',
+  group: 'gpu',
+  summary: 'The library of the NVIDIA driver (NVML) answers; a host without GPUs has none',
+  lose: 'metrics of GPUs',
+  faults: {
+    absent: { state: 'note', what: 'there is no NVIDIA driver on this host', mends: {} },
+    silent: {
+      state: 'limited',
+      what: 'the library of the driver is there, and the driver does not answer it',
+      mends: {
+        any: 'nvidia-smi says more; after an update of the driver the host has to be started anew',
+        container: 'docker run --gpus=all, with NVIDIA_DRIVER_CAPABILITIES=utility',
+        config: 'agent.gpu.enabled: false',
+      },
+    },
+  },
+  try: async ({ loaded, timeoutMs }) => {
+    const { mode, agent } = loaded.config
+    if (mode !== 'agent' || !agent.gpu.enabled || !agent.gpu.nvidia) return []
+    const native = loadNative()
+    if (native instanceof Unsupported) return []
+    const source = new GpuSource({
+      native,
+      intervalMs: agent.gpu.interval,
+      perProcess: false,
+      emitHost: () => undefined,
+      emitProcess: () => undefined,
+      warn: () => undefined,
+    })
+    source.start()
+    try {
+      const until = performance.now() + timeoutMs
+      while (!source.state.on && source.state.reason === '' && performance.now() < until)
+        await new Promise(resolve => setTimeout(resolve, lookMs))
+      const { on, reason, mend, driver, devices } = source.state
+      if (on) return [{ ok: `driver ${driver}: ${devices.map(({ name }) => name).join(', ')}` }]
+      return [{ fault: mend === '' ? 'absent' : 'silent', detail: reason || 'it does not answer' }]
+    } finally {
+      source.stop()
+    }
+  },
+})

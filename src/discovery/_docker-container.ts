@@ -1,0 +1,81 @@
+import { type JsonObject, objectOf, textOf } from '../lib/json-fields.ts'
+import type { Container } from '../model/entity.ts'
+
+/** Numbers of containers, as Docker, Podman, CRI-O and the CRI of containerd make them. */
+export const containerId = /^[0-9a-f]{64}$/
+
+/** More labels than that, and those that are longer, are left out. */
+const maxLabels = 512
+const maxLabelChars = 4096
+
+/**
+ * A container as Docker describes it: the answer of `GET /containers/{id}/json` (Engine API 1.24 and later, and what
+ * Podman answers there), or its file `config.v2.json`, which calls the same things by the same names.
+ */
+export function dockerContainer(
+  id: string,
+  runtime: string,
+  description: JsonObject,
+  logPath: string,
+): Container {
+  const config = objectOf(description.Config)
+  const state = objectOf(description.State)
+  const labels = labelsOf(config.Labels)
+  return {
+    id,
+    runtime,
+    name: textOf(description.Name).replace(/^\//, ''),
+    image: imageName(config.Image),
+    imageId: imageId(description.Image),
+    labels,
+    state: textOf(state.Status) || stateText(state),
+    health: healthText(objectOf(state.Health).Status),
+    pid: pidOf(state.Pid),
+    podUid: labels.get('io.kubernetes.pod.uid') ?? '',
+    podContainer: labels.get('io.kubernetes.container.name') ?? '',
+    logPath,
+  }
+}
+
+export function labelsOf(value: unknown): ReadonlyMap<string, string> {
+  const labels = new Map<string, string>()
+  for (const [name, label] of Object.entries(objectOf(value))) {
+    if (labels.size >= maxLabels) break
+    if (name.length <= maxLabelChars && typeof label === 'string' && label.length <= maxLabelChars)
+      labels.set(name, label)
+  }
+  return labels
+}
+
+/** A reference as somebody wrote it: who ran an image by its identity wrote no name. */
+export function imageName(value: unknown): string {
+  const name = textOf(value)
+  return /^(sha256:)?[0-9a-f]{64}$/.test(name) ? '' : name
+}
+
+/** With the algorithm in front, which Podman and CRI-O leave out. */
+export function imageId(value: unknown): string {
+  const digits = textOf(value).replace(/^sha256:/, '')
+  return containerId.test(digits) ? `sha256:${digits}` : ''
+}
+
+export function pidOf(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0
+}
+
+function healthText(value: unknown): string {
+  return value === 'starting' || value === 'healthy' || value === 'unhealthy' ? value : ''
+}
+
+/** The file has flags, of which Docker makes a word in this way (moby, container/state.go, StateString). */
+function stateText(state: JsonObject): string {
+  if (state.Running === true) {
+    if (state.Paused === true) return 'paused'
+    return state.Restarting === true ? 'restarting' : 'running'
+  }
+  if (state.RemovalInProgress === true) return 'removing'
+  if (state.Dead === true) return 'dead'
+  const started = textOf(state.StartedAt)
+  if (started === '') return ''
+  return started.startsWith('0001-01-01') ? 'created' : 'exited'
+}

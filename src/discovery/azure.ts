@@ -1,0 +1,41 @@
+import { MetadataError, type MetadataFields } from '../lib/metadata-service.ts'
+import type { CloudProvider } from '../model/cloud-provider.ts'
+
+/** Azure virtual machines (Azure documentation, "Azure Instance Metadata Service"). */
+export const azure: CloudProvider = {
+  name: 'azure',
+  endpoint: 'http://169.254.169.254',
+  // The vendor is Microsoft for every Hyper-V. This one number is on all machines of Azure, and on no others.
+  recognise: dmi => dmi.chassis_asset_tag === '7783-7084-3265-9085-8269-3286-77',
+  async read(service) {
+    const compute = await service.fields({
+      path: '/metadata/instance/compute?api-version=2021-02-01&format=json',
+      headers: { metadata: 'true' },
+    })
+    const instanceId = compute.text('vmId')
+    const region = compute.text('location')
+    if (instanceId === '' || region === '')
+      throw new MetadataError(
+        `cannot use the answer of ${service.origin}: it is none of Azure, which has vmId and location`,
+        'answer',
+      )
+    return {
+      provider: 'azure',
+      platform: 'azure.vm',
+      region,
+      zone: compute.text('zone'),
+      account: compute.text('subscriptionId'),
+      resourceId: compute.text('resourceId'),
+      instanceId,
+      instanceName: compute.text('name'),
+      instanceType: compute.text('vmSize'),
+      imageId: image(compute.inner('storageProfile').inner('imageReference')),
+    }
+  },
+}
+
+/** Images of one's own have an identifier; those of the marketplace a name in four parts. */
+function image(reference: MetadataFields): string {
+  const parts = ['publisher', 'offer', 'sku', 'version'].map(name => reference.text(name))
+  return reference.text('id') || (parts.includes('') ? '' : parts.join(':'))
+}

@@ -1,0 +1,69 @@
+import { type JsonObject, listOf, parseObject, textOf } from '../../lib/json-fields.ts'
+import type { Container } from '../../model/entity.ts'
+import { imageId, imageName, labelsOf } from '../_docker-container.ts'
+
+// What runtimes write into `annotations` of a bundle's config.json (OCI runtime specification 1.0, config.md).
+
+/** Of the CRI of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`. */
+export function containerdContainer(id: string, annotations: JsonObject, pid: number): Container {
+  const name = textOf(annotations['io.kubernetes.cri.container-name'])
+  return {
+    ...unnamed,
+    id,
+    runtime: 'containerd',
+    name: name || textOf(annotations['nerdctl/name']),
+    image: imageName(annotations['io.kubernetes.cri.image-name']),
+    podUid: textOf(annotations['io.kubernetes.cri.sandbox-uid']),
+    podContainer: name,
+    pid,
+  }
+}
+
+/** Of CRI-O (cri-o, pkg/annotations). The kubelet's labels stand in one text of JSON. */
+export function crioContainer(id: string, annotations: JsonObject): Container {
+  const of = (key: string) => textOf(annotations[`io.kubernetes.cri-o.${key}`])
+  const labels = labelsOf(parseObject(Buffer.from(String(annotations['io.kubernetes.cri-o.Labels'] ?? ''))))
+  const kubernetes = (key: string) => textOf(annotations[key]) || (labels.get(key) ?? '')
+  const logPath = of('LogPath')
+  return {
+    ...unnamed,
+    id,
+    runtime: 'cri-o',
+    name: of('Name'),
+    image: imageName(of('ImageName')) || imageName(of('Image')),
+    imageId: imageId(of('ImageRef')),
+    labels,
+    podUid: kubernetes('io.kubernetes.pod.uid'),
+    // The container that holds a pod's namespaces has no name in it.
+    podContainer: of('ContainerType') === 'sandbox' ? '' : kubernetes('io.kubernetes.container.name'),
+    logPath: logPath.startsWith('/') ? logPath : '',
+  }
+}
+
+/** Of Podman, whose annotations hold no names: those stand in the list of its storage. */
+export function podmanContainer(id: string, listed: JsonObject | undefined, logPath: string): Container {
+  const metadata = parseObject(Buffer.from(String(listed?.metadata ?? '')))
+  return {
+    ...unnamed,
+    id,
+    runtime: 'podman',
+    // The metadata keep the first name, of before a container was renamed.
+    name: textOf(listOf(listed?.names)[0]),
+    image: imageName(metadata?.['image-name']),
+    imageId: imageId(listed?.image),
+    logPath,
+  }
+}
+
+const unnamed = {
+  name: '',
+  image: '',
+  imageId: '',
+  labels: new Map<string, string>(),
+  state: '',
+  health: '',
+  pid: 0,
+  podUid: '',
+  podContainer: '',
+  logPath: '',
+}

@@ -1,0 +1,32 @@
+import { MetadataError } from '../lib/metadata-service.ts'
+import type { CloudProvider } from '../model/cloud-provider.ts'
+
+/** Droplets of DigitalOcean (its metadata API). They tell neither size nor image, and have neither zones nor accounts. */
+export const digitalocean: CloudProvider = {
+  name: 'digitalocean',
+  endpoint: 'http://169.254.169.254',
+  recognise: dmi => dmi.sys_vendor === 'DigitalOcean',
+  async read(service) {
+    const droplet = await service.fields({ path: '/metadata/v1.json' })
+    const instanceId = droplet.text('droplet_id')
+    const region = droplet.text('region')
+    if (!/^\d+$/.test(instanceId) || region === '')
+      throw new MetadataError(
+        `cannot use the answer of ${service.origin}: it is none of DigitalOcean, which has droplet_id and region`,
+        'answer',
+      )
+    return {
+      // Semantic conventions 1.44 know neither of these.
+      provider: 'digitalocean',
+      platform: 'digitalocean_droplet',
+      region,
+      zone: '',
+      account: '',
+      resourceId: `do:droplet:${instanceId}`,
+      instanceId,
+      instanceName: droplet.text('hostname'),
+      instanceType: '',
+      imageId: '',
+    }
+  },
+}

@@ -1,0 +1,182 @@
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { faultText } from '../../lib/dialer.ts'
+import { GatheredBytes } from '../../lib/gathered-bytes.ts'
+import { parseObject, textOf } from '../../lib/json-fields.ts'
+import { LineSplitter } from '../../lib/line-splitter.ts'
+
+/** A question that got no answer, or none of use. */
+export class EngineError extends Error {
+  override readonly name = 'EngineError'
+  /** Of the answer; 0: there was none. */
+  readonly status: number
+  /** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
+  readonly code: string
+
+  constructor(message: string, more: { status?: number; code?: string; cause?: unknown } = {}) {
+    super(message, { cause: more.cause })
+    this.status = more.status ?? 0
+    this.code = more.code ?? ''
+  }
+}
+
+export interface EngineQuestion {
+  readonly path: string
+  readonly maxBytes: number
+  readonly timeoutMs: number
+}
+
+export interface EngineStream {
+  readonly path: string
+  /** For the head of the answer; what comes after it may take for ever. */
+  readonly timeoutMs: number
+  /** Longer lines are left out. */
+  readonly maxLineBytes: number
+  line(bytes: Buffer): void
+  /** Lines were left out. */
+  missed(): void
+  /** After the beginning: no line comes any more. */
+  ended(error: EngineError): void
+}
+
+/** Of the reason that comes with an answer of another status. */
+const maxReasonBytes = 4096
+
+/** Asks a daemon that speaks Docker's Engine API on a Unix socket. Each question has a connection of its own. */
+export class EngineClient {
+  private readonly socketPath: string
+  private readonly calls = new Set<Call>()
+  private closed = false
+
+  constructor(socketPath: string) {
+    this.socketPath = socketPath
+  }
+
+  /** The whole body of an answer of status 200. Rejects with an `EngineError`. */
+  ask({ path, maxBytes, timeoutMs }: EngineQuestion): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const call = this.call(path, timeoutMs, reject)
+      const body = new GatheredBytes(maxBytes)
+      call.begin = answer => {
+        answer.on('data', (chunk: Buffer) => {
+          if (!body.add(chunk)) call.fail(`the answer to ${path} is larger than ${maxBytes} bytes`)
+        })
+        answer.once('end', () => {
+          call.finish()
+          resolve(body.bytes)
+        })
+      }
+    })
+  }
+
+  /** Resolves when an answer of status 200 has begun, and calls `ended` once afterwards. */
+  follow({ path, timeoutMs, maxLineBytes, line, missed, ended }: EngineStream): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let begun = false
+      const call = this.call(path, timeoutMs, error => (begun ? ended(error) : reject(error)))
+      const splitter = new LineSplitter(maxLineBytes)
+      call.begin = answer => {
+        begun = true
+        call.waitForever()
+        resolve()
+        let tooLong = 0
+        answer.on('data', (chunk: Buffer) => {
+          for (const bytes of splitter.lines(chunk)) line(bytes)
+          if (splitter.tooLong > tooLong) missed()
+          tooLong = splitter.tooLong
+        })
+        answer.once('end', () => call.fail('the daemon ended the stream of events'))
+      }
+    })
+  }
+
+  /** Ends all that is under way, and refuses more. */
+  close(): void {
+    this.closed = true
+    for (const call of [...this.calls]) call.fail('nobody asks any more')
+  }
+
+  private call(path: string, timeoutMs: number, failed: (error: EngineError) => void): Call {
+    if (this.closed) throw new EngineError('nobody asks any more')
+    const call = new Call(this.socketPath, path, timeoutMs, error => {
+      this.calls.delete(call)
+      if (error !== undefined) failed(error)
+    })
+    this.calls.add(call)
+    return call
+  }
+}
+
+/** One question, from its connection to its end. */
+class Call {
+  /** Takes an answer of status 200. */
+  begin: (answer: IncomingMessage) => void = () => undefined
+  private readonly path: string
+  private readonly request: ClientRequest
+  private readonly timer: NodeJS.Timeout
+  private readonly ended: (error: EngineError | undefined) => void
+  private over = false
+
+  constructor(
+    socketPath: string,
+    path: string,
+    timeoutMs: number,
+    ended: (error: EngineError | undefined) => void,
+  ) {
+    this.path = path
+    this.ended = ended
+    this.timer = setTimeout(() => this.fail(`no answer to ${path} came within ${timeoutMs} ms`), timeoutMs)
+    this.timer.unref()
+    this.request = request({ socketPath, path, agent: false, headers: { host: 'docker' } })
+    this.request.on('response', answer => this.take(answer))
+    this.request.on('error', (error: NodeJS.ErrnoException) => this.lose(error))
+    // Without an error before it, where the answer broke off.
+    this.request.once('close', () => this.fail(`the answer to ${path} broke off`))
+    this.request.end()
+  }
+
+  waitForever(): void {
+    clearTimeout(this.timer)
+  }
+
+  finish(): void {
+    this.settle(undefined)
+  }
+
+  fail(message: string, more: { status?: number; code?: string; cause?: unknown } = {}): void {
+    if (this.over) return
+    this.settle(new EngineError(message, more))
+    this.request.destroy()
+  }
+
+  private settle(error: EngineError | undefined): void {
+    if (this.over) return
+    this.over = true
+    clearTimeout(this.timer)
+    this.ended(error)
+  }
+
+  private lose(error: NodeJS.ErrnoException): void {
+    const text = error.code?.startsWith('HPE_') ? 'it does not speak HTTP' : faultText(error)
+    this.fail(text, { code: error.code ?? '', cause: error })
+  }
+
+  private take(answer: IncomingMessage): void {
+    answer.on('error', error => this.fail(`the answer to ${this.path} broke off: ${error.message}`))
+    if (answer.statusCode === 200) this.begin(answer)
+    else this.refuse(answer)
+  }
+
+  /** Docker says in JSON why it refuses (`{"message": "…"}`). */
+  private refuse(answer: IncomingMessage): void {
+    const status = answer.statusCode ?? 0
+    const body = new GatheredBytes(maxReasonBytes)
+    const refused = (): void => {
+      const reason = textOf(parseObject(body.bytes)?.message, 200)
+      this.fail(`HTTP ${status} to ${this.path}${reason === '' ? '' : `: ${reason}`}`, { status })
+    }
+    answer.on('data', (chunk: Buffer) => {
+      if (!body.add(chunk)) refused()
+    })
+    answer.once('end', refused)
+  }
+}

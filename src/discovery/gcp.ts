@@ -1,0 +1,55 @@
+import { MetadataError, type MetadataRequest } from '../lib/metadata-service.ts'
+import type { CloudProvider } from '../model/cloud-provider.ts'
+
+/**
+ * Google Compute Engine (Compute Engine documentation, "View and query VM metadata"). Paths one by one: a listing would
+ * bring the attributes, which are long and may be secret, and the number of the machine as one that JSON rounds.
+ */
+export const gcp: CloudProvider = {
+  name: 'gcp',
+  // Of metadata.google.internal, which a name server would have to be asked for.
+  endpoint: 'http://169.254.169.254',
+  // "Google" alone is the maker of Chromebooks too.
+  recognise: dmi => dmi.product_name === 'Google Compute Engine' || dmi.product_name === 'Google',
+  async read(service) {
+    const [instanceId, zonePath, project, instanceName, machineType, imageId] = await Promise.all([
+      service.text(question('instance/id')),
+      service.text(question('instance/zone')),
+      service.text(question('project/project-id')),
+      service.optionalText(question('instance/name')),
+      service.optionalText(question('instance/machine-type')),
+      service.optionalText(question('instance/image')),
+    ])
+    const zone = lastPart(zonePath)
+    if (!/^\d+$/.test(instanceId) || !/^.+-\w+$/.test(zone))
+      throw new MetadataError(
+        `cannot use the answers of ${service.origin}: they are none of Compute Engine, where a machine has a number and a zone`,
+        'answer',
+      )
+    return {
+      provider: 'gcp',
+      platform: 'gcp_compute_engine',
+      region: zone.slice(0, zone.lastIndexOf('-')),
+      zone,
+      account: project,
+      resourceId: `//compute.googleapis.com/projects/${project}/zones/${zone}/instances/${instanceId}`,
+      instanceId,
+      instanceName,
+      instanceType: lastPart(machineType),
+      imageId,
+    }
+  },
+}
+
+function question(path: string): MetadataRequest {
+  return {
+    path: `/computeMetadata/v1/${path}`,
+    headers: { 'metadata-flavor': 'Google' },
+    signature: ['metadata-flavor', 'Google'],
+  }
+}
+
+/** Of `projects/123456789012/zones/us-central1-a`. */
+function lastPart(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,73 @@
+import { readFile, stat } from 'node:fs/promises'
+import { AccessError, type ClusterAccess, type Material } from './access.ts'
+
+const maxFileBytes = 1024 * 1024
+
+/** PEM texts and a header, '' for what there is none of. */
+export interface Identity {
+  readonly authorization: string
+  readonly ca: string
+  readonly certificate: string
+  readonly key: string
+}
+
+/** Who we are to the API server. Files are read again when they may have been renewed. */
+export class Credentials {
+  private readonly access: ClusterAccess
+  private readonly maxAgeMs: number
+  private known: Identity | undefined
+  private readAtMs = 0
+
+  constructor(access: ClusterAccess, maxAgeMs: number) {
+    this.access = access
+    this.maxAgeMs = maxAgeMs
+  }
+
+  /** The next `load` reads all files. */
+  forget(): void {
+    this.known = undefined
+  }
+
+  /** Rejects with an `AccessError`. */
+  async load(): Promise<Identity> {
+    const now = performance.now()
+    if (this.known !== undefined && now - this.readAtMs < this.maxAgeMs) return this.known
+    const { ca, certificate, key, token, basic } = this.access
+    const read = (material: Material | undefined, what: string) => this.read(material, what)
+    const secret = (await read(token, 'token')).trim()
+    const identity = {
+      authorization: authorizationOf(secret, basic),
+      ca: await read(ca, 'authority'),
+      certificate: await read(certificate, 'certificate'),
+      key: await read(key, 'key'),
+    }
+    this.known = identity
+    this.readAtMs = now
+    return identity
+  }
+
+  private async read(material: Material | undefined, what: string): Promise<string> {
+    if (material === undefined) return ''
+    if ('text' in material) return material.text
+    const { file } = material
+    const inPod = this.access.kubeconfig === ''
+    const mend = inPod
+      ? 'set automountServiceAccountToken: true for the pod of svc'
+      : `make ${file} readable for svc, or correct ${this.access.kubeconfig}`
+    let text: string
+    try {
+      if ((await stat(file)).size > maxFileBytes) throw new Error('it is too large')
+      text = await readFile(file, 'utf8')
+    } catch (error) {
+      throw new AccessError(`cannot read the ${what} ${file}: ${(error as Error).message}`, mend, error)
+    }
+    if (text.trim() === '') throw new AccessError(`the ${what} ${file} is empty`, mend)
+    return text
+  }
+}
+
+function authorizationOf(token: string, basic: string): string {
+  // Whatever else would end the header.
+  if (token !== '') return /^[\x21-\x7e]+$/.test(token) ? `Bearer ${token}` : ''
+  return basic === '' ? '' : `Basic ${Buffer.from(basic).toString('base64')}`
+}

@@ -1,0 +1,85 @@
+import { AccessError } from './access.ts'
+import { ApiError } from './api-client.ts'
+import { FormatError } from './list-reader.ts'
+
+/** Why something cannot be known, and what to do about it. */
+export interface Fault {
+  readonly reason: string
+  readonly mend: string
+  /** How long the server wants to be left alone; 0: it does not say. */
+  readonly retryAfterMs: number
+  /** The server is there, and what it says cannot be used. */
+  readonly isAnswer: boolean
+}
+
+/** What was asked for. */
+export interface Question {
+  readonly place: string
+  /** In the words of RBAC: `list` and `pods`. */
+  readonly verb: 'get' | 'list' | 'watch'
+  readonly resource: string
+  /** '' for all namespaces. */
+  readonly namespace: string
+}
+
+/** An error in the words of an operator. */
+export function explain(error: unknown, question: Question): Fault {
+  const { place, verb, resource } = question
+  const cannot = `cannot ${verb} ${resource} at ${place}`
+  if (error instanceof AccessError)
+    return { reason: error.message, mend: error.mend, retryAfterMs: 0, isAnswer: false }
+  if (error instanceof FormatError)
+    return {
+      reason: `${cannot}: ${error.message}`,
+      mend: 'look whether this address is the API server itself, rather than a proxy that answers for it',
+      retryAfterMs: 0,
+      isAnswer: true,
+    }
+  if (error instanceof ApiError && error.status !== 0 && error.status !== 200) return refusal(error, question)
+  const { message, cause } = error as Error
+  const isUnread = error instanceof ApiError && error.status === 200
+  const isTls = tlsCodes.test(String((cause as NodeJS.ErrnoException | undefined)?.code))
+  return {
+    // Without what was asked for: a server that is away is one fault.
+    reason: isUnread ? `${cannot}: ${message}` : `cannot reach the API server ${place}: ${message}`,
+    mend: isTls
+      ? 'look whether certificate-authority and server of the kubeconfig (in a pod: its ca.crt) are those of this cluster'
+      : 'look whether the API server runs and this host reaches it',
+    retryAfterMs: 0,
+    isAnswer: false,
+  }
+}
+
+const tlsCodes = /^ERR_(TLS|O?SSL)_|CERT|ISSUER|SIGNATURE/
+
+function refusal({ status, retryAfterMs, user }: ApiError, question: Question): Fault {
+  const { place, verb, resource, namespace } = question
+  const whole = { retryAfterMs, isAnswer: status < 500 && status !== 401 && status !== 403 && status !== 429 }
+  if (status === 401)
+    return {
+      reason: `the API server ${place} does not know us (401)`,
+      mend: 'renew the token or the certificate of the account',
+      ...whole,
+    }
+  if (status === 403) {
+    const where = namespace === '' ? '' : ` in the namespace ${namespace}`
+    const role = namespace === '' ? 'ClusterRole' : 'Role'
+    const verbs = verb === 'get' ? 'get' : 'get, list and watch'
+    return {
+      reason: `${user || 'the service account'} may not ${verb} ${resource}${where} (403)`,
+      mend: `grant it ${verbs} on ${resource}${where} by a ${role}`,
+      ...whole,
+    }
+  }
+  if (status === 429 || status === 503)
+    return {
+      reason: `the API server ${place} is too busy (${status})`,
+      mend: 'wait: it is asked again',
+      ...whole,
+    }
+  return {
+    reason: `cannot ${verb} ${resource} at ${place}: it answers HTTP ${status}`,
+    mend: 'look whether this address is the API server itself, and what its log says',
+    ...whole,
+  }
+}

@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AccessError, type ClusterAccess } from './access.ts'
+import { textOf } from './json-fields.ts'
+import { readKubeconfig } from './kubeconfig.ts'
+
+/** Where the kubelet puts a pod's account (Kubernetes, "Accessing the Kubernetes API from a Pod"). */
+export const serviceAccountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+export interface AccessOptions {
+  /** '': the account of our own pod. */
+  readonly kubeconfig: string
+  readonly environment: NodeJS.ProcessEnv
+  readonly serviceAccountDirectory: string
+}
+
+/** Rejects with an `AccessError`, one without a mend where there is no cluster to ask. */
+export async function findAccess(options: AccessOptions): Promise<ClusterAccess> {
+  return options.kubeconfig === '' ? await ofPod(options) : await readKubeconfig(options.kubeconfig)
+}
+
+async function ofPod({
+  environment,
+  serviceAccountDirectory: directory,
+}: AccessOptions): Promise<ClusterAccess> {
+  const host = environment.KUBERNETES_SERVICE_HOST ?? ''
+  const port = Number(environment.KUBERNETES_SERVICE_PORT_HTTPS || environment.KUBERNETES_SERVICE_PORT || 443)
+  if (host === '')
+    throw new AccessError(
+      'this is no pod (KUBERNETES_SERVICE_HOST is not set), and no kubeconfig is given',
+      '',
+    )
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new AccessError(
+      'KUBERNETES_SERVICE_PORT is no port',
+      'leave KUBERNETES_SERVICE_PORT as Kubernetes sets it',
+    )
+  const namespace = await readFile(join(directory, 'namespace'), 'utf8').catch(() => '')
+  return {
+    kubeconfig: '',
+    host,
+    port,
+    secure: true,
+    basePath: '',
+    serverName: '',
+    insecureSkipVerify: false,
+    ca: { file: join(directory, 'ca.crt') },
+    certificate: undefined,
+    key: undefined,
+    token: { file: join(directory, 'token') },
+    basic: '',
+    cluster: '',
+    namespace: textOf(namespace.trim(), 253),
+  }
+}

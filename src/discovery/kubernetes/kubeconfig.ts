@@ -1,0 +1,131 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { parse } from 'yaml'
+import { AccessError, type ClusterAccess, type Material } from './access.ts'
+import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-fields.ts'
+
+const maxBytes = 1024 * 1024
+const key = 'agent.discovery.kubernetes.kubeconfig'
+/** Ways to be somebody that need a program, or that nobody should take on by accident. */
+const refused: Readonly<Record<string, string>> = {
+  exec: 'gets its credentials from a program, and svc runs no programs of others',
+  'auth-provider': 'gets its credentials from a plugin of kubectl, which svc has not',
+  as: 'acts as somebody else',
+}
+
+/** Reads a kubeconfig (kubernetes.io, "kubeconfig (v1)"), its current context. Rejects with an `AccessError`. */
+export async function readKubeconfig(path: string): Promise<ClusterAccess> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    throw new AccessError(
+      `cannot read the kubeconfig ${path}: ${(error as Error).message}`,
+      `make ${path} readable for svc, or correct ${key}`,
+      error,
+    )
+  }
+  return parseKubeconfig(text, path)
+}
+
+/** Throws an `AccessError`. Files that it names are looked for beside it. */
+export function parseKubeconfig(text: string, path: string): ClusterAccess {
+  const fail = (fault: string, mend = `correct ${path}`): never => {
+    throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, mend)
+  }
+  const document = text.length > maxBytes ? undefined : parseYaml(text)
+  if (document === undefined) return fail('it is no YAML, or too large')
+  const current = textOf(document['current-context'])
+  if (current === '') return fail('it has no current-context', `kubectl config use-context NAME`)
+  const context = named(document.contexts, current, 'context')
+  if (context === undefined) return fail(`it has no context "${current}"`)
+  const clusterName = textOf(context.cluster)
+  const cluster = named(document.clusters, clusterName, 'cluster')
+  if (cluster === undefined) return fail(`it has no cluster "${clusterName}"`)
+  const userName = textOf(context.user)
+  const user = named(document.users, userName, 'user') ?? (userName === '' ? {} : undefined)
+  if (user === undefined) return fail(`it has no user "${userName}"`)
+  for (const [way, why] of Object.entries(refused))
+    if (user[way] !== undefined)
+      return fail(
+        `the user "${userName}" ${why}`,
+        `name in ${key} a file whose user has a token of a service account, or a client certificate`,
+      )
+  if (textOf(cluster['proxy-url']) !== '')
+    return fail(
+      `the cluster "${clusterName}" is behind a proxy`,
+      'take the proxy-url out, or run svc in the cluster',
+    )
+  const server = serverOf(cluster.server)
+  if (server === undefined) return fail(`the server of the cluster "${clusterName}" is no URL`)
+  const material = (part: JsonObject, name: string) => materialOf(part, name, dirname(path))
+  const access: ClusterAccess = {
+    kubeconfig: path,
+    ...server,
+    serverName: textOf(cluster['tls-server-name']),
+    insecureSkipVerify: cluster['insecure-skip-tls-verify'] === true,
+    ca: material(cluster, 'certificate-authority'),
+    certificate: material(user, 'client-certificate'),
+    key: material(user, 'client-key'),
+    token: tokenOf(user, dirname(path)),
+    basic: textOf(user.username) === '' ? '' : `${textOf(user.username)}:${textOf(user.password)}`,
+    cluster: clusterName,
+    namespace: textOf(context.namespace, 253),
+  }
+  const hasSecret = access.token !== undefined || access.basic !== ''
+  if (!access.secure && hasSecret && !isLoopback(access.host))
+    return fail(
+      `the user "${userName}" would go to ${access.host} in clear text`,
+      `write https:// in the server of the cluster "${clusterName}"`,
+    )
+  return access
+}
+
+function parseYaml(text: string): JsonObject | undefined {
+  try {
+    const document: unknown = parse(text, { logLevel: 'error', stringKeys: true })
+    return isObject(document) ? document : undefined
+  } catch {
+    // What is wrong may quote a password.
+    return undefined
+  }
+}
+
+/** The entry of that name in a list of `{name, [what]: {…}}`. */
+function named(entries: unknown, name: string, what: string): JsonObject | undefined {
+  const entry = listOf(entries, 10_000).find(each => objectOf(each).name === name)
+  return entry === undefined ? undefined : objectOf(objectOf(entry)[what])
+}
+
+function serverOf(value: unknown): Pick<ClusterAccess, 'host' | 'port' | 'secure' | 'basePath'> | undefined {
+  const text = textOf(value)
+  if (!/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  const secure = url.protocol === 'https:'
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+    secure,
+    basePath: url.pathname.replace(/\/$/, ''),
+  }
+}
+
+/** What stands there as base64 wins over a file. */
+function materialOf(part: JsonObject, name: string, directory: string): Material | undefined {
+  const data = textOf(part[`${name}-data`], maxBytes)
+  if (data !== '') return { text: Buffer.from(data, 'base64').toString('utf8') }
+  const file = textOf(part[name], 4096)
+  return file === '' ? undefined : { file: resolve(directory, file) }
+}
+
+/** A file wins over what stands there, as client-go has it. */
+function tokenOf(user: JsonObject, directory: string): Material | undefined {
+  const file = textOf(user.tokenFile, 4096)
+  if (file !== '') return { file: resolve(directory, file) }
+  const text = textOf(user.token, 64 * 1024)
+  return text === '' ? undefined : { text }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
+}

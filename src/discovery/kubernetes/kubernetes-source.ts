@@ -1,0 +1,277 @@
+import { setMaxListeners } from 'node:events'
+import { hostname } from 'node:os'
+import { Backoff } from '../../lib/backoff.ts'
+import type { EntitySink, SourceState } from '../../model/entity.ts'
+import type { AccessError, ClusterAccess } from './access.ts'
+import { ApiClient, ApiError, metadataOnly } from './api-client.ts'
+import { explain, type Fault } from './fault.ts'
+import { findAccess, serviceAccountDirectory } from './find-access.ts'
+import { Interning } from './interning.ts'
+import { type JsonObject, objectOf, textOf } from './json-fields.ts'
+import { OwnerLookup } from './owner-lookup.ts'
+import { PodReader } from './pod-reader.ts'
+import { PodTable } from './pod-table.ts'
+import { type ObjectKeeper, ResourceWatch } from './resource-watch.ts'
+import { type ClusterService, ServiceTable } from './service-table.ts'
+import { type Timing, usualTiming } from './timing.ts'
+import { pause } from './turns.ts'
+
+const maxAnswerBytes = 1024 * 1024
+/** A fault is not warned of again before it was away for so long. */
+const quietMs = 10 * 60_000
+
+export interface KubernetesSourceOptions {
+  /** Path of a kubeconfig; '' for the account of our own pod. */
+  readonly kubeconfig: string
+  /** '' to find it. */
+  readonly nodeName: string
+  /** Those to watch; none for all. */
+  readonly namespaces: readonly string[]
+  /** Of pods: which to keep, beside those that name services. */
+  readonly labels: readonly string[]
+  readonly annotations: readonly string[]
+  readonly sink: EntitySink
+  readonly warn: (reason: string, mend: string) => void
+  readonly environment?: NodeJS.ProcessEnv
+  readonly serviceAccountDirectory?: string
+  readonly timing?: Partial<Timing>
+}
+
+/** `connected`: the pods of this node are known and followed. */
+export interface KubernetesState extends SourceState {
+  /** There is a cluster to ask: we are a pod, or a kubeconfig is given. */
+  readonly inCluster: boolean
+  /** Its name; '' where nobody says. */
+  readonly cluster: string
+  /** Our own. */
+  readonly namespace: string
+  /** Name of this node; '' until it is known. */
+  readonly node: string
+  readonly podsWatched: number
+  readonly servicesWatched: number
+}
+
+/** Follows the pods of this node and the services of its cluster at the API server, and tells the sink of the pods. */
+export class KubernetesSource {
+  private readonly options: KubernetesSourceOptions
+  private readonly timing: Timing
+  private readonly stopping = new AbortController()
+  private readonly interning = new Interning()
+  private readonly pods: PodTable
+  private readonly services: ServiceTable
+  private readonly podWatches: ResourceWatch[] = []
+  /** What is wrong, by what it is about. */
+  private readonly faults = new Map<string, Fault>()
+  /** When a fault was met last. */
+  private readonly lastAtMs = new Map<string, number>()
+  private access: ClusterAccess | undefined
+  private client: ApiClient | undefined
+  private node = ''
+  private nodeIsGuess = false
+
+  constructor(options: KubernetesSourceOptions) {
+    this.options = options
+    // Each request that runs listens to it, and there is a watch for each namespace.
+    setMaxListeners(0, this.stopping.signal)
+    this.timing = { ...usualTiming, ...options.timing }
+    const { labels, annotations, sink } = options
+    const reader = new PodReader(labels, annotations, this.interning)
+    this.pods = new PodTable({ reader, sink, ownerMs: this.timing.ownerMs })
+    this.services = new ServiceTable(this.interning)
+  }
+
+  get state(): KubernetesState {
+    const connected = this.podWatches.length > 0 && this.podWatches.every(watch => watch.connected)
+    const { reason = '', mend = '' } = this.worst ?? (connected ? this.emptyNode : undefined) ?? {}
+    return {
+      connected,
+      reason,
+      mend,
+      inCluster: this.access !== undefined,
+      cluster: this.access?.cluster ?? '',
+      namespace: this.access?.namespace ?? '',
+      node: this.node,
+      podsWatched: this.pods.size,
+      servicesWatched: this.services.size,
+    }
+  }
+
+  /** The service that has this address in the cluster; in constant time. */
+  serviceOf(address: string): ClusterService | undefined {
+    return this.services.at(address)
+  }
+
+  /** Begins to ask. What is found comes in its time. */
+  start(): void {
+    void this.run()
+  }
+
+  /** Ends all requests. All pods are told to be gone. */
+  stop(): void {
+    this.stopping.abort()
+    this.client?.close()
+    this.pods.clear()
+    this.services.clear()
+  }
+
+  private async run(): Promise<void> {
+    const stop = this.stopping.signal
+    const access = await this.findAccess()
+    if (access === undefined || stop.aborted) return
+    this.access = access
+    const client = new ApiClient(access, this.timing.credentialsMs)
+    this.client = client
+    this.node = await this.findNode(client, access)
+    if (stop.aborted) return
+    this.pods.use(this.ownerLookup(client))
+    void this.findCluster(client, access)
+    const namespaces = new Set(this.options.namespaces)
+    for (const namespace of namespaces.size === 0 ? [''] : namespaces) {
+      const selector = `fieldSelector=${encodeURIComponent(`spec.nodeName=${this.node}`)}`
+      this.podWatches.push(this.watch(client, 'pods', namespace, selector, this.pods.keeper()))
+      this.watch(client, 'services', namespace, '', this.services.keeper())
+    }
+  }
+
+  /** Tries until there is one, or there is none to be had. */
+  private async findAccess(): Promise<ClusterAccess | undefined> {
+    const stop = this.stopping.signal
+    const { kubeconfig, environment = process.env } = this.options
+    const directory = this.options.serviceAccountDirectory ?? serviceAccountDirectory
+    while (!stop.aborted) {
+      try {
+        const access = await findAccess({ kubeconfig, environment, serviceAccountDirectory: directory })
+        this.report('access', undefined)
+        return access
+      } catch (error) {
+        const { message, mend } = error as AccessError
+        this.report('access', { reason: message, mend, retryAfterMs: 0, isAnswer: false })
+        if (mend === '') return undefined
+        await pause(this.timing.backoff.maxMs, stop)
+      }
+    }
+    return undefined
+  }
+
+  private ownerLookup(client: ApiClient): OwnerLookup {
+    return new OwnerLookup({
+      client,
+      interning: this.interning,
+      timing: this.timing,
+      stop: this.stopping.signal,
+      settled: uid => this.pods.settled(uid),
+      report: (resource, fault) => this.report(`owners ${resource}`, fault),
+    })
+  }
+
+  private watch(
+    client: ApiClient,
+    resource: string,
+    namespace: string,
+    selector: string,
+    keeper: ObjectKeeper,
+  ): ResourceWatch {
+    const watch = new ResourceWatch({
+      client,
+      path:
+        namespace === ''
+          ? `/api/v1/${resource}`
+          : `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}`,
+      resource,
+      namespace,
+      selector,
+      keeper,
+      timing: this.timing,
+      stop: this.stopping.signal,
+      report: fault => this.report(`${resource} ${namespace}`, fault),
+    })
+    void watch.run()
+    return watch
+  }
+
+  /** As it is configured, or as the pod is told, or as our pod says, or as the kubelet makes it of the host's name. */
+  private async findNode(client: ApiClient, { kubeconfig, namespace }: ClusterAccess): Promise<string> {
+    const { nodeName, environment = process.env } = this.options
+    const given = nodeName || environment.NODE_NAME || environment.K8S_NODE_NAME
+    if (given) return given
+    const name = hostname()
+    if (kubeconfig === '' && namespace !== '') {
+      // Unless it shares the name of its node, a pod is called like its host.
+      const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(environment.HOSTNAME || name)}`
+      const question = { resource: 'pods', namespace, optional: true }
+      const pod = await this.find(client, path, 'application/json', question)
+      const found = textOf(objectOf(pod?.spec).nodeName, 253)
+      if (found !== '') return found
+    }
+    this.nodeIsGuess = true
+    return name.trim().toLowerCase()
+  }
+
+  /** Semantic conventions, `k8s.cluster.uid`: the uid of the namespace kube-system. */
+  private async findCluster(client: ApiClient, { cluster }: ClusterAccess): Promise<void> {
+    if (cluster !== '') this.options.sink.cluster('', cluster)
+    const question = { resource: 'namespaces', namespace: '', optional: false }
+    const found = await this.find(client, '/api/v1/namespaces/kube-system', metadataOnly, question)
+    const uid = textOf(objectOf(found?.metadata).uid, 128)
+    if (uid !== '' && !this.stopping.signal.aborted) this.options.sink.cluster(uid, cluster)
+  }
+
+  /** One object; undefined where there is none, or where it is `optional` and nobody may look at it. */
+  private async find(
+    client: ApiClient,
+    path: string,
+    accept: string,
+    { resource, namespace, optional }: { resource: string; namespace: string; optional: boolean },
+  ): Promise<JsonObject | undefined> {
+    const stop = this.stopping.signal
+    const { answerMs, refusedMs } = this.timing
+    const backoff = new Backoff(this.timing.backoff)
+    while (!stop.aborted) {
+      try {
+        const object = await client.object({ path, accept, timeoutMs: answerMs, stop }, maxAnswerBytes)
+        this.report(`get ${resource}`, undefined)
+        return object
+      } catch (error) {
+        const status = error instanceof ApiError ? error.status : 0
+        if (stop.aborted || status === 404) break
+        const fault = explain(error, { place: client.place, verb: 'get', resource, namespace })
+        this.report(`get ${resource}`, fault)
+        if (status === 403 && optional) break
+        await pause(status === 403 ? refusedMs : Math.max(backoff.next(), fault.retryAfterMs), stop)
+      }
+    }
+    return undefined
+  }
+
+  /** What is in the way of the pods weighs most. */
+  private get worst(): Fault | undefined {
+    const rank = (subject: string) => (/^(access|pods|get pods)\b/.test(subject) ? 0 : 1)
+    return [...this.faults].sort(([one], [other]) => rank(one) - rank(other))[0]?.[1]
+  }
+
+  /** A node that we only believe to be ours has no pods. */
+  private get emptyNode(): Pick<Fault, 'reason' | 'mend'> | undefined {
+    if (!this.nodeIsGuess || this.pods.size > 0 || this.options.namespaces.length > 0) return undefined
+    return {
+      reason: `the cluster has no pod on a node called "${this.node}"`,
+      mend: 'set agent.discovery.kubernetes.node_name, or NODE_NAME from spec.nodeName by the downward API',
+    }
+  }
+
+  /** Undefined: all is well with it. */
+  private report(subject: string, fault: Fault | undefined): void {
+    if (fault === undefined) {
+      this.faults.delete(subject)
+      return
+    }
+    this.faults.set(subject, fault)
+    const { reason, mend } = fault
+    const now = performance.now()
+    const isKnown = now - (this.lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
+    if (this.lastAtMs.size >= 64) this.lastAtMs.clear()
+    this.lastAtMs.set(reason, now)
+    // Where there is nothing to mend, nothing is wrong.
+    if (mend === '' || isKnown || this.stopping.signal.aborted) return
+    this.options.warn(reason, mend)
+  }
+}

@@ -1,0 +1,104 @@
+import { GatheredBytes } from '../../lib/gathered-bytes.ts'
+
+const quote = 0x22
+const backslash = 0x5c
+const maxEnvelopeBytes = 64 * 1024
+/** Where the name of the items stands: so far before their bracket at most. */
+const nameBytes = 32
+/** An answer that nests deeper is no list of Kubernetes. */
+const maxDepth = 1024
+
+/** An answer that is not what was asked for. */
+export class FormatError extends Error {
+  override readonly name = 'FormatError'
+}
+
+/**
+ * Takes a list of the Kubernetes API (`{"kind":"PodList","metadata":{…},"items":[{…},…]}`) apart while it arrives, so
+ * that no more of it than one item stands in memory.
+ */
+export class ListReader {
+  private readonly maxItemBytes: number
+  private depth = 0
+  private inText = false
+  private escaped = false
+  private inItems = false
+  private ended = false
+  /** The item that goes on with the next piece. */
+  private item: GatheredBytes | undefined
+  private envelopeText = ''
+
+  constructor(maxItemBytes: number) {
+    this.maxItemBytes = maxItemBytes
+  }
+
+  /** All that is not in the items, as JSON; only when it is whole. Throws a `FormatError`. */
+  get envelope(): Buffer {
+    if (!this.ended) throw new FormatError('it ends in the middle')
+    return Buffer.from(this.envelopeText, 'latin1')
+  }
+
+  /** The items that end in this piece, each as JSON and valid until the next is asked for. Throws a `FormatError`. */
+  *items(piece: Buffer): IterableIterator<Buffer> {
+    let start = this.item === undefined ? -1 : 0
+    let outside = this.inItems ? -1 : 0
+    for (let at = 0; at < piece.length; at++) {
+      const byte = piece[at]!
+      if (this.inText) {
+        if (this.escaped) this.escaped = false
+        else if (byte === backslash) this.escaped = true
+        else if (byte === quote) this.inText = false
+      } else if (byte === quote) this.inText = true
+      else if (byte === 0x7b || byte === 0x5b) {
+        if (this.inItems && this.depth === 2) start = at
+        this.depth++
+        if (this.depth > maxDepth) throw new FormatError('it is nested too deep')
+        if (byte === 0x5b && this.depth === 2 && !this.inItems && this.opensItems(piece, outside, at)) {
+          this.inItems = true
+          outside = -1
+        }
+      } else if (byte === 0x7d || byte === 0x5d) {
+        this.depth--
+        if (this.inItems && this.depth === 1) {
+          this.inItems = false
+          outside = at
+        } else if (this.inItems && this.depth === 2 && start >= 0) {
+          yield this.whole(piece, start, at + 1)
+          start = -1
+        } else if (this.depth === 0) this.ended = true
+      }
+    }
+    if (start >= 0) this.keep(piece.subarray(start))
+    if (outside >= 0) this.addEnvelope(piece, outside, piece.length)
+  }
+
+  /** Whether the bracket at `at` opens the items: their name stands before it. Takes what is before it. */
+  private opensItems(piece: Buffer, outside: number, at: number): boolean {
+    const before = piece.toString('latin1', Math.max(outside, at - nameBytes), at)
+    const text = this.envelopeText.slice(-nameBytes) + before
+    if (!/"items"\s{0,8}:\s{0,8}$/.test(text)) return false
+    this.addEnvelope(piece, outside, at + 1)
+    return true
+  }
+
+  private addEnvelope(piece: Buffer, start: number, end: number): void {
+    if (this.envelopeText.length + end - start > maxEnvelopeBytes)
+      throw new FormatError('it is no list of Kubernetes')
+    this.envelopeText += piece.toString('latin1', start, end)
+  }
+
+  private whole(piece: Buffer, start: number, end: number): Buffer {
+    const { item } = this
+    if (item === undefined) return piece.subarray(start, end)
+    this.keep(piece.subarray(start, end))
+    this.item = undefined
+    return item.bytes
+  }
+
+  private keep(part: Buffer): void {
+    this.item ??= new GatheredBytes(this.maxItemBytes)
+    // Pieces of the socket are used again by nobody, yet one byte of them would keep all 64 KiB.
+    if (!this.item.add(Buffer.from(part)))
+      throw new FormatError(`an object of it is larger than ${this.maxItemBytes} bytes`)
+  }
+}

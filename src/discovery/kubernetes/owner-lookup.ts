@@ -1,0 +1,127 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Owner } from '../../model/entity.ts'
+import { type ApiClient, ApiError, metadataOnly } from './api-client.ts'
+import { explain, type Fault } from './fault.ts'
+import type { Interning } from './interning.ts'
+import { objectOf } from './json-fields.ts'
+import { controllerOf } from './pod-reader.ts'
+import type { Timing } from './timing.ts'
+import { pause } from './turns.ts'
+
+const maxKnown = 4096
+/** Owners that wait to be asked for; more are not asked for until their pods change. */
+const maxWaiting = 4096
+const atOnce = 4
+const attempts = 4
+const maxAnswerBytes = 1024 * 1024
+
+/** Owners that have others above them, by where they are found (Kubernetes API, apps v1 and batch v1). */
+const collections: ReadonlyMap<string, readonly [group: string, resource: string]> = new Map([
+  ['ReplicaSet', ['apps/v1', 'replicasets']],
+  ['Job', ['batch/v1', 'jobs']],
+])
+
+export interface OwnerLookupOptions {
+  readonly client: ApiClient
+  readonly interning: Interning
+  readonly timing: Timing
+  readonly stop: AbortSignal
+  /** What is above an owner is known now, or is known to stay unknown. Must not throw. */
+  readonly settled: (ownerUid: string) => void
+  readonly report: (resource: string, fault: Fault | undefined) => void
+}
+
+/** `failed`: nobody could tell, and it may be asked again then. */
+type Answer = { readonly above: readonly Owner[] } | { readonly failedUntilMs: number }
+
+/** Finds who stands above the owners of pods: the Deployment of a ReplicaSet, the CronJob of a Job. */
+export class OwnerLookup {
+  private readonly options: OwnerLookupOptions
+  private readonly answers = new BoundedMap<string, Answer>(maxKnown)
+  private readonly waiting = new Map<string, { readonly owner: Owner; readonly namespace: string }>()
+  private readonly asked = new Set<string>()
+  private readonly refusedUntilMs = new Map<string, number>()
+
+  constructor(options: OwnerLookupOptions) {
+    this.options = options
+  }
+
+  /** Who stands above, `unknown` where nobody can tell, and `asked` until `settled` is called. */
+  above(owner: Owner, namespace: string): readonly Owner[] | 'unknown' | 'asked' {
+    if (!collections.has(owner.kind)) return []
+    if (owner.uid === '') return 'unknown'
+    const answer = this.answers.get(owner.uid)
+    if (answer !== undefined && 'above' in answer) return answer.above
+    if (this.asked.has(owner.uid)) return answer === undefined ? 'asked' : 'unknown'
+    if (this.waiting.has(owner.uid)) return 'asked'
+    if (answer !== undefined && performance.now() < answer.failedUntilMs) return 'unknown'
+    if (this.isRefused(owner.kind) || this.waiting.size >= maxWaiting) return 'unknown'
+    this.waiting.set(owner.uid, { owner, namespace })
+    this.next()
+    return 'asked'
+  }
+
+  private isRefused(kind: string): boolean {
+    return performance.now() < (this.refusedUntilMs.get(kind) ?? 0)
+  }
+
+  private next(): void {
+    for (const [uid, { owner, namespace }] of this.waiting) {
+      if (this.asked.size >= atOnce) return
+      this.waiting.delete(uid)
+      this.asked.add(uid)
+      void this.find(owner, namespace).finally(() => {
+        this.asked.delete(uid)
+        this.next()
+      })
+    }
+  }
+
+  private async find(owner: Owner, namespace: string): Promise<void> {
+    const { stop, timing } = this.options
+    let waitMs = timing.backoff.initialMs
+    for (let attempt = 1; !stop.aborted; attempt++) {
+      // Others may have been refused meanwhile.
+      const isFinal = this.isRefused(owner.kind) || (await this.ask(owner, namespace))
+      if (isFinal || attempt === attempts || stop.aborted) {
+        if (!this.answers.get(owner.uid)) this.fail(owner, timing.refusedMs)
+        return
+      }
+      this.fail(owner, timing.refusedMs)
+      await pause(waitMs * (1 - Math.random() / 2), stop)
+      waitMs *= timing.backoff.multiplier
+    }
+  }
+
+  /** True when there is no use in asking again. */
+  private async ask(owner: Owner, namespace: string): Promise<boolean> {
+    const { client, interning, timing, stop, settled, report } = this.options
+    const [group, resource] = collections.get(owner.kind)!
+    const path = `/apis/${group}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(owner.name)}`
+    try {
+      const request = { path, accept: metadataOnly, timeoutMs: timing.answerMs, stop }
+      const metadata = objectOf((await client.object(request, maxAnswerBytes)).metadata)
+      report(resource, undefined)
+      // Another one of that name was made meanwhile.
+      if (metadata.uid !== owner.uid) return true
+      const found = controllerOf(metadata)
+      this.answers.set(owner.uid, { above: found === undefined ? [] : [interning.owner(found)] })
+      settled(owner.uid)
+      return true
+    } catch (error) {
+      const status = error instanceof ApiError ? error.status : 0
+      if (status === 404 || stop.aborted) return true
+      if (status === 403) {
+        this.refusedUntilMs.set(owner.kind, performance.now() + timing.refusedMs)
+        report(resource, explain(error, { place: client.place, verb: 'get', resource, namespace: '' }))
+        return true
+      }
+      return false
+    }
+  }
+
+  private fail(owner: Owner, forMs: number): void {
+    this.answers.set(owner.uid, { failedUntilMs: performance.now() + forMs })
+    this.options.settled(owner.uid)
+  }
+}

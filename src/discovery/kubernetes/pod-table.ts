@@ -1,0 +1,157 @@
+import type { EntitySink, Owner, Pod } from '../../model/entity.ts'
+import type { JsonObject } from './json-fields.ts'
+import type { OwnerLookup } from './owner-lookup.ts'
+import { isSameOwners, isSamePod, type PodReader } from './pod-reader.ts'
+import type { ObjectKeeper } from './resource-watch.ts'
+
+/** A node has some hundreds at most; a server that ignores which node was asked for must not fill our memory. */
+const maxPods = 16_384
+
+interface Entry {
+  /** As it was read: of its owners only who made it. */
+  read: Pod
+  /** Its Deployment by the rule for names; undefined where that says nothing. */
+  guess: Owner | undefined
+  /** Undefined while it waits for its owners. */
+  told: Pod | undefined
+  timer: NodeJS.Timeout | undefined
+}
+
+export interface PodTableOptions {
+  readonly reader: PodReader
+  readonly sink: EntitySink
+  /** A pod is held back at most so long while its owners are looked up. */
+  readonly ownerMs: number
+}
+
+/** The pods that are there. The sink is told what is new, changed or gone, nothing twice, and never a wrong owner. */
+export class PodTable {
+  private readonly options: PodTableOptions
+  private readonly entries = new Map<string, Entry>()
+  /** Pods by the owner that more may become known of. */
+  private readonly waiting = new Map<string, Set<string>>()
+  private owners: OwnerLookup | undefined
+
+  constructor(options: PodTableOptions) {
+    this.options = options
+  }
+
+  get size(): number {
+    return this.entries.size
+  }
+
+  /** Who is asked for those above an owner. */
+  use(owners: OwnerLookup): void {
+    this.owners = owners
+  }
+
+  /** Keeps the pods of one watch. */
+  keeper(): ObjectKeeper {
+    const uids = new Set<string>()
+    return {
+      take: object => {
+        const uid = this.take(object)
+        if (uid !== '') uids.add(uid)
+        return uid
+      },
+      gone: uid => {
+        if (uids.delete(uid)) this.gone(uid)
+      },
+      uids: () => uids,
+    }
+  }
+
+  /** More may be known of an owner. */
+  settled(ownerUid: string): void {
+    const uids = this.waiting.get(ownerUid)
+    if (uids === undefined) return
+    this.waiting.delete(ownerUid)
+    for (const uid of uids) {
+      const entry = this.entries.get(uid)
+      if (entry !== undefined) this.complete(entry)
+    }
+  }
+
+  /** All of them are gone. */
+  clear(): void {
+    for (const uid of [...this.entries.keys()]) this.gone(uid)
+  }
+
+  private take(object: JsonObject): string {
+    const reading = this.options.reader.read(object)
+    if (reading === undefined) return ''
+    const { pod, templateHash } = reading
+    let entry = this.entries.get(pod.uid)
+    if (entry === undefined) {
+      if (this.entries.size >= maxPods) return ''
+      entry = { read: pod, guess: undefined, told: undefined, timer: undefined }
+      this.entries.set(pod.uid, entry)
+    } else {
+      if (isSamePod(entry.read, pod) && isSameOwners(entry.read.owners, pod.owners)) return pod.uid
+      if (!isSameOwners(entry.read.owners, pod.owners)) this.leaveWaiting(entry.read)
+      entry.read = pod
+    }
+    entry.guess = deploymentOf(pod.owners[0], templateHash)
+    this.complete(entry)
+    return pod.uid
+  }
+
+  private gone(uid: string): void {
+    const entry = this.entries.get(uid)
+    if (entry === undefined) return
+    this.entries.delete(uid)
+    clearTimeout(entry.timer)
+    this.leaveWaiting(entry.read)
+    if (entry.told !== undefined) this.options.sink.podGone(uid)
+  }
+
+  /** Tells of a pod with the owners that are known of it. */
+  private complete(entry: Entry): void {
+    const { read, guess, told } = entry
+    const [owner] = read.owners
+    if (owner === undefined) {
+      this.tell(entry, read.owners)
+      return
+    }
+    const above = this.owners?.above(owner, read.namespace) ?? 'unknown'
+    if (typeof above !== 'string') {
+      this.tell(entry, above.length === 0 ? read.owners : [owner, ...above])
+      return
+    }
+    this.wait(owner.uid, read.uid)
+    // What was known before is as right as ever: an owner never changes hands.
+    if (told?.owners[0]?.uid === owner.uid && told.owners.length > 1) this.tell(entry, told.owners)
+    else if (guess !== undefined) this.tell(entry, [owner, guess])
+    else if (above === 'unknown' || told !== undefined) this.tell(entry, read.owners)
+    else entry.timer ??= setTimeout(() => this.tell(entry, entry.read.owners), this.options.ownerMs).unref()
+  }
+
+  private tell(entry: Entry, owners: readonly Owner[]): void {
+    clearTimeout(entry.timer)
+    entry.timer = undefined
+    const { read, told } = entry
+    if (told !== undefined && isSamePod(told, read) && isSameOwners(told.owners, owners)) return
+    entry.told = owners === read.owners ? read : { ...read, owners }
+    this.options.sink.pod(entry.told)
+  }
+
+  private wait(ownerUid: string, uid: string): void {
+    const uids = this.waiting.get(ownerUid)
+    if (uids === undefined) this.waiting.set(ownerUid, new Set([uid]))
+    else uids.add(uid)
+  }
+
+  private leaveWaiting({ uid, owners }: Pod): void {
+    const ownerUid = owners[0]?.uid ?? ''
+    const uids = this.waiting.get(ownerUid)
+    if (uids?.delete(uid) && uids.size === 0) this.waiting.delete(ownerUid)
+  }
+}
+
+/** A Deployment calls its ReplicaSets by its own name and the hash of their template, which it labels the pods with. */
+function deploymentOf(owner: Owner | undefined, templateHash: string): Owner | undefined {
+  const end = `-${templateHash}`
+  if (templateHash === '' || owner?.kind !== 'ReplicaSet' || !owner.name.endsWith(end)) return undefined
+  const name = owner.name.slice(0, -end.length)
+  return name === '' ? undefined : { kind: 'Deployment', name, uid: '' }
+}

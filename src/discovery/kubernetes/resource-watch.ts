@@ -1,0 +1,243 @@
+import type { IncomingMessage } from 'node:http'
+import { Backoff } from '../../lib/backoff.ts'
+import { type ApiClient, ApiError } from './api-client.ts'
+import { explain, type Fault } from './fault.ts'
+import { isObject, type JsonObject, objectOf, parseObject, textOf } from './json-fields.ts'
+import { LineSplitter } from './line-splitter.ts'
+import { FormatError, ListReader } from './list-reader.ts'
+import type { Timing } from './timing.ts'
+import { pause, Turns } from './turns.ts'
+
+const maxObjectBytes = 4 * 1024 * 1024
+const pageItems = 500
+/** So many watches that are answered and bring nothing, and the list is asked for anew. */
+const fruitlessWatches = 3
+/** A watch that ends sooner, and by itself, has something wrong with it. */
+const shortestWatchMs = 1_000
+
+/** Keeps what is watched. None of these may throw. */
+export interface ObjectKeeper {
+  /** An object that is there, new or changed. Its uid; '' for one that cannot be used. */
+  take(object: JsonObject): string
+  gone(uid: string): void
+  uids(): Iterable<string>
+}
+
+export interface ResourceWatchOptions {
+  readonly client: ApiClient
+  /** Of the collection: `/api/v1/pods`. */
+  readonly path: string
+  /** The word of RBAC for it: `pods`. */
+  readonly resource: string
+  /** '' for all namespaces. */
+  readonly namespace: string
+  /** Which of them: `fieldSelector=…`, encoded; '' for all. */
+  readonly selector: string
+  readonly keeper: ObjectKeeper
+  readonly timing: Timing
+  readonly stop: AbortSignal
+  /** Undefined: all is well again. */
+  readonly report: (fault: Fault | undefined) => void
+}
+
+/** The version that we know is too old for the server: only a list helps. */
+class ExpiredError extends Error {
+  override readonly name = 'ExpiredError'
+}
+
+/**
+ * Lists a collection and watches it from there (Kubernetes API concepts, "Efficient detection of changes"). A watch that
+ * ends goes on where it was; only when the server no longer knows that place is the list asked for again.
+ */
+export class ResourceWatch {
+  /** The last thing asked was answered. */
+  connected = false
+  private readonly options: ResourceWatchOptions
+  private readonly backoff: Backoff
+  /** Of the last object that was told; '' asks for a list. */
+  private version = ''
+  /** The list must be what is there now, rather than what the server's cache still holds. */
+  private wantsLatest = false
+  private fruitless = 0
+
+  constructor(options: ResourceWatchOptions) {
+    this.options = options
+    this.backoff = new Backoff(options.timing.backoff)
+  }
+
+  /** Ends with `stop`; never rejects. */
+  async run(): Promise<void> {
+    const { stop } = this.options
+    while (!stop.aborted) {
+      let waitMs = 0
+      try {
+        if (this.version === '') await this.list()
+        waitMs = await this.watch()
+      } catch (error) {
+        waitMs = this.failed(error)
+      }
+      if (!stop.aborted && waitMs > 0) await pause(waitMs, stop)
+    }
+    this.connected = false
+  }
+
+  /** How long to wait after an error. */
+  private failed(error: unknown): number {
+    const { stop, report, client, resource, namespace } = this.options
+    if (stop.aborted) return 0
+    const waitMs = this.backoff.next()
+    if (error instanceof ExpiredError) {
+      this.relist()
+      return waitMs
+    }
+    const verb = this.version === '' ? 'list' : 'watch'
+    const fault = explain(error, { place: client.place, resource, namespace, verb })
+    if (fault.isAnswer && ++this.fruitless >= fruitlessWatches) this.relist()
+    this.connected = false
+    report(fault)
+    return Math.max(waitMs, fault.retryAfterMs * (1 + Math.random() / 4))
+  }
+
+  private relist(): void {
+    this.version = ''
+    this.wantsLatest = true
+    this.fruitless = 0
+  }
+
+  private well(): void {
+    this.connected = true
+    this.options.report(undefined)
+  }
+
+  private async list(): Promise<void> {
+    const { keeper } = this.options
+    const seen = new Set<string>()
+    let metadata = await this.page('', seen)
+    // The server's cache answers without pages where any version will do.
+    for (let next = textOf(metadata.continue, 65_536); next !== ''; next = textOf(metadata.continue, 65_536))
+      metadata = await this.page(next, seen)
+    const version = textOf(metadata.resourceVersion)
+    if (version === '') throw new FormatError('it is no list of Kubernetes')
+    for (const uid of [...keeper.uids()]) if (!seen.has(uid)) keeper.gone(uid)
+    this.version = version
+    this.well()
+  }
+
+  /** Tells of one page; its `metadata`. */
+  private async page(next: string, seen: Set<string>): Promise<JsonObject> {
+    const { keeper, stop } = this.options
+    const from =
+      next !== '' ? `&continue=${encodeURIComponent(next)}` : this.wantsLatest ? '' : '&resourceVersion=0'
+    const answer = await this.open(`limit=${pageItems}${from}`, next !== '')
+    const reader = new ListReader(maxObjectBytes)
+    await this.read(answer, this.options.timing.answerMs, 'silence', async (piece, turns) => {
+      for (const item of reader.items(piece)) {
+        const object = parseObject(item)
+        if (object === undefined) throw new FormatError('an object of it is no JSON')
+        const uid = keeper.take(object)
+        if (uid !== '') seen.add(uid)
+        const pausing = turns.next()
+        if (pausing) await pausing
+        if (stop.aborted) return
+      }
+    })
+    const envelope = parseObject(reader.envelope)
+    if (!isObject(envelope?.metadata)) throw new FormatError('it is no list of Kubernetes')
+    return envelope.metadata
+  }
+
+  /** Tells what changes until the server ends it; how long to wait before the next. */
+  private async watch(): Promise<number> {
+    const { timing, stop } = this.options
+    const askedMs = Math.round(timing.watchMs * (1 + Math.random()))
+    const seconds = Math.max(1, Math.ceil(askedMs / 1000))
+    const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${encodeURIComponent(this.version)}`
+    const startedAt = performance.now()
+    const answer = await this.open(query, true)
+    this.well()
+    const lines = new LineSplitter(maxObjectBytes)
+    try {
+      await this.read(answer, askedMs + timing.hangMs, 'whole', async (piece, turns) => {
+        for (const line of lines.lines(piece)) {
+          this.apply(line)
+          const pausing = turns.next()
+          if (pausing) await pausing
+          if (stop.aborted) return
+        }
+      })
+    } catch (error) {
+      if (error instanceof FormatError || error instanceof ExpiredError || error instanceof ApiError)
+        throw error
+      // Connections break. Only when no other can be made is something wrong.
+      return this.backoff.next()
+    }
+    if (performance.now() - startedAt < Math.min(shortestWatchMs, askedMs)) return this.backoff.next()
+    this.backoff.reset()
+    return 0
+  }
+
+  private apply(line: Buffer): void {
+    const { keeper } = this.options
+    const event = parseObject(line)
+    if (event === undefined) throw new FormatError('a line of the watch is no JSON')
+    const object = objectOf(event.object)
+    switch (event.type) {
+      case 'ADDED':
+      case 'MODIFIED':
+        keeper.take(object)
+        break
+      case 'DELETED':
+        keeper.gone(textOf(objectOf(object.metadata).uid))
+        break
+      case 'ERROR':
+        throw object.code === 410
+          ? new ExpiredError()
+          : new ApiError('the watch failed', { status: typeof object.code === 'number' ? object.code : 500 })
+      case 'BOOKMARK':
+        break
+      default:
+        return
+    }
+    const version = textOf(objectOf(object.metadata).resourceVersion)
+    if (!/^[\w.-]{1,128}$/.test(version)) return
+    this.version = version
+    this.fruitless = 0
+    this.backoff.reset()
+  }
+
+  private async open(query: string, mayExpire: boolean): Promise<IncomingMessage> {
+    const { client, path, selector, timing, stop } = this.options
+    try {
+      return await client.open({
+        path: `${path}?${selector === '' ? '' : `${selector}&`}${query}`,
+        accept: 'application/json',
+        timeoutMs: timing.answerMs,
+        stop,
+      })
+    } catch (error) {
+      if (mayExpire && (error as { status?: number }).status === 410) throw new ExpiredError()
+      throw error
+    }
+  }
+
+  /** Hands on the pieces of a body. `limitMs` is for the whole of it, or for a silence between two of them. */
+  private async read(
+    answer: IncomingMessage,
+    limitMs: number,
+    limits: 'whole' | 'silence',
+    use: (piece: Buffer, turns: Turns) => Promise<void>,
+  ): Promise<void> {
+    const late = () => answer.destroy(new Error(`nothing came for ${Math.round(limitMs / 1000)} s`))
+    const timer = setTimeout(late, limitMs).unref()
+    const turns = new Turns()
+    try {
+      for await (const piece of answer) {
+        await use(piece as Buffer, turns)
+        if (limits === 'silence') timer.refresh()
+      }
+    } finally {
+      clearTimeout(timer)
+      answer.destroy()
+    }
+  }
+}

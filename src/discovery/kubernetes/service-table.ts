@@ -1,0 +1,89 @@
+import type { Interning } from './interning.ts'
+import type { JsonObject } from './json-fields.ts'
+import { listOf, objectOf, textOf } from './json-fields.ts'
+import type { ObjectKeeper } from './resource-watch.ts'
+
+/** Services that are known at most; a cluster has some thousands. */
+const maxServices = 20_000
+const maxAddresses = 4
+
+/** A service of the cluster. */
+export interface ClusterService {
+  readonly name: string
+  readonly namespace: string
+}
+
+interface Entry extends ClusterService {
+  readonly addresses: readonly string[]
+}
+
+/** The services of the cluster by their addresses (Kubernetes API, core v1 `Service`). */
+export class ServiceTable {
+  private readonly entries = new Map<string, Entry>()
+  private readonly byAddress = new Map<string, Entry>()
+  private readonly interning: Interning
+
+  constructor(interning: Interning) {
+    this.interning = interning
+  }
+
+  get size(): number {
+    return this.entries.size
+  }
+
+  /** The service that has this address of the cluster. */
+  at(address: string): ClusterService | undefined {
+    return this.byAddress.get(address)
+  }
+
+  /** Keeps the services of one watch. */
+  keeper(): ObjectKeeper {
+    const uids = new Set<string>()
+    return {
+      take: object => {
+        const uid = this.take(object)
+        if (uid !== '') uids.add(uid)
+        return uid
+      },
+      gone: uid => {
+        if (uids.delete(uid)) this.gone(uid)
+      },
+      uids: () => uids,
+    }
+  }
+
+  clear(): void {
+    this.entries.clear()
+    this.byAddress.clear()
+  }
+
+  private take(object: JsonObject): string {
+    const metadata = objectOf(object.metadata)
+    const spec = objectOf(object.spec)
+    const uid = textOf(metadata.uid, 128)
+    const name = textOf(metadata.name, 253)
+    if (uid === '' || name === '') return ''
+    if (!this.entries.has(uid) && this.entries.size >= maxServices) return ''
+    this.gone(uid)
+    const written = [spec.clusterIP, ...listOf(spec.clusterIPs, maxAddresses)]
+    // 'None' is a service without an address.
+    const addresses = new Set(written.map(each => textOf(each, 45)).filter(each => /[.:]/.test(each)))
+    const entry = {
+      name,
+      namespace: this.interning.text(textOf(metadata.namespace, 253)),
+      addresses: [...addresses],
+    }
+    this.entries.set(uid, entry)
+    for (const address of entry.addresses) this.byAddress.set(address, entry)
+    return uid
+  }
+
+  private gone(uid: string): void {
+    const entry = this.entries.get(uid)
+    if (entry === undefined) return
+    this.entries.delete(uid)
+    // Another service may have the address by now.
+    for (const address of entry.addresses)
+      if (this.byAddress.get(address) === entry) this.byAddress.delete(address)
+  }
+}

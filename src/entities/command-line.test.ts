@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { commandLine } from './command-line.ts'
+
+const runs = process.env.SVC_SOAK ? 20_000 : 500
+
+test('values that something announces as secret are not shown', () => {
+  for (const line of [
+    'app --password=SECRET',
+    'app --password SECRET',
+    'app -password SECRET -v',
+    'app --db-passwd=SECRET --port=1',
+    'app --api-key SECRET',
+    'app --apikey=SECRET',
+    'app --client_secret=SECRET',
+    'env PGPASSWORD=SECRET psql',
+    'java -Ddb.password=SECRET -jar x.jar',
+    'java -Djavax.net.ssl.keyStorePassword=SECRET -jar x.jar',
+    'curl -u me:SECRET http://x/',
+    'curl --user me:SECRET http://x/',
+    'curl http://me:SECRET@x/y',
+    'curl -H Authorization:SECRET http://x/',
+    'curl http://x/?page=1&access_token=SECRET&y=2',
+    'psql postgres://shop:SECRET@db/shop',
+    'mysql -uroot -pSECRET',
+    'app --dsn=SECRET',
+    'app {"password":"SECRET"}',
+    'docker login --password SECRET',
+    'app Bearer SECRET',
+    'redis-cli --auth SECRET',
+    'app --token=SECRET --token SECRET',
+  ]) {
+    const shown = commandLine(line.split(' '))
+    assert.ok(!shown.includes('SECRET'), shown)
+    assert.ok(shown.includes('[REDACTED]'), shown)
+    // A title that a program wrote over its arguments.
+    assert.ok(!commandLine([line]).includes('SECRET'), line)
+  }
+  const header = ['curl', '-H', 'Authorization: Bearer SECRET', '-H', 'X-Api-Key: SECRET']
+  assert.ok(!commandLine(header).includes('SECRET'), commandLine(header))
+})
+
+test('what is no secret is shown as it is', () => {
+  for (const line of [
+    'nginx: worker process',
+    'node /srv/shop/server.js --port=8080 --key-file /etc/key.pem',
+    'java -Xmx1g -Dserver.port=1 -jar /opt/shop.jar',
+    'python3 -m http.server 8000',
+    'sshd: root@pts/0',
+    'curl http://x/?page=1&size=2',
+  ])
+    assert.equal(commandLine(line.split(' ')), line)
+})
+
+test('a line has a bound and no control characters, whatever the arguments are', () => {
+  assert.equal(commandLine([]), '')
+  assert.equal(commandLine(['a\nb\u001b[31m', 'c']), 'a?b?[31m c')
+  assert.equal(commandLine(['x'.repeat(1_000_000), 'y']).length, 1_024)
+  assert.equal(commandLine(new Array<string>(100_000).fill('ab')).length <= 1_024, true)
+  const word = fc.oneof(
+    fc.string(),
+    fc.constantFrom('--password', '=', 'http://a:b@', 'token=', '"key":"', '-u'),
+  )
+  fc.assert(
+    fc.property(fc.array(fc.array(word).map(words => words.join(''))), args => {
+      const line = commandLine(args)
+      assert.ok(line.length <= 1_024 && !/\p{Cc}/u.test(line))
+    }),
+    { numRuns: runs },
+  )
+})

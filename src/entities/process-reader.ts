@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { type ContainerPlace, noPlace, placeOf } from './container-place.ts'
+import { bounded, emptyEnvironment, readEnvironment } from './process-environment.ts'
+import { ProcessFiles, unknownStart } from './process-files.ts'
+import { type ProcessNews, placeOfNews } from './process-news.ts'
+import type { ProcessIdentity } from './process-resource.ts'
+import { RuntimeVersions } from './runtime-version.ts'
+import { type ProcessFacts, serviceName } from './service-name.ts'
+import { UserNames } from './user-names.ts'
+
+/** A process and where it runs. */
+export interface FoundProcess {
+  readonly identity: ProcessIdentity
+  readonly place: ContainerPlace
+}
+
+const maxPlaces = 1_024
+const maxGroupText = 64 * 1024
+/** USER_HZ is 100 on all architectures that svc knows (include/uapi/asm-generic/param.h). */
+const tickUs = 10_000
+
+/** Finds out who a process is: by /proc, or by what the kernel told of one that has ended. */
+export class ProcessReader {
+  readonly files: ProcessFiles
+  private readonly users: UserNames
+  private readonly versions: RuntimeVersions
+  /** By the text of the control group's file. */
+  private readonly places = new BoundedMap<string, ContainerPlace>(maxPlaces)
+  private readonly bootUs: number
+
+  /** `now`: milliseconds of a clock that never goes back. */
+  constructor(procDir: string, now: () => number) {
+    this.files = new ProcessFiles(procDir)
+    this.users = new UserNames(procDir, now)
+    this.versions = new RuntimeVersions(this.files)
+    this.bootUs = bootUs(procDir)
+  }
+
+  /** Undefined where there is none with this number. About 100 µs. */
+  read(pid: number): FoundProcess | undefined {
+    const { files } = this
+    const start = files.start(pid)
+    if (start === unknownStart) return undefined
+    const { parent } = files
+    const facts = files.facts(pid)
+    const user = files.user(pid)
+    const place = this.place(pid) ?? noPlace
+    const identity = {
+      pid,
+      start,
+      startedUs: this.startedUs(start),
+      parent,
+      user,
+      owner: this.ownerOf(user, pid, place),
+      ...programOf(facts),
+      environment: readEnvironment(files.text(pid, 'environ')),
+      runtimeVersion: this.versions.of(pid, facts.executable),
+    }
+    return { identity, place }
+  }
+
+  /** A process that ended before anybody looked. `comm` names it where the kernel told nothing of it. */
+  gone(pid: number, comm: string, news: ProcessNews | undefined): FoundProcess {
+    const place = placeOfNews(news)
+    const user = news?.user ?? -1
+    const identity = {
+      pid,
+      start: news?.start ?? unknownStart,
+      startedUs: news === undefined ? 0 : this.startedUs(news.start),
+      parent: news?.parent ?? 0,
+      user,
+      owner: this.ownerOf(user, pid, place),
+      ...programOf({ comm: news?.comm || comm, executable: news?.path ?? '', args: [], cwd: '' }),
+      environment: emptyEnvironment,
+      runtimeVersion: '',
+    }
+    return { identity, place }
+  }
+
+  /** Where a process runs; undefined where it has ended. */
+  place(pid: number): ContainerPlace | undefined {
+    const text = this.files.text(pid, 'cgroup')
+    if (text === '') return undefined
+    const known = this.places.get(text)
+    if (known !== undefined) return known
+    const place = placeOf(text.slice(0, maxGroupText))
+    this.places.set(text, place)
+    return place
+  }
+
+  private ownerOf(user: number, pid: number, place: ContainerPlace): string {
+    return user >= 0 && place === noPlace ? this.users.of(user, pid) : ''
+  }
+
+  private startedUs(start: number): number {
+    return this.bootUs === 0 ? 0 : this.bootUs + start * tickUs
+  }
+}
+
+/** What is kept of a program: the arguments may be long, and hold secrets. */
+function programOf(facts: ProcessFacts) {
+  const { comm, executable } = facts
+  const service = serviceName(facts)
+  return {
+    comm,
+    executable,
+    command: bounded((facts.args[0] ?? '').split(' ', 1)[0]!),
+    service: { ...service, name: bounded(service.name) },
+    digest: digestOf(facts),
+  }
+}
+
+/** Tells a program with its arguments from others. */
+export function digestOf({ executable, args }: ProcessFacts): string {
+  return createHash('sha1').update(executable).update('\0').update(args.join('\0')).digest('base64')
+}
+
+/** When the host was started: microseconds since the Unix epoch (proc_stat(5)); 0: not known. */
+function bootUs(procDir: string): number {
+  try {
+    const seconds = /^btime (\d{1,12})$/m.exec(readFileSync(`${procDir}/stat`, 'latin1'))
+    return seconds === null ? 0 : Number(seconds[1]) * 1e6
+  } catch {
+    return 0 // a host that hides it: its processes have no time of creation
+  }
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { until } from '../../test/helpers/program.ts'
+import { ProcessFiles } from './process-files.ts'
+import { RuntimeVersions } from './runtime-version.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'svc-runtime-'))
+const children: ChildProcess[] = []
+after(async () => {
+  for (const child of children) {
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }
+  rmSync(scratch, { recursive: true })
+})
+
+const files = new ProcessFiles('/proc')
+const versions = new RuntimeVersions(files)
+
+/** A program that runs, by the name of its executable. */
+async function running(executable: string, ...args: string[]): Promise<number> {
+  const child = spawn(executable, args, { stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '' } })
+  children.push(child)
+  await until('it runs its program', 60_000, () => files.link(child.pid!, 'exe').endsWith(executable))
+  return child.pid!
+}
+
+test('the version of Node.js is told by the header beside it', { skip: withoutHeader() }, () => {
+  const real = files.link(process.pid, 'exe')
+  assert.equal(versions.of(process.pid, real), process.versions.node)
+})
+
+function withoutHeader(): string | false {
+  return existsSync(join(process.execPath, '../../include/node/node_version.h'))
+    ? false
+    : 'needs the headers of Node.js beside it'
+}
+
+test('a name or a directory that has the version tells it without another look', () => {
+  const check = (executable: string, want: string) =>
+    assert.equal(versions.of(0, executable), want, executable)
+  check('/usr/bin/python3.11', '3.11')
+  check('/root/.pyenv/versions/3.11.4/bin/python3.11', '3.11.4')
+  check('/opt/uv/cpython-3.12.1-linux-x86_64-gnu/bin/python3.12', '3.12.1')
+  check('/opt/other-1.2.3/bin/python3.12', '3.12')
+  check('/usr/sbin/php-fpm8.2', '8.2')
+  check('/usr/bin/ruby3.1', '3.1')
+  check('/home/a/.nvm/versions/node/v20.11.0/bin/node', '20.11.0')
+  check('/opt/nginx-1.25.3/sbin/nginx', '')
+  check('/opt/shop/1.2.3/bin/python', '')
+  check('/opt/node-shop-1.2.3/lib/runtime/python', '')
+  check('/usr/bin/python3', '')
+  check('', '')
+})
+
+test('the version of Java is told by the release file, read once for each program', async () => {
+  const home = join(scratch, 'jdk')
+  mkdirSync(join(home, 'bin'), { recursive: true })
+  copyFileSync('/bin/sleep', join(home, 'bin/java'))
+  execFileSync('chmod', ['755', join(home, 'bin/java')])
+  writeFileSync(join(home, 'release'), 'IMPLEMENTOR="X"\nJAVA_VERSION="17.0.9"\nOS_NAME="Linux"\n')
+  const java = join(home, 'bin/java')
+  const pid = await running(java, '600')
+  assert.equal(versions.of(pid, java), '17.0.9')
+  rmSync(join(home, 'release'))
+  assert.equal(versions.of(pid, java), '17.0.9')
+  assert.equal(new RuntimeVersions(files).of(pid, java), '')
+  // A container may put anything there.
+  execFileSync('mkfifo', [join(home, 'release')])
+  assert.equal(new RuntimeVersions(files).of(pid, java), '')
+  rmSync(join(home, 'release'))
+  symlinkSync('/dev/zero', join(home, 'release'))
+  assert.equal(new RuntimeVersions(files).of(pid, java), '')
+  rmSync(join(home, 'release'))
+  writeFileSync(join(home, 'release'), `JAVA_VERSION="${'1'.repeat(1_000)}"\n`)
+  assert.equal(new RuntimeVersions(files).of(pid, java), '')
+})

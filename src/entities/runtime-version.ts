@@ -1,0 +1,120 @@
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import type { ProcessFiles } from './process-files.ts'
+
+/** Of a file that tells a version. */
+const maxBytes = 16 * 1024
+const maxPrograms = 1_024
+/** Where the files of programs are looked at: on others an opening may hang with its server. */
+const near = new Set(
+  'bcachefs btrfs erofs ext2 ext3 ext4 f2fs overlay ramfs rootfs squashfs tmpfs vfat xfs zfs'.split(' '),
+)
+
+interface Runtime {
+  readonly program: RegExp
+  /** A file beside the program's directory, and what to look for in it. */
+  readonly file: string
+  readonly version: RegExp
+}
+
+const runtimes: readonly Runtime[] = [
+  {
+    program: /^(node|nodejs)(-?\d+)?$/,
+    file: 'include/node/node_version.h',
+    version:
+      /^#define NODE_MAJOR_VERSION (\d{1,4})$[\s\S]{0,200}?^#define NODE_MINOR_VERSION (\d{1,4})$[\s\S]{0,200}?^#define NODE_PATCH_VERSION (\d{1,4})$/m,
+  },
+  // JDK 9 and newer, and most builds of 8.
+  { program: /^java$/, file: 'release', version: /^JAVA_VERSION="([\w.+-]{1,64})"$/m },
+]
+
+/** `python3.11`, `php-fpm8.2`, `ruby3.1`. */
+const named = /^(?:python|pypy|php|php-fpm|ruby|jruby|perl|lua|node|nodejs)-?(\d{1,4}(?:\.\d{1,4}){1,2})$/
+const interpreter = /^(?:python|pypy|php|php-fpm|ruby|jruby|perl|node|nodejs|java|bun|deno|dotnet)[\d.-]*$/
+/** A directory of version managers: `versions/3.11.4/bin`, `v20.11.0/bin`, `cpython-3.12.1-linux/bin`. */
+const inPath = /\/(?:[A-Za-z]{1,32}-?)?(\d{1,4}\.\d{1,4}\.\d{1,4})(?:[-+][^/]{0,255})?\/bin\/$/
+/** Without such a word it may be the version of an application that brings its runtime. */
+const ofRuntime = /node|nvm|python|pypy|ruby|rbenv|java|jdk|jre|php|perl|dotnet|deno|bun/
+
+/**
+ * `process.runtime.version`, of what lies beside the program: nothing is run, and programs themselves are not searched.
+ * The file system of a container is reached through /proc/PID/root.
+ */
+export class RuntimeVersions {
+  private readonly files: ProcessFiles
+  /** By device, inode and time of the program. */
+  private readonly known = new BoundedMap<string, string>(maxPrograms)
+
+  constructor(files: ProcessFiles) {
+    this.files = files
+  }
+
+  /** '' where it cannot be told. */
+  of(pid: number, executable: string): string {
+    const slash = executable.lastIndexOf('/')
+    const program = executable.slice(slash + 1)
+    if (!interpreter.test(program)) return ''
+    const version = named.exec(program)?.[1] ?? ''
+    const directory = executable.slice(0, slash + 1)
+    const found = inPath.exec(directory)?.[1] ?? ''
+    // The more exact of the two, where they agree.
+    const fits = version === '' ? ofRuntime.test(directory) : found.startsWith(`${version}.`)
+    if (found !== '' && fits) return found
+    const runtime = runtimes.find(each => each.program.test(program))
+    if (version !== '' || runtime === undefined) return version
+    return this.beside(pid, executable, runtime)
+  }
+
+  private beside(pid: number, executable: string, { file, version }: Runtime): string {
+    if (!executable.startsWith('/') || !near.has(this.fileSystem(pid, executable))) return ''
+    const { procDir } = this.files
+    const program = stateOf(`${procDir}/${pid}/exe`)
+    if (program === '') return ''
+    const known = this.known.get(program)
+    if (known !== undefined) return known
+    const prefix = executable.slice(0, executable.lastIndexOf('/', executable.lastIndexOf('/') - 1) + 1)
+    const found = version.exec(textOf(`${procDir}/${pid}/root${prefix}${file}`))
+    const text = found === null ? '' : found.slice(1).join('.')
+    this.known.set(program, text)
+    return text
+  }
+
+  /** The type of the file system that a path lies on, as the process sees it; '' where it is not known. */
+  private fileSystem(pid: number, path: string): string {
+    let longest = 0
+    let type = ''
+    // "id parent major:minor root mount-point options [fields…] - type source options" (proc_pid_mountinfo(5))
+    for (const line of this.files.text(pid, 'mountinfo').split('\n')) {
+      const point = line.split(' ', 5)[4] ?? ''
+      const isAbove = point === '/' || path === point || path.startsWith(`${point}/`)
+      if (point === '' || !isAbove || point.length < longest) continue
+      longest = point.length
+      type = line.slice(line.indexOf(' - ') + 3).split(' ', 1)[0]!
+    }
+    return type
+  }
+}
+
+function stateOf(path: string): string {
+  try {
+    const { dev, ino, mtimeMs } = statSync(path)
+    return `${dev}/${ino}/${mtimeMs}`
+  } catch {
+    return '' // it ended
+  }
+}
+
+/** The beginning of a regular file; '' for anything else. The file is a container's: it may be a pipe by intent. */
+function textOf(path: string): string {
+  let fd = -1
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
+    if (!fstatSync(fd).isFile()) return ''
+    const bytes = Buffer.alloc(maxBytes)
+    return bytes.toString('latin1', 0, readSync(fd, bytes, 0, maxBytes, 0))
+  } catch {
+    return '' // not every build has the file
+  } finally {
+    if (fd >= 0) closeSync(fd)
+  }
+}

@@ -1,0 +1,199 @@
+import type { Extra } from './gpu-place.ts'
+
+/** A metric of GPUs, for code and for documentation. */
+export interface GpuMetric {
+  readonly kind: 'gauge' | 'counter' | 'updowncounter'
+  /** UCUM. */
+  readonly unit: string
+  readonly description: string
+  /** The attribute beside those of the GPU, by its values. */
+  readonly extras: Readonly<Record<string, Extra>>
+  /** What it is measured by (NVML API Reference Guide). */
+  readonly source: string
+}
+
+function extras<K extends string>(key: string, values: readonly K[]): Readonly<Record<K, Extra>> {
+  const entries = values.map((value): [string, Extra] => [value, { key, value }])
+  return Object.fromEntries(entries) as Record<K, Extra>
+}
+
+export const tasks = extras('hw.gpu.task', ['general', 'encoder', 'decoder'])
+export const directions = extras('network.io.direction', ['receive', 'transmit'])
+export const errors = extras('error.type', ['corrected', 'uncorrected'])
+export const states = extras('hw.state', ['ok', 'failed'])
+export const locations = extras('hw.sensor_location', ['gpu'])
+export const clocks = extras('svc.gpu.clock.domain', ['graphics', 'sm', 'memory', 'video'])
+export const throttles = extras('svc.gpu.throttle.reason', [
+  'sw_power_cap',
+  'hw_slowdown',
+  'sync_boost',
+  'sw_thermal',
+  'hw_thermal',
+  'hw_power_brake',
+])
+
+/** Why a GPU runs below the clock that was asked of it: bits of `nvmlClocksEventReasons`. */
+export const throttleBits: readonly (readonly [bit: number, reason: Extra])[] = [
+  [0x04, throttles.sw_power_cap],
+  [0x08, throttles.hw_slowdown],
+  [0x10, throttles.sync_boost],
+  [0x20, throttles.sw_thermal],
+  [0x40, throttles.hw_thermal],
+  [0x80, throttles.hw_power_brake],
+]
+
+/**
+ * All metrics of GPUs by name: those of the semantic conventions for hardware (1.44), and names of svc's own for what
+ * they lack. What a GPU or its driver does not tell is left out.
+ */
+export const gpuMetrics = {
+  'hw.gpu.utilization': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Fraction of time spent in a specific task.',
+    extras: tasks,
+    source: 'nvmlDeviceGetUtilizationRates, nvmlDeviceGetEncoderUtilization, nvmlDeviceGetDecoderUtilization',
+  },
+  'hw.gpu.memory.usage': {
+    kind: 'updowncounter',
+    unit: 'By',
+    description: 'GPU memory used.',
+    extras: {},
+    source: 'nvmlDeviceGetMemoryInfo_v2',
+  },
+  'hw.gpu.memory.limit': {
+    kind: 'updowncounter',
+    unit: 'By',
+    description: 'Size of the GPU memory.',
+    extras: {},
+    source: 'nvmlDeviceGetMemoryInfo_v2',
+  },
+  'hw.gpu.memory.utilization': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Fraction of GPU memory used.',
+    extras: {},
+    source: 'nvmlDeviceGetMemoryInfo_v2',
+  },
+  'hw.gpu.io': {
+    kind: 'counter',
+    unit: 'By',
+    description: 'Received and transmitted bytes by the GPU, where the driver counts them in 64 bits.',
+    extras: directions,
+    source: 'nvmlDeviceGetFieldValues',
+  },
+  'hw.errors': {
+    kind: 'counter',
+    unit: '{error}',
+    description: 'Errors of memory (ECC) since the driver was loaded.',
+    extras: errors,
+    source: 'nvmlDeviceGetTotalEccErrors, volatile',
+  },
+  'hw.temperature': {
+    kind: 'gauge',
+    unit: 'Cel',
+    description: 'Temperature of the GPU.',
+    extras: locations,
+    source: 'nvmlDeviceGetTemperature',
+  },
+  'hw.power': {
+    kind: 'gauge',
+    unit: 'W',
+    description: 'Instantaneous power consumed by the GPU.',
+    extras: {},
+    source: 'nvmlDeviceGetPowerUsage',
+  },
+  'hw.energy': {
+    kind: 'counter',
+    unit: 'J',
+    description: 'Energy consumed by the GPU since the driver was loaded.',
+    extras: {},
+    source: 'nvmlDeviceGetTotalEnergyConsumption',
+  },
+  'hw.fan.speed_ratio': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Fan speed as a fraction of its maximum speed.',
+    extras: {},
+    source: 'nvmlDeviceGetFanSpeed',
+  },
+  'hw.status': {
+    kind: 'updowncounter',
+    unit: '1',
+    description: 'Whether the GPU answers.',
+    extras: states,
+    source: 'NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED',
+  },
+  'svc.gpu.memory.busy': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Fraction of time in which GPU memory was read or written.',
+    extras: {},
+    source: 'nvmlDeviceGetUtilizationRates',
+  },
+  'svc.gpu.clock.frequency': {
+    kind: 'gauge',
+    unit: 'Hz',
+    description: 'Current clocks of the GPU.',
+    extras: clocks,
+    source: 'nvmlDeviceGetClockInfo',
+  },
+  'svc.gpu.throttled': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Whether this keeps the GPU below the clock that was asked of it, 1 or 0.',
+    extras: throttles,
+    source: 'nvmlDeviceGetCurrentClocksEventReasons',
+  },
+  'svc.gpu.pcie.link.generation': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Generation of PCIe that the link runs at now.',
+    extras: {},
+    source: 'nvmlDeviceGetCurrPcieLinkGeneration',
+  },
+  'svc.gpu.pcie.link.width': {
+    kind: 'gauge',
+    unit: '{lane}',
+    description: 'Lanes of PCIe that the link uses now.',
+    extras: {},
+    source: 'nvmlDeviceGetCurrPcieLinkWidth',
+  },
+  'svc.gpu.pcie.throughput': {
+    kind: 'gauge',
+    unit: 'By/s',
+    description: 'Bytes over PCIe in 20 ms, where the driver has no counters in 64 bits.',
+    extras: directions,
+    source: 'nvmlDeviceGetPcieThroughput',
+  },
+  'svc.gpu.errors.lifetime': {
+    kind: 'gauge',
+    unit: '{error}',
+    description: "Errors of memory (ECC) over the GPU's life, as it keeps them itself.",
+    extras: errors,
+    source: 'nvmlDeviceGetTotalEccErrors, aggregate',
+  },
+  'svc.gpu.process.memory.usage': {
+    kind: 'updowncounter',
+    unit: 'By',
+    description: 'GPU memory that the process uses.',
+    extras: {},
+    source: 'nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses_v3',
+  },
+  'svc.gpu.process.utilization': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Fraction of time in which the process kept this part of the GPU busy.',
+    extras: tasks,
+    source: 'nvmlDeviceGetProcessUtilization',
+  },
+  'svc.gpu.process.memory.busy': {
+    kind: 'gauge',
+    unit: '1',
+    description: 'Fraction of time in which the process read or wrote GPU memory.',
+    extras: {},
+    source: 'nvmlDeviceGetProcessUtilization',
+  },
+} as const satisfies Readonly<Record<string, GpuMetric>>
+
+export type GpuMetricName = keyof typeof gpuMetrics

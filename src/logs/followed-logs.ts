@@ -1,0 +1,521 @@
+import type { Stats } from 'node:fs'
+import { FileFinder, type FoundFile, fileKey, statsOf } from './file-finder.ts'
+import { FollowedLog } from './followed-log.ts'
+import type { LogSource } from './line-reader.ts'
+import { type LineBuffer, LogFile } from './log-file.ts'
+import type { LogPositions, Position } from './log-positions.ts'
+import { isCompressed } from './rotation.ts'
+import { Slices } from './slices.ts'
+import { copyBefore, type Question, type Succession, succession, whereabouts } from './succession.ts'
+
+export interface FollowedLogsOptions {
+  readonly sources: readonly LogSource[]
+  readonly positions: LogPositions
+  readonly buffer: LineBuffer
+  /** Where to begin in files that were there before anybody looked. */
+  readonly startAt: 'end' | 'beginning'
+  readonly warn: (message: string, mend: string) => void
+  readonly maxOpen: number
+  readonly maxFiles: number
+}
+
+/** So long nothing was added to a file that is closed until something is. */
+const idleMs = 30_000
+/** Times of files are told by a clock that is a little behind. */
+const clockMs = 100
+/** Files that were read for good and wait to be said so on disk. */
+const maxFinished = 10_000
+/** Rotations in a row that one look follows. */
+const maxRounds = 8
+const maxWarned = 100
+
+interface Owner {
+  readonly log: FollowedLog
+  readonly file: LogFile
+}
+
+/** What tells whether a file that has the number of another one is that one. */
+type Identity = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs'>
+
+/** The logs that are there, found by looking, and their files. Nothing here throws or rejects. */
+export class FollowedLogs {
+  readonly logs = new Map<string, FollowedLog>()
+  /** Those that may have something to read. */
+  readonly awake = new Set<FollowedLog>()
+  /** Read for good, and not yet said so on disk. */
+  readonly finished = new Set<LogFile>()
+  /** Files that were emptied or replaced in place; rotated ones that were packed or removed before they were read. */
+  readonly counts = { truncations: 0, lostRotations: 0 }
+  /** CPU time of the last look, about. */
+  lookCostMs = 0
+  private readonly options: FollowedLogsOptions
+  private readonly positions: LogPositions
+  private readonly buffer: LineBuffer
+  private readonly finders = new Map<LogSource, FileFinder>()
+  /** Files that are followed, and whose they are. */
+  private readonly owners = new Map<string, Owner>()
+  /** In the order of their opening. */
+  private readonly opened = new Set<LogFile>()
+  /** Files that no source wants, and whether they appeared while others were followed. */
+  private refused = new Map<string, boolean>()
+  /** Patterns that were asked for in an earlier look. */
+  private patternsBefore: ReadonlySet<string> = new Set()
+  /** What began later, and was never seen, began while nobody looked. Milliseconds since the Unix epoch. */
+  private readonly sinceMs: number
+  private readonly warned = new Set<string>()
+
+  constructor(options: FollowedLogsOptions) {
+    this.options = options
+    this.positions = options.positions
+    this.buffer = options.buffer
+    this.sinceMs = this.positions.lookedMs || Date.now()
+    for (const source of options.sources)
+      this.finders.set(source, new FileFinder({ files: options.maxFiles }))
+  }
+
+  get openFiles(): number {
+    return this.opened.size
+  }
+
+  /** Looks what the patterns mean now. `anew`: in every directory, changed or not. */
+  async look(anew: boolean): Promise<void> {
+    try {
+      const startedMs = Date.now() - clockMs
+      const found = await this.find(anew)
+      await this.compareAll(found)
+      await this.attachAll(found, anew)
+      this.positions.lookedMs = startedMs
+    } catch (error) {
+      this.failed('logs', error)
+    }
+  }
+
+  /** Reads a chunk of a log. True where something was read. */
+  step(log: FollowedLog): boolean {
+    const file = log.files[0]
+    const step = log.step(
+      this.buffer,
+      wanted => this.open(log, wanted),
+      done => this.finish(done),
+    )
+    if (step === 'more') return true
+    if (file?.isOpen === false) this.opened.delete(file)
+    if (step === 'changed') this.emptied(log, file!)
+    else if (step === 'missing') void this.guard(log, () => this.search(log, file!))
+    else if (log.hasGrown) {
+      log.hasGrown = false
+      this.compare(log, statsOf(log.path))
+    }
+    if (log.files.length === 0 && log.trailing.length === 0 && !log.isArranging) this.drop(log)
+    return false
+  }
+
+  /** All files and the paths under which they are followed, those included that were read for good of late. */
+  *files(): IterableIterator<[LogFile, string]> {
+    for (const log of this.logs.values()) for (const file of log.all()) yield [file, log.path]
+    for (const file of this.finished) yield [file, this.owners.get(keyOf(file))?.log.path ?? file.name]
+  }
+
+  /** Whether what is remembered of this number is remembered of this file. */
+  owns(file: LogFile): boolean {
+    return this.owners.get(keyOf(file))?.file === file
+  }
+
+  /** These are read for good, and it is said so on disk. */
+  forget(files: readonly LogFile[]): void {
+    for (const file of files)
+      if (this.finished.delete(file) && this.owns(file)) this.owners.delete(keyOf(file))
+  }
+
+  close(): void {
+    for (const log of this.logs.values()) for (const file of log.all()) file.close()
+    this.opened.clear()
+  }
+
+  private async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
+    const found = new Map<string, [FoundFile, LogSource]>()
+    this.lookCostMs = 0
+    for (const [source, finder] of this.finders) {
+      for (const file of await finder.find(source.patterns(), anew))
+        if (!found.has(file.path)) found.set(file.path, [file, source])
+      this.lookCostMs += finder.workedMs
+      if (finder.over !== '')
+        this.warnOnce(
+          `over ${source.name}`,
+          `not all log files are followed: a look leaves out ${finder.over}`,
+          'name fewer files or directories in agent.logs.paths',
+        )
+      for (const [pattern, fault] of finder.faults)
+        this.warnOnce(
+          `pattern ${pattern}`,
+          `no log file is meant by "${pattern}": ${fault}`,
+          'correct agent.logs.paths',
+        )
+    }
+    return found
+  }
+
+  /** Those that are followed come before new ones: a new file at their path is theirs, whatever else leads to it. */
+  private async compareAll(found: ReadonlyMap<string, [FoundFile, LogSource]>): Promise<void> {
+    const slices = new Slices(1)
+    const meant = new Set<string>()
+    for (const [{ stats }] of found.values()) meant.add(fileKey(stats.dev, stats.ino))
+    for (const log of this.logs.values()) {
+      await slices.rest()
+      const entry = found.get(log.path)
+      const stats = entry?.[0].stats ?? statsOf(log.path)
+      // Another path may lead to the same file, and a new file may have come since.
+      const isMeant = entry !== undefined || stats === undefined || meant.has(fileKey(stats.dev, stats.ino))
+      log.unasked = isMeant ? 0 : log.unasked + 1
+      if (log.unasked > 1 || log.source.excluded(log.path)) this.drop(log)
+      else this.compare(log, stats)
+    }
+  }
+
+  private async attachAll(found: ReadonlyMap<string, [FoundFile, LogSource]>, anew: boolean): Promise<void> {
+    const slices = new Slices(1)
+    const before = this.patternsBefore
+    const refused = anew ? new Map<string, boolean>() : this.refused
+    for (const [path, [file, source]] of found) {
+      await slices.rest()
+      const { dev, ino, birthtimeMs } = file.stats
+      const key = fileKey(dev, ino)
+      if (this.logs.has(path) || isCompressed(path) || this.ownerOf(file.stats) || source.excluded(path))
+        continue
+      if (!anew && refused.has(key)) continue
+      if (this.logs.size >= this.options.maxFiles) {
+        this.warnOnce(
+          'files',
+          `not all log files are followed: there are more than ${this.options.maxFiles}`,
+          'name fewer files in agent.logs.paths',
+        )
+        break
+      }
+      // Some file systems do not know when a file was made.
+      const appeared = this.refused.get(key) ?? (before.has(file.pattern) || birthtimeMs > this.sinceMs)
+      if (!(await this.attach(file, source, appeared)) && refused.size < this.options.maxFiles)
+        refused.set(key, appeared)
+    }
+    this.refused = refused
+    const patterns = new Set<string>()
+    for (const source of this.options.sources) for (const pattern of source.patterns()) patterns.add(pattern)
+    this.patternsBefore = patterns
+  }
+
+  /** Begins to follow a file. False where its source does not want it. */
+  private async attach({ path, stats }: FoundFile, source: LogSource, appeared: boolean): Promise<boolean> {
+    this.makeRoom()
+    const current = new LogFile(path, stats)
+    // It was rotated since: the next look finds the new one.
+    if (!current.open(this.buffer)) return true
+    current.reader = source.reader({ path, device: stats.dev, inode: stats.ino })
+    if (current.reader === undefined) {
+      current.close()
+      return false
+    }
+    const log = new FollowedLog(path, source)
+    this.logs.set(path, log)
+    this.awake.add(log)
+    const known = this.positions.ofPath(path)
+    const here = this.remembered(current, known)
+    if (here !== undefined) current.goTo(here.offset)
+    else if (known.length === 0 && this.options.startAt === 'end' && !appeared) current.goTo(current.size)
+    else if (known.some(({ inode }) => inode === current.inode)) this.counts.truncations++
+    if (known.some(position => position !== here))
+      await this.guard(log, async () => this.succeed(log, current, here !== undefined))
+    else this.append(log, current)
+    return true
+  }
+
+  /** Finds all files that a log was written to since its path was last looked at. */
+  private async arrange(log: FollowedLog): Promise<void> {
+    for (let round = 0; round < maxRounds; round++) {
+      const stats = statsOf(log.path)
+      const last = log.current
+      if (last !== undefined && stats !== undefined && last.isAt(stats)) return
+      if (last !== undefined) last.isRotated = true
+      if (!stats?.isFile()) return
+      const owner = this.ownerOf(stats)
+      // It leads to a file that is followed under another path, or to one of its own that came back.
+      if (owner !== undefined) return this.returned(log, owner, stats)
+      this.makeRoom()
+      const current = new LogFile(log.path, stats)
+      // Rotated again meanwhile.
+      if (!current.open(this.buffer)) continue
+      last?.look()
+      const here = this.remembered(current, this.positions.ofPath(log.path))
+      if (here !== undefined) current.goTo(here.offset)
+      await this.succeed(log, current, here !== undefined)
+    }
+  }
+
+  private returned(log: FollowedLog, owner: FollowedLog, stats: Stats): void {
+    const at = owner === log ? log.files.findIndex(file => file.isAt(stats)) : -1
+    const [file] = at < 0 ? [] : log.files.splice(at, 1)
+    if (file === undefined) return
+    file.isRotated = false
+    file.name = log.path
+    log.files.push(file)
+  }
+
+  /** Puts a new current file behind all that have to be read before it. */
+  private async succeed(log: FollowedLog, current: LogFile, isKnown: boolean): Promise<void> {
+    let result: Succession
+    try {
+      result = await succession(this.question(log, current, log.current, isKnown))
+    } catch (error) {
+      current.close()
+      throw error
+    }
+    for (const file of result.before) {
+      if (this.ownerOf(identityOf(file)) !== undefined) file.close()
+      else this.append(log, file)
+    }
+    for (const { device, inode } of result.gone) this.positions.forget(device, inode)
+    this.append(log, current)
+    if (result.lost > 0) this.lost(log, result.lost, result.packed)
+  }
+
+  private append(log: FollowedLog, file: LogFile): void {
+    log.files.push(file)
+    this.register(log, file, file.offset)
+    this.awake.add(log)
+  }
+
+  /** From now on the file is this log's. `offset`: all before it is secured. */
+  private register(log: FollowedLog, file: LogFile, offset: number): void {
+    this.owners.set(keyOf(file), { log, file })
+    if (file.isOpen) this.opened.add(file)
+    this.positions.forget(file.device, file.inode)
+    this.positions.set(positionOf(log.path, file, offset))
+  }
+
+  private remembered(file: LogFile, known: readonly Position[]): Position | undefined {
+    const position =
+      this.positions.at(file.device, file.inode) ?? known.find(({ inode }) => inode === file.inode)
+    if (position === undefined || file.size < position.offset) return undefined
+    const { fingerprint: digest, fingerprintLength: length } = position
+    return file.beginsAs({ digest, length }) ? position : undefined
+  }
+
+  private question(
+    log: FollowedLog,
+    current: LogFile,
+    last: LogFile | undefined,
+    isKnown: boolean,
+  ): Question {
+    return {
+      path: log.path,
+      current,
+      last,
+      known: this.positions.ofPath(log.path).filter(one => !isKnown || one.inode !== current.inode),
+      isKnown,
+      positions: this.positions,
+      buffer: this.buffer,
+      isFollowed: stats => this.ownerOf(stats) !== undefined,
+      isLog: path => path !== log.path && this.logs.has(path),
+    }
+  }
+
+  /** The log that follows a file. One that was read for good gives its number to the next. */
+  private ownerOf({ dev, ino, size, mtimeMs }: Identity): FollowedLog | undefined {
+    const key = fileKey(dev, ino)
+    const owner = this.owners.get(key)
+    if (owner === undefined || !this.finished.has(owner.file)) return owner?.log
+    if (owner.file.size === size && owner.file.modifiedMs === mtimeMs) return owner.log
+    this.finished.delete(owner.file)
+    this.owners.delete(key)
+    return undefined
+  }
+
+  /** False where it is not where it was, or nobody wants it any longer. */
+  private open(log: FollowedLog, file: LogFile): boolean {
+    if (!file.isOpen) {
+      this.makeRoom()
+      if (!file.open(this.buffer)) return false
+      this.opened.add(file)
+    }
+    file.reader ??= log.source.reader({ path: log.path, device: file.device, inode: file.inode })
+    if (file.reader !== undefined) return true
+    this.drop(log)
+    return false
+  }
+
+  /** Closes a file where too many are open. */
+  private makeRoom(): void {
+    const most = this.options.maxOpen
+    if (this.opened.size < most) return
+    for (const file of this.opened) {
+      // Those that were renamed may be removed before they are opened again.
+      if (file.isOpen && file.isRotated) continue
+      file.close()
+      this.opened.delete(file)
+      const log = this.owners.get(keyOf(file))?.log
+      // A look at the directories finds out when it grows.
+      if (log?.files.length === 1 && log.trailing.length === 0 && file.readTo >= file.size)
+        this.awake.delete(log)
+      break
+    }
+    this.warnOnce(
+      'open',
+      `more than ${most} log files grow at the same time, so they are opened and closed by turns`,
+      'nothing to do, if the CPU time is well; else name fewer files in agent.logs.paths',
+    )
+  }
+
+  /** A file was read for good. */
+  private finish(file: LogFile): void {
+    this.opened.delete(file)
+    this.finished.add(file)
+    if (this.finished.size > maxFinished) this.forget([this.finished.values().next().value!])
+  }
+
+  /** A log that is followed no longer. How far its files were read is remembered. */
+  private drop(log: FollowedLog): void {
+    log.flush(true)
+    for (const file of log.all()) {
+      file.close()
+      this.finish(file)
+    }
+    log.files.length = 0
+    log.trailing.length = 0
+    this.awake.delete(log)
+    if (this.logs.get(log.path) === log) this.logs.delete(log.path)
+  }
+
+  /** What the path of a log leads to. */
+  private compare(log: FollowedLog, seen: Stats | undefined): void {
+    const { current } = log
+    if (current === undefined || log.isArranging) return
+    const isOld = seen === undefined || !current.isAt(seen) || seen.size < current.readTo
+    // It may have been seen some time ago, and read since.
+    const stats = isOld ? statsOf(log.path) : seen
+    if (!stats?.isFile()) {
+      current.isRotated = true
+      this.awake.add(log)
+    } else if (!current.isAt(stats)) void this.guard(log, () => this.arrange(log))
+    else {
+      current.isRotated = false
+      current.name = log.path
+      const isEmptied = stats.size < current.readTo
+      if (isEmptied || stats.size > current.readTo || stats.mtimeMs !== current.modifiedMs)
+        this.awake.add(log)
+      if (isEmptied) this.emptied(log, current)
+      current.seen(stats)
+      this.closeIdle(log, current)
+    }
+  }
+
+  private closeIdle(log: FollowedLog, file: LogFile): void {
+    const isBusy = log.files.length > 1 || log.trailing.length > 0 || file.readTo < file.size
+    if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return
+    if ((file.reader?.heldFrom ?? -1) >= 0) return
+    file.close()
+    file.reader = undefined
+    this.opened.delete(file)
+    this.awake.delete(log)
+  }
+
+  /** Runs what looks for files of a log, one at a time. */
+  private guard(log: FollowedLog, work: () => Promise<void>): Promise<void> {
+    if (log.isArranging) return Promise.resolve()
+    log.isArranging = true
+    return work()
+      .catch(error => this.failed(log.path, error))
+      .finally(() => {
+        log.isArranging = false
+        log.isHeld = false
+      })
+  }
+
+  /** It is empty, or another file in the same place: goes on at its beginning, after what a copy of it may still hold. */
+  private emptied(log: FollowedLog, file: LogFile): void {
+    this.counts.truncations++
+    file.reader?.flush(true)
+    const { fingerprint, offset, modifiedMs } = file
+    file.startAnew()
+    if (log.isArranging) return
+    log.isHeld = true
+    void this.guard(log, async () => {
+      const position = this.positions.at(file.device, file.inode)
+      const question = this.question(log, file, undefined, true)
+      const copy = await copyBefore(question, fingerprint, offset, modifiedMs)
+      if (copy === undefined || this.ownerOf(identityOf(copy)) !== undefined) {
+        copy?.close()
+        return
+      }
+      log.files.splice(log.files.indexOf(file), 0, copy)
+      this.register(log, copy, position?.offset ?? 0)
+      this.positions.forget(file.device, file.inode)
+      this.register(log, file, 0)
+    })
+  }
+
+  /** A closed file is no longer where it was. */
+  private async search(log: FollowedLog, file: LogFile): Promise<void> {
+    if (this.logs.get(log.path) !== log) return
+    const name = await whereabouts(log.path, file)
+    if (name !== undefined) {
+      // There, and still not to be opened: the next look at it tries again.
+      if (name === file.name) this.awake.delete(log)
+      file.name = name
+      file.isRotated = name !== log.path
+      return
+    }
+    if (file.behindBytes > 0) this.lost(log, 1, '')
+    const at = log.files.indexOf(file)
+    if (at < 0) return
+    file.reader?.flush(true)
+    log.files.splice(at, 1)
+    this.finish(file)
+    if (log.files.length === 0) await this.arrange(log)
+  }
+
+  private lost(log: FollowedLog, files: number, packed: string): void {
+    this.counts.lostRotations += files
+    const why = packed === '' ? 'it was removed or moved away' : `it was compressed to ${packed}`
+    this.warnOnce(
+      `lost ${packed === ''}`,
+      `a rotated file of ${log.path} could not be read to its end: ${why} before that`,
+      'have the rotation keep the newest files as they are (logrotate: delaycompress, and a larger rotate count)',
+    )
+  }
+
+  private failed(what: string, error: unknown): void {
+    this.warnOnce(
+      'failed',
+      `cannot follow ${what}: ${(error as Error).message}`,
+      'report this as a fault of svc',
+    )
+  }
+
+  private warnOnce(key: string, message: string, mend: string): void {
+    if (this.warned.has(key) || this.warned.size >= maxWarned) return
+    this.warned.add(key)
+    this.options.warn(message, mend)
+  }
+}
+
+function keyOf({ device, inode }: LogFile): string {
+  return fileKey(device, inode)
+}
+
+function identityOf({ device, inode, size, modifiedMs }: LogFile): Identity {
+  return { dev: device, ino: inode, size, mtimeMs: modifiedMs }
+}
+
+/** A file as it is remembered; `offset`: where to go on. */
+export function positionOf(path: string, file: LogFile, offset: number): Position {
+  const { digest, length } = file.fingerprint
+  const now = Date.now()
+  file.kept = { offset, fingerprintLength: length, atMs: now }
+  return {
+    path,
+    device: file.device,
+    inode: file.inode,
+    fingerprint: digest,
+    fingerprintLength: length,
+    offset,
+    seenMs: now,
+  }
+}

@@ -1,0 +1,134 @@
+import { utf8Text } from '../lib/utf8-text.ts'
+import type { LogRecord } from '../model/log.ts'
+import { clearRecord, type RecordParser } from './record-parser.ts'
+import { syslogNames, syslogSeverity } from './severity.ts'
+import { setSpanId, setTraceId } from './trace-context.ts'
+
+/** An entry as `journalctl -o json` writes it; values are texts, arrays of bytes, arrays of both, or null. */
+type Entry = Readonly<Record<string, unknown>>
+
+/** Fields that become attributes as they are (systemd.journal-fields(7)); those without a convention are svc's own. */
+const textAttributes: readonly (readonly [field: string, attribute: string])[] = [
+  ['_COMM', 'process.executable.name'],
+  ['_EXE', 'process.executable.path'],
+  ['CONTAINER_ID_FULL', 'container.id'],
+  ['CONTAINER_NAME', 'container.name'],
+  ['CODE_FILE', 'code.file.path'],
+  ['CODE_FUNC', 'code.function.name'],
+  ['SYSLOG_IDENTIFIER', 'svc.syslog.identifier'],
+  ['_TRANSPORT', 'svc.journal.transport'],
+]
+const numberAttributes: readonly (readonly [field: string, attribute: string])[] = [
+  ['_PID', 'process.pid'],
+  ['_UID', 'process.user.id'],
+  ['CODE_LINE', 'code.line.number'],
+]
+
+/** What is asked for: the fields that are read here. `journalctl` adds cursor and times to any. */
+export const entryFields: readonly string[] = [
+  'MESSAGE',
+  'PRIORITY',
+  '_SYSTEMD_UNIT',
+  '_SYSTEMD_USER_UNIT',
+  'UNIT',
+  'TRACE_ID',
+  'SPAN_ID',
+  ...textAttributes.map(([field]) => field),
+  ...numberAttributes.map(([field]) => field),
+]
+
+/** Of an attribute, in UTF-16 units. */
+const longestAttribute = 1024
+
+export type EntryKind = 'record' | 'empty' | 'own' | 'odd'
+
+/**
+ * Makes records of what `journalctl -o json` writes (systemd, docs/JOURNAL_EXPORT_FORMATS.md). Entries of the agent itself
+ * are left out: each could become a line about itself.
+ */
+export class JournalEntries {
+  /** Where the entry stands that was read last; '' where it tells no place. */
+  cursor = ''
+  readonly #parser: RecordParser
+  readonly #ownPid: number
+
+  constructor(parser: RecordParser, ownPid = process.pid) {
+    this.#parser = parser
+    this.#ownPid = ownPid
+  }
+
+  /** Fills the record for `record` only; what is `odd` is no entry. */
+  read(record: LogRecord, line: Buffer, observedUs: number): EntryKind {
+    this.cursor = ''
+    const entry = entryOf(line)
+    if (entry === undefined || typeof entry.__CURSOR !== 'string') return 'odd'
+    this.cursor = entry.__CURSOR
+    if (numberIn(entry, '_PID') === this.#ownPid) return 'own'
+    const message = textIn(entry, 'MESSAGE')
+    if (message.trim() === '') return 'empty'
+    clearRecord(record)
+    record.timeUs = Math.max(0, numberIn(entry, '__REALTIME_TIMESTAMP'))
+    record.observedUs = observedUs
+    addAttributes(record, entry)
+    const priority = numberIn(entry, 'PRIORITY')
+    record.severity = syslogSeverity(priority)
+    record.severityText = syslogNames[priority] ?? ''
+    if (setTraceId(record, textIn(entry, 'TRACE_ID'))) setSpanId(record, textIn(entry, 'SPAN_ID'))
+    // What comes through a pipe has the pipe's priority, not the line's: 6 (info), or 3 for Docker's stderr.
+    const isPiped = entry._TRANSPORT === 'stdout' || entry.CONTAINER_ID_FULL !== undefined
+    this.#parser.fill(record, message, isPiped)
+    return 'record'
+  }
+}
+
+function entryOf(line: Buffer): Entry | undefined {
+  try {
+    const value: unknown = JSON.parse(utf8Text(line, 0, line.length))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Entry) : undefined
+  } catch {
+    // Counted by the caller.
+    return undefined
+  }
+}
+
+function addAttributes(record: LogRecord, entry: Entry): void {
+  const { attributes } = record
+  for (const [field, attribute] of numberAttributes) {
+    const value = numberIn(entry, field)
+    if (value >= 0) attributes.add(attribute, value)
+  }
+  for (const [field, attribute] of textAttributes) addText(record, attribute, textIn(entry, field))
+  addText(record, 'svc.systemd.unit', unitOf(entry))
+}
+
+function addText(record: LogRecord, attribute: string, text: string): void {
+  if (text !== '') record.attributes.add(attribute, text.slice(0, longestAttribute))
+}
+
+/** As `journalctl -u` has it: also what the service manager (process 1) says of a unit. */
+function unitOf(entry: Entry): string {
+  const ofManager = entry._PID === '1' ? textIn(entry, 'UNIT') : ''
+  return ofManager || textIn(entry, '_SYSTEMD_USER_UNIT') || textIn(entry, '_SYSTEMD_UNIT')
+}
+
+/** The text of a field, of the first where there are several of one name; '' where there is none. */
+function textIn(entry: Entry, field: string): string {
+  const value = entry[field]
+  if (typeof value === 'string') return value
+  if (!Array.isArray(value) || value.length === 0) return ''
+  if (typeof value[0] === 'number') return textOf(value)
+  return typeof value[0] === 'string' ? value[0] : textOf(value[0])
+}
+
+/** What is no UTF-8, or has control characters, comes as an array of its bytes. */
+function textOf(value: unknown): string {
+  if (!Array.isArray(value) || !value.every(byte => typeof byte === 'number')) return ''
+  const bytes = Buffer.from(value)
+  return utf8Text(bytes, 0, bytes.length)
+}
+
+/** The whole number that a field writes in digits; -1: it writes none. */
+function numberIn(entry: Entry, field: string): number {
+  const text = textIn(entry, field)
+  return /^\d{1,16}$/.test(text) ? Number(text) : -1
+}

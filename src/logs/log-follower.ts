@@ -1,0 +1,276 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { FollowedLogs, positionOf } from './followed-logs.ts'
+import type { LogSource } from './line-reader.ts'
+import { type LineBuffer, type LogFile, lineBuffer } from './log-file.ts'
+import type { LogPositions, Position } from './log-positions.ts'
+import { Slices } from './slices.ts'
+
+export interface LogFollowerOptions {
+  readonly sources: readonly LogSource[]
+  readonly positions: LogPositions
+  /** Where to begin in files that were there before anybody looked. */
+  readonly startAt: 'end' | 'beginning'
+  /** Longest line in bytes; a longer one is handed on in pieces. */
+  readonly maxLineBytes: number
+  /** How full is what takes the records, from 0 to 1. Above 0.8 nothing is read until it is below 0.6. */
+  readonly pressure: () => number
+  /** Resolves when no record that was handed on so far can be lost any more. Rejects: some may be. */
+  readonly secured: () => Promise<void>
+  readonly warn: (message: string, mend: string) => void
+  /** Files that are open at once (1,000), and that are known (10,000). */
+  readonly maxOpen?: number
+  readonly maxFiles?: number
+}
+
+/** How one log stands. */
+export interface FollowedLogState {
+  readonly path: string
+  readonly source: string
+  readonly offset: number
+  readonly sizeBytes: number
+  /** Not read yet, of all its files. */
+  readonly behindBytes: number
+}
+
+export interface LogFollowerState {
+  /** Logs that are followed. */
+  readonly files: number
+  readonly openFiles: number
+  readonly behindBytes: number
+  readonly readBytes: number
+  readonly lines: number
+  /** Files that were emptied, or replaced in place. */
+  readonly truncations: number
+  /** Rotated files that were packed or removed before they were read. */
+  readonly lostRotations: number
+  /** Nothing is read, for want of room for the records. */
+  readonly isPaused: boolean
+  /** A hundred, those first that are behind most. */
+  readonly byFile: readonly FollowedLogState[]
+}
+
+const pollMs = 250
+const pausedMs = 50
+const lookMs = 1000
+const lookAnewMs = 10_000
+const commitMs = 1000
+/** So much is handed on again after a kill, about; with the time that it takes until it is secured. */
+const commitBytes = 16 * 1024 * 1024
+const commitAtLeastMs = 100
+/** Looks take this part of the time at most. */
+const lookShare = 1 / 50
+const sliceMs = 2
+/** Chunks of one log before it is another one's turn. */
+const chunksAtOnce = 4
+const pauseAbove = 0.8
+const resumeBelow = 0.6
+/** What stop() waits for. */
+const stopMs = 5000
+/** What is still there is said to be so often. */
+const seenMs = 3600 * 1000
+const shownFiles = 100
+
+/**
+ * Follows log files through rotation, truncation and restarts: each line at least once, and those of a log in their
+ * order. What is not read stays in its file. Nothing here throws.
+ */
+export class LogFollower {
+  private readonly options: LogFollowerOptions
+  private readonly positions: LogPositions
+  private readonly buffer: LineBuffer
+  private readonly found: FollowedLogs
+  private running: Promise<void> | undefined
+  private looking: Promise<void> | undefined
+  private committing: Promise<void> | undefined
+  private lookedMs = 0
+  private lookedAnewMs = 0
+  private committedMs = 0
+  private committedBytes = 0
+  private flushedMs = 0
+  private isPaused = false
+  private isStopping = false
+  private wake: () => void = () => undefined
+
+  constructor(options: LogFollowerOptions) {
+    this.options = options
+    this.positions = options.positions
+    this.buffer = lineBuffer(options.maxLineBytes)
+    this.found = new FollowedLogs({
+      ...options,
+      buffer: this.buffer,
+      maxOpen: options.maxOpen ?? 1000,
+      maxFiles: options.maxFiles ?? 10_000,
+    })
+  }
+
+  /** Resolves when all files that are there are known, and where each is begun is on disk. */
+  async start(): Promise<void> {
+    await this.look()
+    await this.positions.save()
+    this.committedMs = performance.now()
+    if (!this.isStopping) this.running = this.run()
+  }
+
+  /** Hands on what readers hold, waits for a bounded time until it is secured, and writes how far it came. */
+  async stop(): Promise<void> {
+    if (this.isStopping) return
+    this.isStopping = true
+    this.wake()
+    await this.running
+    await this.looking
+    for (const log of this.found.logs.values()) log.flush(true)
+    await within(stopMs, async () => {
+      await this.committing
+      await this.commit()
+    })
+    this.found.close()
+  }
+
+  get state(): LogFollowerState {
+    const byFile: FollowedLogState[] = []
+    let behindBytes = 0
+    for (const log of this.found.logs.values()) {
+      let behind = 0
+      for (const file of log.files) behind += file.behindBytes
+      behindBytes += behind
+      const { offset = 0, size: sizeBytes = 0 } = log.current ?? {}
+      byFile.push({ path: log.path, source: log.source.name, offset, sizeBytes, behindBytes: behind })
+    }
+    byFile.sort((one, other) => other.behindBytes - one.behindBytes)
+    return {
+      files: this.found.logs.size,
+      openFiles: this.found.openFiles,
+      behindBytes,
+      readBytes: this.buffer.readBytes,
+      lines: this.buffer.lines,
+      ...this.found.counts,
+      isPaused: this.isPaused,
+      byFile: byFile.slice(0, shownFiles),
+    }
+  }
+
+  private async run(): Promise<void> {
+    const slices = new Slices(sliceMs)
+    while (!this.isStopping) {
+      this.lookInTime()
+      this.commitInTime()
+      const isMore = await this.readAll(slices)
+      this.flushInTime()
+      if (isMore) await turn()
+      else await this.sleep(this.isPaused ? pausedMs : pollMs)
+    }
+  }
+
+  private sleep(milliseconds: number): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, milliseconds)
+      timer.unref()
+      this.wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      if (this.isStopping) this.wake()
+    })
+  }
+
+  /** One turn of every log. True where there is more. */
+  private async readAll(slices: Slices): Promise<boolean> {
+    let isMore = false
+    slices.begin()
+    for (const log of this.found.awake) {
+      for (let chunk = 0; chunk < chunksAtOnce; chunk++) {
+        if (this.isStopping || this.mustPause()) return false
+        const hasRead = this.found.step(log)
+        await slices.rest()
+        if (!hasRead) break
+        if (chunk === chunksAtOnce - 1) isMore = true
+      }
+    }
+    return isMore
+  }
+
+  private mustPause(): boolean {
+    const pressure = this.options.pressure()
+    this.isPaused = this.isPaused ? pressure >= resumeBelow : pressure > pauseAbove
+    return this.isPaused
+  }
+
+  private lookInTime(): void {
+    const now = performance.now()
+    const wait = Math.max(lookMs, this.found.lookCostMs / lookShare)
+    if (this.looking !== undefined || now - this.lookedMs < wait) return
+    this.looking = this.look().finally(() => {
+      this.looking = undefined
+    })
+  }
+
+  private async look(): Promise<void> {
+    const isAnew = performance.now() - this.lookedAnewMs >= lookAnewMs
+    if (isAnew) this.lookedAnewMs = performance.now()
+    await this.found.look(isAnew)
+    this.lookedMs = performance.now()
+  }
+
+  private flushInTime(): void {
+    const now = performance.now()
+    if (now - this.flushedMs < pollMs) return
+    this.flushedMs = now
+    for (const log of this.found.awake) log.flush(false)
+  }
+
+  private commitInTime(): void {
+    const now = performance.now()
+    if (this.committing !== undefined) return
+    const isMuch = this.buffer.readBytes - this.committedBytes > commitBytes
+    if (now - this.committedMs < (isMuch ? commitAtLeastMs : commitMs)) return
+    this.committedMs = now
+    this.committedBytes = this.buffer.readBytes
+    this.committing = this.commit().finally(() => {
+      this.committing = undefined
+    })
+  }
+
+  /** Writes how far all files were read, once the records of it are secured. */
+  private async commit(): Promise<void> {
+    const finished = [...this.found.finished]
+    const positions = this.unkept()
+    if (positions.length > 0) {
+      try {
+        await this.options.secured()
+      } catch {
+        // They are handed on again after a restart, or are secured with the next ones.
+        for (const [file] of positions) file.kept = undefined
+        return
+      }
+      for (const [file, position] of positions) if (this.found.owns(file)) this.positions.set(position)
+    }
+    this.found.forget(finished)
+    await this.positions.save()
+  }
+
+  /** What is not remembered yet as it is now. */
+  private unkept(): [LogFile, Position][] {
+    const positions: [LogFile, Position][] = []
+    const now = Date.now()
+    for (const [file, path] of this.found.files()) {
+      const { position, kept } = file
+      const isKept =
+        kept !== undefined &&
+        kept.offset === position &&
+        kept.fingerprintLength === file.fingerprintLength &&
+        now - kept.atMs < seenMs
+      if (!isKept) positions.push([file, positionOf(path, file, position)])
+    }
+    return positions
+  }
+}
+
+/** Waits for work, which does not reject, for so long at most. */
+async function within(milliseconds: number, work: () => Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([work(), late])
+  clearTimeout(timer)
+}

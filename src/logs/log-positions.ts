@@ -1,0 +1,250 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { makeDirectories } from '../lib/make-directories.ts'
+import { fileKey } from './file-finder.ts'
+
+/** How far a file was read. */
+export interface Position {
+  /** Under which the file was followed; it may have another name by now. */
+  readonly path: string
+  readonly device: number
+  readonly inode: number
+  /** Digest of its first bytes, and of how many. */
+  readonly fingerprint: string
+  readonly fingerprintLength: number
+  /** Where the first line begins that has to be read again. */
+  readonly offset: number
+  /** When it was last there. Milliseconds since the Unix epoch. */
+  readonly seenMs: number
+}
+
+const maxPositions = 10_000
+const maxCursors = 100
+const maxCursorLength = 16 * 1024
+const maxPathLength = 4096
+const maxFileBytes = 64 * 1024 * 1024
+/** What is gone is remembered for so long: it may come back, and its number may be given to another file. */
+const keptMs = 24 * 3600 * 1000
+const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants
+
+interface Entry {
+  readonly position: Position
+  /** Its JSON. */
+  readonly text: string
+}
+
+/**
+ * Remembers on disk how far logs were read: one JSON file, replaced as a whole. Who sets a position says that all before
+ * it is secured.
+ */
+export class LogPositions {
+  private readonly path: string
+  private readonly warn: (message: string, mend: string) => void
+  /** Those of one path in the order in which the files were begun. */
+  private readonly entries = new Map<string, Entry>()
+  /** Keys of the entries of each path, in their order. */
+  private readonly keysOf = new Map<string, Set<string>>()
+  private readonly cursors = new Map<string, string>()
+  private writing: Promise<void> | undefined
+  private isChanged = false
+  private hasFailed = false
+  /** Every file that was there at this time is known. Milliseconds since the Unix epoch; 0: no such time. */
+  lookedMs = 0
+
+  /** Reads what was kept. A file that is damaged is as none, with a warning. */
+  constructor(path: string, warn: (message: string, mend: string) => void = () => undefined) {
+    this.path = path
+    this.warn = warn
+    this.load()
+  }
+
+  get size(): number {
+    return this.entries.size
+  }
+
+  at(device: number, inode: number): Position | undefined {
+    return this.entries.get(fileKey(device, inode))?.position
+  }
+
+  /** All files that were followed under a path, the one that was begun last at the end. */
+  ofPath(path: string): Position[] {
+    return Array.from(this.keysOf.get(path) ?? [], key => this.entries.get(key)!.position)
+  }
+
+  /** One that is known keeps its place in the order. */
+  set(position: Position): void {
+    const key = fileKey(position.device, position.inode)
+    if (this.entries.get(key)?.position.path !== position.path) {
+      this.remove(key)
+      const keys = this.keysOf.get(position.path) ?? new Set()
+      this.keysOf.set(position.path, keys.add(key))
+    }
+    this.entries.set(key, { position, text: JSON.stringify(position) })
+    this.isChanged = true
+    if (this.entries.size > maxPositions) this.forgetOldest()
+  }
+
+  forget(device: number, inode: number): void {
+    this.remove(fileKey(device, inode))
+  }
+
+  /** Where somebody else is, who reads no files; '' where nothing is known. */
+  cursor(name: string): string {
+    return this.cursors.get(name) ?? ''
+  }
+
+  setCursor(name: string, text: string): void {
+    if (text.length > maxCursorLength || this.cursors.get(name) === text) return
+    if (this.cursors.size >= maxCursors && !this.cursors.has(name)) return
+    this.cursors.set(name, text)
+    this.isChanged = true
+  }
+
+  /** Resolves when all that was set before is on the disk, or when it cannot be, which is told once. */
+  async save(): Promise<void> {
+    while (this.writing) await this.writing
+    if (!this.isChanged) return
+    this.writing = this.write()
+    await this.writing
+    this.writing = undefined
+  }
+
+  private async write(): Promise<void> {
+    this.isChanged = false
+    this.forgetGone()
+    const temporary = `${this.path}.tmp`
+    try {
+      makeDirectories(dirname(this.path), 0o700)
+      // What a killed process left, or somebody's link.
+      await rm(temporary, { force: true })
+      const file = await open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
+      try {
+        await file.writeFile(this.text())
+        await file.datasync()
+      } finally {
+        await file.close()
+      }
+      await rename(temporary, this.path)
+      this.hasFailed = false
+    } catch (error) {
+      this.isChanged = true
+      if (!this.hasFailed)
+        this.warn(
+          `cannot write the positions of logs to ${this.path}: ${(error as Error).message}`,
+          'make its directory writable, or set agent.logs.position_file; until then a restart reads logs again or leaves some out',
+        )
+      this.hasFailed = true
+    }
+  }
+
+  private text(): string {
+    const head = { version: 1, lookedMs: this.lookedMs, cursors: Object.fromEntries(this.cursors) }
+    const lines: string[] = []
+    for (const { text } of this.entries.values()) lines.push(text)
+    return `${JSON.stringify(head).slice(0, -1)},"files":[\n${lines.join(',\n')}]}\n`
+  }
+
+  private remove(key: string): void {
+    const entry = this.entries.get(key)
+    if (entry === undefined) return
+    this.isChanged = true
+    this.entries.delete(key)
+    const keys = this.keysOf.get(entry.position.path)
+    keys?.delete(key)
+    if (keys?.size === 0) this.keysOf.delete(entry.position.path)
+  }
+
+  private forgetGone(): void {
+    const before = Date.now() - keptMs
+    for (const [key, { position }] of this.entries) if (position.seenMs < before) this.remove(key)
+  }
+
+  private forgetOldest(): void {
+    let oldest = ''
+    let oldestMs = Number.POSITIVE_INFINITY
+    for (const [key, { position }] of this.entries) {
+      if (position.seenMs >= oldestMs) continue
+      oldest = key
+      oldestMs = position.seenMs
+    }
+    this.remove(oldest)
+  }
+
+  private load(): void {
+    let content: unknown
+    try {
+      content = readJson(this.path)
+    } catch (error) {
+      this.warn(
+        `cannot read the positions of logs in ${this.path}: ${(error as Error).message}`,
+        'nothing to do: logs are followed as if for the first time, and the file is written anew',
+      )
+      return
+    }
+    if (content === undefined) return
+    const { version, lookedMs, cursors, files } = content as Record<string, unknown>
+    if (version !== 1 || !Array.isArray(files)) {
+      this.warn(
+        `cannot read the positions of logs in ${this.path}: it is not in the form of this version`,
+        'nothing to do: logs are followed as if for the first time, and the file is written anew',
+      )
+      return
+    }
+    // A time that is yet to come would leave new files unread.
+    if (isCount(lookedMs)) this.lookedMs = Math.min(lookedMs, Date.now())
+    for (const file of files.slice(0, maxPositions)) if (isPosition(file)) this.set(plain(file))
+    if (typeof cursors === 'object' && cursors !== null)
+      for (const [name, text] of Object.entries(cursors))
+        if (typeof text === 'string') this.setCursor(name, text)
+    this.isChanged = false
+  }
+}
+
+/** Undefined where there is no file. Throws in words, or the error of the system call. */
+function readJson(path: string): unknown {
+  let fd: number
+  try {
+    fd = openSync(path, O_RDONLY | O_NONBLOCK)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) throw new Error('it is not a regular file')
+    if (stats.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes} bytes`)
+    const content: unknown = JSON.parse(readFileSync(fd, 'utf8'))
+    if (typeof content !== 'object' || content === null) throw new Error('it holds no object')
+    return content
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function isPosition(value: unknown): value is Position {
+  if (typeof value !== 'object' || value === null) return false
+  const { path, device, inode, fingerprint, fingerprintLength, offset, seenMs } = value as Record<
+    string,
+    unknown
+  >
+  return (
+    typeof path === 'string' &&
+    path.startsWith('/') &&
+    path.length <= maxPathLength &&
+    typeof fingerprint === 'string' &&
+    fingerprint.length <= 64 &&
+    [fingerprintLength, offset, seenMs].every(isCount) &&
+    // These may be too large to be exact.
+    [device, inode].every(number => Number.isInteger(number) && (number as number) >= 0)
+  )
+}
+
+/** Only the fields that are known. */
+function plain({ path, device, inode, fingerprint, fingerprintLength, offset, seenMs }: Position): Position {
+  return { path, device, inode, fingerprint, fingerprintLength, offset, seenMs: Math.min(seenMs, Date.now()) }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

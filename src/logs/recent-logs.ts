@@ -1,0 +1,307 @@
+import type { AttributeValue } from '../model/attributes.ts'
+import type { LogRecord } from '../model/log.ts'
+import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
+import type { Resource } from '../model/resource.ts'
+
+/** Of a body, in UTF-8. */
+const mostBodyBytes = 4096
+/** `container.id`, where the record itself tells it. */
+const mostContainerBytes = 64
+/** UTF-16 code units of the name of a service. */
+const mostNameLength = 255
+/** What an answer holds at most, in bytes of bodies: it is made at once. */
+const mostAnswerBytes = 1024 * 1024
+/** What an origin may take in memory, with its texts. */
+const originBytes = 1024
+/** Less memory than this is taken for this. */
+const leastBytes = 256 * 1024
+/** Resources that there is room for at the least: those that write at the same time. */
+const leastOrigins = 64
+/** Records that say no time are found up to so long after it, for their files are read a few times a second. */
+const lateUs = 1_000_000
+
+// A record in the ring, aligned to 8 bytes: its length in the first and in the last 4 bytes, so that it can be walked in
+// both directions, and between them, in units of 4 bytes:
+const originAt = 1
+const pidAt = 2
+/** Severity in the lower 8 bits, then the flags. */
+const flagsAt = 3
+const timeAt = 4
+const traceAt = 6
+const spanAt = 10
+/** Bytes of the body, and of the container's id above 16 bits. */
+const textAt = 12
+const headBytes = 52
+const tailBytes = 4
+const leastLength = headBytes + tailBytes
+
+const hasTrace = 1 << 8
+const hasSpan = 1 << 9
+/** It does not say when it was written. */
+const isObserved = 1 << 10
+/** Fills the end of the ring where a record found no room. */
+const isFiller = 1 << 11
+
+/** What records of one resource share. */
+interface Origin {
+  service: string
+  containerId: string
+  pid: number
+  /** Its place in the list; -1: no record needs it any longer. */
+  number: number
+  records: number
+}
+
+/** A query as it is compared. */
+interface Wanted {
+  readonly query: RecentLogQuery
+  readonly trace: Uint32Array | undefined
+  readonly span: Uint32Array | undefined
+  readonly ofOrigin: boolean
+  readonly ofTime: boolean
+}
+
+/**
+ * The last log records, within a fixed number of bytes: the oldest give way. What is kept is copied, so nothing of a
+ * record or of its resource is held.
+ */
+export class RecentLogs {
+  readonly #ring: Buffer
+  readonly #words: Uint32Array
+  readonly #doubles: Float64Array
+  readonly #capacity: number
+  readonly #byResource = new WeakMap<Resource, Origin>()
+  readonly #origins: (Origin | undefined)[] = []
+  readonly #freeOrigins: number[] = []
+  readonly #mostOrigins: number
+  /** Bytes that were ever written before the oldest record, and before the next one. */
+  #oldest = 0
+  #next = 0
+  #records = 0
+
+  /** Takes no more than `maxBytes`, 256 KiB at the least. An eighth of it is for what records share. */
+  constructor({ maxBytes }: { readonly maxBytes: number }) {
+    const bytes = Math.max(leastBytes, maxBytes)
+    this.#mostOrigins = Math.max(leastOrigins, Math.floor(bytes / 8 / originBytes))
+    this.#capacity = (bytes - this.#mostOrigins * originBytes) & ~7
+    const memory = new ArrayBuffer(this.#capacity)
+    this.#ring = Buffer.from(memory)
+    this.#words = new Uint32Array(memory)
+    this.#doubles = new Float64Array(memory)
+  }
+
+  /** Records that are kept. */
+  get size(): number {
+    return this.#records
+  }
+
+  /** Of the ring. */
+  get bytes(): number {
+    return this.#next - this.#oldest
+  }
+
+  add(resource: Resource, record: LogRecord): void {
+    const { attributes, body } = record
+    const container = attributes.size > 0 ? attributes.get('container.id') : undefined
+    const containerId = typeof container === 'string' ? container : ''
+    const room =
+      headBytes +
+      tailBytes +
+      Math.min(body.length * 3, mostBodyBytes) +
+      Math.min(containerId.length * 3, mostContainerBytes)
+    this.#makeRoom((room + 7) & ~7)
+    const origin = this.#originOf(resource)
+    const at = this.#next % this.#capacity
+    const from = at + headBytes
+    const bodyBytes = body === '' ? 0 : this.#ring.write(body, from, mostBodyBytes, 'utf8')
+    const containerBytes =
+      containerId === '' ? 0 : this.#ring.write(containerId, from + bodyBytes, mostContainerBytes, 'utf8')
+    const length = (headBytes + bodyBytes + containerBytes + tailBytes + 7) & ~7
+    const word = at >> 2
+    const words = this.#words
+    const pid = attributes.size > 0 ? attributes.get('process.pid') : undefined
+    words[word + originAt] = origin.number
+    words[word + pidAt] = typeof pid === 'number' ? pid : origin.pid
+    words[word + flagsAt] =
+      (record.severity & 0xff) |
+      (record.timeUs === 0 ? isObserved : 0) |
+      (copyId(record.traceId, this.#ring, at + traceAt * 4) ? hasTrace : 0) |
+      (copyId(record.spanId, this.#ring, at + spanAt * 4) ? hasSpan : 0)
+    this.#doubles[(word + timeAt) >> 1] = record.timeUs || record.observedUs
+    words[word + textAt] = bodyBytes | (containerBytes << 16)
+    this.#close(at, length)
+    origin.records++
+    this.#records++
+  }
+
+  /** What is there of the newest that fit, the newest first: `limit` of them, and at most 1 MiB of bodies. */
+  find(query: RecentLogQuery): RecentLog[] {
+    const wanted = wantedOf(query)
+    const found: RecentLog[] = []
+    let bytes = 0
+    for (let end = this.#next; end > this.#oldest && found.length < query.limit; ) {
+      const length = this.#words[((end - 1) % this.#capacity) >> 2]!
+      end -= length
+      const at = end % this.#capacity
+      if (this.#isFiller(at) || !this.#fits(at, wanted)) continue
+      bytes += this.#words[(at >> 2) + textAt]! & 0xffff
+      if (bytes > mostAnswerBytes) break
+      found.push(this.#recordAt(at))
+    }
+    return found
+  }
+
+  #isFiller(at: number): boolean {
+    const word = at >> 2
+    return this.#words[word]! < leastLength || (this.#words[word + flagsAt]! & isFiller) !== 0
+  }
+
+  #fits(at: number, { query, trace, span, ofOrigin, ofTime }: Wanted): boolean {
+    const words = this.#words
+    const word = at >> 2
+    const flags = words[word + flagsAt]!
+    if ((flags & 0xff) < (query.minSeverity ?? 0)) return false
+    const origin = this.#origins[words[word + originAt]!]!
+    if (query.service !== undefined && origin.service !== query.service) return false
+    if (trace && (flags & hasTrace) !== 0) {
+      if (!isSame(words, word + traceAt, trace)) return false
+      return span === undefined || (flags & hasSpan) === 0 || isSame(words, word + spanAt, span)
+    }
+    if (trace && !(ofOrigin && ofTime)) return false
+    if (!trace && span && !((flags & hasSpan) !== 0 && isSame(words, word + spanAt, span))) return false
+    return this.#isWithin(word, query) && (!ofOrigin || this.#isOf(at, origin, query))
+  }
+
+  #isWithin(word: number, { fromUs, toUs }: RecentLogQuery): boolean {
+    const timeUs = this.#doubles[(word + timeAt) >> 1]!
+    if (fromUs !== undefined && timeUs < fromUs) return false
+    if (toUs === undefined) return true
+    return timeUs <= ((this.#words[word + flagsAt]! & isObserved) === 0 ? toUs : toUs + lateUs)
+  }
+
+  #isOf(at: number, origin: Origin, { pid, containerId }: RecentLogQuery): boolean {
+    const own = this.#words[(at >> 2) + pidAt]!
+    if (pid !== undefined && (own !== 0 || containerId === undefined)) return own === pid
+    return this.#containerAt(at, origin) === containerId
+  }
+
+  #recordAt(at: number): RecentLog {
+    const words = this.#words
+    const word = at >> 2
+    const flags = words[word + flagsAt]!
+    const origin = this.#origins[words[word + originAt]!]!
+    const body = at + headBytes
+    const hex = (from: number, bytes: number) => this.#ring.toString('hex', from, from + bytes)
+    return {
+      timeUs: this.#doubles[(word + timeAt) >> 1]!,
+      severity: flags & 0xff,
+      body: this.#ring.toString('utf8', body, body + (words[word + textAt]! & 0xffff)),
+      traceId: (flags & hasTrace) === 0 ? '' : hex(at + traceAt * 4, 16),
+      spanId: (flags & hasSpan) === 0 ? '' : hex(at + spanAt * 4, 8),
+      pid: words[word + pidAt]!,
+      containerId: this.#containerAt(at, origin),
+      service: origin.service,
+    }
+  }
+
+  #containerAt(at: number, origin: Origin): string {
+    const text = this.#words[(at >> 2) + textAt]!
+    if (text >>> 16 === 0) return origin.containerId
+    const from = at + headBytes + (text & 0xffff)
+    return this.#ring.toString('utf8', from, from + (text >>> 16))
+  }
+
+  #originOf(resource: Resource): Origin {
+    const known = this.#byResource.get(resource)
+    if (known !== undefined && known.number >= 0) return known
+    while (this.#freeOrigins.length === 0 && this.#origins.length >= this.#mostOrigins) this.#dropOldest()
+    const { attributes } = resource
+    const pid = attributes.get('process.pid')
+    const origin = known ?? {
+      service: textOf(attributes.get('service.name'), mostNameLength),
+      containerId: textOf(attributes.get('container.id'), mostContainerBytes),
+      pid: typeof pid === 'number' ? pid : 0,
+      number: 0,
+      records: 0,
+    }
+    origin.number = this.#freeOrigins.pop() ?? this.#origins.length
+    this.#origins[origin.number] = origin
+    this.#byResource.set(resource, origin)
+    return origin
+  }
+
+  /** Drops the oldest until so many bytes are free in one piece. */
+  #makeRoom(bytes: number): void {
+    const left = this.#capacity - (this.#next % this.#capacity)
+    if (left < bytes) {
+      this.#free(left)
+      const at = this.#next % this.#capacity
+      this.#close(at, left)
+      // One that is too short for flags is told by that.
+      if (left >= leastLength) this.#words[(at >> 2) + flagsAt] = isFiller
+    }
+    this.#free(bytes)
+  }
+
+  #free(bytes: number): void {
+    while (this.#next + bytes - this.#oldest > this.#capacity) this.#dropOldest()
+  }
+
+  #close(at: number, length: number): void {
+    this.#words[at >> 2] = length
+    this.#words[(at + length - tailBytes) >> 2] = length
+    this.#next += length
+  }
+
+  #dropOldest(): void {
+    const at = this.#oldest % this.#capacity
+    const word = at >> 2
+    this.#oldest += this.#words[word]!
+    if (this.#isFiller(at)) return
+    this.#records--
+    const number = this.#words[word + originAt]!
+    const origin = this.#origins[number]!
+    if (--origin.records > 0) return
+    origin.number = -1
+    this.#origins[number] = undefined
+    this.#freeOrigins.push(number)
+  }
+}
+
+function wantedOf(query: RecentLogQuery): Wanted {
+  const { traceId, spanId, pid, containerId, fromUs, toUs } = query
+  return {
+    query,
+    trace: traceId === undefined ? undefined : wordsOf(traceId, 16),
+    span: spanId === undefined ? undefined : wordsOf(spanId, 8),
+    ofOrigin: pid !== undefined || containerId !== undefined,
+    ofTime: fromUs !== undefined && toUs !== undefined,
+  }
+}
+
+/** An id as it stands in the ring. */
+function wordsOf(hex: string, bytes: number): Uint32Array {
+  const id = new Uint8Array(bytes)
+  id.set(Buffer.from(hex, 'hex').subarray(0, bytes))
+  return new Uint32Array(id.buffer)
+}
+
+function isSame(words: Uint32Array, at: number, wanted: Uint32Array): boolean {
+  for (let i = 0; i < wanted.length; i++) if (words[at + i] !== wanted[i]) return false
+  return true
+}
+
+/** False, and nothing copied, where it is all zero. */
+function copyId(id: Uint8Array, into: Uint8Array, at: number): boolean {
+  let bits = 0
+  for (let i = 0; i < id.length; i++) bits |= id[i]!
+  if (bits === 0) return false
+  for (let i = 0; i < id.length; i++) into[at + i] = id[i]!
+  return true
+}
+
+/** A text of its own: a part of a long one would keep all of it. */
+function textOf(value: AttributeValue | undefined, mostLength: number): string {
+  if (typeof value !== 'string') return ''
+  return value.length <= mostLength ? value : Buffer.from(value.slice(0, mostLength)).toString()
+}

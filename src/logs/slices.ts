@@ -1,0 +1,35 @@
+import { setImmediate as turn } from 'node:timers/promises'
+
+/** Long work in slices of `milliseconds`: others have the thread between them. */
+export class Slices {
+  private readonly milliseconds: number
+  private beganMs = performance.now()
+  private workedMs = 0
+
+  constructor(milliseconds: number) {
+    this.milliseconds = milliseconds
+  }
+
+  /** A slice begins; what others did since the last one does not count. */
+  begin(): void {
+    this.beganMs = performance.now()
+  }
+
+  get over(): boolean {
+    return performance.now() - this.beganMs >= this.milliseconds
+  }
+
+  /** Lets others work, where the slice is over. */
+  async rest(): Promise<void> {
+    const passedMs = performance.now() - this.beganMs
+    if (passedMs < this.milliseconds) return
+    this.workedMs += passedMs
+    await turn()
+    this.begin()
+  }
+
+  /** Milliseconds of all slices so far. */
+  get totalMs(): number {
+    return this.workedMs + performance.now() - this.beganMs
+  }
+}
