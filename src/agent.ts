@@ -30,6 +30,7 @@ import { startHeartbeat } from './lib/heartbeat.ts'
 import type { LogRing } from './lib/log-ring.ts'
 import { errorText, type Logger } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
+import { RecentLogs } from './logs/recent-logs.ts'
 import { Attributes } from './model/attributes.ts'
 import type { DrainResult } from './pipeline/pipeline.ts'
 import { RuntimeProfiler } from './runtime/runtime-profiler.ts'
@@ -43,6 +44,9 @@ export interface StartOptions {
   readonly load: () => LoadedConfig
 }
 
+/** Memory for the log records that the live page and the API show. */
+const recentLogBytes = 4 * 1024 * 1024
+
 /** Starts all that the configuration asks for. What cannot start is told in the banner and in `/ready`; it stops nothing else. */
 export async function startAgent({ loaded, log, logRing, load }: StartOptions): Promise<RunningAgent> {
   const { config } = loaded
@@ -51,8 +55,13 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined
   let self: SelfTracer | undefined
+  const recent = new RecentLogs({ maxBytes: recentLogBytes })
   const outlets = new Outlets(config, {
     log,
+    // What processes do is told by events; the logs are what they say.
+    seenLog: (resource, record) => {
+      if (record.eventName === '') recent.add(resource, record)
+    },
     observe: request => {
       metrics?.exportRequest(request)
       self?.exportRequest(request)
@@ -122,7 +131,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     links: running,
   })
   const gpu = new Gpu({ config, pipeline, processes, host, log })
-  const logs = new Logs({ config, pipeline, entities, resources, host, log })
+  const logs = new Logs({ config, pipeline, entities, resources, recent, host, log })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined

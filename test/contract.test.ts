@@ -6,6 +6,7 @@ import { table } from '../src/cli/doctor/table.ts'
 import { commands } from '../src/cli/index.ts'
 import { beyond, collectors } from '../src/collectors/index.ts'
 import { schema } from '../src/config/schema.ts'
+import { clouds } from '../src/discovery/index.ts'
 import { groups } from '../src/kernel/need.ts'
 import { needs } from '../src/kernel/needs.ts'
 import { backends } from '../src/probes/index.ts'
@@ -30,6 +31,7 @@ const lists: Readonly<Record<string, readonly Named[]>> = {
   'src/collectors/index.ts': [...collectors, ...beyond],
   'src/processors/index.ts': processors,
   'src/unwinders/index.ts': runtimes,
+  'src/discovery/index.ts': clouds,
 }
 
 /** Commands, collectors and processors are listed in help texts and tables, without full stops. */

@@ -70,9 +70,16 @@ export class Discovery {
       ['discovery: cloud', cloud?.state],
     ] as const
     return named.flatMap(([subsystem, state]) =>
-      state === undefined || state.connected || state.reason === '' || state.mend === ''
+      state === undefined || state.reason === '' || state.mend === ''
         ? []
-        : [{ subsystem, reason: state.reason, mend: state.mend }],
+        : // What answers and does not tell all is no reason to call the agent unready.
+          [
+            {
+              subsystem: state.connected ? `about ${subsystem}` : subsystem,
+              reason: state.reason,
+              mend: state.mend,
+            },
+          ],
     )
   }
 
@@ -91,6 +98,7 @@ export class Discovery {
           differs(each => [
             isOn(each),
             each.agent.discovery.detect_docker,
+            each.agent.discovery.interval,
             each.agent.discovery.docker.endpoint,
           ])
         )
@@ -133,6 +141,7 @@ export class Discovery {
       sink: this.entities,
       log: this.log,
       rootfs: this.config.agent.nodeexporter.path.rootfs,
+      refreshMs: discovery.interval,
     })
     this.dockerSource.start()
   }

@@ -9,7 +9,7 @@ import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { LogFollower } from '../logs/log-follower.ts'
 import { LogPositions } from '../logs/log-positions.ts'
-import { RecentLogs } from '../logs/recent-logs.ts'
+import type { RecentLogs } from '../logs/recent-logs.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -22,6 +22,8 @@ export interface LogsOptions {
   readonly pipeline: Pick<Pipeline, 'intake' | 'secured' | 'fill'>
   readonly entities: Entities
   readonly resources: ContainerResources
+  /** What was collected of late, as it was sent. */
+  readonly recent: RecentLogs
   readonly host: HostEntity
   readonly log: Logger
 }
@@ -47,15 +49,12 @@ interface Running {
   readonly journal: FollowedJournal | undefined
 }
 
-/** Memory for the records that the live page and the API show. */
-const recentBytes = 4 * 1024 * 1024
-
 /** What 16 KiB, the longest part that Docker writes, may take in JSON with all of its attributes. */
 const escapedBytes = 256 * 1024
 
 /** Collects logs while the configuration wants it to. */
 export class Logs {
-  readonly recent = new RecentLogs({ maxBytes: recentBytes })
+  readonly recent: RecentLogs
   private readonly options: LogsOptions
   private readonly scope: Scope = { name: 'svc/logs', version: build().version }
   private readonly records = new Map<string, number>()
@@ -69,6 +68,7 @@ export class Logs {
 
   constructor(options: LogsOptions) {
     this.options = options
+    this.recent = options.recent
     this.config = options.config
   }
 
@@ -186,7 +186,6 @@ export class Logs {
 
   private take(source: string, resource: Resource, record: LogRecord): void {
     this.records.set(source, (this.records.get(source) ?? 0) + 1)
-    this.recent.add(resource, record)
     this.options.pipeline.intake('logs').add(resource, this.scope, record)
   }
 }

@@ -46,6 +46,8 @@ async function start(env: Record<string, string>): Promise<RunningAgent & { read
       SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
       SVC_AGENT_PROFILING_ENABLED: 'false',
+      SVC_AGENT_LOGS_ENABLED: 'false',
+      SVC_AGENT_DISCOVERY_ENABLED: 'false',
       SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
       SVC_OTLP_INSECURE: 'true',
@@ -271,35 +273,62 @@ test('the banner says of each subsystem what it does', async () => {
     for (const { state, mend } of lines) if (state === 'failed' || state === 'none') assert.ok(mend)
     await agent.stop()
   }
-  const later = ['off', 'later', /not built/] as const
   const none = ['none', 'export', /nothing leaves this host/] as const
   const profiles = ['off', 'profiles', /switched off by agent\.(profiling|ebpf)|mode is collector/] as const
+  const logs = ['off', 'logs', /switched off by agent\.logs|mode is collector/] as const
+  const discovery = ['off', 'discovery', /switched off by agent\.discovery/] as const
   const metrics = ['off', 'host metrics', /switched off by agent\.nodeexporter/] as const
-  await check({}, [['off', 'traces', /switched off by agent\.ebpf/], profiles, metrics, none, later])
+  await check({}, [
+    ['off', 'traces', /switched off by agent\.ebpf/],
+    profiles,
+    logs,
+    discovery,
+    metrics,
+    none,
+  ])
   const off = { SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }
-  await check(off, [['off', 'traces', /switched off by agent\.ebpf/], profiles, metrics, none, later])
+  await check(off, [
+    ['off', 'traces', /switched off by agent\.ebpf/],
+    profiles,
+    logs,
+    discovery,
+    metrics,
+    none,
+  ])
   await check({ SVC_MODE: 'collector' }, [
     ['off', 'traces', /mode is collector/],
     profiles,
+    logs,
+    discovery,
     metrics,
     none,
-    later,
+  ])
+  const on = { SVC_AGENT_LOGS_ENABLED: 'true', SVC_AGENT_LOGS_POSITION_FILE: '/nonexistent/positions' }
+  await check({ ...on, SVC_AGENT_DISCOVERY_ENABLED: 'true', SVC_AGENT_LOGS_PATHS: '/nonexistent/*.log' }, [
+    ['off', 'traces', /switched off/],
+    profiles,
+    ['ok', 'logs', /^of containers, of files \(\/nonexistent\/\*\.log\); \d+ files so far$/],
+    ['ok', 'discovery', /^Docker, Kubernetes, cloud; what is there is at \/status\/discovery$/],
+    metrics,
+    none,
   ])
   await check({ SVC_OTLP_ENDPOINT: '127.0.0.1:1' }, [
     ['off', 'traces', /switched off/],
     profiles,
+    logs,
+    discovery,
     metrics,
     ['ok', 'export', /^OTLP over grpc to 127\.0\.0\.1:1$/],
     ['off', 'queue', /^in memory, so that a crash loses it/],
-    later,
   ])
   await check({ SVC_AGENT_EBPF_ENABLED: 'true', SVC_AGENT_EBPF_BACKEND: 'kprobe' }, [
     ['failed', 'traces', /"kprobe" is not built/],
     profiles,
+    logs,
+    discovery,
     metrics,
     none,
     ['limited', 'not built', /agent\.ebpf\.backend/],
-    later,
   ])
 })
 

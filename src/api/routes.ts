@@ -10,6 +10,7 @@ import type { Operation, Outcome, Parameter } from './operation.ts'
 import { recentLogs } from './recent-logs.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
+import * as surroundings from './surroundings-schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
 
 /** Paths that need no token, for they are what a supervisor asks. */
@@ -122,14 +123,14 @@ function documents(view: AgentView): Operation[] {
       '/status/discovery',
       'getDiscovery',
       'The surroundings. Looks at all processes, once in a second.',
-      schemas.discoveryDocument,
+      surroundings.discoveryDocument,
       () => view.discovery(),
       { costly: true },
     ),
-    page('/status/logs', 'getLogsStatus', 'Logs that are followed.', schemas.logsDocument, () =>
+    page('/status/logs', 'getLogsStatus', 'Logs that are followed.', surroundings.logsDocument, () =>
       view.logsStatus(),
     ),
-    page('/status/gpu', 'getGpu', 'Graphics processors.', schemas.gpuDocument, () => view.gpu()),
+    page('/status/gpu', 'getGpu', 'Graphics processors.', surroundings.gpuDocument, () => view.gpu()),
     {
       method: 'GET',
       path: '/status/processes',
@@ -143,7 +144,7 @@ function documents(view: AgentView): Operation[] {
         { name: 'pid', description: 'The process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
         { name: 'port', description: 'Those that listen at it.', minimum: 0, maximum: 65_535, fallback: 0 },
       ],
-      outcomes: { 200: jsonOutcome('The document.', schemas.processesDocument) },
+      outcomes: { 200: jsonOutcome('The document.', surroundings.processesDocument) },
       handle: ({ parameters: { pid = 0, port = 0 } }) => json(200, view.processes(pid, port)),
     },
     page('/config', 'getConfig', 'The effective configuration, redacted.', schemas.configDocument, () =>

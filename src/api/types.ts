@@ -7,18 +7,20 @@ import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import type { ProfileFormat, ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import type { Of } from './schema.ts'
 import type {
-  discoveryDocument,
   ebpfDocument,
   exportDocument,
   flushDocument,
-  gpuDocument,
-  logsDocument,
   pipelineDocument,
-  processesDocument,
   readinessDocument,
   statusDocument,
   varsDocument,
 } from './schemas.ts'
+import type {
+  discoveryDocument,
+  gpuDocument,
+  logsDocument,
+  processesDocument,
+} from './surroundings-schemas.ts'
 
 export interface Health {
   readonly healthy: boolean

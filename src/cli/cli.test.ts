@@ -187,7 +187,7 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
   )
   assert.match(
     flat,
-    new RegExp(`missing +receiver +cannot export traces, metrics, profiles to 127.0.0.1:${closed}: `),
+    new RegExp(`missing +receiver +cannot export traces, metrics, logs, profiles to 127.0.0.1:${closed}: `),
   )
   const wrong = await svc(['doctor', '--config', file('wrong.yaml', 'a: 1\nb: 2\n')])
   assert.equal(wrong.code, 1)

@@ -7,10 +7,13 @@ const pages: ReadonlySet<string> = new Set([
   '/status/ebpf',
   '/status/export',
   '/status/discovery',
+  '/status/logs',
+  '/status/gpu',
   '/status/processes',
   '/config',
   '/openapi.json',
   '/profiles',
+  '/logs',
   '/ui',
 ])
 

@@ -45,18 +45,20 @@ test('keys are sorted by when a new value takes effect', () => {
     },
   )
   check('', 'agent: {gpu: {interval: 1m}, profiling: {sample_rate: 99}, ebpf: {network: {dns: false}}}', {
-    live: ['agent.profiling.sample_rate'],
+    live: ['agent.profiling.sample_rate', 'agent.gpu.interval'],
     restart: ['agent.ebpf.network.dns'],
-    ignored: ['agent.gpu.interval'],
   })
 })
 
 test('a value that this version lacks is not said to be in effect', () => {
-  const changed = changedKeys(load(''), load('agent: {gpu: {interval: 1m}, ebpf: {backend: kprobe}}\n'))
+  const changed = changedKeys(
+    load(''),
+    load('self_telemetry: {ui: {window: 1m}}\nagent: {ebpf: {backend: kprobe}}\n'),
+  )
   assert.deepEqual(changed, {
     live: [],
     restart: ['agent.ebpf.backend'],
-    ignored: ['agent.gpu.interval'],
+    ignored: ['self_telemetry.ui.window'],
   })
 })
 
@@ -148,6 +150,7 @@ test('the keys that need a restart, of those that do something', () => {
     'agent.ebpf.syscalls.include',
     'agent.ebpf.syscalls.exclude',
     'agent.ebpf.process.enabled',
+    'agent.logs.position_file',
     'agent.nodeexporter.enabled',
     'agent.nodeexporter.listen_address',
     'agent.nodeexporter.tls.enabled',

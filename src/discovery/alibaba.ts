@@ -4,6 +4,7 @@ import type { CloudProvider } from '../model/cloud-provider.ts'
 /** Alibaba Cloud ECS, in the security hardening mode, which every machine knows (ECS user guide, "Instance metadata"). */
 export const alibaba: CloudProvider = {
   name: 'alibaba',
+  summary: 'Alibaba Cloud ECS instances, by their metadata service.',
   endpoint: 'http://100.100.100.200',
   recognise: dmi => dmi.sys_vendor === 'Alibaba Cloud' || dmi.product_name === 'Alibaba Cloud ECS',
   async read(service) {

@@ -7,6 +7,7 @@ const tokenTtl = '60'
 /** Amazon EC2: the instance metadata service, version 2 only (EC2 user guide, "Use the Instance Metadata Service"). */
 export const aws: CloudProvider = {
   name: 'aws',
+  summary: 'Amazon EC2 instances, by the instance metadata service (IMDSv2).',
   endpoint: 'http://169.254.169.254',
   recognise: dmi =>
     dmi.sys_vendor === 'Amazon EC2' ||

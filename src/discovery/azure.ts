@@ -4,6 +4,7 @@ import type { CloudProvider } from '../model/cloud-provider.ts'
 /** Azure virtual machines (Azure documentation, "Azure Instance Metadata Service"). */
 export const azure: CloudProvider = {
   name: 'azure',
+  summary: 'Azure virtual machines, by the instance metadata service.',
   endpoint: 'http://169.254.169.254',
   // The vendor is Microsoft for every Hyper-V. This one number is on all machines of Azure, and on no others.
   recognise: dmi => dmi.chassis_asset_tag === '7783-7084-3265-9085-8269-3286-77',

@@ -4,6 +4,7 @@ import type { CloudProvider } from '../model/cloud-provider.ts'
 /** Droplets of DigitalOcean (its metadata API). They tell neither size nor image, and have neither zones nor accounts. */
 export const digitalocean: CloudProvider = {
   name: 'digitalocean',
+  summary: 'DigitalOcean Droplets, by their metadata service.',
   endpoint: 'http://169.254.169.254',
   recognise: dmi => dmi.sys_vendor === 'DigitalOcean',
   async read(service) {

@@ -7,6 +7,7 @@ import type { CloudProvider } from '../model/cloud-provider.ts'
  */
 export const gcp: CloudProvider = {
   name: 'gcp',
+  summary: 'Google Compute Engine instances, by the metadata server.',
   // Of metadata.google.internal, which a name server would have to be asked for.
   endpoint: 'http://169.254.169.254',
   // "Google" alone is the maker of Chromebooks too.

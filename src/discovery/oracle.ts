@@ -4,6 +4,7 @@ import type { CloudProvider } from '../model/cloud-provider.ts'
 /** Oracle Cloud Infrastructure, version 2 of the service (OCI documentation, "Getting Instance Metadata"). */
 export const oracle: CloudProvider = {
   name: 'oracle',
+  summary: 'Oracle Cloud instances, by the instance metadata service (v2).',
   endpoint: 'http://169.254.169.254',
   recognise: dmi => dmi.chassis_asset_tag === 'OracleCloud.com',
   async read(service) {

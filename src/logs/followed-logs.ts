@@ -1,5 +1,7 @@
 import type { Stats } from 'node:fs'
+import { UnderWay } from '../lib/under-way.ts'
 import { FileFinder, type FoundFile, fileKey, statsOf } from './file-finder.ts'
+import { FileOwners } from './file-owners.ts'
 import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
@@ -23,27 +25,19 @@ export interface FollowedLogsOptions {
 const idleMs = 30_000
 /** Times of files are told by a clock that is a little behind. */
 const clockMs = 100
-/** Files that were read for good and wait to be said so on disk. */
-const maxFinished = 10_000
+/** Files of one log that are kept open until their turn comes, and those that wait at all. */
+const maxKeptOpen = 32
+const maxWaiting = 1000
 /** Rotations in a row that one look follows. */
 const maxRounds = 8
 const maxWarned = 100
-
-interface Owner {
-  readonly log: FollowedLog
-  readonly file: LogFile
-}
-
-/** What tells whether a file that has the number of another one is that one. */
-type Identity = Pick<Stats, 'dev' | 'ino' | 'size' | 'mtimeMs'>
 
 /** The logs that are there, found by looking, and their files. Nothing here throws or rejects. */
 export class FollowedLogs {
   readonly logs = new Map<string, FollowedLog>()
   /** Those that may have something to read. */
   readonly awake = new Set<FollowedLog>()
-  /** Read for good, and not yet said so on disk. */
-  readonly finished = new Set<LogFile>()
+  readonly owners = new FileOwners()
   /** Files that were emptied or replaced in place; rotated ones that were packed or removed before they were read. */
   readonly counts = { truncations: 0, lostRotations: 0 }
   /** CPU time of the last look, about. */
@@ -52,16 +46,18 @@ export class FollowedLogs {
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
   private readonly finders = new Map<LogSource, FileFinder>()
-  /** Files that are followed, and whose they are. */
-  private readonly owners = new Map<string, Owner>()
   /** In the order of their opening. */
   private readonly opened = new Set<LogFile>()
   /** Files that no source wants, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
   /** Patterns that were asked for in an earlier look. */
   private patternsBefore: ReadonlySet<string> = new Set()
+  private patterns = new Set<string>()
   /** What began later, and was never seen, began while nobody looked. Milliseconds since the Unix epoch. */
   private readonly sinceMs: number
+  /** When the look that is under way began, or the last one. */
+  private lookingMs = 0
+  private readonly searches = new UnderWay()
   private readonly warned = new Set<string>()
 
   constructor(options: FollowedLogsOptions) {
@@ -81,6 +77,7 @@ export class FollowedLogs {
   async look(anew: boolean): Promise<void> {
     try {
       const startedMs = Date.now() - clockMs
+      this.lookingMs = startedMs
       const found = await this.find(anew)
       await this.compareAll(found)
       await this.attachAll(found, anew)
@@ -104,7 +101,8 @@ export class FollowedLogs {
     else if (step === 'missing') void this.guard(log, () => this.search(log, file!))
     else if (log.hasGrown) {
       log.hasGrown = false
-      this.compare(log, statsOf(log.path))
+      const now = Date.now()
+      this.compare(log, statsOf(log.path), now)
     }
     if (log.files.length === 0 && log.trailing.length === 0 && !log.isArranging) this.drop(log)
     return false
@@ -113,18 +111,12 @@ export class FollowedLogs {
   /** All files and the paths under which they are followed, those included that were read for good of late. */
   *files(): IterableIterator<[LogFile, string]> {
     for (const log of this.logs.values()) for (const file of log.all()) yield [file, log.path]
-    for (const file of this.finished) yield [file, this.owners.get(keyOf(file))?.log.path ?? file.name]
+    for (const file of this.owners.finished) yield [file, this.owners.logOf(file)?.path ?? file.name]
   }
 
-  /** Whether what is remembered of this number is remembered of this file. */
-  owns(file: LogFile): boolean {
-    return this.owners.get(keyOf(file))?.file === file
-  }
-
-  /** These are read for good, and it is said so on disk. */
-  forget(files: readonly LogFile[]): void {
-    for (const file of files)
-      if (this.finished.delete(file) && this.owns(file)) this.owners.delete(keyOf(file))
+  /** Resolves when nobody looks for files any longer. */
+  idle(): Promise<void> {
+    return this.searches.idle()
   }
 
   close(): void {
@@ -135,8 +127,11 @@ export class FollowedLogs {
   private async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
     const found = new Map<string, [FoundFile, LogSource]>()
     this.lookCostMs = 0
+    this.patterns = new Set()
     for (const [source, finder] of this.finders) {
-      for (const file of await finder.find(source.patterns(), anew))
+      const patterns = source.patterns()
+      for (const pattern of patterns) this.patterns.add(pattern)
+      for (const file of await finder.find(patterns, anew))
         if (!found.has(file.path)) found.set(file.path, [file, source])
       this.lookCostMs += finder.workedMs
       if (finder.over !== '')
@@ -162,13 +157,14 @@ export class FollowedLogs {
     for (const [{ stats }] of found.values()) meant.add(fileKey(stats.dev, stats.ino))
     for (const log of this.logs.values()) {
       await slices.rest()
+      const now = Date.now()
       const entry = found.get(log.path)
       const stats = entry?.[0].stats ?? statsOf(log.path)
       // Another path may lead to the same file, and a new file may have come since.
       const isMeant = entry !== undefined || stats === undefined || meant.has(fileKey(stats.dev, stats.ino))
       log.unasked = isMeant ? 0 : log.unasked + 1
       if (log.unasked > 1 || log.source.excluded(log.path)) this.drop(log)
-      else this.compare(log, stats)
+      else this.compare(log, stats, entry === undefined ? now : this.lookingMs)
     }
   }
 
@@ -180,7 +176,7 @@ export class FollowedLogs {
       await slices.rest()
       const { dev, ino, birthtimeMs } = file.stats
       const key = fileKey(dev, ino)
-      if (this.logs.has(path) || isCompressed(path) || this.ownerOf(file.stats) || source.excluded(path))
+      if (this.logs.has(path) || isCompressed(path) || this.owners.find(file.stats) || source.excluded(path))
         continue
       if (!anew && refused.has(key)) continue
       if (this.logs.size >= this.options.maxFiles) {
@@ -197,17 +193,25 @@ export class FollowedLogs {
         refused.set(key, appeared)
     }
     this.refused = refused
-    const patterns = new Set<string>()
-    for (const source of this.options.sources) for (const pattern of source.patterns()) patterns.add(pattern)
-    this.patternsBefore = patterns
+    this.patternsBefore = this.patterns
   }
 
   /** Begins to follow a file. False where its source does not want it. */
   private async attach({ path, stats }: FoundFile, source: LogSource, appeared: boolean): Promise<boolean> {
     this.makeRoom()
     const current = new LogFile(path, stats)
-    // It was rotated since: the next look finds the new one.
-    if (!current.open(this.buffer)) return true
+    current.currentMs = this.lookingMs
+    if (!current.open(this.buffer)) {
+      // Else it was rotated since, and the next look finds the new one.
+      const now = statsOf(path)
+      if (now !== undefined && current.isAt(now))
+        this.warnOnce(
+          'unreadable',
+          `cannot open the log ${path}`,
+          'let the agent read it, and raise its limit of open files where that is below 2,000',
+        )
+      return true
+    }
     current.reader = source.reader({ path, device: stats.dev, inode: stats.ino })
     if (current.reader === undefined) {
       current.close()
@@ -230,16 +234,18 @@ export class FollowedLogs {
   /** Finds all files that a log was written to since its path was last looked at. */
   private async arrange(log: FollowedLog): Promise<void> {
     for (let round = 0; round < maxRounds; round++) {
+      const now = Date.now()
       const stats = statsOf(log.path)
       const last = log.current
       if (last !== undefined && stats !== undefined && last.isAt(stats)) return
       if (last !== undefined) last.isRotated = true
       if (!stats?.isFile()) return
-      const owner = this.ownerOf(stats)
+      const owner = this.owners.find(stats)
       // It leads to a file that is followed under another path, or to one of its own that came back.
       if (owner !== undefined) return this.returned(log, owner, stats)
       this.makeRoom()
       const current = new LogFile(log.path, stats)
+      current.currentMs = now
       // Rotated again meanwhile.
       if (!current.open(this.buffer)) continue
       last?.look()
@@ -267,8 +273,13 @@ export class FollowedLogs {
       current.close()
       throw error
     }
+    // Nobody wants it any longer.
+    if (this.logs.get(log.path) !== log) {
+      for (const file of [...result.before, current]) file.close()
+      return
+    }
     for (const file of result.before) {
-      if (this.ownerOf(identityOf(file)) !== undefined) file.close()
+      if (this.owners.findFile(file) !== undefined) file.close()
       else this.append(log, file)
     }
     for (const { device, inode } of result.gone) this.positions.forget(device, inode)
@@ -280,11 +291,16 @@ export class FollowedLogs {
     log.files.push(file)
     this.register(log, file, file.offset)
     this.awake.add(log)
+    // While nothing is read, what is rotated away waits; who removes it means to have its space back.
+    if (log.files.length > maxKeptOpen) this.shut(log.files.at(-2)!)
+    if (log.files.length <= maxWaiting) return
+    this.finish(log.files.splice(maxKeptOpen, 1)[0]!)
+    this.lost(log, 1, '')
   }
 
   /** From now on the file is this log's. `offset`: all before it is secured. */
   private register(log: FollowedLog, file: LogFile, offset: number): void {
-    this.owners.set(keyOf(file), { log, file })
+    this.owners.add(log, file)
     if (file.isOpen) this.opened.add(file)
     this.positions.forget(file.device, file.inode)
     this.positions.set(positionOf(log.path, file, offset))
@@ -312,20 +328,9 @@ export class FollowedLogs {
       isKnown,
       positions: this.positions,
       buffer: this.buffer,
-      isFollowed: stats => this.ownerOf(stats) !== undefined,
+      isFollowed: stats => this.owners.find(stats) !== undefined,
       isLog: path => path !== log.path && this.logs.has(path),
     }
-  }
-
-  /** The log that follows a file. One that was read for good gives its number to the next. */
-  private ownerOf({ dev, ino, size, mtimeMs }: Identity): FollowedLog | undefined {
-    const key = fileKey(dev, ino)
-    const owner = this.owners.get(key)
-    if (owner === undefined || !this.finished.has(owner.file)) return owner?.log
-    if (owner.file.size === size && owner.file.modifiedMs === mtimeMs) return owner.log
-    this.finished.delete(owner.file)
-    this.owners.delete(key)
-    return undefined
   }
 
   /** False where it is not where it was, or nobody wants it any longer. */
@@ -345,17 +350,20 @@ export class FollowedLogs {
   private makeRoom(): void {
     const most = this.options.maxOpen
     if (this.opened.size < most) return
+    let chosen: LogFile | undefined
     for (const file of this.opened) {
-      // Those that were renamed may be removed before they are opened again.
+      chosen ??= file
       if (file.isOpen && file.isRotated) continue
-      file.close()
-      this.opened.delete(file)
-      const log = this.owners.get(keyOf(file))?.log
-      // A look at the directories finds out when it grows.
-      if (log?.files.length === 1 && log.trailing.length === 0 && file.readTo >= file.size)
-        this.awake.delete(log)
+      // Those that were renamed may be removed before they are opened again.
+      chosen = file
       break
     }
+    if (chosen === undefined) return
+    this.shut(chosen)
+    const log = this.owners.logOf(chosen)
+    // A look at the directories finds out when it grows.
+    if (log?.files.length === 1 && log.trailing.length === 0 && chosen.readTo >= chosen.size)
+      this.awake.delete(log)
     this.warnOnce(
       'open',
       `more than ${most} log files grow at the same time, so they are opened and closed by turns`,
@@ -363,18 +371,22 @@ export class FollowedLogs {
     )
   }
 
+  private shut(file: LogFile): void {
+    file.close()
+    this.opened.delete(file)
+  }
+
   /** A file was read for good. */
   private finish(file: LogFile): void {
     this.opened.delete(file)
-    this.finished.add(file)
-    if (this.finished.size > maxFinished) this.forget([this.finished.values().next().value!])
+    this.owners.finish(file)
   }
 
   /** A log that is followed no longer. How far its files were read is remembered. */
   private drop(log: FollowedLog): void {
     log.flush(true)
     for (const file of log.all()) {
-      file.close()
+      this.shut(file)
       this.finish(file)
     }
     log.files.length = 0
@@ -384,8 +396,9 @@ export class FollowedLogs {
   }
 
   /** What the path of a log leads to. */
-  private compare(log: FollowedLog, seen: Stats | undefined): void {
+  private compare(log: FollowedLog, seen: Stats | undefined, seenMs: number): void {
     const { current } = log
+    const now = Date.now()
     if (current === undefined || log.isArranging) return
     const isOld = seen === undefined || !current.isAt(seen) || seen.size < current.readTo
     // It may have been seen some time ago, and read since.
@@ -397,9 +410,10 @@ export class FollowedLogs {
     else {
       current.isRotated = false
       current.name = log.path
+      current.currentMs = isOld ? now : seenMs
       const isEmptied = stats.size < current.readTo
-      if (isEmptied || stats.size > current.readTo || stats.mtimeMs !== current.modifiedMs)
-        this.awake.add(log)
+      current.isSuspect ||= stats.mtimeMs !== current.modifiedMs
+      if (isEmptied || stats.size > current.readTo || current.isSuspect) this.awake.add(log)
       if (isEmptied) this.emptied(log, current)
       current.seen(stats)
       this.closeIdle(log, current)
@@ -410,9 +424,8 @@ export class FollowedLogs {
     const isBusy = log.files.length > 1 || log.trailing.length > 0 || file.readTo < file.size
     if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return
     if ((file.reader?.heldFrom ?? -1) >= 0) return
-    file.close()
+    this.shut(file)
     file.reader = undefined
-    this.opened.delete(file)
     this.awake.delete(log)
   }
 
@@ -420,7 +433,8 @@ export class FollowedLogs {
   private guard(log: FollowedLog, work: () => Promise<void>): Promise<void> {
     if (log.isArranging) return Promise.resolve()
     log.isArranging = true
-    return work()
+    return this.searches
+      .run(work)
       .catch(error => this.failed(log.path, error))
       .finally(() => {
         log.isArranging = false
@@ -440,11 +454,12 @@ export class FollowedLogs {
       const position = this.positions.at(file.device, file.inode)
       const question = this.question(log, file, undefined, true)
       const copy = await copyBefore(question, fingerprint, offset, modifiedMs)
-      if (copy === undefined || this.ownerOf(identityOf(copy)) !== undefined) {
+      const at = log.files.indexOf(file)
+      if (copy === undefined || at < 0 || this.owners.findFile(copy) !== undefined) {
         copy?.close()
         return
       }
-      log.files.splice(log.files.indexOf(file), 0, copy)
+      log.files.splice(at, 0, copy)
       this.register(log, copy, position?.offset ?? 0)
       this.positions.forget(file.device, file.inode)
       this.register(log, file, 0)
@@ -496,14 +511,6 @@ export class FollowedLogs {
   }
 }
 
-function keyOf({ device, inode }: LogFile): string {
-  return fileKey(device, inode)
-}
-
-function identityOf({ device, inode, size, modifiedMs }: LogFile): Identity {
-  return { dev: device, ino: inode, size, mtimeMs: modifiedMs }
-}
-
 /** A file as it is remembered; `offset`: where to go on. */
 export function positionOf(path: string, file: LogFile, offset: number): Position {
   const { digest, length } = file.fingerprint
@@ -517,5 +524,6 @@ export function positionOf(path: string, file: LogFile, offset: number): Positio
     fingerprintLength: length,
     offset,
     seenMs: now,
+    currentMs: file.currentMs,
   }
 }

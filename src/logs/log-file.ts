@@ -61,8 +61,12 @@ export class LogFile {
   modifiedMs = 0
   /** When something was last read. Milliseconds of `performance.now`. */
   grownMs = performance.now()
+  /** When its log's path was last known to lead to it. Milliseconds since the Unix epoch. */
+  currentMs = 0
   /** It is no longer at its path. */
   isRotated = false
+  /** It was changed without growing. */
+  isSuspect = false
   reader: LineReader | undefined
   /** What was last made ready to be kept. */
   kept: Kept | undefined
@@ -183,7 +187,7 @@ export class LogFile {
     const { bytes } = buffer
     const isPart = this.hasPart
     let read = readAt(this.fd, bytes, chunkBytes, this.scanned)
-    if (read <= 0) return read < 0 ? 'failed' : this.atEnd()
+    if (read <= 0) return read < 0 ? 'failed' : this.atEnd(buffer)
     // Afterwards: it may have been emptied and filled again while it was read.
     if (!this.checkHead(buffer)) return 'changed'
     this.grownMs = performance.now()
@@ -220,11 +224,12 @@ export class LogFile {
     this.goTo(this.scanned)
   }
 
-  /** At its path it is looked at anyway; one that was rotated may have been emptied and written again before. */
-  private atEnd(): ReadOutcome {
-    if (!this.isRotated) return 'end'
+  /** One that was rotated may have been emptied and written again before, and nobody looks at its path any longer. */
+  private atEnd(buffer: LineBuffer): ReadOutcome {
+    if (!this.isRotated && !this.isSuspect) return 'end'
+    this.isSuspect = false
     this.look()
-    return this.size < this.scanned ? 'changed' : 'end'
+    return this.size < this.scanned || !this.checkHead(buffer) ? 'changed' : 'end'
   }
 
   /** What was read of these bytes, which begin at `offset`. */

@@ -105,7 +105,8 @@ export class LogFollower {
 
   /** Resolves when all files that are there are known, and where each is begun is on disk. */
   async start(): Promise<void> {
-    await this.look()
+    this.startLook()
+    await this.looking
     await this.positions.save()
     this.committedMs = performance.now()
     if (!this.isStopping) this.running = this.run()
@@ -118,6 +119,7 @@ export class LogFollower {
     this.wake()
     await this.running
     await this.looking
+    await this.found.idle()
     for (const log of this.found.logs.values()) log.flush(true)
     await within(stopMs, async () => {
       await this.committing
@@ -198,7 +200,10 @@ export class LogFollower {
   private lookInTime(): void {
     const now = performance.now()
     const wait = Math.max(lookMs, this.found.lookCostMs / lookShare)
-    if (this.looking !== undefined || now - this.lookedMs < wait) return
+    if (this.looking === undefined && now - this.lookedMs >= wait) this.startLook()
+  }
+
+  private startLook(): void {
     this.looking = this.look().finally(() => {
       this.looking = undefined
     })
@@ -232,7 +237,7 @@ export class LogFollower {
 
   /** Writes how far all files were read, once the records of it are secured. */
   private async commit(): Promise<void> {
-    const finished = [...this.found.finished]
+    const finished = [...this.found.owners.finished]
     const positions = this.unkept()
     if (positions.length > 0) {
       try {
@@ -242,9 +247,9 @@ export class LogFollower {
         for (const [file] of positions) file.kept = undefined
         return
       }
-      for (const [file, position] of positions) if (this.found.owns(file)) this.positions.set(position)
+      for (const [file, position] of positions) if (this.found.owners.has(file)) this.positions.set(position)
     }
-    this.found.forget(finished)
+    this.found.owners.forget(finished)
     await this.positions.save()
   }
 

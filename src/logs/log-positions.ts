@@ -17,6 +17,8 @@ export interface Position {
   readonly offset: number
   /** When it was last there. Milliseconds since the Unix epoch. */
   readonly seenMs: number
+  /** When it was last what the path leads to, likewise. What followed it was changed later. */
+  readonly currentMs: number
 }
 
 const maxPositions = 10_000
@@ -224,7 +226,7 @@ function readJson(path: string): unknown {
 
 function isPosition(value: unknown): value is Position {
   if (typeof value !== 'object' || value === null) return false
-  const { path, device, inode, fingerprint, fingerprintLength, offset, seenMs } = value as Record<
+  const { path, device, inode, fingerprint, fingerprintLength, offset, seenMs, currentMs } = value as Record<
     string,
     unknown
   >
@@ -234,15 +236,19 @@ function isPosition(value: unknown): value is Position {
     path.length <= maxPathLength &&
     typeof fingerprint === 'string' &&
     fingerprint.length <= 64 &&
-    [fingerprintLength, offset, seenMs].every(isCount) &&
+    [fingerprintLength, offset, seenMs, currentMs].every(isCount) &&
     // These may be too large to be exact.
     [device, inode].every(number => Number.isInteger(number) && (number as number) >= 0)
   )
 }
 
 /** Only the fields that are known. */
-function plain({ path, device, inode, fingerprint, fingerprintLength, offset, seenMs }: Position): Position {
-  return { path, device, inode, fingerprint, fingerprintLength, offset, seenMs: Math.min(seenMs, Date.now()) }
+function plain(position: Position): Position {
+  const { path, device, inode, fingerprint, fingerprintLength, offset } = position
+  const now = Date.now()
+  const seenMs = Math.min(position.seenMs, now)
+  const currentMs = Math.min(position.currentMs, now)
+  return { path, device, inode, fingerprint, fingerprintLength, offset, seenMs, currentMs }
 }
 
 function isCount(value: unknown): value is number {

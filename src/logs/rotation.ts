@@ -30,7 +30,7 @@ export function isCompressed(path: string): boolean {
   return compressed.test(path)
 }
 
-/** All files beside a log that may once have been it. `path` may be a link: rotation happens where it leads. */
+/** All files beside a log that may once have been it; rejects with the error of the system call. `path` may be a link: rotation happens where it leads. */
 export async function siblings(path: string, slices: Slices): Promise<Sibling[]> {
   const real = realPath(path)
   const directory = dirname(real)
@@ -44,8 +44,9 @@ export async function siblings(path: string, slices: Slices): Promise<Sibling[]>
       const suffix = suffixOf(name, base)
       if (suffix !== undefined) names.push({ name, suffix })
     }
-  } catch {
-    // It is gone, and all its files with it.
+  } catch (error) {
+    // It is gone, and all its files with it; what only failed may hold them still.
+    if (!/^(?:ENOENT|ENOTDIR)$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
   // While they are looked at they may be renamed to the next number: then one is met again, and none is missed.
   names.sort((one, other) => sequence(one.suffix) - sequence(other.suffix))

@@ -76,13 +76,13 @@ export async function succession(question: Question): Promise<Succession> {
   )
   if (isKnown) return { before: ordered(before), lost: 0, packed: '', gone }
   const sinceMs =
-    reference?.stats.mtimeMs ?? last?.modifiedMs ?? lastKnown?.seenMs ?? Number.POSITIVE_INFINITY
+    reference?.stats.mtimeMs ?? last?.modifiedMs ?? lastKnown?.currentMs ?? Number.POSITIVE_INFINITY
   // What begins otherwise than it did was written since, whether it is another file or the same one.
   const isNewer = (one: Sibling) =>
     reference === undefined
       ? one.stats.mtimeMs >= sinceMs - tickMs || one.stats.ino === lastKnown?.inode
       : byAge(one, reference) > 0
-  const copy = wasEmptied ? copyOf(question, found, lastKnown, lastKnown.seenMs - clockMs) : undefined
+  const copy = wasEmptied ? copyOf(question, found, lastKnown, lastKnown.currentMs - clockMs) : undefined
   if (copy !== undefined) {
     const [sibling, file] = copy
     if (file.size > file.offset) before.push(copy)
@@ -168,6 +168,8 @@ function opened(
 ): LogFile | undefined {
   const file = new LogFile(sibling.path, sibling.stats)
   file.isRotated = true
+  // It was the current one until then, or later.
+  file.currentMs = Math.floor(sibling.stats.mtimeMs)
   if (!file.open(buffer)) return undefined
   if (remembered === undefined) return file
   const { fingerprint, fingerprintLength, offset } = remembered

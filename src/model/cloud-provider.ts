@@ -21,6 +21,8 @@ export interface Dmi {
 export interface CloudProvider {
   /** Of its settings: `cloud.<name>`. */
   readonly name: 'aws' | 'gcp' | 'azure' | 'alibaba' | 'oracle' | 'digitalocean'
+  /** In one sentence. */
+  readonly summary: string
   /** Where its metadata service is, on every machine of it. */
   readonly endpoint: string
   /** Whether the machine says that it is one of this cloud. Without that nothing goes on the network. */

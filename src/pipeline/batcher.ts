@@ -50,6 +50,8 @@ export interface BatcherOptions<T> {
   /** Halves what counts as several items; undefined where that cannot be done. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
   readonly out: (batch: Batch) => void
+  /** Told of each item as it is when all is done that is to be done to it, whether it is sent or not. Must not throw. */
+  readonly seen?: ((resource: Resource, item: T) => void) | undefined
   /** In how many requests a full batch may go, so that they can be under way beside each other. */
   readonly parts?: () => number
   /** Called when all parts of a batch were handed on. */
@@ -65,6 +67,9 @@ export class Batcher<T> implements Intake<T> {
   readonly #out: (batch: Batch) => void
   readonly #parts: () => number
   readonly #sink: Sink<T>
+  readonly #seen: ((resource: Resource, item: T) => void) | undefined
+  /** Shows what is not sent. */
+  readonly #show: Sink<T>
   readonly #cut: () => void
   readonly #wasCut: () => void
   #timer: NodeJS.Timeout | undefined
@@ -86,8 +91,13 @@ export class Batcher<T> implements Intake<T> {
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
     this.#wasCut = options.cut ?? (() => {})
+    this.#seen = options.seen
+    this.#show = { add: (resource, _scope, item) => this.#seen?.(resource, item), miss: () => undefined }
     this.#sink = {
-      add: (resource, scope, item) => this.#gather(resource, scope, item),
+      add: (resource, scope, item) => {
+        this.#seen?.(resource, item)
+        this.#gather(resource, scope, item)
+      },
       miss: (reason, items) => this.#account.miss(reason, items),
     }
   }
@@ -115,18 +125,8 @@ export class Batcher<T> implements Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void {
     if (this.#refusal !== '') {
       this.#account.miss(this.#refusal, this.#count(item))
-      return
-    }
-    const process = this.#process
-    if (process === undefined) this.#gather(resource, scope, item)
-    else {
-      try {
-        process.run(resource, scope, item, this.#sink)
-      } catch {
-        // Not even a fault in a processor lets an item through that it has not seen to the end.
-        this.#account.miss('processor', this.#count(item))
-      }
-    }
+      if (this.#seen !== undefined) this.#run(resource, scope, item, this.#show)
+    } else this.#run(resource, scope, item, this.#sink)
   }
 
   /** Hands on what there is. */
@@ -149,10 +149,24 @@ export class Batcher<T> implements Intake<T> {
     this.#refusal = ''
   }
 
-  /** Hands on what there is; whatever comes later is dropped with the reason, and not encoded. */
-  refuse(reason: string): void {
+  /** Hands on what there is; whatever comes later is dropped with the reason, and processed only to be seen. */
+  refuse(reason: string, process?: Process<T>): void {
     this.cut()
+    this.#process = process
     this.#refusal = reason
+  }
+
+  #run(resource: Resource, scope: Scope, item: T, sink: Sink<T>): void {
+    if (this.#process === undefined) {
+      sink.add(resource, scope, item)
+      return
+    }
+    try {
+      this.#process.run(resource, scope, item, sink)
+    } catch {
+      // Not even a fault in a processor lets an item through that it has not seen to the end.
+      sink.miss('processor', this.#count(item))
+    }
   }
 
   #gather(resource: Resource, scope: Scope, item: T): void {

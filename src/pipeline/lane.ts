@@ -1,4 +1,5 @@
 import type { Batch, Sender } from '../model/batch.ts'
+import type { Resource } from '../model/resource.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
 import { Batcher, type Builder, type Intake, type Process } from './batcher.ts'
@@ -72,6 +73,8 @@ export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned
   readonly count: (item: T) => number
   /** Halves what counts as several items; undefined where that cannot be done. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
+  /** Told of each item as it is when all is done that is to be done to it, whether it is sent or not. Must not throw. */
+  readonly seen?: ((resource: Resource, item: T) => void) | undefined
   /** Opens the queue. `ready` is to be called when a batch may be taken without a call of the lane's. */
   readonly queue: (dropped: Dropped, ready: () => void) => BatchQueue
   /** Tells the queue other bounds. */
@@ -112,7 +115,7 @@ export class Lane<T> {
     send: SendSettings,
     process: Process<T> | undefined,
   ) {
-    const { account, builder, count, divide } = options
+    const { account, builder, count, divide, seen } = options
     this.#options = options
     this.#settings = settings
     this.#process = process
@@ -131,6 +134,7 @@ export class Lane<T> {
       account,
       count,
       divide,
+      seen,
       out: batch => this.#pack(batch),
       // Dividing a request by resources is of use only while others are under way.
       parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
@@ -197,10 +201,10 @@ export class Lane<T> {
   }
 
   /** As `Pipeline.secured`. */
-  async secured(): Promise<void> {
+  secured(): Promise<void> {
     // What came after the end may be among what is asked for.
-    if (this.#closed && this.#options.account.dropped.has('shutdown')) throw this.#ended()
-    await this.#milestones.next()
+    if (this.#closed && this.#options.account.dropped.has('shutdown')) return Promise.reject(this.#ended())
+    return this.#milestones.next()
   }
 
   change(settings: LaneSettings, send: SendSettings, process: Process<T> | undefined): void {
@@ -282,9 +286,9 @@ export class Lane<T> {
     if (this.#closed) return
     const { sender, batchItems, batchBytes, requestBytes, batchTimeoutMs, queueBytes } = this.#settings
     const { unknownMs } = this.#loop
-    if (!sender) this.#batcher.refuse('no_endpoint')
+    if (!sender) this.#batcher.refuse('no_endpoint', this.#process)
     else if (unknownMs > 0) {
-      this.#batcher.refuse('unimplemented')
+      this.#batcher.refuse('unimplemented', this.#process)
       this.#unknownTimer = setTimeout(() => this.#gather(), unknownMs)
       this.#unknownTimer.unref()
     } else {

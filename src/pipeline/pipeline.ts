@@ -3,6 +3,7 @@ import type { Sender } from '../model/batch.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'
+import type { Resource } from '../model/resource.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
@@ -46,6 +47,8 @@ export interface PipelineOptions {
   /** Undefined: batches wait in memory. */
   readonly queues?: DurableQueues | undefined
   readonly halve?: Halve
+  /** Told of each log record as it is when all is done that is to be done to it, whether it is sent or not. */
+  readonly seenLog?: (resource: Resource, record: LogRecord) => void
   /** Called after each export request. Must not throw. */
   readonly observe?: (request: ExportRequest) => void
 }
@@ -84,6 +87,7 @@ export class Pipeline {
       signal: S,
       count: (item: Items[S]) => number,
       divide?: (item: Items[S]) => readonly [Items[S], Items[S]] | undefined,
+      seen?: (resource: Resource, item: Items[S]) => void,
     ): Lane<Items[S]> =>
       new Lane<Items[S]>(
         {
@@ -93,6 +97,7 @@ export class Pipeline {
           builder: options.builders[signal] as Builder<Items[S]>,
           count,
           divide,
+          seen,
           queue: (dropped, ready) => {
             const own = settings.lanes[signal]
             return queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(memoryLimits(own), dropped)
@@ -109,7 +114,7 @@ export class Pipeline {
     this.#lanes = {
       traces: lane('traces', () => 1),
       metrics: lane('metrics', metric => metric.points.length, halves),
-      logs: lane('logs', () => 1),
+      logs: lane('logs', () => 1, undefined, options.seenLog),
       profiles: lane('profiles', () => 1),
     }
     this.#log = options.log

@@ -293,7 +293,7 @@ test('in memory what is secured is never sent again, and once nothing is left no
         await run.lane.drain(0)
       },
     ),
-    { numRuns: soak ? 800 : 40 },
+    { numRuns: soak ? 500 : 40 },
   )
 })
 
@@ -362,7 +362,7 @@ async function liveOnDisk(root: string, seed: number): Promise<number> {
 test('on disk what is secured outlives a loss of power, also where writing and syncing fail', async t => {
   let promises = 0
   // Beside each other, for most of the time they wait for the disk to be tried again.
-  for (let seed = 1; seed <= (soak ? 1000 : 30); ) {
+  for (let seed = 1; seed <= (soak ? 400 : 30); ) {
     const lives = Array.from({ length: 10 }, () => liveOnDisk(queueDirectory(t), seed++))
     for (const made of await Promise.all(lives)) promises += made
   }

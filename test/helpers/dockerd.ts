@@ -1,4 +1,4 @@
-// A Docker daemon of a test's own: Debian's, unpacked and not installed. It has no network, keeps all that it makes in
+// A Docker daemon of a test's own: Debian's, installed or only unpacked. It has no network, keeps all that it makes in
 // a directory of its own, and sees that directory as its /run.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -21,7 +21,15 @@ import { until } from './program.ts'
 
 const run = promisify(execFile)
 const isRoot = process.getuid?.() === 0
-const packages = isRoot ? unpackedPackages('docker', ['docker.io', 'busybox-static']) : undefined
+/** Debian's own, where they are installed; that of Docker's packages has its daemon elsewhere. */
+const isInstalled = ['/usr/sbin/dockerd', '/usr/sbin/runc', '/usr/bin/busybox'].every(path =>
+  existsSync(path),
+)
+const packages = isInstalled
+  ? '/'
+  : isRoot
+    ? unpackedPackages('docker', ['docker.io', 'busybox-static'])
+    : undefined
 
 export const withoutDocker: string | false = !isRoot
   ? 'a Docker daemon needs root'

@@ -125,6 +125,8 @@ function logOf(record: Decoded) {
     body: plainValue(record.body),
     severity: record.severityNumber ?? 0,
     timeNs: record.timeUnixNano ?? '0',
+    traceId: hex(record.traceId),
+    spanId: hex(record.spanId),
     attributes: attributesOf(record.attributes),
   }
 }

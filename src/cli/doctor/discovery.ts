@@ -23,7 +23,11 @@ export const containerRuntime = check({
   summary: 'Docker or Podman answers at its socket; a host without them needs none',
   lose: 'names, images and labels of containers; their ids are known all the same',
   faults: {
-    absent: { state: 'note', what: 'there is no socket of Docker or Podman on this host', mends: {} },
+    absent: {
+      state: 'note',
+      what: 'there is no socket of Docker or Podman on this host',
+      mends: { any: 'none needed: without containers there is nothing to name' },
+    },
     silent: {
       state: 'limited',
       what: 'there is a socket, and svc cannot use it: no right, no daemon behind it, or another program',
@@ -64,13 +68,17 @@ export const cluster = check({
     'The API server of the cluster lets svc watch the pods of this node; outside of a cluster there is none',
   lose: 'names of pods, deployments and namespaces on all telemetry',
   faults: {
-    absent: { state: 'note', what: 'this is no pod, and no kubeconfig is given', mends: {} },
+    absent: {
+      state: 'note',
+      what: 'this is no pod, and no kubeconfig is given',
+      mends: { any: 'none needed: outside of a cluster there are no pods' },
+    },
     silent: {
       state: 'limited',
       what: 'the API server does not answer, or refuses',
       mends: {
         kubernetes:
-          'a ClusterRole with get, list and watch on pods, services, namespaces and replicasets, bound to the service account of svc',
+          'a ClusterRole for the service account of svc: get, list and watch on pods and services; get on namespaces, replicasets and jobs',
         config: 'agent.discovery.kubernetes.kubeconfig: /path, or agent.discovery.detect_kubernetes: false',
       },
     },
@@ -105,7 +113,11 @@ export const cloudMetadata = check({
   summary: 'The metadata service of the cloud answers; a machine that is in none asks nobody',
   lose: 'region, zone, account and kind of machine on all telemetry',
   faults: {
-    absent: { state: 'note', what: 'the firmware names no cloud that svc knows', mends: {} },
+    absent: {
+      state: 'note',
+      what: 'the firmware names no cloud that svc knows',
+      mends: { any: 'none needed: a machine of its own is in no cloud' },
+    },
     silent: {
       state: 'limited',
       what: 'this is a machine of a cloud, and its metadata service does not answer as it should',

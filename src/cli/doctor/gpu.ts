@@ -10,7 +10,11 @@ export const gpus = check({
   summary: 'The library of the NVIDIA driver (NVML) answers; a host without GPUs has none',
   lose: 'metrics of GPUs',
   faults: {
-    absent: { state: 'note', what: 'there is no NVIDIA driver on this host', mends: {} },
+    absent: {
+      state: 'note',
+      what: 'there is no NVIDIA driver on this host',
+      mends: { any: 'none needed: a host without GPUs has none to measure' },
+    },
     silent: {
       state: 'limited',
       what: 'the library of the driver is there, and the driver does not answer it',

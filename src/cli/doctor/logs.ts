@@ -12,7 +12,11 @@ export const logDirectories = check({
   summary: 'The directories where container runtimes write logs can be read, where there are such',
   lose: 'logs of containers',
   faults: {
-    absent: { state: 'note', what: 'no container runtime of this host writes logs to files', mends: {} },
+    absent: {
+      state: 'note',
+      what: 'no container runtime of this host writes logs to files',
+      mends: { any: 'none needed: without containers there are no such logs' },
+    },
     denied: {
       state: 'missing',
       what: 'svc may not read them',
@@ -70,7 +74,8 @@ export const logPositions = check({
 export const journal = check({
   name: 'journal',
   group: 'logs',
-  summary: 'journalctl is there to read the journal with, where agent.logs.journald asks for it',
+  summary:
+    'The program journalctl is there to read the journal with, where agent.logs.journald asks for that',
   lose: 'logs of the journal',
   faults: {
     absent: {

@@ -39,10 +39,11 @@ test('a receiver takes an empty request of each signal that is made, and nothing
   assert.deepEqual(found, [
     {
       state: 'ok',
-      detail: `${good.endpoint} took an empty request in plain text: traces, metrics, profiles`,
+      detail: `${good.endpoint} took an empty request in plain text: traces, metrics, logs, profiles`,
     },
   ])
   assert.deepEqual(good.requests.map(({ signal, items }) => [signal, items]).toSorted(), [
+    ['logs', 0],
     ['metrics', 0],
     ['profiles', 0],
     ['traces', 0],
@@ -80,8 +81,8 @@ test('over HTTP what is wrong is told apart as well, once for the signals that i
     assert.deepEqual(states(found), [want])
     assert.match(found[0]!.detail, detail)
   }
-  await check('', ['ok', undefined], /took an empty request in plain text: traces, metrics, profiles$/)
-  const head = '^cannot export traces, metrics, profiles to 127\\.0\\.0\\.1:\\d+: HTTP '
+  await check('', ['ok', undefined], /took an empty request in plain text: traces, metrics, logs, profiles$/)
+  const head = '^cannot export traces, metrics, logs, profiles to 127\\.0\\.0\\.1:\\d+: HTTP '
   await check('/s404', ['missing', 'path'], RegExp(`${head}404 Not Found`))
   await check('/s401', ['missing', 'unauthenticated'], RegExp(`${head}401 `))
   await check('/s503', ['limited', 'unavailable'], RegExp(`${head}503 `))
@@ -103,7 +104,7 @@ test('signals that fare alike are told in one line, signals of other receivers i
   const found = await tryWith({ ENDPOINT: one.endpoint, INSECURE: 'true' })
   assert.deepEqual(
     found.map(({ detail }) => detail),
-    [`cannot export traces, metrics, profiles to ${one.endpoint}: UNAUTHENTICATED`],
+    [`cannot export traces, metrics, logs, profiles to ${one.endpoint}: UNAUTHENTICATED`],
   )
   const apart = await tryWith({
     ENDPOINT: one.endpoint,

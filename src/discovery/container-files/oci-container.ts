@@ -22,9 +22,9 @@ export function containerdContainer(id: string, annotations: JsonObject, pid: nu
 /** Of CRI-O (cri-o, pkg/annotations). The kubelet's labels stand in one text of JSON. */
 export function crioContainer(id: string, annotations: JsonObject): Container {
   const of = (key: string) => textOf(annotations[`io.kubernetes.cri-o.${key}`])
-  const labels = labelsOf(parseObject(Buffer.from(String(annotations['io.kubernetes.cri-o.Labels'] ?? ''))))
+  const labels = labelsOf(objectIn(annotations['io.kubernetes.cri-o.Labels']))
   const kubernetes = (key: string) => textOf(annotations[key]) || (labels.get(key) ?? '')
-  const logPath = of('LogPath')
+  const logPath = textOf(annotations['io.kubernetes.cri-o.LogPath'], maxPathChars)
   return {
     ...unnamed,
     id,
@@ -42,7 +42,7 @@ export function crioContainer(id: string, annotations: JsonObject): Container {
 
 /** Of Podman, whose annotations hold no names: those stand in the list of its storage. */
 export function podmanContainer(id: string, listed: JsonObject | undefined, logPath: string): Container {
-  const metadata = parseObject(Buffer.from(String(listed?.metadata ?? '')))
+  const metadata = objectIn(listed?.metadata)
   return {
     ...unnamed,
     id,
@@ -54,6 +54,15 @@ export function podmanContainer(id: string, listed: JsonObject | undefined, logP
     logPath,
   }
 }
+
+/** An object that is written as a text within JSON. */
+function objectIn(text: unknown): JsonObject | undefined {
+  return parseObject(Buffer.from(textOf(text, maxNestedChars)))
+}
+
+const maxNestedChars = 256 * 1024
+/** Linux, limits.h, PATH_MAX. */
+const maxPathChars = 4096
 
 const unnamed = {
   name: '',

@@ -134,6 +134,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     const late = told.named('late')!.id
     source.stop()
     assert.equal(source.state.connected, false)
+    assert.equal(told.there.size, 0, 'nobody follows them any more')
     const again = new DockerSource({ endpoint: dockerd.socket, sink: told, log: silentLogger })
     t.after(() => again.stop())
     again.start()

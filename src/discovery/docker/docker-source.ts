@@ -68,12 +68,15 @@ export class DockerSource {
     void this.run()
   }
 
-  /** Ends everything. What the sink was told stays. */
+  /** Ends everything. Nobody follows the containers any more, so they are told as gone. */
   stop(): void {
     this.phase = 'stopped'
     this.connected = false
+    this.session?.close()
     this.client?.close()
     this.wake()
+    for (const id of this.known.keys()) this.options.sink.containerGone(id)
+    this.known.clear()
   }
 
   get state(): DockerState {
@@ -132,13 +135,14 @@ export class DockerSource {
 
   private reached(endpoint: string, client: EngineClient, engine: Engine): void {
     const { runtime, version } = engine
-    if (this.daemon === nobody)
-      this.options.log.info('follows containers', { runtime, version, endpoint, containers: this.known.size })
+    if (this.daemon === nobody) this.options.log.info('follows containers', { runtime, version, endpoint })
     this.connected = true
     this.fault = noFault
-    this.daemon = { runtime, version, endpoint, rootDir: this.daemon.rootDir }
-    void dockerRoot(client, engine).then(rootDir => {
-      if (this.client === client && rootDir !== '') this.daemon = { ...this.daemon, rootDir }
+    // The root of Docker is asked for at each connection, and stays until it is told.
+    const rootDir = runtime === this.daemon.runtime ? this.daemon.rootDir : ''
+    this.daemon = { runtime, version, endpoint, rootDir }
+    void dockerRoot(client, engine).then(root => {
+      if (this.client === client && root !== '') this.daemon = { ...this.daemon, rootDir: root }
     })
   }
 

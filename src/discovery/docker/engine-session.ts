@@ -56,7 +56,7 @@ export async function dockerRoot(client: EngineClient, { runtime, prefix }: Engi
   try {
     const path = `${prefix}/info`
     const answer = await client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: listMs })
-    const root = textOf(parseObject(answer)?.DockerRootDir)
+    const root = textOf(parseObject(answer)?.DockerRootDir, 4096)
     return root.startsWith('/') ? root : ''
   } catch {
     return '' // The usual place is as good a guess; whether the daemon answers is seen elsewhere.
@@ -82,12 +82,17 @@ export class EngineSession {
     return this.inspections.fault
   }
 
+  /** From now on the sink is told nothing. */
+  close(): void {
+    this.inspections.close()
+  }
+
   /** Calls `listed` as soon as the containers are known. Rejects with an `EngineError` when the daemon is lost. */
   async run(listed: () => void): Promise<never> {
     try {
       return await this.follow(listed)
     } finally {
-      this.inspections.close()
+      this.close()
     }
   }
 

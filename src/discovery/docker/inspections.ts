@@ -18,6 +18,8 @@ export interface InspectionsOptions {
 const maxQuestions = 4
 const maxBytes = 1024 * 1024
 const timeoutMs = 10_000
+/** Linux, limits.h, PATH_MAX. */
+const maxPathChars = 4096
 
 /** Asks a daemon for containers, each as often as something happened to it, but no more than once at a time. */
 export class Inspections {
@@ -29,6 +31,7 @@ export class Inspections {
   /** Those that are asked for, and whether the answer still counts. */
   private readonly asked = new Map<string, { counts: boolean }>()
   private readonly failed = new Set<string>()
+  private closed = false
 
   constructor(options: InspectionsOptions) {
     this.options = options
@@ -36,16 +39,17 @@ export class Inspections {
 
   /** Something happened to it. `seen` is told of it if it is gone before it can be asked for. */
   want(id: string, seen?: Container): void {
-    if (this.waiting.size >= maxContainers) return
+    if (this.closed || this.waiting.size >= maxContainers) return
     this.waiting.set(id, seen ?? this.waiting.get(id))
     this.next()
   }
 
   /** It is no more. `seen` is told of it if it was never asked for in time. */
   gone(id: string, seen = this.waiting.get(id)): void {
+    if (this.closed) return
     const { known, sink } = this.options
     this.waiting.delete(id)
-    this.failed.delete(id)
+    this.mended(id)
     const question = this.asked.get(id)
     if (question !== undefined) question.counts = false
     if (seen !== undefined && !known.has(id)) this.tell(seen)
@@ -58,8 +62,9 @@ export class Inspections {
     for (const id of listed) if (all || this.failed.has(id) || !this.options.known.has(id)) this.want(id)
   }
 
-  /** The daemon is lost: nothing is asked any more. */
+  /** From now on nothing is asked, and nothing is told. */
   close(): void {
+    this.closed = true
     this.waiting.clear()
     for (const question of this.asked.values()) question.counts = false
   }
@@ -84,8 +89,7 @@ export class Inspections {
       )
       if (answer === undefined) throw new EngineError('its description is no JSON object')
       if (question.counts) this.tell(dockerContainer(id, runtime, answer, logPath(answer, runtime)))
-      this.failed.delete(id)
-      if (this.failed.size === 0) this.fault = ''
+      this.mended(id)
     } catch (error) {
       if (question.counts) this.fail(id, seen, error as EngineError)
     } finally {
@@ -103,6 +107,11 @@ export class Inspections {
     this.fault = `cannot read container ${id.slice(0, 12)}: ${message}`
   }
 
+  private mended(id: string): void {
+    this.failed.delete(id)
+    if (this.failed.size === 0) this.fault = ''
+  }
+
   private tell(container: Container): void {
     const { known, sink } = this.options
     const before = known.get(container.id)
@@ -115,7 +124,7 @@ export class Inspections {
 /** Docker tells a path for others of its drivers too; Podman calls its own driver by Docker's name. */
 function logPath(description: Readonly<Record<string, unknown>>, runtime: string): string {
   const driver = textOf(objectOf(objectOf(description.HostConfig).LogConfig).Type)
-  const path = textOf(description.LogPath)
+  const path = textOf(description.LogPath, maxPathChars)
   const isFile = driver === 'json-file' || (runtime === 'podman' && driver === 'k8s-file')
   return isFile && path.startsWith('/') ? path : ''
 }

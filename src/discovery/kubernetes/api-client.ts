@@ -3,9 +3,9 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { isIP } from 'node:net'
 import { faultText } from '../../lib/dialer.ts'
 import { GatheredBytes } from '../../lib/gathered-bytes.ts'
+import { type JsonObject, parseObject, textOf } from '../../lib/json-fields.ts'
 import type { ClusterAccess } from './access.ts'
 import { Credentials, type Identity } from './credentials.ts'
-import { type JsonObject, parseObject, textOf } from './json-fields.ts'
 
 /** Names and owners of an object, without the rest (Kubernetes API concepts, "metadata-only fetches"). */
 export const metadataOnly = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { textOf } from '../../lib/json-fields.ts'
 import { AccessError, type ClusterAccess } from './access.ts'
-import { textOf } from './json-fields.ts'
 import { readKubeconfig } from './kubeconfig.ts'
 
 /** Where the kubelet puts a pod's account (Kubernetes, "Accessing the Kubernetes API from a Pod"). */

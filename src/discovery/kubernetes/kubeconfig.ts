@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
+import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import { AccessError, type ClusterAccess, type Material } from './access.ts'
-import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-fields.ts'
 
 const maxBytes = 1024 * 1024
 const key = 'agent.discovery.kubernetes.kubeconfig'

@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { Backoff } from '../../lib/backoff.ts'
+import { type JsonObject, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { EntitySink, SourceState } from '../../model/entity.ts'
 import type { AccessError, ClusterAccess } from './access.ts'
 import { ApiClient, ApiError, metadataOnly } from './api-client.ts'
 import { explain, type Fault } from './fault.ts'
 import { findAccess, serviceAccountDirectory } from './find-access.ts'
 import { Interning } from './interning.ts'
-import { type JsonObject, objectOf, textOf } from './json-fields.ts'
 import { OwnerLookup } from './owner-lookup.ts'
 import { PodReader } from './pod-reader.ts'
 import { PodTable } from './pod-table.ts'
@@ -233,7 +233,11 @@ export class KubernetesSource {
         return object
       } catch (error) {
         const status = error instanceof ApiError ? error.status : 0
-        if (stop.aborted || status === 404) break
+        if (stop.aborted) break
+        if (status === 404) {
+          this.report(`get ${resource}`, undefined)
+          break
+        }
         const fault = explain(error, { place: client.place, verb: 'get', resource, namespace })
         this.report(`get ${resource}`, fault)
         if (status === 403 && optional) break

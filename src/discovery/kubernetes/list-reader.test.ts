@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { LineSplitter } from './line-splitter.ts'
+import { LineSplitter } from '../../lib/line-splitter.ts'
 import { FormatError, ListReader } from './list-reader.ts'
 
 const runs = process.env.SVC_SOAK ? 5_000 : 200

@@ -1,6 +1,6 @@
+import { type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { Owner, Pod, PodContainer } from '../../model/entity.ts'
 import type { Interning } from './interning.ts'
-import { type JsonObject, listOf, objectOf, textOf } from './json-fields.ts'
 
 /** They name a service (semantic conventions, "Kubernetes attributes"). */
 const serviceLabels: readonly string[] = [

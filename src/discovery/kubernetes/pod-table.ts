@@ -1,5 +1,5 @@
+import type { JsonObject } from '../../lib/json-fields.ts'
 import type { EntitySink, Owner, Pod } from '../../model/entity.ts'
-import type { JsonObject } from './json-fields.ts'
 import type { OwnerLookup } from './owner-lookup.ts'
 import { isSameOwners, isSamePod, type PodReader } from './pod-reader.ts'
 import type { ObjectKeeper } from './resource-watch.ts'

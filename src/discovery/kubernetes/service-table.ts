@@ -1,6 +1,6 @@
+import type { JsonObject } from '../../lib/json-fields.ts'
+import { listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { Interning } from './interning.ts'
-import type { JsonObject } from './json-fields.ts'
-import { listOf, objectOf, textOf } from './json-fields.ts'
 import type { ObjectKeeper } from './resource-watch.ts'
 
 /** Services that are known at most; a cluster has some thousands. */
