@@ -80,7 +80,8 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     settings: selfTracing(config),
   })
   const starting = self.begin('start')
-  const discovery = new Discovery({ config, log })
+  let onContainer = (): void => undefined
+  const discovery = new Discovery({ config, log, onContainer: () => onContainer() })
   const { entities, host } = discovery
   const aboutProcesses: ProcessTableOptions = {
     hostName: hostname(),
@@ -132,6 +133,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   })
   const gpu = new Gpu({ config, pipeline, processes, host, log })
   const logs = new Logs({ config, pipeline, entities, resources, recent, host, log })
+  onContainer = () => logs.hurry()
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined

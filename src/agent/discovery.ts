@@ -8,7 +8,7 @@ import { clouds } from '../discovery/index.ts'
 import { KubernetesSource } from '../discovery/kubernetes/kubernetes-source.ts'
 import { CloudSource } from '../entities/cloud-source.ts'
 import { noPlace } from '../entities/container-place.ts'
-import { Entities } from '../entities/entities.ts'
+import { Entities, type EntitiesOptions } from '../entities/entities.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import { HostEntity, hostResource } from './host-resource.ts'
@@ -16,6 +16,8 @@ import { HostEntity, hostResource } from './host-resource.ts'
 export interface DiscoveryOptions {
   readonly config: Config
   readonly log: Logger
+  /** Told when a container is new. */
+  readonly onContainer: () => void
 }
 
 /** Asks Docker, Kubernetes and the cloud while the configuration wants it to. */
@@ -23,6 +25,7 @@ export class Discovery {
   readonly entities: Entities
   readonly host: HostEntity
   private readonly log: Logger
+  private readonly onContainer: () => void
   private readonly files: ContainerFiles
   private config: Config
   private dockerSource: DockerSource | undefined
@@ -30,12 +33,13 @@ export class Discovery {
   private cloudSource: CloudSource | undefined
   private stopped = false
 
-  constructor({ config, log }: DiscoveryOptions) {
+  constructor({ config, log, onContainer }: DiscoveryOptions) {
     const { rootfs } = config.agent.nodeexporter.path
     this.config = config
     this.log = log
+    this.onContainer = onContainer
     this.files = new ContainerFiles({ rootfs })
-    this.entities = new Entities({ ...labelsOf(config), look: id => this.look(id) })
+    this.entities = new Entities(this.entitiesOptions())
     this.host = new HostEntity(hostResource(rootfs, config.resource.attributes), () =>
       this.entities.surroundings(noPlace),
     )
@@ -90,7 +94,7 @@ export class Discovery {
         const before = this.config
         this.config = config
         if (this.stopped) return
-        this.entities.configure({ ...labelsOf(config), look: id => this.look(id) })
+        this.entities.configure(this.entitiesOptions())
         const differs = (of: (config: Config) => unknown) =>
           JSON.stringify(of(before)) !== JSON.stringify(of(config))
         const isOn = ({ agent }: Config) => agent.discovery.enabled
@@ -123,6 +127,17 @@ export class Discovery {
     this.dockerSource?.stop()
     this.kubernetesSource?.stop()
     this.cloudSource?.stop()
+  }
+
+  private entitiesOptions(): EntitiesOptions {
+    const { docker, kubernetes } = this.config.agent.discovery
+    return {
+      containerLabels: docker.labels,
+      podLabels: kubernetes.labels,
+      podAnnotations: kubernetes.annotations,
+      look: id => this.look(id),
+      onContainer: () => this.onContainer(),
+    }
   }
 
   private look(id: string) {
@@ -185,15 +200,6 @@ export class Discovery {
 
   private warn(source: string) {
     return (reason: string, mend: string) => this.log.warn(`${source} cannot be asked`, { reason, mend })
-  }
-}
-
-function labelsOf({ agent }: Config) {
-  const { docker, kubernetes } = agent.discovery
-  return {
-    containerLabels: docker.labels,
-    podLabels: kubernetes.labels,
-    podAnnotations: kubernetes.annotations,
   }
 }
 

@@ -77,7 +77,9 @@ export class FollowedJournal {
   private async keep(cursor: string): Promise<void> {
     try {
       await this.options.pipeline.secured('logs')
-      if (cursor !== '') this.options.positions.setCursor(cursorName, cursor)
+      if (cursor === '') return
+      this.options.positions.setCursor(cursorName, cursor)
+      await this.options.positions.save()
     } catch {
       // Records may be lost: they are read once more.
     }

@@ -1,5 +1,7 @@
 // Which files are logs, of what form, and of whom they tell.
 
+import { readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Config } from '../config/index.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
@@ -118,9 +120,25 @@ function podmanPlace(path: string, entities: Entities): ContainerPlace | 'none' 
 
 /** `/var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log`, as the kubelet names it. */
 function podPlace(path: string, entities: Entities): ContainerPlace | 'none' {
-  const parts = /^\/var\/log\/pods\/[^/]+_([0-9a-f-]{32,36})\/([^/]+)\/\d+\.log/.exec(path)
+  const parts = /^\/var\/log\/pods\/([^/_]+)_([^/_]+)_([0-9a-f-]{32,36})\/([^/]+)\/\d+\.log/.exec(path)
   if (parts === null) return 'none'
-  const [, podUid = '', name] = parts
-  const container = entities.podOfUid(podUid)?.containers.find(each => each.name === name)
-  return { id: container?.id ?? '', runtime: '', podUid }
+  const [, namespace = '', pod = '', podUid = '', name = ''] = parts
+  const container = entities.podOfUid(podUid)?.containers.find(each => each.name === name && each.id !== '')
+  return { id: container?.id ?? linkedId(`${pod}_${namespace}_${name}-`, path), runtime: '', podUid }
 }
+
+/** The container's id by the link that the kubelet makes to its log; '' where there is none. */
+function linkedId(prefix: string, path: string): string {
+  try {
+    for (const link of readdirSync(linkDirectory)) {
+      if (!link.startsWith(prefix)) continue
+      const id = /^([0-9a-f]{64})\.log$/.exec(link.slice(prefix.length))?.[1]
+      if (id !== undefined && readlinkSync(join(linkDirectory, link)) === path) return id
+    }
+  } catch {
+    // Not every kubelet makes links, and one may go while it is read.
+  }
+  return ''
+}
+
+const linkDirectory = '/var/log/containers'

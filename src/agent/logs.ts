@@ -104,6 +104,11 @@ export class Logs {
     return faults
   }
 
+  /** There may be a new log. */
+  hurry(): void {
+    this.running?.follower.hurry()
+  }
+
   start(): void {
     this.fault = undefined
     const { mode, agent } = this.config

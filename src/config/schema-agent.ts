@@ -166,7 +166,11 @@ const logs = branch('Logs of containers, files and the journal.', {
   journald: key(boolean, false, 'Reads the systemd journal.'),
   paths: key(list(path), [], 'Files to follow; may contain `*` and `**`.'),
   exclude: key(list(path), [], 'Files not to follow; may contain `*` and `**`.'),
-  start_at: key(choice(['end', 'beginning']), 'end', 'Where to begin in files never seen before.'),
+  start_at: key(
+    choice(['end', 'beginning']),
+    'end',
+    'Where to begin in files that were there before svc first looked; newer ones are read from their beginning.',
+  ),
   position_file: key(path, '/var/lib/svc/log-positions', 'File that remembers how far each log was read.', {
     restart: true,
   }),

@@ -20,6 +20,8 @@ interface Described {
 export interface EntitiesOptions {
   /** Reads what the runtime keeps of a container in files, for one that nobody told of yet. Must not throw. */
   readonly look?: (id: string) => Container | undefined
+  /** Told of each container that was not known before. Must not throw. */
+  readonly onContainer?: (container: Container) => void
   /** Labels of containers that become `container.label.*`. */
   readonly containerLabels?: readonly string[]
   /** Labels and annotations of pods that become `k8s.pod.label.*` and `k8s.pod.annotation.*`. */
@@ -131,9 +133,11 @@ export class Entities implements EntitySink {
     const { id } = container
     this.missing.delete(id)
     this.leaving.delete(id)
+    const isNew = !this.containers.has(id)
     this.containers.set(id, container)
     this.leave()
     if (this.containers.size > maxContainers) this.forget(this.oldest(this.containers))
+    if (isNew) this.options.onContainer?.(container)
   }
 
   containerGone(id: string): void {

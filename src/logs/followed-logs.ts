@@ -6,6 +6,7 @@ import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
+import { OpenFiles } from './open-files.ts'
 import { isCompressed } from './rotation.ts'
 import { Slices } from './slices.ts'
 import { copyBefore, type Question, type Succession, succession, whereabouts } from './succession.ts'
@@ -46,8 +47,7 @@ export class FollowedLogs {
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
   private readonly finders = new Map<LogSource, FileFinder>()
-  /** In the order of their opening. */
-  private readonly opened = new Set<LogFile>()
+  private readonly opened: OpenFiles
   /** Files that no source wants, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
   /** Patterns that were asked for in an earlier look. */
@@ -65,6 +65,18 @@ export class FollowedLogs {
     this.positions = options.positions
     this.buffer = options.buffer
     this.sinceMs = this.positions.lookedMs || Date.now()
+    const { maxOpen: most } = options
+    this.opened = new OpenFiles({
+      most,
+      owners: this.owners,
+      awake: this.awake,
+      warn: () =>
+        this.warnOnce(
+          'open',
+          `more than ${most} log files grow at the same time, so they are opened and closed by turns`,
+          'nothing to do, if the CPU time is well; else name fewer files in agent.logs.paths',
+        ),
+    })
     for (const source of options.sources)
       this.finders.set(source, new FileFinder({ files: options.maxFiles }))
   }
@@ -96,7 +108,7 @@ export class FollowedLogs {
       done => this.finish(done),
     )
     if (step === 'more') return true
-    if (file?.isOpen === false) this.opened.delete(file)
+    if (file?.isOpen === false) this.opened.close(file)
     if (step === 'changed') this.emptied(log, file!)
     else if (step === 'missing') void this.guard(log, () => this.search(log, file!))
     else if (log.hasGrown) {
@@ -120,8 +132,7 @@ export class FollowedLogs {
   }
 
   close(): void {
-    for (const log of this.logs.values()) for (const file of log.all()) file.close()
-    this.opened.clear()
+    for (const log of this.logs.values()) for (const file of log.all()) this.opened.close(file)
   }
 
   private async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
@@ -198,7 +209,7 @@ export class FollowedLogs {
 
   /** Begins to follow a file. False where its source does not want it. */
   private async attach({ path, stats }: FoundFile, source: LogSource, appeared: boolean): Promise<boolean> {
-    this.makeRoom()
+    this.opened.makeRoom()
     const current = new LogFile(path, stats)
     current.currentMs = this.lookingMs
     if (!current.open(this.buffer)) {
@@ -243,7 +254,7 @@ export class FollowedLogs {
       const owner = this.owners.find(stats)
       // It leads to a file that is followed under another path, or to one of its own that came back.
       if (owner !== undefined) return this.returned(log, owner, stats)
-      this.makeRoom()
+      this.opened.makeRoom()
       const current = new LogFile(log.path, stats)
       current.currentMs = now
       // Rotated again meanwhile.
@@ -292,7 +303,7 @@ export class FollowedLogs {
     this.register(log, file, file.offset)
     this.awake.add(log)
     // While nothing is read, what is rotated away waits; who removes it means to have its space back.
-    if (log.files.length > maxKeptOpen) this.shut(log.files.at(-2)!)
+    if (log.files.length > maxKeptOpen) this.opened.close(log.files.at(-2)!)
     if (log.files.length <= maxWaiting) return
     this.finish(log.files.splice(maxKeptOpen, 1)[0]!)
     this.lost(log, 1, '')
@@ -303,7 +314,7 @@ export class FollowedLogs {
     this.owners.add(log, file)
     if (file.isOpen) this.opened.add(file)
     this.positions.forget(file.device, file.inode)
-    this.positions.set(positionOf(log.path, file, offset))
+    this.positions.set(file.positionAt(log.path, offset))
   }
 
   private remembered(file: LogFile, known: readonly Position[]): Position | undefined {
@@ -336,7 +347,7 @@ export class FollowedLogs {
   /** False where it is not where it was, or nobody wants it any longer. */
   private open(log: FollowedLog, file: LogFile): boolean {
     if (!file.isOpen) {
-      this.makeRoom()
+      this.opened.makeRoom()
       if (!file.open(this.buffer)) return false
       this.opened.add(file)
     }
@@ -346,39 +357,9 @@ export class FollowedLogs {
     return false
   }
 
-  /** Closes a file where too many are open. */
-  private makeRoom(): void {
-    const most = this.options.maxOpen
-    if (this.opened.size < most) return
-    let chosen: LogFile | undefined
-    for (const file of this.opened) {
-      chosen ??= file
-      if (file.isOpen && file.isRotated) continue
-      // Those that were renamed may be removed before they are opened again.
-      chosen = file
-      break
-    }
-    if (chosen === undefined) return
-    this.shut(chosen)
-    const log = this.owners.logOf(chosen)
-    // A look at the directories finds out when it grows.
-    if (log?.files.length === 1 && log.trailing.length === 0 && chosen.readTo >= chosen.size)
-      this.awake.delete(log)
-    this.warnOnce(
-      'open',
-      `more than ${most} log files grow at the same time, so they are opened and closed by turns`,
-      'nothing to do, if the CPU time is well; else name fewer files in agent.logs.paths',
-    )
-  }
-
-  private shut(file: LogFile): void {
-    file.close()
-    this.opened.delete(file)
-  }
-
   /** A file was read for good. */
   private finish(file: LogFile): void {
-    this.opened.delete(file)
+    this.opened.close(file)
     this.owners.finish(file)
   }
 
@@ -386,7 +367,6 @@ export class FollowedLogs {
   private drop(log: FollowedLog): void {
     log.flush(true)
     for (const file of log.all()) {
-      this.shut(file)
       this.finish(file)
     }
     log.files.length = 0
@@ -424,7 +404,7 @@ export class FollowedLogs {
     const isBusy = log.files.length > 1 || log.trailing.length > 0 || file.readTo < file.size
     if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return
     if ((file.reader?.heldFrom ?? -1) >= 0) return
-    this.shut(file)
+    this.opened.close(file)
     file.reader = undefined
     this.awake.delete(log)
   }
@@ -508,22 +488,5 @@ export class FollowedLogs {
     if (this.warned.has(key) || this.warned.size >= maxWarned) return
     this.warned.add(key)
     this.options.warn(message, mend)
-  }
-}
-
-/** A file as it is remembered; `offset`: where to go on. */
-export function positionOf(path: string, file: LogFile, offset: number): Position {
-  const { digest, length } = file.fingerprint
-  const now = Date.now()
-  file.kept = { offset, fingerprintLength: length, atMs: now }
-  return {
-    path,
-    device: file.device,
-    inode: file.inode,
-    fingerprint: digest,
-    fingerprintLength: length,
-    offset,
-    seenMs: now,
-    currentMs: file.currentMs,
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import type { LineReader } from './line-reader.ts'
+import type { Position } from './log-positions.ts'
 
 /** First bytes by which a file is known, beside its number, which is given again to other files. */
 const maxHeadBytes = 256
@@ -107,6 +108,15 @@ export class LogFile {
 
   get behindBytes(): number {
     return Math.max(0, this.size - this.offset)
+  }
+
+  /** As it is to be remembered; `offset`: where to go on. */
+  positionAt(path: string, offset: number): Position {
+    const { device, inode, currentMs } = this
+    const { digest: fingerprint, length: fingerprintLength } = this.fingerprint
+    const seenMs = Date.now()
+    this.kept = { offset, fingerprintLength, atMs: seenMs }
+    return { path, device, inode, fingerprint, fingerprintLength, offset, seenMs, currentMs }
   }
 
   /** Of the first bytes that were seen. */

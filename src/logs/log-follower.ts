@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { FollowedLogs, positionOf } from './followed-logs.ts'
+import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
@@ -52,6 +52,7 @@ export interface LogFollowerState {
 const pollMs = 250
 const pausedMs = 50
 const lookMs = 1000
+const hurriedMs = 100
 const lookAnewMs = 10_000
 const commitMs = 1000
 /** So much is handed on again after a kill, about; with the time that it takes until it is secured. */
@@ -88,6 +89,7 @@ export class LogFollower {
   private committedBytes = 0
   private flushedMs = 0
   private isPaused = false
+  private isHurried = false
   private isStopping = false
   private wake: () => void = () => undefined
 
@@ -128,6 +130,12 @@ export class LogFollower {
     this.found.close()
   }
 
+  /** Somebody knows of a new file: looks for it at once, at most ten times in a second. */
+  hurry(): void {
+    this.isHurried = true
+    this.wake()
+  }
+
   get state(): LogFollowerState {
     const byFile: FollowedLogState[] = []
     let behindBytes = 0
@@ -159,7 +167,7 @@ export class LogFollower {
       const isMore = await this.readAll(slices)
       this.flushInTime()
       if (isMore) await turn()
-      else await this.sleep(this.isPaused ? pausedMs : pollMs)
+      else await this.sleep(this.isPaused || this.isHurried ? pausedMs : pollMs)
     }
   }
 
@@ -199,11 +207,12 @@ export class LogFollower {
 
   private lookInTime(): void {
     const now = performance.now()
-    const wait = Math.max(lookMs, this.found.lookCostMs / lookShare)
+    const wait = Math.max(this.isHurried ? hurriedMs : lookMs, this.found.lookCostMs / lookShare)
     if (this.looking === undefined && now - this.lookedMs >= wait) this.startLook()
   }
 
   private startLook(): void {
+    this.isHurried = false
     this.looking = this.look().finally(() => {
       this.looking = undefined
     })
@@ -264,7 +273,7 @@ export class LogFollower {
         kept.offset === position &&
         kept.fingerprintLength === file.fingerprintLength &&
         now - kept.atMs < seenMs
-      if (!isKept) positions.push([file, positionOf(path, file, position)])
+      if (!isKept) positions.push([file, file.positionAt(path, position)])
     }
     return positions
   }

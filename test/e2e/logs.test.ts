@@ -131,18 +131,21 @@ test('an agent that is killed again and again while a log is written and rotated
     appendFileSync(log, text)
     if (written % 3_000 === 0) renameSync(log, `${log}.${++rotations}`)
   }
+  // Files that were rotated away before anybody looked are none of the log.
+  write()
+  let agent = await start()
+  await until('the first lines', 20_000, async () => bodies().length > 0)
   const timer = setInterval(write, 20)
   t.after(() => clearInterval(timer))
   for (let kill = 0; kill < kills; kill++) {
-    const agent = await start()
     const before = written
     await until('more lines', 30_000, async () => written > before + 4_000)
     await agent.kill()
+    agent = await start()
   }
-  const agent = await start()
   clearInterval(timer)
   await until(
-    () => `every line of ${written}: ${new Set(bodies()).size}\n${agent.logText()}`,
+    () => `every line of ${written}; missing: ${missing(bodies(), written)}\n${agent.logText()}`,
     60_000,
     async () => new Set(bodies()).size === written,
   )
@@ -154,3 +157,17 @@ test('an agent that is killed again and again while a log is written and rotated
   )
   assert.match(readFileSync(log.replace('app.log', 'positions'), 'utf8'), /"offset"/)
 })
+
+/** The numbers of lines that did not come, in ranges. */
+function missing(bodies: readonly string[], written: number): string {
+  const come = new Set(bodies.map(body => Number(/^line (\d+) /.exec(body)?.[1])))
+  const ranges: string[] = []
+  for (let from = 1; from <= written; from++) {
+    if (come.has(from)) continue
+    let to = from
+    while (to < written && !come.has(to + 1)) to++
+    ranges.push(`${from}-${to}`)
+    from = to
+  }
+  return ranges.join(' ')
+}

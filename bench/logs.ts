@@ -1,0 +1,75 @@
+/**
+ * Following a log file: µs of CPU a line, from the file to a reader that does nothing, and to records of lines as
+ * Docker writes them, plain and JSON.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LineReader } from '../src/logs/line-reader.ts'
+import { LogFollower } from '../src/logs/log-follower.ts'
+import { LogPositions } from '../src/logs/log-positions.ts'
+import { logReader } from '../src/logs/log-reader.ts'
+
+const lines = 400_000
+const rounds = 5
+const directory = mkdtempSync(join(tmpdir(), 'svc-bench-logs-'))
+
+const nothing: LineReader = { line() {}, flush() {}, heldFrom: -1, odd: 0 }
+
+function reader(path: string): LineReader {
+  return logReader('docker', {
+    path,
+    parse: { json: true, severity: true, traceContext: true },
+    maxBytes: 256 * 1024,
+    emit() {},
+  })
+}
+
+function docker(text: string): string {
+  return `${JSON.stringify({ log: `${text}\n`, stream: 'stdout', time: '2026-01-02T03:04:05.123456789Z' })}\n`
+}
+
+const plain = docker('INFO GET /users/17 answered 200 in 12 ms for customer 4711, from the cache')
+const json = docker('{"level":"info","msg":"GET /users/17","status":200,"took_ms":12,"customer":4711}')
+
+/** CPU of a follower from its start until it has read a file to its end, in µs a line. */
+async function follow(line: string, make: (path: string) => LineReader): Promise<number> {
+  const path = join(directory, `${performance.now()}.log`)
+  writeFileSync(path, line.repeat(lines))
+  const before = process.cpuUsage()
+  const follower = new LogFollower({
+    sources: [{ name: 'files', patterns: () => [path], excluded: () => false, reader: () => make(path) }],
+    positions: new LogPositions(join(directory, `${performance.now()}.positions`)),
+    startAt: 'beginning',
+    maxLineBytes: 256 * 1024,
+    pressure: () => 0,
+    secured: () => Promise.resolve(),
+    warn: console.error,
+  })
+  await follower.start()
+  while (follower.state.lines < lines) await new Promise(resolve => setTimeout(resolve, 5))
+  await follower.stop()
+  const { user, system } = process.cpuUsage(before)
+  rmSync(path)
+  return (user + system) / lines
+}
+
+const cases: readonly [string, string, (path: string) => LineReader][] = [
+  ['no reader', plain, () => nothing],
+  ['docker', plain, reader],
+  ['docker, JSON', json, reader],
+]
+try {
+  const results = new Map<string, number[]>()
+  for (let round = 0; round < rounds; round++)
+    for (const [name, line, make] of cases)
+      results.set(name, [...(results.get(name) ?? []), await follow(line, make)])
+  for (const [name, values] of results) {
+    const median = values.toSorted((a, b) => a - b)[rounds >> 1]!
+    console.log(
+      `${name}: ${median.toFixed(2)} µs of CPU a line (${values.map(value => value.toFixed(2)).join(' ')})`,
+    )
+  }
+} finally {
+  rmSync(directory, { recursive: true })
+}

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { FileFinder, type FinderLimits } from './file-finder.ts'
+
+function tree(t: TestContext, files: readonly string[], limits: Partial<FinderLimits> = {}) {
+  const root = mkdtempSync(join(tmpdir(), 'svc-finder-'))
+  t.after(() => rmSync(root, { recursive: true }))
+  const at = (path: string) => join(root, path)
+  for (const file of files) {
+    mkdirSync(join(at(file), '..'), { recursive: true })
+    writeFileSync(at(file), '')
+  }
+  const finder = new FileFinder(limits)
+  const find = async (patterns: readonly string[], anew = false) => {
+    const found = await finder.find(patterns.map(at), anew)
+    return found.map(({ path }) => path.slice(root.length + 1)).sort()
+  }
+  return { at, finder, find }
+}
+
+test('files are found below any number of directories', async t => {
+  const { find } = tree(t, ['a.log', 'b.txt', 'x/a.log', 'x/y/a.log', 'x/y/.git/a.log', 'z/y/b.log'])
+  assert.deepEqual(await find(['*.log']), ['a.log'])
+  assert.deepEqual(await find(['*/*/*.log']), ['x/y/a.log', 'z/y/b.log'])
+  assert.deepEqual(await find(['**/*.log']), ['a.log', 'x/a.log', 'x/y/a.log', 'z/y/b.log'])
+  assert.deepEqual(await find(['x/**']), ['x/a.log', 'x/y/a.log'])
+  assert.deepEqual(await find(['x/a.log', 'none/a.log', '{b,c}.txt']), ['b.txt', 'x/a.log'])
+})
+
+test('links are followed to files, in no circle, and a file comes once', async t => {
+  const { at, find } = tree(t, ['pods/a/0.log', 'other.log'])
+  mkdirSync(at('containers'))
+  symlinkSync(at('pods/a/0.log'), at('containers/a.log'))
+  symlinkSync(at('nowhere'), at('containers/b.log'))
+  symlinkSync(at('pods'), at('pods/again'))
+  symlinkSync(at('pods/loop'), at('pods/loop'))
+  linkSync(at('other.log'), at('same.log'))
+  assert.deepEqual(await find(['containers/*.log', 'pods/**/*.log']), ['containers/a.log'])
+  assert.deepEqual(await find(['pods/*/*.log']), ['pods/a/0.log'])
+  assert.equal((await find(['*.log'])).length, 1)
+})
+
+test('what is new or gone is seen at the next look', async t => {
+  const { at, find } = tree(t, ['x/a.log'])
+  assert.deepEqual(await find(['*/*.log']), ['x/a.log'])
+  writeFileSync(at('x/b.log'), '')
+  assert.deepEqual(await find(['*/*.log']), ['x/a.log', 'x/b.log'])
+  unlinkSync(at('x/a.log'))
+  mkdirSync(at('y'))
+  writeFileSync(at('y/c.log'), '')
+  assert.deepEqual(await find(['*/*.log']), ['x/b.log', 'y/c.log'])
+  assert.deepEqual(await find(['*/*.log'], true), ['x/b.log', 'y/c.log'])
+})
+
+test('a walk is bounded, and says what it left out', async t => {
+  const names = Array.from({ length: 50 }, (_, i) => `d/${i}.log`)
+  const deep = `${'x/'.repeat(10)}a.log`
+  const check = async (limits: Partial<FinderLimits>, pattern: string, most: number, over: RegExp) => {
+    const { find, finder } = tree(t, [...names, deep], limits)
+    for (let look = 0; look < 3; look++) {
+      assert.ok((await find([pattern])).length <= most)
+      assert.match(finder.over, over)
+    }
+  }
+  await check({ files: 10 }, 'd/*', 10, /files beyond 10/)
+  await check({ entries: 20 }, 'd/*', 20, /entries beyond 20/)
+  await check({ depth: 3 }, '**/a.log', 0, /directories below /)
+  await check({}, '**/*.log', 51, /^$/)
+})
+
+test('a pattern that cannot be read is told, and the others are looked for', async t => {
+  const { finder, at } = tree(t, ['a.log'])
+  assert.equal((await finder.find(['a.log', at('a.log')])).length, 1)
+  assert.match(finder.faults.get('a.log') ?? '', /does not begin/)
+})
