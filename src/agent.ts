@@ -14,7 +14,13 @@ import { Profiling } from './agent/profiling.ts'
 import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
-import { startTracing, Tracing, type TracingFault, type TracingOptions } from './agent/tracing.ts'
+import {
+  selectionOf,
+  startTracing,
+  Tracing,
+  type TracingFault,
+  type TracingOptions,
+} from './agent/tracing.ts'
 import { agentView, drainMs } from './agent/view.ts'
 import type { Operation } from './api/operation.ts'
 import { operations } from './api/routes.ts'
@@ -92,6 +98,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     surroundings: place => entities.surroundings(place),
   }
   const processes = new ProcessTable(aboutProcesses)
+  processes.select(selectionOf(config.discovery))
   // Of those that profiles meet: nobody may trace them.
   const profiled = new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 })
   const resources = new ContainerResources({ entities, processes, host: () => host.resource })
@@ -153,6 +160,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     parts: reloadables({
       log,
       outlets,
+      processes,
       tracing: running,
       profiling,
       discovery,

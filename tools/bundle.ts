@@ -1,4 +1,4 @@
-// Bundles src/main.ts into dist/svc.cjs, and the thread that names frames into a file beside it. CommonJS, because
+// Bundles src/main.ts into dist/svc.cjs, and beside it the thread that names frames and what the package exports. CommonJS, because
 // `import 'node:http'` of an ES module costs 10 MB of memory on Node 22 and newer (measured), and because it also runs on
 // Node 20.
 import { execFileSync } from 'node:child_process'
@@ -24,6 +24,7 @@ const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString(
 const programs = [
   ['src/main.ts', 'dist/svc.cjs'],
   ['src/profiling/worker.ts', 'dist/profiling-worker.cjs'],
+  ['src/model/security.ts', 'dist/security.cjs'],
 ] as const
 for (const [entry, outfile] of programs)
   await build({

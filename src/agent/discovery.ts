@@ -2,7 +2,6 @@
 
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
-import { ContainerFiles } from '../discovery/container-files/container-files.ts'
 import { DockerSource } from '../discovery/docker/docker-source.ts'
 import { clouds } from '../discovery/index.ts'
 import { KubernetesSource } from '../discovery/kubernetes/kubernetes-source.ts'
@@ -11,6 +10,7 @@ import { noPlace } from '../entities/container-place.ts'
 import { Entities, type EntitiesOptions } from '../entities/entities.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
+import { ContainerLookup } from './container-lookup.ts'
 import { HostEntity, hostResource } from './host-resource.ts'
 
 export interface DiscoveryOptions {
@@ -26,7 +26,7 @@ export class Discovery {
   readonly host: HostEntity
   private readonly log: Logger
   private readonly onContainer: () => void
-  private readonly files: ContainerFiles
+  private readonly lookup: ContainerLookup
   private config: Config
   private dockerSource: DockerSource | undefined
   private kubernetesSource: KubernetesSource | undefined
@@ -38,8 +38,13 @@ export class Discovery {
     this.config = config
     this.log = log
     this.onContainer = onContainer
-    this.files = new ContainerFiles({ rootfs })
     this.entities = new Entities(this.entitiesOptions())
+    this.lookup = new ContainerLookup({
+      rootfs,
+      sink: this.entities,
+      isFollowed: id => this.dockerSource?.knows(id) ?? false,
+      intervalMs: () => this.config.agent.discovery.interval,
+    })
     this.host = new HostEntity(hostResource(rootfs, config.resource.attributes), () =>
       this.entities.surroundings(noPlace),
     )
@@ -60,6 +65,7 @@ export class Discovery {
 
   /** Begins to ask. What is found comes in its time; nothing waits for it. */
   start(): void {
+    this.lookup.start()
     this.startDocker()
     this.startKubernetes()
     this.startCloud()
@@ -116,6 +122,7 @@ export class Discovery {
           ])
         )
           this.startKubernetes()
+        if (!this.looks) this.lookup.clear()
         if (differs(each => [isOn(each), each.agent.discovery.detect_cloud, each.cloud])) this.startCloud()
       },
       abort: () => undefined,
@@ -124,6 +131,7 @@ export class Discovery {
 
   stop(): void {
     this.stopped = true
+    this.lookup.stop()
     this.dockerSource?.stop()
     this.kubernetesSource?.stop()
     this.cloudSource?.stop()
@@ -140,17 +148,24 @@ export class Discovery {
     }
   }
 
+  /** Whether the files of container runtimes are read. */
+  private get looks(): boolean {
+    const { mode, agent } = this.config
+    return mode === 'agent' && agent.discovery.enabled && agent.discovery.detect_docker
+  }
+
   private look(id: string) {
+    if (!this.looks) return undefined
     const { rootDir } = this.dockerSource?.state ?? {}
-    if (rootDir) this.files.setDockerRoot(rootDir)
-    return this.files.find(id)
+    if (rootDir) this.lookup.files.setDockerRoot(rootDir)
+    return this.lookup.find(id)
   }
 
   private startDocker(): void {
     const { discovery } = this.config.agent
     this.dockerSource?.stop()
     this.dockerSource = undefined
-    if (this.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_docker) return
+    if (!this.looks) return
     this.dockerSource = new DockerSource({
       endpoint: discovery.docker.endpoint,
       sink: this.entities,

@@ -4,19 +4,25 @@ import type { Config } from '../config/index.ts'
 import { JournalSource, type JournalState } from '../logs/journal.ts'
 import type { EmitRecord } from '../logs/line-reader.ts'
 import type { LogPositions } from '../logs/log-positions.ts'
-import type { Pipeline } from '../pipeline/pipeline.ts'
+import { within } from '../logs/within.ts'
 
 export interface FollowedJournalOptions {
   readonly settings: Config['agent']['logs']
   readonly positions: LogPositions
-  readonly pipeline: Pick<Pipeline, 'secured' | 'fill'>
+  /** As of `LogFollower`. */
+  readonly pressure: () => number
+  readonly secured: () => Promise<void>
   readonly warn: (message: string) => void
   readonly emit: EmitRecord
+  /** Undefined: `journalctl` of the host. */
+  readonly program?: string
 }
 
 const cursorName = 'journal'
 const paceMs = 100
 const commitMs = 1_000
+/** What stop() waits for: where the receiver is away, it could take long. */
+const stopMs = 5_000
 /** As full as that the queue may be before nothing is read, and as empty as that again. */
 const fullAt = 0.8
 const emptyAt = 0.6
@@ -38,6 +44,7 @@ export class FollowedJournal {
       cursor: positions.cursor(cursorName),
       startAt: start_at,
       ownPid: process.pid,
+      program: options.program,
       warn,
       emit,
     })
@@ -50,17 +57,16 @@ export class FollowedJournal {
     return this.source.state
   }
 
-  /** The place is kept by whoever writes the positions next. */
+  /** Keeps the place, where it is secured within a bounded time. */
   async stop(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer)
     await this.source.stop()
     const { cursorSeen } = this.source
-    // Not waited for: where the receiver is away, that could take long.
-    void this.keep(cursorSeen)
+    await within(stopMs, () => this.keep(cursorSeen))
   }
 
   private pace(): void {
-    const fill = this.options.pipeline.fill('logs')
+    const fill = this.options.pressure()
     if (!this.paused && fill > fullAt) this.source.pause()
     else if (this.paused && fill < emptyAt) this.source.resume()
     else return
@@ -76,7 +82,7 @@ export class FollowedJournal {
 
   private async keep(cursor: string): Promise<void> {
     try {
-      await this.options.pipeline.secured('logs')
+      await this.options.secured()
       if (cursor === '') return
       this.options.positions.setCursor(cursorName, cursor)
       await this.options.positions.save()

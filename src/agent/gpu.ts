@@ -73,8 +73,15 @@ export class Gpu {
       intervalMs: agent.gpu.interval,
       perProcess: agent.gpu.per_process,
       emitHost: metric => metrics.add(host.resource, this.scope, metric),
-      emitProcess: (pid, metric) => metrics.add(processes.resource(pid, ''), this.scope, metric),
-      warn: (reason, mend) => log.warn('GPUs are not measured', { reason, mend }),
+      emitProcess: (pid, metric) => {
+        // One that has ended meanwhile, or whose number is of another namespace, is nobody's series.
+        const resource = processes.running(pid)
+        if (resource !== undefined) metrics.add(resource, this.scope, metric)
+      },
+      warn: (reason, mend) => {
+        const isPart = this.running?.state.on === true
+        log.warn(isPart ? 'Some GPUs are not measured' : 'GPUs are not measured', { reason, mend })
+      },
     })
     this.running.start()
   }

@@ -4,17 +4,24 @@ import { readFileSync } from 'node:fs'
 import { arch, hostname, uptime } from 'node:os'
 import { join } from 'node:path'
 import type { Surroundings } from '../entities/entities.ts'
+import { sameAttributes } from '../entities/same-attributes.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
 
 /** `host.arch` of the semantic conventions, where Node has another word. */
 const arches: Readonly<Record<string, string>> = { x64: 'amd64', ia32: 'x86', arm: 'arm32' }
 
+/** A host by its own files. */
+export interface HostBase extends Resource {
+  /** Those of its attributes that an operator wants: stronger than what a cloud tells. */
+  readonly added: Attributes
+}
+
 /**
  * This host as a resource: conventions for `host` and `os`. `rootfs`: where its root directory is. `added`: attributes
  * that an operator wants on everything; what tells of a service is not taken, because a host is none.
  */
-export function hostResource(rootfs: string, added: Readonly<Record<string, AttributeValue>>): Resource {
+export function hostResource(rootfs: string, added: Readonly<Record<string, AttributeValue>>): HostBase {
   const attributes = Attributes.of({ 'host.name': hostname(), 'host.arch': arches[arch()] ?? arch() })
   const id = read(join(rootfs, 'etc/machine-id')).trim()
   if (/^[0-9a-f]{32}$/.test(id)) attributes.add('host.id', id)
@@ -25,18 +32,20 @@ export function hostResource(rootfs: string, added: Readonly<Record<string, Attr
     const value = new RegExp(`^${field}=(["']?)(.*)\\1$`, 'm').exec(release)?.[2]
     if (value !== undefined && value !== '') attributes.add(attribute, value)
   }
-  for (const [key, value] of Object.entries(added))
-    if (!key.startsWith('service.')) attributes.set(key, value)
-  return { attributes }
+  const wanted = Attributes.of(
+    Object.fromEntries(Object.entries(added).filter(([key]) => !key.startsWith('service.'))),
+  )
+  for (let i = 0; i < wanted.size; i++) attributes.set(wanted.keys[i]!, wanted.values[i]!)
+  return { attributes, added: wanted }
 }
 
 /** This host, with what its cloud tells of it: the same resource for as long as nothing of that changes. */
 export class HostEntity {
-  private readonly base: Resource
+  private readonly base: HostBase
   private readonly surroundings: () => Surroundings
-  private made: { readonly by: Surroundings; readonly resource: Resource } | undefined
+  private made: { by: Surroundings; readonly resource: Resource } | undefined
 
-  constructor(base: Resource, surroundings: () => Surroundings) {
+  constructor(base: HostBase, surroundings: () => Surroundings) {
     this.base = base
     this.surroundings = surroundings
   }
@@ -45,9 +54,11 @@ export class HostEntity {
     const by = this.surroundings()
     if (this.made?.by === by) return this.made.resource
     const attributes = new Attributes()
-    for (const each of [this.base.attributes, by.attributes])
+    for (const each of [this.base.attributes, by.attributes, this.base.added])
       for (let i = 0; i < each.size; i++) attributes.set(each.keys[i]!, each.values[i]!)
-    this.made = { by, resource: { attributes } }
+    if (this.made !== undefined && sameAttributes(attributes, this.made.resource.attributes))
+      this.made.by = by
+    else this.made = { by, resource: { attributes } }
     return this.made.resource
   }
 }

@@ -102,6 +102,7 @@ export class KernelTelemetry {
       log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
     const tables = [processes, options.profiled]
     let place = noPlace
+    let began: number | undefined
     this.events = start('process events', events.enabled, each => {
       const logs = pipeline.intake('logs')
       return new ProcessEvents(each, {
@@ -109,11 +110,14 @@ export class KernelTelemetry {
           for (const table of tables) table.noticed(news)
           if (news.kind === 'exec') options.onExec(news.pid)
           place = placeOfNews(news)
+          began = news.start
         },
         emit: record => {
           const pid = Number(record.attributes.get('process.pid'))
-          logs.add(processes.known(pid) ?? options.resources.of(place), this.scope, record)
+          // Another process may have its number by now.
+          logs.add(processes.known(pid, began) ?? options.resources.of(place), this.scope, record)
           place = noPlace
+          began = undefined
         },
       })
     })

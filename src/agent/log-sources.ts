@@ -1,73 +1,91 @@
 // Which files are logs, of what form, and of whom they tell.
 
-import { readdirSync, readlinkSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Config } from '../config/index.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
+import { errorText } from '../lib/logger.ts'
 import { SearchPattern } from '../lib/search-pattern.ts'
 import type { EmitRecord, FollowedFile, LogSource } from '../logs/line-reader.ts'
 import { type LogForm, logReader } from '../logs/log-reader.ts'
-import { matchesPath, pathPatterns } from '../logs/path-pattern.ts'
-
-/** Where Docker and the kubelet keep logs unless they are told otherwise. */
-export const containerLogDirectories = ['/var/lib/docker/containers', '/var/log/pods']
+import { matchesPath, type PathPattern, pathPatterns } from '../logs/path-pattern.ts'
+import { dockerLogId, type PlaceOf, podLogs, realPath } from './pod-logs.ts'
 
 export interface LogSourcesOptions {
   readonly settings: Config['agent']['logs']
   readonly entities: Entities
   /** Takes the records of a container, `undefined`: of a file of the host. */
-  readonly emit: (source: string, place: ContainerPlace | undefined) => EmitRecord
+  readonly emit: (source: string, placeOf: PlaceOf | undefined) => EmitRecord
+  /** Undefined: those of this host. */
+  readonly directories?: LogDirectories
 }
 
-/** The logs that the configuration asks for. */
+export interface LogDirectories {
+  readonly docker: string
+  readonly pods: string
+  /** Of the links that the kubelet makes to the logs of pods, whose names have the ids of containers. */
+  readonly links: string
+}
+
+const usual: LogDirectories = {
+  docker: '/var/lib/docker/containers',
+  pods: '/var/log/pods',
+  links: '/var/log/containers',
+}
+
+/** Where Docker and the kubelet keep logs unless they are told otherwise. */
+export const containerLogDirectories: readonly string[] = [usual.docker, usual.pods]
+
+/** A file as a log: its form, and whose it is. `undefined`: it is no log of its source. */
+type Known = { readonly form: LogForm; readonly placeOf: PlaceOf | undefined } | undefined
+
+/** The logs that the configuration asks for. Throws, in words, where what it leaves out cannot be read. */
 export function logSources(options: LogSourcesOptions): LogSource[] {
-  const { settings, entities } = options
-  const excluded = settings.exclude.flatMap(pathPatterns)
+  const { settings, entities, directories = usual } = options
+  const excluded = settings.exclude.flatMap(excludedPatterns)
   const { pattern } = settings.multiline
   const marks = pattern === '' ? undefined : new SearchPattern(pattern)
   const source = (
     name: string,
-    form: LogForm,
     patterns: () => readonly string[],
-    placeOf: (path: string) => ContainerPlace | undefined | 'none',
+    knownAs: (path: string) => Known,
   ): LogSource => ({
     name,
     patterns,
     excluded: path => excluded.some(pattern => matchesPath(pattern, path)),
     reader: file => {
-      const place = placeOf(file.path)
-      return place === 'none' ? undefined : reader(options, form, file, marks, options.emit(name, place))
+      const known = knownAs(file.path)
+      return known && reader(options, known.form, file, marks, options.emit(name, known.placeOf))
     },
   })
   const files = source(
     'files',
-    'plain',
     () => settings.paths,
-    () => undefined,
+    () => ({ form: 'plain', placeOf: undefined }),
   )
-  if (!settings.container_logs) return settings.paths.length > 0 ? [files] : []
-  return [
+  const ofPod = podLogs(entities, directories)
+  const all = [
     source(
       'docker',
-      'docker',
-      () => dockerPatterns(entities, 'docker'),
-      path => dockerPlace(path, entities),
+      () => runtimePatterns(entities, 'docker', [`${directories.docker}/*/*-json.log`]),
+      path => dockerLog(path, entities),
     ),
     source(
       'podman',
-      'cri',
-      () => dockerPatterns(entities, 'podman'),
-      path => podmanPlace(path, entities),
+      () => runtimePatterns(entities, 'podman', []),
+      path => podmanLog(path, entities),
     ),
-    source(
-      'cri',
-      'cri',
-      () => ['/var/log/pods/*/*/*.log'],
-      path => podPlace(path, entities),
-    ),
-    ...(settings.paths.length > 0 ? [files] : []),
+    source('cri', () => [`${directories.pods}/*/*/*.log`], ofPod),
   ]
+  return [...(settings.container_logs ? all : []), ...(settings.paths.length > 0 ? [files] : [])]
+}
+
+function excludedPatterns(pattern: string): PathPattern[] {
+  try {
+    return pathPatterns(pattern)
+  } catch (error) {
+    // Nothing is read rather than what somebody wants to be left out.
+    throw new Error(`agent.logs.exclude has "${pattern}", which is no pattern: ${errorText(error)}`)
+  }
 }
 
 function reader(
@@ -97,48 +115,29 @@ function reader(
 }
 
 /** Where the runtime says that it writes, beside where it does so usually. */
-function dockerPatterns(entities: Entities, runtime: 'docker' | 'podman'): string[] {
-  const patterns = runtime === 'docker' ? ['/var/lib/docker/containers/*/*-json.log'] : []
+function runtimePatterns(entities: Entities, runtime: string, where: readonly string[]): readonly string[] {
+  const patterns = [...where]
   for (const container of entities.eachContainer())
-    if (container.runtime === runtime && /^\/[^*?[{]+$/.test(container.logPath))
+    if (container.runtime === runtime && /^\/[^*?[{\\]+$/.test(container.logPath))
       patterns.push(container.logPath)
   return patterns
 }
 
-/** `<id>/<id>-json.log`; of a pod the kubelet's link to it is followed, which tells more. */
-function dockerPlace(path: string, entities: Entities): ContainerPlace | 'none' {
-  const id = /([0-9a-f]{64})-json\.log/.exec(path)?.[1]
-  if (id === undefined) return 'none'
-  return { id, runtime: 'docker', podUid: entities.containerOf(id)?.podUid ?? '' }
+/** `<id>/<id>-json.log`. */
+function dockerLog(path: string, entities: Entities): Known {
+  const id = dockerLogId(path)
+  const real = realPath(path)
+  // Where it leads elsewhere, somebody else made it. One that is gone may have been rotated away.
+  if (id === '' || (real !== '' && dockerLogId(real) !== id)) return undefined
+  const place = { id, runtime: 'docker', podUid: entities.containerOf(id)?.podUid ?? '' }
+  return { form: 'docker', placeOf: () => place }
 }
 
-function podmanPlace(path: string, entities: Entities): ContainerPlace | 'none' {
-  for (const { id, logPath, podUid } of entities.eachContainer())
-    if (logPath === path) return { id, runtime: 'podman', podUid }
-  return 'none'
-}
-
-/** `/var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log`, as the kubelet names it. */
-function podPlace(path: string, entities: Entities): ContainerPlace | 'none' {
-  const parts = /^\/var\/log\/pods\/([^/_]+)_([^/_]+)_([0-9a-f-]{32,36})\/([^/]+)\/\d+\.log/.exec(path)
-  if (parts === null) return 'none'
-  const [, namespace = '', pod = '', podUid = '', name = ''] = parts
-  const container = entities.podOfUid(podUid)?.containers.find(each => each.name === name && each.id !== '')
-  return { id: container?.id ?? linkedId(`${pod}_${namespace}_${name}-`, path), runtime: '', podUid }
-}
-
-/** The container's id by the link that the kubelet makes to its log; '' where there is none. */
-function linkedId(prefix: string, path: string): string {
-  try {
-    for (const link of readdirSync(linkDirectory)) {
-      if (!link.startsWith(prefix)) continue
-      const id = /^([0-9a-f]{64})\.log$/.exec(link.slice(prefix.length))?.[1]
-      if (id !== undefined && readlinkSync(join(linkDirectory, link)) === path) return id
-    }
-  } catch {
-    // Not every kubelet makes links, and one may go while it is read.
+function podmanLog(path: string, entities: Entities): Known {
+  for (const { id, logPath, podUid } of entities.eachContainer()) {
+    if (logPath !== path) continue
+    const place: ContainerPlace = { id, runtime: 'podman', podUid }
+    return { form: 'cri', placeOf: () => place }
   }
-  return ''
+  return undefined
 }
-
-const linkDirectory = '/var/log/containers'

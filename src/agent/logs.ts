@@ -7,6 +7,7 @@ import type { Entities } from '../entities/entities.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
+import { journalContainer } from '../logs/journal-entry.ts'
 import { LogFollower } from '../logs/log-follower.ts'
 import { LogPositions } from '../logs/log-positions.ts'
 import type { RecentLogs } from '../logs/recent-logs.ts'
@@ -19,7 +20,7 @@ import { logSources } from './log-sources.ts'
 
 export interface LogsOptions {
   readonly config: Config
-  readonly pipeline: Pick<Pipeline, 'intake' | 'secured' | 'fill'>
+  readonly pipeline: Pick<Pipeline, 'intake' | 'secured' | 'fill' | 'flush'>
   readonly entities: Entities
   readonly resources: ContainerResources
   /** What was collected of late, as it was sent. */
@@ -47,6 +48,7 @@ export interface LogsStatus {
 interface Running {
   readonly follower: LogFollower
   readonly journal: FollowedJournal | undefined
+  isEnding: boolean
 }
 
 /** What 16 KiB, the longest part that Docker writes, may take in JSON with all of its attributes. */
@@ -60,6 +62,8 @@ export class Logs {
   private readonly records = new Map<string, number>()
   private config: Config
   private running: Running | undefined
+  /** One for all followers: two that write the same file would undo what the other wrote. */
+  private positions: LogPositions | undefined
   /** Of followers that were replaced. */
   private readonly before = { readBytes: 0, truncations: 0, lostRotations: 0 }
   private fault: string | undefined
@@ -97,9 +101,13 @@ export class Logs {
   get faults(): readonly Degradation[] {
     const faults: Degradation[] = []
     if (this.fault !== undefined)
-      faults.push({ subsystem: 'logs', reason: this.fault, mend: 'see svc doctor logs' })
+      faults.push({
+        subsystem: 'logs',
+        reason: this.fault,
+        mend: 'correct the configuration: a pattern is a path from its / on, as /var/log/shop/*.gz',
+      })
     const journal = this.running?.journal?.state
-    if (journal !== undefined && journal.reason !== '')
+    if (journal !== undefined && journal.reason !== '' && !this.running?.isEnding)
       faults.push({ subsystem: 'journal', reason: journal.reason, mend: journal.mend })
     return faults
   }
@@ -141,10 +149,11 @@ export class Logs {
 
   private async end(): Promise<void> {
     const { running } = this
-    this.running = undefined
     if (running === undefined) return
-    await running.journal?.stop()
-    await running.follower.stop()
+    running.isEnding = true
+    this.hurryRecords()
+    await Promise.all([running.journal?.stop(), running.follower.stop()])
+    this.running = undefined
     const { readBytes, truncations, lostRotations } = running.follower.state
     this.before.readBytes += readBytes
     this.before.truncations += truncations
@@ -156,37 +165,52 @@ export class Logs {
     const settings = this.config.agent.logs
     const warn = (reason: string, mend: string) =>
       log.warn('logs are not read as they should be', { reason, mend })
-    const positions = new LogPositions(settings.position_file, warn)
-    const journal = settings.journald
-      ? new FollowedJournal({
-          settings,
-          positions,
-          pipeline,
-          warn: message => log.warn(message),
-          emit: record => {
-            const id = String(record.attributes.get('container.id') ?? '')
-            const place = { id, runtime: '', podUid: '' }
-            this.take('journal', id === '' ? host.resource : resources.of(place), record)
-          },
-        })
-      : undefined
+    this.positions ??= new LogPositions(settings.position_file, warn)
+    const { positions } = this
+    const secured = async () => {
+      const done = pipeline.secured('logs')
+      if (this.running?.isEnding) this.hurryRecords()
+      await done
+      // Who goes on after a reload knows better.
+      if (this.running?.follower !== follower && !this.stopped)
+        throw new Error('these logs are followed by another')
+    }
     const follower = new LogFollower({
       sources: logSources({
         settings,
         entities,
-        emit: (source, place) => record =>
-          this.take(source, place === undefined ? host.resource : resources.of(place), record),
+        emit: (source, placeOf) => record =>
+          this.take(source, placeOf === undefined ? host.resource : resources.of(placeOf()), record),
       }),
       positions,
       startAt: settings.start_at,
       maxLineBytes: Math.max(settings.max_line_size, escapedBytes),
       pressure: () => pipeline.fill('logs'),
-      secured: () => pipeline.secured('logs'),
+      secured,
       warn,
     })
-
+    const journal = settings.journald
+      ? new FollowedJournal({
+          settings,
+          positions,
+          pressure: () => pipeline.fill('logs'),
+          secured,
+          warn: message => log.warn(message),
+          emit: record => {
+            const id = journalContainer(record)
+            const place = { id, runtime: '', podUid: '' }
+            this.take('journal', id === '' ? host.resource : resources.of(place), record)
+          },
+        })
+      : undefined
     void follower.start()
-    return { follower, journal }
+    return { follower, journal, isEnding: false }
+  }
+
+  /** Nobody waits for a batch to become full. */
+  private hurryRecords(): void {
+    // Where it fails, the records go when their batch is due.
+    this.options.pipeline.flush(0).catch(() => undefined)
   }
 
   private take(source: string, resource: Resource, record: LogRecord): void {

@@ -115,9 +115,12 @@ function surroundings({ discovery, gpu, logs }: Parts): SurroundingsStats {
   return {
     containers: entities.containerCount,
     pods: entities.podCount,
-    gpus: gpu.source?.state.devices.length ?? 0,
+    gpus: gpu.source?.state.on ? gpu.source.state.devices.filter(({ reason }) => reason === '').length : 0,
     sources: sources.flatMap(([name, source]) =>
-      source === undefined ? [] : [[name, source.state.connected] as const],
+      // Where there is nothing to ask, nothing is disconnected.
+      source === undefined || (!source.state.connected && source.state.mend === '')
+        ? []
+        : [[name, source.state.connected] as const],
     ),
     records: status.records,
     logFiles: status.files,

@@ -1,5 +1,6 @@
 // Why a process is observed or not, for whoever misses its spans.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ProcessesDocument } from '../api/types.ts'
 import { listenersAt } from '../entities/listening-ports.ts'
 import type { ProcessView } from '../entities/process-table.ts'
@@ -10,37 +11,39 @@ const procDir = '/proc'
 /** Processes of one answer that asks for none in particular: each takes a look at its files. */
 const maxProcesses = 100
 
-export function explain(parts: Parts, pid: number, port: number): ProcessesDocument {
+/** Lets others work after each process, which takes a millisecond or two. */
+export async function explain(parts: Parts, pid: number, port: number): Promise<ProcessesDocument> {
   const pids = port === 0 ? [pid] : listenersAt(procDir, port).filter(each => pid === 0 || each === pid)
   if (pid === 0 && port === 0) pids.splice(0, 1, ...parts.processes.pids(maxProcesses))
+  const processes: ProcessesDocument['processes'][number][] = []
+  for (const each of pids) {
+    const view = parts.processes.explain(each)
+    if (view !== undefined) processes.push(described(parts, view))
+    await nextTurn()
+  }
+  return { processes }
+}
+
+function described(parts: Parts, view: ProcessView): ProcessesDocument['processes'][number] {
+  const { pid, name, executable, listening, served, seen, startedUs, podName } = view
+  const { observed, reason } = verdict(parts, view)
   return {
-    processes: pids.flatMap(each => {
-      const view = parts.processes.explain(each)
-      if (view === undefined) return []
-      const { name, executable, listening, served, seen, startedUs, podName } = view
-      const { observed, reason } = verdict(parts, view)
-      const notes = observed ? notesOf(parts, view) : []
-      return [
-        {
-          pid: each,
-          service: name,
-          executable,
-          listening: [...listening],
-          served: [...served],
-          seen,
-          observed,
-          reason,
-          notes,
-          command_line: view.commandLine,
-          owner: view.owner,
-          started: startedUs === 0 ? null : new Date(startedUs / 1000).toISOString(),
-          runtime: `${view.runtime} ${view.runtimeVersion}`.trim(),
-          container: view.containerId,
-          container_name: view.containerName,
-          pod: podName === '' ? '' : `${view.podNamespace}/${podName}`,
-        },
-      ]
-    }),
+    pid,
+    service: name,
+    executable,
+    listening: [...listening],
+    served: [...served],
+    seen,
+    observed,
+    reason,
+    notes: observed ? notesOf(parts, view) : [],
+    command_line: view.commandLine,
+    owner: view.owner,
+    started: startedUs === 0 ? null : new Date(startedUs / 1000).toISOString(),
+    runtime: `${view.runtime} ${view.runtimeVersion}`.trim(),
+    container: view.containerId,
+    container_name: view.containerName,
+    pod: podName === '' ? '' : `${view.podNamespace}/${podName}`,
   }
 }
 

@@ -2,6 +2,7 @@
 
 import type { Api } from '../api/server.ts'
 import type { Config } from '../config/index.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
@@ -13,11 +14,12 @@ import type { Outlets } from './outlets.ts'
 import type { Profiling } from './profiling.ts'
 import type { Reloadable } from './reload.ts'
 import type { SelfTracer } from './self-tracing.ts'
-import type { Tracing } from './tracing.ts'
+import { selectionOf, type Tracing } from './tracing.ts'
 
 export interface ReloadableParts {
   readonly log: Logger
   readonly outlets: Outlets
+  readonly processes: ProcessTable
   readonly tracing: Tracing | undefined
   readonly profiling: Profiling
   readonly discovery: Discovery
@@ -31,7 +33,7 @@ export interface ReloadableParts {
 
 /** In the order of preparation: what can refuse comes first. */
 export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
-  const { log, outlets, tracing, profiling, discovery, gpu, logs, self, profiler } = parts
+  const { log, outlets, processes, tracing, profiling, discovery, gpu, logs, self, profiler } = parts
   return [
     {
       name: 'management API',
@@ -68,6 +70,14 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
       name: 'tracing',
       prepare: (config, changed) =>
         touches(changed, 'agent.ebpf', 'discovery') ? tracing?.prepare(config) : undefined,
+    },
+    {
+      // System calls and connections are told of whom it means, also without tracing.
+      name: 'selection',
+      prepare: ({ discovery: rules }, changed) =>
+        tracing === undefined && touches(changed, 'discovery')
+          ? change(() => processes.select(selectionOf(rules)))
+          : undefined,
     },
     {
       name: 'profiles',

@@ -6,7 +6,9 @@ import type { Parts } from './parts.ts'
 const maxContainers = 1_000
 const maxFollowed = 100
 
-export async function discoveryDocument({ discovery, processes }: Parts): Promise<DiscoveryDocument> {
+export async function discoveryDocument(parts: Parts): Promise<DiscoveryDocument> {
+  const { discovery, processes } = parts
+  const shown = new Set(parts.loaded().config.agent.discovery.docker.labels)
   const services = await processes.liveServices()
   const { entities } = discovery
   const docker = discovery.docker?.state
@@ -37,6 +39,7 @@ export async function discoveryDocument({ discovery, processes }: Parts): Promis
       provider: found?.provider ?? '',
       region: found?.region ?? '',
       instance_id: found?.instanceId ?? '',
+      instance_name: found?.instanceName ?? '',
       zone: found?.zone ?? '',
       account: found?.account ?? '',
       instance_type: found?.instanceType ?? '',
@@ -51,7 +54,9 @@ export async function discoveryDocument({ discovery, processes }: Parts): Promis
       state: container.state,
       health: container.health,
       pod: container.podUid,
-      labels: Object.fromEntries(container.labels),
+      service: entities.surroundings({ id: container.id, runtime: '', podUid: '' }).service.name,
+      // The others may hold secrets.
+      labels: Object.fromEntries([...container.labels].filter(([label]) => shown.has(label))),
     })),
   }
 }
@@ -78,6 +83,6 @@ export function gpuDocument({ gpu }: Parts): GpuDocument {
     enabled: state?.on ?? false,
     reason: state?.reason ?? '',
     driver: state?.driver ?? '',
-    devices: (state?.devices ?? []).map(({ index, uuid, name }) => ({ index, uuid, name })),
+    devices: (state?.devices ?? []).map(({ index, uuid, name, reason }) => ({ index, uuid, name, reason })),
   }
 }

@@ -145,7 +145,7 @@ function documents(view: AgentView): Operation[] {
         { name: 'port', description: 'Those that listen at it.', minimum: 0, maximum: 65_535, fallback: 0 },
       ],
       outcomes: { 200: jsonOutcome('The document.', surroundings.processesDocument) },
-      handle: ({ parameters: { pid = 0, port = 0 } }) => json(200, view.processes(pid, port)),
+      handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
     },
     page('/config', 'getConfig', 'The effective configuration, redacted.', schemas.configDocument, () =>
       view.config(),

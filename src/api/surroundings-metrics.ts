@@ -33,7 +33,7 @@ export function surroundingsMetrics(
   declare('discovery_pods', 'Pods of this node.', 'gauge', ({ pods }) => pods)
   registry.collector(
     named('discovery_connected'),
-    'Whether a source of metadata answers.',
+    'Whether a source of metadata that there is answers.',
     'gauge',
     ['source'],
     emit => {

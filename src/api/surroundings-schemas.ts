@@ -28,6 +28,7 @@ export const discoveryDocument = named(
       provider: text('`cloud.provider`: `aws`, `gcp`, `azure`, …'),
       region: text('Region.'),
       instance_id: text('Instance.'),
+      instance_name: text('Its name.'),
       zone: text('Availability zone.'),
       account: text('Account, project or subscription.'),
       instance_type: text('Kind of machine.'),
@@ -52,7 +53,8 @@ export const discoveryDocument = named(
         state: text('In the words of the runtime.'),
         health: text('`starting`, `healthy` or `unhealthy`; empty without a check.'),
         pod: text('`k8s.pod.uid`; empty outside of pods.'),
-        labels: record('Labels.', text('Its value.')),
+        service: text('What it says of `service.name`; empty where its processes say it themselves.'),
+        labels: record('Those of `agent.discovery.docker.labels`.', text('Its value.')),
       }),
     ),
   }),
@@ -86,11 +88,16 @@ export const gpuDocument = named(
   'Gpu',
   object('Graphics processors.', {
     enabled: flag('They are measured.'),
-    reason: text('Why not; empty where they are.'),
+    reason: text('Why not, or which of them are not; empty where all are, and where they are switched off.'),
     driver: text('Version of the driver.'),
     devices: list(
       'Devices.',
-      object('A device.', { index: count('Its number.'), uuid: text('`hw.id`.'), name: text('Model.') }),
+      object('A device.', {
+        index: count('Its number.'),
+        uuid: text('`hw.id`.'),
+        name: text('Model.'),
+        reason: text('Why it is not measured; empty where it is.'),
+      }),
     ),
   }),
 )

@@ -81,7 +81,7 @@ export interface AgentView {
   /** The newest first; none where logs are not collected. */
   recentLogs(query: RecentLogQuery): readonly RecentLog[]
   /** Of the process with a number, or of those that listen at a port; 0 where it is not asked for. */
-  processes(pid: number, port: number): ProcessesDocument
+  processes(pid: number, port: number): Promise<ProcessesDocument>
   pipeline(): PipelineDocument
   /** The whole effective configuration, secrets redacted. */
   config(): unknown

@@ -30,6 +30,10 @@ test('values that something announces as secret are not shown', () => {
     'app Bearer SECRET',
     'redis-cli --auth SECRET',
     'app --token=SECRET --token SECRET',
+    'helm install x --set=auth.password=SECRET,size=3',
+    'kubectl create secret --from-literal=password=SECRET',
+    'docker run --env=DB_PASSWORD=SECRET== shop',
+    'app --url=http://x/?a=b&token=SECRET',
   ]) {
     const shown = commandLine(line.split(' '))
     assert.ok(!shown.includes('SECRET'), shown)
@@ -49,6 +53,8 @@ test('what is no secret is shown as it is', () => {
     'python3 -m http.server 8000',
     'sshd: root@pts/0',
     'curl http://x/?page=1&size=2',
+    'helm install x --set=a.b=c,size=3',
+    'app --set=a= x?token=&b=c',
   ])
     assert.equal(commandLine(line.split(' ')), line)
 })

@@ -39,9 +39,24 @@ function shownWord(word: string, before: string, program: string): string {
   const at = word.search(/[=:]/)
   const name = word.slice(0, Math.max(0, at)).replace(/^(--?|-D)/, '')
   if (at > 0 && /^[\w.-]+$/.test(name) && secretName.test(name)) return `${word.slice(0, at + 1)}${redacted}`
-  return word
-    .replace(/(\w:\/\/[^\s/:@]{0,256}:)[^\s/]{1,512}@/g, `$1${redacted}@`)
-    .replace(/([\w.-]{1,64})(=|":\s?"?)([^&;,"\s]{1,1024})/g, (all, key: string, sign: string) =>
-      secretName.test(key) ? `${key}${sign}${redacted}` : all,
-    )
+  return withoutNamed(word.replace(/(\w:\/\/[^\s/:@]{0,256}:)[^\s/]{1,512}@/g, `$1${redacted}@`))
+}
+
+const named = /([\w.-]{1,64})(=|":\s?"?)/g
+const value = /[^&;,"\s]*/y
+
+/** What a value holds may have a name of its own: `--set=db.password=…`. */
+function withoutNamed(word: string): string {
+  let shown = ''
+  let at = 0
+  for (const { 0: all, 1: name, index } of word.matchAll(named)) {
+    if (index < at || !secretName.test(name!)) continue
+    const from = index + all.length
+    value.lastIndex = from
+    const to = from + value.exec(word)![0].length
+    if (to === from) continue
+    shown += word.slice(at, from) + redacted
+    at = to
+  }
+  return shown + word.slice(at)
 }

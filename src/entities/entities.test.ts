@@ -138,6 +138,9 @@ test('a pod that a file made is known by the hash of the file', () => {
   known.pod(pod('api-uid', { annotations: new Map([['kubernetes.io/config.hash', 'f00']]) }))
   assert.equal(told(known, placed(1, 'f00'))['k8s.pod.uid'], 'api-uid')
   assert.equal(told(known, placed(1, 'other'))['k8s.pod.uid'], 'other')
+  // The label of its container has the hash as well.
+  known.container(container(2, { podUid: 'f00' }))
+  assert.equal(told(known, placed(2))['k8s.pod.uid'], 'api-uid')
 })
 
 test('pod labels and annotations are told that were asked for', () => {

@@ -193,10 +193,8 @@ export class Entities implements EntitySink {
   }
 
   private podAt(place: ContainerPlace, container: Container | undefined): Pod | undefined {
-    const { podUid } = place
-    const listed = this.pods.get(podUid || container?.podUid || this.podOf.get(place.id) || '')
-    if (listed !== undefined || podUid === '') return listed
-    return this.pods.get(this.byHash.get(podUid) ?? this.podOf.get(place.id) ?? '')
+    const uid = place.podUid || container?.podUid || ''
+    return this.pods.get(uid) ?? this.pods.get(this.byHash.get(uid) ?? this.podOf.get(place.id) ?? '')
   }
 
   private describe(

@@ -207,17 +207,85 @@ test('a process whose end was told is not looked for, keeps its resource for sec
   processes.noticed(news('exit', 32, { start: 500 }))
   assert.equal(processes.services().length, 1)
   processes.noticed(news('exit', 32))
-  // Another has the number already.
-  run(32, { start: 2_000, exe: '/usr/bin/redis-server' })
   assert.equal(processes.resource(32, 'x'), gone)
   assert.equal(processes.known(32), gone)
+  // Nobody has waited for it yet.
+  clock.ms += 1_000
+  assert.equal(processes.resource(32, 'x'), gone)
+  exit(32)
   clock.ms += 1_000
   assert.equal(processes.resource(32, 'x'), gone)
   assert.deepEqual(processes.services(), [])
   assert.deepEqual(processes.ended(test), [])
-  clock.ms += 4_000
+  clock.ms += 3_000
   assert.deepEqual(processes.ended(test), [gone])
-  assert.equal(nameOf(processes, 32), 'redis-server')
+})
+
+test('who has the number of a process that ended, and executed nothing, is found within a second', () => {
+  const { processes } = started()
+  run(35)
+  const gone = processes.resource(35, 'x')
+  processes.noticed(news('exit', 35))
+  run(35, { start: 2_000, exe: '/usr/bin/redis-server' })
+  assert.equal(processes.resource(35, 'x'), gone)
+  clock.ms += 1_000
+  assert.equal(nameOf(processes, 35), 'redis-server')
+  assert.deepEqual(processes.ended(test), [gone])
+})
+
+test('what is counted of a process and told a while after its end is still its own', () => {
+  const check = (pid: number, isTold: boolean) => {
+    const { processes } = started()
+    run(pid, { environ: ['OTEL_SERVICE_NAME=shopper'] })
+    const shopper = processes.resource(pid, 'nginx')
+    const ended = news('exit', pid, { path: '/usr/sbin/nginx', comm: 'nginx' })
+    if (isTold) processes.noticed(ended)
+    exit(pid)
+    clock.ms += 14_000
+    if (!isTold) assert.deepEqual(processes.ended(test), [shopper])
+    assert.equal(processes.resource(pid, 'nginx'), shopper)
+    clock.ms += 6_000
+    // It is let go of again.
+    assert.deepEqual(processes.ended(test), [shopper])
+    assert.equal(processes.size, 0)
+    assert.equal(processes.resource(pid, 'nginx'), shopper)
+    assert.deepEqual(processes.services(), [])
+    // Another that had its number, and ended before anybody looked.
+    clock.ms += 6_000
+    assert.deepEqual(processes.ended(test), [shopper])
+    processes.noticed({ ...ended, start: 9_000 })
+    assert.equal(nameOf(processes, pid), 'nginx')
+    // Whom nothing was told of.
+    clock.ms += 61_000
+    processes.ended(test)
+    assert.equal(nameOf(processes, pid), 'x')
+  }
+  check(38, true)
+  check(39, false)
+})
+
+test('what a process executed last is told of it, also where that was not read in time', () => {
+  const { processes } = started()
+  run(53, { args: ['sh'], exe: '/bin/sh', comm: 'sh', cgroup: '/' })
+  assert.equal(nameOf(processes, 53), 'sh')
+  exit(53)
+  assert.equal(processes.ended(test).length, 1)
+  processes.noticed(news('exec', 53))
+  processes.noticed(news('exit', 53))
+  assert.equal(processes.resource(53, 'x').attributes.get('process.executable.name'), 'curl')
+})
+
+test('what is told of who had a number before is not told of who has it now', () => {
+  const { processes } = started()
+  run(36, { start: 2_000 })
+  const now = processes.resource(36, 'x')
+  const before = news('exit', 36)
+  processes.noticed(before)
+  assert.equal(processes.known(36, before.start), undefined)
+  assert.equal(processes.known(36, 2_000), now)
+  // The kernel's nanoseconds may fall on the other side of a tick.
+  assert.equal(processes.known(36, 2_001), now)
+  assert.equal(processes.known(37, 2_000), undefined)
 })
 
 test('a process that executes as the end of the one before it under its number is its own', () => {
@@ -271,6 +339,17 @@ test('what the kernel told of late is asked for where a process is not there', (
   assert.equal(nameOf(processes, 41), 'true')
   for (let pid = 50_000; pid < 50_100; pid++) assert.equal(nameOf(processes, pid), 'x')
   assert.equal(asked, 1)
+})
+
+test('a process that is not there is not taken for who had its number before, whose news are here already', () => {
+  const { processes } = started()
+  processes.noticed(news('exit', 42, { path: '/bin/before' }))
+  clock.ms += 1_000
+  processes.catchUp = () =>
+    processes.noticed(news('exit', 42, { start: 9_000, path: '/bin/now', cgroupNames: [] }))
+  const got = processes.resource(42, 'x').attributes
+  assert.equal(got.get('service.name'), 'now')
+  assert.equal(got.get('container.id'), undefined)
 })
 
 test('a container is the service that its first process is, without what is the process’s own', () => {

@@ -37,6 +37,8 @@ export class ProcessTable {
    */
   catchUp: (() => void) | undefined
   private readonly processes: BoundedMap<number, Process>
+  /** Those that ended of late. */
+  private readonly departed: BoundedMap<number, Process>
   private readonly reader: ProcessReader
   private readonly procDir: string
   private readonly options: ProcessTableOptions
@@ -55,9 +57,9 @@ export class ProcessTable {
     this.procDir = options.procDir ?? '/proc'
     this.now = options.now ?? (() => performance.now())
     this.reader = new ProcessReader(this.procDir, this.now)
-    this.processes = new BoundedMap(options.maxProcesses ?? 4_096, (_pid, process) =>
-      this.end(process.resource),
-    )
+    const most = options.maxProcesses ?? 4_096
+    this.processes = new BoundedMap(most, (_pid, process) => this.end(process.resource))
+    this.departed = new BoundedMap(Math.ceil(most / 4))
   }
 
   /**
@@ -107,6 +109,7 @@ export class ProcessTable {
     const now = this.now()
     const { pid, start, kind } = news
     this.news.add(news, now)
+    if (kind === 'exec') this.departed.delete(pid)
     const known = this.processes.get(pid)
     if (known === undefined) return
     const isSame = sameStart(known.identity.start, start)
@@ -163,9 +166,14 @@ export class ProcessTable {
     return process.resource
   }
 
-  /** The resource of a process that is known already; nothing is read. */
-  known(pid: number): Resource | undefined {
-    return this.processes.get(pid)?.resource
+  /**
+   * The resource of a process that is known already; nothing is read. With `start`, in clock ticks since boot, only where
+   * that is the one that has the number.
+   */
+  known(pid: number, start?: number): Resource | undefined {
+    const process = this.processes.get(pid)
+    const isMeant = start === undefined || sameStart(process?.identity.start ?? unknownStart, start)
+    return isMeant ? process?.resource : undefined
   }
 
   /** The resource of a process that runs; undefined where there is none with this number. */
@@ -206,12 +214,17 @@ export class ProcessTable {
 
   /**
    * The services of this host: all processes that listen at TCP ports, with these, and those that were seen to call
-   * others. Found at most once in a second; lets others work meanwhile.
+   * others. Found at most once in a second, and once at a time; lets others work meanwhile.
    */
   liveServices(): Promise<Service[]> {
-    const now = this.now()
-    if (this.live === undefined || now - this.live.ms >= checkEveryMs)
-      this.live = { services: this.findServices(), ms: now }
+    if (this.live === undefined || this.now() - this.live.ms >= checkEveryMs) {
+      const live = { services: this.findServices(), ms: Number.POSITIVE_INFINITY }
+      const found = () => {
+        live.ms = this.now()
+      }
+      live.services.then(found, found)
+      this.live = live
+    }
     return this.live.services
   }
 
@@ -290,6 +303,9 @@ export class ProcessTable {
       } else if (now - endedMs < lingerMs) return
       this.processes.delete(pid)
       this.end(process.resource)
+      process.endedMs ??= now
+      process.departedMs ??= process.endedMs
+      if (identity.start !== unknownStart) this.departed.set(pid, process)
     })
   }
 
@@ -297,7 +313,10 @@ export class ProcessTable {
   private check(pid: number, comm: string, known: Process, now: number, executed: boolean): Process {
     known.checkedMs = now
     if (known.endedMs !== undefined) {
-      if (now - known.endedMs >= lingerMs) return this.replaced(pid, comm, known, now)
+      // Who begins without executing a program is not told.
+      const start = this.proc ? this.reader.files.start(pid) : unknownStart
+      const isReused = start !== unknownStart && !sameStart(start, known.identity.start)
+      if (isReused || now - known.endedMs >= lateMs) return this.replaced(pid, comm, known, now)
       this.renew(known)
       return known
     }
@@ -358,14 +377,26 @@ export class ProcessTable {
   private made(pid: number, comm: string, now: number): Process {
     const found = this.proc ? this.reader.read(pid) : undefined
     if (found !== undefined) return this.described(found, now)
-    let news = this.news.of(pid, now)
-    if (news === undefined && now - this.caughtUpMs >= catchUpMs) {
+    // Also where something was told: it may be of who had the number before.
+    if (now - this.caughtUpMs >= catchUpMs) {
       this.caughtUpMs = now
       this.catchUp?.()
-      news = this.news.of(pid, now)
     }
+    const news = this.news.of(pid, now)
+    const departed = this.departedOf(pid, news, now)
+    if (departed !== undefined) return departed
     const process = this.described(this.reader.gone(pid, comm, news), now)
     if (news?.kind === 'exit') process.endedMs = now
+    return process
+  }
+
+  /** What was read while it ran tells more than what the kernel tells of it. */
+  private departedOf(pid: number, news: ProcessNews | undefined, now: number): Process | undefined {
+    const process = this.departed.get(pid)
+    if (process?.departedMs === undefined || now - process.departedMs >= lateMs) return undefined
+    if (news !== undefined && !sameStart(news.start, process.identity.start)) return undefined
+    process.endedMs = now
+    process.checkedMs = now
     return process
   }
 
@@ -381,6 +412,7 @@ export class ProcessTable {
       placedMs: now,
       checkedMs: now,
       endedMs: undefined,
+      departedMs: undefined,
       servedPort: 0,
       ports: [],
       verdict: undefined,
@@ -409,8 +441,10 @@ interface Process {
   /** When it was last looked where it runs. */
   placedMs: number
   checkedMs: number
-  /** When the kernel told its end. */
+  /** When the kernel told its end, or it was found to have ended. */
   endedMs: number | undefined
+  /** Its end, once it was let go of. */
+  departedMs: number | undefined
   /** Where it answered last; 0: nowhere yet. */
   servedPort: number
   /** All of those ports, up to a bound. */
@@ -437,6 +471,8 @@ const youngMs = 5_000
 const placeEveryMs = 30_000
 /** What was under way when a process ended has arrived by then. */
 const lingerMs = 5_000
+/** What is counted, such as bytes of connections, is told later: some intervals of metrics. */
+const lateMs = 60_000
 const catchUpMs = 10
 /** So long a search works before it lets others. */
 const workMs = 2

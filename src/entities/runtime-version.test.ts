@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -80,4 +89,29 @@ test('the version of Java is told by the release file, read once for each progra
   rmSync(join(home, 'release'))
   writeFileSync(join(home, 'release'), `JAVA_VERSION="${'1'.repeat(1_000)}"\n`)
   assert.equal(new RuntimeVersions(files).of(pid, java), '')
+})
+
+test('what is mounted or linked beside a program is left alone', () => {
+  const proc = join(scratch, 'proc')
+  const node = '/opt/node/bin/node'
+  const include = join(proc, '7/root/opt/node/include')
+  const header = [1, 2, 3].map(
+    (number, i) => `#define NODE_${['MAJOR', 'MINOR', 'PATCH'][i]}_VERSION ${number}`,
+  )
+  const check = (mounts: readonly string[], want: string) => {
+    const lines = mounts.map(each => `1 0 0:1 / ${each.replace(' ', ' rw - ')} none rw`)
+    writeFileSync(join(proc, '7/mountinfo'), `${lines.join('\n')}\n`)
+    assert.equal(new RuntimeVersions(new ProcessFiles(proc)).of(7, node), want, mounts.join())
+  }
+  mkdirSync(join(include, 'node'), { recursive: true })
+  writeFileSync(join(proc, '7/exe'), '')
+  writeFileSync(join(include, 'node/node_version.h'), `${header.join('\n')}\n`)
+  check(['/ ext4'], '1.2.3')
+  check(['/ nfs4'], '')
+  check(['/ ext4', '/opt/node/include fuse.sshfs'], '')
+  check(['/ ext4', '/opt/node/include/node nfs4'], '')
+  check(['/ ext4', '/opt/nod nfs4'], '1.2.3')
+  renameSync(include, `${include}.real`)
+  symlinkSync(`${include}.real`, include)
+  check(['/ ext4'], '')
 })

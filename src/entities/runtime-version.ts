@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { ProcessFiles } from './process-files.ts'
 
@@ -66,33 +66,38 @@ export class RuntimeVersions {
   }
 
   private beside(pid: number, executable: string, { file, version }: Runtime): string {
-    if (!executable.startsWith('/') || !near.has(this.fileSystem(pid, executable))) return ''
+    const prefix = executable.slice(0, executable.lastIndexOf('/', executable.lastIndexOf('/') - 1) + 1)
+    const mounts = this.files.text(pid, 'mountinfo').split('\n')
+    // Something else may be mounted over what lies beside the program.
+    const isNear = (path: string) => near.has(fileSystem(mounts, path))
+    if (!executable.startsWith('/') || !isNear(executable) || !isNear(prefix + file)) return ''
     const { procDir } = this.files
     const program = stateOf(`${procDir}/${pid}/exe`)
     if (program === '') return ''
     const known = this.known.get(program)
     if (known !== undefined) return known
-    const prefix = executable.slice(0, executable.lastIndexOf('/', executable.lastIndexOf('/') - 1) + 1)
-    const found = version.exec(textOf(`${procDir}/${pid}/root${prefix}${file}`))
+    const found = version.exec(textOf(`${procDir}/${pid}/root${prefix}`, file))
     const text = found === null ? '' : found.slice(1).join('.')
     this.known.set(program, text)
     return text
   }
+}
 
-  /** The type of the file system that a path lies on, as the process sees it; '' where it is not known. */
-  private fileSystem(pid: number, path: string): string {
-    let longest = 0
-    let type = ''
-    // "id parent major:minor root mount-point options [fields…] - type source options" (proc_pid_mountinfo(5))
-    for (const line of this.files.text(pid, 'mountinfo').split('\n')) {
-      const point = line.split(' ', 5)[4] ?? ''
-      const isAbove = point === '/' || path === point || path.startsWith(`${point}/`)
-      if (point === '' || !isAbove || point.length < longest) continue
-      longest = point.length
-      type = line.slice(line.indexOf(' - ') + 3).split(' ', 1)[0]!
-    }
-    return type
+/**
+ * The type of the file system that a path lies on, as the process sees it; '' where it is not known. `mounts`: lines of
+ * proc_pid_mountinfo(5), "id parent major:minor root mount-point options [fields…] - type source options".
+ */
+function fileSystem(mounts: readonly string[], path: string): string {
+  let longest = 0
+  let type = ''
+  for (const line of mounts) {
+    const point = line.split(' ', 5)[4] ?? ''
+    const isAbove = point === '/' || path === point || path.startsWith(`${point}/`)
+    if (point === '' || !isAbove || point.length < longest) continue
+    longest = point.length
+    type = line.slice(line.indexOf(' - ') + 3).split(' ', 1)[0]!
   }
+  return type
 }
 
 function stateOf(path: string): string {
@@ -104,11 +109,16 @@ function stateOf(path: string): string {
   }
 }
 
-/** The beginning of a regular file; '' for anything else. The file is a container's: it may be a pipe by intent. */
-function textOf(path: string): string {
+/**
+ * The beginning of a regular file in a directory; '' for anything else. The file is a container's: it may be a pipe by
+ * intent, and a link would lead anywhere on the host.
+ */
+function textOf(directory: string, file: string): string {
   let fd = -1
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
+    for (let at = file.indexOf('/'); at >= 0; at = file.indexOf('/', at + 1))
+      if (!lstatSync(directory + file.slice(0, at)).isDirectory()) return ''
+    fd = openSync(directory + file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
     if (!fstatSync(fd).isFile()) return ''
     const bytes = Buffer.alloc(maxBytes)
     return bytes.toString('latin1', 0, readSync(fd, bytes, 0, maxBytes, 0))

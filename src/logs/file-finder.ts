@@ -1,6 +1,6 @@
 import { type Stats, statSync } from 'node:fs'
 import { opendir } from 'node:fs/promises'
-import { type PathPattern, pathPatterns } from './path-pattern.ts'
+import { matchesPath, type PathPattern, pathPatterns } from './path-pattern.ts'
 import { Slices } from './slices.ts'
 
 /** A regular file that a pattern means. */
@@ -74,6 +74,11 @@ export class FileFinder {
         await this.walk(pattern, names, anew ? undefined : before, slices, found)
     this.workedMs = slices.totalMs
     return [...found.values()]
+  }
+
+  /** Whether a pattern means a path, file or none. */
+  means(pattern: string, path: string): boolean {
+    return this.namesOf(pattern).some(names => matchesPath(names, path))
   }
 
   private namesOf(pattern: string): PathPattern[] {

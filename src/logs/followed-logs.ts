@@ -6,7 +6,9 @@ import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
+import { LogWarnings } from './log-warnings.ts'
 import { OpenFiles } from './open-files.ts'
+import { remains } from './remains.ts'
 import { isCompressed } from './rotation.ts'
 import { Slices } from './slices.ts'
 import { copyBefore, type Question, type Succession, succession, whereabouts } from './succession.ts'
@@ -22,6 +24,8 @@ export interface FollowedLogsOptions {
   readonly maxFiles: number
 }
 
+type Found = Pick<FoundFile, 'path' | 'stats'>
+
 /** So long nothing was added to a file that is closed until something is. */
 const idleMs = 30_000
 /** Times of files are told by a clock that is a little behind. */
@@ -31,7 +35,6 @@ const maxKeptOpen = 32
 const maxWaiting = 1000
 /** Rotations in a row that one look follows. */
 const maxRounds = 8
-const maxWarned = 100
 
 /** The logs that are there, found by looking, and their files. Nothing here throws or rejects. */
 export class FollowedLogs {
@@ -57,25 +60,22 @@ export class FollowedLogs {
   private readonly sinceMs: number
   /** When the look that is under way began, or the last one. */
   private lookingMs = 0
+  private hasTakenUp = false
   private readonly searches = new UnderWay()
-  private readonly warned = new Set<string>()
+  private readonly warnings: LogWarnings
 
   constructor(options: FollowedLogsOptions) {
     this.options = options
     this.positions = options.positions
     this.buffer = options.buffer
+    this.warnings = new LogWarnings(options.warn)
     this.sinceMs = this.positions.lookedMs || Date.now()
     const { maxOpen: most } = options
     this.opened = new OpenFiles({
       most,
       owners: this.owners,
       awake: this.awake,
-      warn: () =>
-        this.warnOnce(
-          'open',
-          `more than ${most} log files grow at the same time, so they are opened and closed by turns`,
-          'nothing to do, if the CPU time is well; else name fewer files in agent.logs.paths',
-        ),
+      warn: () => this.warnings.manyOpen(most),
     })
     for (const source of options.sources)
       this.finders.set(source, new FileFinder({ files: options.maxFiles }))
@@ -93,9 +93,10 @@ export class FollowedLogs {
       const found = await this.find(anew)
       await this.compareAll(found)
       await this.attachAll(found, anew)
+      await this.takeUp()
       this.positions.lookedMs = startedMs
     } catch (error) {
-      this.failed('logs', error)
+      this.warnings.failed('logs', error)
     }
   }
 
@@ -145,18 +146,8 @@ export class FollowedLogs {
       for (const file of await finder.find(patterns, anew))
         if (!found.has(file.path)) found.set(file.path, [file, source])
       this.lookCostMs += finder.workedMs
-      if (finder.over !== '')
-        this.warnOnce(
-          `over ${source.name}`,
-          `not all log files are followed: a look leaves out ${finder.over}`,
-          'name fewer files or directories in agent.logs.paths',
-        )
-      for (const [pattern, fault] of finder.faults)
-        this.warnOnce(
-          `pattern ${pattern}`,
-          `no log file is meant by "${pattern}": ${fault}`,
-          'correct agent.logs.paths',
-        )
+      if (finder.over !== '') this.warnings.over(source.name, finder.over)
+      for (const [pattern, fault] of finder.faults) this.warnings.pattern(pattern, fault)
     }
     return found
   }
@@ -191,11 +182,7 @@ export class FollowedLogs {
         continue
       if (!anew && refused.has(key)) continue
       if (this.logs.size >= this.options.maxFiles) {
-        this.warnOnce(
-          'files',
-          `not all log files are followed: there are more than ${this.options.maxFiles}`,
-          'name fewer files in agent.logs.paths',
-        )
+        this.warnings.manyFiles(this.options.maxFiles)
         break
       }
       // Some file systems do not know when a file was made.
@@ -207,20 +194,35 @@ export class FollowedLogs {
     this.patternsBefore = this.patterns
   }
 
-  /** Begins to follow a file. False where its source does not want it. */
-  private async attach({ path, stats }: FoundFile, source: LogSource, appeared: boolean): Promise<boolean> {
+  /** With the first look: what is left of logs that were rotated away before. */
+  private async takeUp(): Promise<void> {
+    if (this.hasTakenUp) return
+    this.hasTakenUp = true
+    const sourceOf = (path: string) => {
+      for (const [source, finder] of this.finders)
+        if (source.patterns().some(pattern => finder.means(pattern, path)) && !source.excluded(path))
+          return source
+    }
+    for (const { path, source, file } of await remains({ positions: this.positions, sourceOf }))
+      if (!this.logs.has(path) && this.owners.find(file.stats) === undefined)
+        await this.attach({ path, stats: file.stats }, source, false, file.path)
+  }
+
+  /** Begins to follow a file, which has another name where it was rotated. False where its source does not want it. */
+  private async attach(
+    { path, stats }: Found,
+    source: LogSource,
+    isNew: boolean,
+    name = path,
+  ): Promise<boolean> {
     this.opened.makeRoom()
-    const current = new LogFile(path, stats)
-    current.currentMs = this.lookingMs
+    const current = new LogFile(name, stats)
+    current.isRotated = name !== path
+    current.currentMs = current.isRotated ? Math.floor(stats.mtimeMs) : this.lookingMs
     if (!current.open(this.buffer)) {
       // Else it was rotated since, and the next look finds the new one.
-      const now = statsOf(path)
-      if (now !== undefined && current.isAt(now))
-        this.warnOnce(
-          'unreadable',
-          `cannot open the log ${path}`,
-          'let the agent read it, and raise its limit of open files where that is below 2,000',
-        )
+      const now = statsOf(name)
+      if (now !== undefined && current.isAt(now)) this.warnings.unreadable(name)
       return true
     }
     current.reader = source.reader({ path, device: stats.dev, inode: stats.ino })
@@ -234,7 +236,7 @@ export class FollowedLogs {
     const known = this.positions.ofPath(path)
     const here = this.remembered(current, known)
     if (here !== undefined) current.goTo(here.offset)
-    else if (known.length === 0 && this.options.startAt === 'end' && !appeared) current.goTo(current.size)
+    else if (known.length === 0 && this.options.startAt === 'end' && !isNew) current.goTo(current.size)
     else if (known.some(({ inode }) => inode === current.inode)) this.counts.truncations++
     if (known.some(position => position !== here))
       await this.guard(log, async () => this.succeed(log, current, here !== undefined))
@@ -415,7 +417,7 @@ export class FollowedLogs {
     log.isArranging = true
     return this.searches
       .run(work)
-      .catch(error => this.failed(log.path, error))
+      .catch(error => this.warnings.failed(log.path, error))
       .finally(() => {
         log.isArranging = false
         log.isHeld = false
@@ -468,25 +470,6 @@ export class FollowedLogs {
 
   private lost(log: FollowedLog, files: number, packed: string): void {
     this.counts.lostRotations += files
-    const why = packed === '' ? 'it was removed or moved away' : `it was compressed to ${packed}`
-    this.warnOnce(
-      `lost ${packed === ''}`,
-      `a rotated file of ${log.path} could not be read to its end: ${why} before that`,
-      'have the rotation keep the newest files as they are (logrotate: delaycompress, and a larger rotate count)',
-    )
-  }
-
-  private failed(what: string, error: unknown): void {
-    this.warnOnce(
-      'failed',
-      `cannot follow ${what}: ${(error as Error).message}`,
-      'report this as a fault of svc',
-    )
-  }
-
-  private warnOnce(key: string, message: string, mend: string): void {
-    if (this.warned.has(key) || this.warned.size >= maxWarned) return
-    this.warned.add(key)
-    this.options.warn(message, mend)
+    this.warnings.lost(log.path, packed)
   }
 }

@@ -81,6 +81,13 @@ export class JournalEntries {
   }
 }
 
+/** The container that an entry tells to be from; '' for none. */
+export function journalContainer({ attributes }: LogRecord): string {
+  const id = String(attributes.get('container.id') ?? '')
+  // Every program may write this field; whose it is the journal tells itself. Docker and Podman write it as root.
+  return /^[0-9a-f]{64}$/.test(id) && attributes.get('process.user.id') === 0 ? id : ''
+}
+
 function entryOf(line: Buffer): Entry | undefined {
   try {
     const value: unknown = JSON.parse(utf8Text(line, 0, line.length))

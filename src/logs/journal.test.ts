@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LogRecord } from '../model/log.ts'
 import { type JournalOptions, JournalSource } from './journal.ts'
+import { JournalEntries, journalContainer } from './journal-entry.ts'
+import { RecordParser } from './record-parser.ts'
 
 const directories: string[] = []
 const running: JournalSource[] = []
@@ -306,4 +309,20 @@ test('what does not end when it is asked to is ended', async () => {
   await until(() => seen.length === 1, bodies)
   await source.stop()
   await source.stop()
+})
+
+test('an entry is of a container where root says so, whom everybody else could name', () => {
+  const entries = new JournalEntries(new RecordParser({ json: true, severity: true, traceContext: true }))
+  const container = (fields: Fields) => {
+    const record = new LogRecord()
+    const line = Buffer.from(JSON.stringify({ __CURSOR: 's=a', MESSAGE: 'hello', ...fields }))
+    assert.equal(entries.read(record, line, 1), 'record')
+    return journalContainer(record)
+  }
+  const id = 'c'.repeat(64)
+  assert.equal(container({ CONTAINER_ID_FULL: id, _UID: '0' }), id)
+  assert.equal(container({ CONTAINER_ID_FULL: id, _UID: '1000' }), '')
+  assert.equal(container({ CONTAINER_ID_FULL: id }), '')
+  assert.equal(container({ CONTAINER_ID_FULL: 'web', _UID: '0' }), '')
+  assert.equal(container({ _UID: '0' }), '')
 })

@@ -91,6 +91,7 @@ export class JournalSource {
 
   start(): void {
     this.#startedMs = Date.now()
+    this.#works()
     this.#spawn()
   }
 

@@ -7,6 +7,8 @@ import type { Position } from './log-positions.ts'
 const maxHeadBytes = 256
 /** Read at once where lines are short. */
 const chunkBytes = 64 * 1024
+/** Lines of a chunk that are handed on at once: many of a few bytes would hold up others for long. */
+const linesAtOnce = 512
 const newline = 0x0a
 
 /** Shared by all files: one is read at a time. */
@@ -216,7 +218,8 @@ export class LogFile {
     buffer.readBytes += used
     this.offset += used
     // At the end of a full chunk the next one begins with the line that it cuts.
-    this.scanned = used > 0 && read >= chunkBytes ? this.offset : this.offset + read - used
+    const isAnew = used > 0 && (read >= chunkBytes || bytes.subarray(used, read).includes(newline))
+    this.scanned = isAnew ? this.offset : this.offset + read - used
     return 'read'
   }
 
@@ -242,11 +245,11 @@ export class LogFile {
     return this.size < this.scanned || !this.checkHead(buffer) ? 'changed' : 'end'
   }
 
-  /** What was read of these bytes, which begin at `offset`. */
+  /** What was handed on of these bytes, which begin at `offset`: so many lines at most. */
   private handOn(bytes: Buffer, buffer: LineBuffer): number {
     const { maxLineBytes } = buffer
     let from = 0
-    for (;;) {
+    for (let lines = 0; lines < linesAtOnce; lines++) {
       let end = bytes.indexOf(newline, from)
       const hasEnd = end >= 0
       if (!hasEnd) end = bytes.length
@@ -259,6 +262,7 @@ export class LogFile {
       this.line(buffer, bytes, from, end, this.offset + from)
       from = end + 1
     }
+    return from
   }
 
   private line(buffer: LineBuffer, bytes: Buffer, from: number, to: number, begin: number): void {

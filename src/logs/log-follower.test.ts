@@ -147,6 +147,32 @@ test('rotations between two looks, and while nobody looked, lose nothing', async
   await second.stop()
 })
 
+test('what was rotated away while nobody looked is read, also where nothing followed it', async t => {
+  const { log, at, follow } = workplace(t)
+  const first = await follow()
+  appendFileSync(log, 'one\n')
+  await arrives(first, ['one'])
+  await first.stop()
+  appendFileSync(log, 'two\n')
+  renameSync(log, `${log}.1`)
+  writeFileSync(log, 'three\n')
+  renameSync(`${log}.1`, `${log}.2`)
+  renameSync(log, `${log}.1`)
+  writeFileSync(at('other.log.1'), 'of nobody\n')
+  const second = await follow()
+  await arrives(second, ['two', 'three'])
+  writeFileSync(log, 'four\n')
+  await arrives(second, ['two', 'three', 'four'])
+  await second.stop()
+  renameSync(log, `${log}.0`)
+  const third = await follow()
+  await eventually(
+    () => third.follower.state.files === 0,
+    () => 'what was read is read again',
+  )
+  assert.deepEqual(third.lines, [])
+})
+
 test('files that rotated files of other logs are called like are left alone', async t => {
   const { log, at, follow } = workplace(t)
   writeFileSync(log, '')

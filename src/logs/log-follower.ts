@@ -4,6 +4,7 @@ import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { Slices } from './slices.ts'
+import { within } from './within.ts'
 
 export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
@@ -277,14 +278,4 @@ export class LogFollower {
     }
     return positions
   }
-}
-
-/** Waits for work, which does not reject, for so long at most. */
-async function within(milliseconds: number, work: () => Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([work(), late])
-  clearTimeout(timer)
 }

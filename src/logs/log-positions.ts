@@ -69,6 +69,11 @@ export class LogPositions {
     return this.entries.get(fileKey(device, inode))?.position
   }
 
+  /** Under which files were followed. */
+  paths(): string[] {
+    return [...this.keysOf.keys()]
+  }
+
   /** All files that were followed under a path, the one that was begun last at the end. */
   ofPath(path: string): Position[] {
     return Array.from(this.keysOf.get(path) ?? [], key => this.entries.get(key)!.position)

@@ -38,11 +38,13 @@ export async function siblings(path: string, slices: Slices): Promise<Sibling[]>
   const names: { readonly name: string; readonly suffix: string }[] = []
   let entries = 0
   try {
-    for await (const { name } of await opendir(directory, { bufferSize: 256 })) {
+    for await (const entry of await opendir(directory, { bufferSize: 256 })) {
       if (++entries > maxEntries) break
       await slices.rest()
+      const { name } = entry
       const suffix = suffixOf(name, base)
-      if (suffix !== undefined) names.push({ name, suffix })
+      // No rotator makes links, and whoever else does could have any file read.
+      if (suffix !== undefined && !entry.isSymbolicLink()) names.push({ name, suffix })
     }
   } catch (error) {
     // It is gone, and all its files with it; what only failed may hold them still.

@@ -229,7 +229,7 @@ export class Lane<T> {
   /** Takes in nothing more, and sends what there is for `timeoutMs` at most; what can outlive the process is left sooner. */
   async drain(timeoutMs: number): Promise<LaneEnd> {
     this.#closed = true
-    this.#batcher.refuse('shutdown')
+    this.#batcher.refuse('shutdown', this.#process)
     clearTimeout(this.#unknownTimer)
     const until = performance.now() + timeoutMs
     if (!(await this.#packed(packMs))) this.#packer.handOn()

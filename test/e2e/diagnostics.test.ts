@@ -56,9 +56,18 @@ test('the agent answers at its admin socket, and in debug mode no file is missin
   const all = [...manifest.files, ...manifest.missing].map(({ name }) => name)
   assert.equal(new Set(all).size, all.length)
   const wanted = [
-    ...['ready', 'status', 'config', 'ebpf', 'export', 'discovery', 'pipeline', 'vars'].map(
-      name => `agent/${name}.json`,
-    ),
+    ...[
+      'ready',
+      'status',
+      'config',
+      'ebpf',
+      'export',
+      'discovery',
+      'logs-status',
+      'gpu',
+      'pipeline',
+      'vars',
+    ].map(name => `agent/${name}.json`),
     ...['metrics.txt', 'log.ndjson', 'heap.pb.gz', 'goroutine.pb.gz'].map(name => `agent/${name}`),
     ...['configuration.json', 'doctor.txt', 'doctor.json', 'host/kernel.txt', 'host/system.txt'],
     `host/process-${agent.pid}.txt`,

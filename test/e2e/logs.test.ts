@@ -118,6 +118,26 @@ test('what several lines say is one record, where a pattern tells them', async t
   assert.deepEqual(bodies(), ['Error: no\n  at a.js:1\n  at b.js:2', 'next'])
 })
 
+test('a reload goes on where reading was, and neither it nor the end waits for a batch to become full', async t => {
+  const { directory, log, start, bodies } = await place(t)
+  const patient = {
+    pipeline: { export: { batch: { timeout: '1h' }, queue: { enabled: false } } },
+  } as unknown as Tree
+  const agent = await start({}, patient)
+  appendFileSync(log, 'one\ntwo\n')
+  const records = async () =>
+    (await agent.document<{ records: { files?: number } }>('/status/logs')).records.files
+  await until('both lines are read', 20_000, async () => (await records()) === 2)
+  agent.configure({ agent: { logs: { parse: { json: false } } } })
+  process.kill(agent.pid, 'SIGHUP')
+  await until('both lines', 20_000, async () => bodies().length === 2)
+  appendFileSync(log, 'three\n')
+  await until('the third line is read', 20_000, async () => (await records()) === 3)
+  await agent.stop()
+  assert.deepEqual(bodies(), ['one', 'two', 'three'])
+  assert.match(readFileSync(join(directory, 'positions'), 'utf8'), /"offset":14,/)
+})
+
 test('an agent that is killed again and again while a log is written and rotated loses no line of it', {
   timeout: 300_000,
 }, async t => {

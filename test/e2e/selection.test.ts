@@ -196,12 +196,18 @@ test('asking about a process does not make it one that was seen', { skip }, asyn
   assert.deepEqual(await views(agent, 'pid=4194304'), [])
 })
 
-test('what is excluded has no system calls counted either', { skip }, async () => {
+test('what is excluded has no system calls counted either', { skip }, () => excludesCalls(true))
+
+test('what is excluded has no system calls counted where requests are not looked at', { skip }, () =>
+  excludesCalls(false),
+)
+
+async function excludesCalls(network: boolean): Promise<void> {
   const agent = await AgentProcess.start({
     endpoint: telemetry.endpoint,
     config: {
       discovery: { exclude: [{ name: 'hidden-*' }] } as unknown as Tree,
-      agent: { ebpf: { syscalls: { enabled: true, include: ['umask'] } } },
+      agent: { ebpf: { network: { enabled: network }, syscalls: { enabled: true, include: ['umask'] } } },
     },
   })
   open.push({ close: () => agent.stop() })
@@ -217,4 +223,4 @@ test('what is excluded has no system calls counted either', { skip }, async () =
     ).length
   await until('the calls of one are told', 20_000, () => counted(visible) > 0)
   assert.equal(counted(hidden), 0)
-})
+}

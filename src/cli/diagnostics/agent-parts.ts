@@ -36,6 +36,8 @@ function pages(metricsPath: string): readonly Page[] {
     ),
     json('export', '/status/export', 'Receivers and queues', 128 * Ki),
     json('discovery', '/status/discovery', 'What was discovered: services, containers, cloud', Mi),
+    json('logs-status', '/status/logs', 'Logs that are followed', 128 * Ki),
+    json('gpu', '/status/gpu', 'Graphics processors', 64 * Ki),
     json('pipeline', '/debug/pipeline/stats', 'Stages of the pipeline; in debug mode only', 128 * Ki),
     json('vars', '/debug/vars', 'Command line and memory; in debug mode only', 64 * Ki),
     {

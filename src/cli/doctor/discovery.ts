@@ -16,6 +16,8 @@ const nobody: EntitySink = {
   cluster: () => undefined,
 }
 const lookMs = 20
+/** What goes with the pods is refused a moment after they are listed. */
+const afterwardsMs = 300
 
 export const containerRuntime = check({
   name: 'container runtime',
@@ -40,21 +42,20 @@ export const containerRuntime = check({
     },
   },
   try: async ({ loaded, timeoutMs }) => {
-    const { discovery } = loaded.config.agent
+    const { discovery, nodeexporter } = loaded.config.agent
     if (loaded.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_docker) return []
     const source = new DockerSource({
       endpoint: discovery.docker.endpoint,
       sink: nobody,
       log: { info: () => undefined, warn: () => undefined },
+      rootfs: nodeexporter.path.rootfs,
     })
     source.start()
     try {
-      const { connected, reason, mend, runtime, version, endpoint } = await settled(
-        () => source.state,
-        timeoutMs,
-      )
+      await settled(() => source.state, timeoutMs)
+      const { connected, reason, mend, runtime, version, endpoint } = source.state
       if (connected) return [{ ok: `${runtime} ${version} answers at ${endpoint}` }]
-      return [finding(reason, mend)]
+      return [finding(reason, mend, timeoutMs)]
     } finally {
       source.stop()
     }
@@ -98,9 +99,11 @@ export const cluster = check({
     })
     source.start()
     try {
-      const { connected, reason, mend, podsWatched, node } = await settled(() => source.state, timeoutMs)
-      if (connected) return [{ ok: `${podsWatched} pods of node ${node} are watched` }]
-      return [finding(reason, mend)]
+      await settled(() => source.state, timeoutMs)
+      if (source.state.connected) await pause(afterwardsMs)
+      const { connected, reason, mend, podsWatched, node } = source.state
+      if (connected && mend === '') return [{ ok: `${podsWatched} pods of node ${node} are watched` }]
+      return [finding(reason, mend, timeoutMs)]
     } finally {
       source.stop()
     }
@@ -127,7 +130,7 @@ export const cloudMetadata = check({
       },
     },
   },
-  try: async ({ loaded }) => {
+  try: async ({ loaded, timeoutMs }) => {
     const { agent, cloud } = loaded.config
     if (!agent.discovery.enabled || !agent.discovery.detect_cloud) return []
     const { refresh_interval, ...settings } = cloud
@@ -143,25 +146,29 @@ export const cloudMetadata = check({
       await source.start()
       const { connected, reason, mend, provider, region, instanceId } = source.state
       if (connected) return [{ ok: `${provider}, ${region}, ${instanceId}` }]
-      return [finding(reason, mend)]
+      return [finding(reason, mend, timeoutMs)]
     } finally {
       source.stop()
     }
   },
 })
 
-/** What is there and does not answer has a mend; what is not there has none. */
-function finding(reason: string, mend: string): Finding<'absent' | 'silent'> {
-  if (mend === '') return { fault: 'absent', detail: reason || 'nothing answered' }
-  return { fault: 'silent', detail: reason }
+/** What is there and does not answer has a mend; what is not there has none. Nothing is known of what hangs. */
+function finding(reason: string, mend: string, timeoutMs: number): Finding<'absent' | 'silent'> {
+  if (reason === '') return { fault: 'silent', detail: `no answer within ${timeoutMs} ms` }
+  return { fault: mend === '' ? 'absent' : 'silent', detail: reason }
 }
 
-/** The state once it is known, or as it is when time is up. */
-async function settled<S extends SourceState>(state: () => S, timeoutMs: number): Promise<S> {
+/** Resolves when a source answers or says why not, or time is up. */
+async function settled(state: () => SourceState, timeoutMs: number): Promise<void> {
   const until = performance.now() + timeoutMs
   for (;;) {
-    const now = state()
-    if (now.connected || now.reason !== '' || performance.now() > until) return now
-    await new Promise(resolve => setTimeout(resolve, lookMs))
+    const { connected, reason } = state()
+    if (connected || reason !== '' || performance.now() > until) return
+    await pause(lookMs)
   }
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise(resolve => setTimeout(resolve, ms))
 }

@@ -12,7 +12,7 @@ export const gpus = check({
   faults: {
     absent: {
       state: 'note',
-      what: 'there is no NVIDIA driver on this host',
+      what: 'this host has no NVIDIA driver, or a driver and no GPU',
       mends: { any: 'none needed: a host without GPUs has none to measure' },
     },
     silent: {
@@ -22,6 +22,14 @@ export const gpus = check({
         any: 'nvidia-smi says more; after an update of the driver the host has to be started anew',
         container: 'docker run --gpus=all, with NVIDIA_DRIVER_CAPABILITIES=utility',
         config: 'agent.gpu.enabled: false',
+      },
+    },
+    lost: {
+      state: 'limited',
+      what: 'some GPUs are measured, and one does not answer its driver',
+      lose: 'metrics of that GPU',
+      mends: {
+        any: 'dmesg says why (lines with NVRM and Xid); such a GPU needs a reset or the host restarted',
       },
     },
   },
@@ -44,8 +52,12 @@ export const gpus = check({
       while (!source.state.on && source.state.reason === '' && performance.now() < until)
         await new Promise(resolve => setTimeout(resolve, lookMs))
       const { on, reason, mend, driver, devices } = source.state
-      if (on) return [{ ok: `driver ${driver}: ${devices.map(({ name }) => name).join(', ')}` }]
-      return [{ fault: mend === '' ? 'absent' : 'silent', detail: reason || 'it does not answer' }]
+      if (reason === '' && !on)
+        return [{ fault: 'silent', detail: `it has not answered for ${timeoutMs / 1000} s` }]
+      if (!on) return [{ fault: mend === '' ? 'absent' : 'silent', detail: reason }]
+      const measured = devices.filter(device => device.reason === '').map(({ name }) => name)
+      const found = { ok: `driver ${driver}: ${measured.join(', ')}` }
+      return reason === '' ? [found] : [found, { fault: 'lost', detail: reason }]
     } finally {
       source.stop()
     }

@@ -1,6 +1,7 @@
-import { accessSync, constants, readdirSync, statSync } from 'node:fs'
+import { accessSync, constants, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { containerLogDirectories } from '../../agent/log-sources.ts'
+import type { Finding } from '../../kernel/need.ts'
 import { errorText } from '../../lib/logger.ts'
 import { journalctl } from '../../logs/journal.ts'
 import { check } from './check.ts'
@@ -31,16 +32,16 @@ export const logDirectories = check({
   try: ({ loaded }) => {
     const { logs } = loaded.config.agent
     if (loaded.config.mode !== 'agent' || !logs.enabled || !logs.container_logs) return []
-    const there = containerLogDirectories.filter(directory => statSync(directory, { throwIfNoEntry: false }))
-    if (there.length === 0)
-      return [{ fault: 'absent', detail: `there is no ${containerLogDirectories.join(' and no ')}` }]
-    return there.map(directory => {
+    const findings: Finding<'absent' | 'denied'>[] = []
+    for (const directory of containerLogDirectories) {
       try {
-        return { ok: `${directory}: ${readdirSync(directory).length} entries` }
+        findings.push({ ok: `${directory}: ${readdirSync(directory).length} entries` })
       } catch (error) {
-        return { fault: 'denied', detail: `${directory}: ${errorText(error)}` } as const
+        if (!isAbsent(error)) findings.push({ fault: 'denied', detail: `${directory}: ${errorText(error)}` })
       }
-    })
+    }
+    if (findings.length > 0) return findings
+    return [{ fault: 'absent', detail: `there is no ${containerLogDirectories.join(' and no ')}` }]
   },
 })
 
@@ -95,3 +96,7 @@ export const journal = check({
     }
   },
 })
+
+function isAbsent(error: unknown): boolean {
+  return /^(?:ENOENT|ENOTDIR)$/.test((error as NodeJS.ErrnoException).code ?? '')
+}

@@ -84,6 +84,11 @@ export class DockerSource {
     return { connected: this.connected, reason, mend, ...this.daemon, containers: this.known.size }
   }
 
+  /** The sink was told of this container, and will be when it goes. */
+  knows(id: string): boolean {
+    return this.known.has(id)
+  }
+
   private async run(): Promise<void> {
     while (this.phase === 'running') {
       const { paths, ...none } = findSockets(this.options.endpoint, this.options.rootfs ?? '/')
@@ -181,6 +186,6 @@ function faultOf(endpoint: string, error: unknown, wasReached: boolean): Fault {
   if (wasReached) return { reason: `the daemon at ${endpoint} was lost: ${message}`, mend: startAgain }
   return {
     reason: `the daemon at ${endpoint} does not answer as Docker does: ${message}`,
-    mend: 'see whether "docker ps" or "podman ps" answers on this host, and correct docker.endpoint',
+    mend: 'see whether "docker ps" or "podman ps" answers on this host, and correct agent.discovery.docker.endpoint',
   }
 }

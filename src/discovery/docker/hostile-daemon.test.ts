@@ -185,7 +185,7 @@ test('a socket that is not there is a reason, and one that somebody left behind 
   }
   assert.deepEqual(state(join(dir, 'file')), {
     reason: `there is no socket ${dir}/file`,
-    mend: 'start Docker or Podman, or correct docker.endpoint',
+    mend: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
     warned: 1,
   })
   assert.match(state('tcp://127.0.0.1:2375').reason, /^tcp:\/\/127\.0\.0\.1:2375 is no Unix socket/)

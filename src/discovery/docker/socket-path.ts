@@ -28,13 +28,13 @@ export function findSockets(
     return {
       paths: [],
       reason: `${endpoint} is no Unix socket`,
-      mend: 'set docker.endpoint to a path, as unix:///run/docker.sock',
+      mend: 'set agent.discovery.docker.endpoint to a path, as unix:///run/docker.sock',
     }
   if (isThere(path)) return { paths: [path], reason: '', mend: '' }
   return {
     paths: [],
     reason: `there is no socket ${path}`,
-    mend: 'start Docker or Podman, or correct docker.endpoint',
+    mend: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
   }
 }
 

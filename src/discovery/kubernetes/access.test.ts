@@ -8,6 +8,7 @@ import { makeCertificates } from '../../../test/helpers/certificates.ts'
 import { KubernetesApi, type KubernetesApiOptions, podObject } from '../../../test/helpers/kubernetes-api.ts'
 import { until } from '../../../test/helpers/program.ts'
 import { AccessError } from './access.ts'
+import { Credentials } from './credentials.ts'
 import { findAccess } from './find-access.ts'
 import { parseKubeconfig } from './kubeconfig.ts'
 import { KubernetesSource, type KubernetesSourceOptions } from './kubernetes-source.ts'
@@ -164,6 +165,24 @@ test('a kubeconfig with certificates is used, inline and as files beside it', as
       await until('the pod is told', waitMs, () => pods.length === 1)
     })
   }
+})
+
+test('a kubeconfig that was renewed is read again, for the same server', async () => {
+  const path = join(directory, 'renewed')
+  const write = (token: string, server = 'https://127.0.0.1:6443') =>
+    writeFileSync(path, kubeconfig({ server }, { token }))
+  write('first')
+  const access = await findAccess({ kubeconfig: path, environment: {}, serviceAccountDirectory: directory })
+  const credentials = new Credentials(access, 0)
+  const check = async (want: string) =>
+    assert.equal((await credentials.load()).authorization, `Bearer ${want}`)
+  await check('first')
+  write('second')
+  await check('second')
+  write('of-another', 'https://127.0.0.1:7443')
+  await check('second')
+  writeFileSync(path, 'half of i')
+  await check('second')
 })
 
 test('where no node is named, the pod of svc says where it is', () => {

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { AccessError, type ClusterAccess, type Material } from './access.ts'
+import { readKubeconfig } from './kubeconfig.ts'
 
 const maxFileBytes = 1024 * 1024
 
@@ -13,7 +14,7 @@ export interface Identity {
 
 /** Who we are to the API server. Files are read again when they may have been renewed. */
 export class Credentials {
-  private readonly access: ClusterAccess
+  private access: ClusterAccess
   private readonly maxAgeMs: number
   private known: Identity | undefined
   private readAtMs = 0
@@ -32,6 +33,7 @@ export class Credentials {
   async load(): Promise<Identity> {
     const now = performance.now()
     if (this.known !== undefined && now - this.readAtMs < this.maxAgeMs) return this.known
+    this.access = await renewed(this.access)
     const { ca, certificate, key, token, basic } = this.access
     const read = (material: Material | undefined, what: string) => this.read(material, what)
     const secret = (await read(token, 'token')).trim()
@@ -63,6 +65,19 @@ export class Credentials {
     }
     if (text.trim() === '') throw new AccessError(`the ${what} ${file} is empty`, mend)
     return text
+  }
+}
+
+/** As the kubeconfig has it by now. What it says of another server is not for this one to see. */
+async function renewed(access: ClusterAccess): Promise<ClusterAccess> {
+  if (access.kubeconfig === '') return access
+  try {
+    const read = await readKubeconfig(access.kubeconfig)
+    const serverOf = ({ host, port, secure, basePath }: ClusterAccess) =>
+      [secure, host, port, basePath].join()
+    return serverOf(read) === serverOf(access) ? read : access
+  } catch {
+    return access // It is being written, or went away: what was read is as good as ever.
   }
 }
 

@@ -289,6 +289,19 @@ test('connections that break are taken up where they were, without another list'
   assert.deepEqual(warnings, [])
 })
 
+test('watches that a proxy cuts off in their silence are begun anew at once, each time', async () => {
+  const backoff = { initialMs: 20, maxMs: 10 * waitMs, multiplier: 100, jitter: 0 }
+  start({ timing: { ...timing, backoff } })
+  await connected()
+  for (let i = 0; i < 4; i++) {
+    const before = api.count('watch pods')
+    await pause(1_100)
+    api.disconnect()
+    await until('it watches again', waitMs, () => api.count('watch pods') > before && api.watches === 2)
+  }
+  assert.equal(api.count('list pods'), 1)
+})
+
 test('a server that is away is waited for, and what happened meanwhile is made up for', async () => {
   api.put('pods', podObject({ name: 'a' }))
   const running = start()

@@ -153,6 +153,7 @@ export class ResourceWatch {
     const seconds = Math.max(1, Math.ceil(askedMs / 1000))
     const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${seconds}&resourceVersion=${encodeURIComponent(this.version)}`
     const startedAt = performance.now()
+    const lasted = () => performance.now() - startedAt >= Math.min(shortestWatchMs, askedMs)
     const answer = await this.open(query, true)
     this.well()
     const lines = new LineSplitter(maxObjectBytes)
@@ -168,10 +169,11 @@ export class ResourceWatch {
     } catch (error) {
       if (error instanceof FormatError || error instanceof ExpiredError || error instanceof ApiError)
         throw error
-      // Connections break. Only when no other can be made is something wrong.
+      // Connections break, some by a proxy that takes no silence. Only when no other can be made is something wrong.
+      if (lasted()) this.backoff.reset()
       return this.backoff.next()
     }
-    if (performance.now() - startedAt < Math.min(shortestWatchMs, askedMs)) return this.backoff.next()
+    if (!lasted()) return this.backoff.next()
     this.backoff.reset()
     return 0
   }

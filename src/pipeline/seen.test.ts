@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { logEncoding } from '../exporters/otlp/encode-log.ts'
+import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
+import { profileEncoding } from '../exporters/otlp/encode-profile.ts'
+import { traceEncoding } from '../exporters/otlp/encode-trace.ts'
+import { RequestBuilder } from '../exporters/otlp/request.ts'
+import { createLogger } from '../lib/logger.ts'
+import type { Sender } from '../model/batch.ts'
+import { LogRecord } from '../model/log.ts'
+import { resource } from '../model/resource.ts'
+import type { Process } from './batcher.ts'
+import { Pipeline, type PipelineSettings } from './pipeline.ts'
+
+const host = resource({ 'host.name': 'test' })
+const shown = resource({ 'host.name': 'shown' })
+const scope = { name: 'svc', version: '1' }
+
+/** Hides secrets, moves records to another resource and drops noise; of what it cannot read it throws. */
+const process: Process<LogRecord> = {
+  run(_resource, of, record, out) {
+    if (record.body === 'broken') throw new Error('it cannot be read')
+    if (record.body === 'noise') {
+      out.miss('limit', 1)
+      return
+    }
+    record.body = record.body.replace('secret', '***')
+    out.add(shown, of, record)
+  },
+}
+
+const takesAll: Sender = {
+  endpoint: 'test',
+  send: async () => ({ rejected: 0, message: '' }),
+  close: async () => undefined,
+}
+
+function settingsFor(sender: Sender | undefined): PipelineSettings {
+  const lane = {
+    sender,
+    batchItems: 1,
+    batchBytes: 1 << 20,
+    requestBytes: 1 << 20,
+    batchTimeoutMs: 5,
+    queueBytes: 1 << 20,
+    maxAgeMs: 0,
+    concurrency: 1,
+  }
+  return {
+    lanes: { traces: lane, metrics: lane, logs: lane, profiles: lane },
+    retry: { initialMs: 5, maxMs: 50, multiplier: 2, jitter: 0.2, maxElapsedMs: 0 },
+    onAuthError: 'park',
+    processes: { logs: process },
+  }
+}
+
+/** What is shown of log records, sent or not, as text. */
+function open(sender: Sender | undefined) {
+  const seen: string[] = []
+  const pipeline = new Pipeline({
+    settings: settingsFor(sender),
+    builders: {
+      traces: new RequestBuilder(traceEncoding),
+      metrics: new RequestBuilder(metricEncoding),
+      logs: new RequestBuilder(logEncoding),
+      profiles: new RequestBuilder(profileEncoding()),
+    },
+    seenLog: (of, record) => seen.push(`${of.attributes.get('host.name')} ${record.body}`),
+    log: createLogger({ level: 'error', format: 'text', write: () => {} }),
+  })
+  const add = (body: string) => {
+    const record = new LogRecord()
+    record.body = body
+    pipeline.intake('logs').add(host, scope, record)
+  }
+  return { pipeline, seen, add }
+}
+
+test('log records are shown as they are sent, and not where they are dropped on the way', async () => {
+  const { pipeline, seen, add } = open(takesAll)
+  for (const body of ['a secret', 'noise', 'broken', 'plain']) add(body)
+  assert.deepEqual(seen, ['shown a ***', 'shown plain'])
+  await pipeline.drain(1000)
+  assert.equal(pipeline.state('logs').exported, 2)
+})
+
+test('what is not sent is shown in the same way: without an endpoint, and while the pipeline ends', async () => {
+  const { pipeline, seen, add } = open(undefined)
+  add('a secret')
+  add('noise')
+  await pipeline.drain(0)
+  add('another secret')
+  assert.deepEqual(seen, ['shown a ***', 'shown another ***'])
+  assert.deepEqual(
+    [...pipeline.state('logs').dropped],
+    [
+      ['no_endpoint', 2],
+      ['shutdown', 1],
+    ],
+  )
+})
