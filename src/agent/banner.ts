@@ -70,7 +70,8 @@ function logsLine({ logs, loaded }: Parts): BannerLine {
     ...(journald ? ['of the journal'] : []),
   ]
   if (what.length === 0) return { state: 'off', name, detail: 'agent.logs names nothing to read' }
-  const { files = 0 } = logs.status
+  const { enabled: isOn, files } = logs.status
+  if (!isOn) return { state: 'off', name, detail: 'they did not start' }
   return { state: 'ok', name, detail: `${what.join(', ')}; ${files} files so far` }
 }
 

@@ -1,8 +1,9 @@
-import { accessSync, constants, readdirSync } from 'node:fs'
+import { accessSync, closeSync, constants, openSync, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { containerLogDirectories } from '../../agent/log-sources.ts'
 import type { Finding } from '../../kernel/need.ts'
 import { errorText } from '../../lib/logger.ts'
+import { FileFinder } from '../../logs/file-finder.ts'
 import { journalctl } from '../../logs/journal.ts'
 import { check } from './check.ts'
 import { nearestWritable } from './directory.ts'
@@ -42,6 +43,51 @@ export const logDirectories = check({
     }
     if (findings.length > 0) return findings
     return [{ fault: 'absent', detail: `there is no ${containerLogDirectories.join(' and no ')}` }]
+  },
+})
+
+export const logFiles = check({
+  name: 'log files',
+  group: 'logs',
+  summary: 'The patterns of agent.logs.paths mean files that can be read',
+  lose: 'logs of these files',
+  faults: {
+    none: {
+      state: 'limited',
+      what: 'no file is there that a pattern means, or its directory may not be looked at',
+      mends: {
+        any: 'nothing, where the file is still to come; else mend the pattern, or the rights of the directory',
+        config: 'agent.logs.paths: [/var/log/app/*.log]',
+        container: 'docker run -v /var/log:/var/log:ro',
+      },
+    },
+    denied: {
+      state: 'missing',
+      what: 'svc may not read a file',
+      mends: {
+        any: 'run as root, in the group of the files, or with the capability DAC_READ_SEARCH',
+        systemd: 'AmbientCapabilities=CAP_DAC_READ_SEARCH',
+      },
+    },
+  },
+  try: async ({ loaded }) => {
+    const { logs } = loaded.config.agent
+    if (loaded.config.mode !== 'agent' || !logs.enabled) return []
+    const findings: Finding<'none' | 'denied'>[] = []
+    for (const pattern of logs.paths) {
+      const finder = new FileFinder()
+      const files = await finder.find([pattern])
+      const refused = files.filter(({ path }) => !isReadable(path))
+      if (files.length === 0)
+        findings.push({ fault: 'none', detail: finder.faults.get(pattern) ?? `${pattern}: no such file` })
+      else if (refused.length > 0)
+        findings.push({
+          fault: 'denied',
+          detail: `${pattern}: ${refused.length} of ${files.length} files, such as ${refused[0]!.path}`,
+        })
+      else findings.push({ ok: `${pattern}: ${files.length} files` })
+    }
+    return findings
   },
 })
 
@@ -99,4 +145,13 @@ export const journal = check({
 
 function isAbsent(error: unknown): boolean {
   return /^(?:ENOENT|ENOTDIR)$/.test((error as NodeJS.ErrnoException).code ?? '')
+}
+
+function isReadable(path: string): boolean {
+  try {
+    closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
+    return true
+  } catch {
+    return false
+  }
 }

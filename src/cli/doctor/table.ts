@@ -8,7 +8,7 @@ import { cloudMetadata, cluster, containerRuntime } from './discovery.ts'
 import { diskQueue } from './disk-queue.ts'
 import { gpus } from './gpu.ts'
 import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
-import { journal, logDirectories, logPositions } from './logs.ts'
+import { journal, logDirectories, logFiles, logPositions } from './logs.ts'
 import { address, certificate, exposure } from './management.ts'
 import { debugFiles, profilePrograms, tableCache } from './profiles.ts'
 import { kernelSymbols, mappedFiles, perfEvents } from './profiling-rights.ts'
@@ -34,6 +34,7 @@ export const table: readonly Check[] = [
   cluster,
   cloudMetadata,
   logDirectories,
+  logFiles,
   logPositions,
   journal,
   gpus,
