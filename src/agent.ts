@@ -31,6 +31,7 @@ import type { LoadedConfig } from './config/index.ts'
 import { ContainerResources } from './entities/container-resources.ts'
 import { ProcessTable, type ProcessTableOptions } from './entities/process-table.ts'
 import { loadNative, Unsupported } from './kernel/native.ts'
+import { hostPid } from './kernel/needs-processes.ts'
 import { build } from './lib/build.ts'
 import { startHeartbeat } from './lib/heartbeat.ts'
 import type { LogRing } from './lib/log-ring.ts'
@@ -118,6 +119,8 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     }
   }
   const running = tracing instanceof Tracing ? tracing : undefined
+  // A capture finds that out by itself.
+  if (running === undefined && config.mode === 'agent' && ebpf.enabled && isApart()) processes.withoutProc()
   if (config.mode === 'agent' && ebpf.enabled)
     kernel = new KernelTelemetry({
       config,
@@ -296,6 +299,12 @@ function socketFaults(api: Api | undefined): readonly Degradation[] {
 function takeLock(fd: number): boolean {
   const native = loadNative()
   return native instanceof Unsupported || native.flock(fd)
+}
+
+/** Whether the kernel's numbers of processes are others than those of /proc here. */
+function isApart(): boolean {
+  const found = hostPid.try()
+  return 'fault' in found && found.fault === 'own'
 }
 
 function bootId(): string {

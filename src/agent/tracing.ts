@@ -110,7 +110,6 @@ export class Tracing {
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => performance.now(),
     })
-    processes.ended(this)
     processes.select(selectionOf(config.discovery))
     this.findAddresses()
     const native = loadNative()
@@ -160,6 +159,8 @@ export class Tracing {
       }, 250),
       setInterval(() => this.findAddresses(), addressesMs),
     ]
+    // From now on, for nobody forgets a reader that never came to be.
+    processes.ended(this)
     this.exportedMs = performance.now()
     this.exportOnTime()
   }
