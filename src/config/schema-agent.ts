@@ -20,6 +20,11 @@ const Mi = 1024 * Ki
 const Gi = 1024 * Mi
 const later = { built: false } as const
 
+const glob = text({
+  expects: 'a path that begins with "/", such as "/var/log/*.log"',
+  pattern: /^\//,
+})
+
 /** A protocol that is recognised in traffic. */
 function protocol(name: string) {
   return key(boolean, true, `Makes spans and metrics of ${name} calls.`, { restart: true })
@@ -164,8 +169,8 @@ const logs = branch('Logs of containers, files and the journal.', {
   enabled: key(boolean, true, 'Collects logs.'),
   container_logs: key(boolean, true, 'Reads logs of Docker and CRI containers.'),
   journald: key(boolean, false, 'Reads the systemd journal.'),
-  paths: key(list(path), [], 'Files to follow; may contain `*` and `**`.'),
-  exclude: key(list(path), [], 'Files not to follow; may contain `*` and `**`.'),
+  paths: key(list(glob), [], 'Files to follow; may contain `*`, `?`, `[a-z]`, `{a,b}` and `**`.'),
+  exclude: key(list(glob), [], 'Files not to follow; may contain the same.'),
   start_at: key(
     choice(['end', 'beginning']),
     'end',
