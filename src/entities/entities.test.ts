@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { containerOf } from '../../test/helpers/containers.ts'
 import type { Cloud, Container, Pod } from '../model/entity.ts'
 import { type ContainerPlace, noPlace } from './container-place.ts'
 import { Entities, type EntitiesOptions } from './entities.ts'
@@ -9,21 +10,8 @@ const placed = (of: number, podUid = ''): ContainerPlace => ({ id: id(of), runti
 const clock = { ms: 0 }
 
 function container(of: number, parts: Partial<Container> = {}): Container {
-  return {
-    id: id(of),
-    runtime: 'docker',
-    name: `c${of}`,
-    image: 'registry:5000/shop/cart:1.2',
-    imageId: 'sha256:abc',
-    labels: new Map(),
-    state: 'running',
-    health: '',
-    pid: 0,
-    podUid: '',
-    podContainer: '',
-    logPath: '',
-    ...parts,
-  }
+  const about = { name: `c${of}`, image: 'registry:5000/shop/cart:1.2', imageId: 'sha256:abc' }
+  return containerOf({ id: id(of), ...about, ...parts })
 }
 
 function pod(uid: string, parts: Partial<Pod> = {}): Pod {

@@ -3,11 +3,12 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { containerOf } from '../../test/helpers/containers.ts'
 import type { Container, Pod } from '../model/entity.ts'
+import type { ProcessNews } from '../model/process-news.ts'
 import { ContainerResources } from './container-resources.ts'
 import { Entities } from './entities.ts'
 import { ProcessGroups } from './process-groups.ts'
-import type { ProcessNews } from './process-news.ts'
 import { ProcessTable } from './process-table.ts'
 import { anyProcess } from './selection.ts'
 
@@ -46,21 +47,7 @@ function run(pid: number, program: Program = {}): void {
 const exit = (pid: number) => rmSync(join(procDir, String(pid)), { recursive: true })
 
 function container(parts: Partial<Container> = {}): Container {
-  return {
-    id,
-    runtime: 'docker',
-    name: 'shop',
-    image: 'example/shop:2',
-    imageId: '',
-    labels: new Map(),
-    state: 'running',
-    health: '',
-    pid: 0,
-    podUid: '',
-    podContainer: '',
-    logPath: '',
-    ...parts,
-  }
+  return containerOf({ id, name: 'shop', image: 'example/shop:2', ...parts })
 }
 
 const pod: Pod = {

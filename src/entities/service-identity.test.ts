@@ -1,24 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { containerOf } from '../../test/helpers/containers.ts'
 import type { Container, Owner, Pod } from '../model/entity.ts'
 import { serviceIdentity } from './service-identity.ts'
 
 const id = 'c'.repeat(64)
 const place = { id, runtime: '', podUid: '' }
-const base: Container = {
-  id,
-  runtime: 'docker',
-  name: 'clever_hopper',
-  image: '',
-  imageId: '',
-  labels: new Map(),
-  state: 'running',
-  health: '',
-  pid: 0,
-  podUid: '',
-  podContainer: '',
-  logPath: '',
-}
+const base = containerOf({ id, name: 'clever_hopper' })
 
 const named = (parts: Partial<Container> & { readonly l?: Record<string, string> }) => {
   const { l = {}, ...rest } = parts

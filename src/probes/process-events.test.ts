@@ -6,7 +6,8 @@ import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/lab.ts'
 import { until } from '../../test/helpers/program.ts'
 import type { AttributeValue } from '../model/attributes.ts'
-import { type ProcessEvent, ProcessEvents } from './process-events.ts'
+import type { ProcessNews } from '../model/process-news.ts'
+import { ProcessEvents } from './process-events.ts'
 
 const skip = withoutBpf
 const memory = '/sys/fs/cgroup/memory'
@@ -27,7 +28,7 @@ interface Told {
 
 let events: ProcessEvents | undefined
 const told: Told[] = []
-const processes: ProcessEvent[] = []
+const processes: ProcessNews[] = []
 
 afterEach(() => {
   events?.close()

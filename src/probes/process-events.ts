@@ -10,6 +10,7 @@ import { utf8Text } from '../lib/utf8-text.ts'
 import { Attributes } from '../model/attributes.ts'
 import { LogRecord } from '../model/log.ts'
 import type { Metric, NumberPoint } from '../model/metric.ts'
+import type { ProcessNews } from '../model/process-news.ts'
 
 const programs = ['svc_process_exec', 'svc_process_fork', 'svc_process_exit'] as const
 /** The first that the kernel takes: the tracepoint has had two forms. */
@@ -26,28 +27,11 @@ const info = { severity: 9, text: 'INFO' }
 const warn = { severity: 13, text: 'WARN' }
 const error = { severity: 17, text: 'ERROR' }
 
-/** A process began to run a program, or ended. */
-export interface ProcessEvent {
-  readonly kind: 'exec' | 'exit'
-  readonly pid: number
-  /** When the process started: clock ticks since boot, as /proc/PID/stat has it. */
-  readonly start: number
-  readonly parent: number
-  /** The real user. */
-  readonly user: number
-  /** The program, as the caller named it; '' where it is not known. */
-  readonly path: string
-  /** The kernel's short name of the process. */
-  readonly comm: string
-  /** Names of its control group and of the one above; empty where none has room for a container's id. */
-  readonly cgroupNames: readonly string[]
-}
-
 export interface ProcessEventsOptions {
   /** Events that become records; the others are only counted. */
   readonly maxPerSecond?: number
   /** Takes what records are made of, each before its record. */
-  readonly onProcess?: (event: ProcessEvent) => void
+  readonly onProcess?: (event: ProcessNews) => void
   /** Takes a record, which is filled again for the next one. */
   readonly emit: (record: LogRecord) => void
 }
@@ -71,7 +55,7 @@ export class ProcessEvents {
   private readonly native: Native
   private readonly object: BpfObject
   private readonly emit: (record: LogRecord) => void
-  private readonly onProcess: ((event: ProcessEvent) => void) | undefined
+  private readonly onProcess: ((event: ProcessNews) => void) | undefined
   private readonly ring: RingHandle
   private readonly globals: DataView
   private readonly timer: NodeJS.Timeout

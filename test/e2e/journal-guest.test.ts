@@ -3,14 +3,12 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { build } from 'esbuild'
-import { bundleOptions } from '../../tools/bundle-options.ts'
 import { Guest, withoutGuest } from '../helpers/guest.ts'
+import { guestProgram } from '../helpers/guest-bundle.ts'
 import { until } from '../helpers/program.ts'
 
-const root = resolve(import.meta.dirname, '../..')
 const directory = mkdtempSync(join(tmpdir(), 'svc-bundle-'))
 const port = 19090
 const config = {
@@ -33,20 +31,10 @@ let guest: Guest
 
 before(async () => {
   if (withoutGuest) return
-  const bundle = join(directory, 'svc.cjs')
-  const about = JSON.stringify({ version: '0.0.0', commit: 'test', built: '2026-01-01T00:00:00Z' })
-  const define = { 'import.meta.dirname': '__dirname', SVC_BUILD: about }
-  await build({ entryPoints: [join(root, 'src/main.ts')], outfile: bundle, define, ...bundleOptions })
   guest = await Guest.start({
     init: ['/usr/lib/systemd/systemd'],
     files: { '/opt/svc/config.yaml': JSON.stringify(config) }, // JSON is YAML
-    trees: {
-      '/etc': join(root, 'test/fixtures/systemd-guest'),
-      '/opt/svc/bin/svc': join(root, 'bin/svc'),
-      '/opt/svc/runtime/bin/node': process.execPath,
-      '/opt/svc/dist/svc.cjs': bundle,
-      '/opt/svc/dist/svc.node': join(root, 'dist/svc.node'),
-    },
+    trees: await guestProgram(directory),
     links: { '/etc/systemd/system/serial-getty@ttyS0.service': '/dev/null' },
   })
   await until('systemd has started all', 120_000, async () =>

@@ -4,18 +4,16 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { build } from 'esbuild'
-import { bundleOptions } from '../../tools/bundle-options.ts'
 import { exporterProgram, withoutExporter } from '../helpers/exporter-peer.ts'
 import { type Exposition, parseExposition, type Sample } from '../helpers/exposition.ts'
 import { Guest, withoutGuest } from '../helpers/guest.ts'
+import { guestProgram } from '../helpers/guest-bundle.ts'
 import { until } from '../helpers/program.ts'
 
 const skip = withoutGuest || withoutExporter
 
-const root = resolve(import.meta.dirname, '../..')
 const directory = mkdtempSync(join(tmpdir(), 'svc-bundle-'))
 /** Of loopback in the guest. */
 const ports = { peer: 9100, asRoot: 9101, asNobody: 9102 }
@@ -32,23 +30,9 @@ let guest: Guest
 
 before(async () => {
   if (skip) return
-  // The sources as they are now, in the one file that an emulated processor reads fast enough.
-  const bundle = join(directory, 'svc.cjs')
-  const about = JSON.stringify({ version: '0.0.0', commit: 'test', built: '2026-01-01T00:00:00Z' })
-  const define = { 'import.meta.dirname': '__dirname', SVC_BUILD: about }
-  await build({ entryPoints: [join(root, 'src/main.ts')], outfile: bundle, define, ...bundleOptions })
   guest = await Guest.start({
     init: ['/usr/lib/systemd/systemd'],
-    trees: {
-      '/etc': join(root, 'test/fixtures/systemd-guest'),
-      '/opt/exporter': exporterProgram,
-      '/opt/svc/bin/svc': join(root, 'bin/svc'),
-      '/opt/svc/runtime/bin/node': process.execPath,
-      '/opt/svc/dist/svc.cjs': bundle,
-      ...Object.fromEntries(
-        ['svc.node', 'svc-probe'].map(name => [`/opt/svc/dist/${name}`, join(root, 'dist', name)]),
-      ),
-    },
+    trees: { ...(await guestProgram(directory)), '/opt/exporter': exporterProgram },
     // Nobody can log in at the serial console: its program is not in the machine.
     links: { '/etc/systemd/system/serial-getty@ttyS0.service': '/dev/null' },
   })

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../lib/json-fields.ts'
 import type { EntitySink, Owner, Pod } from '../../model/entity.ts'
 import type { OwnerLookup } from './owner-lookup.ts'
 import { isSameOwners, isSamePod, type PodReader } from './pod-reader.ts'
-import type { ObjectKeeper } from './resource-watch.ts'
+import { keeperOf, type ObjectKeeper } from './resource-watch.ts'
 
 /** A node has some hundreds at most; a server that ignores which node was asked for must not fill our memory. */
 const maxPods = 16_384
@@ -47,18 +47,10 @@ export class PodTable {
 
   /** Keeps the pods of one watch. */
   keeper(): ObjectKeeper {
-    const uids = new Set<string>()
-    return {
-      take: object => {
-        const uid = this.take(object)
-        if (uid !== '') uids.add(uid)
-        return uid
-      },
-      gone: uid => {
-        if (uids.delete(uid)) this.gone(uid)
-      },
-      uids: () => uids,
-    }
+    return keeperOf(
+      object => this.take(object),
+      uid => this.gone(uid),
+    )
   }
 
   /** More may be known of an owner. */

@@ -23,6 +23,22 @@ export interface ObjectKeeper {
   uids(): Iterable<string>
 }
 
+/** Remembers which objects one watch brought, of a table that several fill. */
+export function keeperOf(take: (object: JsonObject) => string, gone: (uid: string) => void): ObjectKeeper {
+  const uids = new Set<string>()
+  return {
+    take: object => {
+      const uid = take(object)
+      if (uid !== '') uids.add(uid)
+      return uid
+    },
+    gone: uid => {
+      if (uids.delete(uid)) gone(uid)
+    },
+    uids: () => uids,
+  }
+}
+
 export interface ResourceWatchOptions {
   readonly client: ApiClient
   /** Of the collection: `/api/v1/pods`. */

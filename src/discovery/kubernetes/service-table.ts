@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/json-fields.ts'
 import { listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { Interning } from './interning.ts'
-import type { ObjectKeeper } from './resource-watch.ts'
+import { keeperOf, type ObjectKeeper } from './resource-watch.ts'
 
 /** Services that are known at most; a cluster has some thousands. */
 const maxServices = 20_000
@@ -38,18 +38,10 @@ export class ServiceTable {
 
   /** Keeps the services of one watch. */
   keeper(): ObjectKeeper {
-    const uids = new Set<string>()
-    return {
-      take: object => {
-        const uid = this.take(object)
-        if (uid !== '') uids.add(uid)
-        return uid
-      },
-      gone: uid => {
-        if (uids.delete(uid)) this.gone(uid)
-      },
-      uids: () => uids,
-    }
+    return keeperOf(
+      object => this.take(object),
+      uid => this.gone(uid),
+    )
   }
 
   clear(): void {
