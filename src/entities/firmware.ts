@@ -5,41 +5,23 @@ import type { Dmi } from '../model/cloud-provider.ts'
 /** An attribute of /sys is a page at most. */
 const mostBytes = 4096
 
+/** Where each field is below /sys. `product_serial` and `product_uuid` are for root only. */
+const places: Readonly<Record<keyof Dmi, string>> = {
+  bios_vendor: 'class/dmi/id/bios_vendor',
+  bios_version: 'class/dmi/id/bios_version',
+  board_asset_tag: 'class/dmi/id/board_asset_tag',
+  chassis_asset_tag: 'class/dmi/id/chassis_asset_tag',
+  product_name: 'class/dmi/id/product_name',
+  product_serial: 'class/dmi/id/product_serial',
+  product_uuid: 'class/dmi/id/product_uuid',
+  sys_vendor: 'class/dmi/id/sys_vendor',
+  hypervisor_uuid: 'hypervisor/uuid',
+}
+
 /** What the firmware and the hypervisor say of the machine. What is not there, or not for us to read, is ''. */
 export async function readDmi(sysfs: string): Promise<Dmi> {
-  const [
-    bios_vendor,
-    bios_version,
-    board_asset_tag,
-    chassis_asset_tag,
-    product_name,
-    product_serial,
-    product_uuid,
-    sys_vendor,
-    hypervisor_uuid,
-  ] = await Promise.all([
-    line(sysfs, 'class/dmi/id/bios_vendor'),
-    line(sysfs, 'class/dmi/id/bios_version'),
-    line(sysfs, 'class/dmi/id/board_asset_tag'),
-    line(sysfs, 'class/dmi/id/chassis_asset_tag'),
-    line(sysfs, 'class/dmi/id/product_name'),
-    // These two are for root only.
-    line(sysfs, 'class/dmi/id/product_serial'),
-    line(sysfs, 'class/dmi/id/product_uuid'),
-    line(sysfs, 'class/dmi/id/sys_vendor'),
-    line(sysfs, 'hypervisor/uuid'),
-  ])
-  return {
-    bios_vendor,
-    bios_version,
-    board_asset_tag,
-    chassis_asset_tag,
-    product_name,
-    product_serial,
-    product_uuid,
-    sys_vendor,
-    hypervisor_uuid,
-  }
+  const fields = Object.entries(places).map(async ([name, path]) => [name, await line(sysfs, path)] as const)
+  return Object.fromEntries(await Promise.all(fields)) as unknown as Dmi
 }
 
 async function line(sysfs: string, path: string): Promise<string> {
