@@ -337,17 +337,23 @@ export class SyscallCapture implements Capture {
           if (size >= svcSegment.size) this.piece(at, i)
           break
         case kinds.thread:
-          this.sink.thread(
-            words32[(at + svcThread.pid) >>> 2]!,
-            words32[(at + svcThread.parent) >>> 2]!,
-            words32[(at + svcThread.tid) >>> 2]!,
-          )
+          if (!this.waits(words32[(at + svcThread.pid) >>> 2]!, i))
+            this.sink.thread(
+              words32[(at + svcThread.pid) >>> 2]!,
+              words32[(at + svcThread.parent) >>> 2]!,
+              words32[(at + svcThread.tid) >>> 2]!,
+            )
           break
         case kinds.sweep:
-          this.sweep(at)
+          if (!this.waits(words32[(at + svcSyscallSweep.pid) >>> 2]!, i)) this.sweep(at)
           break
       }
     }
+  }
+
+  /** The record is left for the next batch, as those of its process before it are. */
+  private waits(pid: number, index: number): boolean {
+    return this.connections.isLate(pid) && this.records.keep(index)
   }
 
   private piece(at: number, index: number): void {

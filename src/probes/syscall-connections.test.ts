@@ -79,6 +79,25 @@ test('of a connection that waits all segments do', () => {
   assert.equal(complete(of, segmentOf(id))[0], 'pass')
 })
 
+test('what its process does elsewhere waits behind a connection that waits, and that of others does not', () => {
+  const [older, waits, new1, other] = [
+    connectionOf(7, 1, 0),
+    connectionOf(7, 2, 0),
+    connectionOf(7, 3, 0),
+    id,
+  ]
+  const of = connections([socket, 'unread', 'unread', socket, socket, socket])
+  assert.equal(complete(of, segmentOf(older))[0], 'pass')
+  of.begin()
+  const verdicts = (...of7: number[]) => of7.map(connection => of.complete(segmentOf(connection)))
+  assert.deepEqual(verdicts(older, waits, older, new1, other), ['pass', 'later', 'later', 'later', 'pass'])
+  assert.equal(of.complete(segmentOf(older, { closed: true })), 'later')
+  assert.deepEqual([of.isLate(7), of.isLate(pidOf(other))], [true, false])
+  // Each was looked for in the first batch already, so that all are found in the next one.
+  of.begin()
+  assert.deepEqual(verdicts(waits, older, new1), ['pass', 'pass', 'pass'])
+})
+
 test('a descriptor that stands for another connection by now is not asked', () => {
   const of = connections([socket, socket], false)
   assert.equal(complete(of, segmentOf(id))[0], 'later')

@@ -33,7 +33,10 @@ export interface Ends {
   readonly peerPort: number
 }
 
-/** What is to become of a segment. `later`: its ends may be known in a while; the connection's other segments wait too. */
+/**
+ * What is to become of a segment. `later`: its ends may be known in a while. Whatever else its process does waits behind
+ * it, as what a request was made for is told by the order of all that a process does.
+ */
 export type Verdict = 'pass' | 'drop' | 'later'
 
 interface Known extends Ends {
@@ -51,8 +54,9 @@ export class SyscallConnections {
   /** How many of each process are known. */
   private readonly counts = new Map<number, number>()
   private readonly told = new BoundedMap<number, Ends>(4096)
-  /** Connections of this batch whose ends may be known in the next one. */
+  /** Connections of this batch whose ends may be known in the next one, and their processes. */
   private readonly late = new Set<number>()
+  private readonly latePids = new Set<number>()
   /** How often such a connection was looked for, and since when (`performance.now()`). */
   private readonly looks = new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096)
   private readonly sockets: Pick<ProcSockets, 'find'>
@@ -77,25 +81,34 @@ export class SyscallConnections {
   /** A new batch of segments begins: what waited is looked for once more. */
   begin(): void {
     this.late.clear()
+    this.latePids.clear()
+  }
+
+  /** What the process does waits for the next batch. */
+  isLate(pid: number): boolean {
+    return this.latePids.has(pid)
   }
 
   /** Completes a segment, whose connection is to be dropped where it is not TCP as far as can be told. */
   complete(segment: Segment): Verdict {
     const { connection } = segment
     if (this.late.has(connection)) return 'later'
+    const pid = pidOf(connection)
     let known = this.known.get(connection)
     if (known === undefined) {
-      if (segment.closed) return 'pass'
+      if (segment.closed) return this.isLate(pid) ? 'later' : 'pass'
       known = this.find(segment)
       if (known === undefined) {
         this.late.add(connection)
+        this.latePids.add(pid)
         return 'later'
       }
       this.looks.delete(connection)
       this.known.set(connection, known)
-      const pid = pidOf(connection)
       this.counts.set(pid, (this.counts.get(pid) ?? 0) + 1)
     }
+    // Its own ends are known, but those of an older one of its process are not.
+    if (this.isLate(pid)) return 'later'
     segment.localAddress = known.localAddress
     segment.localPort = known.localPort
     segment.peerAddress = known.peerAddress

@@ -18,7 +18,9 @@ interface Given extends Partial<RequestStart> {
 
 function begin(contexts: Contexts, given: Given, nowMs = 0): Request {
   const start = { sequence: 0, clientPort: 1, serverPort: 80, pid: 1, tid: 1, blocking: false, local: true }
-  return contexts.begin({ startUs: 0, server: false, ...start, ...given }, given.context, nowMs)
+  const request = contexts.begin({ startUs: 0, server: false, ...start, ...given }, given.context, nowMs)
+  if (!request.server) contexts.join(request, given.doubt === true)
+  return request
 }
 
 const serving = (contexts: Contexts, given: Given) => begin(contexts, { server: true, ...given })
@@ -44,6 +46,32 @@ test('a chain of processes is one trace, known before any of it is over', () => 
   assert.equal(parentOf(contexts, upstream), idOf(nginx))
   assert.equal(parentOf(contexts, nginx), 0)
   assert.equal(new Set([nginx, upstream, node, query].map(traceOf)).size, 1)
+})
+
+test('a client that is told late takes over the trace of its server, and so does what it was made for', () => {
+  const contexts = open()
+  const asked = asking(contexts, { pid: 9, tid: 9, sequence: 10 })
+  const nginx = serving(contexts, { pid: 1, tid: 1, sequence: 10 })
+  const node = serving(contexts, { pid: 2, tid: 2, sequence: 20, clientPort: 2 })
+  const query = asking(contexts, { pid: 2, tid: 2, sequence: 30, clientPort: 3, local: false })
+  const upstream = asking(contexts, { pid: 1, tid: 1, sequence: 20, clientPort: 2 })
+  assert.deepEqual(
+    [query, node, upstream, nginx, asked].map(request => parentOf(contexts, request)),
+    [idOf(node), idOf(upstream), idOf(nginx), idOf(asked), 0],
+  )
+  assert.equal(new Set([asked, nginx, upstream, node, query].map(traceOf)).size, 1)
+})
+
+test('where two traces were decided, a client that is told late stays in that of its parent', () => {
+  const contexts = open()
+  const nginx = serving(contexts, { pid: 1, tid: 1, sequence: 10 })
+  const node = serving(contexts, { pid: 2, tid: 2, sequence: 20, clientPort: 2 })
+  asking(contexts, { pid: 2, tid: 2, sequence: 30, clientPort: 3, local: false })
+  contexts.resolve(nginx)
+  const upstream = asking(contexts, { pid: 1, tid: 1, sequence: 20, clientPort: 2 })
+  assert.equal(parentOf(contexts, upstream), idOf(nginx))
+  assert.equal(parentOf(contexts, node), 0)
+  assert.notEqual(traceOf(node), traceOf(upstream))
 })
 
 test('a request that its process made while it served two others has no parent', () => {
@@ -119,15 +147,14 @@ test('what a request says of itself is stronger than what could be guessed', () 
   assert.deepEqual([traceOf(child), child.state], ['07'.repeat(16), 'vendor=1'])
 })
 
-test('ids that somebody was told hold, though the other side shows up later', () => {
+test('a trace that somebody was told holds, and a client that shows up later takes it over', () => {
   const contexts = open()
   const server = serving(contexts, { pid: 2, tid: 2, sequence: 5 })
   const child = asking(contexts, { pid: 2, tid: 2, sequence: 6 })
+  const told = traceOf(child)
   const client = asking(contexts, { pid: 1, tid: 1, sequence: 5 })
-  assert.equal(parentOf(contexts, server), 0)
-  assert.equal(traceOf(child), traceOf(server))
-  contexts.resolve(client)
-  assert.notEqual(traceOf(client), traceOf(server))
+  assert.equal(parentOf(contexts, server), idOf(client))
+  assert.deepEqual([child, server, client].map(traceOf), [told, told, told])
 })
 
 test('whatever comes, the memory is bounded and no parent is of another process or over', () => {

@@ -44,6 +44,8 @@ export class Request {
   childEndUs = 0
   /** The ids hold: they have been told to somebody, or came with the request. */
   resolved = false
+  /** A server's whose ids were decided before its client was seen, which may still show up on this host. */
+  orphan = false
   readonly traceId: Uint8Array = new Uint8Array(16)
   readonly spanId: Uint8Array = new Uint8Array(8)
   /** All zero: none that is known. */
@@ -107,7 +109,8 @@ export interface RequestStart extends RequestKey {
  *   for that one. While the process serves several, only a thread that waits in its calls tells: it does nothing else
  *   in between. A thread that was started for a request counts as the thread that received it.
  *
- * Ids are decided when somebody needs them first, and then hold.
+ * Ids are decided when somebody needs them first, and then hold. A client that shows up after that takes over the trace of
+ * its server.
  */
 export class Contexts {
   /** Requests that found their other side, or what they were made for. */
@@ -132,14 +135,14 @@ export class Contexts {
     return this.open.length + this.done.length
   }
 
-  /** A request begins. `context` is what it says itself of its place. */
+  /** A request begins. `context` is what it says itself of its place. What a client's is made for: see `join`. */
   begin(start: RequestStart, context: TraceContext | undefined, nowMs: number): Request {
     const known = this.find(start)
     if (known !== undefined) this.forget(known)
     const request = this.take(nowMs)
     request.server = start.server
     request.sequence = start.sequence
-    request.ports = start.clientPort * 65536 + start.serverPort
+    request.ports = portsOf(start.clientPort, start.serverPort)
     request.pid = start.pid
     request.tid = start.tid
     request.blocking = start.blocking
@@ -157,14 +160,30 @@ export class Contexts {
       request.resolved = true
     }
     if (start.server) this.serve(request)
-    else if (!request.resolved) this.adopt(request, start.doubt === true)
     return request
+  }
+
+  /**
+   * Finds what a client's request that just began is made for. It may begin late, where the thread that sent it was held
+   * up before its hook ran. Its server may have been given a trace by then (`serverTrace`, where that one is over, too),
+   * which is taken over as far as no other one was decided.
+   */
+  join(request: Request, doubt: boolean, serverTrace?: Uint8Array): void {
+    const server =
+      request.local && request.sequence !== 0 ? this.lookUp(true, request.sequence, request.ports) : undefined
+    const orphan = server?.orphan === true && !server.ended ? server : undefined
+    if (!request.resolved) this.adopt(request, doubt, serverTrace ?? orphan?.traceId)
+    if (orphan === undefined || !request.resolved || !isSameTrace(request.traceId, orphan.traceId)) return
+    orphan.orphan = false
+    orphan.parentSpanId.set(request.spanId)
+    orphan.flags = flagsWithRemoteParent | (request.flags & 3)
+    this.joined++
   }
 
   /** The request that was begun under this name and has not been forgotten. */
   find(key: RequestKey): Request | undefined {
     if (key.sequence === 0) return undefined
-    return this.lookUp(key.server, key.sequence, key.clientPort * 65536 + key.serverPort)
+    return this.lookUp(key.server, key.sequence, portsOf(key.clientPort, key.serverPort))
   }
 
   /** The client's side of a server's request. */
@@ -182,6 +201,7 @@ export class Contexts {
     if (parent === undefined) {
       this.fill(request.traceId)
       request.flags = 1
+      request.orphan = request.server && request.local && request.sequence !== 0
       return
     }
     this.joined++
@@ -239,17 +259,41 @@ export class Contexts {
     return parent !== undefined && parent.turn === request.parentTurn ? parent : undefined
   }
 
-  /** Notes what a client's request is made for, where that is certain. */
-  private adopt(request: Request, doubt: boolean): void {
+  /** The request belongs to this trace, and so does what it is made for, up to where another one was decided. */
+  private takeOver(request: Request, traceId: Uint8Array): void {
+    let each = request
+    for (;;) {
+      each.resolved = true
+      each.traceId.set(traceId)
+      each.flags = 1
+      const parent = each.server ? this.clientOf(each) : this.parentOf(each)
+      if (parent === undefined) each.orphan = each.server && each.local && each.sequence !== 0
+      if (parent === undefined || parent.resolved) return
+      this.joined++
+      each.parentSpanId.set(parent.spanId)
+      each.flags |= each.server ? flagsWithRemoteParent : flagsWithLocalParent
+      each = parent
+    }
+  }
+
+  /** Notes what a client's request is made for, where that is certain. `traceId`: the one it is in, where that is known. */
+  private adopt(request: Request, doubt: boolean, traceId: Uint8Array | undefined): void {
+    const parent = this.certainParent(request, doubt)
+    if (parent !== undefined) {
+      request.parent = parent
+      request.parentTurn = parent.turn
+    }
+    if (traceId !== undefined && parent?.resolved !== true) this.takeOver(request, traceId)
+    // Its ids are decided now, while its parent is certain to be there: it may end before this one.
+    else if (parent !== undefined) this.resolve(request)
+  }
+
+  private certainParent(request: Request, doubt: boolean): Request | undefined {
     const parent = this.servedBy(request.pid, request.tid)
     // An event loop may serve more than is known; a thread that waits in its calls does one thing at a time.
-    if (doubt && !parent?.blocking) return
+    if (doubt && !parent?.blocking) return undefined
     // A beginning may be told late, with its end: what the thread serves since then is not what it was made for.
-    if (parent === undefined || parent.startUs > request.startUs) return
-    request.parent = parent
-    request.parentTurn = parent.turn
-    // Its ids are decided now, while it is certain to be there: it may end before this one.
-    this.resolve(request)
+    return parent === undefined || parent.startUs > request.startUs ? undefined : parent
   }
 
   /** The one request that a thread works for; undefined where there is none, or more than one may be meant. */
@@ -312,6 +356,7 @@ export class Contexts {
     request.turn++
     request.ended = false
     request.resolved = false
+    request.orphan = false
     request.parent = undefined
     request.parentSpanId.fill(0)
     request.state = ''
@@ -396,6 +441,16 @@ class Line {
     request.newer = undefined
     this.length--
   }
+}
+
+/** Both ports of a connection in one number. */
+function portsOf(clientPort: number, serverPort: number): number {
+  return clientPort * 65536 + serverPort
+}
+
+export function isSameTrace(a: Uint8Array, b: Uint8Array): boolean {
+  for (let i = 0; i < 16; i++) if (a[i] !== b[i]) return false
+  return true
 }
 
 function place(sequence: number, ports: number): number {

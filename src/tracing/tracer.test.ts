@@ -273,6 +273,31 @@ test('a server whose client does not show up is handed on after two seconds, as 
   assert.equal(tracer.joins.waitingNow, 0)
 })
 
+test('a client that shows up after something was told of its server’s trace takes that one over', () => {
+  for (const ended of [false, true]) {
+    const { tracer, spans } = open()
+    const { client, server } = local({ pid: 2 })
+    client.pid = 1
+    tracer.begin(server)
+    const query = exchangeOf({ server: false, sequence: 0, pid: 2, peerAddress: '10.0.0.9' })
+    tracer.exchange(query)
+    assert.equal(spans.length, 1)
+    if (ended) tracer.exchange(server)
+    tracer.begin(client)
+    if (!ended) tracer.exchange(server)
+    tracer.exchange(client)
+    const [asked, first, second] = spans as [Emitted, Emitted, Emitted]
+    const [answer, request] = first.kind === 2 ? [first, second] : [second, first]
+    assert.equal(spans.length, 3, `ended: ${ended}`)
+    assert.equal(new Set(spans.map(({ traceId }) => traceId)).size, 1, `ended: ${ended}`)
+    assert.deepEqual(
+      [asked.parentSpanId, answer.parentSpanId, request.parentSpanId],
+      [answer.spanId, request.spanId, nobody],
+    )
+    assert.deepEqual([tracer.joins.joined, tracer.joins.waitingNow], [2, 0])
+  }
+})
+
 test('a flush hands on all that waits', () => {
   const { tracer, spans } = open()
   for (let sequence = 1; sequence <= 10; sequence++) tracer.exchange(local({ sequence }).server)

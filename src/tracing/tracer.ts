@@ -8,7 +8,7 @@ import { TraceContext } from '../model/stream.ts'
 import { readTraceHeaders } from '../model/trace-headers.ts'
 import { parseTraceparent } from '../model/traceparent.ts'
 import { ActiveRequests, linkTo } from './active-requests.ts'
-import { Contexts, flagsWithRemoteParent, type Request } from './contexts.ts'
+import { Contexts, flagsWithRemoteParent, isSameTrace, type Request } from './contexts.ts'
 import { CountedBuckets } from './counted-buckets.ts'
 import type { RedTable } from './red.ts'
 import { Waiting } from './waiting.ts'
@@ -117,7 +117,7 @@ export class Tracer {
       this.rules.readContext ? context : undefined,
       this.options.now(),
     )
-    if (!request.server && request.local && request.sequence !== 0) this.findServer(request)
+    if (!request.server) this.beginClient(request)
     if (request.blocking && request.number !== 0) this.requests.begin(request)
     return request
   }
@@ -277,8 +277,9 @@ export class Tracer {
     const { local, server } = request
     const joinable = local && request.sequence !== 0
     const client = server ? contexts.clientOf(request) : undefined
-    const mayWait = server && joinable && client === undefined && !request.resolved
+    const mayWait = server && joinable && client === undefined && (!request.resolved || request.orphan)
     if (!mayWait) contexts.resolve(request)
+    else if (request.orphan) span.traceId.set(request.traceId)
     else this.fill(span.traceId)
     if (client !== undefined) meet(span, client)
     this.tellEdge(exchange, request, client)
@@ -294,7 +295,16 @@ export class Tracer {
       span.parentSpanId.fill(0)
       span.flags = 1
       span.traceState = ''
-      this.waiting.hold(request.sequence, request.ports, resource, span, certain, nowMs, linked)
+      this.waiting.hold(
+        request.sequence,
+        request.ports,
+        resource,
+        span,
+        certain,
+        nowMs,
+        linked,
+        request.orphan,
+      )
       contexts.end(request, span.endUs, false, nowMs)
       return
     }
@@ -347,13 +357,20 @@ export class Tracer {
   }
 
   /** The server's side of a client's request may have been told before. */
-  private findServer(request: Request): void {
-    const held = this.waiting.find(request.sequence, request.ports)
+  private beginClient(request: Request): void {
+    const { contexts, startOf } = this
+    const held =
+      request.local && request.sequence !== 0 ? this.waiting.find(request.sequence, request.ports) : undefined
+    contexts.join(request, startOf.doubt, held?.decided === true ? held.span.traceId : undefined)
     if (held === undefined) return
     const { span } = held
-    this.contexts.resolve(request)
+    contexts.resolve(request)
     request.serverResource = held.resource
     request.serverNs = Math.max(0, Math.round((span.endUs - span.startUs) * 1000))
+    if (held.decided && !isSameTrace(span.traceId, request.traceId)) {
+      this.waiting.parted(held)
+      return
+    }
     span.traceId.set(request.traceId)
     span.parentSpanId.set(request.spanId)
     span.flags = flagsWithRemoteParent | (request.flags & 3)

@@ -23,6 +23,8 @@ class Held {
   bytes = 0
   certain = false
   linked = 0
+  /** Its trace was told to others already. */
+  decided = false
   resource: Resource | undefined
   readonly span = new Span()
 }
@@ -56,7 +58,10 @@ export class Waiting {
     this.emit = emit
   }
 
-  /** A copy of a span waits from now on. `linked`: the number of its request, where samples are linked to it. */
+  /**
+   * A copy of a span waits from now on. `linked`: the number of its request, where samples are linked to it. `decided`: its
+   * trace was told to others already, so that its client can only take that one over.
+   */
   hold(
     sequence: number,
     ports: number,
@@ -65,6 +70,7 @@ export class Waiting {
     certain: boolean,
     nowMs: number,
     linked = 0,
+    decided = false,
   ): void {
     const found = this.find(sequence, ports)
     if (found !== undefined) this.giveUp(found)
@@ -74,6 +80,7 @@ export class Waiting {
     copySpan(held.span, span)
     held.certain = certain
     held.linked = linked
+    held.decided = decided
     held.bytes = bytes
     this.heldBytes += bytes
     this.waitingNow++
@@ -93,6 +100,11 @@ export class Waiting {
   found(held: Held): void {
     this.joined++
     this.release(held)
+  }
+
+  /** Its client is known, and stands in another trace: hands the span on as it is. */
+  parted(held: Held): void {
+    this.giveUp(held)
   }
 
   /** Gives up what was held long enough; all of it when `nowMs` is infinite. The spans are handed on as they are. */
