@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { dirname } from 'node:path'
 import { banner } from './agent/banner.ts'
 import { Discovery } from './agent/discovery.ts'
 import { Gpu } from './agent/gpu.ts'
@@ -13,6 +14,7 @@ import type { Parts } from './agent/parts.ts'
 import { Profiling } from './agent/profiling.ts'
 import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
+import { Scraping } from './agent/scraping.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
 import {
   selectionOf,
@@ -144,6 +146,8 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   const gpu = new Gpu({ config, pipeline, processes, host, log })
   const logs = new Logs({ config, pipeline, entities, resources, recent, host, log })
   onContainer = () => logs.hurry()
+  const baseDir = loaded.filePath === null ? process.cwd() : dirname(loaded.filePath)
+  const scraping = new Scraping({ config, baseDir, pipeline, log })
   const heartbeat = startHeartbeat(stuckMs)
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined
@@ -169,6 +173,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       discovery,
       gpu,
       logs,
+      scraping,
       self,
       profiler,
       api: () => api,
@@ -192,6 +197,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       ...discovery.faults,
       ...logs.faults,
       ...gpu.faults,
+      ...scraping.faults,
       ...socketFaults(api),
     ],
     kernel,
@@ -199,6 +205,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     discovery,
     gpu,
     logs,
+    scraping,
     hostMetrics: () => hostMetrics,
     stopping: () => stopping !== undefined,
     reload: () => reload('request'),
@@ -225,6 +232,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   }
   discovery.start()
   logs.start()
+  scraping.start()
   starting.end()
 
   /** Ends everything; what is not delivered within the time is given up. */
@@ -236,6 +244,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     kernel?.stop()
     await profiling.stop()
     await logs.stop()
+    await scraping.stop()
     await hostMetrics?.close()
     const drained = await pipeline.drain(withinMs)
     await api?.close()

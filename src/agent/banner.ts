@@ -90,6 +90,18 @@ function discoveryLine({ discovery, loaded }: Parts): BannerLine {
   return { state: 'ok', name, detail: `${asked.join(', ')}; what is there is at /status/discovery` }
 }
 
+/** What is scraped; how it goes is told when it was. */
+function scrapingLine({ scraping, loaded }: Parts): BannerLine {
+  const name = 'scraping'
+  const { enabled } = loaded().config.collectors.prometheus
+  if (!enabled) return { state: 'off', name, detail: 'switched off by collectors.prometheus' }
+  if (!scraping.isOn) return { state: 'off', name, detail: 'collectors.prometheus names no targets' }
+  const { jobs } = scraping
+  const targets = jobs.reduce((sum, job) => sum + job.targets.length, 0)
+  const what = `${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}, ${targets} targets so far`
+  return { state: 'ok', name, detail: `${what}; how they are is at /status/targets` }
+}
+
 /** One line for each subsystem: what works, what does not and why. */
 export function banner(parts: Parts): BannerLine[] {
   const { tracing } = parts
@@ -117,6 +129,7 @@ export function banner(parts: Parts): BannerLine[] {
     const models = gpu.devices.map(({ name }) => name).join(', ')
     lines.push({ state: 'ok', name: 'GPUs', detail: `${gpu.devices.length} measured: ${models}` })
   }
+  lines.push(scrapingLine(parts))
   const metrics = parts.hostMetrics()
   if (metrics?.server !== undefined)
     lines.push({

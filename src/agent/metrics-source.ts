@@ -6,6 +6,7 @@ import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { lostRecords } from '../probes/capture.ts'
 import type { Parts } from './parts.ts'
+import { scrapingStats } from './scraping-view.ts'
 import { Tracing } from './tracing.ts'
 
 export function metricsSource(parts: Parts): SelfMetricsSource {
@@ -98,6 +99,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
       }
     },
     surroundings: () => surroundings(parts),
+    scraping: () => scrapingStats(parts.scraping),
     requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
     joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
     telemetry: () => running?.tracer.telemetry ?? 0,

@@ -14,6 +14,7 @@ import type { Logs } from './logs.ts'
 import type { Outlets } from './outlets.ts'
 import type { Profiling } from './profiling.ts'
 import type { ReloadState } from './reload.ts'
+import type { Scraping } from './scraping.ts'
 import type { SelfTracer } from './self-tracing.ts'
 import type { Tracing, TracingFault } from './tracing.ts'
 
@@ -37,6 +38,7 @@ export interface Parts {
   readonly discovery: Discovery
   readonly gpu: Gpu
   readonly logs: Logs
+  readonly scraping: Scraping
   /** What else works less than asked. */
   readonly faults: () => readonly Degradation[]
   /** The end has begun. */

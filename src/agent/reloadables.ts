@@ -13,6 +13,7 @@ import type { Logs } from './logs.ts'
 import type { Outlets } from './outlets.ts'
 import type { Profiling } from './profiling.ts'
 import type { Reloadable } from './reload.ts'
+import type { Scraping } from './scraping.ts'
 import type { SelfTracer } from './self-tracing.ts'
 import { selectionOf, type Tracing } from './tracing.ts'
 
@@ -25,6 +26,7 @@ export interface ReloadableParts {
   readonly discovery: Discovery
   readonly gpu: Gpu
   readonly logs: Logs
+  readonly scraping: Scraping
   readonly self: SelfTracer
   readonly profiler: RuntimeProfiler
   readonly api: () => Api | undefined
@@ -33,7 +35,7 @@ export interface ReloadableParts {
 
 /** In the order of preparation: what can refuse comes first. */
 export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
-  const { log, outlets, processes, tracing, profiling, discovery, gpu, logs, self, profiler } = parts
+  const { log, outlets, processes, tracing, profiling, discovery, gpu, logs, scraping, self, profiler } = parts
   return [
     {
       name: 'management API',
@@ -94,6 +96,11 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
     {
       name: 'logs',
       prepare: (config, changed) => (touches(changed, 'agent.logs') ? logs.prepare(config) : undefined),
+    },
+    {
+      name: 'scraping',
+      prepare: (config, changed) =>
+        touches(changed, 'collectors.prometheus') ? scraping.prepare(config) : undefined,
     },
     {
       name: 'gpu',

@@ -27,6 +27,7 @@ import type { Outlets } from './outlets.ts'
 import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
 import type { Profiling } from './profiling.ts'
+import { targetsDocument } from './scraping-view.ts'
 import { discoveryDocument, gpuDocument, logsDocument } from './surroundings-view.ts'
 import { Tracing } from './tracing.ts'
 
@@ -60,6 +61,7 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
     discovery: () => discoveryDocument(parts),
     logsStatus: () => logsDocument(parts),
     gpu: () => gpuDocument(parts),
+    targets: () => targetsDocument(parts.scraping),
     recentLogs: query => parts.logs.recent.find(query),
     processes: (pid, port) => explain(parts, pid, port),
     pipeline: (): PipelineDocument => {

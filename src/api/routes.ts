@@ -10,6 +10,7 @@ import type { Operation, Outcome, Parameter } from './operation.ts'
 import { recentLogs } from './recent-logs.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
+import { targetsDocument } from './scraping-schemas.ts'
 import * as surroundings from './surroundings-schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
 
@@ -131,6 +132,9 @@ function documents(view: AgentView): Operation[] {
       view.logsStatus(),
     ),
     page('/status/gpu', 'getGpu', 'Graphics processors.', surroundings.gpuDocument, () => view.gpu()),
+    page('/status/targets', 'getTargets', 'What is scraped.', targetsDocument, () => view.targets(), {
+      costly: true,
+    }),
     {
       method: 'GET',
       path: '/status/processes',

@@ -27,6 +27,19 @@ const source: SelfMetricsSource = {
     frames: 24,
     framesNamed: 20,
   }),
+  scraping: () => ({
+    targets: { up: 3, down: 1, unknown: 0, dropped: 2 },
+    scrapes: 40,
+    failures: 4,
+    missed: 1,
+    samples: 5000,
+    wholeReads: 6,
+    contradictions: 0,
+    sources: [
+      ['shop', 'file', true],
+      ['shop', 'file', false],
+    ],
+  }),
   surroundings: () => ({
     containers: 31,
     pods: 32,

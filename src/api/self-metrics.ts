@@ -5,6 +5,7 @@ import { Registry } from '../lib/registry.ts'
 import { securityMetrics } from '../model/security.ts'
 import type { Signal } from '../model/signal.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
+import { type ScrapingStats, scrapingMetrics } from './scraping-metrics.ts'
 import type { ApiStats } from './server.ts'
 import { type SurroundingsStats, surroundingsMetrics } from './surroundings-metrics.ts'
 
@@ -43,6 +44,8 @@ export interface SelfMetricsSource {
   profiling(): ProfilingStats | undefined
   /** What was found around it. */
   surroundings(): SurroundingsStats
+  /** What is scraped. */
+  scraping(): ScrapingStats
   /** Calls that the request metrics took without their dimensions, and not at all. */
   requestMetrics(): { readonly overflowed: number; readonly lost: number }
   /** Servers' spans that were joined with a client of this host, and that waited for one in vain. */
@@ -201,6 +204,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   profiling('frames_named', 'Of them those that have a name.', 'gauge', of => of.framesNamed)
 
   surroundingsMetrics(registry, named, () => source.surroundings())
+  scrapingMetrics(registry, named, () => source.scraping())
 
   registry.collector(
     named('request_metrics_overflowed_total'),

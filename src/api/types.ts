@@ -15,6 +15,7 @@ import type {
   statusDocument,
   varsDocument,
 } from './schemas.ts'
+import type { targetsDocument } from './scraping-schemas.ts'
 import type {
   discoveryDocument,
   gpuDocument,
@@ -35,6 +36,7 @@ export type QueueDocument = ExportDocument['queues']['traces']
 export type DiscoveryDocument = Of<typeof discoveryDocument>
 export type LogsDocument = Of<typeof logsDocument>
 export type GpuDocument = Of<typeof gpuDocument>
+export type TargetsDocument = Of<typeof targetsDocument>
 export type ProcessesDocument = Of<typeof processesDocument>
 export type FlushDocument = Of<typeof flushDocument>
 export type PipelineDocument = Of<typeof pipelineDocument>
@@ -78,6 +80,7 @@ export interface AgentView {
   discovery(): Promise<DiscoveryDocument>
   logsStatus(): LogsDocument
   gpu(): GpuDocument
+  targets(): TargetsDocument
   /** The newest first; none where logs are not collected. */
   recentLogs(query: RecentLogQuery): readonly RecentLog[]
   /** Of the process with a number, or of those that listen at a port; 0 where it is not asked for. */

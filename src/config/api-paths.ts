@@ -9,6 +9,7 @@ const pages: ReadonlySet<string> = new Set([
   '/status/discovery',
   '/status/logs',
   '/status/gpu',
+  '/status/targets',
   '/status/processes',
   '/config',
   '/openapi.json',

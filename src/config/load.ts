@@ -8,6 +8,7 @@ import { type Problem, problemWith, reportInto } from '../schema/problem.ts'
 import { build, type Key, leaves, readBranch, readKey, type Settings } from '../schema/tree.ts'
 import { fileSource, lineAndColumn, looseScalar } from '../schema/value.ts'
 import { parseYaml, type YamlOptions } from '../schema/yaml-place.ts'
+import { checkScraping, isLiteral } from './check-scraping.ts'
 import { effective, type Sourced, type SourceKind } from './effective.ts'
 import { type Environment, readEnvironment } from './environment.ts'
 import { readOtelEnvironment } from './otel-environment.ts'
@@ -94,7 +95,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
     if (typeof text !== 'string') problems.push(text)
     else {
       file = found.path
-      fromFile = parseConfig(file, text, { env: options.env, files }, problems)
+      fromFile = parseConfig(file, text, { env: options.env, files, isLiteral }, problems)
     }
   }
   const otel = readOtelEnvironment(options.env)
@@ -121,6 +122,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   const config = build(schema, settings)
   const wrong = problems.map(problem => problem.key)
   validate(config, settings, wrong, options.runtime ?? thisRuntime(), report)
+  const scraping = checkScraping(config, settings, report)
   // The file from top to bottom, then what has no lines.
   problems.sort((a, b) => (a.line || Infinity) - (b.line || Infinity) || a.column - b.column)
   return {
@@ -128,7 +130,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
     origins: origins(settings),
     problems,
     notes,
-    warnings: otel.warnings,
+    warnings: [...otel.warnings, ...scraping],
     file,
     filePath: file === null ? null : found!.resolved,
     once,

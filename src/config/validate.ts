@@ -158,10 +158,8 @@ export function validate(
 
   const scraping = collectors.prometheus
   if (scraping.scrape_timeout > scraping.scrape_interval) {
-    refuse(
-      ['collectors.prometheus.scrape_timeout', 'collectors.prometheus.scrape_interval'],
-      'scrape_timeout is longer than scrape_interval',
-    )
+    // Left to the default, it is as short as the interval.
+    refuse(['collectors.prometheus.scrape_timeout'], 'scrape_timeout is longer than scrape_interval')
   }
   if (scraping.shard.index >= scraping.shard.count) {
     refuse(

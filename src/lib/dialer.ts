@@ -1,6 +1,6 @@
 import { type LookupAddress, lookup as lookupName } from 'node:dns'
 import { readFile } from 'node:fs/promises'
-import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { ProxyChoice, ProxyTarget } from './proxy.ts'
 
@@ -19,6 +19,8 @@ export interface TlsOptions {
 export interface DialerOptions {
   readonly host: string
   readonly port: number
+  /** A Unix socket in place of host and port. '' or left out: none. */
+  readonly socketPath?: string
   /** Undefined: without TLS. */
   readonly tls: TlsOptions | undefined
   /** For one connection: names, proxy and TLS included. */
@@ -27,6 +29,8 @@ export interface DialerOptions {
   readonly proxy?: ProxyChoice | undefined
   /** How names become addresses; the system's way when left out. */
   readonly lookup?: LookupFunction
+  /** Where to read to; it holds for connections without TLS and without a tunnel, and for others is not looked at. */
+  readonly onread?: OnReadOpts
 }
 
 /** A connection that could not be made. `type` says where it failed. */
@@ -106,7 +110,9 @@ class Attempt {
     const timer = setTimeout(() => this.end(`no connection within ${connectTimeoutMs} ms`), connectTimeoutMs)
     try {
       const proxy = this.#options.proxy?.(host, port, secure !== undefined)
-      let socket = proxy ? await this.#tunnel(proxy) : await this.#tcp(host, port)
+      let socket = proxy
+        ? await this.#tunnel(proxy)
+        : await this.#connect({ host, port }, secure ? undefined : this.#options.onread)
       if (secure) socket = await this.#secure(socket, secure)
       socket.setNoDelay(true)
       return socket
@@ -118,16 +124,21 @@ class Attempt {
     }
   }
 
-  async #tcp(host: string, port: number): Promise<Socket> {
-    const socket = connect({
-      host,
-      port,
-      lookup: this.#lookup,
-      autoSelectFamily: true,
-      autoSelectFamilyAttemptTimeout: addressTimeoutMs,
-    })
+  async #connect(place: { host: string; port: number }, onread?: OnReadOpts): Promise<Socket> {
+    const reading = onread && { onread }
+    const { socketPath: path = '' } = this.#options
+    const socket =
+      path === ''
+        ? connect({
+            ...place,
+            ...reading,
+            lookup: this.#lookup,
+            autoSelectFamily: true,
+            autoSelectFamilyAttemptTimeout: addressTimeoutMs,
+          })
+        : connect({ path, ...reading })
     this.#socket = socket
-    await reached(socket, 'connect', error => tcpError(error, host))
+    await reached(socket, 'connect', error => tcpError(error, place.host))
     return socket
   }
 
@@ -150,7 +161,7 @@ class Attempt {
     const { host, port } = this.#options
     const through = `through the proxy ${authority(proxy.host, proxy.port)}: `
     try {
-      let socket = await this.#tcp(proxy.host, proxy.port)
+      let socket = await this.#connect({ host: proxy.host, port: proxy.port })
       if (proxy.secure) socket = await this.#secure(socket, serverOptions(proxy.host))
       await askForTunnel(socket, authority(host, port), proxy)
       return socket

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
-import { anchoredRegExp, linearRegExp } from './linear-regexp.ts'
+import { anchoredRegExp, capturingRegExp, linearRegExp } from './linear-regexp.ts'
 
 test('what RE2 writes in another way matches the same', () => {
   const check = (source: string, yes: string, no: string) => {
@@ -23,6 +23,14 @@ test('what RE2 writes in another way matches the same', () => {
   check('^(?:ab|c){1,2}?$', 'abc', 'ababc')
   check('^[0-9a-f]{64}$', 'c0de'.repeat(16), 'c0de'.repeat(17))
   check('^{a}$', '{a}', 'a')
+  check('^a(?i)b$', 'aB', 'AB')
+  check('^a(?i:b)c$', 'aBc', 'aBC')
+  check('^(?i)a(?-i:b)c$', 'AbC', 'ABC')
+  check('^(a(?i)b|c)d$', 'Cd', 'CD')
+  check('^a(?s:.)$', 'a\n', 'a')
+  check('^(?s)a(?-s:.)$', 'ab', 'a\n')
+  check('^[\\s]\\s$', ' \n', '\u00a0\v')
+  check('^[\\S]\\S$', '\u00a0\v', ' \n')
 })
 
 test('without regard to case letters, ranges and classes match in both', () => {
@@ -47,7 +55,9 @@ test('what RE2 has not is refused in words', () => {
   check('(?=a)', /looks around/)
   check('(?<!a)b', /looks around/)
   check('(a)\\1', /refers back/)
-  check('a(?i)b', /flags inside/)
+  check('a(?m)b', /flag m inside/)
+  check('a(?U:b)', /flag U/)
+  check('(?#a)', /no group/)
   check('\\pL', /Unicode class/)
   check('[[:nope:]]', /not known/)
   check('(a', /unterminated group/)
@@ -69,10 +79,44 @@ test('a pattern that backtracks without end takes no longer than another', () =>
   }
 })
 
+test('groups keep what they keep in RE2, copies of them included', () => {
+  const check = (source: string, text: string, want: readonly (string | undefined)[] | undefined) => {
+    const { regexp, groups } = capturingRegExp(source)
+    const match = regexp.exec(text)
+    const told = groups.map(({ numbers }) => match?.[numbers.findLast(n => match[n] !== undefined) ?? -1])
+    assert.deepEqual(match ? told : undefined, want, `${source} on ${text}`)
+  }
+  check('(.*)', 'a\nb', ['a\nb', 'a\nb'])
+  check('(?-s)(.*)', 'a\nb', undefined)
+  check('a', 'ab', undefined)
+  check('a|b', 'b', ['b'])
+  check('(a)|(b)', 'b', ['b', undefined, 'b'])
+  check('(?:(\\d+)\\.){3}', '1.2.3.', ['1.2.3.', '3'])
+  check('(?:(\\d+)\\.){1,3}', '1.2.', ['1.2.', '2'])
+  check('(?:(\\d+)\\.){2,}', '1.2.3.', ['1.2.3.', '3'])
+  check('(?P<x>a)(?:b)(?<y>c)(?i)(D)', 'abcd', ['abcd', 'a', 'c', 'd'])
+  check('(?i)(a)', 'A', ['A', 'A'])
+  check('[(](\\()\\Q(\\E(x)', '(((x', ['(((x', '(', 'x'])
+  assert.deepEqual(
+    capturingRegExp('(?P<x>a)(b)').groups.map(group => group.name),
+    ['', 'x', ''],
+  )
+  assert.throws(() => capturingRegExp('(?P<x>a)(?P<x>b)'), /two groups of the name x/)
+  assert.throws(() => capturingRegExp('(?im)a'), /leave it out/)
+  assert.throws(() => capturingRegExp('a)(?:b'), /unmatched/)
+  assert.throws(() => capturingRegExp('(((a){40}){40})'), /more than 1000 times/)
+  const { regexp } = capturingRegExp('((a+)+)+(b|c)')
+  const started = performance.now()
+  assert.equal(regexp.test('a'.repeat(2000)), false)
+  assert.ok(performance.now() - started < 10_000)
+})
+
 test('V8 says itself that it can take them in linear time', () => {
   setFlagsFromString('--enable-experimental-regexp-engine')
   const take = (source: string) => new RegExp(source, 'l')
   for (const source of ['(?i)^\\w[a-z](\\b|c)*$', '(?P<n>x{17,400}){2}', '(?ms)^.{0,99}?$', '(a|){50}'])
     assert.ok(take(linearRegExp(source).source), source)
+  for (const source of ['(?-s)([^a]|.)(?i:b)', '(?P<n>x{17,400}){2}', '(a|(.)|){50}\\s[\\S]'])
+    assert.ok(take(capturingRegExp(source).regexp.source), source)
   assert.throws(() => take('a{17}'), /linear time/)
 })

@@ -21,9 +21,13 @@ export function linearRegExp(source: string): RegExp {
   const leading = /^\(\?([ims]+)\)/.exec(source)
   const flags = new Set(leading?.[1] ?? '')
   const ignoresCase = flags.delete('i')
-  const body = translate(source.slice(leading?.[0].length ?? 0), ignoresCase)
+  const body = translate(source.slice(leading?.[0].length ?? 0), { ignoresCase })
+  return compiled(body, [...flags].join(''))
+}
+
+function compiled(body: string, flags: string): RegExp {
   try {
-    return new RegExp(body, [...flags].join(''))
+    return new RegExp(body, flags)
   } catch (error) {
     throw new Error(
       (error as Error).message.replace(/^Invalid regular expression: \/.*\/\w*: /s, '').toLowerCase(),
@@ -36,6 +40,53 @@ export function anchoredRegExp(source: string): RegExp {
   // Wrapped afterwards: flags stand at the beginning of what users write.
   const { source: body, flags } = linearRegExp(source)
   return new RegExp(`^(?:${body})$`, flags)
+}
+
+/** A pattern that must match as a whole, with what its groups keep. */
+export interface CapturingRegExp {
+  readonly regexp: RegExp
+  /** By their numbers in the source, the whole match first. */
+  readonly groups: readonly CapturedGroup[]
+}
+
+export interface CapturedGroup {
+  /** '' where it has none. */
+  readonly name: string
+  /**
+   * Its numbers in the expression. What `{…}` repeats is written out, so there may be several, in the order of the text:
+   * the last of them that took part has what RE2 tells.
+   */
+  readonly numbers: readonly number[]
+}
+
+/** What the groups of one pattern may be copied to. */
+const mostCaptures = 1000
+
+/**
+ * The same as `anchoredRegExp` for a pattern whose groups are wanted, and in which `.` is every character. Where an
+ * alternative within a repetition took no part in the last of its rounds, its group is empty; RE2 tells an earlier round.
+ */
+export function capturingRegExp(source: string): CapturingRegExp {
+  if (/^\(\?[is]*m/.test(source))
+    throw new Error('it has the flag m, though a whole text is matched: leave it out')
+  const names: string[] = []
+  const body = translate(source, { ignoresCase: false, dotAll: true, names })
+  const numbers: number[][] = [[0], ...names.map(() => [])]
+  let captures = 0
+  const numbered = body.replace(/\(\?<g(\d+)>/g, (_, group: string) => {
+    numbers[Number(group)]!.push(++captures)
+    return '('
+  })
+  if (captures > mostCaptures) throw new Error(`its groups are repeated more than ${mostCaptures} times`)
+  const named = names.filter(name => name !== '')
+  const twice = named.find((name, i) => named.indexOf(name) !== i)
+  if (twice !== undefined) throw new Error(`it has two groups of the name ${twice}`)
+  // By itself first: what is not closed must not be closed by what is put around it.
+  compiled(numbered, '')
+  return {
+    regexp: compiled(`^(?:${numbered})$`, ''),
+    groups: numbers.map((each, i) => ({ name: names[i - 1] ?? '', numbers: each })),
+  }
 }
 
 /** Classes that stand in brackets (POSIX, section 9.3.5), of ASCII as in RE2. */
@@ -56,11 +107,21 @@ const classes: Readonly<Record<string, string>> = {
   xdigit: '0-9A-Fa-f',
 }
 
+interface Translation {
+  /** Until the source says otherwise. */
+  readonly ignoresCase: boolean
+  /** Undefined: as the flags of the expression say. */
+  readonly dotAll?: boolean
+  /** Takes the names of the groups. They begin with `(?<g1>`, and keep what they match, only where it is there. */
+  readonly names?: string[]
+}
+
 /** RE2's syntax (its page "Syntax", 2024) as JavaScript's, without what the linear engine does not take. */
-function translate(source: string, ignoresCase: boolean): string {
+function translate(source: string, { names, ...flags }: Translation): string {
   let out = ''
-  /** Where the groups that are open begin in `out`. */
-  const groups: (number | undefined)[] = []
+  let { ignoresCase, dotAll }: Translation = flags
+  /** The groups that are open: where they begin in `out`, and the flags behind them. */
+  const groups: { start: number; ignoresCase: boolean; dotAll: boolean | undefined }[] = []
   /** Where that begins which may be repeated. */
   let part: number | undefined
   const add = (text: string, isPart = true) => {
@@ -82,20 +143,28 @@ function translate(source: string, ignoresCase: boolean): string {
       if (found.unit !== undefined) add(letter(found.unit, ignoresCase))
       else if (found.set === 'A') add('^', false)
       else if (found.set === 'z') add('$', false)
+      else if (/[sS]/.test(found.set)) add(`[${spaces[found.set]}]`)
       else add(`\\${found.set}`, !/[bB]/.test(found.set))
     } else if (character === '[') {
       const found = bracket(rest, ignoresCase)
       length = found.length
       add(found.text)
     } else if (character === '(') {
-      length = groupStart(rest)
-      groups.push(out.length)
-      add('(?:', false)
+      const found = groupStart(rest)
+      length = found.length
+      if (found.opens) {
+        groups.push({ start: out.length, ignoresCase, dotAll })
+        add(names && found.name !== undefined ? `(?<g${names.push(found.name)}>` : '(?:', false)
+      }
+      ignoresCase = found.ignoresCase ?? ignoresCase
+      dotAll = found.dotAll ?? dotAll
     } else if (character === ')') {
-      const start = groups.pop()
+      const group = groups.pop()
       add(')')
-      part = start
-    } else if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(rest)) {
+      part = group?.start
+      if (group) ({ ignoresCase, dotAll } = group)
+    } else if (character === '.' && dotAll !== undefined) add(dotAll ? '[^]' : '[^\\n]')
+    else if (/^(?:[*+?]|\{\d+(?:,\d*)?\})/.test(rest)) {
       if (part === undefined) throw new Error('it repeats what is not there, or a repetition')
       const [whole, sign, least, comma, most, lazy = ''] = /^(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})(\??)/.exec(
         rest,
@@ -116,16 +185,32 @@ function translate(source: string, ignoresCase: boolean): string {
   return out
 }
 
-/** Characters that begin a group. None keeps what it matched: copies of it would have its number too. */
-function groupStart(rest: string): number {
-  if (!rest.startsWith('(?')) return 1
-  const named = /^\(\?(?::|P?<[A-Za-z_]\w*>)/.exec(rest)?.[0]
-  if (named !== undefined) return named.length
-  throw new Error(
-    /^\(\?<?[=!]/.test(rest)
-      ? 'it looks around, which RE2 does not'
-      : 'it has flags inside; write them once, at the beginning',
-  )
+interface GroupStart {
+  readonly length: number
+  /** False: it only sets flags, for the rest of the group around it. */
+  readonly opens: boolean
+  /** '' where it has none; undefined: it keeps nothing. */
+  readonly name: string | undefined
+  /** Undefined: as before. */
+  readonly ignoresCase: boolean | undefined
+  readonly dotAll: boolean | undefined
+}
+
+/** What begins with an opening parenthesis. */
+function groupStart(rest: string): GroupStart {
+  const start = { opens: true, name: undefined, ignoresCase: undefined, dotAll: undefined }
+  if (!rest.startsWith('(?')) return { ...start, length: 1, name: '' }
+  const named = /^\(\?P?<([A-Za-z_]\w*)>/.exec(rest)
+  if (named) return { ...start, length: named[0].length, name: named[1]! }
+  const flagged = /^\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])/.exec(rest)
+  if (!flagged)
+    throw new Error(/^\(\?<?[=!]/.test(rest) ? 'it looks around, which RE2 does not' : '(? is no group')
+  const [whole, set = '', cleared = '', end] = flagged
+  const other = /[^is]/.exec(set + cleared)?.[0]
+  if (other === 'm') throw new Error('it has the flag m inside; write it once, at the beginning')
+  if (other !== undefined) throw new Error(`it has the flag ${other}, which is not known here`)
+  const flag = (letter: string) => (cleared.includes(letter) ? false : set.includes(letter) || undefined)
+  return { ...start, length: whole.length, opens: end === ':', ignoresCase: flag('i'), dotAll: flag('s') }
 }
 
 /** `most` undefined: without end. */
@@ -138,6 +223,12 @@ function repeated(part: string, least: number, most: number | undefined, lazy: s
   const needed = part.repeat(least)
   if (most === undefined) return `(?:${needed}${part}*${lazy})`
   return `(?:${needed}${`(?:${part}`.repeat(optional)}${`)?${lazy}`.repeat(optional)})`
+}
+
+/** `\\s` is of ASCII in RE2, and has no vertical tab. */
+const spaces: Readonly<Record<string, string>> = {
+  s: '\\t\\n\\f\\r ',
+  S: '\\x00-\\x08\\x0B\\x0E-\\x1F!-\\uFFFF',
 }
 
 interface Escape {
@@ -193,7 +284,7 @@ function bracket(rest: string, ignoresCase: boolean): { readonly text: string; r
     i += first.length
     if (first.unit === undefined) {
       if (/[bBAz]/.test(first.set)) throw new Error(`it has \\${first.set} in brackets`)
-      text += `\\${first.set}`
+      text += spaces[first.set] ?? `\\${first.set}`
       continue
     }
     let last = first.unit

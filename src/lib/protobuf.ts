@@ -34,6 +34,31 @@ const shortText = 24
 /** Longer texts are measured before room is made for them, so that they do not triple the buffer in vain. */
 const longText = 1024
 
+/** Writes a whole number as `fixed64` or `sfixed64`, exact wherever the double is. */
+export function setFixed64(view: DataView, at: number, value: number): void {
+  view.setUint32(at, value, true)
+  view.setUint32(at + 4, Math.floor(value / two32), true)
+}
+
+/**
+ * Writes microseconds, fraction included, as `fixed64` nanoseconds, rounded to the nearest. Exact where a product of
+ * doubles would not be: today's epoch in nanoseconds needs 61 bits. What does not fit (not a number, negative, after
+ * the year 2554) is written as 0, which OTLP reads as unknown.
+ */
+export function setMicrosAsNanos(view: DataView, at: number, us: number): void {
+  let low = 0
+  let high = 0
+  if (us > 0 && us < 18_446_744_073_709_550) {
+    const whole = Math.floor(us)
+    const wholeHigh = Math.floor(whole / two32)
+    const rest = (whole - wholeHigh * two32) * 1000 + Math.round((us - whole) * 1000)
+    low = rest >>> 0
+    high = wholeHigh * 1000 + Math.floor(rest / two32)
+  }
+  view.setUint32(at, low, true)
+  view.setUint32(at + 4, high, true)
+}
+
 /** Bytes that a text may take. */
 function textRoom(text: string): number {
   return text.length < longText ? text.length * 3 : Buffer.byteLength(text)
@@ -119,25 +144,11 @@ export class Writer {
     this.at += 8
   }
 
-  /**
-   * Microseconds, fraction included, as `fixed64` nanoseconds, rounded to the nearest. Exact where a product of
-   * doubles would not be: today's epoch in nanoseconds needs 61 bits. What does not fit (not a number, negative, after
-   * the year 2554) is written as 0, which OTLP reads as unknown.
-   */
+  /** Microseconds as `fixed64` nanoseconds, as `setMicrosAsNanos` writes them. */
   microsAsNanos(key: number, us: number): void {
     this.reserve(scalarRoom)
     this.varint(key)
-    let low = 0
-    let high = 0
-    if (us > 0 && us < 18_446_744_073_709_550) {
-      const whole = Math.floor(us)
-      const wholeHigh = Math.floor(whole / two32)
-      const rest = (whole - wholeHigh * two32) * 1000 + Math.round((us - whole) * 1000)
-      low = rest >>> 0
-      high = wholeHigh * 1000 + Math.floor(rest / two32)
-    }
-    this.view.setUint32(this.at, low, true)
-    this.view.setUint32(this.at + 4, high, true)
+    setMicrosAsNanos(this.view, this.at, us)
     this.at += 8
   }
 
@@ -319,8 +330,7 @@ export class Writer {
   }
 
   private eightBytes(value: number): void {
-    this.view.setUint32(this.at, value, true)
-    this.view.setUint32(this.at + 4, Math.floor(value / two32), true)
+    setFixed64(this.view, this.at, value)
     this.at += 8
   }
 

@@ -8,7 +8,7 @@ export interface ProxyTarget {
   readonly secure: boolean
   /** For `Proxy-Authorization`, '' for none. Secret. */
   readonly authorization: string
-  /** The variable that names it, for messages. */
+  /** The variable, or the setting, that names it, for messages. */
   readonly variable: string
 }
 
@@ -45,7 +45,11 @@ function variable(environment: Environment, name: string): { name: string; value
 
 function readProxy(environment: Environment, key: string): ProxyTarget | undefined {
   const { name, value } = variable(environment, key)
-  if (value === '') return undefined
+  return value === '' ? undefined : proxyFromUrl(value, name)
+}
+
+/** The proxy of a URL, or of `host:port`. `name` is where it is written. Throws an `Error` that repeats no value. */
+export function proxyFromUrl(value: string, name: string): ProxyTarget {
   const url = parseUrl(value.includes('://') ? value : `http://${value}`)
   const scheme = url?.protocol.slice(0, -1)
   if (url === undefined || url.hostname === '')

@@ -1,19 +1,36 @@
 import type { Attributes } from './attributes.ts'
 
-/** Of one series at one time. `startUs` and `timeUs` are microseconds since the Unix epoch. */
-export interface NumberPoint {
-  readonly attributes: Attributes
-  readonly startUs: number
+/** A measurement that stands for those that went into a point (Exemplar of metrics.proto). */
+export interface Exemplar {
   readonly timeUs: number
   readonly value: number
+  /** 16 and 8 bytes; empty where there is none. */
+  readonly traceId: Uint8Array
+  readonly spanId: Uint8Array
+  /** What of the measurement is no attribute of its series. */
+  readonly attributes: Attributes
 }
 
-export interface HistogramPoint {
+/** What all points have. `startUs` and `timeUs` are microseconds since the Unix epoch; 0 is not known. */
+interface AnyPoint {
   readonly attributes: Attributes
   readonly startUs: number
   readonly timeUs: number
+  /** The series ended: the point says so and has no value (`FLAG_NO_RECORDED_VALUE`). */
+  readonly noValue?: boolean
+}
+
+/** Of one series at one time. */
+export interface NumberPoint extends AnyPoint {
+  readonly value: number
+  readonly exemplars?: readonly Exemplar[]
+}
+
+export interface HistogramPoint extends AnyPoint {
   readonly count: number
-  readonly sum: number
+  /** Undefined: the source tells none. */
+  readonly sum: number | undefined
+  readonly exemplars?: readonly Exemplar[]
   /** One more than there are bounds; the last is the overflow bucket. */
   readonly buckets: ArrayLike<number>
 }
@@ -25,10 +42,7 @@ export interface ExponentialBuckets {
 }
 
 /** The bucket with index i counts values above 2^(i / 2^scale), up to and including 2^((i + 1) / 2^scale). */
-export interface ExponentialHistogramPoint {
-  readonly attributes: Attributes
-  readonly startUs: number
-  readonly timeUs: number
+export interface ExponentialHistogramPoint extends AnyPoint {
   readonly count: number
   readonly sum: number
   /** -10 to 20. */
@@ -39,6 +53,15 @@ export interface ExponentialHistogramPoint {
   readonly max?: number | undefined
 }
 
+/** Quantiles as a source computed them, for those who take them from elsewhere. */
+export interface SummaryPoint extends AnyPoint {
+  readonly count: number
+  readonly sum: number
+  readonly quantiles: ArrayLike<number>
+  /** One for each quantile. */
+  readonly values: ArrayLike<number>
+}
+
 /** Points tell what came since `startUs`, each of them a part of its own. Without it they are cumulative. */
 export type Temporality = 'delta' | undefined
 
@@ -47,6 +70,8 @@ interface Described {
   readonly description: string
   /** UCUM, for example `s`, `By`, `{request}`. */
   readonly unit: string
+  /** About the metric, not about its points, for example `prometheus.type`. */
+  readonly metadata?: Attributes | undefined
 }
 
 export interface Gauge extends Described {
@@ -78,4 +103,9 @@ export interface ExponentialHistogram extends Described {
   readonly points: readonly ExponentialHistogramPoint[]
 }
 
-export type Metric = Gauge | Sum | Histogram | ExponentialHistogram
+export interface Summary extends Described {
+  readonly kind: 'summary'
+  readonly points: readonly SummaryPoint[]
+}
+
+export type Metric = Gauge | Sum | Histogram | ExponentialHistogram | Summary

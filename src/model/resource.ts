@@ -5,10 +5,13 @@ export interface Resource {
   readonly attributes: Attributes
 }
 
-/** The instrumentation scope: the part of svc that made the telemetry. */
+/** The instrumentation scope: the part of svc that made the telemetry, or of an application that told it. */
 export interface Scope {
   readonly name: string
   readonly version: string
+  readonly attributes?: Attributes | undefined
+  /** Of the conventions that its telemetry follows; without it those of this file. */
+  readonly schemaUrl?: string | undefined
 }
 
 /** Semantic conventions that all names follow. */

@@ -1,6 +1,8 @@
 import type { Batch } from '../model/batch.ts'
+import type { MetricTemplate, PreparedMetric, Sent } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Account } from './ledger.ts'
+import { Prepared } from './prepared.ts'
 
 /** Where telemetry enters the pipeline. Nothing of an item is kept after the call, so the caller may reuse it. */
 export interface Intake<T> {
@@ -17,6 +19,20 @@ export interface Sink<T> {
 /** What is done to items before they are encoded. It may change them, and must not throw. */
 export interface Process<T> {
   run(resource: Resource, scope: Scope, item: T, out: Sink<T>): void
+  /**
+   * As `run`, for an item that will come again and again and whose numbers are not known. Undefined: what becomes of it
+   * depends on them, or on what else comes, and nothing that `out` was told counts. Left out: so it is with all.
+   */
+  prepare?(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined
+  /** Why an item that counts as so many goes no further this time; '' lets it pass. */
+  again?(items: number): string
+}
+
+/** For how long a preparation told the truth. */
+export interface Lasting {
+  readonly forMs: number
+  /** `again` is to be asked each time that the item comes. */
+  readonly asksAgain: boolean
 }
 
 /** Encodes items into one request. The OTLP exporter brings one for each signal. */
@@ -25,7 +41,13 @@ export interface Builder<T> {
   readonly items: number
   /** Returns an upper bound of the request's size in bytes. */
   add(resource: Resource, scope: Scope, item: T): number
-  /** Takes back the last `add`. */
+  /** Encodes an item but for its numbers, which are places of numbers; undefined where it has no such form. */
+  template(item: T): MetricTemplate | undefined
+  /** Adds what an item that counts as `items` was encoded to. */
+  addEncoded(resource: Resource, scope: Scope, bytes: Uint8Array, items: number): number
+  /** What `addEncoded` would return for so many bytes in an empty builder. */
+  aloneBytes(resource: Resource, scope: Scope, bytes: number): number
+  /** Takes back the last `add` or `addEncoded`. */
   undo(): void
   /** All that was added, in `parts` requests at most that share no resource. */
   take(parts?: number): Batch[]
@@ -58,6 +80,8 @@ export interface BatcherOptions<T> {
   readonly cut?: () => void
 }
 
+const always: Lasting = { forMs: Number.POSITIVE_INFINITY, asksAgain: false }
+
 /** Gathers items of one signal into batches. Until it is told to accept them, they are dropped as `no_endpoint`. */
 export class Batcher<T> implements Intake<T> {
   readonly #builder: Builder<T>
@@ -81,12 +105,16 @@ export class Batcher<T> implements Intake<T> {
   /** Why items are dropped at once; '' while they are accepted. */
   #refusal = 'no_endpoint'
   #process: Process<T> | undefined
+  /** Grows with each change of the three above; what was prepared before is void. */
+  #epoch = 0
+  readonly #missed: (items: number, reason: string) => void
 
   constructor(options: BatcherOptions<T>) {
     this.#builder = options.builder
     this.#account = options.account
     this.#count = options.count
     this.#divide = options.divide ?? (() => undefined)
+    this.#missed = (items, reason) => this.#account.miss(reason, items)
     this.#out = options.out
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
@@ -144,6 +172,8 @@ export class Batcher<T> implements Intake<T> {
   /** Hands on what there is; whatever comes later is processed so, and gathered within these bounds. */
   accept(limits: BatchLimits, process?: Process<T>): void {
     this.cut()
+    const { maxBytes } = this.#limits
+    if (this.#refusal !== '' || process !== this.#process || limits.maxBytes < maxBytes) this.#epoch++
     this.#limits = limits
     this.#process = process
     this.#refusal = ''
@@ -154,6 +184,76 @@ export class Batcher<T> implements Intake<T> {
     this.cut()
     this.#process = process
     this.#refusal = reason
+  }
+
+  /** As `PreparedIntake` has it. */
+  prepare(resource: Resource, scope: Scope, item: T): PreparedMetric | undefined {
+    // What is to be seen must come whole each time.
+    if (this.#seen !== undefined) return undefined
+    const prepared = new Prepared(this.#count(item), this.#epoch)
+    // Until something changes it is only counted.
+    if (this.#refusal !== '') return prepared
+    let isWhole = true
+    const out: Sink<T> = {
+      add: (of, within, some) => {
+        isWhole &&= this.#prepare(prepared, of, within, some)
+      },
+      miss: (reason, items) => prepared.lose(reason, items),
+    }
+    const lasting = this.#passOnce(resource, scope, item, out)
+    if (lasting === undefined || !isWhole) return undefined
+    prepared.lastFor(lasting.forMs)
+    prepared.asksAgain = lasting.asksAgain
+    return prepared
+  }
+
+  /** As `PreparedIntake` has it. `prepared` is of this intake. */
+  send(prepared: PreparedMetric, values: Float64Array, timeUs: number): Sent {
+    const own = prepared as Prepared
+    if (this.#refusal !== '') {
+      this.#account.miss(this.#refusal, own.points)
+      return 'sent'
+    }
+    if (own.epoch !== this.#epoch || own.isOld) return 'old'
+    if (!own.fill(values, timeUs)) return 'unfit'
+    if (own.asksAgain) {
+      const verdict = this.#process?.again?.(own.points) ?? ''
+      if (verdict !== '') {
+        this.#account.miss(verdict, own.points)
+        return 'sent'
+      }
+    }
+    const { parts, lost } = own
+    for (let i = 0; i < parts.length; i++) {
+      const { resource, scope, template, filled } = parts[i]!
+      this.#gatherEncoded(resource, scope, filled!, template.points)
+    }
+    if (lost.size > 0) lost.forEach(this.#missed)
+    return 'sent'
+  }
+
+  #passOnce(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined {
+    const process = this.#process
+    try {
+      if (process !== undefined) return process.prepare?.(resource, scope, item, out)
+      out.add(resource, scope, item)
+      return always
+    } catch {
+      // Coming whole it is dropped, and counted, by whoever cannot take it.
+      return undefined
+    }
+  }
+
+  /** Makes templates of an item, in parts that fit a request. False: it has none. */
+  #prepare(prepared: Prepared, resource: Resource, scope: Scope, item: T): boolean {
+    if (this.#count(item) === 0) return true
+    const template = this.#builder.template(item)
+    if (template === undefined) return false
+    const isTooLarge = this.#builder.aloneBytes(resource, scope, template.sizeBytes) > this.#limits.maxBytes
+    const halves = isTooLarge ? this.#divide(item) : undefined
+    if (halves !== undefined) return halves.every(half => this.#prepare(prepared, resource, scope, half))
+    prepared.parts.push({ resource, scope, template, filled: undefined })
+    return true
   }
 
   #run(resource: Resource, scope: Scope, item: T, sink: Sink<T>): void {
@@ -188,12 +288,37 @@ export class Batcher<T> implements Intake<T> {
       this.#overflow(resource, scope, item, added, bytes)
       return
     }
-    this.#account.collected += added
+    this.#gathered(added, bytes)
+  }
+
+  #gatherEncoded(resource: Resource, scope: Scope, encoded: Uint8Array, items: number): void {
+    const builder = this.#builder
+    const { maxBytes, aloneBytes = 0 } = this.#limits
+    let bytes = builder.addEncoded(resource, scope, encoded, items)
+    if (bytes > maxBytes && builder.items > items) {
+      builder.undo()
+      this.cut(this.#parts())
+      bytes = builder.addEncoded(resource, scope, encoded, items)
+    }
+    if (bytes <= maxBytes) this.#gathered(items, bytes)
+    else if (bytes <= aloneBytes) {
+      this.#account.collected += items
+      this.cut()
+    } else {
+      builder.undo()
+      this.#account.miss('too_large', items)
+    }
+  }
+
+  /** The item that was added last stays in the batch. */
+  #gathered(items: number, bytes: number): void {
+    const { maxItems, timeoutMs } = this.#limits
+    this.#account.collected += items
     this.#bytes = bytes
-    if (builder.items >= limits.maxItems) this.cut(this.#parts())
+    if (this.#builder.items >= maxItems) this.cut(this.#parts())
     else if (this.#timer === undefined) {
       this.#sinceMs = performance.now()
-      this.#timer = setTimeout(this.#cut, limits.timeoutMs)
+      this.#timer = setTimeout(this.#cut, timeoutMs)
     }
   }
 

@@ -164,6 +164,11 @@ export class Lane<T> {
     return this.#batcher
   }
 
+  /** Where items enter that come again and again with other numbers. */
+  get prepared(): Pick<Batcher<T>, 'prepare' | 'send'> {
+    return this.#batcher
+  }
+
   get state(): LaneState {
     const { collected, recovered, exported, exportedBy, rejected, dropped, droppedTotal } =
       this.#options.account

@@ -2,6 +2,7 @@ import { errorText, type Logger } from '../lib/logger.ts'
 import type { Sender } from '../model/batch.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
+import type { PreparedIntake } from '../model/prepared-metric.ts'
 import type { Profile } from '../model/profile.ts'
 import type { Resource } from '../model/resource.ts'
 import { type Signal, signals } from '../model/signal.ts'
@@ -125,6 +126,11 @@ export class Pipeline {
   /** Where the items of a signal enter. The intake stays the same for the pipeline's life. */
   intake<S extends Signal>(signal: S): Intake<Items[S]> {
     return this.#lanes[signal].intake
+  }
+
+  /** Where metrics enter that come again and again with other numbers. It stays the same for the pipeline's life. */
+  get prepared(): PreparedIntake {
+    return this.#lanes.metrics.prepared
   }
 
   state(signal: Signal): LaneState {

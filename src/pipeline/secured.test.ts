@@ -45,6 +45,18 @@ class Numbers implements Builder<number> {
     return this.#ids.length * 10
   }
 
+  template(): undefined {
+    return undefined
+  }
+
+  addEncoded(): number {
+    return assert.fail()
+  }
+
+  aloneBytes(): number {
+    return assert.fail()
+  }
+
   undo(): void {
     this.#ids.pop()
   }

@@ -6,7 +6,7 @@ import type { Signal } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 import { processors } from './index.ts'
 import type { LimitSettings } from './limit-settings.ts'
-import { type MetricChain, metricChain } from './metric-chain.ts'
+import { type Lasting, type MetricChain, metricChain } from './metric-chain.ts'
 import type { ProcessorEnv, Stage, Verdict } from './processor.ts'
 import type { RedactSettings } from './redact/settings.ts'
 import type { TransformSettings } from './transform/settings.ts'
@@ -34,6 +34,9 @@ export interface Chain<T> {
   readonly stages: readonly NamedStage[]
   /** May change the item. */
   run(resource: Resource, scope: Scope, item: T, out: Out<T>): void
+  /** Of metrics: as `MetricChain` has it. */
+  prepare?(resource: Resource, scope: Scope, item: T, out: Out<T>): Lasting | undefined
+  again?(points: number): Verdict
 }
 
 export interface NamedStage {
@@ -185,5 +188,16 @@ class SeriesChain implements Chain<Metric> {
     const { resource, reason } = this.#resources.after(original)
     if (resource === undefined) out.miss(reason, metric.points.length)
     else this.#metrics.run(resource, scope, metric, out, original)
+  }
+
+  prepare(original: Resource, scope: Scope, metric: Metric, out: Out<Metric>): Lasting | undefined {
+    const { resource, reason } = this.#resources.after(original)
+    if (resource !== undefined) return this.#metrics.prepare(resource, scope, metric, out)
+    out.miss(reason, metric.points.length)
+    return { forMs: Number.POSITIVE_INFINITY, asksAgain: false }
+  }
+
+  again(points: number): Verdict {
+    return this.#metrics.again(points)
   }
 }

@@ -41,6 +41,7 @@ type Count = 'max_resource_attributes' | 'max_attributes'
 const keptSlots = 1024
 
 class AttributeStage implements Stage {
+  readonly lastingMs = Number.POSITIVE_INFINITY
   readonly counts: AttributeCounts
   readonly #limits: AttributeLimits
   readonly #protected: ReadonlySet<string>
@@ -83,6 +84,10 @@ class AttributeStage implements Stage {
   series(attributes: Attributes, _metric: Metric): Verdict {
     this.#ofItem(attributes)
     return ''
+  }
+
+  exemplar(attributes: Attributes): void {
+    this.#ofItem(attributes)
   }
 
   profile({ samples }: Profile): Verdict {

@@ -138,10 +138,16 @@ class MetricRate extends RateLimit {
     super(rate.metrics_per_second, rate.burst, env, before)
   }
 
+  /** All that it says it says again. */
+  readonly lastingMs = Number.POSITIVE_INFINITY
+
   /** The same metrics come in the same order each time, so that those which pass have no gaps. */
   metric(metric: Metric): Verdict {
+    return this.again(metric.points.length)
+  }
+
+  again(points: number): Verdict {
     const now = this.nowMs()
-    const points = metric.points.length
     this.bucket.fill(now)
     return this.judge(this.bucket.take(points, 0), points, now)
   }

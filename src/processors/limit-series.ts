@@ -42,6 +42,8 @@ const mostNamed = 50
 const mostTold = 3
 
 class SeriesLimit implements Stage {
+  /** Often enough for those that are sent to stay known, and for those that are refused to be talked about. */
+  readonly lastingMs: number
   readonly census: SeriesCensus
   readonly #settings: CardinalitySettings
   readonly #overrides: ReadonlyMap<string, number>
@@ -61,6 +63,7 @@ class SeriesLimit implements Stage {
     this.#nowMs = env.nowMs
     this.#refusal = settings.on_limit === 'overflow' ? overflow : dropped
     this.census = census
+    this.lastingMs = Math.min(settings.series_ttl / 4, recentMs / 2)
     this.#count = census.others
   }
 

@@ -1,5 +1,5 @@
-import type { Attributes } from '../model/attributes.ts'
-import type { Metric } from '../model/metric.ts'
+import { Attributes } from '../model/attributes.ts'
+import type { Exemplar, Metric } from '../model/metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import { Deltas } from './metric-chain/deltas.ts'
 import { addsUp, isMarked, OverflowSums, overflowAttributes } from './metric-chain/overflow-sums.ts'
@@ -20,6 +20,20 @@ export interface MetricChain {
    * its series is found again: other stages make another one of it.
    */
   run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut, source?: Resource): void
+  /**
+   * As `run`, for a metric that will come again and again and whose numbers are not known: none is looked at. Undefined:
+   * what becomes of it depends on the numbers, or on what else comes, and nothing that `out` was told counts.
+   */
+  prepare(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): Lasting | undefined
+  /** Why a metric of so many points goes no further this time; '' lets it pass. */
+  again(points: number): Verdict
+}
+
+/** For how long `out` was told the truth by a preparation. */
+export interface Lasting {
+  readonly forMs: number
+  /** `again` is to be asked each time that it comes. */
+  readonly asksAgain: boolean
 }
 
 export interface MetricChainOptions {
@@ -44,6 +58,8 @@ const mostBytes = 64 * 1024
 /** Of a point beside its attributes and buckets, and of an attribute beside its key and value. */
 const pointBytes = 40
 const attributeBytes = 16
+/** Of an exemplar beside its attributes. */
+const exemplarBytes = 50
 
 /** Makes the chain of these stages. What `before` remembers goes on. */
 export function metricChain(
@@ -56,10 +72,17 @@ export function metricChain(
 
 type OnSeries = (attributes: Attributes, metric: Metric, resource: Resource) => Verdict
 type OnMetric = (metric: Metric, resource: Resource) => Verdict
+type OnExemplar = (attributes: Attributes) => void
+type OnAgain = (points: number) => Verdict
 
 class StagedChain implements MetricChain {
   readonly #onMetric: readonly OnMetric[]
   readonly #onSeries: readonly OnSeries[]
+  readonly #onExemplar: readonly OnExemplar[]
+  readonly #onAgain: readonly OnAgain[]
+  /** Of `#onMetric` those that are not asked again. */
+  readonly #onPreparation: readonly OnMetric[]
+  readonly #lastingMs: number | undefined
   readonly #deltas: Deltas | undefined = undefined
   readonly #overflow: OverflowSums
   readonly #scratch = new ScratchMetric()
@@ -73,33 +96,60 @@ class StagedChain implements MetricChain {
   constructor(stages: readonly Stage[], options: MetricChainOptions, before: StagedChain | undefined) {
     this.#onMetric = stages.flatMap(stage => stage.metric?.bind(stage) ?? [])
     this.#onSeries = stages.flatMap(stage => stage.series?.bind(stage) ?? [])
+    this.#onExemplar = stages.flatMap(stage => stage.exemplar?.bind(stage) ?? [])
+    this.#onAgain = stages.flatMap(stage => stage.again?.bind(stage) ?? [])
+    this.#onPreparation = stages.flatMap(stage => (stage.again ? [] : (stage.metric?.bind(stage) ?? [])))
+    this.#lastingMs = shortest(stages.map(stage => stage.lastingMs))
     this.#overflow = before === undefined ? new OverflowSums() : before.#overflow
     if (options.temporality === 'delta')
       this.#deltas = deltasOf(options, before === undefined ? undefined : before.#deltas)
   }
 
   run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut, source = resource): void {
-    const onMetric = this.#onMetric
-    for (let i = 0; i < onMetric.length; i++) {
-      const verdict = onMetric[i]!(metric, resource)
-      if (verdict === '') continue
-      out.miss(verdict, metric.points.length)
-      return
-    }
+    if (refuses(this.#onMetric, resource, metric, out)) return
     const deltas = becomesDelta(metric) ? this.#deltas : undefined
-    if (this.#onSeries.length === 0 && deltas === undefined && isSmall(metric))
-      out.add(resource, scope, metric)
+    if (this.#isUntouched(metric, deltas)) out.add(resource, scope, metric)
     else {
       this.#handedOn = 0
       try {
         this.#copy(resource, scope, metric, deltas, out, source)
       } catch {
         // As everywhere a fault in a processor costs the item, but parts of this one may be on their way.
-        this.#scratch.empty()
-        this.#losses.clear()
+        this.#forget()
         out.miss(fault, metric.points.length - this.#handedOn)
       }
     }
+  }
+
+  prepare(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): Lasting | undefined {
+    const forMs = this.#lastingMs
+    if (forMs === undefined || (this.#deltas !== undefined && becomesDelta(metric))) return undefined
+    if (addsUp(metric) && metric.points.some(isMarked)) return undefined
+    // Whoever is asked again comes last, and is not asked about what others have dropped.
+    if (refuses(this.#onPreparation, resource, metric, out)) return { forMs, asksAgain: false }
+    if (this.#isUntouched(metric, undefined)) out.add(resource, scope, metric)
+    else {
+      try {
+        if (!this.#copyLasting(resource, scope, metric, out)) return undefined
+      } catch {
+        this.#forget()
+        return undefined
+      }
+    }
+    return { forMs, asksAgain: this.#onAgain.length > 0 }
+  }
+
+  again(points: number): Verdict {
+    const onAgain = this.#onAgain
+    for (let i = 0; i < onAgain.length; i++) {
+      const verdict = onAgain[i]!(points)
+      if (verdict !== '') return verdict
+    }
+    return ''
+  }
+
+  #isUntouched(metric: Metric, deltas: Deltas | undefined): boolean {
+    return this.#onSeries.length + this.#onExemplar.length === 0 && deltas === undefined && isSmall(metric)
   }
 
   #copy(
@@ -120,7 +170,7 @@ class StagedChain implements MetricChain {
     let bytes = 0
     for (let i = 0; i < points.length; i++) {
       const point = points[i]!
-      const isOverflow = sums !== undefined && this.#markedVerdict === undefined && isMarked(point)
+      const isOverflow = sums !== undefined && this.#markedVerdict === undefined && isOverflowSum(point)
       const copy = isOverflow ? this.#marked : scratch.next
       copy.take(metric.kind, point)
       const verdict = this.#judge(point, copy, metric, resource)
@@ -140,6 +190,38 @@ class StagedChain implements MetricChain {
     this.#losses.report(out)
   }
 
+  /** As `#copy`, without a look at numbers. False: a series has no room, so that its numbers are added to others. */
+  #copyLasting(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): boolean {
+    const scratch = this.#scratch
+    scratch.take(metric, temporalityOf(metric))
+    const { points } = metric
+    let bytes = 0
+    for (let i = 0; i < points.length; i++) {
+      const point = points[i]!
+      const copy = scratch.next
+      copy.take(metric.kind, point)
+      const verdict = this.#judge(point, copy, metric, resource)
+      if (verdict === overflow) {
+        this.#forget()
+        return false
+      }
+      if (verdict === '') scratch.keep(copy)
+      else this.#losses.count(verdict)
+      bytes += bytesOf(copy)
+      if (bytes < mostBytes) continue
+      this.#handOn(resource, scope, out)
+      bytes = 0
+    }
+    this.#handOn(resource, scope, out)
+    this.#losses.report(out)
+    return true
+  }
+
+  #forget(): void {
+    this.#scratch.empty()
+    this.#losses.clear()
+  }
+
   #judge(point: Point, copy: ScratchPoint, metric: Metric, resource: Resource): Verdict {
     const onSeries = this.#onSeries
     if (onSeries.length === 0) copy.attributes = point.attributes
@@ -148,7 +230,19 @@ class StagedChain implements MetricChain {
       const verdict = onSeries[i]!(copy.attributes, metric, resource)
       if (verdict !== '') return verdict
     }
+    if (copy.exemplars.length > 0 && this.#onExemplar.length > 0)
+      copy.exemplars = copy.exemplars.map(each => this.#exemplar(each))
     return ''
+  }
+
+  /** Most have an identifier and no attributes. */
+  #exemplar(exemplar: Exemplar): Exemplar {
+    const { keys, values, size } = exemplar.attributes
+    if (size === 0) return exemplar
+    const attributes = new Attributes()
+    for (let i = 0; i < size; i++) attributes.add(keys[i]!, values[i]!)
+    for (const change of this.#onExemplar) change(attributes)
+    return { ...exemplar, attributes }
   }
 
   #keep(attributes: Attributes, copy: ScratchPoint, deltas: Deltas | undefined): void {
@@ -186,6 +280,17 @@ class StagedChain implements MetricChain {
   }
 }
 
+/** Whether one of them drops the metric as a whole. */
+function refuses(onMetric: readonly OnMetric[], resource: Resource, metric: Metric, out: MetricOut): boolean {
+  for (let i = 0; i < onMetric.length; i++) {
+    const verdict = onMetric[i]!(metric, resource)
+    if (verdict === '') continue
+    out.miss(verdict, metric.points.length)
+    return true
+  }
+  return false
+}
+
 function deltasOf({ maxSeries, sinceUs }: MetricChainOptions, before: Deltas | undefined): Deltas {
   if (before?.maxSeries !== maxSeries)
     return new Deltas(maxSeries, sinceUs ?? performance.timeOrigin * 1000, before)
@@ -194,12 +299,27 @@ function deltasOf({ maxSeries, sinceUs }: MetricChainOptions, before: Deltas | u
 }
 
 function becomesDelta(metric: Metric): boolean {
-  if (metric.kind === 'gauge' || metric.temporality !== undefined) return false
+  if (metric.kind === 'gauge' || metric.kind === 'summary' || metric.temporality !== undefined) return false
   return metric.kind !== 'sum' || metric.monotonic
 }
 
 function temporalityOf(metric: Metric): 'delta' | undefined {
-  return metric.kind === 'gauge' ? undefined : metric.temporality
+  return metric.kind === 'gauge' || metric.kind === 'summary' ? undefined : metric.temporality
+}
+
+/** Whether a point is the overflow series of its source, and tells what that came to. */
+function isOverflowSum(point: Point): boolean {
+  return point.noValue !== true && isMarked(point)
+}
+
+/** Undefined where one of them is; infinite where there is none. */
+function shortest(durations: readonly (number | undefined)[]): number | undefined {
+  let least = Number.POSITIVE_INFINITY
+  for (const each of durations) {
+    if (each === undefined) return undefined
+    least = Math.min(least, each)
+  }
+  return least
 }
 
 /** Whether a metric can be handed on in one part. */
@@ -211,17 +331,25 @@ function isSmall({ points }: Metric): boolean {
 
 /** About as many bytes as a point takes in a request, where its texts are ASCII. */
 function bytesOf(point: Point): number {
-  const { keys, values, size } = point.attributes
-  let bytes = pointBytes
+  let bytes = pointBytes + attributesBytes(point.attributes)
+  // A bound belongs to each bucket.
+  if ('buckets' in point) bytes += 16 * point.buckets.length
+  if ('positive' in point) bytes += 4 * point.positive.counts.length
+  if ('quantiles' in point) bytes += 20 * point.quantiles.length
+  if ('exemplars' in point)
+    for (let i = 0; i < point.exemplars.length; i++)
+      bytes += exemplarBytes + attributesBytes(point.exemplars[i]!.attributes)
+  return bytes
+}
+
+function attributesBytes({ keys, values, size }: Attributes): number {
+  let bytes = 0
   for (let i = 0; i < size; i++) {
     const value = values[i]!
     bytes += attributeBytes + keys[i]!.length
     if (typeof value === 'string') bytes += value.length
     else if (typeof value === 'object') for (const text of value) bytes += attributeBytes + text.length
   }
-  // A bound belongs to each bucket.
-  if ('buckets' in point) bytes += 16 * point.buckets.length
-  if ('positive' in point) bytes += 4 * point.positive.counts.length
   return bytes
 }
 

@@ -42,7 +42,20 @@ export interface Stage {
   metric?(metric: Metric, resource: Resource): Verdict
   /** One series of a metric, by a copy of its attributes that may be changed. */
   series?(attributes: Attributes, metric: Metric, resource: Resource): Verdict
+  /** What exemplars of a series that passed say beside it, by a copy that may be changed. */
+  exemplar?(attributes: Attributes): void
   profile?(profile: Profile, resource: Resource): Verdict
+  /**
+   * For how long, in milliseconds, what is said to a metric and its series, and made of their attributes, holds for all
+   * that come again with other numbers: it depends on nothing but names, attributes and resource. They are asked about
+   * once in that time, so that whatever is counted counts once. Undefined: it does not hold.
+   */
+  readonly lastingMs?: number
+  /**
+   * In place of `metric`, each time that one comes again which passed: for a stage whose verdict on it depends on how many
+   * points come when, and on nothing else.
+   */
+  again?(points: number): Verdict
   /** What it did so far, for people and for metrics: `outcome` is a word such as `matched`, `truncated`, `dropped`. */
   counters(emit: (rule: string, outcome: string, total: number) => void): void
   /** What an operator should know now, in words, such as which label makes too many series; '' for nothing. */

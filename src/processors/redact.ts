@@ -86,6 +86,7 @@ function rulesOf(config: RedactionConfig, former: ReadonlyMap<string, RuleCounts
 }
 
 class RedactStage implements Stage {
+  readonly lastingMs = Number.POSITIVE_INFINITY
   /** By name of the rule. */
   readonly counts: ReadonlyMap<string, RuleCounts>
   readonly redactor: Redactor
@@ -151,6 +152,10 @@ class RedactStage implements Stage {
   series(attributes: Attributes, _metric: Metric, _resource: Resource): Verdict {
     this.attributes(attributes)
     return ''
+  }
+
+  exemplar(attributes: Attributes): void {
+    this.attributes(attributes)
   }
 
   profile(profile: Profile): Verdict {

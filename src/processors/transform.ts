@@ -29,6 +29,8 @@ export const transform: Processor<TransformSettings> = {
 }
 
 class TransformStage implements Stage {
+  /** Rules ask for names and attributes, and none that metrics may have does anything by chance. */
+  readonly lastingMs = Number.POSITIVE_INFINITY
   /** By the rules' names. */
   readonly counts: ReadonlyMap<string, RuleCounts>
   readonly #items: readonly ItemRule[]

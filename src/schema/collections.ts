@@ -115,30 +115,9 @@ export function item<B extends Branch>(root: B, options: ItemOptions<Infer<B>> =
   }
 }
 
-/** Values of any shape, for forms that are another program's. Names that sound secret are not shown. */
-export const anything: Kind<unknown> = {
-  expects: 'any value',
-  json: {},
-  read: plain,
-  show: showPlain,
-}
-
-function plain(value: Value): unknown {
-  if (value.type === 'scalar') return value.value
-  if (value.type === 'list') return value.items.map(plain)
-  return Object.fromEntries(value.entries.map(entry => [entry.key, plain(entry.value)]))
-}
-
-const secretName = /password|secret|token|credential|authorization|api_?key|private_?key/i
-
-function showPlain(value: unknown, hide: Hide): unknown {
-  if (Array.isArray(value)) return value.map(each => showPlain(each, hide))
-  if (typeof value !== 'object' || value === null) return value === null ? null : hide(value as string)
-  const shown = Object.entries(value).map(([name, each]) => [
-    name,
-    showPlain(each, secretName.test(name) ? hideAll : hide),
-  ])
-  return Object.fromEntries(shown)
+/** Whether what has the name is better not shown, where users choose names. */
+export function soundsSecret(name: string): boolean {
+  return /password|secret|token|credential|authorization|api_?key|private_?key/i.test(name)
 }
 
 /** Hides whatever is set: an empty text and a boolean tell nothing. */

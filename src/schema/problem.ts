@@ -26,7 +26,7 @@ export interface Report {
 }
 
 /** What follows a key that sounds secret, whether or not there is such a key. */
-const secretValue = /((?:password|secret|token|credential|authorization|api_?key|salt)["']?\s*:\s).+/i
+const secretValue = /((?:password|secret|token|credential|authorization|api_?key|salt|headers)["']?\s*:\s).+/i
 
 /** What may be credentials in an address. */
 const userinfo = /[^\s"'/]+@/g

@@ -28,6 +28,8 @@ export interface YamlOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Takes the state of every file that a `${file:}` names. */
   readonly files?: Map<string, string>
+  /** Keys whose texts are taken as they are, references and all. */
+  readonly isLiteral?: (key: string) => boolean
   /** Every scalar may become the type that its key asks for. */
   readonly loose?: boolean
   /** Where everything stands, for a text that is itself a value. */
@@ -81,7 +83,7 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
   function scalarAt(value: unknown, text: string, place: Place, key: string): Scalar {
     const plain =
       typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null
-    if (typeof plain !== 'string' || !options.env) {
+    if (typeof plain !== 'string' || !options.env || options.isLiteral?.(key)) {
       return { type: 'scalar', value: plain, text, loose: options.loose ?? false, secrets: [], place }
     }
     const result = expand(plain, options.env, options.files)

@@ -92,7 +92,7 @@ test('counts, sums and buckets are exact for every combination of dimensions', (
           for (const { attributes, count, sum, buckets } of metric.points) {
             const key = JSON.stringify([each.resource === shop, attributes.toObject()])
             assert.ok(!got.has(key))
-            got.set(key, { count, sumNs: Math.round(sum * 1e9), buckets: Array.from(buckets) })
+            got.set(key, { count, sumNs: Math.round(sum! * 1e9), buckets: Array.from(buckets) })
           }
         }
       }

@@ -18,7 +18,7 @@ function told(metrics: readonly Metric[]): Record<string, Record<string, number 
       const id =
         Object.keys(rest).length > 0 ? 'overflow' : `${client}>${server}${connection_type ? ' virtual' : ''}`
       if ('value' in point) of[id] = point.value
-      else of[id] = [point.count, point.sum]
+      else of[id] = [point.count, point.sum!]
     }
     all[metric.name] = of
   }

@@ -109,6 +109,10 @@ export class KubernetesApi {
       namespaces: ['Namespace', '/api/v1'],
       replicasets: ['ReplicaSet', '/apis/apps/v1'],
       jobs: ['Job', '/apis/batch/v1'],
+      nodes: ['Node', '/api/v1'],
+      endpoints: ['Endpoints', '/api/v1'],
+      endpointslices: ['EndpointSlice', '/apis/discovery.k8s.io/v1'],
+      ingresses: ['Ingress', '/apis/networking.k8s.io/v1'],
     } as const
     for (const [resource, [kind, group]] of Object.entries(kinds))
       this.#collections.set(resource, { kind: `${kind}List`, group, objects: new Map() })
@@ -221,7 +225,7 @@ export class KubernetesApi {
   #serve(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url!, 'http://api')
     const found =
-      /^(?<group>\/api\/v1|\/apis\/[a-z]+\/v1)(?:\/namespaces\/(?<namespace>[^/]+))?\/(?<resource>[a-z]+)(?:\/(?<name>[^/]+))?$/.exec(
+      /^(?<group>\/api\/v1|\/apis\/[a-z0-9.]+\/v1)(?:\/namespaces\/(?<namespace>[^/]+))?\/(?<resource>[a-z]+)(?:\/(?<name>[^/]+))?$/.exec(
         url.pathname,
       )?.groups ?? /^(?<group>\/api\/v1)\/(?<resource>namespaces)\/(?<name>[^/]+)$/.exec(url.pathname)?.groups
     const { resource = '', name, namespace, group } = found ?? {}
@@ -249,9 +253,11 @@ export class KubernetesApi {
       return
     }
     const node = /^spec\.nodeName=(.+)$/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1]
+    const [label, value] = (url.searchParams.get('labelSelector') ?? '').split('=')
     const matches = ({ metadata, spec }: KubernetesObject) =>
       (namespace === undefined || metadata.namespace === namespace) &&
-      (node === undefined || (spec as Json | undefined)?.nodeName === node)
+      (node === undefined || (spec as Json | undefined)?.nodeName === node) &&
+      (!label || (metadata.labels as Json | undefined)?.[label] === value)
     if (verb === 'watch') this.#watch(response, url.searchParams, { resource, matches, response })
     else this.#list(response, url.searchParams, collection, matches)
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Attributes, type AttributeValue } from '../../src/model/attributes.ts'
 import { LogRecord } from '../../src/model/log.ts'
-import type { Metric, Temporality } from '../../src/model/metric.ts'
+import type { Exemplar, Metric, Temporality } from '../../src/model/metric.ts'
 import type { Frame, FrameType, Mapping, Profile, Sample, SpanLink } from '../../src/model/profile.ts'
 import { Span, type SpanKind, type StatusCode } from '../../src/model/span.ts'
 
@@ -90,6 +90,14 @@ export const logRecord: fc.Arbitrary<LogRecord> = fc
   })
 
 const described = { name: text, description: text, unit: fc.constantFrom('', 's', 'By', '{request}') }
+const metadata = fc.constantFrom(undefined, Attributes.of({ 'prometheus.type': 'gauge' }))
+const exemplar: fc.Arbitrary<Exemplar> = fc.record({
+  timeUs: time,
+  value: fc.double(),
+  traceId: fc.oneof(id(16), fc.constant(new Uint8Array(0))),
+  spanId: fc.oneof(id(8), fc.constant(new Uint8Array(0))),
+  attributes,
+})
 const pointTimes = { attributes, startUs: time, timeUs: time }
 const numberPoint = fc.record({ ...pointTimes, value: fc.oneof(fc.maxSafeInteger(), fc.double()) })
 const histogramPoint = fc.record({
@@ -114,7 +122,21 @@ const exponentialPoint = fc.record({
 })
 const temporality = fc.constantFrom<Temporality>(undefined, 'delta')
 
-export const metric: fc.Arbitrary<Metric> = fc.oneof(
+const summaryPoint = fc
+  .record({
+    ...pointTimes,
+    count: fc.maxSafeNat(),
+    sum: fc.double(),
+    pairs: fc.array(fc.tuple(fc.double(), fc.double()), { maxLength: 4 }),
+  })
+  .map(({ pairs, ...point }) => ({
+    ...point,
+    quantiles: pairs.map(([quantile]) => quantile),
+    values: pairs.map(([, value]) => value),
+  }))
+
+/** Without exemplars and what else encoders of others do not write. */
+export const plainMetric: fc.Arbitrary<Metric> = fc.oneof(
   fc.record({
     ...described,
     kind: fc.constant('gauge' as const),
@@ -140,6 +162,34 @@ export const metric: fc.Arbitrary<Metric> = fc.oneof(
     kind: fc.constant('exponential_histogram' as const),
     temporality,
     points: fc.array(exponentialPoint, { minLength: 1, maxLength: 4 }),
+  }),
+  fc.record({
+    ...described,
+    kind: fc.constant('summary' as const),
+    points: fc.array(summaryPoint, { minLength: 1, maxLength: 4 }),
+  }),
+)
+
+/** What a metric, and some of its points, may have beside it. */
+const beside = fc.record({
+  metadata,
+  ends: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }),
+  exemplars: fc.option(fc.array(exemplar, { maxLength: 3 }), { nil: undefined }),
+  withoutSum: fc.boolean(),
+})
+
+export const metric: fc.Arbitrary<Metric> = fc.oneof(
+  plainMetric,
+  fc.tuple(plainMetric, beside).map(([plain, { metadata, ends, exemplars, withoutSum }]) => {
+    const hasExemplars =
+      exemplars !== undefined && 'exponential_histogram summary'.includes(plain.kind) === false
+    const points = (plain.points as readonly object[]).map((point, i) => ({
+      ...point,
+      ...(hasExemplars ? { exemplars } : {}),
+      ...(ends[i] ? { noValue: true } : {}),
+      ...(plain.kind === 'histogram' && withoutSum ? { sum: undefined } : {}),
+    }))
+    return { ...plain, metadata, points } as unknown as Metric
   }),
 )
 

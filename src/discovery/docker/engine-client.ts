@@ -41,14 +41,17 @@ export interface EngineStream {
 /** Of the reason that comes with an answer of another status. */
 const maxReasonBytes = 4096
 
-/** Asks a daemon that speaks Docker's Engine API on a Unix socket. Each question has a connection of its own. */
+/** Path of a Unix socket, or where TCP leads to, without encryption. */
+export type EnginePlace = string | { readonly host: string; readonly port: number }
+
+/** Asks a daemon that speaks Docker's Engine API. Each question has a connection of its own. */
 export class EngineClient {
-  private readonly socketPath: string
+  private readonly place: EnginePlace
   private readonly calls = new Set<Call>()
   private closed = false
 
-  constructor(socketPath: string) {
-    this.socketPath = socketPath
+  constructor(place: EnginePlace) {
+    this.place = place
   }
 
   /** The whole body of an answer of status 200. Rejects with an `EngineError`. */
@@ -97,7 +100,7 @@ export class EngineClient {
 
   private call(path: string, timeoutMs: number, failed: (error: EngineError) => void): Call {
     if (this.closed) throw new EngineError('nobody asks any more')
-    const call = new Call(this.socketPath, path, timeoutMs, error => {
+    const call = new Call(this.place, path, timeoutMs, error => {
       this.calls.delete(call)
       if (error !== undefined) failed(error)
     })
@@ -117,7 +120,7 @@ class Call {
   private over = false
 
   constructor(
-    socketPath: string,
+    place: EnginePlace,
     path: string,
     timeoutMs: number,
     ended: (error: EngineError | undefined) => void,
@@ -126,7 +129,8 @@ class Call {
     this.ended = ended
     this.timer = setTimeout(() => this.fail(`no answer to ${path} came within ${timeoutMs} ms`), timeoutMs)
     this.timer.unref()
-    this.request = request({ socketPath, path, agent: false, headers: { host: 'docker' } })
+    const to = typeof place === 'string' ? { socketPath: place } : place
+    this.request = request({ ...to, path, agent: false, headers: { host: 'docker' } })
     this.request.on('response', answer => this.take(answer))
     this.request.on('error', (error: NodeJS.ErrnoException) => this.lose(error))
     // Without an error before it, where the answer broke off.

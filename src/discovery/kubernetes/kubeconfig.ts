@@ -5,7 +5,7 @@ import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/j
 import { AccessError, type ClusterAccess, type Material } from './access.ts'
 
 const maxBytes = 1024 * 1024
-const key = 'agent.discovery.kubernetes.kubeconfig'
+const usualKey = 'agent.discovery.kubernetes.kubeconfig'
 /** Ways to be somebody that need a program, or that nobody should take on by accident. */
 const refused: Readonly<Record<string, string>> = {
   exec: 'gets its credentials from a program, and svc runs no programs of others',
@@ -13,8 +13,11 @@ const refused: Readonly<Record<string, string>> = {
   as: 'acts as somebody else',
 }
 
-/** Reads a kubeconfig (kubernetes.io, "kubeconfig (v1)"), its current context. Rejects with an `AccessError`. */
-export async function readKubeconfig(path: string): Promise<ClusterAccess> {
+/**
+ * Reads a kubeconfig (kubernetes.io, "kubeconfig (v1)"), its current context. `key` of the configuration names it. Rejects
+ * with an `AccessError`.
+ */
+export async function readKubeconfig(path: string, key = usualKey): Promise<ClusterAccess> {
   let text: string
   try {
     text = await readFile(path, 'utf8')
@@ -25,11 +28,11 @@ export async function readKubeconfig(path: string): Promise<ClusterAccess> {
       error,
     )
   }
-  return parseKubeconfig(text, path)
+  return parseKubeconfig(text, path, key)
 }
 
 /** Throws an `AccessError`. Files that it names are looked for beside it. */
-export function parseKubeconfig(text: string, path: string): ClusterAccess {
+export function parseKubeconfig(text: string, path: string, key = usualKey): ClusterAccess {
   const fail = (fault: string, mend = `correct ${path}`): never => {
     throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, mend)
   }

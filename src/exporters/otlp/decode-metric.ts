@@ -1,28 +1,31 @@
 import { Attributes } from '../../model/attributes.ts'
 import type {
+  Exemplar,
   ExponentialHistogramPoint,
   HistogramPoint,
   Metric,
   NumberPoint,
+  SummaryPoint,
   Temporality,
 } from '../../model/metric.ts'
 import { AttributeReader, readInteger, type Unfit } from './decode-value.ts'
 import type { FieldCursor } from './field-cursor.ts'
+import { noRecordedValue } from './metric-fields.ts'
 import { messageSchema } from './schema-table.ts'
 
 /** AGGREGATION_TEMPORALITY_DELTA. */
 const delta = 1
-/** DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK. */
-const noRecordedValue = 1
 
-const noSum = 'histograms without a sum, which is NaN instead'
+const noSum = 'exponential histograms without a sum, which is NaN instead'
 
 /**
  * Makes a metric of the model, or several where the points of a histogram differ in their bounds. What the model has no
  * place for is left out and counted by its points.
  */
 export function decodeMetric(cursor: FieldCursor, unfit: Unfit, visit: (metric: Metric) => void): void {
-  const described = { name: '', description: '', unit: '' }
+  const metadata = new Attributes()
+  const described = { name: '', description: '', unit: '', metadata: undefined as Attributes | undefined }
+  const metadataReader = new AttributeReader(metadata, unfit)
   const message = messageSchema('Metric')
   const made: ((to: typeof described) => Metric)[] = []
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
@@ -55,11 +58,14 @@ export function decodeMetric(cursor: FieldCursor, unfit: Unfit, visit: (metric: 
         made.push(to => ({ ...to, kind: 'exponential_histogram', ...exponential }))
         break
       }
-      case 'summary':
-        leaveOutSummary(cursor.message(), unfit)
+      case 'summary': {
+        const points = readSummary(cursor.message(), unfit)
+        made.push(to => ({ ...to, kind: 'summary', points }))
         break
+      }
       default:
-        unfit.change('metadata of metrics, lost')
+        metadataReader.add(cursor)
+        described.metadata = metadata
     }
   }
   for (const make of made) {
@@ -68,9 +74,101 @@ export function decodeMetric(cursor: FieldCursor, unfit: Unfit, visit: (metric: 
   }
 }
 
-function leaveOutSummary(cursor: FieldCursor, unfit: Unfit): void {
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+function readSummary(cursor: FieldCursor, unfit: Unfit): SummaryPoint[] {
   const message = messageSchema('Summary')
-  while (cursor.nextOf(message)) unfit.leaveOut('points of summaries')
+  const points: SummaryPoint[] = []
+  while (cursor.nextOf(message)) points.push(readSummaryPoint(cursor.message(), unfit))
+  return points
+}
+
+function readSummaryPoint(cursor: FieldCursor, unfit: Unfit): SummaryPoint {
+  const quantiles: number[] = []
+  const values: number[] = []
+  const attributes = new Attributes()
+  const point: Mutable<SummaryPoint> = {
+    attributes,
+    startUs: 0,
+    timeUs: 0,
+    count: 0,
+    sum: 0,
+    quantiles,
+    values,
+  }
+  const reader = new AttributeReader(attributes, unfit)
+  const message = messageSchema('SummaryDataPoint')
+  for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
+    switch (field.name) {
+      case 'attributes':
+        reader.add(cursor)
+        break
+      case 'startTimeUnixNano':
+        point.startUs = cursor.number().nanosAsMicros
+        break
+      case 'timeUnixNano':
+        point.timeUs = cursor.number().nanosAsMicros
+        break
+      case 'count':
+        point.count = cursor.number().uint64
+        break
+      case 'sum':
+        point.sum = cursor.number().double
+        break
+      case 'quantileValues': {
+        const { quantile, value } = readQuantile(cursor.message())
+        quantiles.push(quantile)
+        values.push(value)
+        break
+      }
+      default:
+        readFlags(cursor, point)
+    }
+  }
+  return point
+}
+
+function readQuantile(cursor: FieldCursor): { quantile: number; value: number } {
+  const message = messageSchema('ValueAtQuantile')
+  const pair = { quantile: 0, value: 0 }
+  for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message))
+    pair[field.name as 'quantile' | 'value'] = cursor.number().double
+  return pair
+}
+
+/** Reads the flags of a point, of which there is one. */
+function readFlags(cursor: FieldCursor, point: { noValue?: boolean }): void {
+  if ((cursor.number().uint32 & noRecordedValue) !== 0) point.noValue = true
+}
+
+function readExemplar(cursor: FieldCursor, unfit: Unfit): Exemplar {
+  const none = new Uint8Array(0)
+  const attributes = new Attributes()
+  const exemplar: Mutable<Exemplar> = { timeUs: 0, value: 0, traceId: none, spanId: none, attributes }
+  const reader = new AttributeReader(attributes, unfit)
+  const message = messageSchema('Exemplar')
+  for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
+    switch (field.name) {
+      case 'filteredAttributes':
+        reader.add(cursor)
+        break
+      case 'timeUnixNano':
+        exemplar.timeUs = cursor.number().nanosAsMicros
+        break
+      case 'asDouble':
+        exemplar.value = cursor.number().double
+        break
+      case 'asInt':
+        exemplar.value = readInteger(cursor.number(), unfit)
+        break
+      case 'spanId':
+        exemplar.spanId = Uint8Array.from(cursor.bytes())
+        break
+      default:
+        exemplar.traceId = Uint8Array.from(cursor.bytes())
+    }
+  }
+  return exemplar
 }
 
 /** What is not told, or not known, is cumulative. */
@@ -99,11 +197,11 @@ function readNumbers(cursor: FieldCursor, unfit: Unfit): Numbers {
 }
 
 function readNumberPoint(cursor: FieldCursor, numbers: Numbers, unfit: Unfit): void {
-  const point = { attributes: new Attributes(), startUs: 0, timeUs: 0, value: 0 }
+  const exemplars: Exemplar[] = []
+  const point: Mutable<NumberPoint> = { attributes: new Attributes(), startUs: 0, timeUs: 0, value: 0 }
   const attributes = new AttributeReader(point.attributes, unfit)
   const message = messageSchema('NumberDataPoint')
   let kind: 'none' | 'integer' | 'double' = 'none'
-  let flags = 0
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     switch (field.name) {
       case 'attributes':
@@ -123,14 +221,15 @@ function readNumberPoint(cursor: FieldCursor, numbers: Numbers, unfit: Unfit): v
         point.value = readInteger(cursor.number(), unfit)
         kind = 'integer'
         break
-      case 'flags':
-        flags = cursor.number().uint32
+      case 'exemplars':
+        exemplars.push(readExemplar(cursor.message(), unfit))
+        point.exemplars = exemplars
         break
       default:
-        unfit.change('exemplars, lost')
+        readFlags(cursor, point)
     }
   }
-  if (kind === 'none' || (flags & noRecordedValue) !== 0) {
+  if (kind === 'none' && point.noValue !== true) {
     unfit.leaveOut('points without a value')
     return
   }
@@ -143,29 +242,63 @@ interface HistogramPoints {
   readonly points: HistogramPoint[]
 }
 
+/** Points by their bounds. Those without a value have none, and stay with the points beside them. */
+class HistogramGroups {
+  readonly #groups = new Map<string, HistogramPoints>()
+  #last: HistogramPoints | undefined
+  /** Points without a value that came before all others. */
+  readonly #first: HistogramPoint[] = []
+
+  add(point: HistogramPoint, bounds: readonly number[]): void {
+    if (point.noValue === true) {
+      const points = this.#last?.points ?? this.#first
+      points.push(point)
+      return
+    }
+    const key = bounds.join()
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      group = { bounds, points: this.#last === undefined ? this.#first : [] }
+      this.#groups.set(key, group)
+    }
+    group.points.push(point)
+    this.#last = group
+  }
+
+  get all(): readonly HistogramPoints[] {
+    return this.#last === undefined ? [{ bounds: [], points: this.#first }] : [...this.#groups.values()]
+  }
+}
+
 /** Groups of points with equal bounds, which a histogram of the model shares. */
 function readHistograms(
   cursor: FieldCursor,
   unfit: Unfit,
 ): (HistogramPoints & { temporality: Temporality })[] {
   const message = messageSchema('Histogram')
-  const groups = new Map<string, HistogramPoints>()
+  const groups = new HistogramGroups()
   let temporality: Temporality
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     if (field.name === 'dataPoints') readHistogramPoint(cursor.message(), groups, unfit)
     else temporality = temporalityOf(cursor.number().int32)
   }
-  return [...groups.values()].map(group => ({ ...group, temporality }))
+  return groups.all.map(group => ({ ...group, temporality }))
 }
 
-function readHistogramPoint(cursor: FieldCursor, groups: Map<string, HistogramPoints>, unfit: Unfit): void {
+function readHistogramPoint(cursor: FieldCursor, groups: HistogramGroups, unfit: Unfit): void {
   const buckets: number[] = []
   const bounds: number[] = []
-  const point = { attributes: new Attributes(), startUs: 0, timeUs: 0, count: 0, sum: Number.NaN, buckets }
+  const exemplars: Exemplar[] = []
+  const point: Mutable<HistogramPoint> = {
+    attributes: new Attributes(),
+    startUs: 0,
+    timeUs: 0,
+    count: 0,
+    sum: undefined,
+    buckets,
+  }
   const attributes = new AttributeReader(point.attributes, unfit)
   const message = messageSchema('HistogramDataPoint')
-  let flags = 0
-  let hasSum = false
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     switch (field.name) {
       case 'attributes':
@@ -182,7 +315,6 @@ function readHistogramPoint(cursor: FieldCursor, groups: Map<string, HistogramPo
         break
       case 'sum':
         point.sum = cursor.number().double
-        hasSum = true
         break
       case 'bucketCounts':
         cursor.numbers(field, () => buckets.push(cursor.uint64))
@@ -191,24 +323,17 @@ function readHistogramPoint(cursor: FieldCursor, groups: Map<string, HistogramPo
         cursor.numbers(field, () => bounds.push(cursor.double))
         break
       case 'flags':
-        flags = cursor.number().uint32
+        readFlags(cursor, point)
         break
       case 'exemplars':
-        unfit.change('exemplars, lost')
+        exemplars.push(readExemplar(cursor.message(), unfit))
+        point.exemplars = exemplars
         break
       default:
         unfit.change('minima and maxima of histograms, lost')
     }
   }
-  if ((flags & noRecordedValue) !== 0) {
-    unfit.leaveOut('points without a value')
-    return
-  }
-  if (!hasSum) unfit.change(noSum)
-  const key = bounds.join()
-  const group = groups.get(key)
-  if (group === undefined) groups.set(key, { bounds, points: [point] })
-  else group.points.push(point)
+  groups.add(point, bounds)
 }
 
 interface ExponentialPoints {
@@ -241,7 +366,6 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
   }
   const attributes = new AttributeReader(point.attributes, unfit)
   const message = messageSchema('ExponentialHistogramDataPoint')
-  let flags = 0
   let hasSum = false
   let hasNegative = false
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
@@ -275,7 +399,7 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
         hasNegative = readBuckets(cursor.message()).counts.some(count => count > 0)
         break
       case 'flags':
-        flags = cursor.number().uint32
+        readFlags(cursor, point)
         break
       case 'min':
         point.min = cursor.number().double
@@ -291,14 +415,11 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
     }
   }
   if (hasNegative) unfit.leaveOut('points of exponential histograms with negative values')
-  else if ((flags & noRecordedValue) !== 0) unfit.leaveOut('points without a value')
   else {
-    if (!hasSum) unfit.change(noSum)
+    if (!hasSum && point.noValue !== true) unfit.change(noSum)
     points.push(point)
   }
 }
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 function readBuckets(cursor: FieldCursor): { offset: number; counts: number[] } {
   const message = messageSchema('Buckets')

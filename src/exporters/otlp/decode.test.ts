@@ -142,18 +142,16 @@ test('points that the model has no place for are left out, and counted as points
     'metrics',
     metrics(
       { name: 'e', exponentialHistogram: { dataPoints: [{ negative: { bucketCounts: ['1'] } }] } },
-      { name: 's', summary: { dataPoints: [{}] } },
       { name: 'g', gauge: { dataPoints: [{ asDouble: 1 }, { flags: 1 }, {}] } },
     ),
   )
   assert.deepEqual(
     items.map(({ item }) => [item.name, item.points.length]),
-    [['g', 1]],
+    [['g', 2]],
   )
   assert.deepEqual(leftOut, {
     'points of exponential histograms with negative values': 1,
-    'points of summaries': 1,
-    'points without a value': 2,
+    'points without a value': 1,
   })
 })
 

@@ -1,50 +1,17 @@
 import { fieldKey, fitsInt64, WireType, type Writer } from '../../lib/protobuf.ts'
 import type {
+  Exemplar,
   ExponentialBuckets,
-  ExponentialHistogram,
   ExponentialHistogramPoint,
-  Gauge,
-  Histogram,
   HistogramPoint,
   Metric,
   NumberPoint,
-  Sum,
-  Temporality,
+  SummaryPoint,
 } from '../../model/metric.ts'
-import { encodeAttributes } from './encode-attributes.ts'
+import { encodeAttributes, encodeId } from './encode-attributes.ts'
+import * as field from './metric-fields.ts'
+import { metricTemplate } from './metric-template.ts'
 import type { Encoding } from './request.ts'
-
-const metrics = fieldKey(2, WireType.bytes)
-
-const name = fieldKey(1, WireType.bytes)
-const description = fieldKey(2, WireType.bytes)
-const unit = fieldKey(3, WireType.bytes)
-const gauge = fieldKey(5, WireType.bytes)
-const sum = fieldKey(7, WireType.bytes)
-const histogram = fieldKey(9, WireType.bytes)
-const exponentialHistogram = fieldKey(10, WireType.bytes)
-
-const dataPoints = fieldKey(1, WireType.bytes)
-const aggregationTemporality = fieldKey(2, WireType.varint)
-const isMonotonic = fieldKey(3, WireType.varint)
-/** Numbers of AggregationTemporality. */
-const delta = 1
-const cumulative = 2
-
-/** All kinds of points have their times at these numbers. */
-const startTime = fieldKey(2, WireType.fixed64)
-const time = fieldKey(3, WireType.fixed64)
-
-const asDouble = fieldKey(4, WireType.fixed64)
-const asInt = fieldKey(6, WireType.fixed64)
-const numberAttributes = fieldKey(7, WireType.bytes)
-
-/** Both kinds of histograms have these two. */
-const count = fieldKey(4, WireType.fixed64)
-const total = fieldKey(5, WireType.fixed64)
-const bucketCounts = fieldKey(6, WireType.bytes)
-const explicitBounds = fieldKey(7, WireType.bytes)
-const histogramAttributes = fieldKey(9, WireType.bytes)
 
 const exponentialAttributes = fieldKey(1, WireType.bytes)
 const scale = fieldKey(6, WireType.varint)
@@ -55,98 +22,105 @@ const maximum = fieldKey(13, WireType.fixed64)
 const offset = fieldKey(1, WireType.varint)
 const exponentialCounts = fieldKey(2, WireType.bytes)
 
+const filteredAttributes = fieldKey(7, WireType.bytes)
+const exemplarTime = fieldKey(2, WireType.fixed64)
+const exemplarValue = fieldKey(3, WireType.fixed64)
+const exemplarSpanId = fieldKey(4, WireType.bytes)
+const exemplarTraceId = fieldKey(5, WireType.bytes)
+
 /** Guesses of sizes, which only have to be near. */
 const usualNumberPoint = 100
 const usualHistogramPoint = 400
+const usualExemplar = 60
+/** Two doubles with their keys. */
+const quantileBytes = 18
 
 /** Metrics as metrics.proto has them. They count by data points; a metric without any is not sent. */
-export const metricEncoding: Encoding<Metric> = { signal: 'metrics', encode: encodeMetric }
+export const metricEncoding: Encoding<Metric> = {
+  signal: 'metrics',
+  encode: encodeMetric,
+  template: metricTemplate,
+}
 
 function encodeMetric(out: Writer, metric: Metric): number {
   const points = metric.points.length
   if (points === 0) return 0
   const small = metric.kind === 'gauge' || metric.kind === 'sum'
   const expected = points * (small ? usualNumberPoint : usualHistogramPoint)
-  out.open(metrics, expected)
-  if (metric.name !== '') out.string(name, metric.name)
-  if (metric.description !== '') out.string(description, metric.description)
-  if (metric.unit !== '') out.string(unit, metric.unit)
-  if (metric.kind === 'gauge') encodeGauge(out, metric, expected)
-  else if (metric.kind === 'sum') encodeSum(out, metric, expected)
-  else if (metric.kind === 'histogram') encodeHistogram(out, metric, expected)
-  else encodeExponentialHistogram(out, metric, expected)
+  out.open(field.metrics, expected)
+  field.encodeDescription(out, metric)
+  if (metric.kind === 'gauge') {
+    out.open(field.gauge, expected)
+    for (const point of metric.points) encodeNumberPoint(out, point, false)
+  } else if (metric.kind === 'sum') {
+    out.open(field.sum, expected)
+    for (const point of metric.points) encodeNumberPoint(out, point, metric.integer)
+  } else if (metric.kind === 'histogram') {
+    out.open(field.histogram, expected)
+    for (const point of metric.points) encodeHistogramPoint(out, point, metric.bounds)
+  } else if (metric.kind === 'exponential_histogram') {
+    out.open(field.exponentialHistogram, expected)
+    for (const point of metric.points) encodeExponentialPoint(out, point)
+  } else {
+    out.open(field.summary, expected)
+    for (const point of metric.points) encodeSummaryPoint(out, point)
+  }
+  field.encodeAggregation(out, metric)
+  out.close()
+  field.encodeMetadata(out, metric)
   out.close()
   return points
 }
 
-function encodeGauge(out: Writer, metric: Gauge, expected: number): void {
-  out.open(gauge, expected)
-  for (const point of metric.points) encodeNumberPoint(out, point, false)
-  out.close()
-}
-
-function encodeSum(out: Writer, metric: Sum, expected: number): void {
-  out.open(sum, expected)
-  for (const point of metric.points) encodeNumberPoint(out, point, metric.integer)
-  encodeTemporality(out, metric.temporality)
-  if (metric.monotonic) out.bool(isMonotonic, true)
-  out.close()
-}
-
-function encodeTemporality(out: Writer, temporality: Temporality): void {
-  out.int(aggregationTemporality, temporality === 'delta' ? delta : cumulative)
+function encodeTimes(out: Writer, { startUs, timeUs }: Metric['points'][number]): void {
+  if (startUs !== 0) out.microsAsNanos(field.startTime, startUs)
+  if (timeUs !== 0) out.microsAsNanos(field.time, timeUs)
 }
 
 function encodeNumberPoint(out: Writer, point: NumberPoint, integer: boolean): void {
   const { value } = point
-  out.open(dataPoints, usualNumberPoint)
-  if (point.startUs !== 0) out.microsAsNanos(startTime, point.startUs)
-  if (point.timeUs !== 0) out.microsAsNanos(time, point.timeUs)
-  // A value that a 64-bit integer cannot hold stays a double rather than becoming a wrong integer.
-  if (integer && fitsInt64(value)) out.fixed64(asInt, value)
-  else out.double(asDouble, value)
-  encodeAttributes(out, numberAttributes, point.attributes)
-  out.close()
-}
-
-function encodeHistogram(out: Writer, metric: Histogram, expected: number): void {
-  out.open(histogram, expected)
-  for (const point of metric.points) encodeHistogramPoint(out, point, metric.bounds)
-  encodeTemporality(out, metric.temporality)
+  out.open(field.dataPoints, usualNumberPoint)
+  encodeTimes(out, point)
+  if (point.noValue === true) out.int(field.numberFlags, field.noRecordedValue)
+  else {
+    // A value that a 64-bit integer cannot hold stays a double rather than becoming a wrong integer.
+    if (integer && fitsInt64(value)) out.fixed64(field.asInt, value)
+    else out.double(field.asDouble, value)
+    if (point.exemplars !== undefined) encodeExemplars(out, field.numberExemplars, point.exemplars)
+  }
+  encodeAttributes(out, field.numberAttributes, point.attributes)
   out.close()
 }
 
 function encodeHistogramPoint(out: Writer, point: HistogramPoint, bounds: readonly number[]): void {
-  out.open(dataPoints, usualHistogramPoint)
-  if (point.startUs !== 0) out.microsAsNanos(startTime, point.startUs)
-  if (point.timeUs !== 0) out.microsAsNanos(time, point.timeUs)
-  if (point.count !== 0) out.fixed64(count, point.count)
-  out.double(total, point.sum)
-  if (point.buckets.length > 0) out.packedFixed64(bucketCounts, point.buckets)
-  if (bounds.length > 0) out.packedDoubles(explicitBounds, bounds)
-  encodeAttributes(out, histogramAttributes, point.attributes)
-  out.close()
-}
-
-function encodeExponentialHistogram(out: Writer, metric: ExponentialHistogram, expected: number): void {
-  out.open(exponentialHistogram, expected)
-  for (const point of metric.points) encodeExponentialPoint(out, point)
-  encodeTemporality(out, metric.temporality)
+  out.open(field.dataPoints, usualHistogramPoint)
+  encodeTimes(out, point)
+  if (point.noValue === true) out.int(field.histogramFlags, field.noRecordedValue)
+  else {
+    if (point.count !== 0) out.fixed64(field.count, point.count)
+    if (point.sum !== undefined) out.double(field.total, point.sum)
+    if (point.buckets.length > 0) out.packedFixed64(field.bucketCounts, point.buckets)
+    if (bounds.length > 0) out.packedDoubles(field.explicitBounds, bounds)
+    if (point.exemplars !== undefined) encodeExemplars(out, field.histogramExemplars, point.exemplars)
+  }
+  encodeAttributes(out, field.histogramAttributes, point.attributes)
   out.close()
 }
 
 function encodeExponentialPoint(out: Writer, point: ExponentialHistogramPoint): void {
-  out.open(dataPoints, usualHistogramPoint)
+  out.open(field.dataPoints, usualHistogramPoint)
   encodeAttributes(out, exponentialAttributes, point.attributes)
-  if (point.startUs !== 0) out.microsAsNanos(startTime, point.startUs)
-  if (point.timeUs !== 0) out.microsAsNanos(time, point.timeUs)
-  if (point.count !== 0) out.fixed64(count, point.count)
-  out.double(total, point.sum)
-  if (point.scale !== 0) out.int(scale, zigzag(point.scale))
-  if (point.zeroCount !== 0) out.fixed64(zeroCount, point.zeroCount)
-  if (point.positive.counts.length > 0) encodeBuckets(out, point.positive)
-  if (point.min !== undefined) out.double(minimum, point.min)
-  if (point.max !== undefined) out.double(maximum, point.max)
+  encodeTimes(out, point)
+  if (point.noValue === true) out.int(field.histogramFlags, field.noRecordedValue)
+  else {
+    if (point.count !== 0) out.fixed64(field.count, point.count)
+    out.double(field.total, point.sum)
+    if (point.scale !== 0) out.int(scale, zigzag(point.scale))
+    if (point.zeroCount !== 0) out.fixed64(zeroCount, point.zeroCount)
+    if (point.positive.counts.length > 0) encodeBuckets(out, point.positive)
+    if (point.min !== undefined) out.double(minimum, point.min)
+    if (point.max !== undefined) out.double(maximum, point.max)
+  }
   out.close()
 }
 
@@ -158,6 +132,37 @@ function encodeBuckets(out: Writer, buckets: ExponentialBuckets): void {
   for (let i = 0; i < counts.length; i++) out.element(counts[i]!)
   out.close()
   out.close()
+}
+
+function encodeSummaryPoint(out: Writer, point: SummaryPoint): void {
+  const { quantiles, values } = point
+  out.open(field.dataPoints, usualHistogramPoint)
+  encodeTimes(out, point)
+  if (point.noValue === true) out.int(field.numberFlags, field.noRecordedValue)
+  else {
+    if (point.count !== 0) out.fixed64(field.count, point.count)
+    out.double(field.total, point.sum)
+    for (let i = 0; i < quantiles.length; i++) {
+      out.header(field.quantileValues, quantileBytes)
+      out.double(field.quantile, quantiles[i]!)
+      out.double(field.quantileValue, values[i]!)
+    }
+  }
+  encodeAttributes(out, field.numberAttributes, point.attributes)
+  out.close()
+}
+
+function encodeExemplars(out: Writer, key: number, exemplars: readonly Exemplar[]): void {
+  for (let i = 0; i < exemplars.length; i++) {
+    const { timeUs, value, traceId, spanId, attributes } = exemplars[i]!
+    out.open(key, usualExemplar)
+    if (timeUs !== 0) out.microsAsNanos(exemplarTime, timeUs)
+    out.double(exemplarValue, value)
+    encodeId(out, exemplarSpanId, spanId)
+    encodeId(out, exemplarTraceId, traceId)
+    encodeAttributes(out, filteredAttributes, attributes)
+    out.close()
+  }
 }
 
 /** A whole number of 32 bits as `sint32` has it: small ones are short, whatever their sign. */

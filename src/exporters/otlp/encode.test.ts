@@ -5,7 +5,14 @@ import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
 import { Attributes, type AttributeValue } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
-import type { ExponentialHistogramPoint, Metric } from '../../model/metric.ts'
+import type {
+  Exemplar,
+  ExponentialHistogramPoint,
+  HistogramPoint,
+  Metric,
+  NumberPoint,
+  SummaryPoint,
+} from '../../model/metric.ts'
 import { type Resource, resource, type Scope, schemaUrl } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import { Span } from '../../model/span.ts'
@@ -80,66 +87,89 @@ function wantLog(record: LogRecord): Record<string, unknown> {
   })
 }
 
-function wantMetric(metric: Metric): Record<string, unknown> {
-  const number =
-    (integer: boolean) =>
-    (point: { value: number; attributes: Attributes; startUs: number; timeUs: number }) => ({
-      ...(integer && Number.isInteger(point.value) && Math.abs(point.value) < 2 ** 63
-        ? { asInt: BigInt(point.value).toString() }
-        : { asDouble: point.value }),
-      ...fields({
-        attributes: wantAttributes(point.attributes),
-        startTimeUnixNano: wantTime(point.startUs),
-        timeUnixNano: wantTime(point.timeUs),
+type Point = Metric['points'][number]
+
+/** A point with what its kind of metric says where there is a value. */
+function wantPoint<P extends Point>(point: P, value: (point: P) => Record<string, unknown>) {
+  return fields({
+    attributes: wantAttributes(point.attributes),
+    startTimeUnixNano: wantTime(point.startUs),
+    timeUnixNano: wantTime(point.timeUs),
+    ...(point.noValue ? { flags: 1 } : value(point)),
+  })
+}
+
+function wantNumber({ value, exemplars }: NumberPoint, integer: boolean): Record<string, unknown> {
+  const isInteger = integer && Number.isInteger(value) && Math.abs(value) < 2 ** 63
+  return {
+    ...(isInteger ? { asInt: BigInt(value).toString() } : { asDouble: value }),
+    exemplars: wantExemplars(exemplars),
+  }
+}
+
+function wantExemplars(exemplars: readonly Exemplar[] = []): unknown {
+  return filled(
+    exemplars.map(({ timeUs, value, traceId, spanId, attributes }) =>
+      fields({
+        timeUnixNano: wantTime(timeUs),
+        asDouble: value,
+        spanId: wantId(spanId),
+        traceId: wantId(traceId),
+        filteredAttributes: wantAttributes(attributes),
       }),
-    })
-  const { kind } = metric
+    ),
+  )
+}
+
+function wantHistogram({ count, sum, buckets, exemplars }: HistogramPoint, bounds: readonly number[]) {
+  return {
+    count: count === 0 ? undefined : String(count),
+    sum,
+    bucketCounts: filled(Array.from(buckets, String)),
+    explicitBounds: filled([...bounds]),
+    exemplars: wantExemplars(exemplars),
+  }
+}
+
+function wantSummary({ count, sum, quantiles, values }: SummaryPoint): Record<string, unknown> {
+  const quantileValues = Array.from(quantiles, (quantile, i) => ({ quantile, value: values[i] }))
+  return { count: count === 0 ? undefined : String(count), sum, quantileValues: filled(quantileValues) }
+}
+
+function wantData(metric: Metric): Record<string, unknown> {
+  if (metric.kind === 'gauge') {
+    const dataPoints = metric.points.map(point => wantPoint(point, of => wantNumber(of, false)))
+    return { gauge: { dataPoints } }
+  }
+  if (metric.kind === 'summary')
+    return { summary: { dataPoints: metric.points.map(point => wantPoint(point, wantSummary)) } }
+  const aggregationTemporality = metric.temporality === 'delta' ? 1 : 2
+  if (metric.kind === 'sum') {
+    const dataPoints = metric.points.map(point => wantPoint(point, of => wantNumber(of, metric.integer)))
+    const isMonotonic = metric.monotonic || undefined
+    return { sum: fields({ dataPoints, aggregationTemporality, isMonotonic }) }
+  }
+  if (metric.kind === 'histogram') {
+    const dataPoints = metric.points.map(point => wantPoint(point, of => wantHistogram(of, metric.bounds)))
+    return { histogram: { dataPoints, aggregationTemporality } }
+  }
+  const dataPoints = metric.points.map(point => wantPoint(point, wantExponential))
+  return { exponentialHistogram: { dataPoints, aggregationTemporality } }
+}
+
+function wantMetric(metric: Metric): Record<string, unknown> {
   return fields({
     name: metric.name || undefined,
     description: metric.description || undefined,
     unit: metric.unit || undefined,
-    gauge: kind === 'gauge' ? { dataPoints: metric.points.map(number(false)) } : undefined,
-    sum:
-      kind === 'sum'
-        ? fields({
-            dataPoints: metric.points.map(number(metric.integer)),
-            aggregationTemporality: metric.temporality === 'delta' ? 1 : 2,
-            isMonotonic: metric.monotonic || undefined,
-          })
-        : undefined,
-    histogram:
-      kind === 'histogram'
-        ? {
-            dataPoints: metric.points.map(point =>
-              fields({
-                attributes: wantAttributes(point.attributes),
-                startTimeUnixNano: wantTime(point.startUs),
-                timeUnixNano: wantTime(point.timeUs),
-                count: point.count === 0 ? undefined : String(point.count),
-                sum: point.sum,
-                bucketCounts: filled(Array.from(point.buckets, String)),
-                explicitBounds: filled([...metric.bounds]),
-              }),
-            ),
-            aggregationTemporality: metric.temporality === 'delta' ? 1 : 2,
-          }
-        : undefined,
-    exponentialHistogram:
-      kind === 'exponential_histogram'
-        ? {
-            dataPoints: metric.points.map(wantExponential),
-            aggregationTemporality: metric.temporality === 'delta' ? 1 : 2,
-          }
-        : undefined,
+    metadata: metric.metadata && wantAttributes(metric.metadata),
+    ...wantData(metric),
   })
 }
 
 function wantExponential(point: ExponentialHistogramPoint): Record<string, unknown> {
   const { offset, counts } = point.positive
-  return fields({
-    attributes: wantAttributes(point.attributes),
-    startTimeUnixNano: wantTime(point.startUs),
-    timeUnixNano: wantTime(point.timeUs),
+  return {
     count: point.count === 0 ? undefined : String(point.count),
     sum: point.sum,
     scale: point.scale || undefined,
@@ -150,7 +180,7 @@ function wantExponential(point: ExponentialHistogramPoint): Record<string, unkno
         : undefined,
     min: point.min,
     max: point.max,
-  })
+  }
 }
 
 const host: Resource = resource({ 'service.name': 'shop', 'host.name': 'größe', 'process.pid': 42 })

@@ -1,5 +1,6 @@
 import { fieldKey, varintSize, WireType, Writer } from '../../lib/protobuf.ts'
 import { type Batch, plainBatch } from '../../model/batch.ts'
+import type { MetricTemplate } from '../../model/prepared-metric.ts'
 import type { Resource, Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import { resourceBytes, resourceLane, schemaUrlBytes, scopeBytes } from './encode-attributes.ts'
@@ -12,6 +13,8 @@ export interface Encoding<T> {
    * how many items the receiver will count in it. With 0 it must have written nothing.
    */
   encode(out: Writer, item: T): number
+  /** Encodes an item whose numbers are places of numbers; undefined where it has no such form. Left out: none has. */
+  readonly template?: (item: T) => MetricTemplate | undefined
   /** What the items of a request share and the request carries once. */
   readonly dictionary?: Dictionary
 }
@@ -102,6 +105,29 @@ export class RequestBuilder<T> {
 
   /** Adds an item, of which nothing is kept, and returns the new `bytes`. An item that is empty adds nothing. */
   add(resource: Resource, scope: Scope, item: T): number {
+    const group = this.begin(resource, scope)
+    return this.end(group, this.encoding.encode(group.items, item))
+  }
+
+  /** Encodes an item whose numbers are places of numbers, for `addEncoded`; undefined where it has no such form. */
+  template(item: T): MetricTemplate | undefined {
+    return this.encoding.template?.(item)
+  }
+
+  /** Adds what `encode` would have written for an item that counts as `items`. Otherwise as `add`. */
+  addEncoded(resource: Resource, scope: Scope, bytes: Uint8Array, items: number): number {
+    const group = this.begin(resource, scope)
+    group.items.raw(bytes)
+    return this.end(group, items)
+  }
+
+  /** What `addEncoded` would return for so many bytes in an empty builder. */
+  aloneBytes(resource: Resource, scope: Scope, bytes: number): number {
+    return 2 * envelope + resourceBytes(resource).length + scopeBytes(scope).length + bytes
+  }
+
+  /** The group that items of this resource and scope go to, in a state that `undo` returns to. */
+  private begin(resource: Resource, scope: Scope): ScopeGroup {
     let group = this.current
     if (group === undefined || group.resource !== resource || group.scope !== scope) {
       this.current = undefined // where this throws, there is nothing for `undo` to take back
@@ -109,27 +135,30 @@ export class RequestBuilder<T> {
       this.current = group
     }
     const { items, parent } = group
-    const before = items.length
-    this.undoLength = before
+    this.undoLength = items.length
     this.undoItems = this.itemCount
     this.undoGroupBytes = this.groupBytes
     this.undoItemBytes = parent.itemBytes
     this.undoResourceItems = parent.items
     this.encoding.dictionary?.mark()
+    return group
+  }
 
-    const count = this.encoding.encode(items, item)
+  /** Takes what was written since `begin` into account. */
+  private end({ items, parent, header }: ScopeGroup, count: number): number {
     this.itemCount += count
     parent.items += count
+    const before = this.undoLength
     const added = items.length - before
     if (added === 0) return this.bytes
-    if (before === 0) this.groupBytes += envelope + group.header.length
+    if (before === 0) this.groupBytes += envelope + header.length
     if (parent.itemBytes === 0) this.groupBytes += envelope + parent.header.length
     parent.itemBytes += added
     this.groupBytes += added
     return this.bytes
   }
 
-  /** Takes back the last `add`, once: for a caller that finds the request too large with it, or when it has thrown. */
+  /** Takes back the last `add` or `addEncoded`, once: for a caller that finds the request too large with it, or when it has thrown. */
   undo(): void {
     const group = this.current
     if (group === undefined) return

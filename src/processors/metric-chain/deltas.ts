@@ -49,10 +49,15 @@ export class Deltas {
    */
   convert(kind: Kind, attributes: Attributes, point: ScratchPoint): boolean {
     // What is no number, or infinite, cannot be the base of a difference.
-    if (kind === 'sum' && !Number.isFinite(point.value)) return true
+    if (kind === 'sum' && !point.noValue && !Number.isFinite(point.value)) return true
     const hash = this.#hash
     hash.of(attributes)
     const key = (hash.high & 0x1fffff) * 2 ** 32 + hash.low
+    if (point.noValue) {
+      // The series ended: what comes later under its name begins anew.
+      this.#last.delete(key)
+      return true
+    }
     this.#latestUs = Math.max(this.#latestUs, point.timeUs)
     const last = this.#last.get(key)
     if (last === undefined) return this.#first(key, kind, point)
@@ -89,7 +94,7 @@ class Last {
   #kind: Kind = 'sum'
   #value = 0
   #count = 0
-  #sum = 0
+  #sum: number | undefined = 0
   #scale = 0
   #zeroCount = 0
   #offset = 0
@@ -128,7 +133,7 @@ class Last {
   subtractFrom(kind: Kind, point: ScratchPoint): void {
     const value = point.value - this.#value
     const count = point.count - this.#count
-    const sum = point.sum - this.#sum
+    const sum = point.sum === undefined || this.#sum === undefined ? undefined : point.sum - this.#sum
     const zeroCount = point.zeroCount - this.#zeroCount
     const { ownBuckets } = point
     if (kind === 'histogram') this.#subtract(point.buckets, this.#offset, ownBuckets)

@@ -1,8 +1,8 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { Attributes } from '../../model/attributes.ts'
-import type { HistogramPoint, Metric, NumberPoint } from '../../model/metric.ts'
+import type { Metric, NumberPoint } from '../../model/metric.ts'
 import type { Resource, Scope } from '../../model/resource.ts'
-import type { Point, ScratchPoint } from './scratch.ts'
+import { noExemplars, type Point, type ScratchPoint } from './scratch.ts'
 
 const mark = 'otel.metric.overflow'
 
@@ -40,6 +40,8 @@ export class OverflowSums {
   #timeUs = 0
   /** Whether this call had any. */
   hasMembers = false
+  /** Whether all histograms of this call told one. */
+  #hasSums = true
 
   begin(metric: Metric): void {
     const { length } = this.#members
@@ -50,15 +52,19 @@ export class OverflowSums {
     this.#startUs = Number.POSITIVE_INFINITY
     this.#timeUs = 0
     this.hasMembers = false
+    this.#hasSums = true
   }
 
-  /** Adds a point of the metric. False: it does not have the metric's buckets, or is no finite number. */
+  /** Adds a point of the metric. False: it has no value, or not the metric's buckets, or is no finite number. */
   add(metric: Metric, point: Point): boolean {
+    if (point.noValue === true) return false
     const members = this.#members
     if (metric.kind === 'histogram') {
-      const { sum, buckets } = point as HistogramPoint
-      if (buckets.length !== members.length - 1 || !Number.isFinite(sum) || !areCounts(buckets)) return false
-      members[0]! += Math.max(0, sum)
+      const { sum, buckets } = point as ScratchPoint
+      if (buckets.length !== members.length - 1 || !areCounts(buckets)) return false
+      if (sum === undefined) this.#hasSums = false
+      else if (!Number.isFinite(sum)) return false
+      else members[0]! += Math.max(0, sum)
       for (let i = 0; i < buckets.length; i++) members[i + 1]! += buckets[i]!
     } else {
       const { value } = point as NumberPoint
@@ -92,6 +98,7 @@ export class OverflowSums {
       this.#states.set(key, state)
     }
     const isFirst = state.add(members, this.#timeUs)
+    if (!this.#hasSums) state.hasSums = false
     if (isFirst) this.#fill(metric, state, point)
     return isFirst
   }
@@ -100,12 +107,14 @@ export class OverflowSums {
     point.attributes = overflowAttributes
     point.startUs = state.startUs
     point.timeUs = this.#timeUs
+    point.noValue = false
+    point.exemplars = noExemplars
     if (metric.kind !== 'histogram') {
       point.value = state.total(0)
       return
     }
     const buckets = this.#buckets
-    point.sum = state.total(0)
+    point.sum = state.hasSums ? state.total(0) : undefined
     point.count = 0
     buckets.length = 0
     for (let i = 1; i < state.size; i++) {
@@ -134,6 +143,8 @@ function areCounts(buckets: ArrayLike<number>): boolean {
 class OverflowState {
   readonly size: number
   readonly startUs: number
+  /** Once a member told none, what they come to is not known. */
+  hasSums = true
   /** Through the collection before this one. */
   readonly #totals: Float64Array
   /** The members' sums in the collection before and in this one. */

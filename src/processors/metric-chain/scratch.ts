@@ -1,32 +1,39 @@
 import { Attributes } from '../../model/attributes.ts'
 import type {
+  Exemplar,
   ExponentialBuckets,
   ExponentialHistogramPoint,
   HistogramPoint,
   Metric,
   NumberPoint,
+  SummaryPoint,
   Temporality,
 } from '../../model/metric.ts'
 
 /** A point of any kind of metric. */
-export type Point = NumberPoint | HistogramPoint | ExponentialHistogramPoint
+export type Point = Metric['points'][number] | ScratchPoint
 
 const none: readonly number[] = []
+export const noExemplars: readonly Exemplar[] = []
 
 /** A point of any kind that is filled again and again: only the fields of its metric's kind are valid. */
-export class ScratchPoint implements NumberPoint, HistogramPoint, ExponentialHistogramPoint {
+export class ScratchPoint implements NumberPoint, HistogramPoint {
   attributes: Attributes
   startUs = 0
   timeUs = 0
+  noValue = false
   value = 0
   count = 0
-  sum = 0
+  sum: number | undefined = 0
+  exemplars: readonly Exemplar[] = noExemplars
   buckets: ArrayLike<number> = none
   scale = 0
   zeroCount = 0
   positive: ExponentialBuckets = { offset: 0, counts: none }
   min: number | undefined = undefined
   max: number | undefined = undefined
+  quantiles: ArrayLike<number> = none
+  values: ArrayLike<number> = none
   /** The point's own, for when the source's are not to be changed. */
   readonly copied = new Attributes()
   /** The point's own, for differences of buckets; it grows as it must. */
@@ -41,9 +48,11 @@ export class ScratchPoint implements NumberPoint, HistogramPoint, ExponentialHis
   take(kind: Metric['kind'], point: Point): void {
     this.startUs = point.startUs
     this.timeUs = point.timeUs
+    this.noValue = point.noValue === true
     if (kind === 'histogram') this.#takeHistogram(point as HistogramPoint)
     else if (kind === 'exponential_histogram') this.#takeExponential(point as ExponentialHistogramPoint)
-    else this.value = (point as NumberPoint).value
+    else if (kind === 'summary') this.#takeSummary(point as SummaryPoint)
+    else this.#takeNumber(point as NumberPoint)
   }
 
   copyAttributes(from: Attributes): void {
@@ -58,14 +67,30 @@ export class ScratchPoint implements NumberPoint, HistogramPoint, ExponentialHis
   release(): void {
     this.attributes = this.copied
     this.copied.forget()
+    this.exemplars = noExemplars
     this.buckets = none
     this.positive = this.ownPositive
+    this.quantiles = none
+    this.values = none
   }
 
-  #takeHistogram({ count, sum, buckets }: HistogramPoint): void {
+  #takeNumber({ value, exemplars }: NumberPoint): void {
+    this.value = value
+    this.exemplars = exemplars ?? noExemplars
+  }
+
+  #takeHistogram({ count, sum, buckets, exemplars }: HistogramPoint): void {
     this.count = count
     this.sum = sum
     this.buckets = buckets
+    this.exemplars = exemplars ?? noExemplars
+  }
+
+  #takeSummary({ count, sum, quantiles, values }: SummaryPoint): void {
+    this.count = count
+    this.sum = sum
+    this.quantiles = quantiles
+    this.values = values
   }
 
   #takeExponential(point: ExponentialHistogramPoint): void {
@@ -85,6 +110,7 @@ export class ScratchMetric {
   name = ''
   description = ''
   unit = ''
+  metadata: Attributes | undefined = undefined
   monotonic = false
   integer = false
   bounds: readonly number[] = none
@@ -98,6 +124,7 @@ export class ScratchMetric {
     this.name = metric.name
     this.description = metric.description
     this.unit = metric.unit
+    this.metadata = metric.metadata
     this.monotonic = metric.kind === 'sum' && metric.monotonic
     this.integer = metric.kind === 'sum' && metric.integer
     this.bounds = metric.kind === 'histogram' ? metric.bounds : none

@@ -1,0 +1,91 @@
+// What is scraped, as a document and in numbers.
+
+import type { ScrapingStats } from '../api/scraping-metrics.ts'
+import type { TargetsDocument } from '../api/types.ts'
+import type { JobState, TargetState } from '../scraping/scrape-manager.ts'
+import type { Scraping } from './scraping.ts'
+
+const maxTargets = 1_000
+const maxDropped = 100
+
+export function targetsDocument(scraping: Scraping): TargetsDocument {
+  let left = maxTargets
+  return {
+    enabled: scraping.isOn,
+    jobs: scraping.jobs.map(job => {
+      const shown = [...job.targets].sort(worstFirst).slice(0, left)
+      left -= shown.length
+      return {
+        name: job.name,
+        ...healths(job),
+        dropped_total: job.droppedTotal,
+        sources: job.sources.map(({ kind, connected, reason, targets }) => ({
+          kind,
+          connected,
+          reason,
+          targets,
+        })),
+        targets: shown.map(targetOf),
+        dropped: job.dropped.slice(0, maxDropped).map(({ discovered, reason }) => ({
+          discovered_labels: Object.fromEntries(discovered),
+          reason,
+        })),
+      }
+    }),
+  }
+}
+
+export function scrapingStats(scraping: Scraping): ScrapingStats {
+  const targets = { up: 0, down: 0, unknown: 0, dropped: 0 }
+  const { jobs } = scraping
+  for (const job of jobs) {
+    const { up, down, unknown } = healths(job)
+    targets.up += up
+    targets.down += down
+    targets.unknown += unknown
+    targets.dropped += job.droppedTotal
+  }
+  return {
+    targets,
+    ...scraping.totals,
+    sources: jobs.flatMap(({ name, sources }) =>
+      sources.map(({ kind, connected }) => [name, kind, connected] as const),
+    ),
+  }
+}
+
+function healths({ targets }: JobState): { up: number; down: number; unknown: number } {
+  const counts = { up: 0, down: 0, unknown: 0 }
+  for (const { health } of targets) counts[health]++
+  return counts
+}
+
+const order = { down: 0, unknown: 1, up: 2 } as const
+
+function worstFirst(a: TargetState, b: TargetState): number {
+  return order[a.health] - order[b.health] || (a.target.url < b.target.url ? -1 : 1)
+}
+
+function targetOf(state: TargetState): TargetsDocument['jobs'][number]['targets'][number] {
+  const { target } = state
+  return {
+    url: target.url,
+    labels: Object.fromEntries(target.labels),
+    discovered_labels: Object.fromEntries(target.discovered),
+    health: state.health,
+    error: state.error,
+    error_type: state.errorType,
+    warning: state.warning,
+    last_scrape: state.lastScrapeMs === 0 ? null : new Date(state.lastScrapeMs).toISOString(),
+    duration_ms: Math.round(state.durationMs),
+    interval_ms: target.intervalMs,
+    timeout_ms: target.timeoutMs,
+    samples: state.samples,
+    series: state.series,
+    wire_bytes: state.wireBytes,
+    scrapes: state.scrapes,
+    failures: state.failures,
+    missed: state.missed,
+    whole_reads: state.wholeReads,
+  }
+}

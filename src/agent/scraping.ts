@@ -1,0 +1,143 @@
+// The scraping of Prometheus targets, wired to the pipeline.
+
+import type { Degradation } from '../api/types.ts'
+import type { Config } from '../config/index.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { Change } from '../lib/change.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import { TargetClient } from '../scraping/fetch/target-client.ts'
+import { jobsOf } from '../scraping/jobs/jobs.ts'
+import type { ScrapeJob } from '../scraping/scrape-job.ts'
+import type { ScrapeCounts } from '../scraping/scrape-loop.ts'
+import { type JobState, ScrapeManager } from '../scraping/scrape-manager.ts'
+import { shardIndex } from '../scraping/shard.ts'
+import type { Target } from '../scraping/target.ts'
+
+export interface ScrapingOptions {
+  readonly config: Config
+  /** Where relative paths in `scrape_configs` begin. */
+  readonly baseDir: string
+  readonly pipeline: Pick<Pipeline, 'intake' | 'prepared' | 'ledger'>
+  readonly log: Logger
+}
+
+/** What was scraped so far. */
+export interface ScrapingTotals extends Readonly<ScrapeCounts> {
+  /** Fast reads that contradicted a whole one: faults of svc. */
+  readonly contradictions: number
+}
+
+/** Scrapes targets while the configuration names some. */
+export class Scraping {
+  private readonly baseDir: string
+  private readonly log: Logger
+  private readonly manager: ScrapeManager
+  private config: Config
+  private contradictions = 0
+  private started = false
+
+  constructor({ config, baseDir, pipeline, log }: ScrapingOptions) {
+    const metrics = pipeline.intake('metrics')
+    this.baseDir = baseDir
+    this.log = log
+    this.config = config
+    this.manager = new ScrapeManager({
+      log,
+      open: openTarget,
+      sink: {
+        prepared: pipeline.prepared,
+        add: (resource, scope, metric) => metrics.add(resource, scope, metric),
+        lose: (reason, points) => pipeline.ledger.metrics.miss(reason, points),
+        contradicts: ({ url }) => {
+          this.contradictions++
+          log.error('a page was read wrongly, and is read as a whole from now on', {
+            target: url,
+            mend: 'this is a fault of svc: please report it with the page',
+          })
+        },
+      },
+    })
+  }
+
+  /** Begins to ask sources for targets. */
+  start(): void {
+    this.started = true
+    this.apply()
+  }
+
+  /** There is something to scrape, or to ask for targets. */
+  get isOn(): boolean {
+    return this.wanted.length > 0
+  }
+
+  get jobs(): readonly JobState[] {
+    return this.manager.state
+  }
+
+  get totals(): ScrapingTotals {
+    return { ...this.manager.counts, contradictions: this.contradictions }
+  }
+
+  /** Sources of targets that do not answer. A target that is down is no fault of the agent's. */
+  get faults(): readonly Degradation[] {
+    return this.jobs.flatMap(({ name, sources }) =>
+      sources
+        .filter(({ reason, mend }) => reason !== '' && mend !== '')
+        .map(({ kind, reason, mend }) => ({ subsystem: `targets of ${name} (${kind})`, reason, mend })),
+    )
+  }
+
+  prepare(config: Config): Change {
+    return {
+      commit: () => {
+        this.config = config
+        if (this.started) this.apply()
+      },
+      abort: () => undefined,
+    }
+  }
+
+  /** Ends all, and tells that all series ended. */
+  stop(): Promise<void> {
+    this.started = false
+    return this.manager.stop()
+  }
+
+  private get wanted(): readonly ScrapeJob[] {
+    const { prometheus } = this.config.collectors
+    // What is wrong with them was told when the configuration was checked.
+    return prometheus.enabled ? jobsOf(prometheus, { baseDir: this.baseDir }).jobs : []
+  }
+
+  private apply(): void {
+    const { index, count, replicas } = this.config.collectors.prometheus.shard
+    if (count === 1) {
+      this.manager.configure(this.wanted, undefined)
+      return
+    }
+    const own = shardIndex(index)
+    if (own !== undefined && own < count) {
+      this.manager.configure(this.wanted, { index: own, count, replicas })
+      return
+    }
+    // To scrape all of them would send each series as often as there are agents.
+    this.manager.configure([], undefined)
+    this.log.error('nothing is scraped, as this agent does not know its share', {
+      reason:
+        own === undefined
+          ? 'collectors.prometheus.shard.index is -1, and neither POD_NAME nor the name of the host ends in a number'
+          : `it is number ${own}, and collectors.prometheus.shard.count is ${count}`,
+      mend: 'set POD_NAME from metadata.name of a StatefulSet, or collectors.prometheus.shard.index',
+    })
+  }
+}
+
+function openTarget({ job, url }: Target): TargetClient {
+  return new TargetClient({
+    url,
+    access: job.access,
+    compression: job.compression ? 'remote' : 'never',
+    bodyBytes: job.limits.bodyBytes,
+    owner: `job ${job.name}`,
+  })
+}

@@ -1,0 +1,72 @@
+// Keys of the fields of metrics.proto (opentelemetry-proto 1.11).
+
+import { fieldKey, WireType, type Writer } from '../../lib/protobuf.ts'
+import type { Metric } from '../../model/metric.ts'
+import { encodeAttributes } from './encode-attributes.ts'
+
+/** Of ScopeMetrics. */
+export const metrics = fieldKey(2, WireType.bytes)
+
+const name = fieldKey(1, WireType.bytes)
+const description = fieldKey(2, WireType.bytes)
+const unit = fieldKey(3, WireType.bytes)
+const metadata = fieldKey(12, WireType.bytes)
+export const gauge = fieldKey(5, WireType.bytes)
+export const sum = fieldKey(7, WireType.bytes)
+export const histogram = fieldKey(9, WireType.bytes)
+export const exponentialHistogram = fieldKey(10, WireType.bytes)
+export const summary = fieldKey(11, WireType.bytes)
+
+export const dataPoints = fieldKey(1, WireType.bytes)
+const aggregationTemporality = fieldKey(2, WireType.varint)
+const isMonotonic = fieldKey(3, WireType.varint)
+/** Numbers of AggregationTemporality. */
+const delta = 1
+const cumulative = 2
+
+/** All kinds of points have their times at these numbers. */
+export const startTime = fieldKey(2, WireType.fixed64)
+export const time = fieldKey(3, WireType.fixed64)
+
+export const asDouble = fieldKey(4, WireType.fixed64)
+export const asInt = fieldKey(6, WireType.fixed64)
+export const numberExemplars = fieldKey(5, WireType.bytes)
+/** Of numbers and of summaries. */
+export const numberAttributes = fieldKey(7, WireType.bytes)
+export const numberFlags = fieldKey(8, WireType.varint)
+
+/** Both kinds of histograms and summaries have these two. */
+export const count = fieldKey(4, WireType.fixed64)
+export const total = fieldKey(5, WireType.fixed64)
+export const bucketCounts = fieldKey(6, WireType.bytes)
+export const explicitBounds = fieldKey(7, WireType.bytes)
+export const histogramExemplars = fieldKey(8, WireType.bytes)
+export const histogramAttributes = fieldKey(9, WireType.bytes)
+/** Of both kinds of histograms. */
+export const histogramFlags = fieldKey(10, WireType.varint)
+
+export const quantileValues = fieldKey(6, WireType.bytes)
+export const quantile = fieldKey(1, WireType.fixed64)
+export const quantileValue = fieldKey(2, WireType.fixed64)
+
+/** DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK. */
+export const noRecordedValue = 1
+
+/** Writes what a metric says of itself, not of its points. */
+export function encodeDescription(out: Writer, metric: Metric): void {
+  if (metric.name !== '') out.string(name, metric.name)
+  if (metric.description !== '') out.string(description, metric.description)
+  if (metric.unit !== '') out.string(unit, metric.unit)
+}
+
+/** Writes what stands about a metric behind its points. */
+export function encodeMetadata(out: Writer, metric: Metric): void {
+  if (metric.metadata !== undefined) encodeAttributes(out, metadata, metric.metadata)
+}
+
+/** Writes what stands behind the points of sums and histograms; other kinds have nothing there. */
+export function encodeAggregation(out: Writer, metric: Metric): void {
+  if (metric.kind === 'gauge' || metric.kind === 'summary') return
+  out.int(aggregationTemporality, metric.temporality === 'delta' ? delta : cumulative)
+  if (metric.kind === 'sum' && metric.monotonic) out.bool(isMonotonic, true)
+}

@@ -1,0 +1,94 @@
+/** The head of an HTTP/1 answer, as far as it matters to who asked with GET (RFC 9112). */
+export interface AnswerHead {
+  readonly status: number
+  /** The words behind it, as they came. */
+  readonly reason: string
+  /** -1: it is not told. */
+  readonly length: number
+  readonly chunked: boolean
+  /** The connection may be used again when the body is over. */
+  readonly keepAlive: boolean
+  /** In lower case; '' for none. */
+  readonly encoding: string
+  readonly contentType: string
+  readonly location: string
+}
+
+/**
+ * Reads a head of bounded length, up to and without the empty line that ends it, in linear time. Lines may end in LF
+ * alone, as those of shell scripts do. A text says why it is none.
+ */
+export function parseAnswerHead(text: string): AnswerHead | string {
+  const first = lineEnd(text, 0)
+  const start = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/.exec(line(text, 0, first))
+  if (start === null) return 'its first line is no answer of HTTP/1.1'
+  const head = {
+    status: Number(start[2]),
+    reason: start[3] ?? '',
+    length: -1,
+    chunked: false,
+    keepAlive: start[1] === '1',
+    encoding: '',
+    contentType: '',
+    location: '',
+  }
+  for (let from = first + 1; from < text.length; ) {
+    const end = lineEnd(text, from)
+    const fault = readField(head, line(text, from, end))
+    if (fault !== '') return fault
+    from = end + 1
+  }
+  return head
+}
+
+/** All that stands between two line feeds but for the carriage return before the second. */
+function line(text: string, from: number, end: number): string {
+  return text.slice(from, text.charCodeAt(end - 1) === 0x0d ? end - 1 : end)
+}
+
+function lineEnd(text: string, from: number): number {
+  const end = text.indexOf('\n', from)
+  return end < 0 ? text.length : end
+}
+
+/** '' where nothing is wrong. */
+function readField(head: { -readonly [K in keyof AnswerHead]: AnswerHead[K] }, field: string): string {
+  const colon = field.indexOf(':')
+  // No other name that matters is shorter or longer.
+  if (colon < 8 || colon > 17) return ''
+  const value = field.slice(colon + 1).trim()
+  switch (field.slice(0, colon).toLowerCase()) {
+    case 'content-length':
+      return readLength(head, value)
+    case 'transfer-encoding':
+      if (value.toLowerCase() !== 'chunked' || head.chunked) return 'its Transfer-Encoding is not chunked'
+      head.chunked = true
+      return ''
+    case 'connection':
+      for (const option of value.toLowerCase().split(',')) {
+        if (option.trim() === 'close') head.keepAlive = false
+        if (option.trim() === 'keep-alive') head.keepAlive = true
+      }
+      return ''
+    case 'content-encoding':
+      head.encoding = head.encoding === '' ? value.toLowerCase() : `${head.encoding}, ${value.toLowerCase()}`
+      return ''
+    case 'content-type':
+      if (head.contentType === '') head.contentType = value
+      return ''
+    case 'location':
+      if (head.location === '') head.location = value
+      return ''
+    default:
+      return ''
+  }
+}
+
+/** Told twice, it is told twice the same (RFC 9112, section 6.3). */
+function readLength(head: { length: number }, value: string): string {
+  const length = /^\d{1,15}$/.test(value) ? Number(value) : -1
+  if (length < 0 || (head.length >= 0 && head.length !== length))
+    return 'its Content-Length is no number, or two different ones'
+  head.length = length
+  return ''
+}

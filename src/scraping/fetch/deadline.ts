@@ -1,0 +1,53 @@
+/** The end that one fetch has, whatever it is doing. */
+export class Deadline {
+  readonly #timer: NodeJS.Timeout
+  readonly #stop: AbortSignal | undefined
+  readonly #stopped = (): void => this.#end('stopped')
+  #ended: '' | 'timeout' | 'stopped' = ''
+  /** Ends what is under way. */
+  cancel: (() => void) | undefined
+
+  constructor(timeoutMs: number, stop: AbortSignal | undefined) {
+    this.#timer = setTimeout(() => this.#end('timeout'), timeoutMs).unref()
+    this.#stop = stop
+    stop?.addEventListener('abort', this.#stopped)
+    if (stop?.aborted) this.#end('stopped')
+  }
+
+  /** '' while there is time. */
+  get ended(): '' | 'timeout' | 'stopped' {
+    return this.#ended
+  }
+
+  /** Nothing is under way any more. */
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#stop?.removeEventListener('abort', this.#stopped)
+    this.cancel = undefined
+  }
+
+  /**
+   * What the promise tells, or undefined when the end comes before it; then `cancel` is called, and `late` for a value
+   * that comes all the same.
+   */
+  wait<T>(promise: Promise<T>, cancel?: () => void, late?: (value: T) => void): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      const ended = (): void => {
+        cancel?.()
+        resolve(undefined)
+      }
+      this.cancel = ended
+      promise.then(value => {
+        if (this.#ended === '') resolve(value)
+        else late?.(value)
+      }, reject)
+      if (this.#ended !== '') ended()
+    })
+  }
+
+  #end(why: 'timeout' | 'stopped'): void {
+    if (this.#ended !== '') return
+    this.#ended = why
+    this.cancel?.()
+  }
+}

@@ -1,0 +1,74 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { fileCause } from '../../lib/file-content.ts'
+
+const maxBytes = 256 * 1024
+
+interface Known {
+  readonly text: Promise<string>
+  readonly sinceMs: number
+  underWay: boolean
+}
+
+/**
+ * Small files that others replace, such as passwords: read again for each request, but for those that come within a
+ * second. A job of a thousand targets shares one file.
+ */
+export class FreshFiles {
+  readonly #known: BoundedMap<string, Known>
+  readonly #freshMs: number
+
+  constructor({ files = 1000, freshMs = 1000 } = {}) {
+    this.#known = new BoundedMap(files)
+    this.#freshMs = freshMs
+  }
+
+  /** What it holds now. Rejects with an `Error` whose message is the cause alone. */
+  read(path: string): Promise<string> {
+    const known = this.#known.get(path)
+    const now = performance.now()
+    // A file system that hangs holds one thread of the pool, not one more with each request.
+    if (known !== undefined && (known.underWay || now - known.sinceMs < this.#freshMs)) return known.text
+    const entry = { text: readSmall(path), sinceMs: now, underWay: true }
+    this.#known.set(path, entry)
+    entry.text.then(
+      () => {
+        entry.underWay = false
+      },
+      // Who asks now hears of it; the next ones may find it mended.
+      () => this.#known.delete(path),
+    )
+    return entry.text
+  }
+
+  /** It is read anew when it is asked for next. */
+  forget(path: string): void {
+    this.#known.delete(path)
+  }
+}
+
+/** What all targets share. */
+export const freshFiles = new FreshFiles()
+
+async function readSmall(path: string): Promise<string> {
+  try {
+    // Opening a pipe would wait for its writer.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      const stats = await file.stat()
+      if (!stats.isFile()) throw new Error('it is no regular file')
+      if (stats.size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`)
+      // Some file systems tell no size.
+      const buffer = Buffer.alloc(stats.size + 4096)
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0)
+      return buffer.toString('utf8', 0, bytesRead)
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    throw new Error((error as NodeJS.ErrnoException).code ? fileCause(error) : (error as Error).message, {
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,80 @@
+import { createGunzip } from 'node:zlib'
+import type { AnswerFault } from './answer-reader.ts'
+import type { Lease, PageBuffers } from './page-buffers.ts'
+
+export interface GunzipLimits {
+  readonly bodyBytes: number
+  /** It is about so long. */
+  readonly expectedBytes: number
+}
+
+/** Small pages of equal lines do better than a hundredth. */
+const innocentBytes = 1024 * 1024
+const maxRatio = 100
+const chunkBytes = 64 * 1024
+
+export interface Unpacking {
+  /** The plain bytes and what they lie in. Never rejects. */
+  readonly done: Promise<{ readonly lease: Lease; readonly bytes: number } | AnswerFault>
+  /** Ends it at once. */
+  stop(): void
+}
+
+/** Unpacks gzip in the thread pool, piece by piece, and no further than the limits allow. */
+export function gunzipInto(packed: Buffer, limits: GunzipLimits, buffers: PageBuffers): Unpacking {
+  const gunzip = createGunzip({ chunkSize: chunkBytes })
+  const { bodyBytes } = limits
+  let lease = buffers.lease(Math.min(limits.expectedBytes, bodyBytes) + chunkBytes)
+  let bytes = 0
+  let settle: (end: { lease: Lease; bytes: number } | AnswerFault) => void = () => undefined
+  const done = new Promise<{ lease: Lease; bytes: number } | AnswerFault>(resolve => {
+    settle = resolve
+  })
+  let over = false
+  const finish = (fault: AnswerFault | undefined): void => {
+    if (over) return
+    over = true
+    gunzip.destroy()
+    if (fault === undefined) settle({ lease: lease!, bytes })
+    else {
+      lease?.release()
+      settle(fault)
+    }
+  }
+  const noMemory = (): void =>
+    finish({ type: 'memory', cause: 'the pages that are being read take all the memory they may' })
+  gunzip.on('data', (chunk: Buffer) => {
+    if (over || lease === undefined) return
+    const total = bytes + chunk.length
+    if (total > bodyBytes) {
+      finish({ type: 'body_too_large', cause: `unpacked, the body has more than ${bodyBytes} bytes` })
+      return
+    }
+    if (total > innocentBytes && total > maxRatio * packed.length) {
+      finish({
+        type: 'bad_encoding',
+        cause: `${packed.length} bytes of gzip become more than ${maxRatio} times as many: no page is like that`,
+      })
+      return
+    }
+    if (total > lease.buffer.length) {
+      const larger = buffers.lease(Math.min(2 * lease.buffer.length, bodyBytes + chunkBytes))
+      if (larger === undefined) {
+        noMemory()
+        return
+      }
+      lease.buffer.copy(larger.buffer, 0, 0, bytes)
+      lease.release()
+      lease = larger
+    }
+    chunk.copy(lease.buffer, bytes)
+    bytes = total
+  })
+  gunzip.on('error', error =>
+    finish({ type: 'bad_encoding', cause: `its gzip cannot be read: ${error.message}` }),
+  )
+  gunzip.once('end', () => finish(undefined))
+  if (lease === undefined) noMemory()
+  else gunzip.end(packed)
+  return { done, stop: () => finish({ type: 'stopped', cause: 'it was stopped' }) }
+}

@@ -1,0 +1,114 @@
+/** A buffer on loan. Whoever has it gives it back once, and does not look at it afterwards. */
+export interface Lease {
+  readonly buffer: Buffer
+  release(): void
+}
+
+export interface PageBuffersOptions {
+  /** Of buffers that nobody uses, for the next ones. */
+  readonly keptBytes: number
+  /** Of buffers that are used at the same time. */
+  readonly leasedBytes: number
+  /** What nobody used for so long is given up. */
+  readonly keptMs: number
+}
+
+interface Kept {
+  readonly buffer: Buffer
+  readonly sinceMs: number
+}
+
+const smallest = 64 * 1024
+const small = 256 * 1024
+
+/**
+ * Buffers for pages, shared by all that fetch: few are read at the same time, and megabytes that are allocated for each
+ * page cost more (the kernel clears them) than reading into them.
+ */
+export class PageBuffers {
+  readonly #options: PageBuffersOptions
+  /** The one that was given back last stands at the end: its memory is warm. */
+  #kept: Kept[] = []
+  #keptBytes = 0
+  #leasedBytes = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: PageBuffersOptions) {
+    this.#options = options
+  }
+
+  get keptBytes(): number {
+    return this.#keptBytes
+  }
+
+  get leasedBytes(): number {
+    return this.#leasedBytes
+  }
+
+  /**
+   * A buffer of at least so many bytes; undefined where those on loan take all that they may. A small one is always to
+   * be had: pages without end, of some targets, cost no other its own.
+   */
+  lease(bytes: number): Lease | undefined {
+    if (bytes > small && bytes + this.#leasedBytes > this.#options.leasedBytes) return undefined
+    const buffer = this.#reuse(bytes) ?? Buffer.allocUnsafeSlow(sizeFor(bytes))
+    this.#leasedBytes += buffer.length
+    let isOut = true
+    return {
+      buffer,
+      release: () => {
+        if (!isOut) return
+        isOut = false
+        this.#leasedBytes -= buffer.length
+        this.#keep(buffer)
+      },
+    }
+  }
+
+  #reuse(bytes: number): Buffer | undefined {
+    let found = -1
+    for (let i = this.#kept.length - 1; i >= 0; i--) {
+      const { length } = this.#kept[i]!.buffer
+      const isFit = length >= bytes && length <= 4 * Math.max(bytes, smallest)
+      if (isFit && (found < 0 || length < this.#kept[found]!.buffer.length)) found = i
+    }
+    const [kept] = found < 0 ? [] : this.#kept.splice(found, 1)
+    if (kept === undefined) return undefined
+    this.#keptBytes -= kept.buffer.length
+    return kept.buffer
+  }
+
+  #keep(buffer: Buffer): void {
+    if (buffer.length > this.#options.keptBytes) return
+    this.#kept.push({ buffer, sinceMs: performance.now() })
+    this.#keptBytes += buffer.length
+    while (this.#keptBytes > this.#options.keptBytes) this.#keptBytes -= this.#kept.shift()!.buffer.length
+    this.#watch()
+  }
+
+  #watch(): void {
+    this.#timer ??= setTimeout(() => this.#giveUp(), this.#options.keptMs).unref()
+  }
+
+  #giveUp(): void {
+    this.#timer = undefined
+    const oldest = performance.now() - this.#options.keptMs
+    this.#kept = this.#kept.filter(({ sinceMs }) => sinceMs > oldest)
+    this.#keptBytes = this.#kept.reduce((sum, { buffer }) => sum + buffer.length, 0)
+    if (this.#kept.length > 0) this.#watch()
+  }
+}
+
+/** In steps of a quarter of a power of two, so that pages of about the same size share buffers. */
+function sizeFor(bytes: number): number {
+  if (bytes <= smallest) return smallest
+  const step = 2 ** Math.floor(Math.log2(bytes)) / 4
+  return Math.ceil(bytes / step) * step
+}
+
+/** What all targets share. A page of 100,000 series takes 15 MB. */
+export const pageBuffers = new PageBuffers({
+  keptBytes: 32 * 1024 * 1024,
+  leasedBytes: 256 * 1024 * 1024,
+  keptMs: 60_000,
+})

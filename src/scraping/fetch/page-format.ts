@@ -1,0 +1,76 @@
+import type { PageFormat } from '../exposition.ts'
+import { printable } from './fetch-error.ts'
+
+/** In what we read pages, the best first, as Prometheus 3 asks for it (scrape/scrape.go, `acceptHeader`). */
+export const pageAccept = [
+  'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6',
+  'application/openmetrics-text;version=0.0.1;q=0.5',
+  'text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4',
+  'text/plain;version=0.0.4;q=0.3',
+  '*/*;q=0.2',
+].join(',')
+
+/** `guessed` says why the format was not told, '' where it was: worth telling once. */
+export type FormatVerdict =
+  | { readonly format: PageFormat; readonly guessed: string }
+  | { readonly fault: string }
+
+/**
+ * In which format a page is, by its Content-Type, as Prometheus 3 decides it (model/textparse/interface.go): by the
+ * media type alone, whatever its version. What is not told, or unknown, is `fallback`; '' lets it fail.
+ */
+export function formatOf(contentType: string, fallback: PageFormat | ''): FormatVerdict {
+  const media = contentType === '' ? undefined : mediaType(contentType)
+  if (media === 'text/plain') return told.text
+  if (media === 'application/openmetrics-text') return told.openmetrics
+  if (media === 'application/vnd.google.protobuf')
+    return { fault: 'the page is in the protobuf format, which was not asked for and is not read' }
+  const said = JSON.stringify(printable(contentType, 80))
+  const guessed =
+    contentType === ''
+      ? 'the target sends no Content-Type'
+      : media === undefined
+        ? `the target's Content-Type ${said} cannot be read`
+        : `the target's Content-Type ${said} is none of metrics`
+  if (fallback !== '')
+    return { format: fallback, guessed: `${guessed}; the page is read as ${names[fallback]}` }
+  return { fault: `${guessed}: set fallback_scrape_protocol, or mend the target` }
+}
+
+const told = {
+  text: { format: 'text', guessed: '' },
+  openmetrics: { format: 'openmetrics', guessed: '' },
+} as const
+
+const names = { text: 'text format 0.0.4', openmetrics: 'OpenMetrics' }
+
+const token = "[!#$%&'*+\\-.^_`|~0-9a-z]+"
+const typeForm = new RegExp(`^${token}(?:/${token})?$`)
+/** One parameter with the semicolon before it. A value is a token or a quoted text. */
+const parameterForm = new RegExp(`\\s*;\\s*(${token})\\s*=\\s*(${token}|"(?:[^"\\\\\\r\\n]|\\\\.)*")`, 'iy')
+/** Longer ones are foreign to all formats. */
+const maxLength = 1024
+
+/** Type and subtype in lower case; undefined for what is no media type, as Go's mime.ParseMediaType judges it. */
+export function mediaType(text: string): string | undefined {
+  if (text.length > maxLength) return undefined
+  const semicolon = text.indexOf(';')
+  const type = (semicolon < 0 ? text : text.slice(0, semicolon)).trim().toLowerCase()
+  if (!typeForm.test(type)) return undefined
+  return semicolon < 0 || areParameters(text, semicolon) ? type : undefined
+}
+
+/** Each name once, unless with the same value. A semicolon at the end is let pass. */
+function areParameters(text: string, from: number): boolean {
+  const known = new Map<string, string>()
+  let at = from
+  for (;;) {
+    parameterForm.lastIndex = at
+    const [all = '', name = '', value = ''] = parameterForm.exec(text) ?? []
+    if (all === '') return /^\s*;?\s*$/.test(text.slice(at))
+    const before = known.get(name.toLowerCase())
+    if (before !== undefined && before !== value) return false
+    known.set(name.toLowerCase(), value)
+    at += all.length
+  }
+}

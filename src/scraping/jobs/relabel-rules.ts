@@ -1,0 +1,36 @@
+import { list } from '../../schema/collections.ts'
+import { compileRelabel, type RelabelRule } from '../relabel.ts'
+import { anyCount, anyText, entryText } from './fields.ts'
+import { form, type Written } from './form.ts'
+
+const fields = {
+  source_labels: list(entryText),
+  separator: anyText,
+  target_label: anyText,
+  regex: anyText,
+  modulus: anyCount,
+  replacement: anyText,
+  action: anyText,
+} as const
+
+export type WrittenRule = Written<typeof fields>
+
+const rule = form(fields, {
+  what: 'a relabelling rule',
+  check(written, fault) {
+    const compiled = compileRelabel(written)
+    if (Array.isArray(compiled))
+      for (const { field, message, mend } of compiled) fault(field, `${message}; ${mend}`)
+  },
+})
+
+/** The rules of `relabel_configs` or `metric_relabel_configs`. */
+export const relabelRules = list(rule)
+
+/** The rules, compiled. They were checked when they were read. */
+export function rulesOf(written: readonly WrittenRule[]): RelabelRule[] {
+  return written.flatMap(each => {
+    const compiled = compileRelabel(each)
+    return Array.isArray(compiled) ? [] : [compiled as RelabelRule]
+  })
+}

@@ -1,0 +1,203 @@
+import { formatDuration } from '../../lib/duration.ts'
+import { list, map } from '../../schema/collections.ts'
+import type { Kind } from '../../schema/tree.ts'
+import type { ScrapeJob } from '../scrape-job.ts'
+import { accessFields, accessOf, checkAccess, foreignAccess } from './access.ts'
+import { type JobDefaults, type JobFault, root, usualLimits } from './defaults.ts'
+import { foreignSource, sourceFields, sourcesOf } from './discovery.ts'
+import { anyBoolean, anyCount, anyDuration, anySize, anyText, entryText, guarded, oneOf, textThat } from './fields.ts'
+import { type FieldFault, form, placeOf, type Written } from './form.ts'
+import { relabelRules, rulesOf } from './relabel-rules.ts'
+
+// One entry of `scrape_configs` (Prometheus 3, `ScrapeConfig` in config/config.go).
+
+/** As own keys have it. */
+const largestBody = 1024 * 1024 * 1024
+
+const protocol = oneOf([
+  'PrometheusProto',
+  'PrometheusText0.0.4',
+  'PrometheusText1.0.0',
+  'OpenMetricsText0.0.1',
+  'OpenMetricsText1.0.0',
+])
+
+const fields = {
+  job_name: anyText,
+  scrape_interval: anyDuration(100),
+  scrape_timeout: anyDuration(10),
+  metrics_path: anyText,
+  scheme: textThat('http or https', scheme =>
+    ['', 'http', 'https'].includes(scheme) ? '' : 'svc knows no other',
+  ),
+  params: guarded(map(list(entryText))),
+  honor_labels: anyBoolean,
+  honor_timestamps: anyBoolean,
+  track_timestamps_staleness: anyBoolean,
+  enable_compression: anyBoolean,
+  scrape_protocols: list(protocol),
+  fallback_scrape_protocol: protocol,
+  body_size_limit: anySize,
+  sample_limit: anyCount,
+  label_limit: anyCount,
+  label_name_length_limit: anyCount,
+  label_value_length_limit: anyCount,
+  target_limit: anyCount,
+  keep_dropped_targets: anyCount,
+  ...accessFields,
+  ...sourceFields,
+  relabel_configs: relabelRules,
+  metric_relabel_configs: relabelRules,
+  scrape_failure_log_file: anyText,
+  metric_name_validation_scheme: oneOf(['utf8', 'legacy']),
+  metric_name_escaping_scheme: oneOf(['allow-utf-8', 'underscores', 'dots', 'values']),
+  extra_scrape_metrics: anyBoolean,
+  scrape_native_histograms: anyBoolean,
+  scrape_classic_histograms: anyBoolean,
+  always_scrape_classic_histograms: anyBoolean,
+  convert_classic_histograms_to_nhcb: anyBoolean,
+  native_histogram_bucket_limit: anyCount,
+  native_histogram_min_bucket_factor: anyText,
+} as const
+
+export type WrittenJob = Written<typeof fields>
+
+/** What is taken and changes nothing, by key: whether it asks for something, and what is done instead. */
+const withoutEffect: Readonly<Record<string, string>> = {
+  enable_http2: 'svc speaks HTTP/1.1 with targets',
+  scrape_protocols: 'svc asks for the text formats, OpenMetrics first',
+  scrape_failure_log_file: 'failures are in the log of svc and on its page of targets',
+  metric_name_validation_scheme: 'svc takes every name that is UTF-8',
+  metric_name_escaping_scheme: 'svc asks for names as they are',
+  extra_scrape_metrics: 'svc sends the metrics about a scrape that it has',
+  scrape_native_histograms: 'svc takes histograms with classic buckets only',
+  convert_classic_histograms_to_nhcb: 'svc sends histograms with their classic buckets',
+  native_histogram_bucket_limit: 'svc takes histograms with classic buckets only',
+  native_histogram_min_bucket_factor: 'svc takes histograms with classic buckets only',
+}
+
+/** What these keys say where they ask for nothing else than is done. */
+const sameAnyway: Readonly<Record<string, unknown>> = {
+  metric_name_validation_scheme: 'utf8',
+  metric_name_escaping_scheme: 'allow-utf-8',
+}
+
+function check(written: WrittenJob, fault: FieldFault): void {
+  if (!written.job_name)
+    fault(
+      written.job_name === '' ? 'job_name' : '',
+      'job_name is missing or empty; give each job a name of its own',
+    )
+  const protocols = written.scrape_protocols ?? []
+  if (new Set(protocols).size < protocols.length)
+    fault('scrape_protocols', 'one stands twice in the list; delete one')
+  if ((written.body_size_limit ?? 0) > largestBody) fault('body_size_limit', 'svc reads pages of 1GB at most')
+  checkAccess(written, fault)
+  if ((written.relabel_configs ?? []).length > 0) return
+  for (const [i, { targets = [] }] of (written.static_configs ?? []).entries()) {
+    for (const [j, address] of targets.entries()) {
+      const at = `static_configs[${i}].targets[${j}]`
+      if (address === '') fault(at, 'is empty; write host:port')
+      else if (address.includes('/') && !address.startsWith('unix:'))
+        fault(at, 'a target is host:port; write the scheme as scheme and the path as metrics_path')
+    }
+  }
+}
+
+const scrapeConfig = form(fields, {
+  what: 'a scrape configuration of Prometheus',
+  foreign: name => foreignAccess(name) ?? foreignSource(name),
+  check,
+})
+
+const anyConfigs = list(scrapeConfig)
+
+/** The list; names of jobs differ. */
+export const scrapeConfigs: Kind<readonly WrittenJob[]> = {
+  ...anyConfigs,
+  expects: 'a list of scrape configurations of Prometheus',
+  read(value, key, report) {
+    const read = anyConfigs.read(value, key, report)
+    const names = new Map<string, number>()
+    let good = true
+    for (const [i, job] of (read ?? []).entries()) {
+      const { job_name: name = '' } = job
+      const first = names.get(name)
+      if (first === undefined) names.set(name, i)
+      else {
+        good = false
+        const message = `${key}[${first}] has the name "${name}", too; give each job a name of its own`
+        report.problem(placeOf(job, 'job_name') ?? value.place, `${key}[${i}].job_name`, message)
+      }
+    }
+    return good ? read : undefined
+  },
+}
+
+/** The job that was written, with the defaults of Prometheus, or those that hold for all jobs. */
+export function jobOf(
+  written: WrittenJob,
+  at: string,
+  defaults: JobDefaults,
+  baseDir: string,
+): { readonly job: ScrapeJob; readonly faults: readonly JobFault[]; readonly notes: readonly string[] } {
+  const intervalMs = written.scrape_interval || defaults.scrape_interval
+  const timeoutMs = written.scrape_timeout || Math.min(defaults.scrape_timeout, intervalMs)
+  const faults: JobFault[] = []
+  if (timeoutMs > intervalMs)
+    faults.push({
+      path: `${at}.scrape_timeout`,
+      message: `is ${formatDuration(timeoutMs)}, and the interval is ${formatDuration(intervalMs)}${written.scrape_interval ? '' : ` (${root}.scrape_interval)`}`,
+      mend: 'a scrape must end before the next; make it shorter',
+      place: placeOf(written, 'scrape_timeout'),
+    })
+  const usual = usualLimits(defaults)
+  const job: ScrapeJob = {
+    name: written.job_name ?? '',
+    intervalMs,
+    timeoutMs,
+    scheme: written.scheme === 'https' ? 'https' : 'http',
+    metricsPath: written.metrics_path || '/metrics',
+    params: written.params ?? {},
+    honorLabels: written.honor_labels ?? defaults.honor_labels,
+    honorTimestamps: written.honor_timestamps ?? defaults.honor_timestamps,
+    trackTimestampsStaleness: written.track_timestamps_staleness ?? false,
+    compression: written.enable_compression ?? true,
+    lenient: defaults.lenient,
+    limits: {
+      bodyBytes: written.body_size_limit || usual.bodyBytes,
+      samples: written.sample_limit || usual.samples,
+      labels: written.label_limit ?? usual.labels,
+      labelNameLength: written.label_name_length_limit ?? usual.labelNameLength,
+      labelValueLength: written.label_value_length_limit ?? usual.labelValueLength,
+      targets: written.target_limit ?? usual.targets,
+    },
+    access: accessOf(written, baseDir),
+    relabel: rulesOf(written.relabel_configs ?? []),
+    metricRelabel: rulesOf(written.metric_relabel_configs ?? []),
+    sources: sourcesOf(written, baseDir),
+    externalLabels: new Map(Object.entries(defaults.external_labels)),
+  }
+  return { job, faults, notes: notesOf(written, at) }
+}
+
+function notesOf(written: WrittenJob, at: string): string[] {
+  const notes: string[] = []
+  for (const [name, value] of Object.entries(written)) {
+    const instead = withoutEffect[name]
+    const asks = value !== false && value !== 0 && value !== '' && value !== sameAnyway[name]
+    if (instead !== undefined && asks) notes.push(`${at}.${name} changes nothing: ${instead}`)
+  }
+  const fallback = written.fallback_scrape_protocol
+  if (fallback !== undefined && fallback !== 'PrometheusText0.0.4')
+    notes.push(`${at}.fallback_scrape_protocol changes nothing: svc falls back to PrometheusText0.0.4`)
+  if (/^TLS1[01]$/.test(written.tls_config?.min_version ?? ''))
+    notes.push(`${at}.tls_config.min_version changes nothing: svc takes TLS 1.2 and 1.3`)
+  for (const [i, docker] of (written.docker_sd_configs ?? []).entries()) {
+    if (docker.match_first_network === false)
+      notes.push(
+        `${at}.docker_sd_configs[${i}].match_first_network changes nothing: svc takes the first network`,
+      )
+  }
+  return notes
+}

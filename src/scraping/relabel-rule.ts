@@ -1,0 +1,257 @@
+import { createHash } from 'node:crypto'
+import { isObject, type JsonObject } from '../lib/json-fields.ts'
+import { type CapturedGroup, type CapturingRegExp, capturingRegExp } from '../lib/linear-regexp.ts'
+import { nearest } from '../lib/nearest.ts'
+import { isLabelName, isText } from './label-names.ts'
+import type { RelabelAction, RelabelRule, Template } from './relabel.ts'
+
+/** What is wrong with a rule as it was written. */
+export interface RelabelFault {
+  /** Key of the rule; '' for the rule itself. */
+  readonly field: string
+  readonly message: string
+  readonly mend: string
+}
+
+interface ActionFields {
+  readonly needsTarget: boolean
+  /** Those that it takes besides `action`; undefined: all, whether it uses them or not. */
+  readonly only: readonly string[] | undefined
+  readonly replaces: boolean
+}
+
+const values: ActionFields = { needsTarget: true, only: undefined, replaces: true }
+const tests: ActionFields = { needsTarget: false, only: undefined, replaces: true }
+const cases: ActionFields = { needsTarget: true, only: undefined, replaces: false }
+const equals: ActionFields = { needsTarget: true, only: ['source_labels', 'target_label'], replaces: false }
+const names: ActionFields = { needsTarget: false, only: ['regex'], replaces: false }
+
+const actions: Readonly<Record<RelabelAction, ActionFields>> = {
+  replace: values,
+  keep: tests,
+  drop: tests,
+  keepequal: equals,
+  dropequal: equals,
+  hashmod: values,
+  labelmap: tests,
+  labeldrop: names,
+  labelkeep: names,
+  lowercase: cases,
+  uppercase: cases,
+}
+
+const defaults: JsonObject = {
+  source_labels: [],
+  separator: ';',
+  regex: '(.*)',
+  target_label: '',
+  replacement: '$1',
+  modulus: 0,
+  action: 'replace',
+}
+
+/** Source labels that one rule may have. */
+const mostSources = 256
+
+/**
+ * Reads a rule of `relabel_configs` or `metric_relabel_configs` in Prometheus' own form, with the defaults and checks of
+ * Prometheus 3: names are any text of Unicode, `.` matches every character, and the expression is in RE2's syntax.
+ * Returns all that is wrong with it where it is none.
+ */
+export function compileRelabel(written: unknown): RelabelRule | readonly RelabelFault[] {
+  if (!isObject(written)) return [fault('', 'it is no relabelling rule', 'write keys such as source_labels')]
+  const faults: RelabelFault[] = []
+  const rule = new WrittenRule(written, faults)
+  const compiled = rule.compile()
+  return faults.length === 0 ? compiled : faults
+}
+
+function fault(field: string, message: string, mend: string): RelabelFault {
+  return { field, message, mend }
+}
+
+/** Reads the fields of one rule. What is wrong it tells, and goes on with the default. */
+class WrittenRule {
+  readonly #fields: JsonObject
+  readonly #faults: RelabelFault[]
+
+  constructor(fields: JsonObject, faults: RelabelFault[]) {
+    this.#fields = fields
+    this.#faults = faults
+  }
+
+  compile(): RelabelRule {
+    this.#checkKeys()
+    const action = this.#action()
+    const expression = this.#regex()
+    const rule = {
+      action,
+      sourceLabels: this.#sourceLabels(),
+      separator: this.#text('separator'),
+      regex: expression.regexp,
+      targetLabel: this.#text('target_label'),
+      replacement: this.#text('replacement'),
+      modulus: this.#modulus(),
+    }
+    this.#check(rule)
+    const target = action === 'replace' ? takenApart(rule.targetLabel, expression.groups) : [rule.targetLabel]
+    return { ...rule, target, value: takenApart(rule.replacement, expression.groups) }
+  }
+
+  #fault(field: string, message: string, mend: string): void {
+    this.#faults.push(fault(field, message, mend))
+  }
+
+  #checkKeys(): void {
+    for (const key of Object.keys(this.#fields)) {
+      if (Object.hasOwn(defaults, key)) continue
+      const meant = nearest(key, Object.keys(defaults))
+      this.#fault(
+        key.slice(0, 64),
+        'a relabelling rule has no such key',
+        meant ? `write ${meant}` : 'remove it',
+      )
+    }
+  }
+
+  #action(): RelabelAction {
+    const written = this.#written('action')
+    const action = typeof written === 'string' ? written.toLowerCase() : ''
+    if (Object.hasOwn(actions, action)) return action as RelabelAction
+    const known = Object.keys(actions)
+    const meant = nearest(action, known)
+    this.#fault(
+      'action',
+      `${shown(written)} is no action`,
+      meant ? `write ${meant}` : `write one of ${known.join(', ')}`,
+    )
+    return 'replace'
+  }
+
+  /** Expressions that cannot be read match nothing. */
+  #regex(): CapturingRegExp {
+    const source = this.#text('regex')
+    try {
+      return capturingRegExp(source)
+    } catch (error) {
+      const { message } = error as Error
+      this.#fault('regex', `${shown(source)} cannot be used: ${message}`, "write it in RE2's syntax")
+      return { regexp: /(?!)/, groups: [] }
+    }
+  }
+
+  #sourceLabels(): readonly string[] {
+    const written = this.#written('source_labels') ?? []
+    if (!Array.isArray(written) || written.length > mostSources) {
+      this.#fault('source_labels', `it is no list of ${mostSources} names at most`, 'write [one, another]')
+      return []
+    }
+    const strange = written.find(name => typeof name !== 'string' || !isLabelName(name))
+    if (strange === undefined) return written as string[]
+    this.#fault('source_labels', `${shown(strange)} is no name of a label`, 'write names in quotes')
+    return []
+  }
+
+  #modulus(): number {
+    const written = this.#written('modulus') ?? 0
+    if (Number.isSafeInteger(written) && (written as number) >= 0) return written as number
+    this.#fault(
+      'modulus',
+      `${shown(written)} is no whole number up to 2^53`,
+      'write the number of shards, such as 4',
+    )
+    return 1
+  }
+
+  /** YAML takes what looks like a number for one, and nothing for null. */
+  #text(field: string): string {
+    const written = this.#written(field)
+    if (written === null) return ''
+    if (typeof written === 'number' || typeof written === 'boolean') return String(written)
+    if (typeof written === 'string' && isText(written)) return written
+    this.#fault(field, `${shown(written)} is no text`, 'write a text in quotes')
+    return defaults[field] as string
+  }
+
+  #written(field: string): unknown {
+    return this.#fields[field] === undefined ? defaults[field] : this.#fields[field]
+  }
+
+  #check(rule: Omit<RelabelRule, 'target' | 'value'>): void {
+    const { action, targetLabel, replacement, modulus } = rule
+    const { needsTarget, only, replaces } = actions[action]
+    if (needsTarget && targetLabel === '')
+      this.#fault(
+        'target_label',
+        `${action} needs the name of a label`,
+        'write the label that it sets or compares',
+      )
+    if (action === 'labelmap' && replacement === '')
+      this.#fault('replacement', 'labelmap needs a name', 'write $1, or leave the key out')
+    if (action === 'hashmod') this.#checkHash(modulus)
+    for (const field of Object.keys(defaults)) {
+      if (field === 'action' || !this.#isChanged(field)) continue
+      if (only !== undefined && !only.includes(field))
+        this.#fault(field, `${action} takes nothing but ${only.join(' and ')}`, 'remove it')
+      else if (field === 'replacement' && !replaces)
+        this.#fault(field, `${action} replaces by nothing but the value`, 'remove it')
+    }
+  }
+
+  #checkHash(modulus: number): void {
+    if (modulus === 0)
+      this.#fault('modulus', 'hashmod needs a number above 0', 'write the number of shards, such as 4')
+    try {
+      createHash('md5')
+    } catch {
+      this.#fault(
+        'action',
+        'this runtime refuses MD5 (FIPS mode)',
+        "write `shard` of svc's own configuration",
+      )
+    }
+  }
+
+  #isChanged(field: string): boolean {
+    const written = this.#written(field)
+    if (field === 'source_labels') return Array.isArray(written) && written.length > 0
+    return written !== defaults[field] && written !== null
+  }
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing'
+  return text.length <= 64 ? text : `${text.slice(0, 64)}…`
+}
+
+/**
+ * A template of Go's `Regexp.Expand`: `$1`, `$name`, `${1}` and `${name}`, names being as long as they can be; `$$` is a
+ * dollar, and so is one that begins nothing. Groups that are not there are empty.
+ */
+function takenApart(template: string, groups: readonly CapturedGroup[]): Template {
+  const parts: (string | readonly number[])[] = []
+  let text = ''
+  let from = 0
+  for (const found of template.matchAll(/\$(?:\$|([\p{L}\p{Nd}_]+)|\{([\p{L}\p{Nd}_]+)\})/gu)) {
+    text += template.slice(from, found.index)
+    from = found.index + found[0].length
+    const name = found[1] ?? found[2]
+    if (name === undefined) {
+      text += '$'
+      continue
+    }
+    if (text !== '') parts.push(text)
+    text = ''
+    const group = groupOf(name, groups)
+    if (group !== undefined) parts.push(group.numbers)
+  }
+  text += template.slice(from)
+  if (text !== '') parts.push(text)
+  return parts
+}
+
+function groupOf(name: string, groups: readonly CapturedGroup[]): CapturedGroup | undefined {
+  // No leading zeros, and no number from 10^8 on: those are names.
+  if (/^(?:0|[1-9]\d{0,8})$/.test(name)) return groups[Number(name)]
+  return groups.find(group => group.name === name)
+}

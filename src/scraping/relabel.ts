@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import { isLabelName } from './label-names.ts'
+
+export { compileRelabel, type RelabelFault } from './relabel-rule.ts'
+
+/** Names of Prometheus' relabelling (2.55 and 3.x). */
+export type RelabelAction =
+  | 'replace'
+  | 'keep'
+  | 'drop'
+  | 'keepequal'
+  | 'dropequal'
+  | 'hashmod'
+  | 'labelmap'
+  | 'labeldrop'
+  | 'labelkeep'
+  | 'lowercase'
+  | 'uppercase'
+
+/** A rule as it was written, with its defaults, compiled. */
+export interface RelabelRule {
+  readonly action: RelabelAction
+  readonly sourceLabels: readonly string[]
+  readonly separator: string
+  /** Matches a whole value. */
+  readonly regex: RegExp
+  readonly targetLabel: string
+  readonly replacement: string
+  readonly modulus: number
+  /** `targetLabel` and `replacement`, taken apart for `regex`. */
+  readonly target: Template
+  readonly value: Template
+}
+
+/** Texts, and groups of a match in between: numbers of captures, of which the last that took part tells the group. */
+export type Template = readonly (string | readonly number[])[]
+
+/** Longest text that is put together, in UTF-16 units: rules can double a value again and again. */
+const longest = 1024 * 1024
+
+/**
+ * Changes the labels as the rules say, one after the other (Prometheus, "relabel_config"). False: they are dropped, and
+ * what is in them means nothing. A label whose value is empty is none. Takes linear time for each rule.
+ *
+ * Where `labelmap` gives several labels one name, the last of them by name has it. Texts that would get longer than 1 Mi
+ * characters are not made: values are joined up to there, and a longer result leaves the label as it was.
+ */
+export function relabel(rules: readonly RelabelRule[], labels: Map<string, string>): boolean {
+  for (const rule of rules) if (!apply(rule, labels)) return false
+  return true
+}
+
+function apply(rule: RelabelRule, labels: Map<string, string>): boolean {
+  switch (rule.action) {
+    case 'keep':
+      return rule.regex.test(joined(rule, labels))
+    case 'drop':
+      return !rule.regex.test(joined(rule, labels))
+    case 'keepequal':
+      return (labels.get(rule.targetLabel) ?? '') === joined(rule, labels)
+    case 'dropequal':
+      return (labels.get(rule.targetLabel) ?? '') !== joined(rule, labels)
+    case 'replace':
+      replace(rule, labels)
+      break
+    case 'hashmod':
+      set(labels, rule.targetLabel, hashMod(joined(rule, labels), rule.modulus))
+      break
+    case 'lowercase':
+      set(labels, rule.targetLabel, lowerCase(joined(rule, labels)))
+      break
+    case 'uppercase':
+      set(labels, rule.targetLabel, upperCase(joined(rule, labels)))
+      break
+    case 'labelmap':
+      mapLabels(rule, labels)
+      break
+    case 'labeldrop':
+      for (const name of labels.keys()) if (rule.regex.test(name)) labels.delete(name)
+      break
+    case 'labelkeep':
+      for (const name of labels.keys()) if (!rule.regex.test(name)) labels.delete(name)
+  }
+  return true
+}
+
+function joined({ sourceLabels, separator }: RelabelRule, labels: ReadonlyMap<string, string>): string {
+  let text = sourceLabels.length === 0 ? '' : (labels.get(sourceLabels[0]!) ?? '')
+  for (let i = 1; i < sourceLabels.length && text.length <= longest; i++)
+    text += separator + (labels.get(sourceLabels[i]!) ?? '')
+  return text.length <= longest ? text : text.slice(0, longest)
+}
+
+function set(labels: Map<string, string>, name: string, value: string): void {
+  if (value === '') labels.delete(name)
+  else labels.set(name, value)
+}
+
+function replace(rule: RelabelRule, labels: Map<string, string>): void {
+  const match = rule.regex.exec(joined(rule, labels))
+  if (match === null) return
+  const name = expand(rule.target, match)
+  const value = expand(rule.value, match)
+  if (name !== undefined && value !== undefined && isLabelName(name)) set(labels, name, value)
+}
+
+/** Names are those of before; the map has the results. */
+function mapLabels(rule: RelabelRule, labels: Map<string, string>): void {
+  const found: [name: string, value: string][] = []
+  for (const [from, value] of [...labels].sort(byName)) {
+    const match = rule.regex.exec(from)
+    const name = match ? expand(rule.value, match) : undefined
+    if (name !== undefined && isLabelName(name)) found.push([name, value])
+  }
+  for (const [name, value] of found) set(labels, name, value)
+}
+
+function byName(a: readonly [string, string], b: readonly [string, string]): number {
+  return a[0] < b[0] ? -1 : 1
+}
+
+/** Undefined: it would be too long. */
+function expand(template: Template, match: RegExpExecArray): string | undefined {
+  let text = ''
+  for (const part of template) {
+    text += typeof part === 'string' ? part : captured(part, match)
+    if (text.length > longest) return undefined
+  }
+  return text
+}
+
+function captured(numbers: readonly number[], match: RegExpExecArray): string {
+  for (let i = numbers.length - 1; i >= 0; i--) {
+    const text = match[numbers[i]!]
+    if (text !== undefined) return text
+  }
+  return ''
+}
+
+/** The last 8 bytes of the MD5, of which Prometheus takes the modulus. */
+function hashMod(text: string, modulus: number): string {
+  const hash = createHash('md5').update(text).digest()
+  return String(hash.readBigUInt64BE(8) % BigInt(modulus))
+}
+
+const isAscii = (text: string) => /^[\0-\x7f]*$/.test(text)
+
+// Go's tables of cases have one character for one, whatever stands around it (Unicode, UnicodeData.txt); JavaScript's
+// have several where a language wants them (SpecialCasing.txt): those are left, but for the one that begins with its own.
+
+function lowerCase(text: string): string {
+  if (isAscii(text)) return text.toLowerCase()
+  return eachCharacter(text, character => (character === 'İ' ? 'i' : character.toLowerCase()))
+}
+
+function upperCase(text: string): string {
+  if (isAscii(text)) return text.toUpperCase()
+  return eachCharacter(text, character => character.toUpperCase())
+}
+
+function eachCharacter(text: string, turn: (character: string) => string): string {
+  let out = ''
+  for (const character of text) {
+    const turned = turn(character)
+    out += turned.length === character.length ? turned : character
+  }
+  return out
+}

@@ -1,0 +1,222 @@
+import { errorText } from '../lib/logger.ts'
+import { FetchError, type Fetched } from './fetch/target-client.ts'
+import type { Target } from './target.ts'
+import type { SeriesSink } from './series-sink.ts'
+import { TargetReport } from './target-report.ts'
+import { type Taken, TargetSeries } from './target-series.ts'
+import { Ticks } from './ticks.ts'
+
+/** Fetches the page of one target. */
+export interface PageSource {
+  fetch(options: { timeoutMs: number; stop: AbortSignal }): Promise<Fetched>
+  close(): void
+}
+
+/** How a target stands; times in milliseconds since the Unix epoch, 0: never. */
+export interface LoopState {
+  readonly health: 'unknown' | 'up' | 'down'
+  /** Why the last scrape failed; '' where it did not. */
+  readonly error: string
+  /** Of the fault: `timeout`, `http_status`, `page`, … */
+  readonly errorType: string
+  /** What an operator should know though it succeeded, such as lines that were left out. */
+  readonly warning: string
+  readonly lastScrapeMs: number
+  readonly durationMs: number
+  readonly samples: number
+  readonly series: number
+  readonly wireBytes: number
+  readonly scrapes: number
+  readonly failures: number
+  /** Ticks that passed while the scrape before them was not over. */
+  readonly missed: number
+  /** Pages that were read as a whole, as their series changed. */
+  readonly wholeReads: number
+}
+
+/** What all loops did, also those that have ended. */
+export interface ScrapeCounts {
+  scrapes: number
+  failures: number
+  missed: number
+  samples: number
+  wholeReads: number
+}
+
+export interface LoopOptions {
+  readonly target: Target
+  readonly counts: ScrapeCounts
+  readonly open: (target: Target) => PageSource
+  readonly sink: SeriesSink
+}
+
+/** How long the end waits for a scrape under way. */
+const endMs = 2_000
+
+/** Scrapes one target at its ticks, one scrape at a time. */
+export class ScrapeLoop {
+  readonly #options: LoopOptions
+  readonly #series: TargetSeries
+  readonly #report: TargetReport
+  #target: Target
+  #client: PageSource
+  #ticks: Ticks
+  #timer: NodeJS.Timeout | undefined
+  #stop = new AbortController()
+  #underWay: Promise<void> = Promise.resolve()
+  #busy = false
+  #health: LoopState['health'] = 'unknown'
+  #error = ''
+  #errorType = ''
+  #warning = ''
+  #lastMs = 0
+  #durationMs = 0
+  #taken: Taken | undefined
+  #wireBytes = 0
+  #scrapes = 0
+  #failures = 0
+  #missed = 0
+
+  constructor(options: LoopOptions) {
+    this.#options = options
+    this.#target = options.target
+    this.#client = options.open(options.target)
+    this.#series = new TargetSeries(options.sink, options.target)
+    this.#report = new TargetReport(options.sink)
+    this.#ticks = new Ticks(options.target.id, options.target.intervalMs)
+  }
+
+  get target(): Target {
+    return this.#target
+  }
+
+  get state(): LoopState {
+    const taken = this.#taken
+    return {
+      health: this.#health,
+      error: this.#error,
+      errorType: this.#errorType,
+      warning: this.#warning,
+      lastScrapeMs: this.#lastMs,
+      durationMs: this.#durationMs,
+      samples: taken?.samples ?? 0,
+      series: taken?.kept ?? 0,
+      wireBytes: this.#wireBytes,
+      scrapes: this.#scrapes,
+      failures: this.#failures,
+      missed: this.#missed,
+      wholeReads: this.#series.wholeReads,
+    }
+  }
+
+  /** Begins, or goes on after a pause. */
+  start(): void {
+    // Of the first interval nothing is skipped; a pause missed nothing.
+    if (performance.now() > this.#ticks.nextMs) this.#ticks.advance()
+    this.#schedule()
+  }
+
+  /** Begins no further scrape. */
+  pause(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Goes on with other settings. Series stay what they are as far as the settings leave them so. */
+  change(target: Target): void {
+    const before = this.#target
+    this.#target = target
+    this.#client.close()
+    this.#client = this.#options.open(target)
+    this.#series.change(target)
+    if (target.intervalMs === before.intervalMs) return
+    this.#ticks = new Ticks(target.id, target.intervalMs)
+    this.#schedule()
+  }
+
+  /** Ends at once; with `ended` its series are told to have ended. */
+  async stop(ended: boolean): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#stop.abort()
+    let late: NodeJS.Timeout | undefined
+    await Promise.race([
+      this.#underWay,
+      new Promise(resolve => {
+        late = setTimeout(resolve, endMs)
+      }),
+    ])
+    clearTimeout(late)
+    this.#client.close()
+    if (!ended) return
+    const timeUs = Date.now() * 1000
+    this.#report.end(this.#target, this.#series.resource, timeUs)
+    await this.#series.end(timeUs)
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer)
+    if (this.#stop.signal.aborted) return
+    this.#timer = setTimeout(() => this.#tick(), Math.max(0, this.#ticks.nextMs - performance.now()))
+    this.#timer.unref()
+  }
+
+  #tick(): void {
+    const tickMs = this.#ticks.nextMs
+    // A timer may be early by part of a millisecond.
+    const passed = this.#ticks.advance(Math.max(tickMs, performance.now()))
+    this.#schedule()
+    const missed = passed + (this.#busy ? 1 : 0)
+    this.#missed += missed
+    this.#options.counts.missed += missed
+    if (this.#busy) return
+    this.#busy = true
+    this.#underWay = this.#scrape(this.#ticks.timeOf(tickMs)).finally(() => {
+      this.#busy = false
+    })
+  }
+
+  async #scrape(timeMs: number): Promise<void> {
+    const { timeoutMs } = this.#target
+    const beganMs = performance.now()
+    const { counts } = this.#options
+    const series = this.#series
+    const { wholeReads } = series
+    const timeUs = timeMs * 1000
+    let fetched: Fetched | undefined
+    try {
+      fetched = await this.#client.fetch({ timeoutMs, stop: this.#stop.signal })
+      const taken = await series.take(fetched, timeUs)
+      this.#taken = taken
+      this.#wireBytes = fetched.wireBytes
+      counts.samples += taken.samples
+      counts.wholeReads += series.wholeReads - wholeReads
+      this.#warning = taken.warning
+      this.#told('', '')
+    } catch (error) {
+      if (this.#stop.signal.aborted) return
+      this.#failures++
+      counts.failures++
+      this.#told(errorText(error), error instanceof FetchError ? error.type : 'page')
+      await series.end(timeUs)
+    } finally {
+      fetched?.release()
+    }
+    this.#scrapes++
+    counts.scrapes++
+    this.#lastMs = timeMs
+    this.#durationMs = performance.now() - beganMs
+    const taken = this.#error === '' ? this.#taken : undefined
+    this.#report.send(this.#target, series.resource, timeUs, {
+      up: taken === undefined ? 0 : 1,
+      durationSeconds: this.#durationMs / 1000,
+      samples: taken?.samples ?? 0,
+      kept: taken?.kept ?? 0,
+      added: taken?.added ?? 0,
+    })
+  }
+
+  #told(error: string, type: string): void {
+    this.#health = error === '' ? 'up' : 'down'
+    this.#error = error
+    this.#errorType = type
+  }
+}

@@ -1,0 +1,105 @@
+import type { SampleKey } from './exposition.ts'
+import { exportedPrefix, nameLabel } from './label-names.ts'
+import { relabel } from './relabel.ts'
+import type { ScrapeJob, ScrapeLimits } from './scrape-job.ts'
+import type { Target } from './target.ts'
+
+/** A series as it is sent. */
+export interface NamedSeries {
+  readonly name: string
+  /** Without `__name__`, and without labels that have no value. */
+  readonly labels: Map<string, string>
+}
+
+/** Why the whole scrape must fail, as Prometheus has it. */
+export interface SeriesFault {
+  readonly reason: string
+}
+
+/**
+ * What a series of a page is called: its own labels, those of its target (`honor_labels`), what `metric_relabel_configs`
+ * make of them, and the external labels where it has none of the name. Undefined: it is dropped. Limits count what
+ * relabelling left, with the name and without external labels. (Prometheus 3, scrape/scrape.go.)
+ */
+export function seriesLabels(
+  job: ScrapeJob,
+  target: Target,
+  key: SampleKey,
+): NamedSeries | SeriesFault | undefined {
+  const labels = ownLabels(key)
+  if (job.honorLabels) addAbsent(labels, target.labels, key.labels)
+  else addOver(labels, target.labels)
+  if (!relabel(job.metricRelabel, labels) || labels.size === 0) return undefined
+  const name = labels.get(nameLabel)
+  if (name === undefined)
+    return {
+      reason: `relabelling took the name of ${key.name.slice(0, 50)}: keep __name__, or drop the series`,
+    }
+  const reason = limitFault(job.limits, name, labels)
+  if (reason !== '') return { reason }
+  labels.delete(nameLabel)
+  for (const [label, value] of job.externalLabels)
+    if (value !== '' && !labels.has(label)) labels.set(label, value)
+  return { name, labels }
+}
+
+function ownLabels(key: SampleKey): Map<string, string> {
+  const labels = new Map<string, string>()
+  if (key.name !== '') labels.set(nameLabel, key.name)
+  for (const [label, value] of key.labels) if (value !== '') labels.set(label, value)
+  return labels
+}
+
+/** A page that tells a label without a value keeps the target's away. */
+function addAbsent(
+  labels: Map<string, string>,
+  ofTarget: ReadonlyMap<string, string>,
+  told: ReadonlyMap<string, string>,
+): void {
+  for (const [label, value] of ofTarget) if (!told.has(label)) labels.set(label, value)
+}
+
+/** The page's own labels make room for the target's: short names first, each with as many prefixes as it takes. */
+function addOver(labels: Map<string, string>, ofTarget: ReadonlyMap<string, string>): void {
+  let moved: [label: string, value: string][] | undefined
+  for (const [label, value] of ofTarget) {
+    const told = labels.get(label)
+    if (told !== undefined) {
+      moved ??= []
+      moved.push([label, told])
+    }
+    labels.set(label, value)
+  }
+  if (moved === undefined) return
+  moved.sort(([a], [b]) => Buffer.byteLength(a) - Buffer.byteLength(b) || (a < b ? -1 : 1))
+  for (const [label, value] of moved) {
+    let free = exportedPrefix + label
+    while (labels.has(free)) free = exportedPrefix + free
+    labels.set(free, value)
+  }
+}
+
+function limitFault(limits: ScrapeLimits, name: string, labels: ReadonlyMap<string, string>): string {
+  const of = `of ${name.slice(0, 50)}`
+  if (limits.labels > 0 && labels.size > limits.labels)
+    return `label_limit exceeded: a series ${of} has ${labels.size} labels, and ${limits.labels} are allowed`
+  if (limits.labelNameLength === 0 && limits.labelValueLength === 0) return ''
+  for (const [label, value] of labels) {
+    const shown = label.slice(0, 50)
+    const nameLength = lengthBeyond(label, limits.labelNameLength)
+    if (nameLength > 0)
+      return `label_name_length_limit exceeded: label ${shown} ${of} has ${nameLength} bytes, and ${limits.labelNameLength} are allowed`
+    const valueLength = lengthBeyond(value, limits.labelValueLength)
+    if (valueLength > 0)
+      return `label_value_length_limit exceeded: the value of ${shown} ${of} has ${valueLength} bytes, and ${limits.labelValueLength} are allowed`
+  }
+  return ''
+}
+
+/** Bytes of a text that is longer than the limit, otherwise 0. A limit of 0 is none. */
+function lengthBeyond(text: string, limit: number): number {
+  // UTF-8 has three bytes at most for each unit of UTF-16.
+  if (limit === 0 || text.length * 3 <= limit) return 0
+  const bytes = Buffer.byteLength(text)
+  return bytes > limit ? bytes : 0
+}

@@ -1,0 +1,51 @@
+import { isObject } from '../../lib/json-fields.ts'
+import type { TargetGroup } from '../scrape-job.ts'
+import { maxTargets } from './_told-groups.ts'
+
+const maxGroups = 100_000
+const maxLabels = 1_000
+const known: ReadonlySet<string> = new Set(['targets', 'labels'])
+
+/**
+ * The groups of a list `[{targets: ["host:port"], labels: {name: value}}]`, as files and HTTP services tell them
+ * (Prometheus, file_sd_config and http_sd_config). `name` says what the group at a place is called, `extra` labels are
+ * added to all. Throws an `Error` that tells in words what is wrong with the list; it is taken as a whole or not at all.
+ */
+export function readGroup(
+  value: unknown,
+  at: number,
+  name: string,
+  extra: ReadonlyMap<string, string>,
+): TargetGroup {
+  const where = `group ${at + 1}`
+  if (at >= maxGroups) throw new Error(`it has more than ${maxGroups} groups`)
+  if (!isObject(value)) throw new Error(`${where} is no object with "targets"`)
+  for (const key of Object.keys(value))
+    if (!known.has(key)) throw new Error(`${where} has the unknown key "${key.slice(0, 64)}"`)
+  const { targets = [], labels = {} } = value
+  if (!Array.isArray(targets)) throw new Error(`"targets" of ${where} is no list`)
+  if (targets.length > maxTargets) throw new Error(`${where} has more than ${maxTargets} targets`)
+  const read = targets.map((target, place) => {
+    if (typeof target !== 'string') throw new Error(`target ${place + 1} of ${where} is no text`)
+    return new Map([['__address__', target]])
+  })
+  return { source: name, targets: read, labels: readLabels(labels ?? {}, where, extra) }
+}
+
+function readLabels(
+  value: unknown,
+  where: string,
+  extra: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  if (!isObject(value)) throw new Error(`"labels" of ${where} is no object`)
+  const entries = Object.entries(value)
+  if (entries.length > maxLabels) throw new Error(`${where} has more than ${maxLabels} labels`)
+  const labels = new Map<string, string>()
+  for (const [name, text] of entries) {
+    if (name === '') throw new Error(`a label of ${where} has no name`)
+    if (typeof text !== 'string') throw new Error(`label "${name.slice(0, 64)}" of ${where} is no text`)
+    labels.set(name, text)
+  }
+  for (const [name, text] of extra) labels.set(name, text)
+  return labels
+}

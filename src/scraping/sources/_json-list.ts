@@ -1,0 +1,71 @@
+import { Turns } from '../../discovery/kubernetes/turns.ts'
+
+const quote = 0x22
+const backslash = 0x5c
+/** Smaller texts are parsed at once: that takes less than a millisecond. */
+const smallBytes = 64 * 1024
+/** What may stand between the elements of a list (RFC 8259, section 2). */
+const between = /^[\s,]*$/
+
+/**
+ * The elements of a list in JSON, parsed one by one with time for others between them. Throws an `Error` in words where
+ * this is no list.
+ */
+export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknown> {
+  if (bytes.length <= smallBytes) {
+    yield* listOf(parse(bytes, 0, bytes.length))
+    return
+  }
+  const turns = new Turns()
+  let depth = 0
+  let inText = false
+  let start = -1
+  let after = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at]!
+    if (inText) {
+      if (byte === backslash) at++
+      else if (byte === quote) inText = false
+    } else if (byte === quote) inText = true
+    else if (byte === 0x7b || byte === 0x5b) {
+      depth++
+      if (depth === 1 && byte !== 0x5b) throw new Error('it is no list')
+      if (depth === 1) after = at + 1
+      if (depth !== 2) continue
+      if (!isBetween(bytes, after, at)) throw new Error('an element of the list is no object')
+      start = at
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth--
+      if (depth === 1 && start >= 0) {
+        yield parse(bytes, start, at + 1)
+        after = at + 1
+        start = -1
+        const pausing = turns.next()
+        if (pausing) await pausing
+      } else if (depth === 0) {
+        if (!isBetween(bytes, after, at)) throw new Error('an element of the list is no object')
+        if (bytes.toString('latin1', at + 1).trim() !== '')
+          throw new Error('something stands behind the list')
+        return
+      }
+    }
+  }
+  throw new Error('it ends in the middle')
+}
+
+function isBetween(bytes: Buffer, start: number, end: number): boolean {
+  return end - start <= 4096 && between.test(bytes.toString('latin1', start, end))
+}
+
+function parse(bytes: Buffer, start: number, end: number): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8', start, end))
+  } catch (error) {
+    throw new Error(`it is no JSON: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  if (!Array.isArray(value)) throw new Error('it is no list')
+  return value
+}

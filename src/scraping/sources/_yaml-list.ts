@@ -1,0 +1,60 @@
+import { Turns } from '../../discovery/kubernetes/turns.ts'
+
+/** About what is parsed within two milliseconds. */
+const partChars = 8 * 1024
+/** What one part of a document may say of another: anchors, aliases, tags, directives, several documents. */
+const coupled = /^(?:---|\.\.\.|%)|[&*!]/m
+
+/**
+ * The elements of a list in YAML 1.2, all scalars as text, so that `8080` is one as Prometheus takes it. A large list whose
+ * elements begin at the margin is parsed in parts, with time for others between them. Throws an `Error` in words where
+ * this is no list. The parser is loaded when it is needed.
+ */
+export async function* yamlElements(text: string): AsyncIterableIterator<unknown> {
+  const { parse } = await import('yaml')
+  const listOf = (part: string, firstLine: number): readonly unknown[] => {
+    let value: unknown
+    try {
+      value = parse(part, { schema: 'failsafe', merge: true, stringKeys: true, logLevel: 'error' })
+    } catch (error) {
+      throw new Error(`it is no YAML: ${faultText(error, firstLine)}`, { cause: error })
+    }
+    if (value === null || value === '') return []
+    if (!Array.isArray(value)) throw new Error('it is no list')
+    return value
+  }
+  const turns = new Turns()
+  let line = 0
+  for (const part of partsOf(text)) {
+    yield* listOf(part, line)
+    line += part.split('\n').length - 1
+    const pausing = turns.next()
+    if (pausing) await pausing
+  }
+}
+
+/**
+ * Lists at the margin, each of whole elements: within an element of such a list no line begins with `- ` (YAML 1.2.2,
+ * section 8.2.1; deeper collections and the lines of scalars are indented).
+ */
+function* partsOf(text: string): IterableIterator<string> {
+  const isList = /^(?:[ \t]*(?:#[^\n]*)?\r?\n)*- /.test(text)
+  if (text.length <= partChars || !isList || coupled.test(text)) {
+    yield text
+    return
+  }
+  let start = 0
+  for (let end = 0; start < text.length; start = end) {
+    const next = text.indexOf('\n- ', start + partChars)
+    end = next < 0 ? text.length : next + 1
+    yield text.slice(start, end)
+  }
+}
+
+/** The parser's first line, which says what and where; below it is an excerpt of the text. */
+function faultText(error: unknown, firstLine: number): string {
+  const { message, linePos } = error as Error & { linePos?: readonly [{ line: number; col: number }] }
+  const what = message.split('\n', 1)[0]!.replace(/ at line \d+, column \d+:?$/, '')
+  const place = linePos?.[0]
+  return place === undefined ? what : `${what} at line ${firstLine + place.line}, column ${place.col}`
+}

@@ -1,0 +1,249 @@
+import { constants, type FSWatcher, watch } from 'node:fs'
+import { open, readdir, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { fileCause } from '../../lib/file-content.ts'
+import type { TargetGroup } from '../scrape-job.ts'
+import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
+import { readGroup } from './_group-list.ts'
+import { jsonElements } from './_json-list.ts'
+import { ToldGroups } from './_told-groups.ts'
+import { yamlElements } from './_yaml-list.ts'
+
+const maxFileBytes = 16 * 1024 * 1024
+const maxFiles = 10_000
+/** Files change in several steps, which a watch tells one by one. */
+const settleMs = 50
+
+/**
+ * Targets from files (`file_sd_configs`): JSON or YAML by the end of their names, found by paths with `*` in the last
+ * part. Directories are watched, and looked at every `refreshMs` beside that, for network file systems tell nothing. A
+ * file that cannot be read or is half written keeps its targets; one that is gone has none.
+ */
+class FileTargets implements TargetSource {
+  private readonly settings: SettingsOf<'file'>
+  private readonly told: ToldGroups
+  private readonly patterns: readonly { readonly path: string; readonly name: RegExp | undefined }[]
+  /** What tells the state of a file that was read from another; '' where it could not be read. */
+  private readonly stamps = new Map<string, string>()
+  private readonly watchers = new Map<string, { readonly inode: bigint; readonly watcher: FSWatcher }>()
+  /** Directories that are there. Where one is not, its files are not gone but out of reach. */
+  private readonly present = new Set<string>()
+  /** A watch told of these. */
+  private touched = new Set<string>()
+  private timer: NodeJS.Timeout | undefined
+  private looking = false
+  private wanted = false
+  private stopped = false
+
+  constructor(settings: SettingsOf<'file'>, options: SourceOptions) {
+    this.settings = settings
+    this.told = new ToldGroups('file', options)
+    this.patterns = settings.patterns.map(pattern => {
+      const path = resolve(pattern)
+      return { path, name: basename(path).includes('*') ? nameFilter(basename(path)) : undefined }
+    })
+  }
+
+  get state(): TargetSourceState {
+    return this.told.state
+  }
+
+  start(): void {
+    void this.look()
+  }
+
+  stop(): void {
+    this.stopped = true
+    clearTimeout(this.timer)
+    for (const { watcher } of this.watchers.values()) watcher.close()
+    this.watchers.clear()
+    this.told.close()
+  }
+
+  private async look(): Promise<void> {
+    this.wanted = this.looking
+    if (this.looking || this.stopped) return
+    this.looking = true
+    clearTimeout(this.timer)
+    await this.watchDirectories()
+    const { touched } = this
+    this.touched = new Set()
+    const paths = await this.paths()
+    for (const path of paths) {
+      if (this.stopped) return
+      await this.read(path, touched.has(path))
+    }
+    this.forgetOthers(paths)
+    this.looking = false
+    if (this.stopped) return
+    this.told.known()
+    this.lookIn(this.wanted ? settleMs : this.settings.refreshMs)
+  }
+
+  private lookIn(ms: number): void {
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => void this.look(), ms).unref()
+  }
+
+  /** Watches begin before anything is read, so that nothing is missed between the two. */
+  private async watchDirectories(): Promise<void> {
+    for (const directory of new Set(this.patterns.map(({ path }) => dirname(path)))) {
+      const inode = await stat(directory, { bigint: true }).then(
+        ({ ino }) => ino,
+        () => undefined,
+      )
+      if (inode === undefined) this.present.delete(directory)
+      else this.present.add(directory)
+      const known = this.watchers.get(directory)
+      if (this.stopped || (inode !== undefined && known?.inode === inode)) continue
+      known?.watcher.close()
+      this.watchers.delete(directory)
+      if (inode === undefined) continue
+      try {
+        const watcher = watch(directory, { persistent: false }, (_, name) => this.touch(directory, name))
+        this.watchers.set(directory, { inode, watcher })
+        watcher.on('error', () => {
+          watcher.close()
+          if (this.watchers.get(directory)?.watcher === watcher) this.watchers.delete(directory)
+        })
+      } catch {
+        // No more of them are to be had (inotify(7), max_user_watches): looking now and then finds it too.
+      }
+    }
+  }
+
+  private touch(directory: string, name: string | null): void {
+    if (this.stopped) return
+    if (name !== null && this.touched.size < maxFiles) this.touched.add(join(directory, name))
+    if (this.looking) this.wanted = true
+    else this.lookIn(settleMs)
+  }
+
+  /** The files that there are, as they are named. */
+  private async paths(): Promise<ReadonlySet<string>> {
+    const paths = new Set<string>()
+    for (const { path, name } of this.patterns) {
+      if (name === undefined) {
+        paths.add(path)
+        continue
+      }
+      const directory = dirname(path)
+      try {
+        const names = (await readdir(directory)).filter(each => name.test(each)).sort()
+        for (const each of names) paths.add(join(directory, each))
+        this.told.report(directory, undefined)
+      } catch (error) {
+        this.told.report(directory, {
+          reason: `cannot look for files of targets in ${directory}: ${directoryCause(error)}`,
+          mend: `make ${directory} a directory that svc may read, or correct the files of file_sd`,
+        })
+        for (const each of this.stamps.keys()) if (dirname(each) === directory) paths.add(each)
+      }
+    }
+    const isTooMany = paths.size > maxFiles
+    this.told.report(
+      'files',
+      isTooMany
+        ? {
+            reason: `more than ${maxFiles} files of targets are named, and the others are left out`,
+            mend: 'put more targets into each file',
+          }
+        : undefined,
+    )
+    return isTooMany ? new Set([...paths].slice(0, maxFiles)) : paths
+  }
+
+  /** `isTouched`: it is read though it looks the same, as the clock of a file system is coarse. */
+  private async read(path: string, isTouched: boolean): Promise<void> {
+    let stamp = ''
+    try {
+      const stats = await stat(path, { bigint: true })
+      stamp = [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join()
+      if (!isTouched && this.stamps.get(path) === stamp) return
+      const groups = await readGroups(path)
+      if (this.stopped) return
+      this.told.put(path, groups)
+      this.told.report(path, undefined)
+    } catch (error) {
+      if (this.stopped) return
+      this.failed(path, error as Error)
+    }
+    this.stamps.set(path, stamp)
+  }
+
+  private failed(path: string, error: NodeJS.ErrnoException): void {
+    const isGone = error.code === 'ENOENT' && this.present.has(dirname(path))
+    if (isGone) this.told.remove(path)
+    const cause = error.code === undefined ? error.message : fileCause(error)
+    const kept = this.told.targetsOf(path)
+    const mend =
+      error.code === undefined ? `correct ${path}` : `make ${path} readable for svc, or correct file_sd`
+    this.told.report(path, {
+      reason: `cannot read targets from ${path}: ${cause}`,
+      mend: kept === 0 ? mend : `${mend}; until then its ${kept} targets from before stay`,
+    })
+  }
+
+  /** Files that are no longer found have no targets and no faults. */
+  private forgetOthers(paths: ReadonlySet<string>): void {
+    for (const path of [...this.stamps.keys()]) {
+      if (paths.has(path)) continue
+      this.stamps.delete(path)
+      this.told.report(path, undefined)
+    }
+    this.told.keepOnly(paths)
+  }
+}
+
+/** Targets from files (`file_sd_configs`). */
+export const fileSource: SourceKind<'file'> = {
+  kind: 'file',
+  open: (settings, options) => new FileTargets(settings, options),
+}
+
+/** Rejects with an `Error` in words, or with one of the system, which has a code. */
+async function readGroups(path: string): Promise<readonly TargetGroup[]> {
+  const bytes = await readBytes(path)
+  const elements = /\.json$/i.test(path) ? jsonElements(bytes) : yamlElements(bytes.toString('utf8'))
+  const extra = new Map([['__meta_filepath', path]])
+  const groups: TargetGroup[] = []
+  for await (const element of elements)
+    groups.push(readGroup(element, groups.length, `${path}:${groups.length}`, extra))
+  return groups
+}
+
+async function readBytes(path: string): Promise<Buffer> {
+  // A pipe must not keep us waiting for its writer.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) throw new Error('it is no regular file')
+    if (stats.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes} bytes`)
+    const bytes = Buffer.allocUnsafe(stats.size)
+    let length = 0
+    while (length < bytes.length) {
+      const { bytesRead } = await file.read(bytes, length, bytes.length - length, length)
+      if (bytesRead === 0) break
+      length += bytesRead
+    }
+    if (length === 0) throw new Error('it is empty; a file without targets says []')
+    return bytes.subarray(0, length)
+  } finally {
+    // What was read counts; that closing failed tells nothing of the content.
+    await file.close().catch(() => undefined)
+  }
+}
+
+function nameFilter(name: string): RegExp {
+  const parts = name.split(/\*+/).map(part => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
+  return new RegExp(`^${parts.join('.*')}$`, 's')
+}
+
+function directoryCause(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return code === 'ENOENT'
+    ? 'there is no such directory'
+    : code === 'EACCES'
+      ? 'svc may not read it'
+      : message
+}

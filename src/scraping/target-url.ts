@@ -1,0 +1,94 @@
+import { addressLabel, metricsPathLabel, paramPrefix, schemeLabel } from './label-names.ts'
+import type { ScrapeJob } from './scrape-job.ts'
+
+/** Longest path of a socket, in bytes (unix(7), `sun_path` without its end). */
+const longestSocketPath = 107
+
+const hostAndPort = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s\0-\x1f\x7f:/?#@[\]\\%"<>^`{|}]+)(?::(\d{1,5}))?$/
+
+/**
+ * Why an address is none, in words with the mend; '' where it is one: `host`, `host:port`, `[ipv6]:port` as in Prometheus,
+ * and `unix:/path/of/socket`.
+ */
+export function addressFault(address: string, scheme: string): string {
+  if (address === '') return 'it has no __address__: tell one in the source, or set it by relabelling'
+  const shown = `__address__ ${JSON.stringify(address.slice(0, 128))}`
+  if (scheme !== 'http' && scheme !== 'https')
+    return `__scheme__ ${JSON.stringify(scheme.slice(0, 32))} is not known: set http or https`
+  if (address.startsWith('unix:')) return socketFault(address.slice('unix:'.length), shown, scheme)
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(address))
+    return `${shown} is a URL: write host:port, and the rest as __scheme__ and __metrics_path__`
+  if (address.includes('/')) return `${shown} has a path: write it as __metrics_path__`
+  const match = hostAndPort.exec(address)
+  if (match === null) return `${shown} is no host with a port: write host:port, and IPv6 as [::1]:port`
+  const port = match[1] === undefined ? 1 : Number(match[1])
+  return port >= 1 && port <= 65_535 ? '' : `${shown} has no port from 1 to 65535`
+}
+
+/** A colon would end the path where the URL is written. */
+function socketFault(path: string, shown: string, scheme: string): string {
+  if (scheme === 'https') return `${shown} is a socket, where only http is spoken: set __scheme__ to http`
+  if (!/^\/[^:\0]+$/.test(path)) return `${shown} is no socket: write unix:/path, without a colon in the path`
+  return Buffer.byteLength(path) <= longestSocketPath
+    ? ''
+    : `${shown} is longer than a socket's path can be (${longestSocketPath} bytes)`
+}
+
+/**
+ * The URL that is scraped: scheme, address and path of the labels, and the job's parameters, of which labels replace the
+ * first value of each. Written as Prometheus shows it (`url.URL.String` and `url.Values.Encode` of Go).
+ */
+export function targetUrl(job: ScrapeJob, labels: ReadonlyMap<string, string>): string {
+  const address = labels.get(addressLabel)!
+  const path = labels.get(metricsPathLabel) ?? ''
+  const written = escapedPath(path === '' || path.startsWith('/') ? path : `/${path}`)
+  const query = queryOf(job, labels)
+  const tail = written + (query === '' ? '' : `?${query}`)
+  if (address.startsWith('unix:')) return `${address}:${tail.startsWith('/') ? tail : `/${tail}`}`
+  return `${labels.get(schemeLabel)}://${address}${tail}`
+}
+
+function queryOf(job: ScrapeJob, labels: ReadonlyMap<string, string>): string {
+  const params = new Map(Object.entries(job.params).map(([name, values]) => [name, [...values]]))
+  for (const [label, value] of labels) {
+    if (!label.startsWith(paramPrefix)) continue
+    const name = label.slice(paramPrefix.length)
+    const values = params.get(name)
+    if (values === undefined || values.length === 0) params.set(name, [value])
+    else values[0] = value
+  }
+  return [...params.keys()]
+    .sort()
+    .flatMap(name => params.get(name)!.map(value => `${queryEscaped(name)}=${queryEscaped(value)}`))
+    .join('&')
+}
+
+/** What Go leaves as it is in a path, and JavaScript does not. */
+const inPaths: Readonly<Record<string, string>> = {
+  '%24': '$',
+  '%26': '&',
+  '%2B': '+',
+  '%2C': ',',
+  '%2F': '/',
+  '%3A': ':',
+  '%3B': ';',
+  '%3D': '=',
+  '%40': '@',
+}
+
+function escapedPath(path: string): string {
+  return escaped(path).replace(/%(?:2[46BCF]|3[ABD]|40)/g, code => inPaths[code]!)
+}
+
+function queryEscaped(text: string): string {
+  return escaped(text).replaceAll('%20', '+')
+}
+
+/** All but letters, digits and `-_.~`. */
+function escaped(text: string): string {
+  const wellFormed = text.replace(/\p{Surrogate}/gu, '\ufffd')
+  return encodeURIComponent(wellFormed).replace(
+    /[!'()*]/g,
+    character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}

@@ -1,0 +1,62 @@
+// Collector mode under load: each sample of each page that a target served is in what the receiver has.
+
+import assert from 'node:assert/strict'
+import { afterEach, test } from 'node:test'
+import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
+import { MetricSink } from '../helpers/metric-sink.ts'
+import { PageGenerator } from '../helpers/page-generator.ts'
+import { until } from '../helpers/program.ts'
+
+const soak = process.env.SVC_SOAK === '1'
+const rounds = soak ? 60 : 5
+
+const open: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close()
+})
+
+async function scrapeAll(targets: number, series: number): Promise<void> {
+  const generator = await PageGenerator.start({ targets, series, intervalMs: 1000 })
+  open.push(() => generator.close())
+  const sink = await MetricSink.start('shop_')
+  open.push(() => sink.close())
+  const config = {
+    mode: 'collector',
+    collectors: {
+      prometheus: {
+        scrape_configs: [
+          {
+            job_name: 'shop',
+            scrape_interval: '1s',
+            scrape_timeout: '1s',
+            static_configs: [{ targets: generator.addresses }],
+          },
+        ],
+      },
+    },
+  }
+  const agent = await AgentProcess.start({ endpoint: sink.grpcEndpoint, config: config as unknown as Tree })
+  open.push(() => agent.stop())
+  await until(
+    () => `each target was scraped ${rounds} times:\n${agent.logText()}`,
+    rounds * 10_000 + 60_000,
+    async () => (await generator.report()).fewest >= rounds,
+  )
+  assert.deepEqual(await agent.stop(), { code: 0, signal: null })
+  const { scrapes, samples, broken } = await generator.report()
+  const counts = await sink.counts()
+  const whole = samples / scrapes
+  // A page that was on its way at the end counts as served, and not as scraped.
+  const pages = counts.samples / whole
+  assert.equal(counts.uncounted, 0)
+  assert.equal(counts.samples % whole, 0, 'pages come whole')
+  assert.ok(pages <= scrapes && pages >= scrapes - Math.max(broken, targets), `${pages} of ${scrapes} pages`)
+}
+
+test('many pages of many targets come whole', async () => {
+  await scrapeAll(soak ? 50 : 10, 1000)
+})
+
+test('a large page comes whole', async () => {
+  await scrapeAll(1, soak ? 200_000 : 20_000)
+})

@@ -1,0 +1,32 @@
+import type { ScrapeJob } from '../../src/scraping/scrape-job.ts'
+
+/** A job that asks for nothing special, but for what a test names. */
+export function scrapeJob(own: Partial<ScrapeJob> = {}): ScrapeJob {
+  return {
+    name: 'job',
+    intervalMs: 60_000,
+    timeoutMs: 10_000,
+    scheme: 'http',
+    metricsPath: '/metrics',
+    params: {},
+    honorLabels: false,
+    honorTimestamps: true,
+    trackTimestampsStaleness: false,
+    compression: false,
+    lenient: false,
+    limits: { bodyBytes: 0, samples: 0, labels: 0, labelNameLength: 0, labelValueLength: 0, targets: 0 },
+    access: {
+      headers: {},
+      basic: undefined,
+      authorization: undefined,
+      tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
+      followRedirects: true,
+      proxyUrl: '',
+    },
+    relabel: [],
+    metricRelabel: [],
+    sources: [],
+    externalLabels: new Map(),
+    ...own,
+  }
+}
