@@ -91,6 +91,7 @@ async function observe(
   const sentBefore = await running.sent()
   const cpuBefore = cpuSeconds(pid)
   await sleep(windowSeconds * 1000)
+  if (running.child.exitCode !== null) throw new Error(`${running.child.spawnargs.join(' ')} has ended`)
   const cpu = cpuSeconds(pid) - cpuBefore
   const report = await generator?.report()
   const counts = await sink.counts()

@@ -1,7 +1,14 @@
-/** Encodes spans as OTLP requests with svc's encoder and with OpenTelemetry's, by turns: CPU per span and spans per second. */
+/**
+ * Encodes spans as OTLP requests with svc's encoder and with OpenTelemetry's, and metrics that were encoded before but
+ * for their numbers, by turns: CPU per span or point, and how many of them in a second.
+ */
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
+import { metricEncoding } from '../src/exporters/otlp/encode-metric.ts'
 import { traceEncoding } from '../src/exporters/otlp/encode-trace.ts'
+import { metricTemplate } from '../src/exporters/otlp/metric-template.ts'
 import { RequestBuilder } from '../src/exporters/otlp/request.ts'
+import { Attributes } from '../src/model/attributes.ts'
+import type { PlacedMetric } from '../src/model/prepared-metric.ts'
 import { resource, type Scope, schemaUrl } from '../src/model/resource.ts'
 import { Span, SpanKind } from '../src/model/span.ts'
 
@@ -87,16 +94,80 @@ function encodeTheirs(): number {
   return ProtobufTraceSerializer.serializeRequest(sdkSpans as never)!.length
 }
 
+const pointsPerFamily = 100
+const familiesPerRequest = 30
+const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** A family as it is read from a page: of a histogram all lines of a point stand behind each other. */
+function placedFamily(kind: 'gauge' | 'histogram'): { metric: PlacedMetric; values: Float64Array } {
+  const lines = kind === 'gauge' ? 1 : bounds.length + 3
+  const points = Array.from({ length: pointsPerFamily }, (_, i) => {
+    const attributes = Attributes.of({ instance: `10.1.2.${i}:9100`, path: `/api/v1/${i}`, method: 'GET' })
+    const at = i * lines
+    const buckets = Array.from({ length: bounds.length + 1 }, (_, bucket) => at + bucket)
+    const histogram = { buckets, sum: at + lines - 2, count: at + lines - 1 }
+    return { attributes, startUs: 0, timeUs: 0, value: at, ...histogram }
+  })
+  const described = { name: `http_${kind}`, description: 'How long requests took.', unit: 's' }
+  const values = new Float64Array(pointsPerFamily * lines).map((_, at) => Math.min(at % lines, lines - 3))
+  return {
+    metric: kind === 'gauge' ? { ...described, kind, points } : { ...described, kind, bounds, points },
+    values,
+  }
+}
+
+/** Adds a family by its template, as a scrape does whose page has only other numbers than the one before. */
+function templateSeries(kind: 'gauge' | 'histogram'): Series {
+  const { metric, values } = placedFamily(kind)
+  const template = metricTemplate(metric)!
+  const metrics = new RequestBuilder(metricEncoding)
+  const encode = () => {
+    for (let i = 0; i < familiesPerRequest; i++)
+      metrics.addEncoded(host, scope, template.fill(values, 1.75e15 + i)!, pointsPerFamily)
+    return metrics.take()[0]!.body.length
+  }
+  return {
+    name: `${kind}s, prepared`,
+    encode,
+    items: familiesPerRequest * pointsPerFamily,
+    nanoseconds: [],
+    bytes: 0,
+  }
+}
+
+/** What of that is the numbers alone. */
+function fillSeries(kind: 'gauge' | 'histogram'): Series {
+  const { metric, values } = placedFamily(kind)
+  const template = metricTemplate(metric)!
+  const encode = () => {
+    for (let i = 0; i < familiesPerRequest; i++) template.fill(values, 1.75e15 + i)
+    return familiesPerRequest * template.sizeBytes
+  }
+  return {
+    name: `${kind}s, filled`,
+    encode,
+    items: familiesPerRequest * pointsPerFamily,
+    nanoseconds: [],
+    bytes: 0,
+  }
+}
+
 interface Series {
   readonly name: string
   readonly encode: () => number
+  /** Spans or points in a request. */
+  readonly items: number
   readonly nanoseconds: number[]
   bytes: number
 }
 
 const series: Series[] = [
-  { name: 'svc', encode: encodeOurs, nanoseconds: [], bytes: 0 },
-  { name: 'otlp-transformer', encode: encodeTheirs, nanoseconds: [], bytes: 0 },
+  { name: 'svc', encode: encodeOurs, items: spansPerRequest, nanoseconds: [], bytes: 0 },
+  { name: 'otlp-transformer', encode: encodeTheirs, items: spansPerRequest, nanoseconds: [], bytes: 0 },
+  templateSeries('gauge'),
+  fillSeries('gauge'),
+  templateSeries('histogram'),
+  fillSeries('histogram'),
 ]
 
 function median(values: readonly number[]): number {
@@ -109,19 +180,17 @@ for (let round = -3; round < rounds; round++) {
     one.bytes = one.encode()
     const taken = Number(process.hrtime.bigint() - start)
     // The first rounds only let the compiler warm up.
-    if (round >= 0) one.nanoseconds.push(taken / spansPerRequest)
+    if (round >= 0) one.nanoseconds.push(taken / one.items)
   }
 }
 
 console.log(
-  `${spansPerRequest} spans with 12 attributes a request, median (least) of ${rounds} rounds by turns`,
+  `${spansPerRequest} spans with 12 attributes, or ${familiesPerRequest} families of ${pointsPerFamily} points, a request: median (least) of ${rounds} rounds by turns`,
 )
-for (const { name, nanoseconds, bytes } of series) {
+for (const { name, items, nanoseconds, bytes } of series) {
   const ns = median(nanoseconds)
   const least = Math.min(...nanoseconds)
   const rate = Math.round(1e9 / ns).toLocaleString('en')
-  const size = (bytes / spansPerRequest).toFixed(0)
-  console.log(
-    `${name.padEnd(18)} ${ns.toFixed(0)} (${least.toFixed(0)}) ns/span  ${rate} spans/s  ${size} bytes/span`,
-  )
+  const size = (bytes / items).toFixed(0)
+  console.log(`${name.padEnd(18)} ${ns.toFixed(1)} (${least.toFixed(1)}) ns  ${rate}/s  ${size} bytes`)
 }

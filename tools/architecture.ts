@@ -31,7 +31,8 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Areas of units: one does not import another. What they share stands in lib, or beside them and not in the list. */
-export const units = /^src\/(protocols|processors|exporters|probes|collectors|unwinders|discovery|scraping\/sources)\//
+export const units =
+  /^src\/(protocols|processors|exporters|probes|collectors|unwinders|discovery|scraping\/sources)\//
 
 /** Modules that source files (not tests) may not import. */
 export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [

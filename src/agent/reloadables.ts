@@ -35,7 +35,8 @@ export interface ReloadableParts {
 
 /** In the order of preparation: what can refuse comes first. */
 export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
-  const { log, outlets, processes, tracing, profiling, discovery, gpu, logs, scraping, self, profiler } = parts
+  const { log, outlets, processes, tracing, profiling, discovery, gpu, logs, scraping, self, profiler } =
+    parts
   return [
     {
       name: 'management API',

@@ -2,8 +2,8 @@
 
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
-import type { Logger } from '../lib/logger.ts'
 import type { Change } from '../lib/change.ts'
+import type { Logger } from '../lib/logger.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { TargetClient } from '../scraping/fetch/target-client.ts'
 import { jobsOf } from '../scraping/jobs/jobs.ts'

@@ -277,12 +277,14 @@ test('the banner says of each subsystem what it does', async () => {
   const profiles = ['off', 'profiles', /switched off by agent\.(profiling|ebpf)|mode is collector/] as const
   const logs = ['off', 'logs', /switched off by agent\.logs|mode is collector/] as const
   const discovery = ['off', 'discovery', /switched off by agent\.discovery/] as const
+  const scraping = ['off', 'scraping', /names no targets/] as const
   const metrics = ['off', 'host metrics', /switched off by agent\.nodeexporter/] as const
   await check({}, [
     ['off', 'traces', /switched off by agent\.ebpf/],
     profiles,
     logs,
     discovery,
+    scraping,
     metrics,
     none,
   ])
@@ -292,6 +294,7 @@ test('the banner says of each subsystem what it does', async () => {
     profiles,
     logs,
     discovery,
+    scraping,
     metrics,
     none,
   ])
@@ -300,6 +303,7 @@ test('the banner says of each subsystem what it does', async () => {
     profiles,
     logs,
     discovery,
+    scraping,
     metrics,
     none,
   ])
@@ -309,6 +313,7 @@ test('the banner says of each subsystem what it does', async () => {
     profiles,
     ['ok', 'logs', /^of containers, of files \(\/nonexistent\/\*\.log\); \d+ files so far$/],
     ['ok', 'discovery', /^Docker, Kubernetes, cloud; what is there is at \/status\/discovery$/],
+    scraping,
     metrics,
     none,
   ])
@@ -317,6 +322,7 @@ test('the banner says of each subsystem what it does', async () => {
     profiles,
     logs,
     discovery,
+    scraping,
     metrics,
     ['ok', 'export', /^OTLP over grpc to 127\.0\.0\.1:1$/],
     ['off', 'queue', /^in memory, so that a crash loses it/],
@@ -326,6 +332,7 @@ test('the banner says of each subsystem what it does', async () => {
     profiles,
     logs,
     discovery,
+    scraping,
     metrics,
     none,
     ['limited', 'not built', /agent\.ebpf\.backend/],

@@ -134,7 +134,13 @@ test('no kind of secret is anywhere in a bundle or in what is said, though the a
       prometheus: {
         targets,
         http_sd: [{ url: `http://u:${plainOf('url-userinfo')}@127.0.0.1:4/` }],
-        scrape_configs: [{ job_name: 'c', basic_auth: { password: secretOf('foreign-form') } }],
+        scrape_configs: [
+          {
+            job_name: 'c',
+            basic_auth: { password: secretOf('foreign-form') },
+            http_headers: { X: { values: [secretOf('foreign-form')] } },
+          },
+        ],
       },
     },
     // One that is wrong is told, without what was found.

@@ -141,15 +141,16 @@ test('points are told one by one, and a series that was made of others is an add
       ['point http.requests{otel.metric.overflow=true}', 'added', undefined, undefined],
       ['point http.requests{user="b"}', 'dropped', 'cardinality', ['limit_series "http.requests"']],
       ['point http.requests{user="c"}', 'dropped', 'cardinality', ['limit_series "http.requests"']],
+      ['point old.latency{}', 'same', undefined, undefined],
     ],
   )
   assert.deepEqual(objects.at(-1).summary.signals.metrics, {
     in: 4,
-    out: 2,
+    out: 3,
     changed: 0,
     added: 1,
     dropped: { cardinality: 2 },
-    left_out: { 'points of summaries': 1 },
+    left_out: {},
     lost: {},
   })
 })

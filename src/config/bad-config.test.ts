@@ -97,6 +97,42 @@ const cases: readonly Case[] = [
       (_, i) => `      - &a${i + 1} [${Array(10).fill(`*a${i}`).join(', ')}]\n`,
     ).join('')}`,
   },
+  {
+    what: 'scrape configurations with mistakes',
+    file: `collectors:
+  prometheus:
+    scrape_interval: 15s
+    scrape_configs:
+      - job_name: node
+        scrape_intervall: 5s
+        static_configs:
+          - targets: ["http://a:9100/metrics"]
+      - job_name: node
+        scrape_timeout: 10
+        relabel_configs:
+          - {source_labels: [a], target_label: b, regex: "(a"}
+      - job_name: cloud
+        gce_sd_configs: [{project: p}]
+`,
+  },
+  {
+    what: 'a scrape that may take longer than the interval',
+    file: `collectors:
+  prometheus:
+    scrape_interval: 15s
+    scrape_configs:
+      - job_name: slow
+        scrape_timeout: 20s
+`,
+  },
+  {
+    what: 'scrape configurations of one name',
+    file: 'collectors:\n  prometheus:\n    scrape_configs:\n      - job_name: a\n      - job_name: a\n',
+  },
+  {
+    what: 'a password where a list of targets is',
+    file: 'collectors: {prometheus: {scrape_configs: [{job_name: a, http_sd_configs: [{url: "u:hunter2@a"}]}]}}\n',
+  },
   { what: 'nesting without an end', file: `agent: ${'['.repeat(20_000)}\n` },
   { what: 'bytes that are no text', file: Buffer.from([0x6d, 0x6f, 0x64, 0x65, 0x3a, 0x20, 0xff, 0x0a]) },
   { what: 'a file that is too large', file: Buffer.alloc(1024 * 1024 + 1, '#') },

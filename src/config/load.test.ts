@@ -206,7 +206,11 @@ pipeline: {transform: {rules: [{name: r, actions: [{type: hash_attribute, hash_a
 collectors:
   prometheus:
     targets: [{name: n, address: a, basic_auth: {username: u, password: hunter2}, headers: {X: hunter2}}]
-    scrape_configs: [{basic_auth: {password: hunter2}, authorization: {credentials: hunter2}, job_name: j}]
+    scrape_configs:
+      - {job_name: j, basic_auth: {password: hunter2}, http_headers: {X: {values: [hunter2], secrets: [hunter2]}}}
+      - {job_name: k, authorization: {credentials: hunter2}, params: {token: [hunter2], module: [x]}}
+      - {job_name: l, bearer_token: hunter2, proxy_url: "http://u:hunter2@proxy:1"}
+      - {job_name: m, http_sd_configs: [{url: "http://u:hunter2@a/", authorization: {credentials: hunter2}}]}
 `)
   const shown = JSON.stringify(redacted(config, origins))
   assert.doesNotMatch(shown, /hunter2/)
@@ -215,6 +219,9 @@ collectors:
   assert.match(shown, /"plain":"x","hidden":"\[REDACTED\]"/)
   assert.match(shown, /"username":"u","password":"\[REDACTED\]"/)
   assert.match(shown, /"job_name":"j"/)
+  assert.match(shown, /"params":\{"token":\["\[REDACTED\]"\],"module":\["x"\]\}/)
+  assert.match(shown, /"proxy_url":"http:\/\/\[REDACTED\]@proxy:1"/)
+  assert.ok(secretValues({ config, origins }).has('hunter2'))
   assert.equal(config.resource.attributes.hidden, 'a-hunter2')
 })
 
@@ -265,10 +272,30 @@ test('a message never repeats a secret', () => {
   check('otlp: {traces: {endpoint: "https://hunter2@c"}, concurrency: x}')
   check(`otlp: {concurrency: "\${file:${secret}}"}`)
   check('otlp:\n  headers: hunter2')
+  check('cloud: {aws: {endpoint: "ftp://u:hunter2@a"}}')
+  check('collectors: {prometheus: {http_sd: [{url: "u:hunter2@a"}]}}')
   check('self_telemetry:\n  auth: {bearer_token: [hunter2]}')
   check('self_telemetry:\n  auth: {bearer_tokens: hunter2}')
   check('otlp:\n  Authorization: Bearer hunter2')
   check('agent:\n  ebpf:\n    password: "hunter2"')
+  for (const job of [
+    'basic_auth: {pwd: hunter2}',
+    'basic_auth: {passwrod: hunter2}',
+    'basic_auth: hunter2',
+    'bearer_tokn: hunter2',
+    'bearer_token: [hunter2]',
+    'http_headers: {X: {valeus: [hunter2]}}',
+    'http_headers: {X: hunter2}, foo: 1',
+    'proxy_url: "ftp://u:hunter2@a"',
+    'http_sd_configs: [{url: "u:hunter2@a", foo: 1}]',
+    'oauth2: {client_secret: hunter2}',
+  ]) {
+    check(`collectors: {prometheus: {scrape_configs: [{job_name: j, ${job}}]}}`)
+    const block = job.replaceAll(/: \{|, /g, found => (found === ', ' ? '\n        ' : ':\n          '))
+    check(
+      `collectors:\n  prometheus:\n    scrape_configs:\n      - job_name: j\n        ${block.replaceAll('}', '')}`,
+    )
+  }
   // Passwords without the quotes that YAML wants.
   for (const value of ['*hunter2', '!hunter2 x', '!<hunter2> x', '|hunter2', '"a" hunter2', '"${hunter2+}"'])
     check(`self_telemetry:\n  auth:\n    bearer_token: ${value}`)
@@ -276,6 +303,39 @@ test('a message never repeats a secret', () => {
     writeFileSync(secret, content)
     for (const key of ['resource: {attributes: ', 'otlp: {headers: ']) check(`${key}"\${file:${secret}}"}`)
   }
+})
+
+test('groups of relabelling rules are no references, and other texts of scrape configurations are', () => {
+  const { config } = good(
+    `
+collectors:
+  prometheus:
+    metric_relabel_configs: [{target_label: "a_\${1}", replacement: "\${x}$1", regex: "(?P<x>a)(.*)"}]
+    scrape_configs:
+      - job_name: "\${NAME}"
+        sample_limit: \${LIMIT}
+        honor_labels: \${HONOR}
+        relabel_configs: &rules
+          - {target_label: job, source_labels: [a], regex: "(.*)", replacement: "\${1}"}
+      - {job_name: b, relabel_configs: *rules, metric_relabel_configs: *rules}
+      - {<<: {relabel_configs: [{target_label: job, replacement: "\${2}"}]}, job_name: c}
+`,
+    { env: { NAME: 'named', LIMIT: '7', HONOR: 'true', x: 'wrong' } },
+  )
+  const { scrape_configs: jobs, metric_relabel_configs: rules } = config.collectors.prometheus
+  assert.deepEqual([rules[0]!.target_label, rules[0]!.replacement], ['a_${1}', '${x}$1'])
+  assert.deepEqual([jobs[0]!.job_name, jobs[0]!.sample_limit, jobs[0]!.honor_labels], ['named', 7, true])
+  assert.deepEqual(
+    jobs.map(job => job.relabel_configs![0]!.replacement),
+    ['${1}', '${1}', '${2}'],
+  )
+})
+
+test('what a scrape configuration asks for and does not get is a warning', () => {
+  const { warnings } = good('collectors: {prometheus: {scrape_configs: [{job_name: a, enable_http2: true}]}}')
+  assert.deepEqual(warnings, [
+    'collectors.prometheus.scrape_configs[0].enable_http2 changes nothing: svc speaks HTTP/1.1 with targets',
+  ])
 })
 
 test('what is not shown in the file is shown as text that a file takes', () => {

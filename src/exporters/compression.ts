@@ -26,7 +26,7 @@ export async function pack(batch: Batch, compression: Compression): Promise<Batc
     if (packed.length >= batch.body.length) return batch
     // zlib hands over a part of a block of 16 KiB, which a batch in a queue would keep whole.
     const body = packed.buffer.byteLength > 2 * packed.length ? new Uint8Array(packed) : packed
-    return { ...batch, body, encoding }
+    return { ...batch, body, encoding, free: undefined }
   } catch {
     return batch // it can be sent as it is, so no memory for the compressor loses nothing
   }

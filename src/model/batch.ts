@@ -16,6 +16,11 @@ export interface Batch {
    * first, so that what is told of one resource arrives in order.
    */
   readonly lanes: number
+  /**
+   * Gives the memory of the body back to who encoded it: for who made another batch of it, once, when nobody reads it
+   * any more.
+   */
+  readonly free?: (() => void) | undefined
 }
 
 /** Every lane: for a batch of which nothing is known. */

@@ -49,4 +49,3 @@ export interface PreparedIntake {
   /** `timeUs`: of points that have no time of their own. */
   send(prepared: PreparedMetric, values: Float64Array, timeUs: number): Sent
 }
-

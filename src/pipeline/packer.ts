@@ -73,13 +73,15 @@ export class Packer {
     } catch {
       // As it is, it can be sent as well.
     }
-    this.#finish(job, packed)
+    if (this.#finish(job, packed) && packed !== batch) batch.free?.()
   }
 
-  #finish(job: Job, packed: Batch): void {
-    if (!this.#jobs.delete(job)) return
+  /** False: it was handed on before, as it is. */
+  #finish(job: Job, packed: Batch): boolean {
+    if (!this.#jobs.delete(job)) return false
     this.#items -= job.batch.items
     this.#bytes -= job.batch.plainBytes
     this.#out(packed)
+    return true
   }
 }

@@ -469,3 +469,27 @@ test('a smaller bound of the queue drops the oldest at once, and the batches tha
   assert.equal(arrived.size + pipeline.state('traces').droppedTotal, sent.length)
   assert.ok(droppedTotal > 0 && sent.slice(-20).every(name => arrived.has(name)))
 })
+
+test('metrics that were prepared arrive with the numbers of each time, and balance with and without an endpoint', async t => {
+  const receiver = await receive(t, { keep: true })
+  const pipeline = open(t, undefined)
+  const { prepared } = pipeline
+  const point = { attributes: Attributes.of({ a: 'b' }), startUs: 0, timeUs: 0, value: 1 }
+  const gauge = { kind: 'gauge', name: 'g', description: '', unit: '', points: [point, point] } as const
+  const values = Float64Array.of(0, 7)
+  const first = prepared.prepare(host, scope, gauge)!
+  assert.equal(prepared.send(first, values, 1e15), 'sent')
+  pipeline.change(settingsFor(receiver.endpoint))
+  assert.equal(prepared.send(first, values, 1e15), 'old')
+  const second = prepared.prepare(host, scope, gauge)!
+  for (const value of [8, 9]) {
+    values[1] = value
+    assert.equal(prepared.send(second, values, value * 1e15), 'sent')
+  }
+  await pipeline.flush(5000)
+  balanced(pipeline)
+  const { collected, exported, dropped } = pipeline.state('metrics')
+  assert.deepEqual([collected, exported, [...dropped]], [6, 4, [['no_endpoint', 2]]])
+  const told = JSON.stringify(receiver.lines).match(/"value":\d+/g)
+  assert.deepEqual(told, ['"value":8', '"value":8', '"value":9', '"value":9'])
+})

@@ -12,10 +12,13 @@ export interface PreparedPart {
 /** Spreads ends over this part of the time on both sides, so that what began together does not end together. */
 const spread = 0.2
 
+/** Nearly all lose nothing, and there are many of them. */
+const nothing: ReadonlyMap<string, number> = new Map()
+
 /** An item that passed all that is done to items, with what its intake has to know to send it. */
 export class Prepared implements PreparedMetric {
   readonly parts: PreparedPart[] = []
-  readonly lost = new Map<string, number>()
+  lost: ReadonlyMap<string, number> = nothing
   /** Of the item, lost ones included. */
   readonly points: number
   /** The state of the intake for which it was prepared. */
@@ -31,7 +34,7 @@ export class Prepared implements PreparedMetric {
   }
 
   lose(reason: string, points: number): void {
-    this.lost.set(reason, (this.lost.get(reason) ?? 0) + points)
+    this.lost = new Map([...this.lost, [reason, (this.lost.get(reason) ?? 0) + points]])
   }
 
   /** Has it become old after about so many milliseconds. */

@@ -129,15 +129,19 @@ const secrets = /bob@|4242|AKIA|hunter2/
 /** Points of every kind, with two series, of which only one finds room. */
 function metricsWith(timeUs: number): Metric[] {
   const described = { name: 'm', description: '', unit: '' }
+  const id = new Uint8Array(0)
+  const exemplar = { timeUs, value: 1, traceId: id, spanId: id, attributes: Attributes.of(personal) }
   const points = [1, 2].map(i => ({
     ...{ attributes: Attributes.of({ ...personal, i }), startUs: 1, timeUs, value: timeUs, count: 1, sum: 1 },
     ...{ buckets: [1, 0], scale: 1, zeroCount: 0, positive: { offset: 0, counts: [1] } },
+    ...{ quantiles: [0.5], values: [1], exemplars: [exemplar] },
   }))
   return [
     { ...described, kind: 'gauge', points },
     { ...described, name: 's', kind: 'sum', monotonic: true, integer: true, points },
     { ...described, name: 'h', kind: 'histogram', bounds: [1], points },
     { ...described, name: 'e', kind: 'exponential_histogram', points },
+    { ...described, name: 'q', kind: 'summary', points },
   ]
 }
 

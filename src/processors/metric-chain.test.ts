@@ -663,3 +663,95 @@ test('delta: a series goes on where a reload makes another resource of the same 
   metricChain([], delta, first).run(again, scope, sum([number({ a: 1 }, 8, 3_000)]), out, shop)
   assert.deepEqual([values(out.take()), out.missed], [[5, 3], {}])
 })
+
+test('a series that ended says so, and what comes later under its name begins anew', () => {
+  const chain = metricChain([], delta)
+  const sink = new Sink()
+  const run = (...points: NumberPoint[]) => {
+    chain.run(shop, scope, sum(points), sink)
+    return values(sink.take())
+  }
+  run(number({}, 5))
+  assert.deepEqual(run(number({}, 7, 3_000)), [2])
+  const seen: (boolean | undefined)[] = []
+  const out: MetricOut = { add: (_r, _s, { points }) => seen.push(points[0]!.noValue), miss: assert.fail }
+  chain.run(shop, scope, sum([{ ...number({}, Number.NaN, 4_000), noValue: true }]), out)
+  assert.deepEqual(seen, [true])
+  // It began before anybody watched it, as far as is known now.
+  assert.deepEqual(run(number({}, 9, 5_000, 0)), [])
+  assert.deepEqual(run(number({}, 10, 6_000, 0)), [1])
+  assert.deepEqual(sink.missed, { delta_start: 1 })
+})
+
+test('a series that ended is not added up, and what ended without room is counted', () => {
+  const chain = metricChain([admitting('a')], cumulative)
+  const sink = new Sink()
+  chain.run(shop, scope, sum([number({ user: 'a' }, 1), number({ user: 'b' }, 5)]), sink)
+  const ended = { ...number({ user: 'b' }, Number.NaN, 3_000), noValue: true }
+  chain.run(shop, scope, sum([number({ user: 'a' }, 1, 3_000), ended]), sink)
+  assert.deepEqual(values(sink.take()), [1, 5, 1])
+  assert.deepEqual(sink.missed, { cardinality: 2 })
+})
+
+test('histograms without a sum add up to one without', () => {
+  const chain = metricChain([admitting('a')], cumulative)
+  const sink = new Sink()
+  const point = buckets({ user: 'b' }, [1, 2, 3])
+  chain.run(shop, scope, histogram([point, { ...point, sum: undefined }]), sink)
+  chain.run(shop, scope, histogram([{ ...point, timeUs: 3_000 }]), sink)
+  assert.deepEqual(
+    sink.take().map(({ count, sum: of }) => [count, of]),
+    [
+      [12, undefined],
+      [12, undefined],
+    ],
+  )
+})
+
+test('summaries never become deltas, and keep what they say in parts, too', () => {
+  const chain = metricChain([changing(set => set.set('seen', true))], delta)
+  const points = Array.from({ length: 3000 }, (_, i) => {
+    const { attributes, startUs, timeUs } = number({ i }, 0)
+    return { attributes, startUs, timeUs, count: i, sum: 2 * i, quantiles: [0.5, 0.9], values: [i, i + 1] }
+  })
+  const metadata = Attributes.of({ 'prometheus.type': 'summary' })
+  let parts = 0
+  const seen: number[] = []
+  const out: MetricOut = {
+    add(_resource, _scope, metric) {
+      parts++
+      assert.ok(metric.kind === 'summary' && metric.metadata === metadata)
+      for (const point of metric.points) {
+        const i = point.attributes.get('i') as number
+        assert.equal(point.attributes.get('seen'), true)
+        assert.deepEqual(
+          [point.count, point.sum, point.quantiles, point.values],
+          [i, 2 * i, [0.5, 0.9], [i, i + 1]],
+        )
+        seen.push(i)
+      }
+    },
+    miss: () => assert.fail(),
+  }
+  chain.run(shop, scope, { ...described, kind: 'summary', metadata, points }, out)
+  assert.deepEqual(seen, [...points.keys()])
+  assert.ok(parts > 1)
+})
+
+test('what exemplars say beside their series is changed in copies', () => {
+  const attributes = Attributes.of({ user: 'bob' })
+  const id = new Uint8Array(0)
+  const exemplar = { timeUs: 1, value: 1, traceId: id, spanId: id, attributes }
+  const chain = metricChain([stage({ exemplar: set => set.set('user', '*') })], cumulative)
+  const users: unknown[] = []
+  const out: MetricOut = {
+    add: (_r, _s, metric) => {
+      const [point] = metric.points as readonly NumberPoint[]
+      for (const each of point!.exemplars!) users.push(each.attributes.get('user'))
+    },
+    miss: () => assert.fail(),
+  }
+  const empty = { ...exemplar, attributes: new Attributes() }
+  chain.run(shop, scope, sum([{ ...number({}, 1), exemplars: [exemplar, empty] }]), out)
+  assert.deepEqual([...users, attributes.get('user')], ['*', undefined, 'bob'])
+})

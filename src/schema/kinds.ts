@@ -305,9 +305,17 @@ export const endpoint = text({
 /** An http or https URL; empty for none. */
 export const url = text({
   expects: 'an http or https URL',
-  valid: address => address === '' || (/^https?:\/\//i.test(address) && URL.canParse(address)),
+  valid: isUrl,
+  leak: address =>
+    address.includes('@') && !isUrl(address)
+      ? 'expected an http or https URL, found a value that is not shown because it may hold a password'
+      : undefined,
   show: address => address.replace(/^([a-z]+:\/\/)[^/@]*@/i, '$1[REDACTED]@'),
 })
+
+function isUrl(address: string): boolean {
+  return address === '' || (/^https?:\/\//i.test(address) && URL.canParse(address))
+}
 
 /** Ports and ranges of ports, such as `8080`, `"8000-8999"` or `"80,443"`. */
 export const openPorts: Kind<readonly { readonly from: number; readonly to: number }[]> = {

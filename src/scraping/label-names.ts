@@ -23,5 +23,5 @@ export function isLabelName(name: string): boolean {
 
 /** Whether a text has no half of a surrogate pair, so that UTF-8 can tell it. */
 export function isText(text: string): boolean {
-  return !/\p{Surrogate}/u.test(text)
+  return !/[\ud800-\udfff]/.test(text) || !/\p{Surrogate}/u.test(text)
 }

@@ -6,8 +6,8 @@ const letterE = 101
 const letterI = 105
 const letterN = 110
 
-/** A double holds every whole number of so many digits, */
-const exactDigits = 15
+/** A double holds every whole number below this, so what is added up digit by digit is exact as long as it stays there, */
+const exactMantissa = 2 ** 53
 /** and every power of ten up to this one. What both hold is rounded once, so correctly (Clinger 1990). */
 const exactPower = 22
 const powersOfTen = Float64Array.from({ length: exactPower + 1 }, (_, power) => Number(`1e${power}`))
@@ -32,7 +32,7 @@ export class NumberBytes {
       if (digit >>> 0 > 9) break
       mantissa = mantissa * 10 + digit
     }
-    let digits = at - first
+    let hasDigits = at > first
     let scale = 0
     if (at < to && bytes[at] === point) {
       const fraction = ++at
@@ -42,16 +42,17 @@ export class NumberBytes {
         mantissa = mantissa * 10 + digit
       }
       scale = fraction - at
-      digits -= scale
+      hasDigits ||= scale < 0
     }
-    if (digits === 0) return this.#word(bytes, from, to)
+    if (!hasDigits) return this.#word(bytes, from, to)
     if (at < to && (bytes[at]! | 0x20) === letterE) {
       at = this.#exponent(bytes, at + 1, to)
       if (at < 0) return this.#none()
       scale += this.#power
     }
     this.end = at
-    if (digits > exactDigits || scale > exactPower || scale < -exactPower) return this.#long(bytes, from, at)
+    if (mantissa >= exactMantissa || scale > exactPower || scale < -exactPower)
+      return this.#long(bytes, from, at)
     if (scale < 0) mantissa /= powersOfTen[-scale]!
     else if (scale > 0) mantissa *= powersOfTen[scale]!
     return negative ? -mantissa : mantissa
@@ -74,8 +75,7 @@ export class NumberBytes {
     }
     if (at === first) return this.#none()
     this.end = at
-    if (at - first > exactDigits) {
-      // Two words would be read as one number: BigInt takes nothing but digits.
+    if (value >= exactMantissa) {
       const exact = BigInt(bytes.toString('latin1', first, at))
       if (exact > (negative ? 2n ** 63n : 2n ** 63n - 1n)) return this.#none()
       value = Number(exact)
@@ -85,8 +85,9 @@ export class NumberBytes {
 
   /** Seconds, in microseconds. NaN and infinite ones are none. */
   readSeconds(bytes: Buffer, from: number, to: number): number {
-    const us = Math.round(this.read(bytes, from, to) * 1e6) + 0
-    return Number.isFinite(us) ? us : this.#none()
+    const seconds = this.read(bytes, from, to)
+    if (!Number.isFinite(seconds)) return this.#none()
+    return Math.max(-Number.MAX_VALUE, Math.min(Math.round(seconds * 1e6) + 0, Number.MAX_VALUE))
   }
 
   #power = 0

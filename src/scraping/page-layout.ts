@@ -8,9 +8,6 @@ const space = 32
 const tab = 9
 const close = 125
 
-/** What stands between a value and its timestamp. */
-const mostGapBytes = 255
-
 const exemplarBytes = new ExemplarBytes()
 const noExemplars: ReadonlyMap<number, LineExemplar> = new Map()
 
@@ -35,11 +32,11 @@ export class PageLayout {
   /** Where each key begins in the text. */
   readonly #keys: Uint32Array
   /** Bytes between value and timestamp; 0: the sample has no timestamp. Undefined: none has one. */
-  readonly #gaps: Uint8Array | undefined
+  readonly #gaps: Uint32Array | undefined
   /** Samples with an exemplar. Undefined: none has one. */
   readonly #withExemplars: Uint8Array | undefined
-  /** Something in the page cannot be told apart by its text alone, so that every page is read as a whole. */
-  readonly #unfit: boolean
+  /** A number stands right behind a name. With another one it may be a part of it, so this page is read as a whole. */
+  #unfit = false
   #exemplars: ReadonlyMap<number, LineExemplar> = noExemplars
   #view: DataView = new DataView(new ArrayBuffer(0))
   #body: Buffer = Buffer.alloc(0)
@@ -52,14 +49,13 @@ export class PageLayout {
     this.#format = page.format
     this.#chunks = new Uint32Array(samples + 1)
     this.#keys = new Uint32Array(samples)
-    this.#gaps = page.timesUs.every(Number.isNaN) ? undefined : new Uint8Array(samples)
+    this.#gaps = page.timesUs.every(Number.isNaN) ? undefined : new Uint32Array(samples)
     this.#withExemplars = page.exemplars.size === 0 ? undefined : new Uint8Array(samples)
     this.#exemplars = page.exemplars
     // Its own memory: a buffer of the pool would be kept as a whole.
     const text = Buffer.allocUnsafeSlow(body.length)
     const length = this.#layOut(page, text)
-    this.#unfit = length < 0
-    this.#text = Buffer.allocUnsafeSlow(Math.max(length, 0))
+    this.#text = Buffer.allocUnsafeSlow(length)
     text.copy(this.#text, 0, 0, length)
     this.#words = new DataView(this.#text.buffer)
     // No word of UTF-8 is the encoding of a NaN (0x7f does not follow a byte from 0xf0 on), and without NULs none is 0.
@@ -183,25 +179,22 @@ export class PageLayout {
     return sample === 0 ? from : this.#text.indexOf(newline, from) + 1
   }
 
-  /** Fills the text; its length, or -1: this page is unfit. */
+  /** Fills the text. Its length. */
   #layOut({ body, samples, keyFrom, keyTo, timesUs, exemplars }: Page, text: Buffer): number {
     let at = 0
     let length = 0
     for (let i = 0; i < samples; i++) {
       let value = keyTo[i]!
       while (isBlank(body[value])) value++
-      // Digits right behind a name would belong to it.
-      if (value === keyTo[i] && body[value - 1] !== close) return -1
+      if (value === keyTo[i] && body[value - 1] !== close) this.#unfit = true
       this.#chunks[i] = length
       this.#keys[i] = length + keyFrom[i]! - at
       length += body.copy(text, length, at, value)
       this.#numbers.read(body, value, body.length)
       at = this.#numbers.end
-      if (at < 0) return -1
       if (!Number.isNaN(timesUs[i])) {
         const gap = at
         while (isBlank(body[at])) at++
-        if (at - gap > mostGapBytes) return -1
         this.#gaps![i] = at - gap
         length += body.copy(text, length, gap, at)
         this.#body = body
@@ -213,7 +206,6 @@ export class PageLayout {
         exemplarBytes.read(body, at, body.length)
         at = exemplarBytes.end
       }
-      if (at < 0) return -1
     }
     this.#body = noBody
     this.#chunks[samples] = length

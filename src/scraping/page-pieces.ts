@@ -2,7 +2,7 @@ import type { Family } from './exposition.ts'
 import type { PageLayout } from './page-layout.ts'
 
 /** So many samples of one family are made anew together. */
-const pieceSamples = 1000
+const pieceSamples = 500
 
 /** The parts of a family that are made together. What belongs to one point stays together. */
 export function* piecesOf(
@@ -16,6 +16,8 @@ export function* piecesOf(
     if (at - begin < pieceSamples) continue
     // In the usual order the count is the last of a point, and the next one begins as the first did.
     if (composed && !(nameOf(layout, at - 1) === `${name}_count` && nameOf(layout, at) === first)) continue
+    // OpenMetrics tells the start of a counter behind it.
+    if (type === 'counter' && nameOf(layout, at).endsWith('_created')) continue
     yield [begin, at]
     begin = at
   }
@@ -37,5 +39,5 @@ export function isSamePiece(
 function nameOf(layout: PageLayout, sample: number): string {
   const bytes = layout.keyBytes(sample)
   const end = bytes.indexOf(0x7b)
-  return bytes.toString("latin1", 0, end < 0 ? bytes.length : end)
+  return bytes.toString('latin1', 0, end < 0 ? bytes.length : end)
 }

@@ -80,6 +80,8 @@ export class PageReader {
   #start = 0
   #reason = ''
   #ended = false
+  /** There is one sample more than may be. */
+  #full = false
   /** Lines are counted up to here only when one of them is told. */
   #counted = 0
   #lines = 1
@@ -121,7 +123,7 @@ export class PageReader {
     const end = this.#body.indexOf(newline, this.#start)
     if (end > 0 && this.#body[end - 1] === carriageReturn)
       this.#reason += '; it ends with a carriage return, where only line feeds are allowed'
-    if (!this.#lenient || this.#samples >= this.#maxSamples) return this.#told(this.#reason)
+    if (!this.#lenient || this.#full) return this.#told(this.#reason)
     this.#badLines++
     if (this.#faults.length < mostFaults) this.#faults.push(this.#told(this.#reason))
     this.#at = end < 0 ? this.#body.length : end + 1
@@ -221,8 +223,8 @@ export class PageReader {
 
   #sample(keyFrom: number, keyTo: number, value: number, timeUs: number): boolean {
     const index = this.#samples
-    if (index >= this.#maxSamples)
-      return this.#fault(`the page has more than ${this.#maxSamples} samples (sample_limit)`)
+    this.#full = index >= this.#maxSamples
+    if (this.#full) return this.#fault(`the page has more than ${this.#maxSamples} samples (sample_limit)`)
     if (index === this.#values.length) this.#grow()
     this.#keyFrom[index] = keyFrom
     this.#keyTo[index] = keyTo
@@ -252,9 +254,9 @@ export class PageReader {
     const end = found < 0 ? body.length : found
     if (end - this.#start > this.#maxLineBytes) return this.#tooLong()
     let at = skipBlanks(body, from + 1, end)
-    // As before a line, where no blank stands behind the hash; behind the blanks else.
-    const nul = at === from + 1 ? body.indexOf(0, at) : at < end && body[at] === 0 ? at : -1
-    if (nul >= 0 && nul < end) return this.#end()
+    // As where a line begins. Behind blanks, only the first byte can be one.
+    const nulUntil = at === from + 1 ? end : Math.min(at + 1, end)
+    for (let i = at; i < nulUntil; i++) if (body[i] === 0) return this.#end()
     const isHelp = at > from + 1 && begins(body, at, end, 'HELP')
     if (!isHelp && !(at > from + 1 && begins(body, at, end, 'TYPE'))) return this.#next(end)
     const nameFrom = skipBlanks(body, at + 4, end)

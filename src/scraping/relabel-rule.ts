@@ -3,7 +3,38 @@ import { isObject, type JsonObject } from '../lib/json-fields.ts'
 import { type CapturedGroup, type CapturingRegExp, capturingRegExp } from '../lib/linear-regexp.ts'
 import { nearest } from '../lib/nearest.ts'
 import { isLabelName, isText } from './label-names.ts'
-import type { RelabelAction, RelabelRule, Template } from './relabel.ts'
+
+/** Names of Prometheus' relabelling (2.55 and 3.x). */
+export type RelabelAction =
+  | 'replace'
+  | 'keep'
+  | 'drop'
+  | 'keepequal'
+  | 'dropequal'
+  | 'hashmod'
+  | 'labelmap'
+  | 'labeldrop'
+  | 'labelkeep'
+  | 'lowercase'
+  | 'uppercase'
+
+/** A rule as it was written, with its defaults, compiled. */
+export interface RelabelRule {
+  readonly action: RelabelAction
+  readonly sourceLabels: readonly string[]
+  readonly separator: string
+  /** Matches a whole value. */
+  readonly regex: RegExp
+  readonly targetLabel: string
+  readonly replacement: string
+  readonly modulus: number
+  /** `targetLabel` and `replacement`, taken apart for `regex`. */
+  readonly target: Template
+  readonly value: Template
+}
+
+/** Texts, and groups of a match in between: numbers of captures, of which the last that took part tells the group. */
+export type Template = readonly (string | readonly number[])[]
 
 /** What is wrong with a rule as it was written. */
 export interface RelabelFault {
@@ -157,7 +188,7 @@ class WrittenRule {
     if (Number.isSafeInteger(written) && (written as number) >= 0) return written as number
     this.#fault(
       'modulus',
-      `${shown(written)} is no whole number up to 2^53`,
+      `${shown(written)} is no whole number below 2^53`,
       'write the number of shards, such as 4',
     )
     return 1

@@ -1,49 +1,26 @@
 import { createHash } from 'node:crypto'
 import { isLabelName } from './label-names.ts'
+import type { RelabelRule, Template } from './relabel-rule.ts'
 
-export { compileRelabel, type RelabelFault } from './relabel-rule.ts'
-
-/** Names of Prometheus' relabelling (2.55 and 3.x). */
-export type RelabelAction =
-  | 'replace'
-  | 'keep'
-  | 'drop'
-  | 'keepequal'
-  | 'dropequal'
-  | 'hashmod'
-  | 'labelmap'
-  | 'labeldrop'
-  | 'labelkeep'
-  | 'lowercase'
-  | 'uppercase'
-
-/** A rule as it was written, with its defaults, compiled. */
-export interface RelabelRule {
-  readonly action: RelabelAction
-  readonly sourceLabels: readonly string[]
-  readonly separator: string
-  /** Matches a whole value. */
-  readonly regex: RegExp
-  readonly targetLabel: string
-  readonly replacement: string
-  readonly modulus: number
-  /** `targetLabel` and `replacement`, taken apart for `regex`. */
-  readonly target: Template
-  readonly value: Template
-}
-
-/** Texts, and groups of a match in between: numbers of captures, of which the last that took part tells the group. */
-export type Template = readonly (string | readonly number[])[]
+export {
+  compileRelabel,
+  type RelabelAction,
+  type RelabelFault,
+  type RelabelRule,
+} from './relabel-rule.ts'
 
 /** Longest text that is put together, in UTF-16 units: rules can double a value again and again. */
 const longest = 1024 * 1024
+/** What `labelmap` may add to: each rule can double the labels. */
+const mostLabels = 4096
 
 /**
  * Changes the labels as the rules say, one after the other (Prometheus, "relabel_config"). False: they are dropped, and
  * what is in them means nothing. A label whose value is empty is none. Takes linear time for each rule.
  *
  * Where `labelmap` gives several labels one name, the last of them by name has it. Texts that would get longer than 1 Mi
- * characters are not made: values are joined up to there, and a longer result leaves the label as it was.
+ * characters are not made: values are joined up to there, and a longer result leaves the label as it was. Beyond 4,096
+ * labels `labelmap` adds none.
  */
 export function relabel(rules: readonly RelabelRule[], labels: Map<string, string>): boolean {
   for (const rule of rules) if (!apply(rule, labels)) return false
@@ -112,7 +89,8 @@ function mapLabels(rule: RelabelRule, labels: Map<string, string>): void {
     const name = match ? expand(rule.value, match) : undefined
     if (name !== undefined && isLabelName(name)) found.push([name, value])
   }
-  for (const [name, value] of found) set(labels, name, value)
+  for (const [name, value] of found)
+    if (labels.size < mostLabels || labels.has(name)) set(labels, name, value)
 }
 
 function byName(a: readonly [string, string], b: readonly [string, string]): number {

@@ -22,6 +22,8 @@ export class ResourceTable {
 
   /** The same object for the same identity. */
   of(identity: Identity): Resource {
+    const { labels } = this.#target
+    if (identity.job === labels.get('job') && identity.instance === labels.get('instance')) return this.own
     const key = JSON.stringify([identity.job, identity.instance])
     let resource = this.#resources.get(key)
     if (resource === undefined) {

@@ -1,7 +1,7 @@
 import { errorText } from '../lib/logger.ts'
 import { FetchError, type Fetched } from './fetch/target-client.ts'
-import type { Target } from './target.ts'
 import type { SeriesSink } from './series-sink.ts'
+import type { Target } from './target.ts'
 import { TargetReport } from './target-report.ts'
 import { type Taken, TargetSeries } from './target-series.ts'
 import { Ticks } from './ticks.ts'

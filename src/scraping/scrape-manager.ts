@@ -1,6 +1,6 @@
 import type { Logger } from '../lib/logger.ts'
-import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
+import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Shard } from './shard.ts'
 import type { TargetSource, TargetSourceState } from './source.ts'

@@ -16,13 +16,14 @@ export interface Report {
 }
 
 /** The series that Prometheus adds for each target, by its names. */
-const told: readonly (readonly [name: string, unit: string, help: string, value: (of: Report) => number])[] = [
-  ['up', '', 'Whether the last scrape succeeded.', ({ up }) => up],
-  ['scrape_duration_seconds', 's', 'How long the scrape took.', of => of.durationSeconds],
-  ['scrape_samples_scraped', '', 'Samples that the target told.', ({ samples }) => samples],
-  ['scrape_samples_post_metric_relabeling', '', 'Samples that relabelling left.', ({ kept }) => kept],
-  ['scrape_series_added', '', 'Series that were not there in the scrape before.', ({ added }) => added],
-]
+const told: readonly (readonly [name: string, unit: string, help: string, value: (of: Report) => number])[] =
+  [
+    ['up', '', 'Whether the last scrape succeeded.', ({ up }) => up],
+    ['scrape_duration_seconds', 's', 'How long the scrape took.', of => of.durationSeconds],
+    ['scrape_samples_scraped', '', 'Samples that the target told.', ({ samples }) => samples],
+    ['scrape_samples_post_metric_relabeling', '', 'Samples that relabelling left.', ({ kept }) => kept],
+    ['scrape_series_added', '', 'Series that were not there in the scrape before.', ({ added }) => added],
+  ]
 
 /** Tells about the scrapes of one target. */
 export class TargetReport {
@@ -41,7 +42,8 @@ export class TargetReport {
     for (const [i, [, , , value]] of told.entries()) this.#values[i] = value(about)
     for (let i = 0; i < told.length; i++) {
       const prepared = this.#prepared[i]
-      if (prepared !== undefined && this.#sink.prepared.send(prepared, this.#values, timeUs) === 'sent') continue
+      if (prepared !== undefined && this.#sink.prepared.send(prepared, this.#values, timeUs) === 'sent')
+        continue
       // Limits and rules have changed, or need to see it each time.
       this.#prepared[i] = this.#prepare(target, resource, i)
       const again = this.#prepared[i]

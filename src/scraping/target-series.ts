@@ -8,7 +8,7 @@ import { writeStarts } from './mapping/start-time.ts'
 import { PageError } from './page-error.ts'
 import { PageLayout } from './page-layout.ts'
 import { isSamePiece, piecesOf } from './page-pieces.ts'
-import { readPage } from './page-reader.ts'
+import { PageReader } from './page-reader.ts'
 import { ResourceTable } from './resource-table.ts'
 import { sampleKey } from './sample-key.ts'
 import { seriesLabels } from './series-labels.ts'
@@ -40,6 +40,9 @@ const maxLineBytes = 2 ** 20
 type Exemplars = Page['exemplars']
 const noExemplars: Exemplars = new Map()
 
+/** Between two looks at the clock. */
+const samplesAtOnce = 5000
+const bytesAtOnce = 128 * 1024
 /** Series between two looks at the clock. */
 const lookEvery = 64
 
@@ -116,7 +119,7 @@ export class TargetSeries {
 
   /** Takes a page and hands on its metrics. Rejects with the reason why the scrape failed; then nothing was handed on. */
   async take(page: FetchedPage, timeUs: number): Promise<Taken> {
-    const made = this.#readFast(page) ? undefined : await this.#readWhole(page, timeUs)
+    const made = (await this.#readFast(page)) ? undefined : await this.#readWhole(page, timeUs)
     this.#ended = false
     await this.#send(timeUs)
     const { added, warning } = made ?? { added: 0, warning: '' }
@@ -136,26 +139,39 @@ export class TargetSeries {
     }
   }
 
-  #readFast({ body, contentType }: FetchedPage): boolean {
+  async #readFast({ body, contentType }: FetchedPage): Promise<boolean> {
     const layout = this.#layout
     if (layout === undefined || this.#distrusted || contentType !== this.#contentType) return false
-    if (!layout.read(body, this.#values, this.#timesUs)) return false
+    const turn = new Turn()
+    layout.begin(body)
+    let isSameText = layout.go(this.#values, this.#timesUs, samplesAtOnce)
+    while (isSameText === undefined) {
+      if (turn.isOver) await turn.next()
+      isSameText = layout.go(this.#values, this.#timesUs, samplesAtOnce)
+    }
+    if (!isSameText) return false
     this.#exemplars = layout.exemplars
     this.#untilGuard--
     if (this.#untilGuard > 0) return true
     this.#untilGuard = guardEvery
-    const page = this.#parse(body, contentType)
+    const page = await this.#parse(body, contentType)
     if (isSame(page.values, this.#values) && isSame(page.timesUs, this.#timesUs)) return true
     this.#distrusted = true
     this.#sink.contradicts(this.#target)
     return false
   }
 
-  #parse(body: Buffer, contentType: string): Page {
+  async #parse(body: Buffer, contentType: string): Promise<Page> {
     const { lenient } = this.#target.job
     const verdict = formatOf(contentType, 'text')
     if ('fault' in verdict) throw new PageError(verdict.fault)
-    const page = readPage(body, verdict.format, { lenient, maxSamples: 0, maxLineBytes })
+    const reader = new PageReader(body, verdict.format, { lenient, maxSamples: 0, maxLineBytes })
+    const turn = new Turn()
+    let page = reader.read(bytesAtOnce)
+    while (page === undefined) {
+      if (turn.isOver) await turn.next()
+      page = reader.read(bytesAtOnce)
+    }
     if (!('reason' in page)) return page
     throw new PageError(`line ${page.line}: ${page.reason}: ${page.excerpt}`)
   }
@@ -164,7 +180,7 @@ export class TargetSeries {
     { body, contentType }: FetchedPage,
     timeUs: number,
   ): Promise<{ added: number; warning: string }> {
-    const page = this.#parse(body, contentType)
+    const page = await this.#parse(body, contentType)
     this.wholeReads++
     // What the reader uses again is copied before anybody else gets a turn.
     const layout = new PageLayout(page)
@@ -192,6 +208,7 @@ export class TargetSeries {
         if (
           before !== undefined &&
           before.to - before.from === to - from &&
+          isSameFamily(before.family, family) &&
           isSamePiece(layout, from, to, old!, before.from)
         ) {
           reused.add(before)
@@ -338,7 +355,7 @@ export class TargetSeries {
   ): Promise<number> {
     const now = new Set<string>()
     for (const { from, to } of fresh) {
-      for (let i = from; i < to; i++) now.add(layout.keyBytes(i).toString("latin1"))
+      for (let i = from; i < to; i++) now.add(layout.keyBytes(i).toString('latin1'))
       if (turn.isOver) await turn.next()
     }
     let common = 0
@@ -347,7 +364,7 @@ export class TargetSeries {
         const vanished: MappedSeries[] = []
         const isTold = !this.#hasNoEnd(piece)
         for (let i = piece.from; i < piece.to; i++)
-          if (now.has(old.keyBytes(i).toString("latin1"))) common++
+          if (now.has(old.keyBytes(i).toString('latin1'))) common++
           else if (isTold) this.#addSeries(old, i, piece.from, undefined, 0, vanished)
         this.#sendEnded(piece, vanished, timeUs)
         if (turn.isOver) await turn.next()
@@ -386,7 +403,7 @@ export class TargetSeries {
     if (!timed && starts.length === 0 && numbers.buffer === this.#values.buffer) return
     const size = to - from
     for (let i = 0; i < size; i++) numbers[i] = this.#values[from + i]!
-    if (timed) for (let i = 0; i < size; i++) numbers[size + i] = this.#timesUs[from + i]!
+    if (timed) for (let i = 0; i < size; i++) numbers[size + i] = tellable(this.#timesUs[from + i]!)
     writeStarts(starts, numbers, timed ? 2 * size : size, timeUs)
   }
 
@@ -394,7 +411,16 @@ export class TargetSeries {
   async #renew(piece: Piece, at: number, timeUs: number, turn: Turn): Promise<void> {
     const { family, key, from, to } = piece
     const anew = await this.#make(
-      { layout: this.#layout!, family, key, from, to, timesUs: this.#timesUs, exemplars: noExemplars, resources: this.#resources },
+      {
+        layout: this.#layout!,
+        family,
+        key,
+        from,
+        to,
+        timesUs: this.#timesUs,
+        exemplars: noExemplars,
+        resources: this.#resources,
+      },
       turn,
     )
     const before = piece.ready!.length
@@ -415,7 +441,7 @@ export class TargetSeries {
         name,
         labels,
         value: this.#values[from + at]!,
-        timeUs: Number.isNaN(ownUs) ? timeUs : ownUs,
+        timeUs: Number.isNaN(ownUs) ? timeUs : tellable(ownUs),
         exemplar: this.#exemplars.get(from + at),
       }
     })
@@ -439,6 +465,15 @@ function warningOf({ badLines, faults: [first] }: Page): string {
   if (badLines === 0 || first === undefined) return ''
   const lines = badLines === 1 ? 'a line was' : `${badLines} lines were`
   return `${lines} left out, the first of them line ${first.line}: ${first.reason}: ${first.excerpt}`
+}
+
+function isSameFamily(one: Family, other: Family): boolean {
+  return one.type === other.type && one.help === other.help && one.unit === other.unit
+}
+
+/** A time of a page as OTLP can have it, in 64 bits of nanoseconds; 0 is not known. */
+function tellable(timeUs: number): number {
+  return timeUs > 0 && timeUs < 2 ** 63 / 1000 ? timeUs : 0
 }
 
 function isSame(a: Float64Array, b: Float64Array): boolean {

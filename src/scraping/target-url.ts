@@ -77,6 +77,7 @@ const inPaths: Readonly<Record<string, string>> = {
 }
 
 function escapedPath(path: string): string {
+  if (/^[\w/.~-]*$/.test(path)) return path
   return escaped(path).replace(/%(?:2[46BCF]|3[ABD]|40)/g, code => inPaths[code]!)
 }
 

@@ -18,6 +18,7 @@ import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type Shard, shardOf } from './shard.ts'
 import type { DroppedTarget, Target } from './target.ts'
 import { addressFault, targetUrl } from './target-url.ts'
+import { Turn } from './turn.ts'
 
 /** What became of all that the sources of a job told. */
 export interface ToldTargets {
@@ -33,33 +34,90 @@ const mostDropped = 1000
 const leastIntervalMs = 100
 const mostIntervalMs = 24 * 86_400_000
 
+/** A group that is told again is the same object, and so is a job until a reload changes it. */
+const known = new WeakMap<TargetGroup, Known>()
+
+interface Known {
+  readonly job: ScrapeJob
+  /** By target of the group, as far as it came: what it is, or why it is none. */
+  readonly results: (Target | string)[]
+}
+
 /**
  * The targets of a job (Prometheus 3, scrape/target.go): labels of group and target, defaults of the job, relabelling,
  * and then an address without a default port. Each is there once. Of a sharded job those that belong to this agent.
  * Beyond the job's limit there are none: what a limit keeps out would depend on the order in which targets are told.
+ *
+ * Groups are not to be changed: one that was told before costs next to nothing. A new target costs 10 to 30 µs, so that
+ * thousands of them are for `readTargets` first.
  */
 export function targetsOf(job: ScrapeJob, groups: Iterable<TargetGroup>, shard?: Shard): ToldTargets {
   const targets = new Map<string, Target>()
   const dropped: DroppedTarget[] = []
   let droppedTotal = 0
-  const drop = (discovered: ReadonlyMap<string, string>, reason: string) => {
-    droppedTotal++
-    if (dropped.length < mostDropped) dropped.push({ job: job.name, discovered, reason })
-  }
   const defaults = defaultsOf(job)
-  for (const group of groups)
-    for (const own of group.targets) {
-      const discovered = discoveredLabels(defaults, group.labels, own)
-      const target = targetOf(job, discovered)
-      if (typeof target === 'string') drop(discovered, target)
-      else if (shard !== undefined && !shardOf(shard, target.id)) drop(discovered, 'shard')
-      else if (!targets.has(target.id)) targets.set(target.id, target)
+  const drop = (reason: string, discovered: () => ReadonlyMap<string, string>) => {
+    droppedTotal++
+    if (dropped.length < mostDropped) dropped.push({ job: job.name, discovered: discovered(), reason })
+  }
+  for (const group of groups) {
+    for (const [i, result] of resultsOf(job, defaults, group).entries()) {
+      if (typeof result === 'string')
+        drop(result, () => discoveredLabels(defaults, group.labels, group.targets[i]!))
+      else if (shard !== undefined && !shardOf(shard, result.id)) drop('shard', () => result.discovered)
+      else if (!targets.has(result.id)) targets.set(result.id, result)
     }
+  }
   const limit = job.limits.targets
   if (limit === 0 || targets.size <= limit) return { targets: [...targets.values()], dropped, droppedTotal }
   const reason = `target_limit exceeded: ${targets.size} targets, and ${limit} are allowed; raise target_limit or drop some by relabelling`
-  for (const { discovered } of targets.values()) drop(discovered, reason)
+  for (const { discovered } of targets.values()) drop(reason, () => discovered)
   return { targets: [], dropped, droppedTotal }
+}
+
+/** Does the work of `targetsOf` for the groups that are new, without keeping the thread from others. */
+export async function readTargets(job: ScrapeJob, groups: Iterable<TargetGroup>): Promise<void> {
+  const defaults = defaultsOf(job)
+  const turn = new Turn(2)
+  for (const group of groups) {
+    const { results } = knownOf(job, group)
+    let hasMore = true
+    while (hasMore) {
+      hasMore = addResults(job, defaults, group, results, atOnce)
+      if (turn.isOver) await turn.next()
+    }
+  }
+}
+
+/** Targets between two looks at the clock. */
+const atOnce = 16
+
+function resultsOf(job: ScrapeJob, defaults: ReadonlyMap<string, string>, group: TargetGroup) {
+  const { results } = knownOf(job, group)
+  addResults(job, defaults, group, results, group.targets.length)
+  return results
+}
+
+function knownOf(job: ScrapeJob, group: TargetGroup): Known {
+  const before = known.get(group)
+  if (before?.job === job) return before
+  const fresh: Known = { job, results: [] }
+  known.set(group, fresh)
+  return fresh
+}
+
+/** Adds `most` results at most; whether there are more to come. */
+function addResults(
+  job: ScrapeJob,
+  defaults: ReadonlyMap<string, string>,
+  { targets, labels }: TargetGroup,
+  results: (Target | string)[],
+  most: number,
+): boolean {
+  const end = Math.min(targets.length, results.length + most)
+  for (let i = results.length; i < end; i++)
+    results.push(targetOf(job, defaults, discoveredLabels(defaults, labels, targets[i]!)))
+  return end < targets.length
 }
 
 /** Labels that a target gets unless it has them. */
@@ -89,11 +147,15 @@ function discoveredLabels(
 }
 
 /** A text says why it is none. */
-function targetOf(job: ScrapeJob, discovered: ReadonlyMap<string, string>): Target | string {
+function targetOf(
+  job: ScrapeJob,
+  defaults: ReadonlyMap<string, string>,
+  discovered: ReadonlyMap<string, string>,
+): Target | string {
   const all = new Map(discovered)
   if (!relabel(job.relabel, all)) return 'relabelling'
   const address = all.get(addressLabel) ?? ''
-  const times = timesOf(job, all)
+  const times = timesOf(job, defaults, all)
   const fault = addressFault(address, all.get(schemeLabel) ?? '') || times.fault || labelFault(all)
   if (fault !== '') return fault
   const labels = new Map<string, string>()
@@ -112,9 +174,17 @@ interface Times {
 }
 
 /** Relabelling may have changed them. What the job itself says was checked when it was read. */
-function timesOf(job: ScrapeJob, labels: ReadonlyMap<string, string>): Times {
-  const interval = timeOf(intervalLabel, labels, job.intervalMs, leastIntervalMs)
-  const timeout = timeOf(timeoutLabel, labels, job.timeoutMs, 1)
+function timesOf(
+  job: ScrapeJob,
+  defaults: ReadonlyMap<string, string>,
+  labels: ReadonlyMap<string, string>,
+): Times {
+  const timeOf = (label: string, ofJob: number, least: number) => {
+    const text = labels.get(label)
+    return text === defaults.get(label) ? ofJob : timeBetween(label, text ?? '', least)
+  }
+  const interval = timeOf(intervalLabel, job.intervalMs, leastIntervalMs)
+  const timeout = timeOf(timeoutLabel, job.timeoutMs, 1)
   if (typeof interval === 'string' || typeof timeout === 'string') {
     const fault = typeof interval === 'string' ? interval : String(timeout)
     return { intervalMs: 0, timeoutMs: 0, fault }
@@ -127,19 +197,12 @@ function timesOf(job: ScrapeJob, labels: ReadonlyMap<string, string>): Times {
 }
 
 /** Milliseconds, or what is wrong. */
-function timeOf(
-  label: string,
-  labels: ReadonlyMap<string, string>,
-  ofJob: number,
-  least: number,
-): number | string {
-  const text = labels.get(label) ?? ''
-  if (text === durationText(ofJob)) return ofJob
+function timeBetween(label: string, text: string, leastMs: number): number | string {
   const ms = durationOf(text)
   const shown = `${label} ${JSON.stringify(text.slice(0, 64))}`
   if (ms === undefined) return `${shown} is no duration: set one such as 30s or 1m30s`
-  if (ms >= least && ms <= mostIntervalMs) return ms
-  return `${shown} is not between ${durationText(least)} and ${durationText(mostIntervalMs)}: set one that is`
+  if (ms >= leastMs && ms <= mostIntervalMs) return ms
+  return `${shown} is not between ${durationText(leastMs)} and ${durationText(mostIntervalMs)}: set one that is`
 }
 
 function labelFault(labels: ReadonlyMap<string, string>): string {

@@ -5,9 +5,15 @@ import fc from 'fast-check'
 import { compileRelabel, type RelabelRule } from '../../src/scraping/relabel.ts'
 import type { ScrapeJob } from '../../src/scraping/scrape-job.ts'
 import { targetsOf } from '../../src/scraping/targets.ts'
+import { debianProgram, withoutProgram } from '../helpers/debian-program.ts'
 import { pause } from '../helpers/program.ts'
-import { type PrometheusTargets, startPrometheus, withoutPrometheus } from '../helpers/prometheus-server.ts'
+import { type PrometheusTargets, startPrometheus } from '../helpers/prometheus-server.ts'
 import { scrapeJob } from '../helpers/scrape-job.ts'
+
+// Version 2.53: that of Debian 12, 2.42, tells of dropped targets the labels that relabelling had already changed. In soak
+// runs it may be that of sid, 3.x, which may need newer libraries one day.
+const suite = process.env.SVC_TEST_SUITE ?? 'trixie'
+const program = debianProgram({ package: 'prometheus', path: 'usr/bin/prometheus', suite })
 
 type Labels = Record<string, string>
 
@@ -124,17 +130,15 @@ const rule = fc.oneof(
       source_labels: sources,
       separator,
       target_label: name,
-      modulus: fc.oneof(
-        fc.integer({ min: 1, max: 8 }),
-        fc.maxSafeInteger().map(n => Math.abs(n) + 1),
-      ),
+      modulus: fc.oneof(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER })),
     },
     { requiredKeys: ['action', 'source_labels', 'target_label', 'modulus'] },
   ),
   fc.record({
     action: fc.constant('labelmap'),
-    regex: fc.constantFrom('__meta_x_(.+)', '(.)(.*)', 'env|a', '__(.*)__'),
-    replacement: fc.constantFrom('m_$1', 'm_$2', 'm'),
+    // Each name has one origin: Prometheus takes any of several.
+    regex: fc.constantFrom('__meta_x_(.+)', '(.+)', '(env|a)', '__(.*)__', '.(.)b?'),
+    replacement: fc.constantFrom('m_$0', 'm${0}_$1'),
   }),
   fc.record({
     action: fc.constantFrom('labeldrop', 'labelkeep'),
@@ -165,34 +169,42 @@ const job: fc.Arbitrary<WrittenJob> = fc.record({
   relabel_configs: fc.array(rule, { maxLength: 5 }),
 })
 
-/** A label of the API is there once; so is a target, though Prometheus tells two where labels that none sees differ. */
+// Prometheus scrapes at any address and finds out; svc refuses those that are none. What is left is what both can do.
+const scraped = /^https?:\/\/(?:\[::1\]|[\w.-]+)(?::(?:\d{1,4}|65535))?(?:[/?]|$)/
 const sorted = (labels: Iterable<readonly [string, string]>) =>
   [...labels].sort(([a], [b]) => (a < b ? -1 : 1))
-const set = (texts: readonly unknown[]) => [...new Set(texts.map(text => JSON.stringify(text)))].sort()
+/** Each once: Prometheus has two targets where labels differ that nobody sees. */
+const once = (values: readonly unknown[]) => [...new Set(values.map(each => JSON.stringify(each)))].sort()
 
 function ours(jobs: ReadonlyMap<string, WrittenJob>) {
   const active: unknown[] = []
   const seen: unknown[] = []
   const dropped: unknown[] = []
+  const doubled = new Set<string>()
   for (const [jobName, written] of jobs) {
     const told = targetsOf(compiled(jobName, written), groupsOf(written))
+    const all = written.static_configs.reduce((sum, { targets }) => sum + targets.length, 0)
+    if (all > told.targets.length + told.droppedTotal) doubled.add(jobName)
     for (const { labels, url, discovered } of told.targets) {
+      if (!scraped.test(url)) continue
       active.push([jobName, url, sorted(labels)])
-      seen.push(sorted(discovered))
+      // Of several that are one target either may be told.
+      if (!doubled.has(jobName)) seen.push(sorted(discovered))
     }
     for (const { reason, discovered } of told.dropped)
       if (reason === 'relabelling') dropped.push(sorted(discovered))
   }
-  return { active: set(active), dropped: set(dropped), seen: set(seen) }
+  return { active: once(active), dropped: once(dropped), seen: once(seen), doubled }
 }
 
-function theirs({ activeTargets, droppedTargets }: PrometheusTargets) {
+function theirs({ activeTargets, droppedTargets }: PrometheusTargets, doubled: ReadonlySet<string>) {
+  const active = activeTargets.filter(each => scraped.test(each.scrapeUrl))
+  const discovered = (each: { readonly discoveredLabels: Labels }) =>
+    sorted(Object.entries(each.discoveredLabels))
   return {
-    active: set(
-      activeTargets.map(each => [each.scrapePool, each.scrapeUrl, sorted(Object.entries(each.labels))]),
-    ),
-    dropped: set(droppedTargets.map(each => sorted(Object.entries(each.discoveredLabels)))),
-    seen: set(activeTargets.map(each => sorted(Object.entries(each.discoveredLabels)))),
+    active: once(active.map(each => [each.scrapePool, each.scrapeUrl, sorted(Object.entries(each.labels))])),
+    dropped: once(droppedTargets.map(discovered)),
+    seen: once(active.filter(each => !doubled.has(each.scrapePool)).map(discovered)),
   }
 }
 
@@ -223,7 +235,7 @@ function groupsOf(written: WrittenJob) {
 }
 
 test('targets come out of generated configurations as in Prometheus', {
-  skip: withoutPrometheus,
+  skip: withoutProgram(program, 'prometheus'),
 }, async () => {
   const [starts, each] = process.env.SVC_SOAK ? [10, 400] : [1, 200]
   for (let start = 0; start < starts; start++) {
@@ -237,14 +249,15 @@ test('targets come out of generated configurations as in Prometheus', {
       },
       // As version 3 does always.
       ['--enable-feature=no-default-scrape-port'],
+      program,
     )
     try {
-      const want = ours(jobs)
+      const { doubled, ...want } = ours(jobs)
       const deadline = performance.now() + 60_000
-      let found = theirs(await server.targets())
+      let found = theirs(await server.targets(), doubled)
       while (JSON.stringify(found) !== JSON.stringify(want) && performance.now() < deadline) {
         await pause(500)
-        found = theirs(await server.targets())
+        found = theirs(await server.targets(), doubled)
       }
       assert.ok(want.active.length > each / 4 && want.dropped.length > each / 8)
       for (const part of ['active', 'dropped', 'seen'] as const) {

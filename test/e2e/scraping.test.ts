@@ -109,7 +109,10 @@ untold{a="ä\\"\\n"} NaN
   const at = (metric: string) => receiver.of(metric, 'shop')
   const orders = at('orders_total').filter(({ attributes }) => attributes.kind === 'old')
   assert.equal(orders[0]!.kind, 'sum')
-  assert.deepEqual(orders.slice(0, 3).map(({ value }) => value), [1000.5, 2001, 3001.5])
+  assert.deepEqual(
+    orders.slice(0, 3).map(({ value }) => value),
+    [1000.5, 2001, 3001.5],
+  )
   const [, second] = at('latency_seconds')
   const { count, sum, bucketCounts, explicitBounds } = second!.fields
   assert.deepEqual([count, sum, bucketCounts, explicitBounds], ['4', 0.5, ['2', '2'], [0.1]])
@@ -119,14 +122,22 @@ untold{a="ä\\"\\n"} NaN
   assert.equal(at('scrape_samples_scraped')[0]!.value, 11)
   const [target] = await targetsOf(agent)
   assert.deepEqual([target!.health, target!.samples, target!.missed, target!.whole_reads], ['up', 11, 0, 1])
-  assert.equal(stock.every(({ ended }) => !ended), true)
+  assert.equal(
+    stock.every(({ ended }) => !ended),
+    true,
+  )
 })
 
 test('series, targets and scrapes that end are told to have ended, and come back', async () => {
   let state = 'all'
   const target = await startTarget((request, response, scrape) => {
     if (state === 'down') response.writeHead(503).end()
-    else page(() => `stays ${scrape}\n${state === 'all' ? `goes{x="1"} ${scrape}\n` : ''}`)(request, response, scrape)
+    else
+      page(() => `stays ${scrape}\n${state === 'all' ? `goes{x="1"} ${scrape}\n` : ''}`)(
+        request,
+        response,
+        scrape,
+      )
   })
   const receiver = await startReceiver()
   const targets = [{ name: 'shop', address: target.address }] as never
@@ -172,7 +183,11 @@ test('a reload changes what it names and leaves no gap elsewhere; files of targe
   writeFileSync(file, JSON.stringify([{ targets: [three!.address], labels: { job: 'three' } }]))
   await until('the third target is scraped', waitMs, () => receiver.of('n', 'three').length > 2)
   const values = receiver.of('n', 'one').map(({ value }) => value)
-  assert.deepEqual(values, values.map((_, i) => i + 1), 'each scrape of the first target once')
+  assert.deepEqual(
+    values,
+    values.map((_, i) => i + 1),
+    'each scrape of the first target once',
+  )
 })
 
 test('hostile targets are named, and others are not touched', async () => {
@@ -212,14 +227,23 @@ test('hostile targets are named, and others are not touched', async () => {
   const agent = await startCollector(
     receiver,
     { targets: targets as never, scrape_interval: '500ms', scrape_timeout: '400ms', body_size_limit: '8Mi' },
-    { pipeline: { export: { batch: { timeout: '50ms' } }, limits: { cardinality: { default_max_series: 5000 } } } },
+    {
+      pipeline: {
+        export: { batch: { timeout: '50ms' } },
+        limits: { cardinality: { default_max_series: 5000 } },
+      },
+    },
   )
   await until('all were scraped several times', waitMs, async () => {
     const all = await targetsOf(agent)
     return all.length === targets.length && all.every(({ scrapes }) => scrapes >= 4)
   })
   const values = receiver.of('fine', 'good').map(({ value }) => value)
-  assert.deepEqual(values, values.map((_, i) => i + 1), 'the good one is not touched')
+  assert.deepEqual(
+    values,
+    values.map((_, i) => i + 1),
+    'the good one is not touched',
+  )
   const byName = new Map((await targetsOf(agent)).map(target => [target.labels.job!, target]))
   const errors = Object.fromEntries([...byName].map(([name, { error }]) => [name, error]))
   const told: Record<string, RegExp> = {
@@ -236,15 +260,27 @@ test('hostile targets are named, and others are not touched', async () => {
   for (const name of ['good', 'twice', 'growing']) assert.equal(errors[name], '', name)
   const metrics = await agent.metrics()
   assert.ok(metrics.sum('svc_metrics_dropped_total', 'reason="duplicate_series"') > 0)
-  assert.ok(metrics.sum('svc_metrics_dropped_total', 'reason="series_limit"') > 0 || metrics.sum('svc_metrics_dropped_total', 'reason="cardinality"') > 0)
+  assert.ok(
+    metrics.sum('svc_metrics_dropped_total', 'reason="series_limit"') > 0 ||
+      metrics.sum('svc_metrics_dropped_total', 'reason="cardinality"') > 0,
+  )
 })
 
-test('a collector needs no privileges', { skip: process.getuid?.() !== 0 && 'only root can be somebody else' }, async () => {
+test('a collector needs no privileges', {
+  skip: process.getuid?.() !== 0 && 'only root can be somebody else',
+}, async () => {
   const target = await startTarget(page(n => `n ${n}\n`))
   const receiver = await startReceiver()
   const agent = await AgentProcess.start({
     endpoint: receiver.endpoint,
-    wrapper: ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--inh-caps=-all', '--no-new-privs'],
+    wrapper: [
+      'setpriv',
+      '--reuid=65534',
+      '--regid=65534',
+      '--clear-groups',
+      '--inh-caps=-all',
+      '--no-new-privs',
+    ],
     config: {
       mode: 'collector',
       otlp: { protocol: 'http/protobuf' },

@@ -107,16 +107,18 @@ function metricOf(metric: Decoded) {
     attributes: attributesOf(point.attributes),
     startNs: point.startTimeUnixNano ?? '0',
     timeNs: point.timeUnixNano ?? '0',
-    ...(kind === 'histogram'
-      ? {
-          count: Number(point.count),
-          sum: point.sum,
-          bounds: point.explicitBounds,
-          buckets: point.bucketCounts.map(Number),
-        }
-      : { value: point.asDouble ?? Number(point.asInt) }),
+    ...(point.flags === 1 ? { noValue: true } : valueIn(kind, point)),
+    ...(point.exemplars ? { exemplars: point.exemplars } : {}),
   }))
   return { name: metric.name ?? '', unit: metric.unit ?? '', kind, points }
+}
+
+function valueIn(kind: string | undefined, point: Decoded) {
+  const counted = { count: Number(point.count ?? 0), sum: point.sum }
+  if (kind === 'histogram')
+    return { ...counted, bounds: point.explicitBounds, buckets: (point.bucketCounts ?? []).map(Number) }
+  if (kind === 'summary') return { ...counted, quantiles: point.quantileValues ?? [] }
+  return { value: point.asDouble ?? Number(point.asInt) }
 }
 
 function logOf(record: Decoded) {

@@ -5,11 +5,16 @@ import type { Metric } from '../../src/model/metric.ts'
 import type { PlacedMetric } from '../../src/model/prepared-metric.ts'
 import * as arbitrary from './otlp-arbitrary.ts'
 
+/** Of summaries. */
+const zeros: ReadonlySet<string> = new Set(['sum', 'value'])
+
 /** A decoded request without the zeros that only one of the two writes. */
 export function withoutZeros(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutZeros)
   if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).filter(([, each]) => each !== '0')
+  const entries = Object.entries(value).filter(
+    ([key, each]) => each !== '0' && !(zeros.has(key) && each === 0),
+  )
   return Object.fromEntries(entries.map(([key, each]) => [key, withoutZeros(each)]))
 }
 

@@ -48,13 +48,14 @@ export interface PrometheusServer {
 export async function startPrometheus(
   configuration: unknown,
   flags: readonly string[] = [],
+  program: string = prometheusProgram,
 ): Promise<PrometheusServer> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-prometheus-'))
   const file = join(folder, 'prometheus.yml')
   writeFileSync(file, typeof configuration === 'string' ? configuration : JSON.stringify(configuration))
   const port = await freePort()
   const child = spawn(
-    prometheusProgram,
+    program,
     [
       `--config.file=${file}`,
       `--storage.tsdb.path=${join(folder, 'data')}`,

@@ -255,9 +255,10 @@ function number(token: string): number {
 }
 
 function seconds(token: string): number {
-  const us = Math.round(number(token) * 1e6) + 0
-  if (!Number.isFinite(us)) throw new Refused()
-  return us
+  const value = number(token)
+  if (!Number.isFinite(value)) throw new Refused()
+  const us = Math.round(value * 1e6)
+  return Number.isFinite(us) ? us + 0 : Math.sign(us) * Number.MAX_VALUE
 }
 
 function nameText(name: string, mustBeUtf8 = false): string {

@@ -9,7 +9,8 @@ export class Turns {
   /** Undefined while there is time left, else what to wait for before going on. */
   next(): Promise<void> | undefined {
     if (performance.now() - this.startedAt < turnMs) return undefined
-    return nextTurn(undefined, { ref: false }).then(() => {
+    // Not one that is unref'ed: it would wait for whatever wakes the event loop next.
+    return nextTurn().then(() => {
       this.startedAt = performance.now()
     })
   }

@@ -32,8 +32,8 @@ const exemplarTraceId = fieldKey(5, WireType.bytes)
 const usualNumberPoint = 100
 const usualHistogramPoint = 400
 const usualExemplar = 60
-/** Two doubles with their keys. */
-const quantileBytes = 18
+/** A double with its key. */
+const doubleBytes = 9
 
 /** Metrics as metrics.proto has them. They count by data points; a metric without any is not sent. */
 export const metricEncoding: Encoding<Metric> = {
@@ -141,15 +141,21 @@ function encodeSummaryPoint(out: Writer, point: SummaryPoint): void {
   if (point.noValue === true) out.int(field.numberFlags, field.noRecordedValue)
   else {
     if (point.count !== 0) out.fixed64(field.count, point.count)
-    out.double(field.total, point.sum)
+    encodeDouble(out, field.total, point.sum)
     for (let i = 0; i < quantiles.length; i++) {
-      out.header(field.quantileValues, quantileBytes)
-      out.double(field.quantile, quantiles[i]!)
-      out.double(field.quantileValue, values[i]!)
+      out.open(field.quantileValues, 2 * doubleBytes)
+      encodeDouble(out, field.quantile, quantiles[i]!)
+      encodeDouble(out, field.quantileValue, values[i]!)
+      out.close()
     }
   }
   encodeAttributes(out, field.numberAttributes, point.attributes)
   out.close()
+}
+
+/** A double without presence, which summaries alone have: 0 is not written, unless it is negative. */
+function encodeDouble(out: Writer, key: number, value: number): void {
+  if (!Object.is(value, 0)) out.double(key, value)
 }
 
 function encodeExemplars(out: Writer, key: number, exemplars: readonly Exemplar[]): void {

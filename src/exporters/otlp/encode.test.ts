@@ -132,8 +132,15 @@ function wantHistogram({ count, sum, buckets, exemplars }: HistogramPoint, bound
 }
 
 function wantSummary({ count, sum, quantiles, values }: SummaryPoint): Record<string, unknown> {
-  const quantileValues = Array.from(quantiles, (quantile, i) => ({ quantile, value: values[i] }))
-  return { count: count === 0 ? undefined : String(count), sum, quantileValues: filled(quantileValues) }
+  const unlessZero = (value: number | undefined) => (Object.is(value, 0) ? undefined : value)
+  const quantileValues = Array.from(quantiles, (quantile, i) =>
+    fields({ quantile: unlessZero(quantile), value: unlessZero(values[i]) }),
+  )
+  return {
+    count: count === 0 ? undefined : String(count),
+    sum: unlessZero(sum),
+    quantileValues: filled(quantileValues),
+  }
 }
 
 function wantData(metric: Metric): Record<string, unknown> {

@@ -12,8 +12,9 @@ const mostCounted = 2 ** 53
  * Encodes a metric but for its numbers (`PlacedMetric`). Undefined where it has no such form: exponential histograms,
  * sums of integers, points without a value or with exemplars, and a metric without points.
  *
- * What `fill` returns is, byte by byte, what the metric with its numbers in place is encoded to, but that counts of 0 and
- * placed times of 0 are written rather than left out, which for a receiver is the same.
+ * What `fill` returns is, byte by byte, what the metric with its numbers in place is encoded to, but that four are written
+ * even where they are 0, which for a receiver is the same: placed times, counts, and of summaries the sums and the values
+ * of quantiles.
  */
 export function metricTemplate(metric: Metric): MetricTemplate | undefined {
   if (metric.points.length === 0 || metric.kind === 'exponential_histogram') return undefined
@@ -25,13 +26,14 @@ export function metricTemplate(metric: Metric): MetricTemplate | undefined {
 
 /** Used again and again: what they hold is copied before they are. */
 const fields = new Writer(1024)
+const whole = new BackwardWriter()
 
 /**
  * Writes a metric from its end to its beginning: how far from the end a number stands is known when it is written, and
  * stays so whatever is written before it. Lists hold distances, each with the places of its number.
  */
 class Encoder {
-  readonly #out = new BackwardWriter()
+  readonly #out = whole
   readonly #sentTimes: number[] = []
   readonly #times: number[] = []
   readonly #doubles: number[] = []
@@ -43,6 +45,7 @@ class Encoder {
 
   template(metric: Metric): MetricTemplate {
     const out = this.#out
+    out.length = 0
     this.#fields(() => field.encodeMetadata(fields, metric))
     const data = out.length
     this.#fields(() => field.encodeAggregation(fields, metric))
@@ -105,7 +108,8 @@ class Encoder {
     for (let i = point.quantiles.length - 1; i >= 0; i--) {
       const quantile = out.length
       this.#number(field.quantileValue, this.#doubles, point.values[i]!)
-      this.#fields(() => fields.double(field.quantile, point.quantiles[i]!))
+      const of = point.quantiles[i]!
+      if (!Object.is(of, 0)) this.#fields(() => fields.double(field.quantile, of))
       out.header(field.quantileValues >>> 3, quantile)
     }
     this.#number(field.total, this.#doubles, point.sum)

@@ -56,6 +56,11 @@ const scopeField = fieldKey(2, WireType.bytes)
 const varintRoom = 6
 const envelope = varintRoom + schemaUrlBytes.length
 
+/** Requests in the making take a multiple of this. */
+const requestStep = 64 * 1024
+/** One larger than this is not kept for the next. */
+const mostSpareRequest = 1.25 * 1024 * 1024
+
 /** Default of `keepBytes`: the buffers of a request of the size that a gRPC server takes by default. */
 const defaultKeepBytes = 4 * 1024 * 1024
 
@@ -70,6 +75,8 @@ export class RequestBuilder<T> {
   private readonly resources = new Map<Resource, ResourceGroup>()
   private readonly spare: Writer[] = []
   private spareBytes = 0
+  /** What a request was put together in that was compressed since. */
+  private spareRequest: Writer | undefined
   private current: ScopeGroup | undefined
   private itemCount = 0
   private groupBytes = 0
@@ -221,7 +228,7 @@ export class RequestBuilder<T> {
       lanes |= 1 << resource.lane
     }
     if (items === 0) return undefined
-    const out = new Writer(size)
+    const out = this.requestWriter(size)
     for (const resource of this.resources.values()) {
       if (resource.itemBytes === 0 || resource.lane % parts !== part) continue
       out.header(resourceField, resourceSize(resource))
@@ -236,7 +243,22 @@ export class RequestBuilder<T> {
       out.raw(schemaUrlBytes)
     }
     this.encoding.dictionary?.write(out)
-    return plainBatch(this.encoding.signal, items, out.written(), lanes >>> 0)
+    const batch = plainBatch(this.encoding.signal, items, out.written(), lanes >>> 0)
+    return out.capacity > mostSpareRequest ? batch : { ...batch, free: () => this.spareAgain(out) }
+  }
+
+  /** Room for a request. Its size is rounded so that the next one, which is about as large, finds it large enough. */
+  private requestWriter(size: number): Writer {
+    const spare = this.spareRequest
+    if (spare === undefined || spare.capacity < size)
+      return new Writer(Math.ceil(size / requestStep) * requestStep)
+    this.spareRequest = undefined
+    return spare
+  }
+
+  private spareAgain(out: Writer): void {
+    out.clear()
+    if (this.spareRequest === undefined || this.spareRequest.capacity < out.capacity) this.spareRequest = out
   }
 
   private reset(): void {

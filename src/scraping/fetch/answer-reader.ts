@@ -11,7 +11,7 @@ export interface AnswerFault {
 export interface AnswerLimits {
   /** Of the body of an answer with status 200. What is beyond this, compressed or not, is not read. */
   readonly bodyBytes: number
-  /** The body is about so long, where its head does not tell. */
+  /** The body is about so long, as the one before was. */
   readonly expectedBytes: number
 }
 
@@ -24,6 +24,8 @@ const maxInterim = 8
 const maxChunkLine = 4096
 /** Reading goes on with so much room at least. */
 const minRoom = 4096
+/** Lent for a body of that length or more before it is there. */
+const promisedBytes = 128 * 1024
 /** Behind the largest body: a line, and room for more than it may be. */
 const maxSlack = refusalBytes + maxChunkLine + 2 * minRoom
 
@@ -93,7 +95,7 @@ export class AnswerReader {
 
   /** The body; valid until `release`. */
   get body(): Buffer {
-    return this.#buffer.subarray(0, this.#end)
+    return this.#buffer.subarray(0, this.#lease === undefined ? 0 : this.#end)
   }
 
   /** Gives the memory of the body back. */
@@ -101,7 +103,6 @@ export class AnswerReader {
     this.#lease?.release()
     this.#lease = undefined
     this.#buffer = shared
-    this.#end = 0
   }
 
   /** Where the next bytes may be written to, before `wrote` is called. Not empty. */
@@ -221,17 +222,22 @@ export class AnswerReader {
     }
     this.#part = head.chunked ? 'size' : head.length >= 0 ? 'length' : 'close'
     this.#left = this.#part === 'length' ? head.length : 0
+    const expected = this.#expected
+    // A length is a promise: memory for a large one is lent as it is kept.
     const bytes =
-      this.#part === 'length' && isPage
-        ? head.length
-        : Math.min(isPage ? this.#limits.expectedBytes : 0, this.#maxBytes) + maxSlack
+      this.#part === 'length' ? Math.min(head.length, Math.max(expected, promisedBytes)) : expected
     if (!this.#lend(bytes)) return
     this.wireBytes -= rest.length
     if (!this.take(rest)) this.#surplus = true
   }
 
+  get #expected(): number {
+    const isPage = this.#head?.status === 200
+    return Math.min(isPage ? this.#limits.expectedBytes : 0, this.#maxBytes) + maxSlack
+  }
+
   #lend(bytes: number): boolean {
-    const lease = this.#buffers.lease(bytes)
+    const lease = this.#buffers.lease(bytes, this.#expected)
     if (lease === undefined) {
       this.#fail('memory', 'the pages that are being read take all the memory they may')
       return false
@@ -271,6 +277,8 @@ export class AnswerReader {
     this.#end = this.#filled
     if (this.#end > this.#maxBytes) this.#tooLarge()
     else if (this.#left === 0) this.#finish(undefined)
+    else if (this.#filled === this.#buffer.length)
+      this.#lend(Math.min(2 * this.#filled, this.#filled + this.#left))
   }
 
   /** Moves what belongs to the body together, and what is left of a line behind it. */

@@ -12,6 +12,9 @@ import { isOwnAddress } from './target-place.ts'
 
 export type ConnectionOptions = Omit<DialerOptions, 'onread'> & { readonly lookup: LookupFunction }
 
+/** A silent connection is asked for a sign of life after so long, by TCP: a firewall would forget it. */
+const keepAliveMs = 30_000
+
 /** A connection in the making. */
 export interface Dialing {
   /** Rejects with a `ConnectError`. */
@@ -41,8 +44,8 @@ export class Connection {
 
   static dial(options: ConnectionOptions): Dialing {
     const connection = new Connection()
-    // The kernel writes into the buffer of the page, and nothing is allocated for what arrives: a fifth of the work,
-    // for a body of 150 kB. The runtime offers it where no TLS stands between.
+    // The kernel writes into the buffer of the page, and nothing is allocated for what arrives: 150 kB cost a quarter
+    // of what they cost through events. The runtime offers it where no TLS stands between.
     const onread: OnReadOpts = {
       buffer: () => connection.#reader?.room() ?? sharedRoom(),
       callback: count => {
@@ -97,6 +100,7 @@ export class Connection {
 
   #open(socket: Socket): Connection {
     this.#socket = socket
+    socket.setKeepAlive(true, keepAliveMs)
     const { remoteAddress, localAddress } = socket
     this.#isOwn = remoteAddress === undefined || isOwnAddress(remoteAddress, localAddress ?? '')
     // Where `onread` takes the bytes, there are no such events.

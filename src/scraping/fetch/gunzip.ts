@@ -24,7 +24,8 @@ export interface Unpacking {
 export function gunzipInto(packed: Buffer, limits: GunzipLimits, buffers: PageBuffers): Unpacking {
   const gunzip = createGunzip({ chunkSize: chunkBytes })
   const { bodyBytes } = limits
-  let lease = buffers.lease(Math.min(limits.expectedBytes, bodyBytes) + chunkBytes)
+  const expected = Math.min(limits.expectedBytes, bodyBytes) + chunkBytes
+  let lease = buffers.lease(expected, expected)
   let bytes = 0
   let settle: (end: { lease: Lease; bytes: number } | AnswerFault) => void = () => undefined
   const done = new Promise<{ lease: Lease; bytes: number } | AnswerFault>(resolve => {

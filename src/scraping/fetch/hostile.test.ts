@@ -31,12 +31,7 @@ async function target(t: TestContext, behaviour: Behaviour, greet?: (socket: Soc
   return found
 }
 
-async function fault(
-  t: TestContext,
-  url: string,
-  options: Partial<TargetClientOptions> = {},
-  timeoutMs = 20_000,
-) {
+async function fault(url: string, options: Partial<TargetClientOptions> = {}, timeoutMs = 20_000) {
   const client = new TargetClient({
     url,
     access: noAccess,
@@ -45,11 +40,11 @@ async function fault(
     owner: 'job x',
     ...options,
   })
-  t.after(() => client.close())
   const error = await client.fetch({ timeoutMs }).then(
-    () => assert.fail('it was fetched'),
+    () => new Error('it was fetched'),
     (error: unknown) => error,
   )
+  client.close()
   assert.ok(error instanceof FetchError, String(error))
   assert.equal(pageBuffers.leasedBytes, 0, 'memory is still lent')
   return `${error.type}: ${error.message.replace(/:\d{4,5}\//g, ':PORT/')}`
@@ -59,7 +54,7 @@ async function fault(
 function check(name: string, behaviour: Behaviour, want: RegExp, timeoutMs?: number): void {
   test(name, async t => {
     const { url, open } = await target(t, behaviour)
-    assert.match(await fault(t, url, {}, timeoutMs), want)
+    assert.match(await fault(url, {}, timeoutMs), want)
     for (const deadline = performance.now() + 20_000; open.size > 0; ) {
       assert.ok(performance.now() < deadline, 'the connection is still there')
       await new Promise(resolve => setTimeout(resolve, 5))
@@ -125,7 +120,7 @@ check(
     socket.write(`${ok}Content-Length: 1000\r\n\r\n`)
     drip(socket, 'a')
   },
-  /^timeout: .* after 500 ms its body did not end, \d+ bytes of it are here/,
+  /^timeout: .* after 500 ms its body did not end, [1-9]\d* bytes of it are here/,
   500,
 )
 check(
@@ -200,7 +195,11 @@ check(
   socket => socket.end('-ERR unknown command\u0007\r\n'),
   /^broken: .*no HTTP\/1\.1: "-ERR unknown command"/,
 )
-check('an unknown version', socket => socket.end('HTTP/3.0 200 OK\r\n\r\n'), /^broken: .*first line/)
+check(
+  'an unknown version',
+  socket => socket.end('HTTP/3.0 200 OK\r\n\r\n'),
+  /^broken: .*no HTTP\/1\.1: "HTTP\/3\.0 200 OK"/,
+)
 check(
   'a gzip bomb ends at the ratio',
   socket => socket.write(answer(gzipBomb(100_000), { 'Content-Encoding': 'gzip' })),
@@ -260,7 +259,7 @@ test('a bomb of 10 GB whose ratio passes for a page ends at the limit', async t 
     socket.end(gzipBomb(32 * 1024 * 1024))
   })
   const before = process.memoryUsage().rss
-  const said = await fault(t, url, { bodyBytes: 64 * 1024 * 1024 })
+  const said = await fault(url, { bodyBytes: 64 * 1024 * 1024 })
   assert.match(said, /^body_too_large: .*unpacked/)
   assert.ok(process.memoryUsage().rss - before < 400 * 1024 * 1024)
 })
@@ -271,27 +270,24 @@ test('a server that speaks first is no target', async t => {
     () => undefined,
     socket => socket.write('SSH-2.0-OpenSSH_9.2\r\n'),
   )
-  assert.match(await fault(t, url), /^broken: .*no HTTP\/1\.1: "SSH-2\.0-OpenSSH_9\.2"/)
+  assert.match(await fault(url), /^broken: .*no HTTP\/1\.1: "SSH-2\.0-OpenSSH_9\.2"/)
 })
 
-test('a port that nobody listens on', async t => {
+test('a port that nobody listens on', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
   const { port } = server.address() as AddressInfo
   await new Promise(resolve => server.close(resolve))
-  assert.match(await fault(t, `http://127.0.0.1:${port}/metrics`), /^connect: .*ECONNREFUSED/)
+  assert.match(await fault(`http://127.0.0.1:${port}/metrics`), /^connect: .*ECONNREFUSED/)
 })
 
-test('a name that nobody has', async t => {
-  assert.match(
-    await fault(t, 'http://no-such-name.invalid/metrics'),
-    /^(dns|timeout): .*no-such-name\.invalid/,
-  )
+test('a name that nobody has', async () => {
+  assert.match(await fault('http://no-such-name.invalid/metrics'), /^(dns|timeout): .*no-such-name\.invalid/)
 })
 
-test('an address that does not answer ends with the time', async t => {
+test('an address that does not answer ends with the time', async () => {
   // Of the documentation (RFC 5737): no route leads there, or nobody answers.
-  assert.match(await fault(t, 'http://192.0.2.1:9/metrics', {}, 300), /^(timeout|connect): /)
+  assert.match(await fault('http://192.0.2.1:9/metrics', {}, 300), /^(timeout|connect): /)
 })
 
 test('who stops does not wait', async t => {

@@ -46,11 +46,12 @@ export class PageBuffers {
   }
 
   /**
-   * A buffer of at least so many bytes; undefined where those on loan take all that they may. A small one is always to
-   * be had: pages without end, of some targets, cost no other its own.
+   * A buffer of at least so many bytes; undefined where those on loan take all that they may. One that is small, or no
+   * larger than `entitled`, is always to be had: pages without end, of some targets, cost no other its own.
    */
-  lease(bytes: number): Lease | undefined {
-    if (bytes > small && bytes + this.#leasedBytes > this.#options.leasedBytes) return undefined
+  lease(bytes: number, entitled = 0): Lease | undefined {
+    if (bytes > Math.max(small, entitled) && bytes + this.#leasedBytes > this.#options.leasedBytes)
+      return undefined
     const buffer = this.#reuse(bytes) ?? Buffer.allocUnsafeSlow(sizeFor(bytes))
     this.#leasedBytes += buffer.length
     let isOut = true

@@ -1,4 +1,4 @@
-import { authority, ConnectError } from '../../lib/dialer.ts'
+import { ConnectError } from '../../lib/dialer.ts'
 import { type ProxyTarget, proxyFromUrl } from '../../lib/proxy.ts'
 import type { Access } from '../scrape-job.ts'
 import type { AnswerHead } from './answer-head.ts'
@@ -24,7 +24,7 @@ export interface TargetClientOptions {
   readonly url: string
   readonly access: Access
   readonly compression: Compression
-  /** Of the body as it is after decompression. 0: as much as is ever read, 256 MiB. */
+  /** Of the body as it is after decompression. 0: as much as is ever read, 128 MiB. */
   readonly bodyBytes: number
   /** What the settings belong to, for messages: `job x`. */
   readonly owner: string
@@ -45,7 +45,7 @@ export interface Fetched {
   release(): void
 }
 
-const mostBytes = 256 * 1024 * 1024
+const mostBytes = 128 * 1024 * 1024
 const maxRedirects = 10
 /** Connections to places that the origin redirects to are kept, too. */
 const maxKept = 2
@@ -75,6 +75,8 @@ export class TargetClient {
   readonly #kept = new Map<string, Kept>()
   /** Why no request can be made; '' where it can. */
   readonly #fault: string
+  /** Sizes of the last body, as it came and unpacked. */
+  #lastPacked = 0
   #lastBytes = 0
   #closed = false
 
@@ -151,7 +153,7 @@ export class TargetClient {
     for (;;) {
       connection ??= await this.#dial(place, isOrigin, deadline, timeoutMs)
       const request = this.#request(place, isOrigin, own, connection, timeoutMs)
-      const limits = { bodyBytes: this.#bodyBytes, expectedBytes: this.#lastBytes + (this.#lastBytes >> 4) }
+      const limits = { bodyBytes: this.#bodyBytes, expectedBytes: withGrowth(this.#lastPacked) }
       const { reader, done } = connection.exchange(request, limits, pageBuffers)
       const asked = connection
       deadline.cancel = () => asked.close({ type: 'timeout', cause: '' })
@@ -285,7 +287,7 @@ export class TargetClient {
     const { wireBytes } = reader
     const { encoding, contentType } = head
     if (encoding === '' || encoding === 'identity') {
-      this.#lastBytes = reader.bodyBytes
+      this.#lastPacked = reader.bodyBytes
       return { body: reader.body, contentType, wireBytes, release: () => reader.release() }
     }
     if (encoding !== 'gzip' && encoding !== 'x-gzip') {
@@ -296,17 +298,19 @@ export class TargetClient {
         `its body is compressed with ${JSON.stringify(printable(encoding, 32))}, which nobody asked for`,
       )
     }
-    const limits = { bodyBytes: this.#bodyBytes, expectedBytes: this.#lastBytes + (this.#lastBytes >> 4) }
+    const limits = { bodyBytes: this.#bodyBytes, expectedBytes: withGrowth(this.#lastBytes) }
     const unpacking = gunzipInto(reader.body, limits, pageBuffers)
     deadline.cancel = unpacking.stop
     if (deadline.ended !== '') unpacking.stop()
     const end = await unpacking.done
     deadline.cancel = undefined
+    const packedBytes = reader.bodyBytes
     reader.release()
     if ('cause' in end) {
       if (deadline.ended !== '') throw ended(place, deadline, timeoutMs, 'the body is being unpacked')
       throw this.#fail(place, end)
     }
+    this.#lastPacked = packedBytes
     this.#lastBytes = end.bytes
     return {
       body: end.lease.buffer.subarray(0, end.bytes),
@@ -359,14 +363,19 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
 
+/** Pages grow by and by. */
+function withGrowth(bytes: number): number {
+  return bytes + (bytes >> 4)
+}
+
 /** Not an answer, but what a server says before it closes a connection that was idle (RFC 9110, section 15.5.9). */
 function isFarewell(head: AnswerHead | undefined): boolean {
   return head?.status === 408 && !head.keepAlive
 }
 
 /** RFC 9112, section 3.2.2. */
-function absolute({ host, port, path }: TargetPlace): string {
-  return `http://${authority(host, port)}${path}`
+function absolute({ hostField, path }: TargetPlace): string {
+  return `http://${hostField}${path}`
 }
 
 function readProxy(url: string): ProxyTarget | string {

@@ -41,10 +41,11 @@ export function redirectedPlace(from: TargetPlace, location: string): TargetPlac
 
 function urlPlace(text: string): TargetPlace | string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || url.hostname === '') return 'it is no URL; write http://host:port/metrics'
+  if (url === undefined) return 'it is no URL; write http://host:port/metrics'
   const secure = url.protocol === 'https:'
   if (!secure && url.protocol !== 'http:')
-    return `its scheme ${url.protocol.slice(0, -1).slice(0, 32)} is not fetched; only http, https and unix are`
+    return `its scheme ${url.protocol.slice(0, -1).slice(0, 32)} is not fetched; http and https are`
+  if (url.hostname === '') return 'it names no host; write http://host:port/metrics'
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const port = url.port === '' ? (secure ? 443 : 80) : Number(url.port)
   return {

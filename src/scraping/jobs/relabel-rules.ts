@@ -1,5 +1,5 @@
 import { list } from '../../schema/collections.ts'
-import { compileRelabel, type RelabelRule } from '../relabel.ts'
+import { compileRelabel, type RelabelFault, type RelabelRule } from '../relabel.ts'
 import { anyCount, anyText, entryText } from './fields.ts'
 import { form, type Written } from './form.ts'
 
@@ -19,8 +19,11 @@ const rule = form(fields, {
   what: 'a relabelling rule',
   check(written, fault) {
     const compiled = compileRelabel(written)
-    if (Array.isArray(compiled))
-      for (const { field, message, mend } of compiled) fault(field, `${message}; ${mend}`)
+    if (!isFaults(compiled)) return
+    // What an action needs cannot be said of one that is none.
+    const ofAction = compiled.filter(({ field }) => field === 'action')
+    for (const { field, message, mend } of ofAction.length > 0 ? ofAction : compiled)
+      fault(field, `${message}; ${mend}`)
   },
 })
 
@@ -31,6 +34,10 @@ export const relabelRules = list(rule)
 export function rulesOf(written: readonly WrittenRule[]): RelabelRule[] {
   return written.flatMap(each => {
     const compiled = compileRelabel(each)
-    return Array.isArray(compiled) ? [] : [compiled as RelabelRule]
+    return isFaults(compiled) ? [] : [compiled]
   })
+}
+
+function isFaults(compiled: RelabelRule | readonly RelabelFault[]): compiled is readonly RelabelFault[] {
+  return Array.isArray(compiled)
 }

@@ -5,7 +5,17 @@ import type { ScrapeJob } from '../scrape-job.ts'
 import { accessFields, accessOf, checkAccess, foreignAccess } from './access.ts'
 import { type JobDefaults, type JobFault, root, usualLimits } from './defaults.ts'
 import { foreignSource, sourceFields, sourcesOf } from './discovery.ts'
-import { anyBoolean, anyCount, anyDuration, anySize, anyText, entryText, guarded, oneOf, textThat } from './fields.ts'
+import {
+  anyBoolean,
+  anyCount,
+  anyDuration,
+  anySize,
+  anyText,
+  entryText,
+  guarded,
+  oneOf,
+  textThat,
+} from './fields.ts'
 import { type FieldFault, form, placeOf, type Written } from './form.ts'
 import { relabelRules, rulesOf } from './relabel-rules.ts'
 

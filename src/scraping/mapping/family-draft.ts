@@ -4,6 +4,7 @@ import type { FamilyType } from '../exposition.ts'
 import type {
   DerivedNumber,
   FamilyMetadata,
+  Identity,
   MappedFamily,
   MappedMetric,
   MappedSeries,
@@ -34,7 +35,7 @@ export class FamilyDraft {
   readonly family: FamilyMetadata
   readonly numbers: Numbers
   readonly labels = new LabelSorter()
-  readonly targetInfo: TargetInfo[] = []
+  readonly #targetInfo = new Map<string, TargetInfo>()
   readonly #dropped = new Map<MappingLoss, number>()
   readonly #metrics: MappedMetric[] = []
   readonly #starts: DerivedNumber[] = []
@@ -46,6 +47,14 @@ export class FamilyDraft {
     this.numbers = numbers
     this.#startsAt = startsAt
     this.#unit = ucumUnit(family.unit)
+  }
+
+  /** False: something else is said of it already. */
+  tellTarget(identity: Identity, labels: Attributes): boolean {
+    const key = JSON.stringify([identity.job, identity.instance])
+    if (this.#targetInfo.has(key)) return false
+    this.#targetInfo.set(key, { identity, labels })
+    return true
   }
 
   drop(reason: MappingLoss): void {
@@ -84,7 +93,7 @@ export class FamilyDraft {
     return {
       metrics: this.#metrics,
       dropped: this.#dropped,
-      targetInfo: this.targetInfo,
+      targetInfo: [...this.#targetInfo.values()],
       starts: this.#starts,
     }
   }

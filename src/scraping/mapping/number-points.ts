@@ -76,9 +76,7 @@ export class NumberPoints {
   /** Labels of `target_info` are no point but say what the target is. */
   #isTargetInfo({ name }: MappedSeries, { origin, attributes }: SeriesLabels): boolean {
     if (name !== 'target_info' || this.#type === 'counter' || this.#type === 'stateset') return false
-    const { targetInfo } = this.#draft
-    if (targetInfo.some(({ identity }) => identity === origin.identity)) this.#draft.drop('duplicate_series')
-    else targetInfo.push({ identity: origin.identity, labels: attributes })
+    if (!this.#draft.tellTarget(origin.identity, attributes)) this.#draft.drop('duplicate_series')
     return true
   }
 }

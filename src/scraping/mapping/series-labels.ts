@@ -22,7 +22,7 @@ export interface SeriesLabels {
 }
 
 /** Characters of labels that tell a scope, of which many are kept. More of them stay attributes. */
-const longestScope = 4096
+const longestScope = 1024
 
 /** Sorts the labels of a family's series. */
 export class LabelSorter {

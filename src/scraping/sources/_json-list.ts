@@ -4,8 +4,10 @@ const quote = 0x22
 const backslash = 0x5c
 /** Smaller texts are parsed at once: that takes less than a millisecond. */
 const smallBytes = 64 * 1024
-/** What may stand between the elements of a list (RFC 8259, section 2). */
-const between = /^[\s,]*$/
+/** What may stand around the elements of a list, and between them (RFC 8259, section 2). */
+const space = /^[ \t\r\n]*$/
+const separator = /^[ \t\r\n]*,[ \t\r\n]*$/
+const maxSpace = 4096
 
 /**
  * The elements of a list in JSON, parsed one by one with time for others between them. Throws an `Error` in words where
@@ -21,6 +23,7 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
   let inText = false
   let start = -1
   let after = 0
+  let count = 0
   for (let at = 0; at < bytes.length; at++) {
     const byte = bytes[at]!
     if (inText) {
@@ -29,11 +32,14 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
     } else if (byte === quote) inText = true
     else if (byte === 0x7b || byte === 0x5b) {
       depth++
-      if (depth === 1 && byte !== 0x5b) throw new Error('it is no list')
-      if (depth === 1) after = at + 1
-      if (depth !== 2) continue
-      if (!isBetween(bytes, after, at)) throw new Error('an element of the list is no object')
-      start = at
+      if (depth === 1) {
+        if (byte !== 0x5b || !isBetween(bytes, 0, at, space)) throw new Error('it is no list')
+        after = at + 1
+      } else if (depth === 2) {
+        if (!isBetween(bytes, after, at, count++ === 0 ? space : separator))
+          throw new Error('an element of the list is no object')
+        start = at
+      }
     } else if (byte === 0x7d || byte === 0x5d) {
       depth--
       if (depth === 1 && start >= 0) {
@@ -43,7 +49,8 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
         const pausing = turns.next()
         if (pausing) await pausing
       } else if (depth === 0) {
-        if (!isBetween(bytes, after, at)) throw new Error('an element of the list is no object')
+        if (byte !== 0x5d || !isBetween(bytes, after, at, space))
+          throw new Error('an element of the list is no object')
         if (bytes.toString('latin1', at + 1).trim() !== '')
           throw new Error('something stands behind the list')
         return
@@ -53,8 +60,8 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
   throw new Error('it ends in the middle')
 }
 
-function isBetween(bytes: Buffer, start: number, end: number): boolean {
-  return end - start <= 4096 && between.test(bytes.toString('latin1', start, end))
+function isBetween(bytes: Buffer, start: number, end: number, what: RegExp): boolean {
+  return end - start <= maxSpace && what.test(bytes.toString('latin1', start, end))
 }
 
 function parse(bytes: Buffer, start: number, end: number): unknown {

@@ -4,8 +4,8 @@ import { Backoff } from '../../lib/backoff.ts'
 const firstRetryMs = 1_000
 
 /**
- * Asks now, and again every so many milliseconds; after a failure, which `ask`
- * tells by rejecting, sooner. Ends with `stop`; never rejects.
+ * Asks now, and again every so many milliseconds; sooner after a failure, which `ask` tells by rejecting. Ends with `stop`;
+ * never rejects.
  */
 export async function refresh(
   everyMs: number,

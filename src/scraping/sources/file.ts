@@ -61,10 +61,8 @@ class FileTargets implements TargetSource {
   }
 
   private async look(): Promise<void> {
-    this.wanted = this.looking
-    if (this.looking || this.stopped) return
     this.looking = true
-    clearTimeout(this.timer)
+    this.wanted = false
     await this.watchDirectories()
     const { touched } = this
     this.touched = new Set()
@@ -83,6 +81,15 @@ class FileTargets implements TargetSource {
   private lookIn(ms: number): void {
     clearTimeout(this.timer)
     this.timer = setTimeout(() => void this.look(), ms).unref()
+  }
+
+  /** A file of ours, or a link by which the kubelet exchanges all of a directory (`..data`). */
+  private isOurs(directory: string, name: string): boolean {
+    if (name.startsWith('..')) return true
+    const path = join(directory, name)
+    return this.patterns.some(each =>
+      each.name === undefined ? each.path === path : dirname(each.path) === directory && each.name.test(name),
+    )
   }
 
   /** Watches begin before anything is read, so that nothing is missed between the two. */
@@ -113,10 +120,11 @@ class FileTargets implements TargetSource {
   }
 
   private touch(directory: string, name: string | null): void {
-    if (this.stopped) return
+    if (this.stopped || (name !== null && !this.isOurs(directory, name))) return
     if (name !== null && this.touched.size < maxFiles) this.touched.add(join(directory, name))
-    if (this.looking) this.wanted = true
-    else this.lookIn(settleMs)
+    // Not later with each event: a directory may never come to rest.
+    if (!this.looking && !this.wanted) this.lookIn(settleMs)
+    this.wanted = true
   }
 
   /** The files that there are, as they are named. */
@@ -176,8 +184,11 @@ class FileTargets implements TargetSource {
     if (isGone) this.told.remove(path)
     const cause = error.code === undefined ? error.message : fileCause(error)
     const kept = this.told.targetsOf(path)
+    const isThere = error.code !== 'ENOENT'
     const mend =
-      error.code === undefined ? `correct ${path}` : `make ${path} readable for svc, or correct file_sd`
+      error.code === undefined
+        ? `correct ${path}`
+        : `${isThere ? `make ${path} readable for svc` : `write ${path}`}, or correct file_sd`
     this.told.report(path, {
       reason: `cannot read targets from ${path}: ${cause}`,
       mend: kept === 0 ? mend : `${mend}; until then its ${kept} targets from before stay`,

@@ -1,5 +1,5 @@
-import { addPort, type Pod } from './pod.ts'
-import type { Joined, Labels } from './watched.ts'
+import { addPort } from './pod.ts'
+import type { Joined, JoinedPod, Labels } from './watched.ts'
 
 /**
  * Endpoints that are pods: their targets get what is known of the pod, and ports of its containers that no endpoint names
@@ -7,7 +7,7 @@ import type { Joined, Labels } from './watched.ts'
  */
 export class PodJoin {
   private readonly joined: Joined
-  private readonly seen = new Map<string, { readonly pod: Pod; readonly ports: Set<number> }>()
+  private readonly seen = new Map<string, { readonly pod: JoinedPod; readonly ports: Set<number> }>()
 
   constructor(joined: Joined) {
     this.joined = joined

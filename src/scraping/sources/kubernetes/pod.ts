@@ -2,53 +2,36 @@ import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../../li
 import type { TargetGroup } from '../../scrape-job.ts'
 import { hostPort } from '../_labels.ts'
 import { type MetaLabels, metaPrefix, namespaceLabel, objectName } from './meta-labels.ts'
-import type { Joined, Labels, Role, WatchedGroup } from './watched.ts'
+import type { ContainerPort, Joined, JoinedPod, Labels, PodContainer, Role, WatchedGroup } from './watched.ts'
 
 const maxContainers = 1_000
 const maxPorts = 10_000
 
-export interface ContainerPort {
-  readonly number: number
-  readonly name: string
-  readonly protocol: string
-}
-
-export interface PodContainer {
-  /** Its name, image and number, and whether it is one that runs before the others. */
-  readonly labels: Labels
-  readonly ports: readonly ContainerPort[]
-}
-
 /** A pod (core v1 `Pod`): a target for each port of each container. */
-export class Pod implements WatchedGroup {
+export class Pod implements WatchedGroup, JoinedPod {
   readonly key: string
   readonly refs: readonly string[]
-  /** '' while it starts, and after it was evicted. */
   readonly ip: string
-  /** Of every target that is this pod; without its namespace. */
   readonly labels: Labels
   readonly containers: readonly PodContainer[]
-  private readonly namespace: string
   private readonly node: string
 
   constructor(object: JsonObject, key: string, namespace: string, meta: MetaLabels, withNode: boolean) {
     const { status, spec } = object
     this.key = key
-    this.namespace = meta.text(namespace)
     this.ip = textOf(objectOf(status).podIP, 45)
     this.node = meta.text(textOf(objectOf(spec).nodeName, 253))
     this.refs = withNode && this.node !== '' ? [`nodes ${this.node}`] : []
-    this.labels = podLabels(object, meta)
+    this.labels = podLabels(object, namespace, meta)
     this.containers = readContainers(object, meta)
   }
 
   group(joined: Joined): TargetGroup | undefined {
-    // Prometheus has an empty group there.
+    // It has none while it starts, and after it was evicted.
     if (this.ip === '') return undefined
-    const labels = new Map(this.labels)
-    labels.set(namespaceLabel, this.namespace)
-    if (this.refs.length > 0)
-      for (const [name, value] of joined.node(this.node) ?? []) labels.set(name, value)
+    // Without those of a node they are one map in memory.
+    const node = this.refs.length > 0 ? joined.node(this.node) : undefined
+    const labels = node === undefined ? this.labels : new Map([...this.labels, ...node])
     const targets: Labels[] = []
     for (const container of this.containers) {
       if (container.ports.length === 0) targets.push(new Map([['__address__', this.ip], ...container.labels]))
@@ -57,7 +40,6 @@ export class Pod implements WatchedGroup {
     return { source: `pod/${this.key}`, targets, labels }
   }
 
-  /** Of one port, without the labels of the pod. */
   target(container: PodContainer, port: ContainerPort): Map<string, string> {
     const target = new Map([['__address__', hostPort(this.ip, port.number)]])
     addPort(target, container, port)
@@ -80,11 +62,12 @@ export function readPod(object: JsonObject, meta: MetaLabels, withNode = false):
 
 export const podRole: Role = { resource: 'pods', joins: [], hasNode: true, read: readPod }
 
-function podLabels(object: JsonObject, meta: MetaLabels): Labels {
+function podLabels(object: JsonObject, namespace: string, meta: MetaLabels): Labels {
   const metadata = objectOf(object.metadata)
   const status = objectOf(object.status)
   const labels = new Map<string, string>()
   const set = (name: string, value: string) => meta.set(labels, `pod_${name}`, value)
+  if (namespace !== '') labels.set(namespaceLabel, meta.text(namespace))
   set('ip', textOf(status.podIP, 45))
   set('ready', readiness(status))
   set('phase', textOf(status.phase, 32))

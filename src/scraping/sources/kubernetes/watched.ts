@@ -1,7 +1,6 @@
 import type { JsonObject } from '../../../lib/json-fields.ts'
 import type { TargetGroup } from '../../scrape-job.ts'
 import type { MetaLabels } from './meta-labels.ts'
-import type { Pod } from './pod.ts'
 
 export type Resource = 'pods' | 'services' | 'nodes' | 'endpoints' | 'endpointslices' | 'ingresses'
 
@@ -21,9 +20,32 @@ export interface WatchedGroup extends Watched {
   group(joined: Joined): TargetGroup | undefined
 }
 
+export interface ContainerPort {
+  readonly number: number
+  readonly name: string
+  readonly protocol: string
+}
+
+export interface PodContainer {
+  /** Its name, image and number, and whether it is one that runs before the others. */
+  readonly labels: Labels
+  readonly ports: readonly ContainerPort[]
+}
+
+/** A pod as endpoints are joined with it. */
+export interface JoinedPod {
+  /** '' while it starts, and after it was evicted. */
+  readonly ip: string
+  /** Of every target that is this pod. */
+  readonly labels: Labels
+  readonly containers: readonly PodContainer[]
+  /** Of one port, without the labels of the pod. */
+  target(container: PodContainer, port: ContainerPort): Map<string, string>
+}
+
 /** Objects that others are joined with. Undefined: there is none, or nobody asked for them. */
 export interface Joined {
-  pod(key: string): Pod | undefined
+  pod(key: string): JoinedPod | undefined
   service(key: string): Labels | undefined
   /** Its name and labels. */
   node(name: string): Labels | undefined

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readScraping } from '../../../test/helpers/scrape-configs.ts'
+
+const at = 'scrape_configs[0]'
+
+/** An entry beside `job_name: j` in flow style, the key that is named, and what is said. */
+const cases: readonly (readonly [entry: string, key: string, message: RegExp])[] = [
+  ['foo: 1', 'foo', /^Prometheus has no such key here$/],
+  ['scrape_intervall: 5s', 'scrape_intervall', /did you mean "scrape_interval"\?/],
+  ['metric_path: /m', 'metric_path', /did you mean "metrics_path"\?/],
+  ['static_config: []', 'static_config', /did you mean "static_configs"\?/],
+  [
+    'consul_sd_configs: [{}]',
+    'consul_sd_configs',
+    /no discovery of this kind; .*http_sd_configs.*file_sd_configs/,
+  ],
+  ['ec2_sd_configs: [{}]', 'ec2_sd_configs', /no discovery of this kind/],
+  ['dockerswarm_sd_configs: [{}]', 'dockerswarm_sd_configs', /no discovery of this kind/],
+  ['oauth2: {client_id: a}', 'oauth2', /OAuth 2\.0.*credentials_file/],
+  ['scrape_interval: 30', 'scrape_interval', /the number 30; it has no unit; write 30s or 30ms/],
+  [
+    'scrape_interval: 1.5h',
+    'scrape_interval',
+    /expected a duration such as "30s" or "1h30m", found the text "1\.5h"/,
+  ],
+  ['scrape_interval: 1m1h', 'scrape_interval', /expected a duration/],
+  ['scrape_interval: ""', 'scrape_interval', /expected a duration/],
+  ['scrape_interval: 1ms', 'scrape_interval', /svc takes 100ms or more/],
+  ['scrape_interval: 1y', 'scrape_interval', /svc waits 576h at most/],
+  ['metrics_path: [a]', 'metrics_path', /expected text, found a list/],
+  ['scheme: ftp', 'scheme', /expected http or https, found the text "ftp"/],
+  ['params: {x: y}', 'params.x', /expected a list .*; write \[y\]/],
+  ['params: [x]', 'params', /expected a map of names/],
+  ['honor_labels: "true"', 'honor_labels', /write true without quotes/],
+  ['honor_labels: 1', 'honor_labels', /expected true or false, found the number 1/],
+  ['honor_timestamps: maybe', 'honor_timestamps', /expected true or false, found the text "maybe"/],
+  ['sample_limit: -1', 'sample_limit', /expected a whole number, 0 or more/],
+  ['sample_limit: "5"', 'sample_limit', /expected a whole number.*; write 5/],
+  ['target_limit: 1.5', 'target_limit', /expected a whole number/],
+  ['body_size_limit: 10M', 'body_size_limit', /units B, KB, MB, GB, in capitals/],
+  ['body_size_limit: 10 MB', 'body_size_limit', /without a blank/],
+  ['body_size_limit: 100', 'body_size_limit', /units B, KB/],
+  ['body_size_limit: 2GB', 'body_size_limit', /pages of 1GB at most/],
+  ['scrape_protocols: [PrometheusText]', 'scrape_protocols[0]', /expected one of PrometheusProto, /],
+  ['scrape_protocols: [PrometheusProto, PrometheusProto]', 'scrape_protocols', /stands twice/],
+  ['basic_auth: {password: a, password_file: b}', 'basic_auth.password_file', /delete one/],
+  [
+    'basic_auth: {username_file: a}',
+    'basic_auth.username_file',
+    /write username: "\$\{file:\/path\}" instead/,
+  ],
+  ['basic_auth: {user: a}', 'basic_auth.user', /no such key here; known here: username, /],
+  ['basic_auth: admin', 'basic_auth', /expected the keys of basic_auth .*not shown because it is secret/],
+  ['basic_auth: {username: a}, bearer_token: b', 'bearer_token', /basic_auth and bearer_token are given/],
+  [
+    'basic_auth: {}, authorization: {credentials: b}',
+    'authorization',
+    /basic_auth and authorization are given/,
+  ],
+  ['authorization: {type: Basic}', 'authorization.type', /write basic_auth/],
+  [
+    'authorization: {credentials_ref: a}',
+    'authorization.credentials_ref',
+    /secret manager; write credentials_file/,
+  ],
+  ['bearer_token: a, bearer_token_file: b', 'bearer_token_file', /delete one/],
+  ['tls_config: {cert_file: a}', 'tls_config.cert_file', /needs key_file beside it/],
+  ['tls_config: {ca: PEM}', 'tls_config.ca', /write it to a file for ca_file/],
+  ['tls_config: {min_version: 1.2}', 'tls_config.min_version', /expected one of TLS10, .*; write TLS12/],
+  ['tls_config: {min_version: TLS13}', 'tls_config.min_version', /TLS 1\.2 and 1\.3/],
+  ['tls_config: {insecure: true}', 'tls_config.insecure', /no such key here; known here: ca, ca_file/],
+  ['proxy_url: proxy:3128', 'proxy_url', /begins with neither "http:\/\/" nor "https:\/\/"/],
+  ['proxy_url: "socks5://a:1"', 'proxy_url', /not SOCKS/],
+  ['proxy_from_environment: true', 'proxy_from_environment', /write proxy_url/],
+  ['no_proxy: a', 'no_proxy', /without proxy_url there is nothing/],
+  [
+    'http_headers: {Authorization: {values: [a]}}',
+    'http_headers.Authorization',
+    /basic_auth or authorization/,
+  ],
+  ['http_headers: {Host: {values: [a]}}', 'http_headers.Host', /svc sets this header itself/],
+  ['http_headers: {X: {}}', 'http_headers.X', /a header without a value/],
+  ['http_headers: {X: {files: [a]}}', 'http_headers.X.files', /\$\{file:\/path\}/],
+  [
+    'static_configs: [{targets: ["http://a:1"]}]',
+    'static_configs[0].targets[0]',
+    /a target is host:port; .*metrics_path/,
+  ],
+  ['static_configs: [{targets: [a, ""]}]', 'static_configs[0].targets[1]', /is empty; write host:port/],
+  ['static_configs: [{targets: a}]', 'static_configs[0].targets', /expected a list .*write \[a\]/],
+  ['static_configs: [{target: [a]}]', 'static_configs[0].target', /did you mean "targets"\?/],
+  ['static_configs: {targets: [a]}', 'static_configs', /expected a list .*, found a map of keys/],
+  ['static_configs: [~]', 'static_configs[0]', /expected a group of targets .*, found an empty entry/],
+  ['static_configs: [{targets: [a], labels: [b]}]', 'static_configs[0].labels', /expected a map of names/],
+  ['static_configs: [{labels: {"": a}}]', 'static_configs[0].labels.', /a label without a name/],
+  ['file_sd_configs: [{}]', 'file_sd_configs[0].files', /no file is named/],
+  ['file_sd_configs: [{files: [a.txt]}]', 'file_sd_configs[0].files[0]', /\.json, \.yml or \.yaml/],
+  [
+    'file_sd_configs: [{files: ["*/a.json"]}]',
+    'file_sd_configs[0].files[0]',
+    /the last part of the path only/,
+  ],
+  ['http_sd_configs: [{}]', 'http_sd_configs[0].url', /is missing/],
+  ['http_sd_configs: [{url: "a:1"}]', 'http_sd_configs[0].url', /begins with neither/],
+  ['http_sd_configs: [{url: "http://"}]', 'http_sd_configs[0].url', /no host/],
+  ['dns_sd_configs: [{}]', 'dns_sd_configs[0].names', /give at least one/],
+  ['dns_sd_configs: [{names: [a], type: A}]', 'dns_sd_configs[0].port', /records of type A tell none/],
+  ['dns_sd_configs: [{names: [a], type: TXT}]', 'dns_sd_configs[0].type', /expected one of SRV, A/],
+  ['docker_sd_configs: [{}]', 'docker_sd_configs[0].host', /unix:\/\/\/var\/run\/docker\.sock/],
+  [
+    'docker_sd_configs: [{host: "unix:///a", filters: [{name: b}]}]',
+    'docker_sd_configs[0].filters',
+    /action keep/,
+  ],
+  ['kubernetes_sd_configs: [{}]', 'kubernetes_sd_configs[0].role', /is missing: one of pod/],
+  ['kubernetes_sd_configs: [{role: pods}]', 'kubernetes_sd_configs[0].role', /expected one of pod, service/],
+  [
+    'kubernetes_sd_configs: [{role: pod, api_server: "https://a"}]',
+    'kubernetes_sd_configs[0].api_server',
+    /kubeconfig_file names/,
+  ],
+  [
+    'kubernetes_sd_configs: [{role: pod, bearer_token_file: a}]',
+    'kubernetes_sd_configs[0].bearer_token_file',
+    /kubeconfig_file names/,
+  ],
+  [
+    'kubernetes_sd_configs: [{role: pod, selectors: [{role: service, label: a}]}]',
+    'kubernetes_sd_configs[0].selectors[0].role',
+    /role pod has no selector for service/,
+  ],
+  [
+    'kubernetes_sd_configs: [{role: pod, attach_metadata: {namespace: true}}]',
+    'kubernetes_sd_configs[0].attach_metadata.namespace',
+    /labels of namespaces/,
+  ],
+  ['relabel_configs: [{}]', 'relabel_configs[0].target_label', /needs the name of a label/],
+  ['relabel_configs: [~]', 'relabel_configs[0]', /found an empty entry/],
+  ['relabel_configs: [{action: kep, source_labels: [a]}]', 'relabel_configs[0].action', /write keep/],
+  ['relabel_configs: [{target_label: a, regex: "("}]', 'relabel_configs[0].regex', /cannot be used/],
+  ['relabel_configs: [{target_label: a, regex: "(?=a)"}]', 'relabel_configs[0].regex', /looks around/],
+  ['relabel_configs: [{action: hashmod, target_label: a}]', 'relabel_configs[0].modulus', /number above 0/],
+  [
+    'relabel_configs: [{target_label: a, source_label: [b]}]',
+    'relabel_configs[0].source_label',
+    /"source_labels"/,
+  ],
+  [
+    'relabel_configs: [{target_label: a, source_labels: b}]',
+    'relabel_configs[0].source_labels',
+    /write \[b\]/,
+  ],
+  [
+    'metric_relabel_configs: [{action: drop, modulus: x}]',
+    'metric_relabel_configs[0].modulus',
+    /whole number/,
+  ],
+  ['<<: 5', '<<', /no such key/],
+]
+
+test('what is wrong is told with its key and the mend', () => {
+  assert.ok(cases.length >= 60)
+  for (const [entry, key, message] of cases) {
+    const { problems } = readScraping(`scrape_configs: [{job_name: j, ${entry}}]`)
+    assert.equal(problems.length, 1, `${entry}:\n${problems.join('\n')}`)
+    const [problem] = problems as [string]
+    assert.ok(problem.startsWith(`${at}.${key}: `), `${entry}: ${problem}`)
+    assert.match(problem.slice(`${at}.${key}: `.length), message, entry)
+  }
+})
+
+test('jobs that contradict each other are told', () => {
+  const check = (text: string, ...want: RegExp[]) => {
+    const { problems } = readScraping(text)
+    assert.equal(problems.length, want.length, problems.join('\n'))
+    for (const [i, problem] of problems.entries()) assert.match(problem, want[i]!)
+  }
+  check('scrape_configs: [{}]', /^scrape_configs\[0\]: job_name is missing/)
+  check('scrape_configs: [{job_name: ""}]', /^scrape_configs\[0\]\.job_name: job_name is missing or empty/)
+  check('scrape_configs: [~]', /^scrape_configs\[0\]: .*found an empty entry/)
+  check('scrape_configs: {job_name: a}', /^scrape_configs: expected a list/)
+  check(
+    'scrape_configs: [{job_name: a}, {job_name: b}, {job_name: a}]',
+    /^scrape_configs\[2\]\.job_name: scrape_configs\[0\] has the name "a", too/,
+  )
+  check(
+    'scrape_configs: [{job_name: a, scrape_timeout: 40s}]',
+    /^collectors\.prometheus\.scrape_configs\[0\]\.scrape_timeout: is 40s, and the interval is 30s \(collectors\.prometheus\.scrape_interval\)/,
+  )
+  check(
+    'scrape_configs: [{job_name: a, scrape_interval: 5s, scrape_timeout: 6s}]',
+    /scrape_timeout: is 6s, and the interval is 5s;/,
+  )
+  check('scrape_configs: [{job_name: a, foo: 1, scheme: x}, {job_name: b, bar: 2}]', /foo/, /scheme/, /bar/)
+})

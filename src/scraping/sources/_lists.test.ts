@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { stringify } from 'yaml'
+import { isObject } from '../../lib/json-fields.ts'
+import { jsonElements } from './_json-list.ts'
+import { yamlElements } from './_yaml-list.ts'
+
+const isSoak = process.env.SVC_SOAK === '1'
+const numRuns = isSoak ? 1_000 : 25
+/** Beyond this a list is taken apart. */
+const longChars = 70_000
+
+async function all(elements: AsyncIterable<unknown>): Promise<unknown[] | string> {
+  const found: unknown[] = []
+  try {
+    for await (const each of elements) found.push(each)
+  } catch (error) {
+    return (error as Error).message
+  }
+  return found
+}
+
+const fromJson = (text: string) => all(jsonElements(Buffer.from(text)))
+const fromYaml = (text: string) => all(yamlElements(text))
+
+const words = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom('- a', '[', '"', '\\', '# x', '\n- b'),
+)
+const groups = fc.array(
+  fc.record({
+    targets: fc.array(words, { maxLength: 5 }),
+    labels: fc.dictionary(words, words, { maxKeys: 5 }),
+  }),
+  { minLength: 1, maxLength: 20 },
+)
+
+/** The same again until it is long. */
+function lengthened<Group>(list: readonly Group[], chars: number): Group[] {
+  const times = Math.ceil(chars / JSON.stringify(list).length)
+  return Array.from({ length: times }, () => list).flat()
+}
+
+test('a long list in JSON is what JSON.parse makes of it', async () => {
+  await fc.assert(
+    fc.asyncProperty(groups, fc.constantFrom(0, 2), async (list, indent) => {
+      const long = lengthened(list, longChars)
+      assert.deepEqual(await fromJson(JSON.stringify(long, null, indent)), JSON.parse(JSON.stringify(long)))
+    }),
+    { numRuns },
+  )
+})
+
+test('a long list in YAML is what the parser makes of the whole', async () => {
+  await fc.assert(
+    fc.asyncProperty(groups, async list => {
+      const long = lengthened(list, 20_000)
+      const text = stringify(long, { aliasDuplicateObjects: false })
+      assert.deepEqual(await fromYaml(`# first\n\n${text}`), JSON.parse(JSON.stringify(long)))
+    }),
+    { numRuns },
+  )
+})
+
+test('bytes that are no list end with a reason', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      groups,
+      fc.nat(),
+      fc.constantFrom('', '[', ']', '{', '}', '"', ',', '7', '\\'),
+      async (list, at, put) => {
+        const text = JSON.stringify(lengthened(list, longChars))
+        const place = at % text.length
+        const broken = Buffer.from(text.slice(0, place) + put + text.slice(place + 1)).toString()
+        let want: unknown
+        try {
+          want = JSON.parse(broken)
+        } catch {
+          // Then there is a reason.
+        }
+        const found = await fromJson(broken)
+        if (typeof found !== 'string') assert.ok(isDeepStrictEqual(found, want), 'it says what is not there')
+        else assert.ok(!Array.isArray(want) || !want.every(isObject), found)
+        await fromYaml(broken.slice(0, 2_000))
+      },
+    ),
+    { numRuns },
+  )
+})
+
+test('a large list leaves time for others', async () => {
+  const json = JSON.stringify(
+    Array.from({ length: 50_000 }, (_, i) => ({ targets: [`h${i}:1`], labels: { a: 'b', c: String(i) } })),
+  )
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  assert.equal((await fromJson(json)).length, 50_000)
+  delay.disable()
+  // It would take some 40 ms at once; how long a turn takes on a busy machine is not for a test to say.
+  assert.ok(delay.count > 3, `there were ${delay.count} turns`)
+})
