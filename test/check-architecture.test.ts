@@ -145,6 +145,26 @@ test('in an area without a list each file is a unit, but not what is in folders 
   })
 })
 
+test('units may stand in a folder of an area, whose other files they share', () => {
+  const source = "import '../scrape-job.ts'\n"
+  const index =
+    "import { dns } from './dns.ts'\nimport { file } from './file.ts'\nimport '../scrape-job.ts'\n"
+  const shared = {
+    'src/agent.ts': `${sound['src/agent.ts']}import './scraping/sources/index.ts'\n`,
+    'src/scraping/sources/index.ts': index,
+    'src/scraping/scrape-job.ts': '',
+  }
+  check({ ...shared, 'src/scraping/sources/dns.ts': source, 'src/scraping/sources/file.ts': source })
+  check(
+    {
+      ...shared,
+      'src/scraping/sources/dns.ts': "import './file.ts'\n",
+      'src/scraping/sources/file.ts': source,
+    },
+    /^src\/scraping\/sources\/dns\.ts:1: units: "\.\/file\.ts"/,
+  )
+})
+
 test('a package comes from the dependencies, not from what only development has', () => {
   check(
     { 'src/config/load.ts': "import pb from 'protobufjs/light'\n" },

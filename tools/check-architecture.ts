@@ -25,7 +25,9 @@ export function checkArchitecture(root: string): string[] {
   const files = listed.split('\0').filter(file => file !== '' && isFile(resolve(root, file)))
   // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
   const isUnit = (file: string) => {
-    const [area, path] = /^(src\/\w+\/)(.*)/.exec(file)!.slice(1) as [string, string]
+    const area = units.exec(file)?.[0]
+    if (area === undefined) return false // above the units, and so shared by them
+    const path = file.slice(area.length)
     const list = resolve(root, area, 'index.ts')
     return existsSync(list) ? readFileSync(list, 'latin1').includes(`'./${path}'`) : /^[^_/]+$/.test(path)
   }
@@ -93,7 +95,7 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
     if (isTest(target)) refuse('layers', 'a source file does not import a test')
     else if (allowed && to !== area && !allowed.includes(to) && !allowed.includes('*'))
       refuse('layers', `${area} may import ${[area, ...allowed].join(', ')}`)
-    else if (to === area && units.test(file) && isUnit(target) && file !== `src/${area}/index.ts`)
+    else if (to === area && units.test(file) && isUnit(target) && file !== `${units.exec(file)![0]}index.ts`)
       refuse(
         'units',
         'a unit is imported by the list of its area alone: share through a file that is no unit',

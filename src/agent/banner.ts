@@ -96,7 +96,10 @@ function scrapingLine({ scraping, loaded }: Parts): BannerLine {
   const { enabled } = loaded().config.collectors.prometheus
   if (!enabled) return { state: 'off', name, detail: 'switched off by collectors.prometheus' }
   if (!scraping.isOn) return { state: 'off', name, detail: 'collectors.prometheus names no targets' }
-  const { jobs } = scraping
+  const { jobs, faults } = scraping
+  const [fault] = faults
+  if (jobs.length === 0 && fault !== undefined)
+    return { state: 'failed', name, detail: fault.reason, mend: fault.mend }
   const targets = jobs.reduce((sum, job) => sum + job.targets.length, 0)
   const what = `${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}, ${targets} targets so far`
   return { state: 'ok', name, detail: `${what}; how they are is at /status/targets` }

@@ -4,17 +4,24 @@ import type { ScrapingStats } from '../api/scraping-metrics.ts'
 import type { TargetsDocument } from '../api/types.ts'
 import type { JobState, TargetState } from '../scraping/scrape-manager.ts'
 import type { Scraping } from './scraping.ts'
+import { shownLabels, shownUrl } from './shown-target.ts'
 
 const maxTargets = 1_000
 const maxDropped = 100
 
 export function targetsDocument(scraping: Scraping): TargetsDocument {
-  let left = maxTargets
+  const { jobs } = scraping
+  // Of all jobs together, lest a job of thousands that are up hides what is down in the next one.
+  const shown = new Set(
+    jobs
+      .flatMap(job => job.targets)
+      .sort(worstFirst)
+      .slice(0, maxTargets),
+  )
   return {
     enabled: scraping.isOn,
-    jobs: scraping.jobs.map(job => {
-      const shown = [...job.targets].sort(worstFirst).slice(0, left)
-      left -= shown.length
+    jobs: jobs.map(job => {
+      const targets = job.targets.filter(target => shown.has(target)).sort(worstFirst)
       return {
         name: job.name,
         ...healths(job),
@@ -25,9 +32,9 @@ export function targetsDocument(scraping: Scraping): TargetsDocument {
           reason,
           targets,
         })),
-        targets: shown.map(targetOf),
+        targets: targets.map(targetOf),
         dropped: job.dropped.slice(0, maxDropped).map(({ discovered, reason }) => ({
-          discovered_labels: Object.fromEntries(discovered),
+          discovered_labels: shownLabels(discovered),
           reason,
         })),
       }
@@ -35,9 +42,23 @@ export function targetsDocument(scraping: Scraping): TargetsDocument {
   }
 }
 
+/** Each metric asks for its own: what walks through all targets is only done for those that need it. */
 export function scrapingStats(scraping: Scraping): ScrapingStats {
+  return {
+    ...scraping.totals,
+    get targets() {
+      return targetCounts(scraping.jobs)
+    },
+    get sources() {
+      return scraping.jobs.flatMap(({ name, sources }) =>
+        sources.map(({ kind, connected }) => [name, kind, connected] as const),
+      )
+    },
+  }
+}
+
+function targetCounts(jobs: readonly JobState[]): ScrapingStats['targets'] {
   const targets = { up: 0, down: 0, unknown: 0, dropped: 0 }
-  const { jobs } = scraping
   for (const job of jobs) {
     const { up, down, unknown } = healths(job)
     targets.up += up
@@ -45,13 +66,7 @@ export function scrapingStats(scraping: Scraping): ScrapingStats {
     targets.unknown += unknown
     targets.dropped += job.droppedTotal
   }
-  return {
-    targets,
-    ...scraping.totals,
-    sources: jobs.flatMap(({ name, sources }) =>
-      sources.map(({ kind, connected }) => [name, kind, connected] as const),
-    ),
-  }
+  return targets
 }
 
 function healths({ targets }: JobState): { up: number; down: number; unknown: number } {
@@ -69,9 +84,9 @@ function worstFirst(a: TargetState, b: TargetState): number {
 function targetOf(state: TargetState): TargetsDocument['jobs'][number]['targets'][number] {
   const { target } = state
   return {
-    url: target.url,
+    url: shownUrl(target),
     labels: Object.fromEntries(target.labels),
-    discovered_labels: Object.fromEntries(target.discovered),
+    discovered_labels: shownLabels(target.discovered),
     health: state.health,
     error: state.error,
     error_type: state.errorType,

@@ -12,6 +12,7 @@ import type { ScrapeCounts } from '../scraping/scrape-loop.ts'
 import { type JobState, ScrapeManager } from '../scraping/scrape-manager.ts'
 import { shardIndex } from '../scraping/shard.ts'
 import type { Target } from '../scraping/target.ts'
+import { shownUrl } from './shown-target.ts'
 
 export interface ScrapingOptions {
   readonly config: Config
@@ -33,6 +34,9 @@ export class Scraping {
   private readonly log: Logger
   private readonly manager: ScrapeManager
   private config: Config
+  private jobsWanted: readonly ScrapeJob[]
+  /** Why nothing is scraped though jobs are configured. */
+  private shardFault: Degradation | undefined
   private contradictions = 0
   private started = false
 
@@ -41,6 +45,7 @@ export class Scraping {
     this.baseDir = baseDir
     this.log = log
     this.config = config
+    this.jobsWanted = this.wanted
     this.manager = new ScrapeManager({
       log,
       open: openTarget,
@@ -48,10 +53,10 @@ export class Scraping {
         prepared: pipeline.prepared,
         add: (resource, scope, metric) => metrics.add(resource, scope, metric),
         lose: (reason, points) => pipeline.ledger.metrics.miss(reason, points),
-        contradicts: ({ url }) => {
+        contradicts: target => {
           this.contradictions++
           log.error('a page was read wrongly, and is read as a whole from now on', {
-            target: url,
+            target: shownUrl(target),
             mend: 'this is a fault of svc: please report it with the page',
           })
         },
@@ -67,7 +72,7 @@ export class Scraping {
 
   /** There is something to scrape, or to ask for targets. */
   get isOn(): boolean {
-    return this.wanted.length > 0
+    return this.jobsWanted.length > 0
   }
 
   get jobs(): readonly JobState[] {
@@ -78,8 +83,12 @@ export class Scraping {
     return { ...this.manager.counts, contradictions: this.contradictions }
   }
 
-  /** Sources of targets that do not answer. A target that is down is no fault of the agent's. */
+  /**
+   * An agent that does not know its share, and sources of targets that do not answer. A target that is down is no fault of
+   * the agent's.
+   */
   get faults(): readonly Degradation[] {
+    if (this.shardFault !== undefined) return [this.shardFault]
     return this.jobs.flatMap(({ name, sources }) =>
       sources
         .filter(({ reason, mend }) => reason !== '' && mend !== '')
@@ -91,6 +100,7 @@ export class Scraping {
     return {
       commit: () => {
         this.config = config
+        this.jobsWanted = this.wanted
         if (this.started) this.apply()
       },
       abort: () => undefined,
@@ -111,28 +121,33 @@ export class Scraping {
 
   private apply(): void {
     const { index, count, replicas } = this.config.collectors.prometheus.shard
-    if (count === 1) {
-      this.manager.configure(this.wanted, undefined)
+    this.shardFault = undefined
+    if (count === 1 || !this.isOn) {
+      this.manager.configure(this.jobsWanted, undefined)
       return
     }
     const own = shardIndex(index)
     if (own !== undefined && own < count) {
-      this.manager.configure(this.wanted, { index: own, count, replicas })
+      this.manager.configure(this.jobsWanted, { index: own, count, replicas })
       return
     }
     // To scrape all of them would send each series as often as there are agents.
     this.manager.configure([], undefined)
-    this.log.error('nothing is scraped, as this agent does not know its share', {
+    this.shardFault = {
+      subsystem: 'scraping',
       reason:
         own === undefined
           ? 'collectors.prometheus.shard.index is -1, and neither POD_NAME nor the name of the host ends in a number'
           : `it is number ${own}, and collectors.prometheus.shard.count is ${count}`,
       mend: 'set POD_NAME from metadata.name of a StatefulSet, or collectors.prometheus.shard.index',
-    })
+    }
+    const { reason, mend } = this.shardFault
+    this.log.error('nothing is scraped, as this agent does not know its share', { reason, mend })
   }
 }
 
-function openTarget({ job, url }: Target): TargetClient {
+/** Fetches the page of a target as its job has it. */
+export function openTarget({ job, url }: Target): TargetClient {
   return new TargetClient({
     url,
     access: job.access,

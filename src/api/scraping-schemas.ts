@@ -46,7 +46,10 @@ export const targetsDocument = named(
             targets: count('That it told last.'),
           }),
         ),
-        targets: list('Those that are down come first; at most 1,000.', target),
+        targets: list(
+          'Those that are down come first; of all jobs together at most 1,000 are shown.',
+          target,
+        ),
         dropped: list(
           'At most 100.',
           object('A target that is not scraped here.', {

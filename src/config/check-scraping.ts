@@ -12,9 +12,9 @@ export function isLiteral(key: string): boolean {
   return relabelling.test(key)
 }
 
-/** Checks what no key of the scraping can see alone. Returns what was written and changes nothing. */
+/** Checks what no key of the scraping can see alone. Returns what was written and has no effect. */
 export function checkScraping({ collectors }: Config, settings: Settings, report: Report): readonly string[] {
-  const { faults, notes } = jobsOf(collectors.prometheus, { baseDir: '' })
+  const { faults, notes } = jobsOf(collectors.prometheus, { baseDir: '/' })
   for (const { path, message, mend, place = settings.get(`${root}.scrape_configs`)?.place } of faults)
     if (place) report.problem(place, path, `${message}; ${mend}`)
   return notes

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of references in the file.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -274,6 +274,8 @@ test('a message never repeats a secret', () => {
   check('otlp:\n  headers: hunter2')
   check('cloud: {aws: {endpoint: "ftp://u:hunter2@a"}}')
   check('collectors: {prometheus: {http_sd: [{url: "u:hunter2@a"}]}}')
+  check('collectors: {prometheus: {targets: [{name: n, address: "http://u:hunter2@a"}]}}')
+  check('collectors: {prometheus: {targets: [{name: n, address: "u:hunter2@a:80"}]}}')
   check('self_telemetry:\n  auth: {bearer_token: [hunter2]}')
   check('self_telemetry:\n  auth: {bearer_tokens: hunter2}')
   check('otlp:\n  Authorization: Bearer hunter2')
@@ -331,10 +333,21 @@ collectors:
   )
 })
 
+test('the examples of the pages about scraping are valid', () => {
+  for (const page of ['README.md', 'docs/scraping.md']) {
+    const text = readFileSync(join(import.meta.dirname, '../..', page), 'utf8')
+    const examples = [...text.matchAll(/^```yaml\n(.*?)^```/gms)]
+    assert.notEqual(examples.length, 0, page)
+    for (const [, example] of examples) assert.deepEqual(good(example!).warnings, [], page)
+  }
+})
+
 test('what a scrape configuration asks for and does not get is a warning', () => {
-  const { warnings } = good('collectors: {prometheus: {scrape_configs: [{job_name: a, enable_http2: true}]}}')
+  const { warnings } = good(
+    'collectors: {prometheus: {scrape_configs: [{job_name: a, scrape_native_histograms: true}]}}',
+  )
   assert.deepEqual(warnings, [
-    'collectors.prometheus.scrape_configs[0].enable_http2 changes nothing: svc speaks HTTP/1.1 with targets',
+    'collectors.prometheus.scrape_configs[0].scrape_native_histograms changes nothing: svc takes histograms with classic buckets only',
   ])
 })
 

@@ -83,9 +83,14 @@ export function unpackNow(encoding: BodyEncoding, body: Uint8Array): Uint8Array 
 function compress(encoding: 'gzip' | 'zstd', body: Uint8Array): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const done = (error: Error | null, packed: Uint8Array): void => (error ? reject(error) : resolve(packed))
-    if (encoding === 'gzip') zlib.gzip(body, { level }, done)
+    if (encoding === 'gzip') zlib.gzip(body, { level, chunkSize: chunkOf(body.length) }, done)
     else zlib.zstdCompress(body, { params: { [zlib.constants.ZSTD_c_compressionLevel]: level } }, done)
   })
+}
+
+/** Telemetry shrinks to an eighth or less; each further chunk would wake a thread once more. */
+function chunkOf(bytes: number): number {
+  return Math.min(256, Math.max(16, 2 ** Math.ceil(Math.log2(bytes / 8 / 1024)))) * 1024
 }
 
 function inflate(encoding: 'gzip' | 'zstd', body: Uint8Array, maxOutputLength: number): Promise<Uint8Array> {

@@ -17,6 +17,7 @@ export const groups = {
   discovery: { title: 'Discovery', gives: 'names of containers, pods and the cloud on all telemetry' },
   logs: { title: 'Logs', gives: 'logs of containers, files and the journal' },
   gpu: { title: 'GPUs', gives: 'metrics of graphics processors' },
+  scraping: { title: 'Scraping', gives: 'metrics of Prometheus targets' },
   management: { title: 'Management API', gives: 'health, readiness, metrics, status and administration' },
   export: { title: 'Export', gives: 'telemetry at its receiver, over OTLP' },
   configuration: { title: 'Configuration', gives: 'an agent that does what was asked of it' },

@@ -65,6 +65,7 @@ const mostCaptures = 1000
 /**
  * The same as `anchoredRegExp` for a pattern whose groups are wanted, and in which `.` is every character. Where an
  * alternative within a repetition took no part in the last of its rounds, its group is empty; RE2 tells an earlier round.
+ * A character beyond U+FFFF counts as two: `.+` matches it, and `.` alone does not.
  */
 export function capturingRegExp(source: string): CapturingRegExp {
   if (/^\(\?[is]*m/.test(source))

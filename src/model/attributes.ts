@@ -57,6 +57,13 @@ export class Attributes {
     return true
   }
 
+  /** Another set with the same. */
+  copy(): Attributes {
+    const copy = new Attributes()
+    for (let i = 0; i < this.size; i++) copy.add(this.keys[i]!, this.values[i]!)
+    return copy
+  }
+
   /** A plain object, for people and for tests. */
   toObject(): Record<string, AttributeValue> {
     const object: Record<string, AttributeValue> = {}

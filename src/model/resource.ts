@@ -14,6 +14,22 @@ export interface Scope {
   readonly schemaUrl?: string | undefined
 }
 
+const identities = new WeakMap<Scope, string>()
+
+/** The same for scopes that are one to a receiver, and for no others: name, version and attributes, whatever their order. */
+export function scopeIdentity(scope: Scope): string {
+  let identity = identities.get(scope)
+  if (identity === undefined) {
+    const { name, version, attributes } = scope
+    const told: string[] = []
+    for (let i = 0; attributes !== undefined && i < attributes.size; i++)
+      told.push(JSON.stringify([attributes.keys[i], attributes.values[i]]))
+    identity = JSON.stringify([name, version, ...told.sort()])
+    identities.set(scope, identity)
+  }
+  return identity
+}
+
 /** Semantic conventions that all names follow. */
 export const schemaUrl = 'https://opentelemetry.io/schemas/1.44.0'
 

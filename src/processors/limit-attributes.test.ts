@@ -10,7 +10,7 @@ import {
   spanWith,
   stageOf,
 } from '../../test/helpers/processor-stage.ts'
-import type { Attributes, AttributeValue } from '../model/attributes.ts'
+import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import { resource } from '../model/resource.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import { limitAttributes } from './limit-attributes.ts'
@@ -152,6 +152,16 @@ test('series and samples are bounded', () => {
     profile.samples.map(({ attributes }) => attributes.toObject()),
     [{ a: 'xx' }, { c: 1 }],
   )
+})
+
+test('what foreign scopes say is bounded by a copy', () => {
+  const stage = compile('max_attributes: 1, max_attribute_value_size: 4', 'metrics')!
+  const scope = { name: 'library', version: '1.0', attributes: Attributes.of({ a: 'xxxxx', b: 1 }) }
+  const { name, version, attributes } = stage.scope!(scope)
+  assert.deepEqual([name, version, attributes?.toObject()], ['libr', '1.0', { a: 'xxxx' }])
+  assert.equal(scope.attributes.size, 2)
+  const own = { name: 'svc', version: '1' }
+  assert.equal(stage.scope!(own), own)
 })
 
 test('resources are bounded by a copy, and stay the same where nothing is cut', () => {

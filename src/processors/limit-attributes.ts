@@ -1,8 +1,8 @@
-import { Attributes, type AttributeValue } from '../model/attributes.ts'
+import type { Attributes, AttributeValue } from '../model/attributes.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'
-import type { Resource } from '../model/resource.ts'
+import type { Resource, Scope } from '../model/resource.ts'
 import { signals } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 import { bytesBeyond, cutText } from './cut-text.ts'
@@ -53,13 +53,21 @@ class AttributeStage implements Stage {
   }
 
   resource(resource: Resource): Resource | undefined {
-    const { keys, values, size } = resource.attributes
-    const attributes = new Attributes()
-    for (let i = 0; i < size; i++) attributes.add(keys[i]!, values[i]!)
+    const attributes = resource.attributes.copy()
     const { counts } = this
     const cutBefore = counts.max_attribute_value_size
     const dropped = this.#limit(attributes, this.#limits.max_resource_attributes, 'max_resource_attributes')
     return dropped === 0 && counts.max_attribute_value_size === cutBefore ? resource : { attributes }
+  }
+
+  scope(scope: Scope): Scope {
+    const name = this.#text(scope.name)
+    const version = this.#text(scope.version)
+    if (scope.attributes === undefined)
+      return name === scope.name && version === scope.version ? scope : { ...scope, name, version }
+    const attributes = scope.attributes.copy()
+    this.#ofItem(attributes)
+    return { ...scope, name, version, attributes }
   }
 
   span(span: Span): Verdict {

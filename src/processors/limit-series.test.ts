@@ -72,6 +72,19 @@ function gauge(name: string): Metric {
   return { kind: 'gauge', name, description: '', unit: '', points: [] }
 }
 
+test('series count for each scope that they are told in, so that scopes without end are bounded, too', () => {
+  const limiter = new Bench({ default_max_series: 2 })
+  const metric = gauge('m')
+  const verdictOf = (attributes: Record<string, AttributeValue>) =>
+    limiter.stage.series!(new Attributes(), metric, shop, {
+      name: 'library',
+      version: '',
+      attributes: Attributes.of(attributes),
+    })
+  assert.deepEqual([verdictOf({ a: 1, b: 2 }), verdictOf({ b: 2, a: 1 }), verdictOf({ a: 2 })], ['', '', ''])
+  assert.notEqual(verdictOf({ a: 3 }), '')
+})
+
 test('it is off where the settings say so', () => {
   const cardinality = { ...defaults.limits.cardinality, enabled: false }
   const settings = { limits: { ...defaults.limits, cardinality } }

@@ -1,6 +1,6 @@
 import type { Attributes } from '../model/attributes.ts'
 import type { Metric } from '../model/metric.ts'
-import type { Resource } from '../model/resource.ts'
+import { type Resource, type Scope, scopeIdentity } from '../model/resource.ts'
 import { withCommas } from './limit-series/label-counts.ts'
 import { type MetricCount, SeriesCensus } from './limit-series/series-census.ts'
 import { SeriesTable } from './limit-series/series-table.ts'
@@ -52,6 +52,7 @@ class SeriesLimit implements Stage {
   readonly #refusal: Verdict
   #name = ''
   #resource: Resource | undefined
+  #scope: Scope | undefined
   #count: MetricCount
   #limit = 0
   #now = 0
@@ -68,12 +69,13 @@ class SeriesLimit implements Stage {
   }
 
   metric(metric: Metric, resource: Resource): Verdict {
-    this.#begin(metric.name, resource)
+    this.#begin(metric.name, resource, undefined)
     return ''
   }
 
-  series(attributes: Attributes, metric: Metric, resource: Resource): Verdict {
-    if (resource !== this.#resource || metric.name !== this.#name) this.#begin(metric.name, resource)
+  series(attributes: Attributes, metric: Metric, resource: Resource, scope?: Scope): Verdict {
+    if (resource !== this.#resource || metric.name !== this.#name || scope !== this.#scope)
+      this.#begin(metric.name, resource, scope)
     const { hash, table } = this.census
     const count = this.#count
     hash.of(attributes)
@@ -107,7 +109,7 @@ class SeriesLimit implements Stage {
     return [...this.#globalWarning(now), ...texts].join('; ')
   }
 
-  #begin(name: string, resource: Resource): void {
+  #begin(name: string, resource: Resource, scope: Scope | undefined): void {
     const { census } = this
     this.#now = this.#nowMs()
     this.#seen = 1 + Math.max(0, Math.floor(this.#now / tickMs))
@@ -116,9 +118,10 @@ class SeriesLimit implements Stage {
     this.#sweep()
     this.#name = name
     this.#resource = resource
+    this.#scope = scope
     this.#count = census.metric(name)
     this.#limit = this.#count === census.others ? Number.POSITIVE_INFINITY : this.#limitOf(name)
-    census.hash.begin(resource, '', name)
+    census.hash.begin(resource, scope === undefined ? '' : scopeIdentity(scope), name)
   }
 
   #limitOf(name: string): number {

@@ -3,6 +3,7 @@ import type { Exemplar, Metric } from '../model/metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import { Deltas } from './metric-chain/deltas.ts'
 import { addsUp, isMarked, OverflowSums, overflowAttributes } from './metric-chain/overflow-sums.ts'
+import { Scopes } from './metric-chain/scopes.ts'
 import { type Point, ScratchMetric, ScratchPoint } from './metric-chain/scratch.ts'
 import { overflow, type Stage, type Verdict } from './processor.ts'
 
@@ -70,7 +71,7 @@ export function metricChain(
   return new StagedChain(stages, options, before instanceof StagedChain ? before : undefined)
 }
 
-type OnSeries = (attributes: Attributes, metric: Metric, resource: Resource) => Verdict
+type OnSeries = (attributes: Attributes, metric: Metric, resource: Resource, scope: Scope) => Verdict
 type OnMetric = (metric: Metric, resource: Resource) => Verdict
 type OnExemplar = (attributes: Attributes) => void
 type OnAgain = (points: number) => Verdict
@@ -90,10 +91,14 @@ class StagedChain implements MetricChain {
   readonly #marked = new ScratchPoint()
   #markedVerdict: Verdict | undefined
   readonly #losses = new Losses()
+  readonly #scopes: Scopes
+  /** Of this metric, as its source told it: by it, too, what is remembered of its series is found again. */
+  #source: Scope | undefined
   /** Points of this metric. */
   #handedOn = 0
 
   constructor(stages: readonly Stage[], options: MetricChainOptions, before: StagedChain | undefined) {
+    this.#scopes = new Scopes(stages)
     this.#onMetric = stages.flatMap(stage => stage.metric?.bind(stage) ?? [])
     this.#onSeries = stages.flatMap(stage => stage.series?.bind(stage) ?? [])
     this.#onExemplar = stages.flatMap(stage => stage.exemplar?.bind(stage) ?? [])
@@ -108,11 +113,13 @@ class StagedChain implements MetricChain {
   run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut, source = resource): void {
     if (refuses(this.#onMetric, resource, metric, out)) return
     const deltas = becomesDelta(metric) ? this.#deltas : undefined
-    if (this.#isUntouched(metric, deltas)) out.add(resource, scope, metric)
+    const sent = this.#scopes.after(scope)
+    if (this.#isUntouched(metric, deltas)) out.add(resource, sent, metric)
     else {
+      this.#source = scope
       this.#handedOn = 0
       try {
-        this.#copy(resource, scope, metric, deltas, out, source)
+        this.#copy(resource, sent, metric, deltas, out, source)
       } catch {
         // As everywhere a fault in a processor costs the item, but parts of this one may be on their way.
         this.#forget()
@@ -127,10 +134,11 @@ class StagedChain implements MetricChain {
     if (addsUp(metric) && metric.points.some(isMarked)) return undefined
     // Whoever is asked again comes last, and is not asked about what others have dropped.
     if (refuses(this.#onPreparation, resource, metric, out)) return { forMs, asksAgain: false }
-    if (this.#isUntouched(metric, undefined)) out.add(resource, scope, metric)
+    const sent = this.#scopes.after(scope)
+    if (this.#isUntouched(metric, undefined)) out.add(resource, sent, metric)
     else {
       try {
-        if (!this.#copyLasting(resource, scope, metric, out)) return undefined
+        if (!this.#copyLasting(resource, sent, metric, out)) return undefined
       } catch {
         this.#forget()
         return undefined
@@ -164,16 +172,17 @@ class StagedChain implements MetricChain {
     const sums = addsUp(metric) ? this.#overflow : undefined
     this.#markedVerdict = undefined
     scratch.take(metric, deltas === undefined ? temporalityOf(metric) : 'delta')
-    deltas?.begin(source, scope, metric)
+    deltas?.begin(source, this.#source!, metric)
     sums?.begin(metric)
     const { points } = metric
+    const sent = { resource, scope }
     let bytes = 0
     for (let i = 0; i < points.length; i++) {
       const point = points[i]!
       const isOverflow = sums !== undefined && this.#markedVerdict === undefined && isOverflowSum(point)
       const copy = isOverflow ? this.#marked : scratch.next
       copy.take(metric.kind, point)
-      const verdict = this.#judge(point, copy, metric, resource)
+      const verdict = this.#judge(point, copy, metric, sent)
       if (isOverflow && (verdict === '' || verdict === overflow)) this.#markedVerdict = verdict
       else if (verdict === '') this.#keep(point.attributes, copy, deltas)
       else {
@@ -185,7 +194,7 @@ class StagedChain implements MetricChain {
       this.#handOn(resource, scope, out)
       bytes = 0
     }
-    if (sums !== undefined) this.#addUp(sums, source, scope, metric, deltas)
+    if (sums !== undefined) this.#addUp(sums, source, this.#source!, metric, deltas)
     this.#handOn(resource, scope, out)
     this.#losses.report(out)
   }
@@ -195,12 +204,13 @@ class StagedChain implements MetricChain {
     const scratch = this.#scratch
     scratch.take(metric, temporalityOf(metric))
     const { points } = metric
+    const sent = { resource, scope }
     let bytes = 0
     for (let i = 0; i < points.length; i++) {
       const point = points[i]!
       const copy = scratch.next
       copy.take(metric.kind, point)
-      const verdict = this.#judge(point, copy, metric, resource)
+      const verdict = this.#judge(point, copy, metric, sent)
       if (verdict === overflow) {
         this.#forget()
         return false
@@ -222,12 +232,17 @@ class StagedChain implements MetricChain {
     this.#losses.clear()
   }
 
-  #judge(point: Point, copy: ScratchPoint, metric: Metric, resource: Resource): Verdict {
+  #judge(
+    point: Point,
+    copy: ScratchPoint,
+    metric: Metric,
+    { resource, scope }: { readonly resource: Resource; readonly scope: Scope },
+  ): Verdict {
     const onSeries = this.#onSeries
     if (onSeries.length === 0) copy.attributes = point.attributes
     else copy.copyAttributes(point.attributes)
     for (let i = 0; i < onSeries.length; i++) {
-      const verdict = onSeries[i]!(copy.attributes, metric, resource)
+      const verdict = onSeries[i]!(copy.attributes, metric, resource, scope)
       if (verdict !== '') return verdict
     }
     if (copy.exemplars.length > 0 && this.#onExemplar.length > 0)

@@ -3,7 +3,7 @@ import type { Attributes } from '../model/attributes.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'
-import type { Resource } from '../model/resource.ts'
+import type { Resource, Scope } from '../model/resource.ts'
 import type { Signal } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 
@@ -36,12 +36,14 @@ export interface Stage {
    * the processor's name.
    */
   resource?(resource: Resource): Resource | undefined
+  /** As `resource`, for the scopes of metrics: foreign pages tell those. None is dropped. */
+  scope?(scope: Scope): Scope
   span?(span: Span, resource: Resource): Verdict
   log?(record: LogRecord, resource: Resource): Verdict
   /** A whole metric, before its series. It must not be changed. */
   metric?(metric: Metric, resource: Resource): Verdict
   /** One series of a metric, by a copy of its attributes that may be changed. */
-  series?(attributes: Attributes, metric: Metric, resource: Resource): Verdict
+  series?(attributes: Attributes, metric: Metric, resource: Resource, scope?: Scope): Verdict
   /** What exemplars of a series that passed say beside it, by a copy that may be changed. */
   exemplar?(attributes: Attributes): void
   profile?(profile: Profile, resource: Resource): Verdict

@@ -119,6 +119,13 @@ for (const [mode, attribute, name] of modes) {
     begins(record.eventName, name)
     begins(record.attributes.get('a'), attribute)
 
+    const scope = stage.scope!({ name: text, version: text, attributes: Attributes.of({ a: text }) })
+    begins(scope.name, name)
+    begins(scope.version, name)
+    begins(scope.attributes!.get('a'), attribute)
+    const clean = { name: 'svc', version: '1', attributes: Attributes.of({ a: 'b' }) }
+    assert.equal(stage.scope!(clean), clean)
+
     const series = Attributes.of({ a: text })
     assert.equal(stage.series!(series, {} as Metric, shop), '')
     begins(series.get('a'), attribute)
@@ -135,7 +142,7 @@ for (const [mode, attribute, name] of modes) {
     assert.equal(made.attributes.get('a'), text)
     assert.equal(redacted === made, mode === 'count')
 
-    assert.deepEqual(countsOf(stage), { [`email ${mode === 'count' ? 'found' : 'redacted'}`]: 9 })
+    assert.deepEqual(countsOf(stage), { [`email ${mode === 'count' ? 'found' : 'redacted'}`]: 12 })
   })
 }
 

@@ -1,9 +1,9 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
-import { Attributes, type AttributeValue } from '../model/attributes.ts'
+import type { Attributes, AttributeValue } from '../model/attributes.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'
-import type { Resource } from '../model/resource.ts'
+import type { Resource, Scope } from '../model/resource.ts'
 import { signals } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 import type { Processor, ProcessorEnv, Stage, Verdict } from './processor.ts'
@@ -123,10 +123,18 @@ class RedactStage implements Stage {
   }
 
   resource(resource: Resource): Resource {
-    const attributes = new Attributes()
-    const { keys, values, size } = resource.attributes
-    for (let i = 0; i < size; i++) attributes.add(keys[i]!, values[i]!)
+    const attributes = resource.attributes.copy()
     return this.attributes(attributes) ? { attributes } : resource
+  }
+
+  scope(scope: Scope): Scope {
+    const name = this.name(scope.name)
+    const version = this.name(scope.version)
+    const schemaUrl = scope.schemaUrl === undefined ? undefined : this.name(scope.schemaUrl)
+    const attributes = scope.attributes?.copy()
+    const changed = attributes !== undefined && this.attributes(attributes)
+    const isSame = name === scope.name && version === scope.version && schemaUrl === scope.schemaUrl
+    return isSame && !changed ? scope : { name, version, attributes, schemaUrl }
   }
 
   span(span: Span): Verdict {

@@ -51,7 +51,7 @@ class TransformStage implements Stage {
 
   resource(resource: Resource): Resource | undefined {
     if (this.#resources.length === 0) return resource
-    const attributes = copyOf(resource.attributes)
+    const attributes = resource.attributes.copy()
     for (const rule of this.#resources) if (rule.apply(attributes) !== '') return undefined
     return same(attributes, resource.attributes) ? resource : { attributes }
   }
@@ -122,12 +122,6 @@ class TransformStage implements Stage {
     }
     return ''
   }
-}
-
-function copyOf(attributes: Attributes): Attributes {
-  const copy = new Attributes()
-  for (let i = 0; i < attributes.size; i++) copy.add(attributes.keys[i]!, attributes.values[i]!)
-  return copy
 }
 
 function same(one: Attributes, other: Attributes): boolean {

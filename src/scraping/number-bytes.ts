@@ -10,6 +10,8 @@ const letterN = 110
 const exactMantissa = 2 ** 53
 /** and every power of ten up to this one. What both hold is rounded once, so correctly (Clinger 1990). */
 const exactPower = 22
+/** Characters of a number: more digits keep a reader busy, and tell nothing. */
+const longest = 4096
 const powersOfTen = Float64Array.from({ length: exactPower + 1 }, (_, power) => Number(`1e${power}`))
 
 /**
@@ -20,8 +22,12 @@ export class NumberBytes {
   /** Where the number ends that was read last; -1: there was none. */
   end = -1
 
-  /** The number that begins at `from`, as far as it goes. NaN is one of them. Only `end` tells whether there is one. */
-  read(bytes: Buffer, from: number, to: number): number {
+  /**
+   * The number that begins at `from`, as far as it goes, but no further than 4,096 characters. NaN is one of them. Only
+   * `end` tells whether there is one.
+   */
+  read(bytes: Buffer, from: number, until: number): number {
+    const to = Math.min(until, from + longest)
     let at = from
     let negative = false
     if (at < to && (bytes[at] === minus || bytes[at] === plus)) negative = bytes[at++] === minus
@@ -62,7 +68,8 @@ export class NumberBytes {
    * A whole number of milliseconds, of the size of an int64 (its fraction of a second is exact until the year 287396),
    * in microseconds.
    */
-  readMilliseconds(bytes: Buffer, from: number, to: number): number {
+  readMilliseconds(bytes: Buffer, from: number, until: number): number {
+    const to = Math.min(until, from + longest)
     let at = from
     const negative = at < to && bytes[at] === minus
     if (negative) at++

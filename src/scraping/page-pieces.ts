@@ -1,43 +1,123 @@
 import type { Family } from './exposition.ts'
 import type { PageLayout } from './page-layout.ts'
+import { sampleKey } from './sample-key.ts'
 
 /** So many samples of one family are made anew together. */
 const pieceSamples = 500
 
-/** The parts of a family that are made together. What belongs to one point stays together. */
-export function* piecesOf(
-  layout: PageLayout,
-  { from, to, name, type }: Family,
-): Iterable<readonly [from: number, to: number]> {
-  const composed = type === 'histogram' || type === 'summary' || type === 'gaugehistogram'
-  const first = composed && to > from ? nameOf(layout, from) : ''
+/** Samples of one family that are made together: all of it, or a part of a large one. */
+export interface PagePart {
+  readonly family: Family
+  /** The family's name and the number of the part. */
+  readonly key: string
+  readonly first: number
+  readonly size: number
+  /** Its samples, where they do not stand one behind the other. */
+  readonly scattered: Uint32Array | undefined
+  /** Its family may have others. */
+  readonly hasSiblings: boolean
+}
+
+/** Number i of a part among the samples of its page. */
+export function sampleAt({ first, scattered }: Pick<PagePart, 'first' | 'scattered'>, i: number): number {
+  return scattered === undefined ? first + i : scattered[i]!
+}
+
+/**
+ * The parts of all families, in the order of the page. What belongs to one point stays together: a histogram or summary
+ * whose family is told in several places is one part.
+ */
+export function* partsOf(layout: PageLayout, families: readonly Family[]): Iterable<PagePart> {
+  const places = new Map<string, Family[]>()
+  for (const family of families) {
+    const told = places.get(family.name)
+    if (told === undefined) places.set(family.name, [family])
+    else told.push(family)
+  }
+  const counts = new Map<string, number>()
+  for (const family of families) {
+    const { name, from, to } = family
+    const told = places.get(name)!
+    if (told.length > 1 && isComposed(family)) {
+      if (told[0] === family) yield joined(told)
+      continue
+    }
+    const hasSiblings = told.length > 1 || to - from > pieceSamples
+    for (const [first, end] of cut(layout, family)) {
+      const nth = (counts.get(name) ?? 0) + 1
+      counts.set(name, nth)
+      yield { family, key: `${name} ${nth}`, first, size: end - first, scattered: undefined, hasSiblings }
+    }
+  }
+}
+
+/** Whether a part has the samples of a part of another page, but for their numbers. */
+export function isSamePart(layout: PageLayout, part: PagePart, old: PageLayout, other: PagePart): boolean {
+  if (part.size !== other.size) return false
+  const { type, help, unit } = part.family
+  if (type !== other.family.type || help !== other.family.help || unit !== other.family.unit) return false
+  for (let i = 0; i < part.size; i++)
+    if (!layout.chunkEquals(sampleAt(part, i), old, sampleAt(other, i))) return false
+  return true
+}
+
+/** Its points are made of several samples. */
+function isComposed({ type }: Family): boolean {
+  return type === 'histogram' || type === 'summary' || type === 'gaugehistogram'
+}
+
+function joined(told: readonly Family[]): PagePart {
+  const family = told[0]!
+  let size = 0
+  for (const { from, to } of told) size += to - from
+  const scattered = new Uint32Array(size)
+  let at = 0
+  for (const { from, to } of told) for (let sample = from; sample < to; sample++) scattered[at++] = sample
+  return { family, key: `${family.name} 1`, first: family.from, size, scattered, hasSiblings: false }
+}
+
+function* cut(layout: PageLayout, family: Family): Iterable<readonly [from: number, to: number]> {
+  const { from, to, type } = family
   let begin = from
-  for (let at = from + pieceSamples; at < to; at++) {
-    if (at - begin < pieceSamples) continue
-    // In the usual order the count is the last of a point, and the next one begins as the first did.
-    if (composed && !(nameOf(layout, at - 1) === `${name}_count` && nameOf(layout, at) === first)) continue
-    // OpenMetrics tells the start of a counter behind it.
-    if (type === 'counter' && nameOf(layout, at).endsWith('_created')) continue
-    yield [begin, at]
-    begin = at
+  if (to - from > pieceSamples) {
+    const first = isComposed(family) ? nameOf(layout, from) : ''
+    const hasStarts = type === 'counter' && isStart(layout, to - 1)
+    for (let at = from + pieceSamples; at < to; at++) {
+      if (first !== '' && !beginsPoint(layout, at, first)) continue
+      // OpenMetrics tells the start of a counter behind it.
+      if (hasStarts && !(isStart(layout, at - 1) && !isStart(layout, at))) continue
+      yield [begin, at]
+      begin = at
+      at += pieceSamples - 1
+    }
   }
   yield [begin, to]
 }
 
-/** Whether samples `from` to `to` of one page are those from `oldFrom` on of another but for their numbers. */
-export function isSamePiece(
-  layout: PageLayout,
-  from: number,
-  to: number,
-  old: PageLayout,
-  oldFrom: number,
-): boolean {
-  for (let i = from; i < to; i++) if (!layout.chunkEquals(i, old, oldFrom + i - from)) return false
-  return true
+/** Each point begins with a sample of the same name, and is told in one place, if the page is like most. */
+function beginsPoint(layout: PageLayout, at: number, first: string): boolean {
+  return nameOf(layout, at) === first && nameOf(layout, at - 1) !== first && !isSamePoint(layout, at - 1, at)
+}
+
+function isStart(layout: PageLayout, sample: number): boolean {
+  return nameOf(layout, sample).endsWith('_created')
+}
+
+function isSamePoint(layout: PageLayout, one: number, other: number): boolean {
+  return pointOf(layout, one) === pointOf(layout, other)
+}
+
+/** The labels that it has in common with its point. */
+function pointOf(layout: PageLayout, sample: number): string {
+  const bytes = layout.keyBytes(sample)
+  const labels = [...(sampleKey(bytes, 0, bytes.length)?.labels ?? [])]
+  return JSON.stringify(labels.filter(([name]) => name !== 'le' && name !== 'quantile').sort())
 }
 
 function nameOf(layout: PageLayout, sample: number): string {
   const bytes = layout.keyBytes(sample)
   const end = bytes.indexOf(0x7b)
-  return bytes.toString('latin1', 0, end < 0 ? bytes.length : end)
+  // A name in quotes stands in the braces.
+  if (end === 0) return sampleKey(bytes, 0, bytes.length)?.name ?? ''
+  return bytes.toString('latin1', 0, end < 0 ? bytes.length : end).trimEnd()
 }

@@ -171,9 +171,8 @@ export class PageReader {
     if (byte === hash) return this.#comment(at)
     // Prometheus' reader takes a NUL for the end of the page where a line begins.
     if (byte === 0) return this.#end()
-    if (!this.#key.scan(body, at, length, false, this.#valid)) return this.#fault(this.#key.reason)
+    if (!this.#keyAt(at)) return false
     const keyTo = this.#key.end
-    if (keyTo - this.#start > this.#maxLineBytes) return this.#tooLong()
     const numbers = this.#numbers
     const value = numbers.read(body, skipBlanks(body, keyTo, length), length)
     let end = numbers.end
@@ -195,9 +194,8 @@ export class PageReader {
     const at = this.#at
     if (body[at] === hash) return this.#metadata()
     if (body[at] === newline) return this.#fault('the line is empty, which OpenMetrics does not allow')
-    if (!this.#key.scan(body, at, length, true, this.#valid)) return this.#fault(this.#key.reason)
+    if (!this.#keyAt(at)) return false
     const keyTo = this.#key.end
-    if (keyTo - at > this.#maxLineBytes) return this.#tooLong()
     if (keyTo >= length || body[keyTo] !== space) return this.#noValue()
     const numbers = this.#numbers
     const value = numbers.read(body, keyTo + 1, length)
@@ -219,6 +217,22 @@ export class PageReader {
     if (this.#sample(at, keyTo, value, timeUs)) return this.#next(end)
     this.#exemplars.delete(this.#samples)
     return false
+  }
+
+  /** Looks at no more bytes than a line may have. */
+  #keyAt(at: number): boolean {
+    const { length } = this.#body
+    const most = this.#start + this.#maxLineBytes
+    const isRead = this.#key.scan(this.#body, at, Math.min(length, most + 1), this.#strict, this.#valid)
+    if (isRead && this.#key.end <= most) return true
+    if (isRead || (length > most && !this.#endsBy(most))) return this.#tooLong()
+    return this.#fault(this.#key.reason)
+  }
+
+  /** The line has no bytes beyond a place. */
+  #endsBy(most: number): boolean {
+    const end = this.#body.indexOf(newline, this.#start)
+    return end >= 0 && end <= most
   }
 
   #sample(keyFrom: number, keyTo: number, value: number, timeUs: number): boolean {

@@ -1,5 +1,6 @@
 import { errorText } from '../lib/logger.ts'
 import { FetchError, type Fetched } from './fetch/target-client.ts'
+import { PageError } from './page-error.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 import { TargetReport } from './target-report.ts'
@@ -8,7 +9,7 @@ import { Ticks } from './ticks.ts'
 
 /** Fetches the page of one target. */
 export interface PageSource {
-  fetch(options: { timeoutMs: number; stop: AbortSignal }): Promise<Fetched>
+  ask(options: { timeoutMs: number; stop: AbortSignal }): Promise<Fetched>
   close(): void
 }
 
@@ -58,13 +59,18 @@ export class ScrapeLoop {
   readonly #options: LoopOptions
   readonly #series: TargetSeries
   readonly #report: TargetReport
+  /** As it was told last. */
   #target: Target
+  /** By which it is scraped: that only changes between two scrapes. */
+  #used: Target
   #client: PageSource
   #ticks: Ticks
   #timer: NodeJS.Timeout | undefined
   #stop = new AbortController()
   #underWay: Promise<void> = Promise.resolve()
   #busy = false
+  /** Other settings wait for the end of the scrape. */
+  #changed = false
   #health: LoopState['health'] = 'unknown'
   #error = ''
   #errorType = ''
@@ -80,6 +86,7 @@ export class ScrapeLoop {
   constructor(options: LoopOptions) {
     this.#options = options
     this.#target = options.target
+    this.#used = options.target
     this.#client = options.open(options.target)
     this.#series = new TargetSeries(options.sink, options.target)
     this.#report = new TargetReport(options.sink)
@@ -109,6 +116,11 @@ export class ScrapeLoop {
     }
   }
 
+  /** It was scraped, or is being scraped: there is something to tell that ends. */
+  get hasBegun(): boolean {
+    return this.#scrapes > 0 || this.#busy
+  }
+
   /** Begins, or goes on after a pause. */
   start(): void {
     // Of the first interval nothing is skipped; a pause missed nothing.
@@ -121,19 +133,23 @@ export class ScrapeLoop {
     clearTimeout(this.#timer)
   }
 
-  /** Goes on with other settings. Series stay what they are as far as the settings leave them so. */
+  /** The same with the same settings, of which discovery may tell something else. */
+  describe(target: Target): void {
+    this.#target = target
+  }
+
+  /** Goes on with other settings, after the scrape that is under way. Series stay what they are as far as these leave them so. */
   change(target: Target): void {
     const before = this.#target
     this.#target = target
-    this.#client.close()
-    this.#client = this.#options.open(target)
-    this.#series.change(target)
+    this.#changed = true
+    if (!this.#busy) this.#use()
     if (target.intervalMs === before.intervalMs) return
     this.#ticks = new Ticks(target.id, target.intervalMs)
     this.#schedule()
   }
 
-  /** Ends at once; with `ended` its series are told to have ended. */
+  /** Ends at once; with `ended` its series are told to have ended. Never rejects. */
   async stop(ended: boolean): Promise<void> {
     clearTimeout(this.#timer)
     this.#stop.abort()
@@ -148,8 +164,20 @@ export class ScrapeLoop {
     this.#client.close()
     if (!ended) return
     const timeUs = Date.now() * 1000
-    this.#report.end(this.#target, this.#series.resource, timeUs)
-    await this.#series.end(timeUs)
+    try {
+      this.#report.end(this.#used, this.#series.resource, timeUs)
+      await this.#series.end(timeUs)
+    } catch (error) {
+      this.#broke(error)
+    }
+  }
+
+  #use(): void {
+    this.#changed = false
+    this.#used = this.#target
+    this.#client.close()
+    this.#client = this.#options.open(this.#used)
+    this.#series.change(this.#used)
   }
 
   #schedule(): void {
@@ -169,43 +197,57 @@ export class ScrapeLoop {
     this.#options.counts.missed += missed
     if (this.#busy) return
     this.#busy = true
-    this.#underWay = this.#scrape(this.#ticks.timeOf(tickMs)).finally(() => {
-      this.#busy = false
-    })
+    this.#underWay = this.#scrape(this.#ticks.timeOf(tickMs))
+      .catch(error => this.#broke(error))
+      .finally(() => this.#rest())
+  }
+
+  #rest(): void {
+    this.#busy = false
+    if (this.#changed && !this.#stop.signal.aborted) this.#use()
+  }
+
+  /** A fault of svc costs this target its scrape. */
+  #broke(error: unknown): void {
+    this.#failures++
+    this.#options.counts.failures++
+    this.#told(errorText(error), 'internal')
   }
 
   async #scrape(timeMs: number): Promise<void> {
-    const { timeoutMs } = this.#target
+    const target = this.#used
+    const { timeoutMs } = target
+    const { signal: stop } = this.#stop
     const beganMs = performance.now()
     const { counts } = this.#options
     const series = this.#series
     const { wholeReads } = series
     const timeUs = timeMs * 1000
+    let taken: Taken | undefined
     let fetched: Fetched | undefined
     try {
-      fetched = await this.#client.fetch({ timeoutMs, stop: this.#stop.signal })
-      const taken = await series.take(fetched, timeUs)
+      fetched = await this.#client.ask({ timeoutMs, stop })
+      taken = await series.take(fetched, timeUs, stop)
       this.#taken = taken
       this.#wireBytes = fetched.wireBytes
       counts.samples += taken.samples
-      counts.wholeReads += series.wholeReads - wholeReads
       this.#warning = taken.warning
       this.#told('', '')
     } catch (error) {
-      if (this.#stop.signal.aborted) return
+      if (stop.aborted) return
       this.#failures++
       counts.failures++
-      this.#told(errorText(error), error instanceof FetchError ? error.type : 'page')
+      this.#told(errorText(error), typeOf(error))
       await series.end(timeUs)
     } finally {
       fetched?.release()
+      counts.wholeReads += series.wholeReads - wholeReads
     }
     this.#scrapes++
     counts.scrapes++
     this.#lastMs = timeMs
     this.#durationMs = performance.now() - beganMs
-    const taken = this.#error === '' ? this.#taken : undefined
-    this.#report.send(this.#target, series.resource, timeUs, {
+    this.#report.send(target, series.resource, timeUs, {
       up: taken === undefined ? 0 : 1,
       durationSeconds: this.#durationMs / 1000,
       samples: taken?.samples ?? 0,
@@ -219,4 +261,9 @@ export class ScrapeLoop {
     this.#error = error
     this.#errorType = type
   }
+}
+
+function typeOf(error: unknown): string {
+  if (error instanceof FetchError) return error.type
+  return error instanceof PageError ? 'page' : 'internal'
 }

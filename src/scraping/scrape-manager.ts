@@ -1,4 +1,4 @@
-import type { Logger } from '../lib/logger.ts'
+import { errorText, type Logger } from '../lib/logger.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'
 import type { SeriesSink } from './series-sink.ts'
@@ -6,7 +6,8 @@ import type { Shard } from './shard.ts'
 import type { TargetSource, TargetSourceState } from './source.ts'
 import { openSource } from './sources/index.ts'
 import type { DroppedTarget, Target } from './target.ts'
-import { targetsOf } from './targets.ts'
+import { readTargets, type ToldTargets, targetsOf } from './targets.ts'
+import { Turn } from './turn.ts'
 
 export interface ManagerOptions {
   readonly sink: SeriesSink
@@ -31,6 +32,11 @@ export interface JobState {
 /** Targets that are gone are told to have ended so long after, in intervals: another agent may have taken them over. */
 const graceIntervals = 2.1
 
+/** Of one job. Where more are gone, those that went first end at once. */
+const mostLeaving = 10_000
+/** Of a timer of Node.js. */
+const longestMs = 2 ** 31 - 1
+
 interface Source {
   /** What it was made of. */
   readonly made: string
@@ -42,6 +48,7 @@ interface Source {
 interface Leaving {
   readonly loop: ScrapeLoop
   readonly timer: NodeJS.Timeout
+  readonly end: () => void
 }
 
 interface Job {
@@ -52,6 +59,10 @@ interface Job {
   readonly leaving: Map<string, Leaving>
   dropped: readonly DroppedTarget[]
   droppedTotal: number
+  /** Something changed since its targets were read last. */
+  isStale: boolean
+  isUpdating: boolean
+  isClosed: boolean
 }
 
 /** Scrapes the targets of all jobs. What a reload leaves as it is goes on without a gap. */
@@ -60,6 +71,8 @@ export class ScrapeManager {
   readonly counts: ScrapeCounts = { scrapes: 0, failures: 0, missed: 0, samples: 0, wholeReads: 0 }
   readonly #options: ManagerOptions
   readonly #jobs = new Map<string, Job>()
+  /** Loops that are ending. */
+  readonly #ends = new Set<Promise<void>>()
   #shard: Shard | undefined
   #stopped = false
 
@@ -70,10 +83,11 @@ export class ScrapeManager {
   /** From now on these jobs are scraped, of their targets those that belong to this agent. */
   configure(jobs: readonly ScrapeJob[], shard: Shard | undefined): void {
     if (this.#stopped) return
+    const isReshared = textOf(shard) !== textOf(this.#shard)
     this.#shard = shard
-    const wanted = new Map(jobs.map(job => [job.name, job]))
+    const wanted = new Set(jobs.map(job => job.name))
     for (const [name, job] of this.#jobs) if (!wanted.has(name)) this.#close(name, job)
-    for (const job of jobs) this.#open(job)
+    for (const job of jobs) this.#open(job, isReshared)
   }
 
   get state(): readonly JobState[] {
@@ -89,78 +103,113 @@ export class ScrapeManager {
   /** Ends all. Series are told to have ended. */
   async stop(): Promise<void> {
     this.#stopped = true
-    const ends: Promise<void>[] = []
-    for (const { sources, loops, leaving } of this.#jobs.values()) {
-      for (const { source } of sources) source.stop()
-      for (const loop of loops.values()) ends.push(loop.stop(true))
-      for (const { loop, timer } of leaving.values()) {
-        clearTimeout(timer)
-        ends.push(loop.stop(true))
-      }
-    }
-    this.#jobs.clear()
-    await Promise.all(ends)
+    for (const [name, job] of this.#jobs) this.#close(name, job)
+    await Promise.all(this.#ends)
   }
 
-  #open(job: ScrapeJob): void {
+  #open(job: ScrapeJob, isReshared: boolean): void {
     const made = textOf(job)
     let entry = this.#jobs.get(job.name)
+    const isNew = entry?.made !== made
     if (entry === undefined) {
-      entry = { job, made, sources: [], loops: new Map(), leaving: new Map(), dropped: [], droppedTotal: 0 }
+      entry = entryOf(job, made)
       this.#jobs.set(job.name, entry)
+    } else if (isNew) {
+      // Otherwise it stays the same object: much is known of it.
+      entry.job = job
+      entry.made = made
     }
     const before = new Map(entry.sources.map(source => [source.made, source]))
-    const isNew = entry.made !== made || entry.sources.length === 0
-    entry.job = job
-    entry.made = made
-    entry.sources = job.sources.map(settings => {
+    const sources = new Map<string, Source>()
+    const fresh: Source[] = []
+    for (const settings of job.sources) {
       const text = textOf(settings)
-      const known = before.get(text)
+      if (sources.has(text)) continue
+      let source = before.get(text)
       before.delete(text)
-      return known ?? this.#source(entry, settings, text)
-    })
+      if (source === undefined) {
+        source = this.#source(entry, settings, text)
+        fresh.push(source)
+      }
+      sources.set(text, source)
+    }
+    entry.sources = [...sources.values()]
     for (const { source } of before.values()) source.stop()
-    if (isNew || before.size > 0 || this.#shard !== undefined) this.#update(entry)
+    // What they tell at once is told when the job knows them.
+    for (const { source } of fresh) source.start()
+    if (isNew || isReshared) this.#update(entry)
   }
 
   #source(entry: Job, settings: ScrapeJob['sources'][number], made: string): Source {
-    let opened: Source | undefined
-    const source = openSource(settings, {
-      log: this.#options.log,
-      onGroups: groups => {
-        if (opened === undefined || this.#stopped) return
-        opened.groups = groups
-        if (entry.sources.includes(opened)) this.#update(entry)
-      },
-    })
-    opened = { made, kind: settings.kind, source, groups: [] }
-    // What it tells at once is told when the job knows it.
-    queueMicrotask(() => source.start())
+    const onGroups = (groups: readonly TargetGroup[]) => {
+      opened.groups = groups
+      if (entry.sources.includes(opened)) this.#update(entry)
+    }
+    const source = openSource(settings, { log: this.#options.log, onGroups })
+    const opened: Source = { made, kind: settings.kind, source, groups: [] }
     return opened
   }
 
+  /** Reads the targets of a job anew; what changes meanwhile is read thereafter. */
   #update(entry: Job): void {
-    const { job, loops, leaving } = entry
-    const groups = entry.sources.flatMap(source => source.groups)
-    const { targets, dropped, droppedTotal } = targetsOf(job, groups, this.#shard)
+    entry.isStale = true
+    if (entry.isUpdating || entry.isClosed) return
+    entry.isUpdating = true
+    this.#updated(entry).catch(error => {
+      this.#options.log.error('targets of a job stay what they were', {
+        job: entry.job.name,
+        error: errorText(error),
+      })
+    })
+  }
+
+  async #updated(entry: Job): Promise<void> {
+    try {
+      while (entry.isStale && !entry.isClosed) {
+        entry.isStale = false
+        const { job } = entry
+        const groups = entry.sources.flatMap(source => source.groups)
+        await readTargets(job, groups)
+        // Groups that were told meanwhile come next; other settings would only change these targets again.
+        if (entry.job === job) await this.#apply(entry, targetsOf(job, groups, this.#shard))
+      }
+    } finally {
+      entry.isUpdating = false
+    }
+  }
+
+  async #apply(entry: Job, { targets, dropped, droppedTotal }: ToldTargets): Promise<void> {
+    const { job } = entry
+    if (entry.isClosed) return
     entry.dropped = dropped
     entry.droppedTotal = droppedTotal
     const wanted = new Set<string>()
+    for (const { id } of targets) wanted.add(id)
+    const turn = new Turn()
+    for (const [id, loop] of entry.loops) if (!wanted.has(id)) this.#leave(entry, id, loop)
     for (const target of targets) {
-      wanted.add(target.id)
-      const back = leaving.get(target.id)
-      if (back !== undefined) {
-        clearTimeout(back.timer)
-        leaving.delete(target.id)
-        loops.set(target.id, back.loop)
-        back.loop.start()
-      }
-      const loop = loops.get(target.id)
-      if (loop === undefined) this.#start(loops, target)
-      else if (loop.target.job !== job && textOf(settingsOf(loop.target)) !== textOf(settingsOf(target)))
-        loop.change(target)
+      this.#follow(entry, target)
+      if (!turn.isOver) continue
+      await turn.next()
+      if (entry.isClosed || entry.job !== job) return
     }
-    for (const [id, loop] of loops) if (!wanted.has(id)) this.#leave(entry, id, loop)
+  }
+
+  /** Scrapes a target from now on, as it is told. */
+  #follow({ loops, leaving }: Job, target: Target): void {
+    const back = leaving.get(target.id)
+    if (back !== undefined) {
+      clearTimeout(back.timer)
+      leaving.delete(target.id)
+      loops.set(target.id, back.loop)
+      back.loop.start()
+    }
+    const loop = loops.get(target.id)
+    if (loop === undefined) this.#start(loops, target)
+    else if (loop.target !== target) {
+      if (isScrapedAlike(loop.target, target)) loop.describe(target)
+      else loop.change(target)
+    }
   }
 
   #start(loops: Map<string, ScrapeLoop>, target: Target): void {
@@ -170,31 +219,73 @@ export class ScrapeManager {
     loop.start()
   }
 
-  #leave({ loops, leaving }: Pick<Job, 'loops' | 'leaving'>, id: string, loop: ScrapeLoop): void {
+  #leave({ loops, leaving }: Job, id: string, loop: ScrapeLoop): void {
     loops.delete(id)
     loop.pause()
-    const timer = setTimeout(() => {
+    if (!loop.hasBegun) {
+      this.#end(loop)
+      return
+    }
+    const end = () => {
       leaving.delete(id)
-      void loop.stop(true)
-    }, graceIntervals * loop.target.intervalMs)
+      this.#end(loop)
+    }
+    const timer = setTimeout(end, Math.min(longestMs, graceIntervals * loop.target.intervalMs))
     timer.unref()
-    leaving.set(id, { loop, timer })
+    leaving.set(id, { loop, timer, end })
+    if (leaving.size <= mostLeaving) return
+    const [first] = leaving.values()
+    clearTimeout(first!.timer)
+    first!.end()
   }
 
-  #close(name: string, job: Job): void {
-    for (const { source } of job.sources) source.stop()
-    for (const { loop, timer } of job.leaving.values()) {
+  #close(name: string, entry: Job): void {
+    entry.isClosed = true
+    for (const { source } of entry.sources) source.stop()
+    for (const { loop, timer } of entry.leaving.values()) {
       clearTimeout(timer)
-      void loop.stop(true)
+      this.#end(loop)
     }
-    for (const loop of job.loops.values()) void loop.stop(true)
+    for (const loop of entry.loops.values()) this.#end(loop)
     this.#jobs.delete(name)
+  }
+
+  #end(loop: ScrapeLoop): void {
+    const end = loop.stop(true).finally(() => this.#ends.delete(end))
+    this.#ends.add(end)
   }
 }
 
-/** What of a job concerns those who scrape: where its targets come from does not. */
-function settingsOf({ job, intervalMs, timeoutMs }: Target) {
-  return { ...job, sources: [], relabel: [], intervalMs, timeoutMs }
+function entryOf(job: ScrapeJob, made: string): Job {
+  return {
+    job,
+    made,
+    sources: [],
+    loops: new Map(),
+    leaving: new Map(),
+    dropped: [],
+    droppedTotal: 0,
+    isStale: false,
+    isUpdating: false,
+    isClosed: false,
+  }
+}
+
+/** What of jobs concerns those who scrape: where targets come from does not. */
+const settingsOf = new WeakMap<ScrapeJob, string>()
+
+function isScrapedAlike(one: Target, other: Target): boolean {
+  if (one.intervalMs !== other.intervalMs || one.timeoutMs !== other.timeoutMs) return false
+  return one.job === other.job || scrapeText(one.job) === scrapeText(other.job)
+}
+
+function scrapeText(job: ScrapeJob): string {
+  let text = settingsOf.get(job)
+  if (text === undefined) {
+    text = textOf({ ...job, sources: [], relabel: [] })
+    settingsOf.set(job, text)
+  }
+  return text
 }
 
 /** Equal for equal settings. It holds secrets, so it goes nowhere. */

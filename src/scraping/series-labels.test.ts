@@ -90,6 +90,7 @@ test('external labels are added where there is none of the name', () => {
     ['region', 'eu'],
     ['job', 'external'],
     ['none', ''],
+    ['__name__', 'other'],
   ])
   assert.deepEqual(series({ externalLabels }, { job: 'j' }, {}), { __name__: 'm', job: 'j', region: 'eu' })
   const metricRelabel = rules({ action: 'labeldrop', regex: 'job' })

@@ -37,9 +37,9 @@ export function seriesLabels(
     }
   const reason = limitFault(job.limits, name, labels)
   if (reason !== '') return { reason }
-  labels.delete(nameLabel)
   for (const [label, value] of job.externalLabels)
     if (value !== '' && !labels.has(label)) labels.set(label, value)
+  labels.delete(nameLabel)
   return { name, labels }
 }
 

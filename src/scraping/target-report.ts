@@ -73,7 +73,8 @@ export class TargetReport {
 function metricOf(target: Target, i: number, timeUs: number, value: number, noValue: boolean): Gauge {
   const [name, unit, description] = told[i]!
   const attributes = new Attributes()
-  for (const [label, text] of [...target.labels, ...target.job.externalLabels])
+  // Those of the target count more, as for all of its series.
+  for (const [label, text] of [...target.job.externalLabels, ...target.labels])
     if (label !== 'job' && label !== 'instance' && text !== '') attributes.set(label, text)
   const point = { attributes, startUs: 0, timeUs, value }
   return { kind: 'gauge', name, description, unit, points: [noValue ? { ...point, noValue } : point] }

@@ -1,17 +1,24 @@
-import type { PlacedMetric, PreparedMetric } from '../model/prepared-metric.ts'
 import type { Resource } from '../model/resource.ts'
 import type { Family, Page } from './exposition.ts'
 import { formatOf } from './fetch/page-format.ts'
-import { type MappedFamily, type MappedSeries, mapFamily, staleMetrics } from './mapping/map-family.ts'
-import type { DerivedNumber, Identity, TargetInfo } from './mapping/mapped-family.ts'
-import { writeStarts } from './mapping/start-time.ts'
+import { type MappedSeries, mapFamily } from './mapping/map-family.ts'
+import type { TargetInfo } from './mapping/mapped-family.ts'
 import { PageError } from './page-error.ts'
 import { PageLayout } from './page-layout.ts'
-import { isSamePiece, piecesOf } from './page-pieces.ts'
+import { isSamePart, type PagePart, partsOf } from './page-pieces.ts'
 import { PageReader } from './page-reader.ts'
 import { ResourceTable } from './resource-table.ts'
-import { sampleKey } from './sample-key.ts'
-import { seriesLabels } from './series-labels.ts'
+import {
+  fillPiece,
+  hasSomeExemplar,
+  makePiece,
+  type Piece,
+  type Reading,
+  reusedPiece,
+  sendWhole,
+  seriesAt,
+  tellEnds,
+} from './series-piece.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 import { Turn } from './turn.ts'
@@ -32,13 +39,21 @@ export interface Taken {
   readonly warning: string
 }
 
+/** A page that was read, with what is known of pages that say the same. */
+interface Known extends Reading {
+  readonly contentType: string
+  readonly pieces: readonly Piece[]
+  readonly kept: number
+  readonly warning: string
+}
+
 /** Every so many pages is read as a whole as well, and both readings are compared. */
 const guardEvery = 64
 const maxLineBytes = 2 ** 20
-
-/** By sample. */
-type Exemplars = Page['exemplars']
-const noExemplars: Exemplars = new Map()
+/** Of a page whose Content-Type tells none. */
+const usualFormat = 'text'
+/** Of other targets that a page tells something about. */
+const mostInfos = 10_000
 
 /** Between two looks at the clock. */
 const samplesAtOnce = 5000
@@ -46,53 +61,20 @@ const bytesAtOnce = 128 * 1024
 /** Series between two looks at the clock. */
 const lookEvery = 64
 
-/** One metric of a piece: ready but for its numbers. */
-interface Ready {
-  readonly identity: Identity
-  readonly prepared: PreparedMetric
-}
-
-/** Series that are made, judged and encoded together: a family, or a part of one. */
-interface Piece {
-  readonly family: Family
-  /** The family's name and the number of the part. */
-  readonly key: string
-  from: number
-  to: number
-  /** Samples after relabelling. */
-  readonly kept: number
-  /** Some of its samples have times of their own. */
-  readonly timed: boolean
-  /** Some of its samples have exemplars, which have no place in what is ready. */
-  readonly hasExemplars: boolean
-  /** Undefined: its metrics come whole each time. */
-  ready: Ready[] | undefined
-  /** Its series where they come whole. */
-  whole: readonly MappedSeries[] | undefined
-  /** Points that the mapping has no form for, counted each time. */
-  readonly dropped: ReadonlyMap<string, number>
-  readonly starts: readonly DerivedNumber[]
-  /** Places that it needs; as many as samples where nothing but values is told. */
-  readonly places: number
-  /** What the places point into: a view of all values, or numbers of its own. */
-  numbers: Float64Array
-}
-
-/** The series of one target: what they were made into, for as long as its page says the same but for numbers. */
+/**
+ * The series of one target: what they were made into, for as long as its page says the same but for numbers. One call
+ * at a time, but for `change`.
+ */
 export class TargetSeries {
   /** Pages that were read as a whole because something but numbers differed. */
   wholeReads = 0
   readonly #sink: SeriesSink
   #target: Target
   #resources: ResourceTable
-  #layout: PageLayout | undefined
-  #values = new Float64Array(0)
-  #timesUs = new Float64Array(0)
-  #exemplars: Exemplars = noExemplars
-  #pieces: readonly Piece[] = []
-  #kept = 0
-  #contentType = ''
+  #known: Known | undefined
   #untilGuard = guardEvery
+  /** Metrics that come whole are tried anew. */
+  #isRetry = false
   /** The fast read was wrong once: it is not trusted again. */
   #distrusted = false
   /** All series were told to have ended. */
@@ -109,64 +91,85 @@ export class TargetSeries {
     return this.#resources.own
   }
 
-  /** From now on these settings hold; series are made anew by them. */
+  /** The next page is read by these settings. The target is the same by its id. */
   change(target: Target): void {
     this.#target = target
-    this.#resources = new ResourceTable(target)
-    this.#layout = undefined
-    this.#pieces = []
   }
 
-  /** Takes a page and hands on its metrics. Rejects with the reason why the scrape failed; then nothing was handed on. */
-  async take(page: FetchedPage, timeUs: number): Promise<Taken> {
-    const made = (await this.#readFast(page)) ? undefined : await this.#readWhole(page, timeUs)
+  /**
+   * Takes a page and hands on its metrics. Rejects with the reason why the scrape failed (`PageError`); then nothing was
+   * handed on. Rejects as well when `stop` is raised, wherever it stands.
+   */
+  async take(page: FetchedPage, timeUs: number, stop?: AbortSignal): Promise<Taken> {
+    let added = 0
+    let known = await this.#readFast(page, stop)
+    if (known === undefined) ({ known, added } = await this.#readWhole(page, timeUs, stop))
     this.#ended = false
-    await this.#send(timeUs)
-    const { added, warning } = made ?? { added: 0, warning: '' }
-    return { samples: this.#values.length, kept: this.#kept, added, warning }
+    await this.#send(known, timeUs, stop)
+    return { samples: known.values.length, kept: known.kept, added, warning: known.warning }
   }
 
   /** Tells that all series ended, if they have not. */
   async end(timeUs: number): Promise<void> {
-    const layout = this.#layout
-    if (layout === undefined || this.#ended) return
+    const known = this.#known
+    if (known === undefined || this.#ended) return
     this.#ended = true
     const turn = new Turn()
-    for (const piece of this.#pieces) {
-      if (this.#hasNoEnd(piece)) continue
-      this.#sendEnded(piece, this.#seriesOf(layout, piece.from, piece.to), timeUs)
+    for (const piece of known.pieces) {
+      await tellEnds(this.#sink, piece, known, timeUs, turn)
       if (turn.isOver) await turn.next()
     }
   }
 
-  async #readFast({ body, contentType }: FetchedPage): Promise<boolean> {
-    const layout = this.#layout
-    if (layout === undefined || this.#distrusted || contentType !== this.#contentType) return false
-    const turn = new Turn()
-    layout.begin(body)
-    let isSameText = layout.go(this.#values, this.#timesUs, samplesAtOnce)
+  async #readFast(page: FetchedPage, stop: AbortSignal | undefined): Promise<Known | undefined> {
+    const known = this.#known
+    if (known === undefined || this.#distrusted) return undefined
+    if (page.contentType !== known.contentType || this.#target !== known.target) return undefined
+    const { layout, values, timesUs } = known
+    const turn = new Turn(undefined, stop)
+    layout.begin(page.body)
+    let isSameText = layout.go(values, timesUs, samplesAtOnce)
     while (isSameText === undefined) {
       if (turn.isOver) await turn.next()
-      isSameText = layout.go(this.#values, this.#timesUs, samplesAtOnce)
+      isSameText = layout.go(values, timesUs, samplesAtOnce)
     }
-    if (!isSameText) return false
-    this.#exemplars = layout.exemplars
+    if (!isSameText) return undefined
     this.#untilGuard--
-    if (this.#untilGuard > 0) return true
+    if (this.#untilGuard > 0) return known
     this.#untilGuard = guardEvery
-    const page = await this.#parse(body, contentType)
-    if (isSame(page.values, this.#values) && isSame(page.timesUs, this.#timesUs)) return true
+    this.#isRetry = true
+    if (await this.#isTrue(known, page, turn)) return known
     this.#distrusted = true
-    this.#sink.contradicts(this.#target)
-    return false
+    this.#sink.contradicts(known.target)
+    return undefined
   }
 
-  async #parse(body: Buffer, contentType: string): Promise<Page> {
+  /** Whether the whole read of a page says what the fast one did. */
+  async #isTrue({ layout, values, timesUs }: Known, page: FetchedPage, turn: Turn): Promise<boolean> {
+    let whole: Page
+    try {
+      whole = await this.#parse(page, turn)
+    } catch (error) {
+      if (error instanceof PageError) return false
+      throw error
+    }
+    if (whole.samples !== values.length || whole.exemplars.size !== layout.exemplars.size) return false
+    for (let i = 0; i < values.length; i++) {
+      if (!Object.is(whole.values[i], values[i]) || !Object.is(whole.timesUs[i], timesUs[i])) return false
+      const key = layout.keyBytes(i)
+      const from = whole.keyFrom[i]!
+      const to = whole.keyTo[i]!
+      if (to - from !== key.length || page.body.compare(key, 0, key.length, from, to) !== 0) return false
+      if (i % lookEvery === 0 && turn.isOver) await turn.next()
+    }
+    return true
+  }
+
+  async #parse({ body, contentType }: FetchedPage, turn: Turn): Promise<Page> {
     const { lenient } = this.#target.job
-    const verdict = formatOf(contentType, 'text')
+    const verdict = formatOf(contentType, usualFormat)
     if ('fault' in verdict) throw new PageError(verdict.fault)
     const reader = new PageReader(body, verdict.format, { lenient, maxSamples: 0, maxLineBytes })
-    const turn = new Turn()
     let page = reader.read(bytesAtOnce)
     while (page === undefined) {
       if (turn.isOver) await turn.next()
@@ -177,306 +180,210 @@ export class TargetSeries {
   }
 
   async #readWhole(
-    { body, contentType }: FetchedPage,
+    fetched: FetchedPage,
     timeUs: number,
-  ): Promise<{ added: number; warning: string }> {
-    const page = await this.#parse(body, contentType)
+    stop: AbortSignal | undefined,
+  ): Promise<{ known: Known; added: number }> {
+    const turn = new Turn(undefined, stop)
+    const target = this.#target
+    const page = await this.#parse(fetched, turn)
     this.wholeReads++
-    // What the reader uses again is copied before anybody else gets a turn.
     const layout = new PageLayout(page)
+    // Those of the page are parts of arrays with room for more.
     const values = page.values.slice()
     const timesUs = page.timesUs.slice()
-    const { exemplars } = page
-    const turn = new Turn()
-    const resources = await this.#resourcesOf(layout, page.families, turn)
-    const old = this.#layout
-    const known = new Map<string, Piece>()
-    if (old !== undefined && resources === this.#resources)
-      for (const piece of this.#pieces) known.set(piece.key, piece)
-    const pieces: Piece[] = []
-    const fresh: Piece[] = []
-    const reused = new Set<Piece>()
-    const counts = new Map<string, number>()
-    let kept = 0
-    for (const family of page.families)
-      for (const [from, to] of piecesOf(layout, family)) {
-        const nth = (counts.get(family.name) ?? 0) + 1
-        counts.set(family.name, nth)
-        const key = `${family.name} ${nth}`
-        const before = known.get(key)
-        let piece: Piece
-        if (
-          before !== undefined &&
-          before.to - before.from === to - from &&
-          isSameFamily(before.family, family) &&
-          isSamePiece(layout, from, to, old!, before.from)
-        ) {
-          reused.add(before)
-          piece = { ...before, from, to }
-        } else {
-          piece = await this.#make({ layout, family, key, from, to, timesUs, exemplars, resources }, turn)
-          fresh.push(piece)
-        }
-        pieces.push(piece)
-        kept += piece.kept
-        this.#checkSamples(kept)
-        if (turn.isOver) await turn.next()
-      }
-    const gone = old === undefined ? [] : this.#pieces.filter(piece => !reused.has(piece))
-    const added = await this.#compare(old, gone, layout, fresh, timeUs, turn)
-    for (const piece of pieces) piece.numbers = numbersOf(piece, values)
-    this.#layout = layout
-    this.#values = values
-    this.#timesUs = timesUs
-    this.#exemplars = exemplars
-    this.#pieces = pieces
-    this.#kept = kept
+    if (turn.isOver) await turn.next()
+    const reading = { target, layout, values, timesUs, resources: this.#resources }
+    const resources = await this.#resourcesOf(reading, page.families, turn)
+    const old = this.#known
+    const isLikeOld = old?.target === target && old.resources === resources
+    const made = await this.#piecesOf(
+      { ...reading, resources },
+      page.families,
+      isLikeOld ? old : undefined,
+      turn,
+    )
+    const known: Known = {
+      ...reading,
+      resources,
+      ...made,
+      contentType: fetched.contentType,
+      warning: warningOf(page, fetched.contentType),
+    }
+    const added = await this.#compare(old, known, timeUs, turn)
+    this.#known = known
     this.#resources = resources
-    this.#contentType = contentType
     this.#untilGuard = guardEvery
-    return { added, warning: warningOf(page) }
+    return { known, added }
   }
 
-  #checkSamples(kept: number): void {
-    const { samples } = this.#target.job.limits
+  /** The pieces of a page: those of the page before, where they are the same. */
+  async #piecesOf(
+    reading: Reading,
+    families: readonly Family[],
+    old: Known | undefined,
+    turn: Turn,
+  ): Promise<{ pieces: readonly Piece[]; kept: number }> {
+    const { prepared } = this.#sink
+    const before = new Map(old?.pieces.map(piece => [piece.key, piece]))
+    const told = new Map<string, Set<number>>()
+    const pieces: Piece[] = []
+    let kept = 0
+    for (const part of partsOf(reading.layout, families)) {
+      const same = sameOf(part, reading.layout, old, before.get(part.key))
+      let piece =
+        same === undefined ? await makePiece(part, reading, prepared, turn) : reusedPiece(same, part, reading)
+      if (part.hasSiblings) {
+        const repeated = repeatedOf(part, piece.ids, told)
+        if (repeated.size > 0) piece = await makePiece(part, reading, prepared, turn, repeated)
+      }
+      pieces.push(piece)
+      kept += piece.kept
+      this.#checkSamples(reading.target, kept)
+      if (turn.isOver) await turn.next()
+    }
+    return { pieces, kept }
+  }
+
+  #checkSamples({ job }: Target, kept: number): void {
+    const { samples } = job.limits
     if (samples > 0 && kept > samples)
       throw new PageError(`more than ${samples} samples, which is the limit of the job (sample_limit)`)
   }
 
   /** The resources of a page: those of the page before, where `target_info` says the same. */
-  async #resourcesOf(layout: PageLayout, families: readonly Family[], turn: Turn): Promise<ResourceTable> {
+  async #resourcesOf(reading: Reading, families: readonly Family[], turn: Turn): Promise<ResourceTable> {
     const infos: TargetInfo[] = []
     for (const family of families) {
       if (family.name !== 'target_info' && !(family.name === 'target' && family.type === 'info')) continue
-      const series = this.#seriesOf(layout, family.from, family.to)
-      infos.push(...mapFamily({ family, series, numbers: 'places' }).targetInfo)
-      if (turn.isOver) await turn.next()
+      for (let from = family.from; from < family.to && infos.length < mostInfos; from += lookEvery) {
+        const series: MappedSeries[] = []
+        for (let i = from; i < Math.min(from + lookEvery, family.to); i++) {
+          const found = seriesAt(reading, i)
+          if (found !== undefined) series.push({ ...found, value: 0, timeUs: 0 })
+        }
+        infos.push(...mapFamily({ family, series, numbers: 'places' }).targetInfo)
+        if (turn.isOver) await turn.next()
+      }
     }
-    return this.#resources.isFor(infos) ? this.#resources : new ResourceTable(this.#target, infos)
-  }
-
-  async #make(
-    about: {
-      readonly layout: PageLayout
-      readonly family: Family
-      readonly key: string
-      readonly from: number
-      readonly to: number
-      readonly timesUs: Float64Array
-      readonly exemplars: Exemplars
-      readonly resources: ResourceTable
-    },
-    turn: Turn,
-  ): Promise<Piece> {
-    const { layout, family, key, from, to, timesUs, exemplars, resources } = about
-    const size = to - from
-    const { honorTimestamps } = this.#target.job
-    let timed = false
-    let hasExemplars = false
-    for (let i = 0; i < size; i++) {
-      timed ||= honorTimestamps && !Number.isNaN(timesUs[from + i])
-      hasExemplars ||= exemplars.size > 0 && exemplars.has(from + i)
-    }
-    const series: MappedSeries[] = []
-    for (let i = from; i < to; i++) {
-      this.#addSeries(layout, i, from, timed ? timesUs : undefined, size, series)
-      if (i % lookEvery === 0 && turn.isOver) await turn.next()
-    }
-    const startsAt = timed ? 2 * size : size
-    const mapped = mapFamily({ family, series, numbers: 'places', startsAt })
-    const ready = !hasExemplars ? await this.#prepare(mapped, resources, turn) : undefined
-    return {
-      family,
-      key,
-      from,
-      to,
-      kept: series.length,
-      timed,
-      hasExemplars,
-      ready,
-      whole: ready === undefined ? series : undefined,
-      dropped: mapped.dropped,
-      starts: mapped.starts,
-      places: startsAt + mapped.starts.length,
-      numbers: this.#values,
-    }
-  }
-
-  async #prepare(
-    { metrics }: MappedFamily,
-    resources: ResourceTable,
-    turn: Turn,
-  ): Promise<Ready[] | undefined> {
-    const ready: Ready[] = []
-    for (const { identity, scope, metric } of metrics) {
-      const resource = resources.of(identity)
-      const prepared = this.#sink.prepared.prepare(resource, scope, metric as PlacedMetric)
-      if (prepared === undefined) return undefined
-      ready.push({ identity, prepared })
-      if (turn.isOver) await turn.next()
-    }
-    return ready
-  }
-
-  /** The series of some samples; `value` is the number of the sample among them. */
-  #seriesOf(layout: PageLayout, from: number, to: number): MappedSeries[] {
-    const series: MappedSeries[] = []
-    for (let i = from; i < to; i++) this.#addSeries(layout, i, from, undefined, 0, series)
-    return series
-  }
-
-  #addSeries(
-    layout: PageLayout,
-    sample: number,
-    from: number,
-    timesUs: Float64Array | undefined,
-    size: number,
-    series: MappedSeries[],
-  ): void {
-    const bytes = layout.keyBytes(sample)
-    const key = sampleKey(bytes, 0, bytes.length)
-    if (key === undefined) return
-    const found = seriesLabels(this.#target.job, this.#target, key)
-    if (found === undefined) return
-    if ('reason' in found) throw new PageError(found.reason)
-    const isTimed = timesUs !== undefined && !Number.isNaN(timesUs[sample])
-    const value = sample - from
-    series.push({ ...found, value, timeUs: isTimed ? 1 + size + value : 0 })
+    return this.#resources.isFor(infos) ? this.#resources : new ResourceTable(reading.target, infos)
   }
 
   /** Tells the end of series that are no more. Returns how many are new. */
-  async #compare(
-    old: PageLayout | undefined,
-    gone: readonly Piece[],
-    layout: PageLayout,
-    fresh: readonly Piece[],
-    timeUs: number,
-    turn: Turn,
-  ): Promise<number> {
-    const now = new Set<string>()
-    for (const { from, to } of fresh) {
-      for (let i = from; i < to; i++) now.add(layout.keyBytes(i).toString('latin1'))
+  async #compare(old: Known | undefined, known: Known, timeUs: number, turn: Turn): Promise<number> {
+    // Pieces that stayed have the same numbers.
+    const here = new Set(known.pieces.map(({ ids }) => ids))
+    const stayed = new Set<Float64Array>()
+    const gone = new Set<number>()
+    const goneFrom: Piece[] = []
+    for (const piece of old?.pieces ?? []) {
+      if (here.has(piece.ids)) {
+        stayed.add(piece.ids)
+        continue
+      }
+      goneFrom.push(piece)
+      for (const id of piece.ids) if (id !== 0) gone.add(id)
       if (turn.isOver) await turn.next()
     }
-    let common = 0
-    if (old !== undefined && !this.#ended)
-      for (const piece of gone) {
-        const vanished: MappedSeries[] = []
-        const isTold = !this.#hasNoEnd(piece)
-        for (let i = piece.from; i < piece.to; i++)
-          if (now.has(old.keyBytes(i).toString('latin1'))) common++
-          else if (isTold) this.#addSeries(old, i, piece.from, undefined, 0, vanished)
-        this.#sendEnded(piece, vanished, timeUs)
-        if (turn.isOver) await turn.next()
-      }
-    return Math.max(0, now.size - common)
+    const fresh = new Set<number>()
+    for (const { ids } of known.pieces) {
+      if (!stayed.has(ids)) for (const id of ids) if (id !== 0 && !gone.has(id)) fresh.add(id)
+      if (turn.isOver) await turn.next()
+    }
+    if (old === undefined || this.#ended || gone.size === 0) return fresh.size
+    for (const { ids } of known.pieces) {
+      for (const id of ids) gone.delete(id)
+      if (turn.isOver) await turn.next()
+    }
+    for (const piece of goneFrom) {
+      if (gone.size === 0) break
+      await tellEnds(this.#sink, piece, old, timeUs, turn, gone)
+    }
+    return fresh.size
   }
 
-  /** Series with times of their own end when their source stops telling them: that is what such a time is for. */
-  #hasNoEnd({ timed }: Piece): boolean {
-    return timed && !this.#target.job.trackTimestampsStaleness
-  }
-
-  #sendEnded({ family }: Piece, series: readonly MappedSeries[], timeUs: number): void {
-    if (series.length === 0) return
-    for (const { identity, scope, metric } of staleMetrics({ family, series }, timeUs))
-      this.#sink.add(this.#resources.of(identity), scope, metric)
-  }
-
-  async #send(timeUs: number): Promise<void> {
-    const { prepared } = this.#sink
-    const turn = new Turn()
-    for (const piece of this.#pieces) {
-      this.#fill(piece, timeUs)
+  async #send(known: Known, timeUs: number, stop: AbortSignal | undefined): Promise<void> {
+    const isRetry = this.#isRetry
+    this.#isRetry = false
+    const turn = new Turn(undefined, stop)
+    for (const piece of known.pieces) {
+      if (isRetry && piece.ready === undefined && !piece.hasExemplars) await this.#renew(piece, known, turn)
+      fillPiece(piece, known, timeUs)
       for (const [reason, points] of piece.dropped) this.#sink.lose(reason, points)
-      if (piece.ready === undefined) this.#sendWhole(piece, timeUs)
-      for (let i = 0; i < (piece.ready?.length ?? 0); i++) {
-        const sent = prepared.send(piece.ready![i]!.prepared, piece.numbers, timeUs)
-        if (sent === 'old') await this.#renew(piece, i, timeUs, turn)
-        else if (sent === 'unfit') this.#sendWhole(piece, timeUs, i, i + 1)
-      }
+      if (piece.ready === undefined) sendWhole(this.#sink, piece, known, timeUs)
+      else await this.#sendReady(piece, known, timeUs, turn)
       if (turn.isOver) await turn.next()
     }
   }
 
-  #fill({ numbers, from, to, timed, starts }: Piece, timeUs: number): void {
-    if (!timed && starts.length === 0 && numbers.buffer === this.#values.buffer) return
-    const size = to - from
-    for (let i = 0; i < size; i++) numbers[i] = this.#values[from + i]!
-    if (timed) for (let i = 0; i < size; i++) numbers[size + i] = tellable(this.#timesUs[from + i]!)
-    writeStarts(starts, numbers, timed ? 2 * size : size, timeUs)
+  async #sendReady(piece: Piece, known: Known, timeUs: number, turn: Turn): Promise<void> {
+    const { prepared } = this.#sink
+    const whole = new Set<number>()
+    let isNew = false
+    for (let i = 0; i < piece.ready!.length; i++) {
+      let sent = prepared.send(piece.ready![i]!, piece.numbers, timeUs)
+      if (sent === 'old' && !isNew) {
+        // What is done to metrics has changed, or was long ago.
+        isNew = true
+        const { length } = piece.ready!
+        await this.#renew(piece, known, turn)
+        if (piece.ready === undefined) {
+          for (let rest = i; rest < length; rest++) whole.add(rest)
+          break
+        }
+        sent = prepared.send(piece.ready[i]!, piece.numbers, timeUs)
+      }
+      if (sent !== 'sent') whole.add(i)
+    }
+    // At once, so that what contradicts itself is counted once.
+    if (whole.size > 0) sendWhole(this.#sink, piece, known, timeUs, whole)
   }
 
-  /** What is done to metrics has changed, or was long ago: all of the piece are made anew, and number `at` is sent. */
-  async #renew(piece: Piece, at: number, timeUs: number, turn: Turn): Promise<void> {
-    const { family, key, from, to } = piece
-    const anew = await this.#make(
-      {
-        layout: this.#layout!,
-        family,
-        key,
-        from,
-        to,
-        timesUs: this.#timesUs,
-        exemplars: noExemplars,
-        resources: this.#resources,
-      },
-      turn,
-    )
-    const before = piece.ready!.length
+  async #renew(piece: Piece, known: Known, turn: Turn): Promise<void> {
+    const anew = await makePiece(piece, known, this.#sink.prepared, turn, piece.repeated)
     piece.ready = anew.ready
     piece.whole = anew.whole
-    if (anew.ready === undefined) this.#sendWhole(piece, timeUs, at, before)
-    else if (this.#sink.prepared.send(anew.ready[at]!.prepared, piece.numbers, timeUs) !== 'sent')
-      this.#sendWhole(piece, timeUs, at, at + 1)
-  }
-
-  /** Sends metrics `first` to `end` of a piece by their values. */
-  #sendWhole(piece: Piece, timeUs: number, first = 0, end = Number.POSITIVE_INFINITY): void {
-    const { family, from, to, timed } = piece
-    const places = piece.whole ?? this.#seriesOf(this.#layout!, from, to)
-    const series = places.map(({ name, labels, value: at }) => {
-      const ownUs = timed ? this.#timesUs[from + at]! : Number.NaN
-      return {
-        name,
-        labels,
-        value: this.#values[from + at]!,
-        timeUs: Number.isNaN(ownUs) ? timeUs : tellable(ownUs),
-        exemplar: this.#exemplars.get(from + at),
-      }
-    })
-    const { metrics, dropped } = mapFamily({ family, series, numbers: 'values' })
-    for (const [i, { identity, scope, metric }] of metrics.entries())
-      if (i >= first && i < end) this.#sink.add(this.#resources.of(identity), scope, metric)
-    // What is dropped for its names was counted; what is dropped for its values only this knows.
-    for (const [reason, points] of dropped) {
-      const counted = piece.dropped.get(reason) ?? 0
-      if (points > counted) this.#sink.lose(reason, points - counted)
-    }
   }
 }
 
-/** Where the values of a piece stand as they were read, or numbers of its own where there are others among them. */
-function numbersOf({ from, to, places }: Piece, values: Float64Array): Float64Array {
-  return places === to - from ? values.subarray(from, to) : new Float64Array(places)
+/** The piece of the page before that says the same as a part of this one. */
+function sameOf(
+  part: PagePart,
+  layout: PageLayout,
+  old: Known | undefined,
+  piece: Piece | undefined,
+): Piece | undefined {
+  // What is repeated hangs on other pieces. Exemplars are no part of a layout's text.
+  if (old === undefined || piece === undefined || piece.repeated.size > 0) return undefined
+  if (piece.hasExemplars !== hasSomeExemplar(part, layout)) return undefined
+  return isSamePart(layout, part, old.layout, piece) ? piece : undefined
 }
 
-function warningOf({ badLines, faults: [first] }: Page): string {
-  if (badLines === 0 || first === undefined) return ''
-  const lines = badLines === 1 ? 'a line was' : `${badLines} lines were`
-  return `${lines} left out, the first of them line ${first.line}: ${first.reason}: ${first.excerpt}`
+/** Which samples of a part tell series that parts of its family before it told. */
+function repeatedOf(
+  { family: { name } }: PagePart,
+  ids: Float64Array,
+  told: Map<string, Set<number>>,
+): ReadonlySet<number> {
+  const repeated = new Set<number>()
+  let before = told.get(name)
+  if (before === undefined) {
+    before = new Set()
+    told.set(name, before)
+  }
+  for (let i = 0; i < ids.length; i++) if (ids[i] !== 0 && before.has(ids[i]!)) repeated.add(i)
+  for (let i = 0; i < ids.length; i++) if (ids[i] !== 0) before.add(ids[i]!)
+  return repeated
 }
 
-function isSameFamily(one: Family, other: Family): boolean {
-  return one.type === other.type && one.help === other.help && one.unit === other.unit
-}
-
-/** A time of a page as OTLP can have it, in 64 bits of nanoseconds; 0 is not known. */
-function tellable(timeUs: number): number {
-  return timeUs > 0 && timeUs < 2 ** 63 / 1000 ? timeUs : 0
-}
-
-function isSame(a: Float64Array, b: Float64Array): boolean {
-  for (let i = 0; i < b.length; i++) if (!Object.is(a[i], b[i])) return false
-  return true
+function warningOf({ badLines, faults: [first] }: Page, contentType: string): string {
+  const verdict = formatOf(contentType, usualFormat)
+  const warnings = 'guessed' in verdict && verdict.guessed !== '' ? [verdict.guessed] : []
+  if (first !== undefined) {
+    const lines = badLines === 1 ? 'a line was' : `${badLines} lines were`
+    warnings.push(
+      `${lines} left out, the first of them line ${first.line}: ${first.reason}: ${first.excerpt}`,
+    )
+  }
+  return warnings.join('; ')
 }

@@ -12,7 +12,8 @@ const hostAndPort = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s\0-\x1f\x7f:/?#@[\]\\%"<>^`{|}]+
  */
 export function addressFault(address: string, scheme: string): string {
   if (address === '') return 'it has no __address__: tell one in the source, or set it by relabelling'
-  const shown = `__address__ ${JSON.stringify(address.slice(0, 128))}`
+  // What stands before the @ of a URL may be a password.
+  const shown = `__address__ ${JSON.stringify(address.replace(/^.*@/s, '[REDACTED]@').slice(0, 128))}`
   if (scheme !== 'http' && scheme !== 'https')
     return `__scheme__ ${JSON.stringify(scheme.slice(0, 32))} is not known: set http or https`
   if (address.startsWith('unix:')) return socketFault(address.slice('unix:'.length), shown, scheme)

@@ -3,6 +3,10 @@ import { createHash } from 'node:crypto'
 /** Of a scrape's time against the plan: within this it is told as planned, so that differences of times compress. */
 const mostToleranceMs = 2
 
+/** Moments stand so far apart, that of many targets several are scraped at each: one waking serves them all. */
+const mostSlotMs = 250
+const leastSlots = 20
+
 /**
  * When a target is scraped: every interval, at a moment of the interval that follows from its id, so that targets spread
  * and each keeps its moment over restarts. By the monotonic clock: a wall clock that jumps neither hurries nor delays.
@@ -42,5 +46,6 @@ export class Ticks {
 /** 0 to the interval, by the id alone. */
 function phaseOf(id: string, intervalMs: number): number {
   const hash = createHash('md5').update(id).digest()
-  return (hash.readUInt32BE(0) / 2 ** 32) * intervalMs
+  const slots = Math.max(leastSlots, Math.ceil(intervalMs / mostSlotMs))
+  return Math.floor((hash.readUInt32BE(0) / 2 ** 32) * slots) * (intervalMs / slots)
 }

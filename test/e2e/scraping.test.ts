@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -265,6 +265,44 @@ test('hostile targets are named, and others are not touched', async () => {
       metrics.sum('svc_metrics_dropped_total', 'reason="cardinality"') > 0,
   )
 })
+
+test('a million new series a minute are bounded, and named, and others are not touched', async () => {
+  const seconds = process.env.SVC_SOAK === '1' ? 60 : 5
+  const perScrape = 16_667
+  const bomb = await startTarget(
+    page(n => Array.from({ length: perScrape }, (_, i) => `bomb{id="${n}-${i}"} 1\n`).join('')),
+  )
+  const good = await startTarget(page(n => `fine ${n}\n`))
+  const receiver = await startReceiver()
+  const agent = await startCollector(receiver, {
+    scrape_interval: '1s',
+    scrape_timeout: '900ms',
+    targets: [
+      { name: 'bomb', address: bomb.address },
+      { name: 'good', address: good.address },
+    ] as never,
+  })
+  await until('the bomb is scraped', waitMs, () => bomb.scrapes() >= 2)
+  const before = memoryOf(agent.pid)
+  const first = bomb.scrapes()
+  await until('it was scraped for a while', waitMs + seconds * 1500, () => bomb.scrapes() >= first + seconds)
+  const values = receiver.of('fine', 'good').map(({ value }) => value)
+  assert.deepEqual(
+    values,
+    values.map((_, i) => i + 1),
+    'the good one is not touched',
+  )
+  const grown = memoryOf(agent.pid) - before
+  assert.ok(grown < 256, `${Math.round(grown)} MiB more`)
+  const metrics = await agent.metrics()
+  assert.ok(metrics.sum('svc_processor_outcomes_total', 'rule="bomb"', 'outcome="dropped"') > perScrape)
+})
+
+/** Anonymous memory, in MiB: what a process of the sources takes beside. */
+function memoryOf(pid: number): number {
+  const [, kb = ''] = /^RssAnon:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? []
+  return Number(kb) / 1024
+}
 
 test('a collector needs no privileges', {
   skip: process.getuid?.() !== 0 && 'only root can be somebody else',

@@ -44,7 +44,7 @@ export class MetricReceiver {
       const { signal, body, headers } = requests[this.#read]!
       if (signal !== 'metrics') continue
       const plain = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body
-      this.#take(decodeRequest('metrics', plain) as unknown as Request)
+      this.#points.push(...receivedPoints(plain))
     }
     return this.#points
   }
@@ -57,24 +57,28 @@ export class MetricReceiver {
   close(): Promise<void> {
     return this.receiver.close()
   }
+}
 
-  #take({ resourceMetrics = [] }: Request): void {
-    for (const { resource, scopeMetrics = [] } of resourceMetrics)
-      for (const { metrics = [] } of scopeMetrics)
-        for (const metric of metrics)
-          for (const kind of kinds)
-            for (const fields of metric[kind]?.dataPoints ?? [])
-              this.#points.push({
-                metric: metric.name,
-                kind,
-                resource: plainOf(resource?.attributes),
-                attributes: plainOf(fields.attributes),
-                timeMs: Number(fields.timeUnixNano ?? 0) / 1e6,
-                ended: ((fields.flags ?? 0) & 1) === 1,
-                value: fields.asDouble ?? (fields.asInt === undefined ? undefined : Number(fields.asInt)),
-                fields: fields as unknown as Record<string, unknown>,
-              })
-  }
+/** The points of an export request, in its order. */
+export function receivedPoints(body: Uint8Array): ReceivedPoint[] {
+  const { resourceMetrics = [] } = decodeRequest('metrics', body) as unknown as Request
+  const points: ReceivedPoint[] = []
+  for (const { resource, scopeMetrics = [] } of resourceMetrics)
+    for (const { metrics = [] } of scopeMetrics)
+      for (const metric of metrics)
+        for (const kind of kinds)
+          for (const fields of metric[kind]?.dataPoints ?? [])
+            points.push({
+              metric: metric.name,
+              kind,
+              resource: plainOf(resource?.attributes),
+              attributes: plainOf(fields.attributes),
+              timeMs: Number(fields.timeUnixNano ?? 0) / 1e6,
+              ended: ((fields.flags ?? 0) & 1) === 1,
+              value: fields.asDouble ?? (fields.asInt === undefined ? undefined : Number(fields.asInt)),
+              fields: fields as unknown as Record<string, unknown>,
+            })
+  return points
 }
 
 interface KeyValue {

@@ -14,6 +14,7 @@ import { debugFiles, profilePrograms, tableCache } from './profiles.ts'
 import { kernelSymbols, mappedFiles, perfEvents } from './profiling-rights.ts'
 import { receiver } from './receiver.ts'
 import { heap, node } from './runtime.ts'
+import { targets } from './targets.ts'
 
 /** Everything that svc needs, in the order in which it is shown within its group. */
 export const table: readonly Check[] = [
@@ -38,6 +39,7 @@ export const table: readonly Check[] = [
   logPositions,
   journal,
   gpus,
+  targets,
   address,
   certificate,
   exposure,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
+import { Attributes } from '../../model/attributes.ts'
 import { type Resource, resource, type Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import { type DecodedItem, decodeRequest } from './decode.ts'
@@ -18,9 +19,15 @@ const shop = resource({ 'service.name': 'shop', n: 1 })
 const bank = resource({})
 const http: Scope = { name: 'http', version: '1' }
 const none: Scope = { name: '', version: '' }
+const told: Scope = {
+  name: '',
+  version: '',
+  attributes: Attributes.of({ 'library.mood': 'calm', n: 7 }),
+  schemaUrl: 'https://opentelemetry.io/schemas/1.20.0',
+}
 
-function scopeOf(owner: Resource): Scope {
-  return owner === shop ? http : none
+function scopesOf(owner: Resource): Scope[] {
+  return owner === shop ? [http, told] : [none]
 }
 
 /** What the encoders write is the same, byte by byte, when it was decoded and is encoded again. */
@@ -29,8 +36,9 @@ function check<S extends Signal>(
   make: () => Encoding<DecodedItem[S]>,
   items: fc.Arbitrary<DecodedItem[S]>,
   owners: readonly Resource[] = [shop, bank],
+  scopes: readonly Scope[] = owners.flatMap(scopesOf),
 ): void {
-  const entry = fc.tuple(fc.constantFrom(...owners), fc.constantFrom(...owners.map(scopeOf)), items)
+  const entry = fc.tuple(fc.constantFrom(...owners), fc.constantFrom(...scopes), items)
   fc.assert(
     fc.property(fc.array(entry, { minLength: 1, maxLength: 6 }), entries => {
       const builder = new RequestBuilder(make())
@@ -54,7 +62,7 @@ test('what the encoders write is decoded to the same items', () => {
   check('logs', () => logEncoding, arbitrary.logRecord)
   check('metrics', () => metricEncoding, arbitrary.metric)
   // The dictionary has its entries in the order of `add`, which only one group keeps.
-  check('profiles', profileEncoding, arbitrary.profile, [shop])
+  check('profiles', profileEncoding, arbitrary.profile, [shop], [told])
 })
 
 interface Decoded<S extends Signal> {

@@ -1,7 +1,8 @@
+import { Attributes } from '../../model/attributes.ts'
 import { LogRecord } from '../../model/log.ts'
 import type { Metric } from '../../model/metric.ts'
 import type { Profile } from '../../model/profile.ts'
-import { type Resource, resource, type Scope } from '../../model/resource.ts'
+import { type Resource, resource, type Scope, schemaUrl } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
 import { Span, SpanKind, StatusCode } from '../../model/span.ts'
 import { decodeMetric } from './decode-metric.ts'
@@ -83,18 +84,25 @@ function readResource(group: FieldCursor, unfit: Unfit): Resource {
 }
 
 function readScope(group: FieldCursor, unfit: Unfit): Scope {
-  const scope = { name: '', version: '' }
+  const scope: { -readonly [Key in keyof Scope]: Scope[Key] } = { name: '', version: '' }
+  const attributes = new Attributes()
+  const reader = new AttributeReader(attributes, unfit)
   const outer = messageSchema('ScopeSpans')
   const message = messageSchema('InstrumentationScope')
   for (let field = group.nextOf(outer); field; field = group.nextOf(outer)) {
+    if (field.name === 'schemaUrl') {
+      const url = group.text()
+      if (url !== schemaUrl) scope.schemaUrl = url
+    }
     if (field.name !== 'scope') continue
     const cursor = group.message()
     for (let inner = cursor.nextOf(message); inner; inner = cursor.nextOf(message)) {
       if (inner.name === 'name') scope.name = cursor.text()
       else if (inner.name === 'version') scope.version = cursor.text()
-      else if (inner.name === 'attributes') unfit.change('attributes of scopes, lost')
+      else if (inner.name === 'attributes') reader.add(cursor)
     }
   }
+  if (attributes.size > 0) scope.attributes = attributes
   return scope
 }
 

@@ -93,6 +93,7 @@ const resourceAttributes = fieldKey(1, WireType.bytes)
 const scopeField = fieldKey(1, WireType.bytes)
 const scopeName = fieldKey(1, WireType.bytes)
 const scopeVersion = fieldKey(2, WireType.bytes)
+const scopeAttributes = fieldKey(3, WireType.bytes)
 const schemaUrlField = fieldKey(3, WireType.bytes)
 
 const resources = new WeakMap<Resource, Uint8Array>()
@@ -129,15 +130,18 @@ export function resourceLane(resource: Resource): number {
   return lane
 }
 
-/** The `scope` field of ScopeSpans and of its counterparts, encoded once for each scope. Empty for one without a name. */
+/** The `scope` field of ScopeSpans and of its counterparts, encoded once for each scope. Empty where nothing is told. */
 export function scopeBytes(scope: Scope): Uint8Array {
   let bytes = scopes.get(scope)
   if (bytes === undefined) {
     const out = new Writer(128)
-    if (scope.name !== '' || scope.version !== '') {
+    const { name, version, attributes } = scope
+    const hasAttributes = attributes !== undefined && attributes.size > 0
+    if (name !== '' || version !== '' || hasAttributes) {
       out.open(scopeField, 64)
-      if (scope.name !== '') out.string(scopeName, scope.name)
-      if (scope.version !== '') out.string(scopeVersion, scope.version)
+      if (name !== '') out.string(scopeName, name)
+      if (version !== '') out.string(scopeVersion, version)
+      if (hasAttributes) encodeAttributes(out, scopeAttributes, attributes)
       out.close()
     }
     bytes = Uint8Array.from(out.written())
@@ -147,10 +151,23 @@ export function scopeBytes(scope: Scope): Uint8Array {
 }
 
 /** The `schema_url` field, which has the same number beside every resource and every scope. */
-export const schemaUrlBytes: Uint8Array = encodeSchemaUrl()
+export const schemaUrlBytes: Uint8Array = encodeSchemaUrl(schemaUrl)
 
-function encodeSchemaUrl(): Uint8Array {
+const scopeSchemaUrls = new WeakMap<Scope, Uint8Array>()
+
+/** The `schema_url` field beside a scope: its own, where it names one. */
+export function scopeSchemaUrlBytes(scope: Scope): Uint8Array {
+  if (scope.schemaUrl === undefined) return schemaUrlBytes
+  let bytes = scopeSchemaUrls.get(scope)
+  if (bytes === undefined) {
+    bytes = encodeSchemaUrl(scope.schemaUrl)
+    scopeSchemaUrls.set(scope, bytes)
+  }
+  return bytes
+}
+
+function encodeSchemaUrl(url: string): Uint8Array {
   const out = new Writer(128)
-  out.string(schemaUrlField, schemaUrl)
+  if (url !== '') out.string(schemaUrlField, url)
   return Uint8Array.from(out.written())
 }

@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest } from '../../../test/helpers/otlp-proto.ts'
+import { Attributes } from '../../model/attributes.ts'
 import type { Metric } from '../../model/metric.ts'
 import type { Profile } from '../../model/profile.ts'
 import { resource, type Scope, schemaUrl } from '../../model/resource.ts'
@@ -48,6 +49,51 @@ test('a metric without points and a profile without samples leave no envelope', 
   const idle: Profile = { kind: 'cpu', unit: 'count', startUs: 1, durationUs: 1, samples: [] }
   profiles.add(shop, http, idle)
   assert.deepEqual([profiles.items, profiles.take()], [0, []])
+})
+
+test('a scope goes with its attributes and the schema that it names', () => {
+  const told: Scope = { ...http, attributes: Attributes.of({ mood: 'calm' }), schemaUrl: 'https://x/1.2.0' }
+  const builder = new RequestBuilder(traceEncoding)
+  builder.add(shop, told, named('a'))
+  builder.add(shop, { name: '', version: '', attributes: Attributes.of({ n: 1 }) }, named('b'))
+  const bound = builder.bytes
+  const { body } = builder.take()[0]!
+  assert.ok(body.length <= bound)
+  const { resourceSpans } = decodeRequest('traces', body) as { resourceSpans: { scopeSpans: object[] }[] }
+  const attributes = [{ key: 'mood', value: { stringValue: 'calm' } }]
+  const numbered = { attributes: [{ key: 'n', value: { intValue: '1' } }] }
+  assert.deepEqual(resourceSpans[0]!.scopeSpans, [
+    { scope: { ...http, attributes }, spans: spans('a'), schemaUrl: 'https://x/1.2.0' },
+    { scope: numbered, spans: spans('b'), schemaUrl },
+  ])
+})
+
+test('a request holds little more memory than it counts for, as it may wait for long', () => {
+  const builder = new RequestBuilder(traceEncoding)
+  const check = (bytes: number) => {
+    const before = builder.bytes
+    builder.add(shop, http, named('x'.repeat(bytes)))
+    assert.ok(builder.bytes > before)
+    const { body, free } = builder.take()[0]!
+    assert.ok(body.buffer.byteLength <= 2 * body.length, `${body.buffer.byteLength} for ${body.length}`)
+    free?.()
+  }
+  for (const bytes of [300, 1_000_000, 300, 70_000, 300_000, 1_000_000, 5_000, 2_000_000, 600_000])
+    check(bytes)
+})
+
+test('a large request that was given back is the room of the next one', () => {
+  const builder = new RequestBuilder(traceEncoding)
+  const take = () => {
+    builder.add(shop, http, named('x'.repeat(500_000)))
+    return builder.take()[0]!
+  }
+  const first = take()
+  assert.notEqual(take().body.buffer, first.body.buffer)
+  first.free!()
+  const again = take()
+  assert.equal(again.body.buffer, first.body.buffer)
+  assert.notEqual(take().body.buffer, again.body.buffer)
 })
 
 test('items are grouped by resource and scope, in the order in which they came', () => {

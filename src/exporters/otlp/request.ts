@@ -3,7 +3,13 @@ import { type Batch, plainBatch } from '../../model/batch.ts'
 import type { MetricTemplate } from '../../model/prepared-metric.ts'
 import type { Resource, Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
-import { resourceBytes, resourceLane, schemaUrlBytes, scopeBytes } from './encode-attributes.ts'
+import {
+  resourceBytes,
+  resourceLane,
+  schemaUrlBytes,
+  scopeBytes,
+  scopeSchemaUrlBytes,
+} from './encode-attributes.ts'
 
 /** How items of one signal go on the wire. */
 export interface Encoding<T> {
@@ -35,6 +41,8 @@ interface ScopeGroup {
   readonly scope: Scope
   readonly parent: ResourceGroup
   readonly header: Uint8Array
+  /** What stands behind its items. */
+  readonly schemaUrl: Uint8Array
   readonly items: Writer
 }
 
@@ -56,8 +64,10 @@ const scopeField = fieldKey(2, WireType.bytes)
 const varintRoom = 6
 const envelope = varintRoom + schemaUrlBytes.length
 
-/** Requests in the making take a multiple of this. */
+/** Requests in the making take a multiple of this, */
 const requestStep = 64 * 1024
+/** but smaller ones just what they need: they may wait in a queue as they are, which counts only what is in them. */
+const leastSpareRequest = 4 * requestStep
 /** One larger than this is not kept for the next. */
 const mostSpareRequest = 1.25 * 1024 * 1024
 
@@ -130,7 +140,8 @@ export class RequestBuilder<T> {
 
   /** What `addEncoded` would return for so many bytes in an empty builder. */
   aloneBytes(resource: Resource, scope: Scope, bytes: number): number {
-    return 2 * envelope + resourceBytes(resource).length + scopeBytes(scope).length + bytes
+    const ofScope = varintRoom + scopeBytes(scope).length + scopeSchemaUrlBytes(scope).length
+    return envelope + resourceBytes(resource).length + ofScope + bytes
   }
 
   /** The group that items of this resource and scope go to, in a state that `undo` returns to. */
@@ -152,13 +163,13 @@ export class RequestBuilder<T> {
   }
 
   /** Takes what was written since `begin` into account. */
-  private end({ items, parent, header }: ScopeGroup, count: number): number {
+  private end({ items, parent, header, schemaUrl }: ScopeGroup, count: number): number {
     this.itemCount += count
     parent.items += count
     const before = this.undoLength
     const added = items.length - before
     if (added === 0) return this.bytes
-    if (before === 0) this.groupBytes += envelope + header.length
+    if (before === 0) this.groupBytes += varintRoom + header.length + schemaUrl.length
     if (parent.itemBytes === 0) this.groupBytes += envelope + parent.header.length
     parent.itemBytes += added
     this.groupBytes += added
@@ -204,7 +215,9 @@ export class RequestBuilder<T> {
     }
     let group = parent.scopes.get(scope)
     if (group === undefined) {
-      group = { resource, scope, parent, header: scopeBytes(scope), items: this.writer() }
+      const header = scopeBytes(scope)
+      const schemaUrl = scopeSchemaUrlBytes(scope)
+      group = { resource, scope, parent, header, schemaUrl, items: this.writer() }
       parent.scopes.set(scope, group)
     }
     return group
@@ -238,19 +251,24 @@ export class RequestBuilder<T> {
         out.header(scopeField, scopeSize(group))
         out.raw(group.header)
         out.raw(group.items.written())
-        out.raw(schemaUrlBytes)
+        out.raw(group.schemaUrl)
       }
       out.raw(schemaUrlBytes)
     }
     this.encoding.dictionary?.write(out)
     const batch = plainBatch(this.encoding.signal, items, out.written(), lanes >>> 0)
-    return out.capacity > mostSpareRequest ? batch : { ...batch, free: () => this.spareAgain(out) }
+    const isSpare = size >= leastSpareRequest && out.capacity <= mostSpareRequest
+    return isSpare ? { ...batch, free: () => this.spareAgain(out) } : batch
   }
 
-  /** Room for a request. Its size is rounded so that the next one, which is about as large, finds it large enough. */
+  /**
+   * Room for a request. That of a large one is rounded so that the next, which is about as large, finds it large enough.
+   * It is never much more than the request, which may have to wait as it is.
+   */
   private requestWriter(size: number): Writer {
+    if (size < leastSpareRequest) return new Writer(size)
     const spare = this.spareRequest
-    if (spare === undefined || spare.capacity < size)
+    if (spare === undefined || spare.capacity < size || spare.capacity > 2 * size)
       return new Writer(Math.ceil(size / requestStep) * requestStep)
     this.spareRequest = undefined
     return spare
@@ -258,7 +276,7 @@ export class RequestBuilder<T> {
 
   private spareAgain(out: Writer): void {
     out.clear()
-    if (this.spareRequest === undefined || this.spareRequest.capacity < out.capacity) this.spareRequest = out
+    this.spareRequest = out
   }
 
   private reset(): void {
@@ -279,7 +297,7 @@ export class RequestBuilder<T> {
 }
 
 function scopeSize(group: ScopeGroup): number {
-  return group.header.length + group.items.length + schemaUrlBytes.length
+  return group.header.length + group.items.length + group.schemaUrl.length
 }
 
 function resourceSize(resource: ResourceGroup): number {

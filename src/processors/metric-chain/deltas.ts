@@ -2,7 +2,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { mergePairs } from '../../lib/exponential-buckets.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { Metric } from '../../model/metric.ts'
-import type { Resource, Scope } from '../../model/resource.ts'
+import { type Resource, type Scope, scopeIdentity } from '../../model/resource.ts'
 import { SeriesHash } from '../limit-series/series-hash.ts'
 import type { ScratchPoint } from './scratch.ts'
 
@@ -40,7 +40,7 @@ export class Deltas {
   }
 
   begin(resource: Resource, scope: Scope, metric: Metric): void {
-    this.#hash.begin(resource, scope.name, metric.name)
+    this.#hash.begin(resource, scopeIdentity(scope), metric.name)
   }
 
   /**

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { Attributes } from '../../model/attributes.ts'
 import type { Metric, NumberPoint } from '../../model/metric.ts'
-import type { Resource, Scope } from '../../model/resource.ts'
+import { type Resource, type Scope, scopeIdentity } from '../../model/resource.ts'
 import { noExemplars, type Point, type ScratchPoint } from './scratch.ts'
 
 const mark = 'otel.metric.overflow'
@@ -131,7 +131,7 @@ export class OverflowSums {
       id = ++this.#lastId
       this.#ids.set(resource, id)
     }
-    return `${id}\n${scope.name}\n${metric.name}`
+    return `${id}\n${scopeIdentity(scope)}\n${metric.name}`
   }
 }
 

@@ -63,6 +63,49 @@ test('what is said to a metric lasts as long as the least of what its stages say
   check(undefined, [], sum([number(marked, 1)]))
 })
 
+test('scopes go out as the stages leave them, each asked about once, whichever way a metric goes', () => {
+  const told: Scope = { name: 'lib', version: '1', attributes: Attributes.of({ owner: 'bob@example.com' }) }
+  const clean: Scope = { name: 'lib', version: '1' }
+  let asked = 0
+  const stages = [
+    {
+      scope: () => {
+        asked++
+        return clean
+      },
+    },
+    {
+      series: (_set: unknown, _metric: unknown, _of: unknown, scope?: Scope) => (scope === clean ? '' : 'x'),
+    },
+  ]
+  for (const used of [stages.slice(0, 1), stages]) {
+    asked = 0
+    const sent: unknown[] = []
+    const out: MetricOut = { add: (_of, scope) => sent.push(scope), miss: () => assert.fail() }
+    const chain = metricChain(
+      used.map(parts => stage({ lastingMs: 1, ...parts })),
+      cumulative,
+    )
+    const metric = sum([number({}, 1)])
+    chain.run(shop, told, metric, out)
+    chain.prepare(shop, told, metric, out)
+    assert.ok(sent.every(scope => scope === clean))
+    assert.deepEqual([sent.length, asked], [2, 1])
+  }
+})
+
+test('series of scopes that differ in what they tell have differences of their own', () => {
+  const scopes = ['a', 'b'].map(of => ({ name: 'l', version: '', attributes: Attributes.of({ of }) }))
+  const chain = metricChain([], { temporality: 'delta', maxSeries: 10, sinceUs: 0 })
+  const sink = new Sink()
+  for (const value of [1, 2])
+    for (const [i, each] of scopes.entries()) {
+      const point = { ...number({}, value * 10 ** i), timeUs: 2000 + value }
+      chain.run(shop, each, sum([point]), sink)
+    }
+  assert.deepEqual(sink.values, [1, 10, 1, 10])
+})
+
 test('a preparation that comes to nothing leaves nothing behind', () => {
   const admits = stage({ lastingMs: Infinity, series: set => (set.get('user') === 'a' ? '' : overflow) })
   const chain = metricChain([admits], cumulative)

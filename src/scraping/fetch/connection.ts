@@ -8,7 +8,7 @@ import {
   sharedRoom,
 } from './answer-reader.ts'
 import type { PageBuffers } from './page-buffers.ts'
-import { isOwnAddress } from './target-place.ts'
+import { isNearAddress, isOwnAddress } from './target-place.ts'
 
 export type ConnectionOptions = Omit<DialerOptions, 'onread'> & { readonly lookup: LookupFunction }
 
@@ -35,6 +35,7 @@ export class Connection {
   #socket: Socket | undefined
   #reader: AnswerReader | undefined
   #isOwn = false
+  #isNear = false
   #requests = 0
   #lost = ''
   /** Called when it is of no more use. */
@@ -63,6 +64,11 @@ export class Connection {
   /** The other side is this host. */
   get isOwn(): boolean {
     return this.#isOwn
+  }
+
+  /** The address of the other side means something else to each host. */
+  get isNear(): boolean {
+    return this.#isNear
   }
 
   /** It carried more than this request. */
@@ -103,6 +109,7 @@ export class Connection {
     socket.setKeepAlive(true, keepAliveMs)
     const { remoteAddress, localAddress } = socket
     this.#isOwn = remoteAddress === undefined || isOwnAddress(remoteAddress, localAddress ?? '')
+    this.#isNear = isNearAddress(remoteAddress ?? '')
     // Where `onread` takes the bytes, there are no such events.
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('error', error => {

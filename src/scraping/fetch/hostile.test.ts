@@ -40,7 +40,7 @@ async function fault(url: string, options: Partial<TargetClientOptions> = {}, ti
     owner: 'job x',
     ...options,
   })
-  const error = await client.fetch({ timeoutMs }).then(
+  const error = await client.ask({ timeoutMs }).then(
     () => new Error('it was fetched'),
     (error: unknown) => error,
   )
@@ -294,13 +294,13 @@ test('who stops does not wait', async t => {
   const { url, open } = await target(t, () => undefined)
   const client = new TargetClient({ url, access: noAccess, compression: 'never', bodyBytes, owner: 'job x' })
   const stop = new AbortController()
-  const fetched = client.fetch({ timeoutMs: 60_000, stop: stop.signal })
+  const fetched = client.ask({ timeoutMs: 60_000, stop: stop.signal })
   while (open.size === 0) await new Promise(resolve => setTimeout(resolve, 5))
   stop.abort()
   await assert.rejects(fetched, { name: 'FetchError', type: 'stopped' })
-  await assert.rejects(client.fetch({ timeoutMs: 60_000, stop: stop.signal }), { type: 'stopped' })
+  await assert.rejects(client.ask({ timeoutMs: 60_000, stop: stop.signal }), { type: 'stopped' })
   client.close()
-  await assert.rejects(client.fetch({ timeoutMs: 60_000 }), { type: 'stopped' })
+  await assert.rejects(client.ask({ timeoutMs: 60_000 }), { type: 'stopped' })
 })
 
 test('pages without end leave room for those of others', async t => {
@@ -318,7 +318,7 @@ test('pages without end leave room for those of others', async t => {
       bodyBytes: 98e6,
       owner: 'job x',
     })
-      .fetch({ timeoutMs: 60_000, stop: stop.signal })
+      .ask({ timeoutMs: 60_000, stop: stop.signal })
       .catch((error: FetchError) => error.type),
   )
   const client = new TargetClient({
@@ -329,7 +329,7 @@ test('pages without end leave room for those of others', async t => {
     owner: 'job y',
   })
   t.after(() => client.close())
-  const { body, release } = await client.fetch({ timeoutMs: 60_000 })
+  const { body, release } = await client.ask({ timeoutMs: 60_000 })
   assert.equal(String(body), 'a 1\n')
   release()
   stop.abort()

@@ -21,3 +21,33 @@ test('so many names are asked for at a time, and each once', () => {
   assert.equal(hosts(), 'a,b,c,d,a')
   assert.deepEqual(told.slice(2), ['b silent', 'c 10.0.0.3', 'c 10.0.0.3'])
 })
+
+test('names whose server is silent keep no others waiting', t => {
+  let now = 0
+  t.mock.method(performance, 'now', () => now)
+  const asked: [host: string, tell: Parameters<LookupFunction>[2]][] = []
+  const lookup = limitedLookup(2, (host, _options, tell) => asked.push([host, tell]))
+  const want = (...hosts: string[]): void => {
+    for (const host of hosts) lookup(host, {}, () => undefined)
+  }
+  const running = (): string => asked.map(([host]) => host).join()
+  const end = (host: string): void => {
+    const at = asked.findIndex(each => each[0] === host)
+    asked.splice(at, 1)[0]![1](new Error('silent'), '')
+  }
+  want('dead', 'gone')
+  now = 5_000
+  end('dead')
+  end('gone')
+  want('dead', 'gone', 'a', 'b')
+  assert.equal(running(), 'dead,a')
+  end('a')
+  assert.equal(running(), 'dead,b')
+  end('b')
+  assert.equal(running(), 'dead')
+  end('dead')
+  assert.equal(running(), 'gone')
+  // It has answered at once: it is as others are.
+  want('dead', 'c')
+  assert.equal(running(), 'gone,dead')
+})

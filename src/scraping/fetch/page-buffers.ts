@@ -7,7 +7,7 @@ export interface Lease {
 export interface PageBuffersOptions {
   /** Of buffers that nobody uses, for the next ones. */
   readonly keptBytes: number
-  /** Of buffers that are used at the same time. */
+  /** Of buffers that are used at the same time; twice of it for those who are entitled to theirs. */
   readonly leasedBytes: number
   /** What nobody used for so long is given up. */
   readonly keptMs: number
@@ -46,12 +46,13 @@ export class PageBuffers {
   }
 
   /**
-   * A buffer of at least so many bytes; undefined where those on loan take all that they may. One that is small, or no
-   * larger than `entitled`, is always to be had: pages without end, of some targets, cost no other its own.
+   * A buffer of at least so many bytes; undefined where those on loan take all that they may. One that is small is always
+   * to be had, and one no larger than `entitled` far longer than others: pages without end, of some targets, cost no other
+   * its own.
    */
   lease(bytes: number, entitled = 0): Lease | undefined {
-    if (bytes > Math.max(small, entitled) && bytes + this.#leasedBytes > this.#options.leasedBytes)
-      return undefined
+    const most = this.#options.leasedBytes * (bytes <= entitled ? 2 : 1)
+    if (bytes > small && bytes + this.#leasedBytes > most) return undefined
     const buffer = this.#reuse(bytes) ?? Buffer.allocUnsafeSlow(sizeFor(bytes))
     this.#leasedBytes += buffer.length
     let isOut = true

@@ -37,7 +37,11 @@ export class RequestHead {
     this.#written = new Set(written.map(([name]) => name.toLowerCase()))
     this.#plain = lines([...ours.filter(([name]) => !this.writes(name)), ...written])
     this.strange = lines(ours)
-    this.fault = written.map(([name, value]) => headerFault(name, value)).find(fault => fault !== '') ?? ''
+    const type = options.access.authorization?.type ?? ''
+    const faults = written.map(([name, value]) => headerFault(name, value))
+    if (unsendable.test(type))
+      faults.push('the type of authorization has a line break or a control character')
+    this.fault = faults.find(fault => fault !== '') ?? ''
   }
 
   /** Whether the field is among those that were written. */

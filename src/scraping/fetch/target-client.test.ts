@@ -92,7 +92,7 @@ function clientOf(
 
 /** The body, as text; the memory is given back. */
 async function fetched(client: TargetClient): Promise<string> {
-  const { body, release } = await client.fetch({ timeoutMs: 20_000 })
+  const { body, release } = await client.ask({ timeoutMs: 20_000 })
   const text = body.toString()
   release()
   assert.equal(pageBuffers.leasedBytes, 0)
@@ -100,7 +100,7 @@ async function fetched(client: TargetClient): Promise<string> {
 }
 
 async function refused(client: TargetClient): Promise<string> {
-  const error = await client.fetch({ timeoutMs: 20_000 }).then(
+  const error = await client.ask({ timeoutMs: 20_000 }).then(
     () => ({ type: 'none', message: 'it was fetched' }),
     (error: { type: string; message: string }) => error,
   )
@@ -114,7 +114,7 @@ const later = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 11
 test('pages come over one connection, and are asked for as Prometheus asks', async t => {
   const { url, requests, sockets, port } = await listen(t)
   const client = clientOf(t, `${url}?a=b&c=%20d`, { headers: { 'X-Scope': 'ä' } })
-  const { body, contentType, wireBytes, release } = await client.fetch({ timeoutMs: 1500 })
+  const { body, contentType, wireBytes, release } = await client.ask({ timeoutMs: 1500 })
   assert.equal(body.toString(), page)
   assert.equal(contentType, 'text/plain; version=0.0.4')
   assert.ok(wireBytes > page.length)
@@ -172,6 +172,8 @@ test('what cannot be sent is told before anything is', async t => {
   )
   assert.match(await wrong({ 'X A': 'b' }), /^settings: .*"X A" is no name/)
   assert.match(await wrong({ 'content-length': '5' }), /^settings: .*shapes the request/)
+  const authorization = { type: 'X a\r\nX-B: c', credentials: { text: 'd' } }
+  assert.match(await refused(clientOf(t, url, { authorization })), /^settings: .*type of authorization/)
   assert.match(await refused(clientOf(t, 'ftp://a/')), /^settings: .*ftp/)
   assert.match(
     await refused(clientOf(t, url, { proxyUrl: 'socks5://a:b@c' })),
@@ -209,7 +211,7 @@ test('a farewell in place of an answer is no answer', async t => {
 test('two at a time have a connection each, of which one is kept', async t => {
   const { url, sockets } = await listen(t)
   const client = clientOf(t, url)
-  const both = await Promise.all([client.fetch({ timeoutMs: 20_000 }), client.fetch({ timeoutMs: 20_000 })])
+  const both = await Promise.all([client.ask({ timeoutMs: 20_000 }), client.ask({ timeoutMs: 20_000 })])
   for (const { body, release } of both) {
     assert.equal(body.toString(), page)
     release()
@@ -240,7 +242,7 @@ test('gzip is asked for where it serves, and read wherever it comes', async t =>
   assert.equal(await fetched(clientOf(t, url)), large)
   const always = clientOf(t, url, {}, { compression: 'always' })
   assert.equal(await fetched(always), large)
-  const { wireBytes, release } = await always.fetch({ timeoutMs: 20_000 })
+  const { wireBytes, release } = await always.ask({ timeoutMs: 20_000 })
   assert.ok(wireBytes < large.length / 10)
   release()
   assert.equal(
@@ -482,7 +484,7 @@ test('thousands of fetches leave nothing behind', async t => {
   const clients = Array.from({ length: 20 }, () => clientOf(t, url))
   const round = async (): Promise<void> => {
     const pages = await Promise.all(
-      clients.map(client => client.fetch({ timeoutMs: 20_000, stop: stop.signal })),
+      clients.map(client => client.ask({ timeoutMs: 20_000, stop: stop.signal })),
     )
     for (const { body, release } of pages) {
       assert.equal(body.length, large.length)

@@ -79,6 +79,8 @@ export class TargetClient {
   #lastPacked = 0
   #lastBytes = 0
   #closed = false
+  /** The origin is this host, or stands on its link. */
+  #isNear = false
 
   constructor(options: TargetClientOptions) {
     const { url, access, headers = {}, accept = pageAccept, owner, bodyBytes } = options
@@ -93,7 +95,7 @@ export class TargetClient {
   }
 
   /** `timeoutMs` is for everything, from the name to the last byte. */
-  async fetch({ timeoutMs, stop }: { timeoutMs: number; stop?: AbortSignal }): Promise<Fetched> {
+  async ask({ timeoutMs, stop }: { timeoutMs: number; stop?: AbortSignal }): Promise<Fetched> {
     if (typeof this.#place === 'string' || this.#fault !== '')
       throw new FetchError('settings', `cannot fetch the URL of ${this.#options.owner}: ${this.#fault}`)
     if (this.#closed) throw failure(this.#place, 'stopped', 'nobody asks any more')
@@ -117,7 +119,7 @@ export class TargetClient {
     let place = origin
     let isOrigin = true
     for (let redirects = 0; ; redirects++) {
-      const answer = await this.#ask(place, isOrigin, deadline, timeoutMs)
+      const answer = await this.#exchange(place, isOrigin, deadline, timeoutMs)
       if (answer.head.status === 200) return this.#unpack(place, answer, deadline, timeoutMs)
       const { location } = answer.head
       const isRedirect = redirectStatuses.has(answer.head.status) && location !== ''
@@ -138,7 +140,12 @@ export class TargetClient {
     }
   }
 
-  async #ask(place: TargetPlace, isOrigin: boolean, deadline: Deadline, timeoutMs: number): Promise<Answer> {
+  async #exchange(
+    place: TargetPlace,
+    isOrigin: boolean,
+    deadline: Deadline,
+    timeoutMs: number,
+  ): Promise<Answer> {
     const late = (what: string): FetchError => ended(place, deadline, timeoutMs, what)
     let own = isOrigin ? this.#head.own(place.user) : this.#head.strange
     if (typeof own !== 'string') {
@@ -152,6 +159,7 @@ export class TargetClient {
     let connection = this.#takeKept(key, made)
     for (;;) {
       connection ??= await this.#dial(place, isOrigin, deadline, timeoutMs)
+      this.#checkReach(place, isOrigin, connection)
       const request = this.#request(place, isOrigin, own, connection, timeoutMs)
       const limits = { bodyBytes: this.#bodyBytes, expectedBytes: withGrowth(this.#lastPacked) }
       const { reader, done } = connection.exchange(request, limits, pageBuffers)
@@ -175,6 +183,23 @@ export class TargetClient {
       if (fault !== undefined || reader.head === undefined) throw this.#fail(place, fault)
       if (connection.lost === '') this.#keep(key, { connection, made })
       return { head: reader.head, reader }
+    }
+  }
+
+  /**
+   * A server elsewhere that sends us to loopback, or to an address of a link, means its own. What answers here has none of
+   * its metrics, and nothing that it may have us fetch.
+   */
+  #checkReach(place: TargetPlace, isOrigin: boolean, connection: Connection): void {
+    if (this.#proxy !== undefined) return
+    if (isOrigin) this.#isNear = connection.isOwn || connection.isNear
+    else if (connection.isNear && !this.#isNear) {
+      connection.close({ type: 'stopped', cause: 'it is not to be asked' })
+      throw failure(
+        place,
+        'redirect',
+        `${this.#options.owner} is redirected there from elsewhere, and it is an address of this host or its link; write the URL that is meant into ${this.#options.owner}`,
+      )
     }
   }
 
@@ -331,7 +356,8 @@ export class TargetClient {
 
   #refusal(place: TargetPlace, { head, reader }: Answer, isOrigin: boolean): FetchError {
     const { status, reason, location } = head
-    const said = excerptOf(head, reader.body)
+    // What stands where others sent us is not for those who read our faults.
+    const said = isOrigin ? excerptOf(head, reader.body) : ''
     reader.release()
     if (status === 401 || status === 403) this.#head.forget()
     const name = `HTTP ${status}${reason === '' ? '' : ` ${printable(reason, 60)}`}`

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOwnAddress, redirectedPlace, type TargetPlace, targetPlace } from './target-place.ts'
+import {
+  isNearAddress,
+  isOwnAddress,
+  redirectedPlace,
+  type TargetPlace,
+  targetPlace,
+} from './target-place.ts'
 
 function place(text: string): TargetPlace {
   const found = targetPlace(text)
@@ -86,4 +92,24 @@ test('this host is known by its addresses', () => {
   assert.ok(isOwnAddress('::ffff:127.0.0.1', '::ffff:127.0.0.1'))
   assert.ok(isOwnAddress('10.0.0.5', '10.0.0.5'))
   assert.ok(!isOwnAddress('10.0.0.6', '10.0.0.5'))
+})
+
+test('addresses that are others to each host', () => {
+  for (const near of [
+    '127.1.2.3',
+    '::1',
+    '::ffff:127.0.0.1',
+    '169.254.169.254',
+    '::ffff:169.254.1.1',
+    'fe80::1',
+  ])
+    assert.ok(isNearAddress(near), near)
+  for (const far of ['10.0.0.5', '128.0.0.1', '169.255.0.1', '::2', 'fd00::1', 'fec0::1', '2001:db8::1', ''])
+    assert.ok(!isNearAddress(far), far)
+})
+
+test('a place is shown in bounds', () => {
+  const found = redirectedPlace(place('http://a.example/'), `/${'x'.repeat(30_000)}`) as TargetPlace
+  assert.equal(found.path.length, 30_001)
+  assert.ok(found.shown.length < 600)
 })

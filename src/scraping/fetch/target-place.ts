@@ -1,5 +1,9 @@
 import { isIP } from 'node:net'
 import { authority } from '../../lib/dialer.ts'
+import { printable } from './fetch-error.ts'
+
+/** A redirect may be as long as a head. */
+const maxShown = 500
 
 /** Where a URL leads, ready to be connected to and asked for. */
 export interface TargetPlace {
@@ -36,7 +40,7 @@ export function redirectedPlace(from: TargetPlace, location: string): TargetPlac
   const base = `http://localhost${from.path}`
   if (!URL.canParse(location, base)) return 'it leads to no URL'
   const { pathname, search } = new URL(location, base)
-  return { ...from, path: pathname + search, shown: `${from.origin}:${pathname}` }
+  return { ...from, path: pathname + search, shown: printable(`${from.origin}:${pathname}`, maxShown) }
 }
 
 function urlPlace(text: string): TargetPlace | string {
@@ -58,7 +62,7 @@ function urlPlace(text: string): TargetPlace | string {
     // Without the usual port (RFC 9110, section 4.2.3).
     hostField: url.host,
     user: userOf(url),
-    shown: url.origin + url.pathname,
+    shown: printable(url.origin + url.pathname, maxShown),
   }
 }
 
@@ -91,6 +95,14 @@ function userOf({ username, password }: URL): string | undefined {
   } catch {
     return `${username}:${password}`
   }
+}
+
+/**
+ * Whether an address means something else to each host: loopback, and that of a link, where a cloud tells its machines their
+ * secrets (169.254.169.254).
+ */
+export function isNearAddress(remote: string): boolean {
+  return /^::1$|^(?:::ffff:)?(?:127|169\.254)\.|^fe[89ab][0-9a-f]:/i.test(remote)
 }
 
 /** Whether a peer's address is one of this host's own, as far as a connection tells. */

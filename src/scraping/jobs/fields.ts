@@ -3,6 +3,7 @@ import { hideAll, map, soundsSecret } from '../../schema/collections.ts'
 import { count } from '../../schema/kinds.ts'
 import type { Kind } from '../../schema/tree.ts'
 import { describe, isBroken, type Scalar, secretsIn } from '../../schema/value.ts'
+import { durationOf } from '../duration-text.ts'
 import type { FieldKind } from './form.ts'
 
 // Values as Prometheus reads them from YAML 1.1 (gopkg.in/yaml.v2): any scalar is a text where a text is asked for.
@@ -102,19 +103,6 @@ export const anyBoolean: FieldKind<boolean> = field<boolean>({
 
 export const anyCount: FieldKind<number> = { ...count, json: { type: ['integer', 'string', 'null'] } }
 
-const unitMs = [31_536_000_000, 604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1]
-
-/** Milliseconds of a duration of Prometheus (`model.ParseDuration`): units from y to ms in this order, whole numbers. */
-function parseDuration(text: string): number | undefined {
-  if (text === '0') return 0
-  const match =
-    /^(?:(\d{1,9})y)?(?:(\d{1,9})w)?(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,12})ms)?$/.exec(
-      text,
-    )
-  if (!match || text === '') return undefined
-  return unitMs.reduce((sum, unit, i) => sum + unit * Number(match[i + 1] ?? 0), 0)
-}
-
 /** The longest timer of the runtime. */
 const longestMs = 24 * 86_400_000
 
@@ -124,7 +112,7 @@ export function anyDuration(minMs: number): FieldKind<number> {
     expects: 'a duration such as "30s" or "1h30m"',
     json: { type: ['string', 'integer', 'null'] },
     parse({ text, value }) {
-      const ms = parseDuration(text)
+      const ms = durationOf(text)
       if (ms === undefined) {
         const bare = typeof value === 'number' || /^\d+$/.test(text)
         return bare ? { why: `it has no unit; write ${text}s or ${text}ms` } : undefined

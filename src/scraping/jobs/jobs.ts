@@ -10,7 +10,7 @@ export interface Jobs {
   /** Those of `scrape_configs` first. Names differ. */
   readonly jobs: readonly ScrapeJob[]
   readonly faults: readonly JobFault[]
-  /** What was written and changes nothing, one sentence each. */
+  /** What was written and has no effect, one sentence each. */
   readonly notes: readonly string[]
 }
 

@@ -178,7 +178,16 @@ test('own keys that contradict each other are told', () => {
     target('address: "http://a:1/m"'),
     /^targets\[0\]\.address: .*; write "a:1", and the rest as scheme and metrics_path/,
   )
-  check(target('address: a/b'), /expected host:port, or unix:\/path/)
+  check(target('address: a/b'), /expected host:port, \[IPv6\]:port or unix:\/path/)
+  check(target('address: "a:99999"'), /expected host:port/)
+  check(target('address: "::1"'), /write "\[::1\]:port"/)
+  check(target('address: "unix:/run/x:y"'), /expected host:port/)
+  check(target('address: "unix:/run/x", scheme: https'), /http with sockets; delete the scheme/)
+  check(target('address: a, metrics_path: "/m?x=y"'), /write "\/m", and what follows "\?" as params/)
+  check(
+    target('address: a, headers: {authorization: b}, bearer_token: t'),
+    /bearer_token and the header Authorization, .*; delete the other/,
+  )
   check(target('address: a, bearer_token: t, basic_auth: {username: u}'), /delete the other/)
   check(target('address: a, tls: {cert_file: c}'), /tls\.cert_file needs tls\.key_file beside it/)
   check(target('address: a, headers: {Host: b}'), /svc sets this header itself/)

@@ -237,8 +237,11 @@ test('what changes nothing is told', () => {
     for (const [i, note] of notes.entries()) assert.match(note, want[i]!)
   }
   check(
-    'enable_http2: true',
-    /^collectors\.prometheus\.scrape_configs\[0\]\.enable_http2 changes nothing: .*HTTP\/1\.1/,
+    'extra_scrape_metrics: true',
+    /^collectors\.prometheus\.scrape_configs\[0\]\.extra_scrape_metrics changes nothing: /,
+  )
+  check(
+    'enable_http2: true, scrape_protocols: [OpenMetricsText1.0.0, OpenMetricsText0.0.1, PrometheusText1.0.0, PrometheusText0.0.4]',
   )
   check('enable_http2: false, convert_classic_histograms_to_nhcb: false, native_histogram_bucket_limit: 0')
   check(
@@ -250,6 +253,27 @@ test('what changes nothing is told', () => {
   check('metric_name_validation_scheme: legacy', /UTF-8/)
   check('tls_config: {min_version: TLS10}', /TLS 1\.2 and 1\.3/)
   check('docker_sd_configs: [{host: "unix:///a", match_first_network: false}]', /docker_sd_configs\[0\]/)
+})
+
+test('addresses that no rule changes and that are none are told, and are no error', () => {
+  const check = (entry: string, ...want: RegExp[]) => {
+    const { notes, problems } = readScraping(`scrape_configs: [{job_name: j, ${entry}}]`)
+    assert.deepEqual(problems, [])
+    assert.equal(notes.length, want.length, notes.join('\n'))
+    for (const [i, note] of notes.entries()) assert.match(note, want[i]!)
+  }
+  check(
+    'static_configs: [{targets: ["a:80", "a:99999", "::1", "u:hunter2@a"]}]',
+    /scrape_configs\[0\]\.static_configs\[0\]\.targets\[1\] is not scraped: .*no port from 1 to 65535/,
+    /targets\[2\] is not scraped: .*\[::1\]:port/,
+    /targets\[3\] is not scraped: __address__ "\[REDACTED\]@a" is no host/,
+  )
+  check('scheme: https, static_configs: [{targets: ["unix:/run/x"]}]', /only http is spoken/)
+  check('scheme: https, static_configs: [{targets: ["unix:/run/x"], labels: {__scheme__: http}}]')
+  check(
+    'static_configs: [{targets: ["a b"]}], relabel_configs: [{target_label: __address__, replacement: a}]',
+  )
+  check('metrics_path: "/m?x=y"', /scrape_configs\[0\]\.metrics_path .*params$/)
 })
 
 test('no text makes the reader throw', () => {

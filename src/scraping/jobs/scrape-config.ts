@@ -2,6 +2,7 @@ import { formatDuration } from '../../lib/duration.ts'
 import { list, map } from '../../schema/collections.ts'
 import type { Kind } from '../../schema/tree.ts'
 import type { ScrapeJob } from '../scrape-job.ts'
+import { addressFault } from '../target-url.ts'
 import { accessFields, accessOf, checkAccess, foreignAccess } from './access.ts'
 import { type JobDefaults, type JobFault, root, usualLimits } from './defaults.ts'
 import { foreignSource, sourceFields, sourcesOf } from './discovery.ts'
@@ -88,6 +89,9 @@ const withoutEffect: Readonly<Record<string, string>> = {
 
 /** What these keys say where they ask for nothing else than is done. */
 const sameAnyway: Readonly<Record<string, unknown>> = {
+  // As Prometheus writes them into the configuration that it shows.
+  enable_http2: true,
+  scrape_protocols: 'OpenMetricsText1.0.0,OpenMetricsText0.0.1,PrometheusText1.0.0,PrometheusText0.0.4',
   metric_name_validation_scheme: 'utf8',
   metric_name_escaping_scheme: 'allow-utf-8',
 }
@@ -191,11 +195,28 @@ export function jobOf(
   return { job, faults, notes: notesOf(written, at) }
 }
 
+function isSame(name: string, value: unknown): boolean {
+  return (
+    Object.hasOwn(sameAnyway, name) && (Array.isArray(value) ? String(value) : value) === sameAnyway[name]
+  )
+}
+
+/** Addresses that relabelling does not change, and that are none. */
+function addressNotes(written: WrittenJob, at: string): string[] {
+  if ((written.relabel_configs ?? []).length > 0) return []
+  return (written.static_configs ?? []).flatMap(({ targets = [], labels = {} }, i) =>
+    targets.flatMap((address, j) => {
+      const fault = addressFault(address, labels.__scheme__ || written.scheme || 'http')
+      return fault === '' ? [] : [`${at}.static_configs[${i}].targets[${j}] is not scraped: ${fault}`]
+    }),
+  )
+}
+
 function notesOf(written: WrittenJob, at: string): string[] {
   const notes: string[] = []
   for (const [name, value] of Object.entries(written)) {
     const instead = withoutEffect[name]
-    const asks = value !== false && value !== 0 && value !== '' && value !== sameAnyway[name]
+    const asks = value !== false && value !== 0 && value !== '' && !isSame(name, value)
     if (instead !== undefined && asks) notes.push(`${at}.${name} changes nothing: ${instead}`)
   }
   const fallback = written.fallback_scrape_protocol
@@ -203,6 +224,9 @@ function notesOf(written: WrittenJob, at: string): string[] {
     notes.push(`${at}.fallback_scrape_protocol changes nothing: svc falls back to PrometheusText0.0.4`)
   if (/^TLS1[01]$/.test(written.tls_config?.min_version ?? ''))
     notes.push(`${at}.tls_config.min_version changes nothing: svc takes TLS 1.2 and 1.3`)
+  if (written.metrics_path?.includes('?'))
+    notes.push(`${at}.metrics_path asks for "%3F", as with Prometheus: write what follows "?" as params`)
+  notes.push(...addressNotes(written, at))
   for (const [i, docker] of (written.docker_sd_configs ?? []).entries()) {
     if (docker.match_first_network === false)
       notes.push(

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import { item, list, map } from '../../schema/collections.ts'
 import {
   boolean,
@@ -12,6 +13,7 @@ import {
   url,
 } from '../../schema/kinds.ts'
 import { branch, type Infer, key } from '../../schema/tree.ts'
+import { addressFault } from '../target-url.ts'
 import { guarded, labels } from './fields.ts'
 import { relabelRules } from './relabel-rules.ts'
 import { scrapeConfigs } from './scrape-config.ts'
@@ -46,14 +48,25 @@ const access = {
 } as const
 
 interface OwnAccess {
+  readonly headers: Readonly<Record<string, string>>
   readonly basic_auth: { readonly username: string; readonly password: string }
   readonly bearer_token: string
   readonly tls: { readonly cert_file: string; readonly key_file: string }
 }
 
-function accessFault({ basic_auth: basic, bearer_token: token, tls }: OwnAccess): string | undefined {
-  if (token !== '' && basic.username + basic.password !== '')
-    return 'has basic_auth and bearer_token, and a request carries one of them; delete the other'
+function accessFault({
+  headers: own,
+  basic_auth: basic,
+  bearer_token: token,
+  tls,
+}: OwnAccess): string | undefined {
+  const ways = [
+    basic.username + basic.password !== '' && 'basic_auth',
+    token !== '' && 'bearer_token',
+    Object.keys(own).some(name => /^authorization$/i.test(name)) && 'the header Authorization',
+  ].filter(way => typeof way === 'string')
+  if (ways.length > 1)
+    return `has ${ways.join(' and ')}, and a request carries one of them; delete the ${ways.length > 2 ? 'others' : 'other'}`
   if ((tls.cert_file === '') === (tls.key_file === '')) return undefined
   const [has, lacks] = tls.key_file === '' ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
   return `tls.${has} needs tls.${lacks} beside it`
@@ -61,11 +74,25 @@ function accessFault({ basic_auth: basic, bearer_token: token, tls }: OwnAccess)
 
 /** Host and port, a host alone, or a socket. */
 const address = text({
-  expects: 'host:port, or unix:/path of a socket',
-  valid: written => written !== '' && (/^unix:\//.test(written) || !/[/?#@\s]/.test(written)),
+  expects: 'host:port, [IPv6]:port or unix:/path of a socket',
+  valid: written => addressFault(written, 'http') === '',
+  leak: written =>
+    written.includes('@')
+      ? 'expected host:port, found a value that is not shown because it may hold a password; write that as basic_auth'
+      : undefined,
   hint({ text: written }) {
-    const match = /^https?:\/\/([^/?#@\s]+)/i.exec(written)
-    return match ? `"${match[1]}", and the rest as scheme and metrics_path` : undefined
+    const host = /^https?:\/\/([^/?#\s]+)/i.exec(written)?.[1]
+    if (host !== undefined) return `"${host}", and the rest as scheme and metrics_path`
+    return isIPv6(written) ? `"[${written}]:port"` : undefined
+  },
+})
+
+const metricsPath = text({
+  expects: 'a path that begins with "/", without "?"',
+  pattern: /^\/[^?]*$/,
+  hint({ text: written }) {
+    const before = /^(\/[^?]*)\?/.exec(written)?.[1]
+    return before === undefined ? undefined : `"${before}", and what follows "?" as params`
   },
 })
 
@@ -73,17 +100,18 @@ const target = item(
   branch('A target.', {
     name: key(someText, '', 'Value of the label `job`.', { required: true }),
     address: key(address, '', 'Host and port, or `unix:/path` of a socket.', { required: true }),
-    metrics_path: key(
-      text({ expects: 'a path that begins with "/"', pattern: /^\// }),
-      '/metrics',
-      'Path of the metrics.',
-    ),
+    metrics_path: key(metricsPath, '/metrics', 'Path of the metrics.'),
     scheme: key(choice(['http', 'https']), 'http', 'Scheme.'),
     params: key(guarded(map(text())), {}, 'Query parameters.'),
     labels: key(labels, {}, 'Labels that every series gets.'),
     ...access,
   }),
-  { fault: accessFault },
+  {
+    fault: each =>
+      each.scheme === 'https' && each.address.startsWith('unix:')
+        ? 'has scheme https, and svc speaks http with sockets; delete the scheme'
+        : accessFault(each),
+  },
 )
 
 const httpSd = item(
@@ -150,7 +178,7 @@ export const scraping = branch('Scraping of Prometheus targets.', {
   file_sd: key(
     list(fileName),
     [],
-    'Files with targets, JSON or YAML; the last part of a path may contain `*`.',
+    'Files with targets, JSON or YAML; the last part of a path may contain `*`. Relative ones begin where svc was started.',
   ),
   http_sd: key(
     list(httpSd),

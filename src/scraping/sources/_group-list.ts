@@ -6,30 +6,46 @@ const maxGroups = 100_000
 const maxLabels = 1_000
 const known: ReadonlySet<string> = new Set(['targets', 'labels'])
 
+/** Of whom the list is. A service elsewhere is not to name the sockets of this host. */
+export type ListOrigin = 'own' | 'foreign'
+
 /**
- * The groups of a list `[{targets: ["host:port"], labels: {name: value}}]`, as files and HTTP services tell them
+ * A group of a list `[{targets: ["host:port"], labels: {name: value}}]`, as files and HTTP services tell them
  * (Prometheus, file_sd_config and http_sd_config). `name` says what the group at a place is called, `extra` labels are
- * added to all. Throws an `Error` that tells in words what is wrong with the list; it is taken as a whole or not at all.
+ * added. Throws an `Error` that tells in words what is wrong with the list; it is taken as a whole or not at all.
  */
 export function readGroup(
   value: unknown,
   at: number,
   name: string,
   extra: ReadonlyMap<string, string>,
+  origin: ListOrigin = 'own',
 ): TargetGroup {
   const where = `group ${at + 1}`
   if (at >= maxGroups) throw new Error(`it has more than ${maxGroups} groups`)
   if (!isObject(value)) throw new Error(`${where} is no object with "targets"`)
   for (const key of Object.keys(value))
     if (!known.has(key)) throw new Error(`${where} has the unknown key "${key.slice(0, 64)}"`)
-  const { targets = [], labels = {} } = value
+  const targets = isNothing(value.targets) ? [] : value.targets
+  const labels = isNothing(value.labels) ? {} : value.labels
   if (!Array.isArray(targets)) throw new Error(`"targets" of ${where} is no list`)
   if (targets.length > maxTargets) throw new Error(`${where} has more than ${maxTargets} targets`)
   const read = targets.map((target, place) => {
     if (typeof target !== 'string') throw new Error(`target ${place + 1} of ${where} is no text`)
+    refuseSocket(target, `target ${place + 1} of ${where}`, origin)
     return new Map([['__address__', target]])
   })
-  return { source: name, targets: read, labels: readLabels(labels ?? {}, where, extra) }
+  return { source: name, targets: read, labels: readLabels(labels, where, extra) }
+}
+
+/** A key without a value, as YAML reads it (`labels:`), too. */
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null || value === ''
+}
+
+function refuseSocket(address: string, what: string, origin: ListOrigin): void {
+  if (origin === 'foreign' && address.startsWith('unix:'))
+    throw new Error(`${what} is a Unix socket, which only the configuration and files of this host may name`)
 }
 
 function readLabels(

@@ -8,6 +8,10 @@ const smallBytes = 64 * 1024
 const space = /^[ \t\r\n]*$/
 const separator = /^[ \t\r\n]*,[ \t\r\n]*$/
 const maxSpace = 4096
+/** What is parsed at once: about 100,000 targets. */
+const maxElementBytes = 4 * 1024 * 1024
+/** Deeper than all lists that are read; the parser takes its time for depth. */
+const maxDepth = 100
 
 /**
  * The elements of a list in JSON, parsed one by one with time for others between them. Throws an `Error` in words where
@@ -32,6 +36,7 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
     } else if (byte === quote) inText = true
     else if (byte === 0x7b || byte === 0x5b) {
       depth++
+      if (depth > maxDepth) throw new Error(`it is nested more than ${maxDepth} deep`)
       if (depth === 1) {
         if (byte !== 0x5b || !isBetween(bytes, 0, at, space)) throw new Error('it is no list')
         after = at + 1
@@ -43,6 +48,8 @@ export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknow
     } else if (byte === 0x7d || byte === 0x5d) {
       depth--
       if (depth === 1 && start >= 0) {
+        if (at - start >= maxElementBytes)
+          throw new Error(`element ${count} of the list is larger than ${maxElementBytes} bytes; divide it`)
         yield parse(bytes, start, at + 1)
         after = at + 1
         start = -1

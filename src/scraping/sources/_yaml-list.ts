@@ -2,8 +2,13 @@ import { Turns } from '../../discovery/kubernetes/turns.ts'
 
 /** About what is parsed within two milliseconds. */
 const partChars = 8 * 1024
-/** What one part of a document may say of another: anchors, aliases, tags, directives, several documents. */
-const coupled = /^(?:---|\.\.\.|%)|[&*!]/m
+/** What cannot be divided takes half a second at this length, in which nothing else is done. */
+const maxPartChars = 512 * 1024
+/**
+ * What one part of a document may say of another: anchors, aliases and tags, which begin a node, directives, several
+ * documents. The `&` of a URL is none of these.
+ */
+const coupled = /^(?:---|\.\.\.|%)|(?:^|[\s,[{:])[&*!]/m
 
 /**
  * The elements of a list in YAML 1.2, all scalars as text, so that `8080` is one as Prometheus takes it. A large list whose
@@ -13,6 +18,10 @@ const coupled = /^(?:---|\.\.\.|%)|[&*!]/m
 export async function* yamlElements(text: string): AsyncIterableIterator<unknown> {
   const { parse } = await import('yaml')
   const listOf = (part: string, firstLine: number): readonly unknown[] => {
+    if (part.length > maxPartChars)
+      throw new Error(
+        `what begins at line ${firstLine + 1} is too large to be read at once; write it as JSON, or as smaller groups, each from a "- " at the margin, without anchors, aliases and tags`,
+      )
     let value: unknown
     try {
       value = parse(part, { schema: 'failsafe', merge: true, stringKeys: true, logLevel: 'error' })

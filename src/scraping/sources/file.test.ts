@@ -153,6 +153,12 @@ test('faults of YAML have their line, in large files too', async () => {
   assert.equal(told.targets.at(-1)?.a, 'b')
 })
 
+test('keys without a value are none, and a socket may be named', async () => {
+  write('a.yml', '- targets: [unix:/run/x.sock]\n  labels:\n- targets:\n')
+  start(['a.yml'])
+  await told.has('unix:/run/x.sock', source)
+})
+
 test('pipes, huge files and bombs are refused', async () => {
   execFileSync('mkfifo', [join(directory, 'pipe.json')])
   start(['*.json', '*.yml'])

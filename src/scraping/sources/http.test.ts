@@ -93,12 +93,24 @@ test('what is no list keeps the last targets, and has a reason without secrets',
   await check(json({ targets: ['a:1'] }), /it is no list/)
   await check(json([{ targets: [1] }]), /target 1 of group 1 is no text/)
   await check(json([null]), /group 1 is no object/)
+  await check(json([{ targets: ['a:1', 'unix:/run/docker.sock'] }]), /target 2 of group 1 is a Unix socket/)
   await check(json('', 'text/plain', 503), /HTTP 503/)
   await check(json(' '.repeat(16 * 1024 * 1024 + 1)), /16777216 bytes/)
   await check((_, response) => response.destroy(), /./)
   answer = json([{ targets: ['a:2'] }])
   await told.has('a:2', source)
   await until('it is well', 20_000, () => source.state.connected)
+})
+
+test('labels tell where a list came from, without the password', async () => {
+  answer = json([{ targets: ['a:1'], labels: null }])
+  const url = `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}/sd?x=a@b`
+  source = openSource({ kind: 'http', url, refreshMs: 100, access }, told.options)
+  source.start()
+  await told.has('a:1', source)
+  assert.equal(told.targets[0]!.__meta_url, url.replace('user:secret@', ''))
+  assert.doesNotMatch(JSON.stringify(told.groups.map(({ source: name }) => name)), /secret/)
+  assert.match(requests[0]!.headers.authorization!, /^Basic /)
 })
 
 test('a server that hangs is given up, and ends with the source', async () => {

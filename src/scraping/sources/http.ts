@@ -11,6 +11,7 @@ import { ToldGroups } from './_told-groups.ts'
 const maxTimeoutMs = 30_000
 const maxBytes = 16 * 1024 * 1024
 const maxJobs = 1_000
+const maxJobsBytes = 1024 * 1024
 const jobsAtOnce = 4
 /** Stands in a URL for the name of a job. */
 const jobWord = '{job}'
@@ -73,7 +74,7 @@ class HttpTargets implements TargetSource {
 
   /** Rejects where there is no list of use. */
   private async askOne(owner: string, url: string, more: ReadonlyMap<string, string>): Promise<void> {
-    const extra = new Map([['__meta_url', url], ...more])
+    const extra = new Map([['__meta_url', withoutUser(url)], ...more])
     const groups = await this.read(url, async (body, contentType) => {
       if (!jsonType.test(contentType.trim()))
         throw new Error(
@@ -81,7 +82,7 @@ class HttpTargets implements TargetSource {
         )
       const read: TargetGroup[] = []
       for await (const element of jsonElements(body))
-        read.push(readGroup(element, read.length, `${url}:${read.length}`, extra))
+        read.push(readGroup(element, read.length, `${withoutUser(url)}:${read.length}`, extra, 'foreign'))
       return read
     })
     if (!this.stopping.signal.aborted) this.told.put(owner, groups)
@@ -93,7 +94,7 @@ class HttpTargets implements TargetSource {
     use: (body: Buffer, contentType: string) => Promise<Result>,
   ): Promise<Result> {
     const timeoutMs = Math.min(maxTimeoutMs, Math.max(1_000, this.settings.refreshMs))
-    const fetched = await this.clientFor(url).fetch({ timeoutMs, stop: this.stopping.signal })
+    const fetched = await this.clientFor(url).ask({ timeoutMs, stop: this.stopping.signal })
     try {
       return await use(fetched.body, fetched.contentType)
     } finally {
@@ -109,7 +110,7 @@ class HttpTargets implements TargetSource {
         url,
         access,
         compression: 'remote',
-        bodyBytes: maxBytes,
+        bodyBytes: url === jobsUrl(this.settings.url) ? maxJobsBytes : maxBytes,
         owner: 'http_sd',
         accept: 'application/json',
         headers: { 'X-Prometheus-Refresh-Interval-Seconds': String(refreshMs / 1000) },
@@ -159,12 +160,17 @@ export const httpSource: SourceKind<'http'> = {
   open: (settings, options) => new HttpTargets(settings, options),
 }
 
-/** Of `http://allocator/jobs/{job}/targets?collector_id=x`: `http://allocator/jobs`. */
+/** Of `http://allocator/jobs/{job}/targets?collector_id=x`: `http://allocator/jobs`; '' where there is none. */
 function jobsUrl(url: string): string {
-  return url.slice(0, url.indexOf(jobWord)).replace(/\/+$/, '')
+  return url.slice(0, Math.max(0, url.indexOf(jobWord))).replace(/\/+$/, '')
+}
+
+/** Labels are shown to people. */
+function withoutUser(url: string): string {
+  return url.replace(/^([a-z]+:\/\/)[^/?#]*@/i, '$1')
 }
 
 /** Without what may be a password or a token. */
 function shown(url: string): string {
-  return url.replace(/^([a-z]+:\/\/)[^/]*@/i, '$1').replace(/\?.*$/s, '')
+  return withoutUser(url).replace(/\?.*$/s, '')
 }

@@ -67,18 +67,17 @@ class EndpointSlice implements WatchedGroup {
 
   group(joined: Joined): TargetGroup {
     const labels = new Map([...this.labels, ...(joined.service(this.service) ?? [])])
-    const targets: Labels[] = []
     const pods = new PodJoin(joined)
     for (const endpoint of this.endpoints)
       for (const port of this.ports)
         for (const address of endpoint.addresses) {
+          if (pods.isFull) break
           const place = port.number === undefined ? address : hostPort(address, port.number)
           const target = new Map([['__address__', place], ...port.labels, ...endpoint.labels])
           for (const [name, value] of joined.node(endpoint.node) ?? []) target.set(name, value)
-          if (endpoint.pod !== '') pods.add(target, endpoint.pod, port.number)
-          targets.push(target)
+          pods.add(target, endpoint.pod, port.number)
         }
-    return { source: `endpointslice/${this.key}`, targets: [...targets, ...pods.rest()], labels }
+    return { source: `endpointslice/${this.key}`, targets: pods.all(this.key), labels }
   }
 }
 

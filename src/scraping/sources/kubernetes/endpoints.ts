@@ -60,17 +60,16 @@ class Endpoints implements WatchedGroup {
 
   group(joined: Joined): TargetGroup {
     const labels = new Map([...this.labels, ...(joined.service(this.key) ?? [])])
-    const targets: Labels[] = []
     const pods = new PodJoin(joined)
     for (const { ports, addresses } of this.subsets)
       for (const port of ports)
         for (const address of addresses) {
+          if (pods.isFull) break
           const target = targetOf(address, port.labels, port.number)
           for (const [name, value] of joined.node(address.node) ?? []) target.set(name, value)
-          if (address.ref !== undefined) pods.add(target, address.ref.pod, port.number)
-          targets.push(target)
+          pods.add(target, address.ref?.pod ?? '', port.number)
         }
-    return { source: `endpoints/${this.key}`, targets: [...targets, ...pods.rest()], labels }
+    return { source: `endpoints/${this.key}`, targets: pods.all(this.key), labels }
   }
 }
 

@@ -17,12 +17,13 @@ export const ingressRole: Role = {
     if (named.namespace !== '') labels.set(namespaceLabel, meta.text(named.namespace))
     meta.set(labels, 'ingress_class_name', textOf(spec.ingressClassName, 253))
     meta.addObject(labels, 'ingress', object)
-    const secured = listOf(spec.tls, maxRules).flatMap(each => listOf(objectOf(each).hosts, maxRules))
+    const tls = listOf(spec.tls, maxRules).flatMap(each => listOf(objectOf(each).hosts, maxRules))
+    const secured = new Set(tls.map(each => textOf(each, 253)))
     const targets: Labels[] = []
     for (const rule of listOf(spec.rules, maxRules)) {
       const { host: written, http } = objectOf(rule)
       const host = textOf(written, 253)
-      const scheme = secured.some(each => matchesHost(textOf(each, 253), host)) ? 'https' : 'http'
+      const scheme = isSecured(secured, host) ? 'https' : 'http'
       for (const path of pathsOf(http)) {
         const target = new Map(host === '' ? [] : [['__address__', host]])
         meta.set(target, 'ingress_scheme', scheme)
@@ -41,9 +42,8 @@ function pathsOf(http: unknown): readonly string[] {
   return paths.length === 0 ? ['/'] : paths
 }
 
-/** Whether a host is the one of a certificate, in which `*` stands for the first label (RFC 6125, section 6.4.3). */
-function matchesHost(pattern: string, host: string): boolean {
-  if (pattern === host) return true
+/** Whether a host is that of a certificate, in which `*` stands for the first label (RFC 6125, section 6.4.3). */
+function isSecured(secured: ReadonlySet<string>, host: string): boolean {
   const dot = host.indexOf('.')
-  return dot >= 0 && pattern.startsWith('*.') && pattern.slice(1) === host.slice(dot)
+  return secured.has(host) || (dot >= 0 && secured.has(`*${host.slice(dot)}`))
 }

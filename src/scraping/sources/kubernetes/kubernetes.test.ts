@@ -381,6 +381,28 @@ test('endpoints have the labels of their service, pod and node, and follow them'
   await told.has('', source)
 })
 
+test('endpoints that stand for more than all memory are cut, and named', async () => {
+  const many = (count: number) => Array.from({ length: count }, (_, i) => i)
+  const metadata = { name: 'huge', namespace: 'shop' }
+  const put = (addresses: number, ports: number): void => {
+    const ips = many(addresses).map(i => ({ ip: `10.${i >> 8}.${i & 255}.1`, targetRef: ref }))
+    const subset = { addresses: ips, ports: many(ports).map(i => ({ port: 1 + i, name: `p${i}` })) }
+    api.put('endpoints', { metadata, subsets: [subset] })
+  }
+  putShop()
+  put(4_000, 1_000)
+  start({ role: 'endpoints' })
+  await isAtFault(
+    source,
+    /^endpoints shop\/huge stand for more targets than fit, of which some are left out$/,
+  )
+  await until('some are told', 20_000, () => told.targets.length > 10_000)
+  assert.ok(told.targets.length < 100_000)
+  put(1, 1)
+  await told.has('10.0.0.1:1,10.1.0.7:9090,10.1.0.7:9999', source)
+  assert.equal(source.state.reason, '')
+})
+
 test('endpoint slices have the labels of their service, pod and node', async () => {
   putShop()
   api.put('endpointslices', {

@@ -10,7 +10,7 @@ import { ResourceWatch } from '../../../discovery/kubernetes/resource-watch.ts'
 import { type Timing, usualTiming } from '../../../discovery/kubernetes/timing.ts'
 import { pause, Turns } from '../../../discovery/kubernetes/turns.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../../source.ts'
-import { ToldGroups } from '../_told-groups.ts'
+import { type SourceFault, ToldGroups } from '../_told-groups.ts'
 import { endpointSliceRole } from './endpoint-slice.ts'
 import { endpointsRole } from './endpoints.ts'
 import { ingressRole } from './ingress.ts'
@@ -72,6 +72,8 @@ export class KubernetesTargets implements TargetSource {
   private readonly joined: Joined
   /** Keys of groups by what goes into them. */
   private readonly byRef = new Map<string, Set<string>>()
+  /** Keys of groups some of whose targets were left out. */
+  private readonly cut = new Set<string>()
   /** Keys of groups that are to be made anew. */
   private readonly dirty = new Set<string>()
   private readonly watches: ResourceWatch[] = []
@@ -114,6 +116,7 @@ export class KubernetesTargets implements TargetSource {
       pod: key => pods?.get(key),
       service: key => services?.get(key)?.labels,
       node: name => nodes?.get(name)?.labels,
+      cut: key => this.cut.add(key),
     }
   }
 
@@ -258,6 +261,7 @@ export class KubernetesTargets implements TargetSource {
     const turns = new Turns()
     for (const key of this.dirty) {
       this.dirty.delete(key)
+      this.cut.delete(key)
       const group = this.groups.get(key)?.group(this.joined)
       if (group === undefined || group.targets.length === 0) this.told.remove(key)
       else this.told.put(key, [group])
@@ -266,6 +270,7 @@ export class KubernetesTargets implements TargetSource {
       if (this.stopping.signal.aborted) return
     }
     this.busy = false
+    this.told.report('cut', tooLarge(this.role.resource, this.cut))
     this.told.known()
   }
 }
@@ -274,6 +279,16 @@ export class KubernetesTargets implements TargetSource {
 export const kubernetesSource: SourceKind<'kubernetes'> = {
   kind: 'kubernetes',
   open: (settings, options) => new KubernetesTargets(settings, options),
+}
+
+function tooLarge(resource: Resource, keys: ReadonlySet<string>): SourceFault | undefined {
+  const [first] = keys
+  if (first === undefined) return undefined
+  const others = keys.size === 1 ? '' : ` and ${keys.size - 1} others`
+  return {
+    reason: `${resource} ${first}${others} stand for more targets than fit, of which some are left out`,
+    mend: 'leave them out by namespaces or selectors, or give them fewer addresses and ports',
+  }
 }
 
 function selectorOf(labelSelector: string, fieldSelector: string): string {

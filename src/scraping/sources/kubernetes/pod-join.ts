@@ -1,49 +1,88 @@
 import { addPort } from './pod.ts'
-import type { Joined, JoinedPod, Labels } from './watched.ts'
+import type { ContainerPort, Joined, JoinedPod, Labels, PodContainer } from './watched.ts'
 
 /**
- * Endpoints that are pods: their targets get what is known of the pod, and ports of its containers that no endpoint names
- * become targets too (Prometheus, kubernetes_sd_config, roles `endpoints` and `endpointslice`).
+ * Of all targets of one object together. Addresses times ports times the labels of pods grow beyond all memory, and whoever
+ * has one namespace may write such an object.
+ */
+const maxLabels = 1_000_000
+
+interface Seen {
+  readonly pod: JoinedPod
+  /** Ports of the pod that an endpoint names. */
+  readonly named: Set<number>
+  /** The first port of that number in each of its containers. */
+  readonly byNumber: ReadonlyMap<number, readonly { container: PodContainer; port: ContainerPort }[]>
+}
+
+/**
+ * The targets of endpoints. Those that are pods get what is known of the pod, and ports of its containers that no endpoint
+ * names become targets too (Prometheus, kubernetes_sd_config, roles `endpoints` and `endpointslice`).
  */
 export class PodJoin {
   private readonly joined: Joined
-  private readonly seen = new Map<string, { readonly pod: JoinedPod; readonly ports: Set<number> }>()
+  private readonly targets: Labels[] = []
+  private readonly seen = new Map<string, Seen>()
+  private labels = 0
 
   constructor(joined: Joined) {
     this.joined = joined
   }
 
-  /** Completes the target of an endpoint. `port` is undefined where it has none. */
-  add(target: Map<string, string>, podKey: string, port: number | undefined): void {
-    const pod = this.joined.pod(podKey)
-    if (pod === undefined) return
-    let seen = this.seen.get(podKey)
-    if (seen === undefined) {
-      seen = { pod, ports: new Set() }
-      this.seen.set(podKey, seen)
-    }
-    for (const [name, value] of pod.labels) target.set(name, value)
-    if (port === undefined) return
-    seen.ports.add(port)
-    for (const container of pod.containers) {
-      const same = container.ports.find(each => each.number === port)
-      if (same !== undefined) addPort(target, container, same)
-    }
+  /** There is no room for more. */
+  get isFull(): boolean {
+    return this.labels >= maxLabels
   }
 
-  /** Targets of the ports that were not named. */
-  rest(): Labels[] {
-    const targets: Labels[] = []
-    for (const { pod, ports } of this.seen.values()) {
+  /** Adds the target of an endpoint. `podKey` is '' where it is no pod, `port` undefined where it has none. */
+  add(target: Map<string, string>, podKey: string, port: number | undefined): void {
+    const seen = podKey === '' ? undefined : this.see(podKey)
+    if (seen !== undefined) {
+      for (const [name, value] of seen.pod.labels) target.set(name, value)
+      if (port !== undefined) {
+        seen.named.add(port)
+        for (const each of seen.byNumber.get(port) ?? []) addPort(target, each.container, each.port)
+      }
+    }
+    this.push(target)
+  }
+
+  /** All of them, with those of the ports that were not named. `key` is that of the object. */
+  all(key: string): readonly Labels[] {
+    for (const { pod, named } of this.seen.values()) {
       if (pod.ip === '') continue
       for (const container of pod.containers)
         for (const port of container.ports) {
-          if (ports.has(port.number)) continue
+          if (this.isFull) break
+          if (named.has(port.number)) continue
           const target = pod.target(container, port)
           for (const [name, value] of pod.labels) target.set(name, value)
-          targets.push(target)
+          this.push(target)
         }
     }
-    return targets
+    if (this.isFull) this.joined.cut(key)
+    return this.targets
+  }
+
+  private push(target: Labels): void {
+    this.labels += target.size
+    this.targets.push(target)
+  }
+
+  private see(podKey: string): Seen | undefined {
+    const known = this.seen.get(podKey)
+    if (known !== undefined) return known
+    const pod = this.joined.pod(podKey)
+    if (pod === undefined) return undefined
+    const byNumber = new Map<number, { container: PodContainer; port: ContainerPort }[]>()
+    for (const container of pod.containers)
+      for (const port of container.ports) {
+        const same = byNumber.get(port.number)
+        if (same === undefined) byNumber.set(port.number, [{ container, port }])
+        else if (same.at(-1)!.container !== container) same.push({ container, port })
+      }
+    const seen = { pod, named: new Set<number>(), byNumber }
+    this.seen.set(podKey, seen)
+    return seen
   }
 }

@@ -49,6 +49,8 @@ export interface Joined {
   service(key: string): Labels | undefined
   /** Its name and labels. */
   node(name: string): Labels | undefined
+  /** The group of that key has more targets than are good, of which some were left out. */
+  cut(key: string): void
 }
 
 export type Read<Kept extends Watched> = (object: JsonObject, meta: MetaLabels) => Kept | undefined

@@ -1,0 +1,167 @@
+import { dirname } from 'node:path'
+import { openTarget } from '../../agent/scraping.ts'
+import type { Finding } from '../../kernel/need.ts'
+import { createLogger, errorText } from '../../lib/logger.ts'
+import { formatOf } from '../../scraping/fetch/page-format.ts'
+import { jobsOf } from '../../scraping/jobs/jobs.ts'
+import { readPage } from '../../scraping/page-reader.ts'
+import type { ScrapeJob, SourceSettings, TargetGroup } from '../../scraping/scrape-job.ts'
+import { openSource } from '../../scraping/sources/index.ts'
+import type { Target } from '../../scraping/target.ts'
+import { targetsOf } from '../../scraping/targets.ts'
+import { check } from './check.ts'
+
+type Fault = 'down' | 'silent' | 'none' | 'absent'
+type Found = Finding<Fault>
+
+const lookMs = 20
+/** Of each job. An agent may have thousands. */
+const mostTried = 20
+const atOnce = 8
+/** Of each job, of those that are down. */
+const mostTold = 3
+const maxLineBytes = 2 ** 20
+
+export const targets = check({
+  name: 'targets',
+  group: 'scraping',
+  summary: 'Sources of targets answer, and the targets tell pages of metrics',
+  lose: 'metrics of these targets',
+  faults: {
+    absent: {
+      state: 'note',
+      what: 'the configuration names no targets',
+      mends: { any: 'none needed: without targets there is nothing to scrape' },
+    },
+    down: {
+      state: 'limited',
+      what: 'a target does not answer, refuses, or tells no page of metrics',
+      mends: {
+        any: 'start it, or let this host reach it: curl says the same',
+        config: 'collectors.prometheus: the address, scheme, metrics_path and credentials of its job',
+      },
+    },
+    silent: {
+      state: 'limited',
+      what: 'a source of targets does not answer, so that only targets that were known go on',
+      mends: {
+        any: 'let this host reach it, and svc read it',
+        config: 'collectors.prometheus: the address and credentials of the source',
+      },
+    },
+    none: {
+      state: 'note',
+      what: 'the sources of a job answer and tell no target, or relabelling drops them all',
+      mends: { any: 'none needed, where targets are still to come; else mend the source or relabel_configs' },
+    },
+  },
+  try: async ({ loaded, timeoutMs }) => {
+    const { prometheus } = loaded.config.collectors
+    if (!prometheus.enabled) return []
+    const baseDir = loaded.filePath === null ? process.cwd() : dirname(loaded.filePath)
+    const { jobs } = jobsOf(prometheus, { baseDir })
+    if (jobs.length === 0) return [{ fault: 'absent', detail: 'collectors.prometheus names no targets' }]
+    return (await Promise.all(jobs.map(job => tryJob(job, timeoutMs)))).flat()
+  },
+})
+
+async function tryJob(job: ScrapeJob, timeoutMs: number): Promise<Found[]> {
+  const asked = await Promise.all(job.sources.map(settings => ask(settings, timeoutMs)))
+  const findings = asked.flatMap(({ fault }): Found[] =>
+    fault === '' ? [] : [{ fault: 'silent', detail: `${job.name}: ${fault}` }],
+  )
+  const { targets, dropped, droppedTotal } = targetsOf(
+    job,
+    asked.flatMap(({ groups }) => groups),
+  )
+  if (targets.length > 0) return [...findings, ...(await tryTargets(job, targets, timeoutMs))]
+  if (findings.length > 0) return findings
+  const why = droppedTotal === 0 ? '' : `: ${droppedTotal} are dropped, the first for: ${dropped[0]!.reason}`
+  return [{ fault: 'none', detail: `${job.name}: no targets${why}` }]
+}
+
+/** What a source tells first, or why it tells nothing. */
+async function ask(
+  settings: SourceSettings,
+  timeoutMs: number,
+): Promise<{ readonly groups: readonly TargetGroup[]; readonly fault: string }> {
+  let told: readonly TargetGroup[] | undefined
+  const source = openSource(settings, {
+    log: silent,
+    onGroups: groups => {
+      told = groups
+    },
+  })
+  const until = performance.now() + timeoutMs
+  source.start()
+  try {
+    for (;;) {
+      const { reason, mend } = source.state
+      if (reason !== '') return { groups: told ?? [], fault: mend === '' ? reason : `${reason}: ${mend}` }
+      if (told !== undefined) return { groups: told, fault: '' }
+      if (performance.now() > until)
+        return { groups: [], fault: `its source (${settings.kind}) has not answered for ${timeoutMs} ms` }
+      await new Promise(resolve => setTimeout(resolve, lookMs))
+    }
+  } finally {
+    source.stop()
+  }
+}
+
+async function tryTargets(job: ScrapeJob, all: readonly Target[], timeoutMs: number): Promise<Found[]> {
+  const until = performance.now() + timeoutMs
+  const faults: string[] = []
+  const waiting = all.slice(0, mostTried)
+  let tried = 0
+  const work = async (): Promise<void> => {
+    for (let target = waiting.shift(); target !== undefined; target = waiting.shift()) {
+      const leftMs = Math.ceil(until - performance.now())
+      if (leftMs <= 0) return
+      const fault = await faultOf(target, Math.min(target.timeoutMs, leftMs))
+      tried++
+      if (fault !== '') faults.push(fault)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+  const findings: Found[] = []
+  const up = tried - faults.length
+  const untried = all.length - tried
+  if (up > 0 || tried === 0)
+    findings.push({
+      ok: `${job.name}: ${up} of ${tried} targets up${untried === 0 ? '' : `, ${untried} not tried`}`,
+    })
+  for (const fault of faults.slice(0, mostTold))
+    findings.push({ fault: 'down', detail: `${job.name}: ${fault}` })
+  if (faults.length > mostTold)
+    findings.push({ fault: 'down', detail: `${job.name}: ${faults.length - mostTold} more targets are down` })
+  return findings
+}
+
+/** '' for one that is up. */
+async function faultOf(target: Target, timeoutMs: number): Promise<string> {
+  const client = openTarget(target)
+  try {
+    const { body, contentType, release } = await client.ask({ timeoutMs })
+    try {
+      return pageFault(target, body, contentType)
+    } finally {
+      release()
+    }
+  } catch (error) {
+    return errorText(error)
+  } finally {
+    client.close()
+  }
+}
+
+function pageFault({ job }: Target, body: Buffer, contentType: string): string {
+  const verdict = formatOf(contentType, 'text')
+  if ('fault' in verdict) return verdict.fault
+  const { lenient } = job
+  const page = readPage(body, verdict.format, { lenient, maxSamples: 0, maxLineBytes })
+  if (!('reason' in page)) return ''
+  return `line ${page.line} of its page: ${page.reason}: ${page.excerpt}`
+}
+
+/** What goes wrong is told as a finding. */
+const silent = createLogger({ level: 'error', format: 'text', write: () => undefined })
