@@ -118,3 +118,16 @@ test('timestamps are milliseconds as whole numbers, or seconds', () => {
   for (const text of ['NaN', 'Inf', '-Inf', '', '1e400'])
     assert.equal(us(text, 'readSeconds'), undefined, text)
 })
+
+test('a number of more digits than anyone means is read so far', () => {
+  for (const [digits, end] of [
+    [4096, 4096],
+    [5000, 4096],
+  ] as const) {
+    const text = Buffer.from('0'.repeat(digits))
+    assert.equal(numbers.read(text, 0, digits), 0)
+    assert.equal(numbers.end, end)
+    assert.equal(numbers.readMilliseconds(text, 0, digits), 0)
+    assert.equal(numbers.end, end)
+  }
+})

@@ -9,6 +9,8 @@ const tab = 9
 const close = 125
 
 const exemplarBytes = new ExemplarBytes()
+const noBody = Buffer.alloc(0)
+const noView = new DataView(new ArrayBuffer(0))
 const noExemplars: ReadonlyMap<number, LineExemplar> = new Map()
 
 /**
@@ -23,10 +25,10 @@ export class PageLayout {
   readonly #format: Page['format']
   readonly #numbers = new NumberBytes()
   /** The chunks, one behind the other, each with the blanks before its sample's timestamp behind it; then the tail. */
-  readonly #text: Buffer
-  readonly #words: DataView
-  /** Chunks may be compared as numbers of 64 bits, see `#same`. */
-  readonly #byWords: boolean
+  #text: Buffer
+  #words: DataView = noView
+  /** Chunks may be compared as numbers of 64 bits, see `layOut`. */
+  #byWords = false
   /** Where each chunk begins in the text; at last the tail. */
   readonly #chunks: Uint32Array
   /** Where each key begins in the text. */
@@ -38,12 +40,16 @@ export class PageLayout {
   /** A number stands right behind a name. With another one it may be a part of it, so this page is read as a whole. */
   #unfit = false
   #exemplars: ReadonlyMap<number, LineExemplar> = noExemplars
-  #view: DataView = new DataView(new ArrayBuffer(0))
-  #body: Buffer = Buffer.alloc(0)
+  #view: DataView = noView
+  #body: Buffer = noBody
+  /** Where reading goes on: in the samples, and in the body. */
   #sample = 0
   #at = 0
+  /** Bytes of the text so far. */
+  #length = 0
 
-  constructor(page: Page) {
+  /** Takes a page, of which at most so many samples at once. Where it has more, `layOut` goes on with them. */
+  constructor(page: Page, most = Number.POSITIVE_INFINITY) {
     const { body, samples } = page
     this.samples = samples
     this.#format = page.format
@@ -53,13 +59,21 @@ export class PageLayout {
     this.#withExemplars = page.exemplars.size === 0 ? undefined : new Uint8Array(samples)
     this.#exemplars = page.exemplars
     // Its own memory: a buffer of the pool would be kept as a whole.
-    const text = Buffer.allocUnsafeSlow(body.length)
-    const length = this.#layOut(page, text)
+    this.#text = Buffer.allocUnsafeSlow(body.length)
+    this.layOut(page, most)
+  }
+
+  /** Takes at most so many more samples of its page. False: there are more, and nothing else may be asked yet. */
+  layOut(page: Page, most: number): boolean {
+    if (!this.#laySamples(page, Math.min(page.samples, this.#sample + most))) return false
+    const text = this.#text
+    const length = this.#length + page.body.copy(text, this.#length, this.#at)
     this.#text = Buffer.allocUnsafeSlow(length)
     text.copy(this.#text, 0, 0, length)
     this.#words = new DataView(this.#text.buffer)
     // No word of UTF-8 is the encoding of a NaN (0x7f does not follow a byte from 0xf0 on), and without NULs none is 0.
     this.#byWords = isUtf8(this.#text) && !this.#text.includes(0)
+    return true
   }
 
   /** Of the memory that it keeps. */
@@ -179,11 +193,12 @@ export class PageLayout {
     return sample === 0 ? from : this.#text.indexOf(newline, from) + 1
   }
 
-  /** Fills the text. Its length. */
-  #layOut({ body, samples, keyFrom, keyTo, timesUs, exemplars }: Page, text: Buffer): number {
-    let at = 0
-    let length = 0
-    for (let i = 0; i < samples; i++) {
+  /** Whether these were the last ones. */
+  #laySamples({ body, samples, keyFrom, keyTo, timesUs, exemplars }: Page, last: number): boolean {
+    const text = this.#text
+    let at = this.#at
+    let length = this.#length
+    for (let i = this.#sample; i < last; i++) {
       let value = keyTo[i]!
       while (isBlank(body[value])) value++
       if (value === keyTo[i] && body[value - 1] !== close) this.#unfit = true
@@ -208,8 +223,11 @@ export class PageLayout {
       }
     }
     this.#body = noBody
-    this.#chunks[samples] = length
-    return length + body.copy(text, length, at)
+    this.#sample = last
+    this.#at = at
+    this.#length = length
+    this.#chunks[last] = length
+    return last === samples
   }
 
   #time(at: number): number {
@@ -243,9 +261,6 @@ export class PageLayout {
     return same
   }
 }
-
-const noBody = Buffer.alloc(0)
-const noView = new DataView(new ArrayBuffer(0))
 
 function isBlank(byte: number | undefined): boolean {
   return byte === space || byte === tab

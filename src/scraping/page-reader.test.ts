@@ -304,3 +304,16 @@ test('bytes that are no key have none', () => {
   ])
     assert.equal(key(text), undefined, text)
 })
+
+test('numbers and lines without end are refused where their limit is', () => {
+  const check = (text: string, reason: RegExp) => {
+    const page = readPage(Buffer.from(text), 'text', { lenient: false, maxSamples: 0, maxLineBytes: 100 })
+    assert.match('reason' in page ? page.reason : '', reason)
+  }
+  check(`a ${'1'.repeat(1e6)}\n`, /no number/)
+  check(`a 1 ${'1'.repeat(1e6)}\n`, /timestamp/)
+  check(`a{b="${'x'.repeat(1e6)}`, /longer than 100 bytes/)
+  check(`a{b="${'x'.repeat(94)}"} 1`, /longer than 100 bytes/)
+  check(`a{b="${'x'.repeat(93)}"} 1`, /^$/)
+  check(`a{b="x} 1\n${'b 1\n'.repeat(100)}`, /does not end/)
+})

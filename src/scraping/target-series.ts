@@ -188,7 +188,11 @@ export class TargetSeries {
     const target = this.#target
     const page = await this.#parse(fetched, turn)
     this.wholeReads++
-    const layout = new PageLayout(page)
+    const layout = new PageLayout(page, samplesAtOnce)
+    for (let isDone = page.samples <= samplesAtOnce; !isDone; ) {
+      if (turn.isOver) await turn.next()
+      isDone = layout.layOut(page, samplesAtOnce)
+    }
     // Those of the page are parts of arrays with room for more.
     const values = page.values.slice()
     const timesUs = page.timesUs.slice()
