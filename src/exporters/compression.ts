@@ -26,7 +26,9 @@ export async function pack(batch: Batch, compression: Compression): Promise<Batc
     if (packed.length >= batch.body.length) return batch
     // zlib hands over a part of a block of 16 KiB, which a batch in a queue would keep whole.
     const body = packed.buffer.byteLength > 2 * packed.length ? new Uint8Array(packed) : packed
-    return { ...batch, body, encoding, free: undefined }
+    // Its body is not the one that the memory was lent for.
+    const { free: _, ...packedBatch } = { ...batch, body, encoding }
+    return packedBatch
   } catch {
     return batch // it can be sent as it is, so no memory for the compressor loses nothing
   }

@@ -186,7 +186,9 @@ test('thousands of targets begin without keeping the thread, and all of them end
   manager.configure([], undefined)
   assert.deepEqual(manager.state, [])
   await manager.stop()
-  assert.deepEqual(of('up'), [])
+  // Some may have had their moment meanwhile.
+  const up = of('up')
+  assert.equal(2 * up.filter(({ ended }) => ended).length, up.length)
 })
 
 test('a target that does not answer is told as down, with its reason', async () => {

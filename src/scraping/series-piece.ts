@@ -107,7 +107,7 @@ export async function makePiece(
 /** The piece of the page before, for the same part of another reading. */
 export function reusedPiece(before: Piece, part: PagePart, { values }: Reading): Piece {
   const { first, size } = part
-  const isView = before.numbers.length === size && before.scattered === undefined
+  const isView = before.numbers.length === size && part.scattered === undefined
   const numbers = isView ? values.subarray(first, first + size) : new Float64Array(before.numbers.length)
   return { ...before, ...part, numbers }
 }

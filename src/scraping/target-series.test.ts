@@ -147,6 +147,18 @@ a_sum ${5 * n}
   await take(page(2))
   assert.deepEqual(told.lines(), ['a_b{} 3 4 [3]', 'a_b{} 3 4 [3]', 'a{} 1 5 [1,0]', 'a{} 2 10 [2,0]'])
   assert.deepEqual(told.lost, {})
+  // The same samples, one behind the other and apart.
+  const [head, ...samples] = page(3).split('# TYPE a_b histogram\n')
+  const [a1, a2, a3, , , , a4] = samples.join('').split('\n')
+  await take(`${head}${[a1, a2, a3, a4].join('\n')}\n`)
+  await take(`${head}${[a1, a2, a3, 'x 77', a4].join('\n')}\n`)
+  await take(`${head}${[a1, a2, a3, a4].join('\n')}\nx 78\n`)
+  assert.deepEqual(
+    told.lines().filter(line => line.startsWith('a{')),
+    Array(3).fill('a{} 3 15 [3,0]'),
+  )
+  await take(page(2).replace('a_sum 10\n', ''))
+  told.lines()
   await take(page(2).replace('a_sum 10\n', ''))
   assert.deepEqual(told.lines(), ['a_b{} 3 4 [3]', 'a{} 2 undefined [2,0]'])
 })
