@@ -108,7 +108,7 @@ function metricOf(metric: Decoded) {
     startNs: point.startTimeUnixNano ?? '0',
     timeNs: point.timeUnixNano ?? '0',
     ...(point.flags === 1 ? { noValue: true } : valueIn(kind, point)),
-    ...(point.exemplars ? { exemplars: point.exemplars } : {}),
+    ...(point.exemplars?.length ? { exemplars: point.exemplars } : {}),
   }))
   return { name: metric.name ?? '', unit: metric.unit ?? '', kind, points }
 }
