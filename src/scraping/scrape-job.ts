@@ -20,6 +20,16 @@ export interface Access {
   readonly proxyUrl: string
 }
 
+/** Nothing is proved, and nobody is in between. */
+export const noAccess: Access = {
+  headers: {},
+  basic: undefined,
+  authorization: undefined,
+  tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
+  followRedirects: true,
+  proxyUrl: '',
+}
+
 /** A secret as it stands in the configuration, or a file that is read for each request. '' is none. */
 export type Secret = { readonly text: string } | { readonly file: string }
 

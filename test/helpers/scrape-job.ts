@@ -1,4 +1,4 @@
-import type { ScrapeJob } from '../../src/scraping/scrape-job.ts'
+import { noAccess, type ScrapeJob } from '../../src/scraping/scrape-job.ts'
 
 /** A job that asks for nothing special, but for what a test names. */
 export function scrapeJob(own: Partial<ScrapeJob> = {}): ScrapeJob {
@@ -15,14 +15,7 @@ export function scrapeJob(own: Partial<ScrapeJob> = {}): ScrapeJob {
     compression: false,
     lenient: false,
     limits: { bodyBytes: 0, samples: 0, labels: 0, labelNameLength: 0, labelValueLength: 0, targets: 0 },
-    access: {
-      headers: {},
-      basic: undefined,
-      authorization: undefined,
-      tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
-      followRedirects: true,
-      proxyUrl: '',
-    },
+    access: noAccess,
     relabel: [],
     metricRelabel: [],
     sources: [],

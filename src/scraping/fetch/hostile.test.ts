@@ -10,18 +10,10 @@ import {
   pour,
   startHostileTarget,
 } from '../../../test/helpers/hostile-target.ts'
-import type { Access } from '../scrape-job.ts'
+import { noAccess } from '../scrape-job.ts'
 import { pageBuffers } from './page-buffers.ts'
 import { FetchError, TargetClient, type TargetClientOptions } from './target-client.ts'
 
-const noAccess: Access = {
-  headers: {},
-  basic: undefined,
-  authorization: undefined,
-  tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
-  followRedirects: true,
-  proxyUrl: '',
-}
 const bodyBytes = 1024 * 1024
 const ok = 'HTTP/1.1 200 OK\r\n'
 

@@ -12,7 +12,7 @@ import { gzipSync } from 'node:zlib'
 import { makeCertificates } from '../../../test/helpers/certificates.ts'
 import { startConnectProxy } from '../../../test/helpers/connect-proxy.ts'
 import { answer, startHostileTarget } from '../../../test/helpers/hostile-target.ts'
-import type { Access } from '../scrape-job.ts'
+import { type Access, noAccess } from '../scrape-job.ts'
 import { pageBuffers } from './page-buffers.ts'
 import { TargetClient, type TargetClientOptions } from './target-client.ts'
 
@@ -23,16 +23,7 @@ after(() => {
   rmSync(folder, { recursive: true })
 })
 
-const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
-const trusting = { ...noTls, caFile: made.file('ca.pem') }
-const noAccess: Access = {
-  headers: {},
-  basic: undefined,
-  authorization: undefined,
-  tls: noTls,
-  followRedirects: true,
-  proxyUrl: '',
-}
+const trusting = { ...noAccess.tls, caFile: made.file('ca.pem') }
 const page = 'a 1\nb 2\n'
 const serve: RequestListener = (_request, response) => {
   response.setHeader('Content-Type', 'text/plain; version=0.0.4')
@@ -381,14 +372,14 @@ test('TLS is checked by the authority and by the name', async t => {
   assert.equal(await fetched(client), page)
   assert.equal(await fetched(client), page)
   assert.equal(sockets.size, 1)
-  assert.equal(await fetched(clientOf(t, url, { tls: { ...noTls, insecureSkipVerify: true } })), page)
+  assert.equal(await fetched(clientOf(t, url, { tls: { ...noAccess.tls, insecureSkipVerify: true } })), page)
   assert.match(await refused(clientOf(t, url)), /^tls: .*is its authority in ca_file\?/)
   assert.match(
     await refused(clientOf(t, url, { tls: { ...trusting, serverName: 'a.example' } })),
     /^tls: .*a\.example/,
   )
   assert.match(
-    await refused(clientOf(t, url, { tls: { ...noTls, caFile: '/no/such' } })),
+    await refused(clientOf(t, url, { tls: { ...noAccess.tls, caFile: '/no/such' } })),
     /^tls: cannot fetch .*cannot read ca_file/,
   )
   assert.match(await refused(clientOf(t, `http://127.0.0.1:${port}/`)), /^(broken|http_status): /)

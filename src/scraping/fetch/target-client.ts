@@ -1,6 +1,6 @@
 import { ConnectError } from '../../lib/dialer.ts'
 import { type ProxyTarget, proxyFromUrl } from '../../lib/proxy.ts'
-import type { Access } from '../scrape-job.ts'
+import { type Access, noAccess } from '../scrape-job.ts'
 import type { AnswerHead } from './answer-head.ts'
 import type { AnswerFault, AnswerReader } from './answer-reader.ts'
 import { Connection, type ConnectionOptions } from './connection.ts'
@@ -254,7 +254,7 @@ export class TargetClient {
     const common = { lookup: targetLookup, connectTimeoutMs: timeoutMs + 1000 }
     // Without TLS the proxy is asked for the page itself: most open tunnels to few ports.
     if (proxy !== undefined && !place.secure)
-      return { ...common, host: proxy.host, port: proxy.port, tls: proxy.secure ? noTls : undefined }
+      return { ...common, host: proxy.host, port: proxy.port, tls: proxy.secure ? noAccess.tls : undefined }
     return {
       ...common,
       host: place.host,
@@ -386,8 +386,6 @@ export class TargetClient {
 }
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
-
-const noTls = { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false }
 
 /** Pages grow by and by. */
 function withGrowth(bytes: number): number {

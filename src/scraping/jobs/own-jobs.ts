@@ -1,4 +1,4 @@
-import type { Access, ScrapeJob, SourceSettings } from '../scrape-job.ts'
+import { type Access, noAccess, type ScrapeJob, type SourceSettings } from '../scrape-job.ts'
 import { annotationRules } from './annotations.ts'
 import { usualLimits } from './defaults.ts'
 import { staticGroup } from './discovery.ts'
@@ -105,15 +105,6 @@ function usualJob(settings: ScrapingSettings): ScrapeJob {
     sources: [],
     externalLabels: new Map(Object.entries(settings.external_labels)),
   }
-}
-
-const noAccess: Access = {
-  headers: {},
-  basic: undefined,
-  authorization: undefined,
-  tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
-  followRedirects: true,
-  proxyUrl: '',
 }
 
 function ownAccess({ headers, basic_auth: basic, bearer_token: token, tls }: OwnAccess): Access {

@@ -4,18 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, test } from 'node:test'
 import { until } from '../../../test/helpers/program.ts'
 import { isAtFault, ToldTargets } from '../../../test/helpers/told-targets.ts'
-import type { Access } from '../scrape-job.ts'
+import { type Access, noAccess } from '../scrape-job.ts'
 import type { TargetSource } from '../source.ts'
 import { openSource } from './index.ts'
-
-const access: Access = {
-  headers: {},
-  basic: undefined,
-  authorization: undefined,
-  tls: { caFile: '', certFile: '', keyFile: '', serverName: '', insecureSkipVerify: false },
-  followRedirects: true,
-  proxyUrl: '',
-}
 
 let server: Server
 let told: ToldTargets
@@ -40,7 +31,7 @@ afterEach(async () => {
 
 function start(path: string, more: Partial<Access> = {}, refreshMs = 100): string {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`
-  source = openSource({ kind: 'http', url, refreshMs, access: { ...access, ...more } }, told.options)
+  source = openSource({ kind: 'http', url, refreshMs, access: { ...noAccess, ...more } }, told.options)
   source.start()
   return url
 }
@@ -105,7 +96,7 @@ test('what is no list keeps the last targets, and has a reason without secrets',
 test('labels tell where a list came from, without the password', async () => {
   answer = json([{ targets: ['a:1'], labels: null }])
   const url = `http://user:secret@127.0.0.1:${(server.address() as AddressInfo).port}/sd?x=a@b`
-  source = openSource({ kind: 'http', url, refreshMs: 100, access }, told.options)
+  source = openSource({ kind: 'http', url, refreshMs: 100, access: noAccess }, told.options)
   source.start()
   await told.has('a:1', source)
   assert.equal(told.targets[0]!.__meta_url, url.replace('user:secret@', ''))
