@@ -10,6 +10,7 @@ import { ToldSeries } from '../../test/helpers/told-series.ts'
 import { TargetClient } from './fetch/target-client.ts'
 import type { ScrapeJob } from './scrape-job.ts'
 import { ScrapeManager } from './scrape-manager.ts'
+import type { SeriesSink } from './series-sink.ts'
 
 const waitMs = 30_000
 let open: { close(): unknown }[] = []
@@ -67,6 +68,38 @@ function startManager() {
 
 /** Enough for whatever a microtask or a timer of 0 ms would still do. */
 const aMoment = () => new Promise(resolve => setTimeout(resolve, 20))
+
+test('the end tells for as long as it may, and no longer', async () => {
+  const many = Array.from({ length: 400 }, (_, i) => `m${i} 1\n`).join('')
+  const address = await startTarget((_request, response) => response.end(many))
+  const told = new ToldSeries()
+  let isSlow = false
+  const sink: SeriesSink = {
+    ...told.sink,
+    add: (...of) => {
+      for (const until = performance.now() + (isSlow ? 20 : 0); performance.now() < until; );
+      told.sink.add(...of)
+    },
+  }
+  const manager = new ScrapeManager({
+    sink,
+    log: silentLogger,
+    open: ({ url, job }) =>
+      new TargetClient({ url, access: job.access, compression: 'never', bodyBytes: 0, owner: 'test' }),
+  })
+  open.push({ close: () => manager.stop(0) })
+  manager.configure([jobOf([address])], undefined)
+  await until('it was scraped', waitMs, () => manager.counts.scrapes > 0)
+  isSlow = true
+  let ended = false
+  const all = manager.stop(100).then(() => {
+    ended = true
+  })
+  // To tell all takes eight seconds.
+  await until('the end is over', 4_000, () => ended)
+  await all
+  isSlow = false
+})
 
 test('targets are scraped until the end, which ends their series', async () => {
   const address = await startTarget(page)

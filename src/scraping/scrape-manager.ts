@@ -37,6 +37,9 @@ const mostLeaving = 10_000
 /** Of a timer of Node.js. */
 const longestMs = 2 ** 31 - 1
 
+/** How long the end may tell what ended. */
+const endMs = 5_000
+
 interface Source {
   /** What it was made of. */
   readonly made: string
@@ -100,11 +103,19 @@ export class ScrapeManager {
     }))
   }
 
-  /** Ends all. Series are told to have ended. */
-  async stop(): Promise<void> {
+  /**
+   * Ends all. Series are told to have ended, as many as `withinMs` allows: what is queued needs the rest of the time that
+   * the end has.
+   */
+  async stop(withinMs = endMs): Promise<void> {
     this.#stopped = true
     for (const [name, job] of this.#jobs) this.#close(name, job)
-    await Promise.all(this.#ends)
+    let late: NodeJS.Timeout | undefined
+    const isLate = new Promise(resolve => {
+      late = setTimeout(resolve, withinMs)
+    })
+    await Promise.race([Promise.all(this.#ends), isLate])
+    clearTimeout(late)
   }
 
   #open(job: ScrapeJob, isReshared: boolean): void {
