@@ -347,6 +347,8 @@ test('code without frame pointers is walked to its outermost function, in the sh
     const names = host.names(stack)
     assert.deepEqual(names.slice(-4, -3), ['main'], names.join(' '))
     assert.equal(names.at(-1), '_start')
+    // The loop that calls both is itself on the processor now and then.
+    if (names[0] === 'spin') continue
     const by = names.includes('once') ? 'once' : 'twice'
     assert.ok(names.includes('spin') && names.includes(by), names.join(' '))
     shares[by] += count
