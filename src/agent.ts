@@ -23,7 +23,9 @@ import {
   type TracingFault,
   type TracingOptions,
 } from './agent/tracing.ts'
+import { livePage } from './agent/ui/live-page.ts'
 import { agentView, drainMs } from './agent/view.ts'
+import { LiveWindow, shareOf } from './agent/window.ts'
 import type { Operation } from './api/operation.ts'
 import { operations } from './api/routes.ts'
 import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
@@ -53,7 +55,7 @@ export interface StartOptions {
   readonly load: () => LoadedConfig
 }
 
-/** Memory for the log records that the live page and the API show. */
+/** Memory for the log records that the API shows where there is no page. */
 const recentLogBytes = 4 * 1024 * 1024
 
 /** Starts all that the configuration asks for. What cannot start is told in the banner and in `/ready`; it stops nothing else. */
@@ -64,13 +66,10 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined
   let self: SelfTracer | undefined
-  const recent = new RecentLogs({ maxBytes: recentLogBytes })
+  const isShown = config.self_telemetry.enabled && config.self_telemetry.ui.enabled
+  const recent = new RecentLogs({ maxBytes: isShown ? shareOf(config, 'logs') : recentLogBytes })
   const outlets = new Outlets(config, {
     log,
-    // What processes do is told by events; the logs are what they say.
-    seenLog: (resource, record) => {
-      if (record.eventName === '') recent.add(resource, record)
-    },
     observe: request => {
       metrics?.exportRequest(request)
       self?.exportRequest(request)
@@ -78,6 +77,11 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     lock: takeLock,
   })
   const { pipeline } = outlets
+  // What processes do is told by events; the logs are what they say.
+  pipeline.watch('logs', (resource, record) => {
+    if (record.eventName === '') recent.add(resource, record)
+  })
+  const window = isShown ? new LiveWindow(config, pipeline) : undefined
   self = new SelfTracer({
     emit: (resource, scope, span) => pipeline.intake('traces').add(resource, scope, span),
     resource: {
@@ -109,7 +113,10 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
   if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
-    const edge: TracingOptions['edge'] = (...of) => kernel?.graph.edge(...of)
+    const edge: TracingOptions['edge'] = (client, server, failed, clientNs, serverNs, exchange) => {
+      kernel?.graph.edge(client, server, failed, clientNs, serverNs)
+      window?.edge(client, server, failed, clientNs, serverNs, exchange)
+    }
     tracing = startTracing({ config, pipeline, processes, log, edge })
     if (!(tracing instanceof Tracing) && ebpf.required) {
       profiler.stop()
@@ -214,7 +221,8 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     startedMs,
   }
   metrics = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
-  const view = agentView(parts, metrics.registry)
+  const live = window && livePage(parts, window, metrics.registry)
+  const view = agentView(parts, metrics.registry, live?.source)
   try {
     hostMetrics = await HostMetrics.start({ loaded, pipeline, host, log })
     if (config.self_telemetry.enabled) {
@@ -233,11 +241,13 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   discovery.start()
   logs.start()
   scraping.start()
+  live?.start()
   starting.end()
 
   /** Ends everything; what is not delivered within the time is given up. */
   async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
+    live?.stop()
     discovery.stop()
     gpu.stop()
     running?.stop()
@@ -265,6 +275,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
       ...(api === undefined
         ? []
         : [
+            ...(live === undefined ? [] : [{ what: 'page', url: api.url('/ui') }]),
             { what: 'status', url: api.url('/status') },
             { what: 'ready', url: api.url('/ready') },
             { what: 'metrics', url: api.url(config.self_telemetry.path) },

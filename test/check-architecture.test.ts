@@ -75,6 +75,24 @@ test('an area imports only what its row names, values and types alike', () => {
   check({ 'src/lib/events.ts': "import data from '../../package.json'\n" }, /events\.ts:1: layers: /)
 })
 
+test('the page shares with src what both agree on, and imports packages that are bundled', () => {
+  const page = {
+    'package.json': '{"dependencies":{"yaml":"2"},"devDependencies":{"preact":"11"}}',
+    'src/main.ts': "import './agent.ts'\nimport './lib/events.ts'\nimport './api/ui/documents.ts'\n",
+    'src/api/ui/documents.ts': '',
+    'ui/main.tsx':
+      "import { render } from 'preact'\nimport './theme.css'\nconst page = import('./page.tsx')\n",
+    'ui/page.tsx': "import type { Line } from '../src/api/ui/documents.ts'\n",
+  }
+  check(page)
+  check(
+    { ...page, 'ui/page.tsx': "import { events } from '../src/lib/events.ts'\nimport 'yaml'\n" },
+    /^ui\/page\.tsx:1: layers: /,
+    /^ui\/page\.tsx:2: packages: /,
+  )
+  check({ ...page, 'ui/more.tsx': '' }, /^ui\/more\.tsx:1: reach: /)
+})
+
 test('an area that the table does not know is a fault', () => {
   check(
     { 'src/misc/a.ts': '', 'src/main.ts': "import './agent.ts'\nimport './misc/a.ts'\n" },

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { posix, resolve } from 'node:path'
-import { allow, bans, entries, texts, units } from './architecture.ts'
+import { allow, bans, entries, shared, texts, units } from './architecture.ts'
 
 const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
 const isFile = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true // fixtures have links
@@ -17,7 +17,7 @@ export function checkArchitecture(root: string): string[] {
   const faults: string[] = []
   const json = (name: string) => JSON.parse(readFileSync(resolve(root, name), 'utf8'))
   const { lines: limits, dependencies: most } = json('budgets.json')
-  const { dependencies = {}, exports = {} } = json('package.json')
+  const { dependencies = {}, devDependencies = {}, exports = {} } = json('package.json')
   const packages = Object.keys(dependencies)
   if (packages.length > most)
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
@@ -46,8 +46,10 @@ export function checkArchitecture(root: string): string[] {
     const lines = text.split('\n').length - 1
     if (counted.test(file) && lines > limit)
       report(0, 'lines', `${lines}, the limit is ${limit}: split it by subject`)
-    if (/^src\/.*\.tsx?$/.test(file) && !isTest(file))
-      graph.set(file, checkImports(file, text, { packages, isUnit, report }))
+    if (isTest(file)) continue
+    if (/^src\/.*\.ts$/.test(file)) graph.set(file, checkImports(file, text, { packages, isUnit, report }))
+    if (/^ui\/.*(?<!\.d)\.tsx?$/.test(file))
+      graph.set(file, checkPage(file, text, { packages: Object.keys(devDependencies), isUnit, report }))
   }
 
   const reached = new Set<string>()
@@ -99,6 +101,28 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
       refuse(
         'units',
         'a unit is imported by the list of its area alone: share through a file that is no unit',
+      )
+  }
+  return targets
+}
+
+/** The same of a file of the page, which is bundled with its packages. */
+function checkPage(file: string, text: string, { packages, report }: Context): string[] {
+  const targets: string[] = []
+  for (const found of text.matchAll(imports)) {
+    const specifier = (found[1] ?? found[2] ?? found[3])!
+    if (!specifier.startsWith('.')) {
+      if (!packages.some(name => `${specifier}/`.startsWith(`${name}/`)))
+        report(found.index, 'packages', `"${specifier}": not among the devDependencies of package.json`)
+      continue
+    }
+    const target = posix.join(posix.dirname(file), specifier)
+    if (target.startsWith('ui/')) targets.push(target)
+    else if (!shared.test(target))
+      report(
+        found.index,
+        'layers',
+        `"${specifier}": the page shares documents.ts and pages.ts with src, no more`,
       )
   }
   return targets

@@ -15,7 +15,7 @@ import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Keys } from '../schema/tree.ts'
-import { HostMetricsPush } from './host-metrics-push.ts'
+import { HostMetricsPush, type HostReadings } from './host-metrics-push.ts'
 import { bootTimeUs, type HostEntity } from './host-resource.ts'
 import { type Chosen, SystemMetrics } from './system-metrics.ts'
 
@@ -30,6 +30,16 @@ export interface HostMetricsOptions {
   readonly log: Logger
 }
 
+/** All collectors as they were read. What is on the page is of this reading or of a later one. */
+export interface Reading {
+  readonly source: HostReadings
+  /** Of `performance.now()`. */
+  readonly atMs: number
+}
+
+/** Longest time that collectors may wait for their input when somebody looks. */
+const lookMs = 2000
+
 /** Host metrics at work. */
 export class HostMetrics {
   /** Undefined where the port was taken. */
@@ -40,6 +50,8 @@ export class HostMetrics {
   readonly #endpoint: MetricsEndpoint
   readonly #current: Current
   #push: HostMetricsPush | undefined
+  #read: Reading | undefined
+  #reading: Promise<Reading> | undefined
 
   /** Starts what the configuration asks for; undefined where that is nothing. Rejects with a `StartError`. */
   static async start(options: HostMetricsOptions): Promise<HostMetrics | undefined> {
@@ -94,6 +106,36 @@ export class HostMetrics {
     return this.#current.metrics.runs.length
   }
 
+  /** The collectors at work, which a reload replaces, with what was read last. */
+  get readings(): HostReadings {
+    const { metrics } = this.#current
+    const source: HostReadings = {
+      page: metrics.page,
+      runs: metrics.runs,
+      gather: async (runs, withinMs) => {
+        const sources = await metrics.gather(runs, withinMs)
+        if (runs === metrics.runs) this.#read = { source, atMs: performance.now() }
+        return sources
+      },
+    }
+    return source
+  }
+
+  /**
+   * Reads all collectors, unless they were read within so many milliseconds for this or for the export. No more often
+   * than `collector_interval` asks for.
+   */
+  async read(maxAgeMs: number): Promise<Reading> {
+    const { config, metrics } = this.#current
+    const mostAgeMs = Math.max(maxAgeMs, config.agent.nodeexporter.collector_interval)
+    const read = this.#read
+    if (read?.source.page === metrics.page && performance.now() - read.atMs <= mostAgeMs) return read
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
   /**
    * Makes ready what `config` has otherwise. Collectors start anew where any of their keys differs. Throws, in words,
    * where they or the files of TLS cannot serve.
@@ -134,6 +176,12 @@ export class HostMetrics {
     this.#current.metrics.close()
   }
 
+  async #readAll(): Promise<Reading> {
+    const { readings } = this
+    await readings.gather(readings.runs, lookMs)
+    return { source: readings, atMs: performance.now() }
+  }
+
   /** Exports as the configuration says; nothing where nobody receives it. */
   #follow(config: Config): void {
     const { otlp, path } = config.agent.nodeexporter
@@ -145,7 +193,7 @@ export class HostMetrics {
     } else if (this.#push !== undefined) this.#push.configure(otlp.interval)
     else
       this.#push = new HostMetricsPush({
-        metrics: () => this.#current.metrics,
+        metrics: () => this.readings,
         intake: pipeline.intake('metrics'),
         host: this.#options.host,
         bootUs: bootTimeUs(path.procfs),

@@ -15,8 +15,6 @@ import { parseEndpoint } from '../lib/endpoint.ts'
 import { readContent } from '../lib/file-content.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { type Batch, plainBatch, type Sender } from '../model/batch.ts'
-import type { LogRecord } from '../model/log.ts'
-import type { Resource } from '../model/resource.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Process } from '../pipeline/batcher.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
@@ -73,8 +71,6 @@ export interface OutletsOptions {
   readonly log: Logger
   /** Called after each export request. Must not throw. */
   readonly observe: (request: ExportRequest) => void
-  /** Told of each log record after all processing, whether it is sent or not. */
-  readonly seenLog?: (resource: Resource, record: LogRecord) => void
   readonly lock: TakeLock
 }
 
@@ -88,7 +84,7 @@ export class Outlets {
   #plan: Plan
 
   /** A signal whose destination cannot be made is a fault and stops no other. Throws, in words, for bad rules. */
-  constructor(config: Config, { log, observe, seenLog, lock }: OutletsOptions) {
+  constructor(config: Config, { log, observe, lock }: OutletsOptions) {
     this.#env = {
       log,
       installKey: installKey(dirname(config.pipeline.export.queue.directory), log),
@@ -111,7 +107,6 @@ export class Outlets {
       queues: this.#store instanceof DiskStore ? durableQueues(this.#store) : undefined,
       halve,
       observe,
-      ...(seenLog === undefined ? {} : { seenLog }),
     })
   }
 

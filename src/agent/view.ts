@@ -11,8 +11,10 @@ import type {
   QueueDocument,
   ReadinessChecks,
   StatusDocument,
+  UiSource,
 } from '../api/types.ts'
 import { type Config, redacted } from '../config/index.ts'
+import { findAsset } from '../kernel/assets.ts'
 import { build } from '../lib/build.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import type { Registry } from '../lib/registry.ts'
@@ -31,7 +33,7 @@ import { targetsDocument } from './scraping-view.ts'
 import { discoveryDocument, gpuDocument, logsDocument } from './surroundings-view.ts'
 import { Tracing } from './tracing.ts'
 
-export function agentView(parts: Parts, registry: Registry): AgentView {
+export function agentView(parts: Parts, registry: Registry, ui?: UiSource): AgentView {
   const { profiler, tracing, outlets, self } = parts
   const { pipeline } = outlets
   const config = () => parts.loaded().config
@@ -39,6 +41,8 @@ export function agentView(parts: Parts, registry: Registry): AgentView {
   const waiting = (signal: Signal) => pipeline.state(signal).batchingMs
   return {
     registry,
+    ui,
+    pageDirectory: findAsset('ui') ?? '',
     profiles: profileKinds,
     health: () => {
       const reason = parts.stuck()

@@ -1,6 +1,7 @@
 // Answers: bodies encoded once, with their headers, and the one form that all errors of a server have.
 
 import { STATUS_CODES } from 'node:http'
+import type { Live } from './ui/source.ts'
 
 /** HTTP status → code of the error object. */
 const codes = {
@@ -28,6 +29,8 @@ export interface Answer {
   readonly status: number
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string | number>>
+  /** What comes behind the body, whose length is then not known. */
+  readonly live?: Live<unknown>
 }
 
 /** An answer with these bytes. No cache may keep it, and no browser may take it for another type. */
@@ -52,6 +55,11 @@ export function answer(
 
 export function json(status: number, value: unknown, headers?: Readonly<Record<string, string>>): Answer {
   return answer(status, 'application/json', Buffer.from(`${JSON.stringify(value)}\n`), headers)
+}
+
+/** An answer that begins with `body` and goes on. */
+export function goingOn(type: string, body: Buffer, live: Live<unknown>): Answer {
+  return { ...headersOnly(type), body, live }
 }
 
 /** The error object. `message` is one sentence for a person, `details` what a program may want of it. */

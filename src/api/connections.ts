@@ -13,6 +13,8 @@ const requestBytes = 4096
 export interface Late {
   /** The client has gone. */
   gone(): void
+  /** The connection is to end as soon as may be: what would go on for long ends now. */
+  leave?(): void
 }
 
 export class Connection {
@@ -61,8 +63,13 @@ export class Connection {
     this.#late.delete(late)
   }
 
+  leave(): void {
+    this.leaving = true
+    for (const late of [...this.#late]) late.leave?.()
+  }
+
   closed(): void {
-    for (const late of this.#late) late.gone()
+    for (const late of [...this.#late]) late.gone()
     this.#late.clear()
   }
 }
@@ -121,9 +128,14 @@ export class Connections {
   /** Ends all of them as soon as may be: those that wait at once, the others with their next answer. */
   leave(): void {
     for (const connection of this.#open.values()) {
-      connection.leaving = true
+      connection.leave()
       if (!connection.busy) connection.socket.destroy()
     }
+  }
+
+  /** Each of them ends with its next answer, and what would go on for long ends now. */
+  finish(): void {
+    for (const connection of this.#open.values()) connection.leave()
   }
 
   destroyAll(): void {

@@ -7,6 +7,7 @@ import { bodyFault, readBody } from './body.ts'
 import type { Connections } from './connections.ts'
 import { Cors, type CorsSettings } from './cors.ts'
 import { Exchange } from './exchange.ts'
+import { Followers } from './follow.ts'
 import { type Arrival, Guard, type GuardSettings } from './guard.ts'
 import { allowOf, operationTable, type Route, type Routes, readParameters } from './operation.ts'
 import { RateLimit } from './rate-limit.ts'
@@ -71,6 +72,7 @@ export class Dispatcher {
   readonly #probes: ReadonlySet<string>
   readonly #options: DispatcherOptions
   readonly #log: ReturnType<typeof limitRepeats>
+  readonly #followers: Followers
   #policy: Policy
   #costly = 0
   #posts = 0
@@ -85,6 +87,9 @@ export class Dispatcher {
     this.#open = operations.filter(({ access }) => access === 'open').map(({ path }) => path)
     this.#probes = new Set(operations.filter(({ tag }) => tag === 'probes').map(({ path }) => path))
     this.#log = limitRepeats(log, 60_000)
+    this.#followers = new Followers(error =>
+      this.#log('error', 'follow', `an answer of ${options.subject} ended early`, { error }),
+    )
     this.#policy = this.policy(settings)
   }
 
@@ -283,7 +288,9 @@ export class Dispatcher {
     exchange.connection.end(exchange)
     if (costly) this.#costly--
     if (post) this.#posts--
-    if (answer !== undefined) this.#send(exchange, answer)
+    if (answer === undefined) return
+    if (exchange.isGone) answer.live?.close?.()
+    else this.#send(exchange, answer)
   }
 
   #failed({ path }: Exchange, error: unknown): Answer {
@@ -291,15 +298,20 @@ export class Dispatcher {
     return this.failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
   }
 
-  #send(exchange: Exchange, { status, headers, body }: Answer): void {
+  #send(exchange: Exchange, made: Answer): void {
     const { request, response, connection, path, startMs } = exchange
+    const { status, headers, body, live } = this.#bounded(path, made)
     try {
       if (connection.leaving) response.shouldKeepAlive = false
       if (!response.shouldKeepAlive) connection.ended = true
       if (response.socket === null) connection.queue(response, body.length)
       this.count(status)
       response.writeHead(status, this.#policy.cors.headers(headers, request.headers.origin))
-      response.end(body)
+      if (live === undefined) response.end(body)
+      else {
+        response.write(body)
+        this.#followers.follow(response, connection, live)
+      }
       this.#options.observe?.({
         method: request.method ?? '',
         route: (this.#policy.debug ? this.#all : this.#plain).has(path) ? path : '',
@@ -308,9 +320,18 @@ export class Dispatcher {
         startUs: (performance.timeOrigin + startMs) * 1000,
       })
     } catch (error) {
+      live?.close?.()
       this.#log('error', path, `cannot send an answer of ${this.#options.subject}`, { path, error })
       response.destroy()
     }
+  }
+
+  /** There are only so many answers that go on. */
+  #bounded(path: string, made: Answer): Answer {
+    if (made.live === undefined || !this.#followers.full) return made
+    made.live.close?.()
+    const why = `cannot answer ${path}: too many answers go on at a time; close a page or a command`
+    return this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds })
   }
 
   #notFound(path: string): Answer {

@@ -52,6 +52,11 @@ export class Exchange implements ApiRequest, Late {
     return this.#controller.signal
   }
 
+  /** The client has gone. */
+  get isGone(): boolean {
+    return this.#gone
+  }
+
   /** Whether a failure is that the client has gone: no fault, and nobody reads an answer. */
   wasLeft(error: unknown): boolean {
     return this.#gone && error === this.#controller?.signal.reason

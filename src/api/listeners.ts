@@ -156,6 +156,7 @@ export class Listener {
         clearTimeout(timer)
         resolve()
       })
+      this.connections.finish()
       this.server.closeIdleConnections()
     })
     return this.#closing

@@ -41,6 +41,7 @@ const always = {
 export function openapi(operations: readonly Operation[]): JsonSchema {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of operations) {
+    if (operation.isFile) continue
     paths[operation.path] ??= {}
     paths[operation.path]![operation.method.toLowerCase()] = describe(operation)
   }
@@ -62,7 +63,7 @@ export function openapi(operations: readonly Operation[]): JsonSchema {
     },
     servers: [{ url: '/' }],
     security: [{}, { bearer: [] }],
-    tags: ['probes', 'telemetry', 'status', 'admin', 'debug'].map(name => ({ name })),
+    tags: ['probes', 'telemetry', 'status', 'ui', 'admin', 'debug'].map(name => ({ name })),
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },

@@ -55,7 +55,7 @@ export interface Operation {
   readonly path: string
   /** `operationId` of the description. */
   readonly id: string
-  readonly tag: 'probes' | 'telemetry' | 'status' | 'admin' | 'debug'
+  readonly tag: 'probes' | 'telemetry' | 'status' | 'ui' | 'admin' | 'debug'
   readonly summary: string
   /**
    * Who may ask: `open` anybody, without a token; `read` whoever has a token where one is needed; `local` also changes
@@ -70,6 +70,8 @@ export interface Operation {
   readonly debug?: true
   /** Takes seconds or stops the process for a moment: HEAD does not run it. */
   readonly costly?: true
+  /** A file of the page: the description leaves it out. */
+  readonly isFile?: true
   /** A POST means no more than a GET: its body is read and says nothing. */
   readonly anyBody?: true
   handle(request: ApiRequest): Answer | Promise<Answer>

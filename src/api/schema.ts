@@ -46,6 +46,11 @@ export function count(description: string): Schema<number> {
   return { json: { type: 'integer', minimum: 0, description } }
 }
 
+/** Any number. */
+export function amount(description: string): Schema<number> {
+  return { json: { type: 'number', description } }
+}
+
 export function flag(description: string): Schema<boolean> {
   return { json: { type: 'boolean', description } }
 }
@@ -57,6 +62,19 @@ export function oneOf<const V extends string>(description: string, values: reado
 /** The same, or null. For shapes that are written out where they are used. */
 export function orNull<T>(schema: Schema<T>): Schema<T | null> {
   return { ...(schema as Schema<T | null>), json: { ...schema.json, type: [schema.json.type, 'null'] } }
+}
+
+/** One of several shapes, which `kind` tells apart. */
+export function either<const S extends readonly Schema<unknown>[]>(
+  description: string,
+  ...shapes: S
+): Schema<Of<S[number]>> {
+  return { json: { description, oneOf: shapes.map(refer) }, parts: shapes }
+}
+
+/** Always this text. */
+export function word<const V extends string>(value: V): Schema<V> {
+  return { json: { const: value } }
 }
 
 export function anything(description: string): Schema<unknown> {

@@ -22,6 +22,9 @@ import type {
   logsDocument,
   processesDocument,
 } from './surroundings-schemas.ts'
+import type { UiSource } from './ui/source.ts'
+
+export type { UiSource } from './ui/source.ts'
 
 export interface Health {
   readonly healthy: boolean
@@ -92,6 +95,10 @@ export interface AgentView {
   /** Recent log records, one JSON object a line. */
   logs(): string
   readonly registry: Registry
+  /** What the page and the commands ask for; undefined: `self_telemetry.ui.enabled` is false. */
+  readonly ui: UiSource | undefined
+  /** Where the files of the page lie; '' where they were not built. */
+  readonly pageDirectory: string
   readonly profiles: readonly ProfileKind[]
 
   reload(): Promise<ReloadResult>

@@ -2,10 +2,11 @@
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { request } from 'node:http'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Config } from '../config/index.ts'
+import { LineSplitter } from '../lib/line-splitter.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { portHolder } from '../lib/port-holder.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
@@ -24,6 +25,16 @@ export interface Bounds {
   readonly mostBytes: number
 }
 
+/** Takes a line. No more is read until it is done with it. */
+export type OnLine = (line: string) => void | Promise<void>
+
+/** How an answer that goes on ended. */
+export interface Followed {
+  readonly status: number
+  /** The first bytes of an answer that is no good, as its status says; else empty. */
+  readonly body: Buffer
+}
+
 /** A running agent. */
 export interface AgentClient {
   /** `unix:/run/svc/svc.sock` or a URL. */
@@ -32,6 +43,11 @@ export interface AgentClient {
   readonly port?: number
   /** Asks for a page. Rejects with an `Error` in words when no answer comes. */
   get(path: string, bounds: Bounds): Promise<AgentAnswer>
+  /**
+   * Reads an answer that goes on, line by line. Resolves when the agent has ended it, has gone, or `signal` was aborted;
+   * rejects with an `Error` in words when no answer begins, and with what `onLine` threw. Lines over 8 MiB are passed over.
+   */
+  follow(path: string, onLine: OnLine, signal: AbortSignal): Promise<Followed>
 }
 
 /** A way that led to no agent. */
@@ -76,7 +92,9 @@ export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOp
       await ask(way, '/healthz', { timeoutMs, mostBytes: 4096 })
       const { address, port } = way
       const get = (path: string, bounds: Bounds) => ask(way, path, bounds)
-      return { client: { address, get, ...(port !== undefined && { port }) }, tried }
+      const follow = (path: string, onLine: OnLine, signal: AbortSignal) =>
+        followed(way, path, onLine, signal)
+      return { client: { address, get, follow, ...(port !== undefined && { port }) }, tried }
     } catch (error) {
       // Its causes say the same in the system's words.
       tried.push({ address: way.address, why: error instanceof Error ? error.message : String(error) })
@@ -231,8 +249,7 @@ async function ask(way: Way, path: string, { timeoutMs, mostBytes }: Bounds): Pr
   const began = performance.now()
   const socket = await way.open(timeoutMs)
   return new Promise((resolve, reject) => {
-    const headers = { Host: way.host, ...(way.token && { Authorization: `Bearer ${way.token}` }) }
-    const sent = request({ path: `${way.path}${path}`, headers, createConnection: () => socket })
+    const sent = requestOn(socket, way, path)
     const left = Math.max(1, timeoutMs - (performance.now() - began))
     const late = setTimeout(() => sent.destroy(new Error(noAnswer(timeoutMs))), left)
     const failed = (error: NodeJS.ErrnoException) => {
@@ -260,6 +277,79 @@ async function ask(way: Way, path: string, { timeoutMs, mostBytes }: Bounds): Pr
     })
     sent.end()
   })
+}
+
+function requestOn(socket: Socket, { host, path: base, token }: Way, path: string): ClientRequest {
+  const headers = { Host: host, ...(token && { Authorization: `Bearer ${token}` }) }
+  return request({ path: `${base}${path}`, headers, createConnection: () => socket })
+}
+
+const mostLineBytes = 8 << 20
+const mostErrorBytes = 64 << 10
+/** For the head of an answer that goes on: the agent may have to gather what there is first. */
+const firstAnswerMs = 15_000
+
+async function followed(way: Way, path: string, onLine: OnLine, signal: AbortSignal): Promise<Followed> {
+  const nothing = Buffer.alloc(0)
+  if (signal.aborted) return { status: 200, body: nothing }
+  const socket = await way.open(firstAnswerMs)
+  const leave = () => socket.destroy()
+  signal.addEventListener('abort', leave)
+  if (signal.aborted) leave()
+  try {
+    const response = await headOf(requestOn(socket, way, path), way)
+    const status = response.statusCode!
+    if (status !== 200) return { status, body: await firstBytes(response) }
+    const splitter = new LineSplitter(mostLineBytes)
+    for await (const chunk of unbroken(response))
+      for (const line of splitter.lines(chunk)) {
+        if (signal.aborted) break
+        await onLine(line.toString())
+      }
+    return { status, body: nothing }
+  } catch (error) {
+    if (signal.aborted) return { status: 200, body: nothing }
+    throw error
+  } finally {
+    signal.removeEventListener('abort', leave)
+    socket.destroy()
+  }
+}
+
+function headOf(sent: ClientRequest, way: Way): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => sent.destroy(new Error(noAnswer(firstAnswerMs))), firstAnswerMs)
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      clearTimeout(late)
+      const broke = error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL')
+      reject(new Error(causeOf(error) + (broke ? way.hint : ''), { cause: error }))
+    })
+    sent.on('response', response => {
+      clearTimeout(late)
+      resolve(response)
+    })
+    sent.end()
+  })
+}
+
+/** The pieces of an answer. A connection that breaks ends them: the agent has gone. */
+async function* unbroken(response: IncomingMessage): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of response) yield chunk as Buffer
+  } catch {
+    // What came before is whole lines, and is all there is.
+  }
+}
+
+async function firstBytes(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of unbroken(response)) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > mostErrorBytes) break
+  }
+  return Buffer.concat(chunks).subarray(0, mostErrorBytes)
 }
 
 function noAnswer(timeoutMs: number): string {

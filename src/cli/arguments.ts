@@ -9,6 +9,8 @@ export interface Flag {
   /** What its value is, for the help text; without it the flag is a switch. */
   readonly value?: string
   readonly summary: string
+  /** All values that it takes, where they are few. */
+  readonly choices?: readonly string[]
 }
 
 /** What was written after a command's name. */
@@ -20,6 +22,16 @@ export interface Arguments {
   readonly words: readonly string[]
 }
 
+/** A word after a command's name that is no flag. */
+export interface Word {
+  readonly name: string
+  readonly summary: string
+  /** All that it can be, where they are few. */
+  readonly choices?: readonly string[]
+  /** There is none to be meant where it is left out. */
+  readonly required?: true
+}
+
 export interface Command {
   readonly name: string
   readonly summary: string
@@ -27,7 +39,7 @@ export interface Command {
   /** It reads all that is written but its name by itself, as `words`: its flags are another program's. */
   readonly foreignFlags?: true
   /** The one word that it takes, its name in capitals. */
-  readonly word?: { readonly name: string; readonly summary: string }
+  readonly word?: Word
   run(args: Arguments): Promise<ExitCode>
 }
 
@@ -51,8 +63,8 @@ export const outputFlag: Flag = {
 }
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
 
-/** Flags that every command line takes. */
-const everywhere: readonly Flag[] = [
+/** Flags that every command line takes; the help is the last. */
+export const everywhere: readonly Flag[] = [
   {
     name: 'validate-config',
     value: 'FILE',
@@ -183,7 +195,7 @@ export function helpText(commands: readonly Command[], command?: Command): strin
   }
   const { word } = command
   return [
-    `Usage: svc ${command.name} [flags]${word ? ` [${word.name}]` : ''}`,
+    `Usage: svc ${command.name} [flags]${usageOf(word)}`,
     '',
     ...wrapped(`${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.`, 80),
     '',
@@ -192,6 +204,11 @@ export function helpText(commands: readonly Command[], command?: Command): strin
     ...flagLines([...command.flags, everywhere.at(-1)!]),
     '',
   ].join('\n')
+}
+
+function usageOf(word: Word | undefined): string {
+  if (word === undefined) return ''
+  return word.required ? ` ${word.name}` : ` [${word.name}]`
 }
 
 function flagLines(flags: readonly Flag[]): string[] {

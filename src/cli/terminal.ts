@@ -19,6 +19,34 @@ export function outputColor(env: NodeJS.ProcessEnv = process.env): boolean {
   return (process.stdout as Partial<WriteStream>).isTTY === true && colourAllowed(env)
 }
 
+/** What standard output is, for a command that lays its text out. */
+export interface Output {
+  /** A person reads it. */
+  readonly interactive: boolean
+  readonly color: boolean
+  /** It may carry more than ASCII. */
+  readonly unicode: boolean
+  readonly columns: number
+  readonly rows: number
+}
+
+/** Plain ASCII in 100 columns where it is no terminal; ASCII, too, where the locale is not UTF-8. */
+export function output(env: NodeJS.ProcessEnv = process.env): Output {
+  const { isTTY = false, columns = 0, rows = 0 } = process.stdout as Partial<WriteStream>
+  return {
+    interactive: isTTY,
+    color: outputColor(env),
+    unicode: isTTY && env.TERM !== 'dumb' && isUtf8(env),
+    columns: isTTY && columns > 0 ? columns : 100,
+    rows: isTTY && rows > 0 ? rows : 24,
+  }
+}
+
+/** The first of them that is set decides (locale(7)). */
+function isUtf8({ LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
+  return /utf-?8/i.test(LC_ALL || LC_CTYPE || LANG || '')
+}
+
 /** Columns of what reads standard output; 100 where it is no terminal, and at most. */
 export function outputColumns(): number {
   const { columns = 0 } = process.stdout as Partial<WriteStream>
@@ -44,6 +72,14 @@ function colourAllowed(env: NodeJS.ProcessEnv): boolean {
 
 export function print(text: string): void {
   process.stdout.write(text)
+}
+
+/**
+ * Resolves when standard output has taken the text, so that a slow reader costs no memory. False: there is no reader
+ * any longer.
+ */
+export function written(text: string): Promise<boolean> {
+  return new Promise(resolve => process.stdout.write(text, error => resolve(!error)))
 }
 
 export function say(text: string): void {

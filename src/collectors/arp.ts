@@ -18,6 +18,7 @@ const columns = 6
 export const arp = collector({
   name: 'arp',
   summary: 'Entries of the ARP table',
+  source: 'rtnetlink(7)',
   enabledByDefault: true,
   metrics: [entries],
   options: {

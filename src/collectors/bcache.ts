@@ -145,6 +145,7 @@ const priorities: ReadonlyMap<string, Family> = new Map([
 export const bcache = collector({
   name: 'bcache',
   summary: 'Caches of bcache devices',
+  source: '/sys/fs/bcache',
   enabledByDefault: true,
   metrics: [
     ...[...setFiles, ...backingFiles, ...cacheFiles].map(([, family]) => family),

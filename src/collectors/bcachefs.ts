@@ -51,6 +51,7 @@ const ioErrors = counter(
 export const bcachefs = collector({
   name: 'bcachefs',
   summary: 'File systems of bcachefs',
+  source: '/sys/fs/bcachefs',
   enabledByDefault: true,
   metrics: [
     info,

@@ -7,6 +7,7 @@ const active = gauge('bonding_active', 'Network devices of a bond whose link is 
 export const bonding = collector({
   name: 'bonding',
   summary: 'Slaves of bonded network devices',
+  source: '/sys/class/net',
   enabledByDefault: true,
   metrics: [slaves, active],
   start: (_options, { host: { sys } }) => ({

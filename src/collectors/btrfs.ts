@@ -62,6 +62,7 @@ const parityDevices = new Map([
 export const btrfs = collector({
   name: 'btrfs',
   summary: 'Btrfs file systems',
+  source: '/sys/fs/btrfs',
   enabledByDefault: true,
   metrics: [
     info,

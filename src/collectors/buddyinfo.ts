@@ -11,6 +11,7 @@ const blocks = gauge(
 export const buddyinfo = collector({
   name: 'buddyinfo',
   summary: 'Free blocks of memory by size',
+  source: '/proc/buddyinfo',
   enabledByDefault: false,
   metrics: [blocks],
   start: (_options, { host }) => {

@@ -22,6 +22,7 @@ const mostDepth = 16
 export const cgroup_usage = collector({
   name: 'cgroup_usage',
   summary: 'CPU time and memory of leaf control groups',
+  source: '/sys/fs/cgroup',
   enabledByDefault: true,
   metrics: [cpuSeconds, memoryBytes],
   start: (_options, { host }) => {

@@ -10,6 +10,7 @@ const enabled = gauge('cgroups_enabled', 'Whether a controller is switched on.',
 export const cgroups = collector({
   name: 'cgroups',
   summary: 'Control groups by controller',
+  source: '/proc/cgroups',
   enabledByDefault: false,
   metrics: [cgroupsOf, enabled],
   start: (_options, { host }) => {

@@ -28,6 +28,8 @@ export interface Collector<K extends Keys = Keys, N extends string = string> {
   readonly name: N
   /** What it shows, in one line without a full stop. */
   readonly summary: string
+  /** Where it reads most of what it shows: files, or who is asked; undefined where that is many places. */
+  readonly source?: string
   /** As in the exporter that the endpoint replaces (1.12.1). */
   readonly enabledByDefault: boolean
   /** All families that it can show by names known beforehand. */

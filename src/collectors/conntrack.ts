@@ -25,6 +25,7 @@ const mostColumns = 17
 export const conntrack = collector({
   name: 'conntrack',
   summary: 'Entries of the connection tracking table',
+  source: '/proc/net/stat/nf_conntrack',
   enabledByDefault: true,
   metrics: [entries, limit, ...columns.map(([, family]) => family)],
   start: (_options, { host }) => {

@@ -67,6 +67,7 @@ const resetTicks = 3 * ticksPerSecond
 export const cpu = collector({
   name: 'cpu',
   summary: 'Time and state of CPUs',
+  source: '/proc/stat',
   enabledByDefault: true,
   metrics: [
     seconds,

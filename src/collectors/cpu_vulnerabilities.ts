@@ -12,6 +12,7 @@ const directory = 'devices/system/cpu/vulnerabilities'
 export const cpu_vulnerabilities = collector({
   name: 'cpu_vulnerabilities',
   summary: 'Known flaws of CPUs and what is done about them',
+  source: '/sys/devices/system/cpu/vulnerabilities',
   enabledByDefault: false,
   metrics: [vulnerability],
   start: (_options, { host: { sys } }) => ({

@@ -65,6 +65,7 @@ interface Frequencies {
 export const cpufreq = collector({
   name: 'cpufreq',
   summary: 'Frequencies of CPUs',
+  source: '/sys/devices/system/cpu/cpu*/cpufreq',
   enabledByDefault: true,
   metrics: [...attributes.map(([, family]) => family), governor],
   start: (_options, { host }) => {

@@ -156,6 +156,7 @@ const defaultExclude = ['^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$']
 export const diskstats = collector({
   name: 'diskstats',
   summary: 'Input and output of block devices',
+  source: '/proc/diskstats',
   enabledByDefault: true,
   metrics: [...columns.map(([family]) => family), info, filesystemInfo, mapperInfo, ...ataFamilies.values()],
   options: {

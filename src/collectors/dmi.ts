@@ -43,6 +43,7 @@ const directory = 'class/dmi/id'
 export const dmi = collector({
   name: 'dmi',
   summary: 'Maker and model of the machine',
+  source: '/sys/class/dmi/id',
   enabledByDefault: true,
   metrics: [infoWith(labels.map(([label]) => label))],
   start: (_options, { host: { sys } }) => {

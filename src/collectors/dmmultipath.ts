@@ -40,6 +40,7 @@ const sectorBytes = 512
 export const dmmultipath = collector({
   name: 'dmmultipath',
   summary: 'Paths of multipath block devices',
+  source: '/sys/block/dm-*',
   enabledByDefault: true,
   metrics: [info, active, size, paths, activePaths, failedPaths, pathState],
   start: (_options, { host: { sys } }) => ({

@@ -72,6 +72,7 @@ const connected = gauge('drbd_connected', 'Whether there is a connection to the 
 export const drbd = collector({
   name: 'drbd',
   summary: 'Replicated block devices of DRBD',
+  source: '/proc/drbd',
   enabledByDefault: false,
   metrics: [...[...numbers.values(), ...pairs.values()].map(([family]) => family), connected],
   start: (_options, { host }) => ({

@@ -67,6 +67,7 @@ const numbers: readonly (readonly [attribute: string, family: Family])[] = [
 export const drm = collector({
   name: 'drm',
   summary: 'Load and memory of graphics cards with the driver amdgpu',
+  source: '/sys/class/drm',
   enabledByDefault: false,
   metrics: [withChip, withoutChip, ...numbers.map(([, family]) => family)],
   start: (_options, { host: { sys } }) => ({

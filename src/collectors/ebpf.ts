@@ -38,6 +38,7 @@ const mostBytes = 1024 * 1024
 export const ebpf = collector({
   name: 'ebpf',
   summary: 'Round-trip times and retransmissions of TCP, and open files by process name',
+  source: 'BPF programs',
   enabledByDefault: true,
   metrics: [rtt, retransmits, openFds],
   start: (_options, { log }) => {

@@ -56,6 +56,7 @@ const directory = 'devices/system/edac/mc'
 export const edac = collector({
   name: 'edac',
   summary: 'Errors of memory',
+  source: '/sys/devices/system/edac/mc',
   enabledByDefault: true,
   metrics: [corrected, uncorrected, rowCorrected, rowUncorrected, channelCorrected, channelUncorrected],
   start: (_options, { host: { sys } }) => ({

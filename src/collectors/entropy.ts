@@ -10,6 +10,7 @@ const poolSize = gauge('entropy_pool_size_bits', 'Most entropy that the kernel k
 export const entropy = collector({
   name: 'entropy',
   summary: 'The pool of entropy',
+  source: '/proc/sys/kernel/random',
   enabledByDefault: true,
   metrics: [available, poolSize],
   start: (_options, { host }) => ({

@@ -51,6 +51,7 @@ const mostStatistics = 32_768
 export const ethtool = collector({
   name: 'ethtool',
   summary: 'Drivers, link modes and statistics of network devices',
+  source: 'ethtool(8)',
   enabledByDefault: false,
   metrics: [info, ...Object.values(common), ...linkModeFamilies],
   dynamic: 'One metric for each statistic of a driver that `metrics_include` matches.',

@@ -54,6 +54,7 @@ const directory = 'class/fc_host'
 export const fibrechannel = collector({
   name: 'fibrechannel',
   summary: 'Traffic and errors of Fibre Channel hosts',
+  source: '/sys/class/fc_host',
   enabledByDefault: true,
   metrics: [info, ...counters.map(({ family }) => family)],
   start: (_options, { host: { sys } }) => ({

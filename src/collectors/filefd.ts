@@ -8,6 +8,7 @@ const maximum = gauge('filefd_maximum', 'Most files that may be open on the host
 export const filefd = collector({
   name: 'filefd',
   summary: 'Open files of the host',
+  source: '/proc/sys/fs/file-nr',
   enabledByDefault: true,
   metrics: [allocated, maximum],
   start: (_options, { host }) => {

@@ -73,6 +73,7 @@ const timedOut = 'mountpoint timeout'
 export const filesystem = collector({
   name: 'filesystem',
   summary: 'Space on mounted file systems',
+  source: '/proc/1/mountinfo, statfs(2)',
   enabledByDefault: true,
   metrics: [size, free, avail, files, filesFree, readOnly, deviceError, purgeable, mountInfo],
   options: {

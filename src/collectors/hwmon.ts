@@ -87,6 +87,7 @@ interface Chip {
 export const hwmon = collector({
   name: 'hwmon',
   summary: 'Temperatures, voltages, fans and other sensors of the hardware',
+  source: '/sys/class/hwmon',
   enabledByDefault: true,
   metrics: [chipNames, sensorLabel, beepEnabled, regulatorVersion, updateInterval],
   dynamic: 'One metric for each kind of sensor and attribute below /sys/class/hwmon.',

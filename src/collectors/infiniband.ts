@@ -42,6 +42,7 @@ const counterDirectories = [
 export const infiniband = collector({
   name: 'infiniband',
   summary: 'Traffic and errors of InfiniBand ports',
+  source: '/sys/class/infiniband',
   enabledByDefault: true,
   metrics: [
     info,

@@ -13,6 +13,7 @@ const interruptsTotal = counter('interrupts_total', 'Interrupts that a CPU handl
 export const interrupts = collector({
   name: 'interrupts',
   summary: 'Interrupts by CPU and line',
+  source: '/proc/interrupts',
   enabledByDefault: false,
   metrics: [interruptsTotal],
   options: {

@@ -43,6 +43,7 @@ const usual = backendFamilies(backendLabels)
 export const ipvs = collector({
   name: 'ipvs',
   summary: 'Services of the IP virtual server',
+  source: '/proc/net/ip_vs',
   enabledByDefault: true,
   metrics: [...totals, ...Object.values(usual)],
   options: {

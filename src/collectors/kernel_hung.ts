@@ -7,6 +7,7 @@ const path = 'sys/kernel/hung_task_detect_count'
 export const kernel_hung = collector({
   name: 'kernel_hung',
   summary: 'Tasks that hung',
+  source: '/proc/sys/kernel/hung_task_detect_count',
   enabledByDefault: true,
   metrics: [tasks],
   start: (_options, { host }) => ({

@@ -26,6 +26,7 @@ const files = [
 export const ksmd = collector({
   name: 'ksmd',
   summary: 'Merging of equal pages of memory',
+  source: '/sys/kernel/mm/ksm',
   enabledByDefault: false,
   metrics: files.map(([, family]) => family),
   start: (_options, { host }) => ({

@@ -6,6 +6,7 @@ import { families, metricName } from './families.ts'
 export const lnstat = collector({
   name: 'lnstat',
   summary: 'Counters of the network’s caches',
+  source: '/proc/net/stat',
   enabledByDefault: false,
   metrics: [],
   dynamic: 'One metric for each column of a file in /proc/net/stat, with the file as label `subsystem`.',

@@ -9,6 +9,7 @@ const load15 = gauge('load15', 'Tasks that run or wait to run, averaged over 15 
 export const loadavg = collector({
   name: 'loadavg',
   summary: 'System load averages',
+  source: '/proc/loadavg',
   enabledByDefault: true,
   metrics: [load1, load5, load15],
   start: (_options, { host }) => ({

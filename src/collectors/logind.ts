@@ -17,6 +17,7 @@ type Labels = readonly [kind: string, remote: string, seat: string, type: string
 export const logind = collector({
   name: 'logind',
   summary: 'Login sessions',
+  source: 'logind over D-Bus',
   enabledByDefault: false,
   metrics: [sessions],
   start(_options, { host }) {

@@ -36,6 +36,7 @@ interface MdArray {
 export const mdadm = collector({
   name: 'mdadm',
   summary: 'State of software RAID arrays',
+  source: '/proc/mdstat',
   enabledByDefault: true,
   metrics: [state, disks, disksRequired, blocks, blocksSynced, raidDisks, degraded],
   start: (_options, { host: { proc, sys } }) => ({

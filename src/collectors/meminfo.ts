@@ -42,6 +42,7 @@ function options(field: string): FamilyOptions {
 export const meminfo = collector({
   name: 'meminfo',
   summary: 'Use of memory',
+  source: '/proc/meminfo',
   enabledByDefault: true,
   metrics: [],
   dynamic: 'One metric for each field of /proc/meminfo, in bytes where its name ends so.',

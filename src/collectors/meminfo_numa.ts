@@ -8,6 +8,7 @@ const directory = 'devices/system/node'
 export const meminfo_numa = collector({
   name: 'meminfo_numa',
   summary: 'Use of memory by NUMA node',
+  source: '/sys/devices/system/node',
   enabledByDefault: false,
   metrics: [],
   dynamic: 'One metric for each field of `meminfo` and `numastat` of the nodes; sizes are in bytes.',

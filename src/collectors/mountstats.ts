@@ -98,6 +98,7 @@ const transportFamilies = [
 export const mountstats = collector({
   name: 'mountstats',
   summary: 'Requests of each NFS mount',
+  source: '/proc/self/mountstats',
   enabledByDefault: false,
   metrics: [
     info,

@@ -41,6 +41,7 @@ const changing: readonly Property[] = [
 export const netclass = collector({
   name: 'netclass',
   summary: 'Properties of network devices',
+  source: '/sys/class/net',
   enabledByDefault: true,
   metrics: [...Object.values(links), linkInfo, ...netlinkFamilies],
   options: {

@@ -128,6 +128,7 @@ const byAlias = familiesWith(['device', 'ifalias'])
 export const netdev = collector({
   name: 'netdev',
   summary: 'Traffic of network devices',
+  source: 'rtnetlink(7), /proc/net/dev',
   enabledByDefault: true,
   metrics: [...Object.values(byDevice), addressInfo],
   options: {

@@ -16,6 +16,7 @@ const mostHeaders = 64
 export const netstat = collector({
   name: 'netstat',
   summary: 'Counters of network protocols',
+  source: '/proc/net/netstat, snmp, snmp6',
   enabledByDefault: true,
   metrics: [],
   dynamic:

@@ -49,6 +49,7 @@ const protocolNames: Readonly<Record<number, string>> = {
 export const network_route = collector({
   name: 'network_route',
   summary: 'Routing tables',
+  source: 'rtnetlink(7)',
   enabledByDefault: false,
   metrics: [info, routes],
   start: () => ({

@@ -79,6 +79,7 @@ const shapes = {
 export const nfs = collector({
   name: 'nfs',
   summary: 'Requests of the NFS client',
+  source: '/proc/net/rpc/nfs',
   enabledByDefault: true,
   metrics: [packets, connections, calls, retransmissions, refreshes, requests, operations],
   start: (_options, { host }) => ({

@@ -158,6 +158,7 @@ const shapes = {
 export const nfsd = collector({
   name: 'nfsd',
   summary: 'Requests to the NFS server',
+  source: '/proc/net/rpc/nfsd',
   enabledByDefault: true,
   metrics: [...new Set([...values.map(([, , family]) => family), requests, operations])],
   start: (_options, { host }) => ({

@@ -53,6 +53,7 @@ export interface NtpAnswer {
 export const ntp = collector({
   name: 'ntp',
   summary: 'What an NTP server on this host says of the time (deprecated)',
+  source: 'an NTP server',
   enabledByDefault: false,
   metrics: [stratum, leap, roundTrip, offset, referenceTime, rootDelay, rootDispersion, sanity],
   options: {

@@ -28,6 +28,7 @@ const namespaceName = /^nvme\d+(?:c\d+)?n(\d+)$/
 export const nvme = collector({
   name: 'nvme',
   summary: 'NVMe controllers and namespaces',
+  source: '/sys/class/nvme',
   enabledByDefault: true,
   metrics: [info, namespaceInfo, capacity, size, used, blockSize],
   start: (_options, { host: { sys } }) => ({

@@ -27,6 +27,7 @@ const otherStates = new Set(['new', 'deleting', 'deleting (no IO)'])
 export const nvmesubsystem = collector({
   name: 'nvmesubsystem',
   summary: 'NVMe subsystems and the paths to them',
+  source: '/sys/class/nvme-subsystem',
   enabledByDefault: false,
   metrics: [info, namespaceInfo, paths, livePaths, pathState],
   start: (_options, { host: { sys } }) => ({

@@ -45,6 +45,7 @@ interface Release {
 export const os = collector({
   name: 'os',
   summary: 'Name and version of the operating system',
+  source: '/etc/os-release',
   enabledByDefault: true,
   metrics: [info, version, supportEnd],
   start(_options, { host: { root } }) {

@@ -107,6 +107,7 @@ interface Device {
 export const pcidevice = collector({
   name: 'pcidevice',
   summary: 'Devices on PCI buses: identity, links, power',
+  source: '/sys/bus/pci/devices',
   enabledByDefault: false,
   metrics: [
     info,

@@ -169,6 +169,7 @@ interface Open {
 export const perf = collector({
   name: 'perf',
   summary: 'Counters of processors and the kernel by perf_event_open(2)',
+  source: 'perf_event_open(2)',
   enabledByDefault: false,
   metrics: [...hardware, ...software, ...cache].map(({ family }) => family),
   dynamic: 'One metric for each tracepoint of `tracepoint`.',

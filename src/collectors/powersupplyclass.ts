@@ -145,6 +145,7 @@ function info(labels: readonly string[]): Family {
 export const powersupplyclass = collector({
   name: 'powersupplyclass',
   summary: 'Batteries and other power supplies',
+  source: '/sys/class/power_supply',
   enabledByDefault: true,
   metrics: [...[...columns.values()].map(({ family }) => family), info(texts)],
   options: {

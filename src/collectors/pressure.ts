@@ -26,6 +26,7 @@ const resources: readonly { readonly name: string; readonly some?: Family; reado
 export const pressure = collector({
   name: 'pressure',
   summary: 'Time that tasks lost for want of a resource',
+  source: '/proc/pressure',
   enabledByDefault: true,
   metrics: resources.flatMap(({ some, full }) => [some, full].filter(family => family !== undefined)),
   start: (_options, { host }) => ({

@@ -33,6 +33,7 @@ interface Counts {
 export const processes = collector({
   name: 'processes',
   summary: 'Processes and threads by state',
+  source: '/proc/<pid>/stat',
   enabledByDefault: false,
   metrics: [threads, maxThreads, states, threadStates, pids, maxProcesses],
   start: (_options, { host: { proc } }) => {

@@ -41,6 +41,7 @@ interface Qdisc extends Counts {
 export const qdisc = collector({
   name: 'qdisc',
   summary: 'Root queueing disciplines',
+  source: 'rtnetlink(7)',
   enabledByDefault: false,
   metrics: Object.values(families),
   options: {

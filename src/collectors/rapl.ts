@@ -34,6 +34,7 @@ interface Zone {
 export const rapl = collector({
   name: 'rapl',
   summary: 'Energy that processors and memory have used',
+  source: '/sys/class/powercap',
   enabledByDefault: true,
   metrics: [anyZone],
   dynamic: 'Unless `enable_zone_label` is on: one metric for each name of a zone.',

@@ -14,6 +14,7 @@ const timeslices = counter('schedstat_timeslices_total', 'Slices of time that a 
 export const schedstat = collector({
   name: 'schedstat',
   summary: 'Times that tasks ran on CPUs and waited for them',
+  source: '/proc/schedstat',
   enabledByDefault: true,
   metrics: [running, waiting, timeslices],
   start: (_options, { host }) => {

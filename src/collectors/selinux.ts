@@ -14,6 +14,7 @@ const currentMode = gauge(
 export const selinux = collector({
   name: 'selinux',
   summary: 'Whether SELinux is on and enforces its policy',
+  source: '/sys/fs/selinux',
   enabledByDefault: true,
   metrics: [enabled, configMode, currentMode],
   start: (_options, { host }) => ({

@@ -18,6 +18,7 @@ const families = [
 export const slabinfo = collector({
   name: 'slabinfo',
   summary: 'The kernel’s own memory by kind of object',
+  source: '/proc/slabinfo',
   enabledByDefault: false,
   metrics: families,
   options: {

@@ -34,6 +34,7 @@ const usual = [
 export const sockstat = collector({
   name: 'sockstat',
   summary: 'Sockets by protocol',
+  source: '/proc/net/sockstat, sockstat6',
   enabledByDefault: true,
   metrics: [used, ...usual],
   start: (_options, { host }) => {

@@ -10,6 +10,7 @@ const functions = counter('softirqs_functions_total', 'Soft interrupts that a CP
 export const softirqs = collector({
   name: 'softirqs',
   summary: 'Soft interrupts by CPU and kind',
+  source: '/proc/softirqs',
   enabledByDefault: false,
   metrics: [functions],
   start: (_options, { host }) => {

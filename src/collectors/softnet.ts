@@ -47,6 +47,7 @@ const mostCpus = 65_536
 export const softnet = collector({
   name: 'softnet',
   summary: 'Packets that CPUs took from devices',
+  source: '/proc/net/softnet_stat',
   enabledByDefault: true,
   metrics: [processed, dropped, squeezed, collisions, steered, limited, backlog],
   start: (_options, { host }) => {

@@ -39,6 +39,7 @@ const vectors = [
 export const stat = collector({
   name: 'stat',
   summary: 'Interrupts, context switches, forks and boot time',
+  source: '/proc/stat',
   enabledByDefault: true,
   metrics: [...lines.values(), softirqs],
   options: { softirq: key(boolean, false, 'Shows soft interrupts by kind.') },

@@ -39,6 +39,7 @@ interface Process {
 export const supervisord = collector({
   name: 'supervisord',
   summary: 'States of processes under supervisord (deprecated)',
+  source: 'supervisord over XML-RPC',
   enabledByDefault: false,
   metrics: [up, state, exitStatus, startTime],
   options: {

@@ -21,6 +21,7 @@ const priority = gauge('swap_priority', 'Priority of a swap area: areas of highe
 export const swap = collector({
   name: 'swap',
   summary: 'Swap areas one by one',
+  source: '/proc/swaps',
   enabledByDefault: false,
   metrics: [size, used, priority],
   start: (_options, { host }) => ({

@@ -13,6 +13,7 @@ const info = gauge('sysctl_info', 'Always 1; the labels are a word of a paramete
 export const sysctl = collector({
   name: 'sysctl',
   summary: 'Parameters of the kernel that are asked for',
+  source: '/proc/sys',
   enabledByDefault: false,
   metrics: [info],
   dynamic: 'One metric for each parameter of `include`, or for each of its keys.',

@@ -84,6 +84,7 @@ interface Unit {
 export const systemd = collector({
   name: 'systemd',
   summary: 'Units of systemd',
+  source: 'systemd over D-Bus',
   enabledByDefault: false,
   metrics: [
     ...[unitState, unitStart, unitTasks, unitTasksMax, systemRunning, unitsByState, restarts, timerTrigger],

@@ -49,6 +49,7 @@ const files: readonly (readonly [file: string, family: Family, factor: number])[
 export const tapestats = collector({
   name: 'tapestats',
   summary: 'Tape drives',
+  source: '/sys/class/scsi_tape',
   enabledByDefault: true,
   metrics: files.map(([, family]) => family),
   options: { ignored_devices: key(regex, '^$', 'Regular expression for devices to leave out.') },

@@ -49,6 +49,7 @@ const allStates = 0xfff
 export const tcpstat = collector({
   name: 'tcpstat',
   summary: 'TCP sockets by state',
+  source: 'sock_diag(7)',
   enabledByDefault: false,
   metrics: [connections, queues],
   start: (_options, { host }) => {

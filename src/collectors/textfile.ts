@@ -44,6 +44,7 @@ const directories: Kind<readonly string[]> = {
 export const textfile = collector({
   name: 'textfile',
   summary: 'Metrics from files',
+  source: '*.prom files',
   enabledByDefault: true,
   metrics: [scrapeError, mtime],
   dynamic: 'All metrics of the `*.prom` files in `directory`, with the names that they have there.',

@@ -18,6 +18,7 @@ export const thermal_zone = collector({
   name: 'thermal_zone',
   alias: 'thermal',
   summary: 'Temperatures of zones and states of cooling devices',
+  source: '/sys/class/thermal',
   enabledByDefault: true,
   metrics: [temperature, current, most],
   start: (_options, { host: { sys } }) => {

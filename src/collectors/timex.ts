@@ -41,6 +41,7 @@ const scaledPpm = 1e6 * 65536
 export const timex = collector({
   name: 'timex',
   summary: 'How the kernel keeps its clock right',
+  source: 'adjtimex(2)',
   enabledByDefault: true,
   metrics: [
     offset,

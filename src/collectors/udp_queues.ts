@@ -10,6 +10,7 @@ const queues = gauge('udp_queues', 'Bytes of memory that wait in the queues of a
 export const udp_queues = collector({
   name: 'udp_queues',
   summary: 'Bytes that wait in UDP sockets',
+  source: '/proc/net/udp, udp6',
   enabledByDefault: true,
   metrics: [queues],
   start: (_options, { host }) => ({

@@ -9,6 +9,7 @@ const info = gauge('uname_info', 'What the kernel calls itself and this host. Th
 export const uname = collector({
   name: 'uname',
   summary: 'Names of the kernel and the host',
+  source: 'uname(2)',
   enabledByDefault: true,
   metrics: [info],
   start: () => ({

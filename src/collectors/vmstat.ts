@@ -36,6 +36,7 @@ function familyOf(name: string): Family {
 export const vmstat = collector({
   name: 'vmstat',
   summary: 'Counters of virtual memory',
+  source: '/proc/vmstat',
   enabledByDefault: true,
   metrics: [],
   dynamic: 'One metric for each field of /proc/vmstat that `fields` matches.',

@@ -38,6 +38,7 @@ const directory = 'class/watchdog'
 export const watchdog = collector({
   name: 'watchdog',
   summary: 'Watchdogs that reset the machine',
+  source: '/sys/class/watchdog',
   enabledByDefault: true,
   metrics: [...numbers.map(([, family]) => family), info],
   start: (_options, { host: { sys } }) => ({

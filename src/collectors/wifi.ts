@@ -87,6 +87,7 @@ const stationFamilies: readonly (readonly [field: Exclude<keyof WifiStation, 'ad
 export const wifi = collector({
   name: 'wifi',
   summary: 'Wireless interfaces and stations',
+  source: 'nl80211',
   enabledByDefault: false,
   metrics: [frequency, network, ...stationFamilies.map(([, family]) => family)],
   options: {

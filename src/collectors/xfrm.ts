@@ -46,6 +46,7 @@ const places = new Map<string, number>(fields.map(([field], i) => [field, i]))
 export const xfrm = collector({
   name: 'xfrm',
   summary: 'Packets that IPsec dropped, by cause',
+  source: '/proc/net/xfrm_stat',
   enabledByDefault: false,
   metrics,
   start: (_options, { host }) => ({

@@ -65,6 +65,7 @@ const lines: ReadonlyMap<string, readonly Family[]> = new Map(
 export const xfs = collector({
   name: 'xfs',
   summary: 'XFS file systems',
+  source: '/sys/fs/xfs',
   enabledByDefault: true,
   metrics: [...lines.values()].flat(),
   start: (_options, { host: { sys } }) => {

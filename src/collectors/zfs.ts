@@ -41,6 +41,7 @@ function familiesOf(prefix: string, file: string, labels: readonly string[] = []
 export const zfs = collector({
   name: 'zfs',
   summary: 'ZFS pools and caches',
+  source: '/proc/spl/kstat/zfs',
   enabledByDefault: true,
   metrics: [poolState],
   dynamic: 'One metric for each numeric field of the kstats of OpenZFS, of its pools and of their data sets.',

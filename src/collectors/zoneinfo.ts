@@ -57,6 +57,7 @@ function events(name: string, help: string): Family {
 export const zoneinfo = collector({
   name: 'zoneinfo',
   summary: 'State of memory zones',
+  source: '/proc/zoneinfo',
   enabledByDefault: false,
   metrics: [...fields.values()],
   dynamic:

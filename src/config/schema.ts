@@ -19,7 +19,6 @@ import { pipeline } from './schema-pipeline.ts'
 import { cloud, collectors, discovery } from './schema-scrape.ts'
 
 const Mi = 1024 * 1024
-const later = { built: false } as const
 const urlPath = text({
   expects: 'a path that begins with "/" and has no "?" and no "#"',
   pattern: /^\/[!"$->@-~]*$/,
@@ -114,15 +113,23 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
     'Unix socket on which commands of the same host reach the agent, without a token; empty for none.',
     { restart: true },
   ),
-  ui: branch(
-    'The live page at `/ui`.',
-    {
-      enabled: key(boolean, true, 'Serves the page.'),
-      window: key(duration({ min: 60_000, max: 86_400_000 }), 900_000, 'Time that the page looks back.'),
-      max_memory: key(size({ min: Mi, max: 1024 * Mi }), 24 * Mi, 'Memory for what it shows.'),
-    },
-    later,
-  ),
+  ui: branch('The live page at `/ui`, and the commands that look at a running agent.', {
+    enabled: key(boolean, true, 'Serves the page and keeps what it shows.', { restart: true }),
+    window: key(
+      duration({ min: 60_000, max: 86_400_000 }),
+      900_000,
+      'Time that the page looks back, as far as `max_memory` lasts.',
+      { restart: true },
+    ),
+    max_memory: key(size({ min: Mi, max: 1024 * Mi }), 24 * Mi, 'Memory for what it shows.', {
+      restart: true,
+    }),
+    redact: key(
+      boolean,
+      true,
+      'Redacts personal data and secrets in what is shown, also where `pipeline.pii_redaction` is off.',
+    ),
+  }),
 })
 
 /** Keys that may also stand under `svc:`. */

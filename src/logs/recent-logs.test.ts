@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { LogRecord } from '../model/log.ts'
-import type { RecentLogQuery } from '../model/recent-log.ts'
+import type { LogSearchQuery, RecentLogQuery } from '../model/recent-log.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { RecentLogs } from './recent-logs.ts'
 
@@ -165,6 +165,95 @@ test('more resources than there is room for cost the oldest records, and their p
   assert.deepEqual(bodies(logs, { limit: 3 }), ['b 9999', 'a 9999', 'b 9998'])
   assert.equal(logs.size, 128)
   assert.deepEqual(bodies(logs, { service: 's9990' }), ['b 9990', 'a 9990'])
+})
+
+test('a text is looked for in bodies, together with all else', () => {
+  const logs = new RecentLogs({ maxBytes: 1 << 20 })
+  tell(logs, shop, 'GET /Cart failed', { severity: 17 })
+  tell(logs, cron, 'get /cart', { severity: 9 })
+  tell(logs, cron, 'nothing', { attributes: { 'container.id': 'get /cart' } })
+  assert.deepEqual(bodies(logs, { text: 'get /CART' }), ['get /cart', 'GET /Cart failed'])
+  assert.deepEqual(bodies(logs, { text: 'get /cart', minSeverity: 10 }), ['GET /Cart failed'])
+  assert.deepEqual(bodies(logs, { text: 'get /cart', service: 'cron' }), ['get /cart'])
+  assert.deepEqual(bodies(logs, { text: 'cartg' }), [])
+})
+
+test('numbers rise, and who knows one finds what came after it', () => {
+  const logs = new RecentLogs({ maxBytes: 256 * 1024 })
+  assert.deepEqual([logs.firstId, logs.lastId], [1, 0])
+  for (let i = 1; i <= 5000; i++) tell(logs, i % 2 === 0 ? shop : cron, `${i} ${'x'.repeat(100)}`)
+  assert.equal(logs.lastId, 5000)
+  assert.equal(logs.firstId, 5001 - logs.size)
+  const check = (query: Partial<LogSearchQuery>, want: number[], matched: number) => {
+    const search = logs.search({ limit: 3, ...query })
+    assert.equal(search.goOn(Number.POSITIVE_INFINITY), true)
+    assert.deepEqual(
+      search.found.map(({ id }) => id),
+      want,
+    )
+    assert.ok(search.found.every(({ id, body }) => body.startsWith(`${id} `)))
+    assert.equal(search.matched, matched)
+  }
+  check({}, [5000, 4999, 4998], logs.size)
+  check({ afterId: 4998 }, [5000, 4999], 2)
+  check({ afterId: 4990 }, [5000, 4999, 4998], 10)
+  check({ afterId: 4990, service: 'cron' }, [4999, 4997, 4995], 5)
+  check({ afterId: 5000 }, [], 0)
+  check({ afterId: 4000, text: '4001 X' }, [4001], 1)
+})
+
+test('a histogram counts what fits by level and time', () => {
+  const logs = new RecentLogs({ maxBytes: 1 << 20 })
+  for (const [timeUs, severity] of [
+    [999, 9],
+    [1000, 9],
+    [1999, 12],
+    [2000, 0],
+    [3999, 24],
+    [4000, 21],
+    [3000, 1],
+  ] as const)
+    tell(logs, shop, 'a', { timeUs, severity })
+  const search = logs.search({ limit: 0, histogram: { fromUs: 1000, stepUs: 1000, columns: 3 } })
+  search.goOn(Number.POSITIVE_INFINITY)
+  assert.equal(search.matched, 7)
+  assert.deepEqual(
+    [...search.counts],
+    [
+      [0, 1, 0],
+      [0, 0, 1],
+      [0, 0, 0],
+      [2, 0, 0],
+      [0, 0, 0],
+      [0, 0, 0],
+      [0, 0, 1],
+    ].flat(),
+  )
+})
+
+test('a search goes on in slices while records come and go', () => {
+  const logs = new RecentLogs({ maxBytes: 256 * 1024 })
+  for (let i = 1; i <= 1000; i++) tell(logs, shop, `${i}`)
+  const search = logs.search({ limit: 1e6 })
+  let slices = 0
+  while (!search.goOn(0)) {
+    slices++
+    for (let i = 0; i < 100; i++) tell(logs, cron, 'x'.repeat(1000))
+  }
+  assert.ok(slices > 1)
+  assert.equal(search.found[0]?.body, '1000')
+  assert.ok(search.found.every(({ id, body, service }) => body === `${id}` && service === 'shop'))
+  assert.ok(search.found.length < 1000, 'the oldest gave way meanwhile')
+})
+
+test('services are told while there are records of them', () => {
+  const logs = new RecentLogs({ maxBytes: 256 * 1024 })
+  tell(logs, shop, 'a')
+  tell(logs, inContainer, 'a')
+  tell(logs, cron, 'a')
+  assert.deepEqual(logs.services(), ['cron', 'shop'])
+  for (let i = 0; i < 100; i++) tell(logs, cron, 'x'.repeat(4000))
+  assert.deepEqual(logs.services(), ['cron'])
 })
 
 test('an answer is bounded, whatever is asked for', () => {

@@ -1,7 +1,9 @@
 import type { AttributeValue } from '../model/attributes.ts'
 import type { LogRecord } from '../model/log.ts'
-import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
+import type { LogSearchQuery, RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import type { Resource } from '../model/resource.ts'
+import { BodyText } from './body-text.ts'
+import { LogSearch } from './log-search.ts'
 
 /** Of a body, in UTF-8. */
 const mostBodyBytes = 4096
@@ -17,6 +19,8 @@ const originBytes = 1024
 const leastBytes = 256 * 1024
 /** Resources that there is room for at the least: those that write at the same time. */
 const leastOrigins = 64
+/** Records that are looked at between two looks at the time. */
+const stride = 64
 /** Records that say no time are found up to so long after it, for their files are read a few times a second. */
 const lateUs = 1_000_000
 
@@ -59,6 +63,7 @@ interface Wanted {
   readonly span: Uint32Array | undefined
   readonly ofOrigin: boolean
   readonly ofTime: boolean
+  readonly text: BodyText | undefined
 }
 
 /**
@@ -78,6 +83,8 @@ export class RecentLogs {
   #oldest = 0
   #next = 0
   #records = 0
+  /** That were ever added. */
+  #added = 0
 
   /** Takes no more than `maxBytes`, 256 KiB at the least. An eighth of it is for what records share. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
@@ -98,6 +105,24 @@ export class RecentLogs {
   /** Of the ring. */
   get bytes(): number {
     return this.#next - this.#oldest
+  }
+
+  /** Number of the oldest record that is kept, or of the next one where there is none. */
+  get firstId(): number {
+    return this.#added - this.#records + 1
+  }
+
+  /** Number of the newest record; 0: there was none yet. */
+  get lastId(): number {
+    return this.#added
+  }
+
+  /** Of which there are records, in their order. */
+  services(): string[] {
+    const names = new Set<string>()
+    for (const origin of this.#origins)
+      if (origin !== undefined && origin.service !== '') names.add(origin.service)
+    return [...names].sort()
   }
 
   add(resource: Resource, record: LogRecord): void {
@@ -132,6 +157,7 @@ export class RecentLogs {
     this.#close(at, length)
     origin.records++
     this.#records++
+    this.#added++
   }
 
   /** What is there of the newest that fit, the newest first: `limit` of them, and at most 1 MiB of bodies. */
@@ -151,12 +177,46 @@ export class RecentLogs {
     return found
   }
 
+  /** Looks for the records that are there now. Whoever asks goes on with it. */
+  search(query: LogSearchQuery): LogSearch {
+    const wanted = wantedOf(query)
+    const { afterId = 0, limit } = query
+    let end = this.#next
+    let id = this.#added
+    let bytes = 0
+    return new LogSearch(query, (search, untilMs) => {
+      for (let looked = 1; end > this.#oldest && id > afterId; looked++) {
+        if (looked % stride === 0 && performance.now() > untilMs) return false
+        end -= this.#words[((end - 1) % this.#capacity) >> 2]!
+        const at = end % this.#capacity
+        if (this.#isFiller(at)) continue
+        const own = id--
+        if (!this.#fits(at, wanted)) continue
+        const word = at >> 2
+        search.count(this.#words[word + flagsAt]! & 0xff, this.#doubles[(word + timeAt) >> 1]!)
+        if (search.found.length >= limit || bytes > mostAnswerBytes) continue
+        bytes += this.#words[word + textAt]! & 0xffff
+        if (bytes <= mostAnswerBytes) search.found.push({ id: own, ...this.#recordAt(at) })
+      }
+      return true
+    })
+  }
+
   #isFiller(at: number): boolean {
     const word = at >> 2
     return this.#words[word]! < leastLength || (this.#words[word + flagsAt]! & isFiller) !== 0
   }
 
-  #fits(at: number, { query, trace, span, ofOrigin, ofTime }: Wanted): boolean {
+  #fits(at: number, wanted: Wanted): boolean {
+    return this.#isWanted(at, wanted) && (wanted.text === undefined || this.#says(at, wanted.text))
+  }
+
+  #says(at: number, text: BodyText): boolean {
+    const from = at + headBytes
+    return text.isIn(this.#ring, from, from + (this.#words[(at >> 2) + textAt]! & 0xffff))
+  }
+
+  #isWanted(at: number, { query, trace, span, ofOrigin, ofTime }: Wanted): boolean {
     const words = this.#words
     const word = at >> 2
     const flags = words[word + flagsAt]!
@@ -269,13 +329,14 @@ export class RecentLogs {
 }
 
 function wantedOf(query: RecentLogQuery): Wanted {
-  const { traceId, spanId, pid, containerId, fromUs, toUs } = query
+  const { traceId, spanId, pid, containerId, fromUs, toUs, text } = query
   return {
     query,
     trace: traceId === undefined ? undefined : wordsOf(traceId, 16),
     span: spanId === undefined ? undefined : wordsOf(spanId, 8),
     ofOrigin: pid !== undefined || containerId !== undefined,
     ofTime: fromUs !== undefined && toUs !== undefined,
+    text: text === undefined || text === '' ? undefined : new BodyText(text),
   }
 }
 

@@ -17,6 +17,11 @@ export interface RecentLog {
   readonly service: string
 }
 
+/** With a number that rises from record to record, and begins with 1. */
+export interface NumberedLog extends RecentLog {
+  readonly id: number
+}
+
 /**
  * Which records are looked for. All that is given must hold, with two exceptions.
  *
@@ -37,6 +42,15 @@ export interface RecentLogQuery {
   readonly fromUs?: number
   readonly toUs?: number
   readonly minSeverity?: number
+  /** In the body, without regard to case. */
+  readonly text?: string
   /** The newest so many. */
   readonly limit: number
+}
+
+export interface LogSearchQuery extends RecentLogQuery {
+  /** Only newer ones. */
+  readonly afterId?: number
+  /** Columns of time in which those that fit are counted. */
+  readonly histogram?: { readonly fromUs: number; readonly stepUs: number; readonly columns: number }
 }

@@ -9,6 +9,9 @@ export interface Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void
 }
 
+/** Told of items as they are when all is done that is to be done to them, whether they are sent or not. Must not throw. */
+export type Watcher<T> = (resource: Resource, item: T, scope: Scope) => void
+
 /** Where a process puts what is left of items. */
 export interface Sink<T> {
   add(resource: Resource, scope: Scope, item: T): void
@@ -72,8 +75,6 @@ export interface BatcherOptions<T> {
   /** Halves what counts as several items; undefined where that cannot be done. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
   readonly out: (batch: Batch) => void
-  /** Told of each item as it is when all is done that is to be done to it, whether it is sent or not. Must not throw. */
-  readonly seen?: ((resource: Resource, item: T) => void) | undefined
   /** In how many requests a full batch may go, so that they can be under way beside each other. */
   readonly parts?: () => number
   /** Called when all parts of a batch were handed on. */
@@ -91,7 +92,7 @@ export class Batcher<T> implements Intake<T> {
   readonly #out: (batch: Batch) => void
   readonly #parts: () => number
   readonly #sink: Sink<T>
-  readonly #seen: ((resource: Resource, item: T) => void) | undefined
+  #watchers: readonly Watcher<T>[] = []
   /** Shows what is not sent. */
   readonly #show: Sink<T>
   readonly #cut: () => void
@@ -105,7 +106,7 @@ export class Batcher<T> implements Intake<T> {
   /** Why items are dropped at once; '' while they are accepted. */
   #refusal = 'no_endpoint'
   #process: Process<T> | undefined
-  /** Grows with each change of the three above; what was prepared before is void. */
+  /** Grows with each change of what stands above; what was prepared before is void. */
   #epoch = 0
   readonly #missed: (items: number, reason: string) => void
 
@@ -119,11 +120,13 @@ export class Batcher<T> implements Intake<T> {
     this.#parts = options.parts ?? (() => 1)
     this.#cut = () => this.cut()
     this.#wasCut = options.cut ?? (() => {})
-    this.#seen = options.seen
-    this.#show = { add: (resource, _scope, item) => this.#seen?.(resource, item), miss: () => undefined }
+    const show = (resource: Resource, scope: Scope, item: T) => {
+      for (const watcher of this.#watchers) watcher(resource, item, scope)
+    }
+    this.#show = { add: show, miss: () => undefined }
     this.#sink = {
       add: (resource, scope, item) => {
-        this.#seen?.(resource, item)
+        show(resource, scope, item)
         this.#gather(resource, scope, item)
       },
       miss: (reason, items) => this.#account.miss(reason, items),
@@ -153,8 +156,18 @@ export class Batcher<T> implements Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void {
     if (this.#refusal !== '') {
       this.#account.miss(this.#refusal, this.#count(item))
-      if (this.#seen !== undefined) this.#run(resource, scope, item, this.#show)
+      if (this.#watchers.length > 0) this.#run(resource, scope, item, this.#show)
     } else this.#run(resource, scope, item, this.#sink)
+  }
+
+  /** Shows every item that comes from now on, until the function that it returns is called. */
+  watch(watcher: Watcher<T>): () => void {
+    // What was prepared is not shown.
+    if (this.#watchers.length === 0) this.#epoch++
+    this.#watchers = [...this.#watchers, watcher]
+    return () => {
+      this.#watchers = this.#watchers.filter(each => each !== watcher)
+    }
   }
 
   /** Hands on what there is. */
@@ -189,7 +202,7 @@ export class Batcher<T> implements Intake<T> {
   /** As `PreparedIntake` has it. */
   prepare(resource: Resource, scope: Scope, item: T): PreparedMetric | undefined {
     // What is to be seen must come whole each time.
-    if (this.#seen !== undefined) return undefined
+    if (this.#watchers.length > 0) return undefined
     const prepared = new Prepared(this.#count(item), this.#epoch)
     // Until something changes it is only counted.
     if (this.#refusal !== '') return prepared
@@ -210,11 +223,12 @@ export class Batcher<T> implements Intake<T> {
   /** As `PreparedIntake` has it. `prepared` is of this intake. */
   send(prepared: PreparedMetric, values: Float64Array, timeUs: number): Sent {
     const own = prepared as Prepared
+    if (own.epoch !== this.#epoch) return 'old'
     if (this.#refusal !== '') {
       this.#account.miss(this.#refusal, own.points)
       return 'sent'
     }
-    if (own.epoch !== this.#epoch || own.isOld) return 'old'
+    if (own.isOld) return 'old'
     if (!own.fill(values, timeUs)) return 'unfit'
     if (own.asksAgain) {
       const verdict = this.#process?.again?.(own.points) ?? ''

@@ -1,8 +1,7 @@
 import type { Batch, Sender } from '../model/batch.ts'
-import type { Resource } from '../model/resource.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import { Batcher, type Builder, type Intake, type Process } from './batcher.ts'
+import { Batcher, type Builder, type Intake, type Process, type Watcher } from './batcher.ts'
 import type { Account } from './ledger.ts'
 import { Milestones } from './milestones.ts'
 import type { Destination } from './outlet.ts'
@@ -73,8 +72,6 @@ export interface LaneOptions<T> extends Omit<SendLoopOptions, 'queue' | 'learned
   readonly count: (item: T) => number
   /** Halves what counts as several items; undefined where that cannot be done. */
   readonly divide?: ((item: T) => readonly [T, T] | undefined) | undefined
-  /** Told of each item as it is when all is done that is to be done to it, whether it is sent or not. Must not throw. */
-  readonly seen?: ((resource: Resource, item: T) => void) | undefined
   /** Opens the queue. `ready` is to be called when a batch may be taken without a call of the lane's. */
   readonly queue: (dropped: Dropped, ready: () => void) => BatchQueue
   /** Tells the queue other bounds. */
@@ -115,7 +112,7 @@ export class Lane<T> {
     send: SendSettings,
     process: Process<T> | undefined,
   ) {
-    const { account, builder, count, divide, seen } = options
+    const { account, builder, count, divide } = options
     this.#options = options
     this.#settings = settings
     this.#process = process
@@ -134,7 +131,6 @@ export class Lane<T> {
       account,
       count,
       divide,
-      seen,
       out: batch => this.#pack(batch),
       // Dividing a request by resources is of use only while others are under way.
       parts: () => (queue.sending > 0 ? this.#settings.concurrency : 1),
@@ -167,6 +163,10 @@ export class Lane<T> {
   /** Where items enter that come again and again with other numbers. */
   get prepared(): Pick<Batcher<T>, 'prepare' | 'send'> {
     return this.#batcher
+  }
+
+  watch(watcher: Watcher<T>): () => void {
+    return this.#batcher.watch(watcher)
   }
 
   get state(): LaneState {

@@ -4,11 +4,10 @@ import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { PreparedIntake } from '../model/prepared-metric.ts'
 import type { Profile } from '../model/profile.ts'
-import type { Resource } from '../model/resource.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import type { Builder, Intake, Process } from './batcher.ts'
+import type { Builder, Intake, Process, Watcher } from './batcher.ts'
 import { Lane, type LaneSettings, type LaneState } from './lane.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
@@ -48,8 +47,6 @@ export interface PipelineOptions {
   /** Undefined: batches wait in memory. */
   readonly queues?: DurableQueues | undefined
   readonly halve?: Halve
-  /** Told of each log record as it is when all is done that is to be done to it, whether it is sent or not. */
-  readonly seenLog?: (resource: Resource, record: LogRecord) => void
   /** Called after each export request. Must not throw. */
   readonly observe?: (request: ExportRequest) => void
 }
@@ -88,7 +85,6 @@ export class Pipeline {
       signal: S,
       count: (item: Items[S]) => number,
       divide?: (item: Items[S]) => readonly [Items[S], Items[S]] | undefined,
-      seen?: (resource: Resource, item: Items[S]) => void,
     ): Lane<Items[S]> =>
       new Lane<Items[S]>(
         {
@@ -98,7 +94,6 @@ export class Pipeline {
           builder: options.builders[signal] as Builder<Items[S]>,
           count,
           divide,
-          seen,
           queue: (dropped, ready) => {
             const own = settings.lanes[signal]
             return queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(memoryLimits(own), dropped)
@@ -115,7 +110,7 @@ export class Pipeline {
     this.#lanes = {
       traces: lane('traces', () => 1),
       metrics: lane('metrics', metric => metric.points.length, halves),
-      logs: lane('logs', () => 1, undefined, options.seenLog),
+      logs: lane('logs', () => 1),
       profiles: lane('profiles', () => 1),
     }
     this.#log = options.log
@@ -131,6 +126,14 @@ export class Pipeline {
   /** Where metrics enter that come again and again with other numbers. It stays the same for the pipeline's life. */
   get prepared(): PreparedIntake {
     return this.#lanes.metrics.prepared
+  }
+
+  /**
+   * Shows the items of a signal as they are when all is done that is to be done to them, whether they are sent or not,
+   * until the function that it returns is called. Metrics that come prepared then come whole, which costs.
+   */
+  watch<S extends Signal>(signal: S, watcher: Watcher<Items[S]>): () => void {
+    return this.#lanes[signal].watch(watcher)
   }
 
   state(signal: Signal): LaneState {

@@ -365,16 +365,26 @@ test('a verdict on series is asked for again in time', async () => {
   batcher.cut()
 })
 
-test('what somebody is to see comes whole each time', () => {
-  const batcher = new Batcher<Metric>({
-    builder: new RequestBuilder(metricEncoding),
-    account: new Account(),
-    count: metric => metric.points.length,
-    out: () => undefined,
-    seen: () => undefined,
-  })
-  batcher.accept(room)
-  assert.equal(batcher.prepare(shop, scope, gauge(0)), undefined)
+test('what somebody watches comes whole each time, and not when nobody does any longer', () => {
+  for (const refusal of ['', 'unimplemented']) {
+    const batcher = new Batcher<Metric>({
+      builder: new RequestBuilder(metricEncoding),
+      account: new Account(),
+      count: metric => metric.points.length,
+      out: () => undefined,
+    })
+    batcher.accept(room)
+    if (refusal !== '') batcher.refuse(refusal)
+    const prepared = batcher.prepare(shop, scope, gauge(0))!
+    const values = Float64Array.of(1)
+    assert.equal(batcher.send(prepared, values, 1), 'sent')
+    const unwatch = batcher.watch(() => undefined)
+    assert.equal(batcher.send(prepared, values, 1), 'old')
+    assert.equal(batcher.prepare(shop, scope, gauge(0)), undefined)
+    unwatch()
+    assert.equal(batcher.send(batcher.prepare(shop, scope, gauge(0))!, values, 1), 'sent')
+    batcher.cut()
+  }
 })
 
 test('sending what was prepared allocates nothing for its points', () => {

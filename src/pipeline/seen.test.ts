@@ -65,15 +65,17 @@ function open(sender: Sender | undefined) {
       logs: new RequestBuilder(logEncoding),
       profiles: new RequestBuilder(profileEncoding()),
     },
-    seenLog: (of, record) => seen.push(`${of.attributes.get('host.name')} ${record.body}`),
     log: createLogger({ level: 'error', format: 'text', write: () => {} }),
+  })
+  const unwatch = pipeline.watch('logs', (of, record) => {
+    seen.push(`${of.attributes.get('host.name')} ${record.body}`)
   })
   const add = (body: string) => {
     const record = new LogRecord()
     record.body = body
     pipeline.intake('logs').add(host, scope, record)
   }
-  return { pipeline, seen, add }
+  return { pipeline, seen, unwatch, add }
 }
 
 test('log records are shown as they are sent, and not where they are dropped on the way', async () => {
@@ -98,4 +100,20 @@ test('what is not sent is shown in the same way: without an endpoint, and while 
       ['shutdown', 1],
     ],
   )
+})
+
+test('several may watch, each for as long as it wants', async () => {
+  const { pipeline, seen, unwatch, add } = open(undefined)
+  const others: string[] = []
+  const stop = pipeline.watch('logs', (_of, record, { name }) => {
+    others.push(`${name} ${record.body}`)
+  })
+  add('first')
+  unwatch()
+  add('second')
+  stop()
+  stop()
+  add('third')
+  await pipeline.drain(0)
+  assert.deepEqual([seen, others], [['shown first'], ['svc first', 'svc second']])
 })

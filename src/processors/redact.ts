@@ -8,10 +8,10 @@ import { signals } from '../model/signal.ts'
 import type { Span } from '../model/span.ts'
 import type { Processor, ProcessorEnv, Stage, Verdict } from './processor.ts'
 import { Hint } from './redact/detector.ts'
-import { patternFault } from './redact/pattern.ts'
 import { Redactor, type Rule, type RuleCounts } from './redact/redactor.ts'
+import { rulesOf } from './redact/rules.ts'
 import { secretKey } from './redact/secret-names.ts'
-import { byDefault, type RedactionConfig, type RedactSettings } from './redact/settings.ts'
+import type { RedactionConfig, RedactSettings } from './redact/settings.ts'
 
 /** How many keys of attributes are remembered with what they mean. */
 const mostKeys = 4096
@@ -46,43 +46,6 @@ export const redact: Processor<RedactSettings> = {
     const rules = rulesOf(config, former?.counts)
     return rules.length === 0 ? undefined : new RedactStage(config, rules, env, former)
   },
-}
-
-function rulesOf(config: RedactionConfig, former: ReadonlyMap<string, RuleCounts> | undefined): Rule[] {
-  const counts = new Map<string, RuleCounts>()
-  const countsOf = (name: string): RuleCounts => {
-    const own = counts.get(name) ?? former?.get(name) ?? { redacted: 0, found: 0 }
-    counts.set(name, own)
-    return own
-  }
-  const { mode, replacement } = config
-  if (config.rules.length === 0)
-    return byDefault.map(type => ({
-      name: type,
-      type,
-      pattern: '',
-      mode,
-      replacement,
-      counts: countsOf(type),
-    }))
-  const enabled = config.rules.filter(rule => rule.enabled)
-  for (const [i, { name, type, pattern }] of enabled.entries()) {
-    const other = enabled.findIndex(rule => rule.type === type)
-    if (type !== 'regex' && other < i)
-      throw new Error(
-        `cannot use rule "${name}": rule "${enabled[other]!.name}" is of type "${type}" too; delete one`,
-      )
-    const fault = type === 'regex' ? patternFault(pattern) : ''
-    if (fault !== '') throw new Error(`cannot use the pattern of rule "${name}": ${fault}`)
-  }
-  return enabled.map(({ name, type, pattern, ...own }) => ({
-    name,
-    type,
-    pattern,
-    mode: own.mode || mode,
-    replacement: own.replacement || replacement,
-    counts: countsOf(name),
-  }))
 }
 
 class RedactStage implements Stage {

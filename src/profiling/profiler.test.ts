@@ -88,6 +88,17 @@ test('values are the CPU time, and the end ends recordings with what they have',
   assert.deepEqual(await profiler.record(all, settings, 600_000, never), [])
 })
 
+test('the first profile does not wait for the end of its interval', { skip: withoutBpf }, async () => {
+  const { profiler, profiles } = open(spin())
+  // An interval is a minute here.
+  for (let i = 0; i < 300 && profiles.length === 0; i++)
+    await new Promise(resolve => setTimeout(resolve, 100))
+  await profiler.close()
+  const [first] = profiles
+  assert.ok(first !== undefined && first.samples.length > 0)
+  assert.ok(first.durationUs < 30_000_000, `${first.durationUs} µs`)
+})
+
 test('a recording that the kernel refuses changes nothing', { skip: withoutBpf }, async () => {
   const { profiler, applied, refuse } = open(spin())
   refuse.memory = true

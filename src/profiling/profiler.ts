@@ -46,6 +46,8 @@ export interface Recorded {
 const drainMs = 500
 /** The kernel side has room for 16,384 counts. */
 const gatherMs = 1_000
+/** The first profile is made so soon, for whoever has just started svc and wants to see one. */
+const firstMs = 3_000
 /** How long names are waited for before a profile is made without them. */
 const namesMs = 30_000
 /** The same at the end: who stops the agent waits. */
@@ -76,6 +78,7 @@ export class Profiler {
   private boosts: readonly Sampling[] = []
   private drainTimer: NodeJS.Timeout
   private intervalTimer: NodeJS.Timeout
+  private readonly firstTimer: NodeJS.Timeout
   private userStacks: RawStack[] = []
   private kernelStacks: KernelStack[] = []
   private epoch = 0
@@ -132,6 +135,8 @@ export class Profiler {
       })
     }, drainMs)
     this.intervalTimer = this.intervals()
+    this.firstTimer = setTimeout(() => void this.emit(), Math.min(firstMs, settings.intervalMs))
+    this.firstTimer.unref()
     this.drainTimer.unref()
   }
 
@@ -267,6 +272,7 @@ export class Profiler {
 
   private async closeNow(): Promise<void> {
     clearInterval(this.intervalTimer)
+    clearTimeout(this.firstTimer)
     this.ending.abort()
     const hurry = setTimeout(() => this.unmark(), lastNamesMs)
     try {

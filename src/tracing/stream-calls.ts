@@ -59,6 +59,7 @@ export class StreamCalls implements StreamSink {
   }
 
   refused(stream: Stream): void {
+    this.options.tracer.ports.refused(stream.serverPort)
     this.options.refuse(stream.connection)
   }
 

@@ -10,6 +10,7 @@ import { parseTraceparent } from '../model/traceparent.ts'
 import { ActiveRequests, linkTo } from './active-requests.ts'
 import { Contexts, flagsWithRemoteParent, isSameTrace, type Request } from './contexts.ts'
 import { CountedBuckets } from './counted-buckets.ts'
+import { PortCalls } from './port-calls.ts'
 import type { RedTable } from './red.ts'
 import { Waiting } from './waiting.ts'
 
@@ -44,7 +45,7 @@ export interface TracerOptions {
   readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
   /**
    * Told of each request once, with those of its sides that were seen: a side that is not of this host is told by its
-   * address. Durations in nanoseconds, below zero where that side was not seen.
+   * address. Durations in nanoseconds, below zero where that side was not seen. `exchange` is the side that ended last.
    */
   readonly edge?: (
     client: Resource | string,
@@ -52,6 +53,7 @@ export interface TracerOptions {
     failed: boolean,
     clientNs: number,
     serverNs: number,
+    exchange: Exchange,
   ) => void
   /** Whether an address belongs to this host, so that the other side may be seen too. */
   readonly isLocal: (address: string) => boolean
@@ -72,6 +74,8 @@ export class Tracer {
   telemetry = 0
   /** Calls of processes that are not observed. */
   unselected = 0
+  /** What was seen where, whoever is observed. */
+  readonly ports = new PortCalls()
   /** Holds from the next exchange on; what waits for its other side is not asked again. */
   rules: TracerRules
   private readonly options: TracerOptions
@@ -181,6 +185,7 @@ export class Tracer {
       if (!exchange.server && isTraceExport(call)) options.exports?.(exchange)
       return
     }
+    this.ports.called(exchange)
     const hidden = options.hidden?.(exchange) ?? ''
     if (hidden === 'not_selected') {
       this.unselected++
@@ -217,6 +222,7 @@ export class Tracer {
       this.lost(count)
       return
     }
+    this.ports.called(exchange, count)
     if (options.hidden?.(exchange) === 'not_selected') {
       this.unselected += count
       return
@@ -343,13 +349,13 @@ export class Tracer {
     if (!server) {
       // Protocols that are followed on the client's side only have no other one.
       const alone = !local || sequence === 0 || !bothSides.has(exchange.protocol)
-      if (alone) edge(resource!, exchange.peerAddress, failed, durationNs, -1)
+      if (alone) edge(resource!, exchange.peerAddress, failed, durationNs, -1, exchange)
       else if (request.serverResource !== undefined)
-        edge(resource!, request.serverResource, failed, durationNs, request.serverNs)
+        edge(resource!, request.serverResource, failed, durationNs, request.serverNs, exchange)
     } else if (client === undefined) {
-      if (!local) edge(exchange.peerAddress, resource!, failed, -1, durationNs)
+      if (!local) edge(exchange.peerAddress, resource!, failed, -1, durationNs, exchange)
     } else if (client.resource !== undefined) {
-      edge(client.resource, resource!, failed || client.failed, client.durationNs, durationNs)
+      edge(client.resource, resource!, failed || client.failed, client.durationNs, durationNs, exchange)
     } else {
       client.serverResource = resource
       client.serverNs = durationNs

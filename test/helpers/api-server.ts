@@ -100,7 +100,7 @@ export interface TestServer {
 export async function serve(
   t: Pick<TestContext, 'after'>,
   changed: Partial<ApiSettings> = {},
-  options: Pick<ApiOptions, 'limits' | 'observe'> = {},
+  options: Partial<Pick<ApiOptions, 'limits' | 'observe' | 'operations'>> = {},
 ): Promise<TestServer> {
   const waiting = new Waiting()
   const log: string[] = []

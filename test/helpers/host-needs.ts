@@ -58,3 +58,13 @@ export const withoutLoopMounts: string | false =
 export const withoutZstd: string | false = zstdAvailable
   ? false
   : 'this runtime has no zstd (Node.js 22.15 or newer)'
+
+/** A terminal whose screen can be read. */
+export const withoutTmux: string | false =
+  spawnSync('tmux', ['-V']).status === 0 ? false : 'a screen is read by tmux, which is not installed'
+
+/** A browser that draws the live page. */
+export const chromium = '/usr/bin/chromium'
+export const withoutChromium: string | false = existsSync(chromium)
+  ? false
+  : `the page is looked at in ${chromium}, which is not there (chromium)`

@@ -1,7 +1,8 @@
 import { arch, cpus, hostname, release, userInfo } from 'node:os'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config, LoadedConfig } from '../../config/index.ts'
 import { type Install, installOf } from '../../kernel/install.ts'
-import { groups, type Outcome, outcomeOf, type Topic } from '../../kernel/need.ts'
+import { type Finding, groups, type Outcome, outcomeOf, type Topic } from '../../kernel/need.ts'
 import { build } from '../../lib/build.ts'
 import { errorText } from '../../lib/logger.ts'
 import type { Check, Circumstances } from './check.ts'
@@ -39,6 +40,35 @@ export const topics = Object.keys(groups) as Topic[]
 
 /** Longest wait for another machine, in milliseconds. */
 const patienceMs = 3000
+
+/** Findings by the names of checks. */
+export type Findings = ReadonlyMap<string, readonly Finding[]>
+
+/**
+ * Tries every need for a process that has other work: one after the other begins, with a turn of the event loop between.
+ * Those of which `known` has findings are not tried. Never rejects.
+ */
+export async function examineGently(
+  loaded: LoadedConfig,
+  known: Findings,
+  timeoutMs = patienceMs,
+): Promise<Diagnosis['groups']> {
+  const trying = topics.map(topic => ({ topic, checks: [] as Promise<Examined[]>[] }))
+  for (const { topic, checks } of trying)
+    for (const row of table) {
+      if (row.group !== topic) continue
+      const found = known.get(row.name)
+      checks.push(outcomesOf(found === undefined ? row : { ...row, try: () => found }, { loaded, timeoutMs }))
+      await nextTurn()
+    }
+  return Promise.all(
+    trying.map(async ({ topic, checks }) => ({
+      topic,
+      title: groups[topic].title,
+      checks: (await Promise.all(checks)).flat(),
+    })),
+  )
+}
 
 /** Tries every need, or those of one topic, all of them at once. Changes nothing, and never rejects. */
 export async function examine(

@@ -55,10 +55,14 @@ function checkLines({ name, state, detail, lose, mends }: Examined, layout: Layo
   return mends === undefined ? lines : [...lines, ...mendLines(mends, install, indent)]
 }
 
-/** The mend that fits the installation stands first. */
-function mendLines(mends: Mends, install: Install, indent: string): string[] {
+/** Kinds of mends, that which fits the installation first. */
+export function mendOrder(mends: Mends, install: Install): MendKind[] {
   const rank = (kind: MendKind) => (kind === install ? -1 : mendKinds.indexOf(kind))
-  const kinds = (Object.keys(mends) as MendKind[]).toSorted((a, b) => rank(a) - rank(b))
+  return (Object.keys(mends) as MendKind[]).toSorted((a, b) => rank(a) - rank(b))
+}
+
+function mendLines(mends: Mends, install: Install, indent: string): string[] {
+  const kinds = mendOrder(mends, install)
   if (kinds.length === 1) return [`${indent}fix: ${plain(mends[kinds[0]!]!)}`]
   const lines = kinds.map(kind => `${indent}  ${label(kind).padEnd(10)} ${plain(mends[kind]!)}`)
   return [`${indent}fix, one of:`, ...lines]

@@ -52,6 +52,7 @@ const lingerMs = 60_000
 const noticedMs = 100
 const mostAttached = 128
 const mostKnownFiles = 8192
+const mostUsers = 1000
 /** Processes that are looked at before other work gets a turn. */
 const turn = 16
 
@@ -140,6 +141,11 @@ export class TlsProbes {
         reason,
       }),
     )
+  }
+
+  /** Processes that map a file, by its device and inode; as far as they were looked at, and 1,000 at most. */
+  usersOf(inode: string): readonly number[] {
+    return [...(this.targets.get(inode)?.pids ?? [])].slice(0, mostUsers)
   }
 
   /** Detaches all. A few hundredths of a second for each file, which the kernel takes. */

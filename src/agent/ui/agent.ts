@@ -1,0 +1,102 @@
+// How the agent is set up, and what it has in the kernel.
+
+import type { AgentDocument } from '../../api/ui/documents.ts'
+import { type LoadedConfig, schema, shownKeys } from '../../config/index.ts'
+import { build } from '../../lib/build.ts'
+import { leaves } from '../../schema/tree.ts'
+import { Tracing } from '../tracing.ts'
+import { degradations } from '../view.ts'
+import type { UiParts } from './parts.ts'
+
+export async function agentPage(parts: UiParts): Promise<AgentDocument> {
+  const loaded = parts.loaded()
+  const { version, commit, built } = build()
+  return {
+    version,
+    commit,
+    built,
+    runtime: process.version,
+    pid: process.pid,
+    uptime_s: (performance.now() - parts.startedMs) / 1000,
+    config_file: loaded.filePath ?? '',
+    config: configOf(loaded),
+    reload: reloadOf(parts),
+    degraded: degradations(parts),
+    programs: programsOf(parts),
+    maps: mapsOf(parts),
+    attachments: attachmentsOf(parts),
+  }
+}
+
+function configOf(loaded: LoadedConfig): AgentDocument['config'] {
+  const described = new Map(leaves(schema))
+  return shownKeys(loaded).map(({ key, value, origin }) => {
+    const leaf = described.get(key)!
+    return {
+      key,
+      value: yamlOf(value),
+      fallback: leaf.defaultText ?? yamlOf(leaf.kind.show(leaf.default, shown => shown)),
+      origin,
+      summary: leaf.description,
+      restart: leaf.restart === true,
+    }
+  })
+}
+
+/** Words that YAML takes for something else than a text (YAML 1.1 and 1.2). */
+const notTexts = /^(?:true|false|null|yes|no|on|off|y|n|~)$/i
+const plainText = /^[A-Za-z/][\w./:*+-]*$/
+
+/** In YAML, on one line: JSON is YAML, and a plain word needs no quotes. */
+export function yamlOf(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value) ?? ''
+  const isPlain = plainText.test(value) && !notTexts.test(value) && !value.endsWith(':')
+  return isPlain ? value : JSON.stringify(value)
+}
+
+function reloadOf(parts: UiParts): AgentDocument['reload'] {
+  const { reloads, lastSuccessful, lastAttemptMs, lastError, requiresRestart } = parts.reloads()
+  const at = new Date(lastAttemptMs).toISOString()
+  const last = lastSuccessful ? `${at}: taken up` : `${at}: refused, the former one holds: ${lastError}`
+  return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
+}
+
+function programsOf({ tracing, kernel, profiling, loaded }: UiParts): AgentDocument['programs'] {
+  // The kernel measures programs only then.
+  const measured = tracing instanceof Tracing && loaded().config.agent.ebpf.debug
+  const programs = [
+    ...(tracing instanceof Tracing ? tracing.capture.programs() : []),
+    ...(kernel?.programs() ?? []),
+    ...(profiling.sampler?.programs() ?? []),
+  ]
+  return programs
+    .filter(({ id }) => id !== 0)
+    .map(({ name, type, section, attached, runCount, runTimeNs }) => ({
+      name,
+      type,
+      attached: attached ? section : '',
+      run_count: measured ? runCount : null,
+      ns_per_run: measured && runCount > 0 ? runTimeNs / runCount : null,
+    }))
+}
+
+function mapsOf({ tracing, profiling }: UiParts): AgentDocument['maps'] {
+  const maps = [
+    ...(tracing instanceof Tracing ? tracing.capture.maps() : []),
+    ...(profiling.sampler?.maps() ?? []),
+  ]
+  return maps.map(({ name, type, entries, maxEntries }) => ({ name, type, entries, max_entries: maxEntries }))
+}
+
+function attachmentsOf({ tracing }: UiParts): AgentDocument['attachments'] {
+  const tls = tracing instanceof Tracing ? tracing.tls : undefined
+  if (tls === undefined) return []
+  return tls
+    .attachments()
+    .filter(({ attached }) => attached)
+    .map(({ path, library, symbols, inode }) => ({
+      path,
+      what: `TLS by ${library}: ${symbols.join(', ')}`,
+      pids: [...tls.usersOf(inode)],
+    }))
+}

@@ -1,0 +1,89 @@
+/** Devices that are followed; what comes later is left out. */
+const mostDevices = 4096
+/** Readings that are further apart say nothing of the last second. */
+const mostApartMs = 5000
+
+interface Device {
+  readonly isReal: boolean
+  readonly mayCount: boolean
+  first: number
+  second: number
+  round: number
+}
+
+/**
+ * Two counters of each of many devices, as sums a second. Each device is followed by itself, so that one that comes or
+ * goes makes no leap.
+ */
+export class DeviceRates {
+  /** Sums a second; `NaN` where they are not known. */
+  first = Number.NaN
+  second = Number.NaN
+  readonly #isReal: (name: string) => boolean
+  readonly #mayCount: (name: string) => boolean
+  readonly #devices = new Map<string, Device>()
+  readonly #real = new Sums()
+  readonly #possible = new Sums()
+  #atMs = Number.NEGATIVE_INFINITY
+  #passedMs = 0
+  #round = 0
+
+  /** Those that are real count; where none is, as in a container, those that may. */
+  constructor(isReal: (name: string) => boolean, mayCount: (name: string) => boolean) {
+    this.#isReal = isReal
+    this.#mayCount = mayCount
+  }
+
+  begin(nowMs: number): void {
+    this.#round++
+    this.#passedMs = nowMs - this.#atMs
+    this.#atMs = nowMs
+    this.#real.clear()
+    this.#possible.clear()
+  }
+
+  add(name: string, first: number, second: number): void {
+    const device = this.#devices.get(name)
+    if (device === undefined) {
+      if (this.#devices.size >= mostDevices) return
+      const isReal = this.#isReal(name)
+      const mayCount = this.#mayCount(name)
+      this.#devices.set(name, { isReal, mayCount, first, second, round: this.#round })
+      // Another one may be real, so that this one no longer counts.
+      if (isReal) this.#real.there = true
+      return
+    }
+    const sums = device.isReal ? this.#real : this.#possible
+    if (device.isReal) this.#real.there = true
+    if (device.isReal || device.mayCount) sums.add(first - device.first, second - device.second)
+    device.first = first
+    device.second = second
+    device.round = this.#round
+  }
+
+  end(): void {
+    for (const [name, { round }] of this.#devices) if (round < this.#round) this.#devices.delete(name)
+    const { first, second } = this.#real.there ? this.#real : this.#possible
+    const isKnown = this.#passedMs > 0 && this.#passedMs <= mostApartMs
+    this.first = isKnown ? (1000 * first) / this.#passedMs : Number.NaN
+    this.second = isKnown ? (1000 * second) / this.#passedMs : Number.NaN
+  }
+}
+
+class Sums {
+  there = false
+  first = 0
+  second = 0
+
+  clear(): void {
+    this.there = false
+    this.first = 0
+    this.second = 0
+  }
+
+  /** A counter that began anew adds nothing. */
+  add(first: number, second: number): void {
+    if (first > 0) this.first += first
+    if (second > 0) this.second += second
+  }
+}

@@ -1,0 +1,105 @@
+// What `svc doctor` finds, tried by the agent itself without holding it up.
+
+import type { DoctorDocument } from '../../api/ui/documents.ts'
+import type { Examined, Findings } from '../../cli/doctor/examine.ts'
+import type { Install } from '../../kernel/install.ts'
+import type { Finding, Mends } from '../../kernel/need.ts'
+import { Tracing } from '../tracing.ts'
+import type { UiParts } from './parts.ts'
+
+interface Answer {
+  readonly document: Promise<DoctorDocument>
+  /** When it was found, of `performance.now()`; infinite while it is being looked for. */
+  atMs: number
+}
+
+/** Checks ask other machines, and need not be asked for each of those who look. */
+const freshMs = 10_000
+
+const answers = new WeakMap<UiParts['outlets'], Answer>()
+
+/** At most one examination at a time, whose answer serves for ten seconds. */
+export function doctor(parts: UiParts): Promise<DoctorDocument> {
+  const known = answers.get(parts.outlets)
+  if (known !== undefined && performance.now() - known.atMs < freshMs) return known.document
+  const answer: Answer = { document: examined(parts), atMs: Number.POSITIVE_INFINITY }
+  answers.set(parts.outlets, answer)
+  const settled = () => {
+    answer.atMs = performance.now()
+  }
+  answer.document.then(settled, () => answers.delete(parts.outlets))
+  return answer.document
+}
+
+async function examined(parts: UiParts): Promise<DoctorDocument> {
+  // Nobody who does not look pays for what they are made of.
+  const { examineGently } = await import('../../cli/doctor/examine.ts')
+  const { mendOrder } = await import('../../cli/doctor/report.ts')
+  const { installOf } = await import('../../kernel/install.ts')
+  const install = installOf()
+  const groups = await examineGently(parts.loaded(), knownFindings(parts))
+  return {
+    checks: groups.flatMap(({ title, checks }) =>
+      checks.map(check => ({
+        group: title,
+        name: check.name,
+        state: check.state,
+        detail: parts.shown(check.detail),
+        lose: check.lose ?? '',
+        mend: mendsOf(check, install, mendOrder),
+      })),
+    ),
+  }
+}
+
+function mendsOf(
+  { mends = {} }: Examined,
+  install: Install,
+  order: (mends: Mends, install: Install) => (keyof Mends)[],
+): string[] {
+  return order(mends, install).map(kind => (kind === 'any' ? mends.any! : `${kind}: ${mends[kind]!}`))
+}
+
+/**
+ * What the agent knows by running, or would find out only by loading its programs once more, which takes the kernel a
+ * second.
+ */
+export function knownFindings(parts: UiParts): Findings {
+  const known = new Map<string, readonly Finding[]>([
+    ['capture programs', [capturePrograms(parts)]],
+    ['profile programs', [profilePrograms(parts)]],
+  ])
+  const api = parts.api()
+  if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is this svc, which runs` }])
+  const metrics = parts.hostMetrics()
+  if (metrics === undefined) return known
+  known.set('collectors', [{ ok: `${metrics.collectors} are at work` }])
+  if (metrics.server !== undefined)
+    known.set('metrics address', [{ ok: `${metrics.server.url('/metrics')} is this svc, which runs` }])
+  return known
+}
+
+function capturePrograms({ tracing }: UiParts): Finding {
+  if (tracing instanceof Tracing)
+    return { ok: `those of the back end "${tracing.capture.backend.name}" are loaded and attached` }
+  const why = tracing === undefined ? 'tracing is switched off' : tracing.reason
+  return {
+    fault: 'untried',
+    detail: `${why}; svc doctor traces loads them, which the agent would stand still for`,
+  }
+}
+
+function profilePrograms({ profiling }: UiParts): Finding {
+  const { sampler } = profiling
+  if (sampler === undefined)
+    return {
+      fault: 'untried',
+      detail: 'profiling does not run; svc doctor profiles loads them, which the agent would stand still for',
+    }
+  if (sampler.degraded !== undefined)
+    return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
+  const refused = sampler.programs().find(program => program.refused !== undefined)
+  return refused === undefined
+    ? { ok: 'those that walk stacks by tables are loaded' }
+    : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }
+}

@@ -1,0 +1,129 @@
+// Where the spans that were made went. The books are kept for all processes together.
+
+import type { Tracing } from '../tracing.ts'
+import { degradations } from '../view.ts'
+import type { Cause, Finding } from './explain-types.ts'
+import type { UiParts } from './parts.ts'
+
+/** A way of losing spans that is a cause of its own. */
+interface Loss {
+  readonly cause: Cause
+  readonly items: number
+  readonly text: string
+  readonly mend: string
+}
+
+/** A queue that is fuller than this loses what comes, or is about to. */
+const nearlyFull = 0.5
+
+export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
+  if (!parts.stopping()) tracing.sync()
+  const state = parts.outlets.pipeline.state('traces')
+  const early = tracing.tracer.joins.waitingNow
+  const { sampled = 0, ...others } = Object.fromEntries(state.dropped)
+  const made = state.collected + early
+  const kept = made - sampled
+  const dropped = [...Object.entries(others)].filter(([, items]) => items > 0)
+  const lost = dropped.map(([reason, items]) => `${items} ${reason}`).join(', ')
+  const books: Finding = {
+    topic: 'spans',
+    state: lost === '' ? 'ok' : 'note',
+    text: `of all services since the start: ${made} made → ${kept} kept by sampling → ${state.exported} exported, ${state.queued + early} queued, ${lost === '' ? '0' : lost} dropped${state.rejected > 0 ? `, ${state.rejected} refused by the receiver` : ''}`,
+    mend: '',
+  }
+  const losses = lossesOf(parts, state.dropped).sort((a, b) => b.items - a.items)
+  return [
+    books,
+    ...losses.map(({ cause, text, mend }) => ({
+      topic: 'spans',
+      state: 'limited' as const,
+      text,
+      mend,
+      cause,
+    })),
+  ]
+}
+
+function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] {
+  const { config } = parts.loaded()
+  const { sampling } = config.agent.ebpf.network
+  const of = (...reasons: readonly string[]) =>
+    reasons.reduce((sum, reason) => sum + (dropped.get(reason) ?? 0), 0)
+  const sampled = of('sampled')
+  const overBudget = of('over_budget', 'ring_full', 'red_full')
+  const limited = of('rate_limited')
+  const path = 'agent.ebpf.network.sampling'
+  const losses: Loss[] = [
+    {
+      cause: 'sampled',
+      items: sampled,
+      text: `${sampled} spans dropped by sampling: ${path}.ratio is ${sampling.ratio}; metrics count them all the same`,
+      mend: `raise ${path}.ratio; 1 keeps all`,
+    },
+    {
+      cause: 'rate_limited',
+      items: overBudget,
+      text: `${overBudget} spans dropped: more than ${path}.max_spans_per_second (${sampling.max_spans_per_second}), or than agent.ebpf.ringbuf_size holds; metrics count them all the same`,
+      mend: `raise ${path}.max_spans_per_second, or agent.ebpf.ringbuf_size`,
+    },
+    {
+      cause: 'rate_limited',
+      items: limited,
+      text: `${limited} spans dropped: more than pipeline.limits.rate.traces_per_second (${config.pipeline.limits.rate.traces_per_second})`,
+      mend: 'raise pipeline.limits.rate.traces_per_second',
+    },
+  ]
+  return losses.filter(({ items }) => items > 0)
+}
+
+/** Of traces. */
+export function exportFindings(parts: UiParts): Finding[] {
+  const topic = 'export'
+  const { outlets } = parts
+  const { pipeline } = outlets
+  const { destination, dropped, queued } = pipeline.state('traces')
+  const fault = outlets.faults.find(({ signal }) => signal === 'traces')
+  if (fault !== undefined)
+    return [{ topic, state: 'missing', text: fault.reason, mend: fault.mend, cause: 'endpoint_down' }]
+  if (destination === undefined)
+    return [
+      {
+        topic,
+        state: 'note',
+        text: 'nothing leaves this host: traces are shown here only',
+        mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
+      },
+    ]
+  const { endpoint, lastError, lastWarning, nextAttemptMs, lastExportMs } = destination
+  const full = dropped.get('queue_full') ?? 0
+  const findings: Finding[] = []
+  if (full > 0 && (lastError !== null || pipeline.fill('traces') >= nearlyFull))
+    findings.push({
+      topic,
+      state: 'limited',
+      text: `the queue is full: ${full} spans that found no room in it were dropped, and ${queued} wait`,
+      mend:
+        lastError === null
+          ? 'raise queues.traces.mem_limit or otlp.traces.concurrency: the receiver takes less than comes'
+          : 'mend the endpoint; queues.traces.mem_limit, or pipeline.export.queue for one on disk, gives it longer',
+      cause: 'queue_full',
+    })
+  if (lastError !== null) {
+    const again = nextAttemptMs === null ? '' : `; tried again at ${new Date(nextAttemptMs).toISOString()}`
+    const mend =
+      degradations(parts).find(({ subsystem }) => subsystem === 'export of traces')?.mend ??
+      'svc doctor export'
+    findings.push({
+      topic,
+      state: 'missing',
+      text: `${endpoint} does not take them: ${lastError}${again}`,
+      mend,
+      cause: 'endpoint_down',
+    })
+  }
+  if (findings.length > 0) return findings
+  if (lastWarning !== null)
+    return [{ topic, state: 'limited', text: `${endpoint} says: ${lastWarning}`, mend: '' }]
+  const last = lastExportMs === null ? 'nothing sent yet' : `last at ${new Date(lastExportMs).toISOString()}`
+  return [{ topic, state: 'ok', text: `to ${endpoint}, ${last}`, mend: '' }]
+}

@@ -1,0 +1,232 @@
+// What is seen of a process that is observed, and what of it cannot be read.
+
+import { protocols } from '../../protocols/index.ts'
+import type { Tracing } from '../tracing.ts'
+import { type Connection, connectionsOf } from './explain-connections.ts'
+import { procDir } from './explain-target.ts'
+import type { Finding, Subject } from './explain-types.ts'
+import type { UiParts } from './parts.ts'
+
+/** Where TLS is spoken by custom (IANA, and what is common beside): nobody else would know it of bytes that are not read. */
+const tlsPorts = new Set([
+  443, 465, 563, 636, 853, 989, 990, 993, 995, 2376, 4433, 5061, 5671, 6380, 6443, 6514, 8443, 8883, 9443,
+  10250,
+])
+/** Ports of connections that are not recognised, for which there is a line. */
+const mostPorts = 4
+const lastSeconds = 60
+
+interface Libraries {
+  /** Inside which TLS is read. */
+  readonly read: readonly string[]
+  /** That cannot be, with why. */
+  readonly refused: readonly { readonly path: string; readonly reason: string }[]
+}
+
+function librariesOf({ tls }: Tracing, pid: number): Libraries {
+  const own = (tls?.attachments() ?? []).filter(({ inode }) => tls!.usersOf(inode).includes(pid))
+  return {
+    read: own.filter(({ attached }) => attached).map(({ path }) => path),
+    refused: own.filter(({ attached }) => !attached),
+  }
+}
+
+export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject): Finding[] {
+  const topic = 'tls'
+  if (tracing.tls === undefined) {
+    const isOff = !parts.loaded().config.agent.ebpf.network.tls
+    return [
+      isOff
+        ? { topic, state: 'note', text: 'TLS is not read', mend: 'set agent.ebpf.network.tls: true' }
+        : {
+            topic,
+            state: 'note',
+            text: `the back end ${tracing.capture.backend.name} cannot read TLS`,
+            mend: 'run Linux 6.3 or newer: svc doctor traces',
+          },
+    ]
+  }
+  const { read, refused } = librariesOf(tracing, pid)
+  const refusals = refused.map(({ path, reason }) => ({
+    topic,
+    state: 'limited' as const,
+    text: `cannot be read in ${path}: ${reason}`,
+    mend: tlsMend,
+  }))
+  if (read.length > 0)
+    return [{ topic, state: 'ok', text: `read in ${read.join(', ')}`, mend: '' }, ...refusals]
+  if (refusals.length > 0) return refusals
+  return [{ topic, state: 'note', text: 'it has no library of TLS that svc knows', mend: '' }]
+}
+
+const tlsMend =
+  'let a proxy (nginx, Envoy) end TLS before it, or give it an OpenTelemetry SDK: OpenSSL and GnuTLS with their symbols can be read'
+
+/** What was seen, and of connections that were not, why. */
+export function seenFindings(parts: UiParts, tracing: Tracing, subject: Subject): Finding[] {
+  const { port, view } = subject
+  const { ports } = tracing.tracer
+  const own = port === 0 ? view.listening : [port]
+  const calls = own.reduce((sum, each) => sum + (ports.of(each)?.calls ?? 0), 0)
+  const serves = own.some(each => view.served.includes(each))
+  const isSeen = calls > 0 || serves || (port === 0 && view.seen)
+  const connections = connectionsOf(procDir, view.pid, port)
+  const agentMs = performance.now() - parts.startedMs
+  const active = connections.filter(each => isActive(each, agentMs))
+  if (!isSeen) return [unseen(parts, tracing, subject, connections, active), ...refusals(tracing, own)]
+  return [
+    seen(parts, subject, calls, serves),
+    ...refusals(tracing, own),
+    ...(port === 0 ? unknownFindings(parts, tracing, subject, active) : []),
+  ]
+}
+
+/** Something went over it since the agent began; what cannot be told may have. */
+function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
+  return (idleMs === undefined || idleMs < agentMs) && bytes !== 0
+}
+
+function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: boolean): Finding {
+  const topic = 'seen'
+  if (port !== 0 && !serves)
+    return { topic, state: 'ok', text: `${calls} calls to port ${port}, by their clients`, mend: '' }
+  let answered = 0
+  let made = 0
+  for (const { edge, count } of parts.window.edges.sums(lastSeconds)) {
+    if (edge.to.name === view.name) answered += count
+    if (edge.from.name === view.name) made += count
+  }
+  const text = `${view.name}: ${answered} calls answered and ${made} made in the last ${lastSeconds} s`
+  return { topic, state: 'ok', text, mend: '' }
+}
+
+function refusals({ tracer }: Tracing, ports: readonly number[]): Finding[] {
+  return ports.flatMap(port => {
+    const refused = tracer.ports.of(port)?.refused ?? 0
+    const text = `${refused} connections to port ${port} looked like a known protocol, and were none`
+    return refused === 0 ? [] : [{ topic: 'seen', state: 'note' as const, text, mend: '' }]
+  })
+}
+
+/** Connections of a process whose other calls are seen. */
+function unknownFindings(
+  parts: UiParts,
+  { tracer }: Tracing,
+  { view }: Subject,
+  active: readonly Connection[],
+) {
+  const unknown = new Map<number, number>()
+  for (const { localPort, peerPort } of active) {
+    const port = view.listening.includes(localPort) ? localPort : peerPort
+    if (tracer.ports.of(port) === undefined) unknown.set(port, (unknown.get(port) ?? 0) + 1)
+  }
+  const found: Finding[] = [...unknown].slice(0, mostPorts).map(([port, count]) => ({
+    topic: 'seen',
+    state: 'note',
+    text: `${count} ${plural(count, 'connection')} to port ${port} not recognised`,
+    mend: protocolMend(parts),
+  }))
+  return found
+}
+
+/** Why nothing was seen of it. */
+function unseen(
+  parts: UiParts,
+  tracing: Tracing,
+  { port, view }: Subject,
+  connections: readonly Connection[],
+  active: readonly Connection[],
+): Finding {
+  const topic = 'seen'
+  const at = port === 0 ? '' : ` at port ${port}`
+  const { length: count } = connections
+  if (count === 0) {
+    const mend = port === 0 ? '' : `ask it something, for example: curl http://127.0.0.1:${port}/`
+    return { topic, state: 'note', text: `nothing yet: it has no connection${at} now`, mend }
+  }
+  const hidden = { topic, state: 'missing', hides: true } as const
+  const open = `${count} ${plural(count, 'connection')}${at}`
+  if (active.length === 0) {
+    if (connections.every(({ bytes }) => bytes === 0))
+      return { topic, state: 'note', text: `nothing yet: nothing went over its ${open}`, mend: '' }
+    const began = Math.round((performance.now() - parts.startedMs) / 1000)
+    return {
+      ...hidden,
+      text: `nothing: its ${open} ${count === 1 ? 'is' : 'are'} older than svc, and nothing went over since svc began ${began} s ago`,
+      mend: 'nothing: it is seen from its next request on; TLS only in new connections, so restart it where it keeps them',
+      cause: 'started_before',
+    }
+  }
+  const { read, refused } = librariesOf(tracing, view.pid)
+  const speaksTls = active.some(
+    ({ localPort, peerPort }) => tlsPorts.has(localPort) || tlsPorts.has(peerPort),
+  )
+  if (refused.length > 0 || (speaksTls && read.length === 0)) {
+    const [first] = refused
+    const why =
+      first === undefined
+        ? 'it looks like TLS, and it has no library of TLS that svc knows (those of Go, Java and Rust are their own)'
+        : `TLS cannot be read in ${first.path}: ${first.reason}`
+    const mend = tracing.tls === undefined ? 'set agent.ebpf.network.tls: true' : tlsMend
+    return { ...hidden, text: `nothing of ${open}: ${why}`, mend, cause: 'tls_without_symbols' }
+  }
+  if (speaksTls && isOlder(parts, view.startedUs))
+    return {
+      ...hidden,
+      text: `nothing of ${open}: TLS that began before svc cannot be read, and this process did`,
+      mend: 'restart it, or wait until it makes new connections',
+      cause: 'started_before',
+    }
+  return {
+    ...hidden,
+    text: `nothing of ${open}, though bytes go over ${active.length}: no protocol that svc knows was recognised in them`,
+    mend: protocolMend(parts),
+    cause: 'unknown_protocol',
+  }
+}
+
+function isOlder(parts: UiParts, startedUs: number): boolean {
+  const agentUs = (Date.now() - (performance.now() - parts.startedMs)) * 1000
+  return startedUs > 0 && startedUs < agentUs
+}
+
+function protocolMend(parts: UiParts): string {
+  const switches: Readonly<Record<string, unknown>> = { ...parts.loaded().config.agent.ebpf.network }
+  const off = [...new Set(protocols.map(({ key }) => key))].filter(key => switches[key] === false)
+  return off.length > 0
+    ? `set ${off.map(key => `agent.ebpf.network.${key}: true`).join(', ')} if it speaks that`
+    : `give it an OpenTelemetry SDK; svc knows ${protocols.map(({ name }) => name).join(', ')}`
+}
+
+function plural(count: number, noun: string): string {
+  return count === 1 ? noun : `${noun}s`
+}
+
+/** By which names it goes. */
+export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
+  const topic = 'names'
+  const names = [`service.name ${view.name}`]
+  if (view.podName !== '') names.push(`pod ${view.podNamespace}/${view.podName}`)
+  if (view.containerName !== '') names.push(`container ${view.containerName}`)
+  const named: Finding = { topic, state: 'ok', text: names.join(', '), mend: '' }
+  if (view.containerId === '' || view.containerName !== '') return [named]
+  const { discovery } = parts.loaded().config.agent
+  const fault = parts.discovery.faults[0]
+  const id = view.containerId.slice(0, 12)
+  const why = discovery.enabled
+    ? (fault?.reason ?? 'neither Docker nor Kubernetes told of it')
+    : 'agent.discovery.enabled is false'
+  const mend = discovery.enabled
+    ? (fault?.mend ?? 'svc doctor discovery')
+    : 'set agent.discovery.enabled: true'
+  return [
+    named,
+    {
+      topic,
+      state: 'limited',
+      text: `the name of its container ${id} is not known: ${why}`,
+      mend,
+      cause: 'container_not_visible',
+    },
+  ]
+}

@@ -1,0 +1,150 @@
+// Whether a process is among those that are observed, and by which rule not.
+
+import type { Config } from '../../config/index.ts'
+import { matches, type PortRange } from '../../entities/selection.ts'
+import type { Finding, Subject } from './explain-types.ts'
+import type { UiParts } from './parts.ts'
+
+type Selector = Config['discovery']['instrument'][number]
+
+const topic = 'selected'
+/** Entries of `discovery.instrument` that are gone through. */
+const mostEntries = 4
+
+/** In the order in which they are asked: the agent itself, rules for processes, rules for ports. */
+export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
+  const { view } = subject
+  if (view.pid === process.pid)
+    return [
+      {
+        topic,
+        state: 'note',
+        text: 'it is svc itself, which never traces itself',
+        mend: '',
+        cause: 'agent',
+        hides: true,
+      },
+    ]
+  if (!view.observed) return [unselected(parts, subject)]
+  const ports = portFindings(parts, subject)
+  return ports.length > 0 ? ports : [{ topic, state: 'ok', text: `yes: ${view.reason}`, mend: '' }]
+}
+
+function unselected(parts: UiParts, { view }: Subject): Finding {
+  const { reason } = view
+  const { discovery } = parts.loaded().config
+  if (reason.startsWith('it exports spans'))
+    return {
+      topic,
+      state: 'limited',
+      text: reason,
+      mend: 'nothing: switch its own SDK off if svc is to make its spans',
+      cause: 'instrumented',
+    }
+  const common = { topic, state: 'missing', cause: 'not_selected', hides: true } as const
+  if (!reason.startsWith('no entry')) {
+    const index = Number(/\[(\d+)\]/.exec(reason)?.[1])
+    const entry = entryText(discovery.exclude[index])
+    const mend = `take ${entry} out of discovery.exclude`
+    return { ...common, text: `not selected: ${reason}, by ${entry}`, mend }
+  }
+  const value = valuesOf(parts, view)
+  const misses = discovery.instrument
+    .slice(0, mostEntries)
+    .map((entry, index) => mismatch(entry, `discovery.instrument[${index}]`, value, view.listening))
+  const more = discovery.instrument.length - misses.length
+  const others = more > 0 ? `; ${more} further entries do not mean it either` : ''
+  return { ...common, text: `not selected: ${misses.join('; ')}${others}`, mend: mendOf(view) }
+}
+
+/** What of an entry is given, in YAML. */
+function entryText(entry: Selector | undefined): string {
+  if (entry === undefined) return 'that entry'
+  const { open_ports: ports, k8s_pod_labels: labels, ...texts } = entry
+  const given = Object.entries(texts).filter(([, text]) => text !== '')
+  if (ports.length > 0) given.push(['open_ports', `"${portsText(ports)}"`])
+  for (const [label, value] of Object.entries(labels)) given.push([`k8s_pod_labels.${label}`, value])
+  return `{${given.map(([key, text]) => `${key}: ${text}`).join(', ')}}`
+}
+
+function mendOf({ listening, executable, name }: Subject['view']): string {
+  if (listening.length > 0) return `add {open_ports: "${listening.join(',')}"} to discovery.instrument`
+  const entry = executable === '' ? `name: ${name}` : `exe_path: ${executable}`
+  return `add {${entry}} to discovery.instrument`
+}
+
+/** What a process has of what selectors ask for; '' for nothing. */
+type Values = (key: Exclude<keyof Selector, 'open_ports' | 'k8s_pod_labels'>) => string
+
+function valuesOf(parts: UiParts, view: Subject['view']): Values {
+  const attributes = parts.processes.known(view.pid)?.attributes
+  const attribute = (key: string) => String(attributes?.get(key) ?? '')
+  const values: Record<Parameters<Values>[0], string> = {
+    exe_path: view.executable,
+    name: view.name,
+    k8s_namespace: view.podNamespace,
+    k8s_pod_name: view.podName,
+    k8s_deployment_name: attribute('k8s.deployment.name'),
+    k8s_daemonset_name: attribute('k8s.daemonset.name'),
+    k8s_statefulset_name: attribute('k8s.statefulset.name'),
+    k8s_container_name: attribute('k8s.container.name') || view.containerName,
+  }
+  return key => values[key]
+}
+
+/** The first of an entry's keys that does not mean the process. */
+function mismatch(entry: Selector, path: string, value: Values, listening: readonly number[]): string {
+  const { open_ports: ports, k8s_pod_labels: labels, ...texts } = entry
+  for (const [key, pattern] of Object.entries(texts)) {
+    if (pattern === '') continue
+    const own = value(key as Parameters<Values>[0])
+    if (own !== '' && matches(pattern, own)) continue
+    const found = own === '' ? 'this process has none' : `this process has ${own}`
+    return `${path}.${key} is ${pattern}; ${found}`
+  }
+  const listens = listening.some(port => ports.some(({ from, to }) => port >= from && port <= to))
+  if (ports.length > 0 && !listens) {
+    const own = listening.length === 0 ? 'listens on none' : `listens on ${listening.join(',')}`
+    return `${path}.open_ports is ${portsText(ports)}; this process ${own}`
+  }
+  return Object.keys(labels).length > 0
+    ? `${path}.k8s_pod_labels is not among the labels of its pod`
+    : `${path} does not mean it`
+}
+
+function portsText(ranges: readonly PortRange[]): string {
+  return ranges.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',')
+}
+
+/** `agent.ebpf.network.include_ports` and `exclude_ports`, which hold for the server's end of a connection. */
+function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
+  const ports = port === 0 ? view.listening : [port]
+  if (ports.length === 0) return []
+  const { include_ports, exclude_ports } = parts.loaded().config.agent.ebpf.network
+  const key = 'agent.ebpf.network'
+  const whys = ports.map(each => {
+    if (exclude_ports.includes(each))
+      return {
+        text: `${key}.exclude_ports has ${each}, at which it listens`,
+        mend: `take ${each} out of ${key}.exclude_ports`,
+      }
+    if (include_ports.length > 0 && !include_ports.includes(each))
+      return {
+        text: `${key}.include_ports is ${shortList(include_ports)}; this process listens on ${each}`,
+        mend: `add ${each} to ${key}.include_ports, or leave it empty for all ports`,
+      }
+    return undefined
+  })
+  const left = whys.filter(why => why !== undefined)
+  if (left.length === 0) return []
+  const all = left.length === ports.length && (port !== 0 || !view.seen)
+  if (all) return [{ topic, state: 'missing', ...left[0]!, cause: 'excluded_port', hides: true }]
+  return [
+    { topic, state: 'ok', text: `yes: ${view.reason}`, mend: '' },
+    ...left.map(why => ({ topic, state: 'note' as const, ...why })),
+  ]
+}
+
+function shortList(ports: readonly number[]): string {
+  return ports.length <= 8 ? ports.join(',') : `${ports.slice(0, 8).join(',')},…`
+}

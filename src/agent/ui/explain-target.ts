@@ -1,0 +1,204 @@
+// What is meant by a number or a name.
+
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { basename } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { allListeners, listenersAt } from '../../entities/listening-ports.ts'
+import { nearest } from '../../lib/nearest.ts'
+import type { Container } from '../../model/entity.ts'
+import { isListenedAt } from './explain-connections.ts'
+import type { UiParts } from './parts.ts'
+
+export const procDir = '/proc'
+
+/** A process, and the port by which it was asked for; 0: by another way. */
+export interface Meant {
+  readonly pid: number
+  readonly port: number
+}
+
+export interface Target {
+  readonly processes: readonly Meant[]
+  /** Of a port at which somebody listens who cannot be seen. */
+  readonly hiddenPort: number
+  /** Known to a runtime, and no process of it is to be seen. */
+  readonly container: Container | undefined
+  /** Where nothing was found: what was looked for, and what is near. */
+  readonly hint: string
+}
+
+const nothing: Target = { processes: [], hiddenPort: 0, container: undefined, hint: '' }
+
+const maxProcesses = 10_000
+/** Processes whose names are found out at some cost. */
+const maxDescribed = 200
+const maxPort = 65_535
+/** Digits of a container's id that tell it well enough. */
+const leastIdDigits = 4
+/** So long a search works before it lets others. */
+const workMs = 2
+
+/** Finds out what a word means; lets others work meanwhile. */
+export async function targetOf(parts: UiParts, word: string): Promise<Target> {
+  const [, kind = '', number = ''] = /^(?:(port|pid):)?(\d{1,10})$/.exec(word) ?? []
+  if (number === '') return word === '' ? emptyWord : named(parts, word)
+  const value = Number(number)
+  const byPort = kind === 'pid' || value > maxPort || value === 0 ? [] : listenersAt(procDir, value)
+  const isPid = kind !== 'port' && commOf(value) !== ''
+  const processes = [
+    ...byPort.map(pid => ({ pid, port: value })),
+    ...(isPid ? [{ pid: value, port: 0 }] : []),
+  ]
+  if (processes.length > 0) return { ...nothing, processes }
+  if (kind !== 'pid' && value <= maxPort && isListenedAt(procDir, value))
+    return { ...nothing, hiddenPort: value }
+  // A container may have a number as its name, or an id of digits alone.
+  const other = kind === '' ? await named(parts, word) : nothing
+  if (other.processes.length > 0 || other.container !== undefined) return other
+  return { ...nothing, hint: await hintOfNumber(value, kind) }
+}
+
+const emptyWord: Target = {
+  ...nothing,
+  hint: 'nothing was asked for: give a port, a pid, or the name of a service, an executable, a container or a pod',
+}
+
+async function hintOfNumber(value: number, kind: string): Promise<string> {
+  const isPort = kind !== 'pid' && value <= maxPort
+  const looked = [
+    ...(isPort ? [`nothing listens at TCP port ${value}`] : []),
+    ...(kind === 'port' ? [] : [`there is no process ${value}`]),
+  ].join(', and ')
+  const ports = new Set([...(await allListeners(procDir)).values()].flat())
+  const near = [...ports].sort((a, b) => Math.abs(a - value) - Math.abs(b - value)).slice(0, 5)
+  if (!isPort || near.length === 0) return looked
+  return `${looked}; the nearest ports at which somebody listens are ${near.join(', ')}`
+}
+
+async function named(parts: UiParts, word: string): Promise<Target> {
+  const names = new Set<string>()
+  const found = await byOwnName(parts, word.toLowerCase(), names)
+  if (found.length > 0) return { ...nothing, processes: found }
+  const containers = containersNamed(parts, word, names)
+  const inside = await processesIn(containers)
+  if (inside.length > 0) return { ...nothing, processes: inside }
+  if (containers.length > 0) return { ...nothing, container: containers[0] }
+  const described = await byDescription(parts, word.toLowerCase(), names)
+  if (described.length > 0) return { ...nothing, processes: described }
+  const near = nearest(word, names)
+  const looked = `there is no service, executable, container or pod "${parts.shown(word)}" among the processes that svc can see`
+  return { ...nothing, hint: near === undefined ? looked : `${looked}; did you mean ${near}?` }
+}
+
+/** By what /proc and those who were seen at work tell for nothing. Services come first. */
+async function byOwnName(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
+  const services: Meant[] = []
+  const programs: Meant[] = []
+  const pause = pauses()
+  for (const pid of pidsOf()) {
+    const attributes = parts.processes.known(pid)?.attributes
+    const comm = commOf(pid)
+    const service = String(attributes?.get('service.name') ?? '')
+    const pod = String(attributes?.get('k8s.pod.name') ?? '')
+    const inPod = pod === '' ? '' : `${attributes?.get('k8s.namespace.name')}/${pod}`
+    const container = String(attributes?.get('container.name') ?? '')
+    for (const name of [service, comm, container, pod]) if (name !== '') names.add(name)
+    if ([service, container, pod, inPod].some(name => name !== '' && name.toLowerCase() === word))
+      services.push({ pid, port: 0 })
+    else if (comm.toLowerCase() === word || executableOf(pid).toLowerCase() === word)
+      programs.push({ pid, port: 0 })
+    await pause()
+  }
+  return services.length > 0 ? services : programs
+}
+
+/** Those who were not seen at work yet have to be looked at: only who listens is worth it. */
+async function byDescription(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
+  const found: Meant[] = []
+  const listeners = [...(await allListeners(procDir)).keys()].slice(0, maxDescribed)
+  for (const pid of listeners) {
+    const view = parts.processes.explain(pid)
+    await nextTurn()
+    if (view === undefined) continue
+    names.add(view.name)
+    const own = [view.name, view.containerName, view.podName, `${view.podNamespace}/${view.podName}`]
+    if (own.some(name => name !== '' && name.toLowerCase() === word)) found.push({ pid, port: 0 })
+  }
+  return found
+}
+
+function containersNamed(
+  { discovery: { entities } }: UiParts,
+  word: string,
+  names: Set<string>,
+): Container[] {
+  const isId = /^[0-9a-f]+$/.test(word) && word.length >= leastIdDigits
+  const found: Container[] = []
+  for (const container of entities.eachContainer()) {
+    const pod = entities.podOfUid(container.podUid)
+    if (container.name !== '') names.add(container.name)
+    if (pod !== undefined) names.add(pod.name)
+    const isMeant =
+      container.name === word ||
+      (isId && container.id.startsWith(word)) ||
+      (pod !== undefined && (pod.name === word || `${pod.namespace}/${pod.name}` === word))
+    if (isMeant) found.push(container)
+  }
+  return found
+}
+
+async function processesIn(containers: readonly Container[]): Promise<Meant[]> {
+  if (containers.length === 0) return []
+  const found: Meant[] = []
+  const pause = pauses()
+  for (const pid of pidsOf()) {
+    const groups = textOf(`${procDir}/${pid}/cgroup`)
+    if (containers.some(({ id }) => groups.includes(id))) found.push({ pid, port: 0 })
+    await pause()
+  }
+  return found
+}
+
+function pidsOf(): number[] {
+  try {
+    return readdirSync(procDir)
+      .filter(name => /^\d+$/.test(name))
+      .slice(0, maxProcesses)
+      .map(Number)
+  } catch {
+    return []
+  }
+}
+
+/** '' where there is no such process. */
+function commOf(pid: number): string {
+  return textOf(`${procDir}/${pid}/comm`).trimEnd()
+}
+
+/** Without its folders; '' for threads of the kernel, and where it may not be known. */
+function executableOf(pid: number): string {
+  try {
+    return basename(readlinkSync(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
+  } catch {
+    return ''
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return '' // it ended
+  }
+}
+
+/** To be awaited after each step: lets others work every two milliseconds. */
+function pauses(): () => Promise<void> | undefined {
+  let sinceMs = performance.now()
+  return () => {
+    if (performance.now() - sinceMs < workMs) return undefined
+    return nextTurn().then(() => {
+      sinceMs = performance.now()
+    })
+  }
+}

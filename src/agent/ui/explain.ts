@@ -1,0 +1,211 @@
+// Why something is observed or not, and where its data went.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ExplainDocument } from '../../api/ui/documents.ts'
+import { ownPids } from '../../kernel/needs.ts'
+import { Tracing } from '../tracing.ts'
+import { exportFindings, spanFindings } from './explain-export.ts'
+import { nameFindings, seenFindings, tlsFindings } from './explain-observed.ts'
+import { selectionFindings } from './explain-selection.ts'
+import { type Meant, type Target, targetOf } from './explain-target.ts'
+import type { Cause, Finding, Subject } from './explain-types.ts'
+import type { UiParts } from './parts.ts'
+import { whyNoTracing } from './pipeline-sources.ts'
+
+type Explained = ExplainDocument['subjects'][number]
+
+/** A server's port may have a process for each processor. */
+const mostSubjects = 8
+const mostTitle = 160
+
+/** Looks at the processes that are meant, each of which takes some milliseconds, and lets others work between. */
+export async function explain(parts: UiParts, target: string): Promise<ExplainDocument> {
+  const word = target.trim()
+  const found = await targetOf(parts, word)
+  const subjects: Explained[] = []
+  for (const meant of found.processes.slice(0, mostSubjects)) {
+    const explained = explainedProcess(parts, meant)
+    if (explained !== undefined) subjects.push(explained)
+    await nextTurn()
+  }
+  if (subjects.length === 0) subjects.push(...unseen(parts, word, found))
+  const more = found.processes.length - mostSubjects
+  const hint = more > 0 ? `${more} more processes are meant: ask for one by its pid` : found.hint
+  return { target, subjects, hint: subjects.length > 0 && more <= 0 ? '' : hint }
+}
+
+function explainedProcess(parts: UiParts, { pid, port }: Meant): Explained | undefined {
+  const view = parts.processes.explain(pid)
+  if (view === undefined) return undefined
+  const subject: Subject = { pid, port, view }
+  return conclude(parts, titleOf(parts, subject), pid, findingsOf(parts, subject))
+}
+
+/** From the selection to the export. */
+function findingsOf(parts: UiParts, subject: Subject): Finding[] {
+  const selection = selectionFindings(parts, subject)
+  const probes = probeFindings(parts)
+  if (!(parts.tracing instanceof Tracing)) return [...selection, ...probes, ...exportFindings(parts)]
+  const { tracing } = parts
+  return [
+    ...selection,
+    ...probes,
+    ...tlsFindings(parts, tracing, subject),
+    ...seenFindings(parts, tracing, subject),
+    ...spanFindings(parts, tracing),
+    ...nameFindings(parts, subject),
+    ...exportFindings(parts),
+  ]
+}
+
+/** What a fault is called for which rights are missing, and not the kernel. */
+const lacksRights =
+  /not permitted|EPERM|EACCES|capabilit|user namespace|seccomp|security module|lockdown|as root/i
+
+function probeFindings(parts: UiParts): Finding[] {
+  const { tracing } = parts
+  const topic = 'probes'
+  if (tracing === undefined) {
+    const [text, mend] = split(whyNoTracing(parts.loaded().config))
+    return [{ topic, state: 'missing', text: `tracing is ${text}`, mend, cause: 'switched_off', hides: true }]
+  }
+  if (!(tracing instanceof Tracing)) {
+    const { reason, mend } = tracing
+    const cause: Cause = lacksRights.test(`${reason} ${mend}`) ? 'permission' : 'kernel_feature_missing'
+    const text = `tracing does not run: ${reason}`
+    return [{ topic, state: 'missing', text, mend: mend || 'svc doctor traces', cause, hides: true }]
+  }
+  const { backend, socketsFound } = tracing.capture
+  const ok: Finding = {
+    topic,
+    state: 'ok',
+    text: `socket calls by ${backend.name}; ${socketsFound} sockets were open when it began`,
+    mend: '',
+  }
+  return [
+    ok,
+    ...tracing.limits.map(({ reason, mend }) => ({ topic, state: 'limited' as const, text: reason, mend })),
+  ]
+}
+
+function split(text: string): [string, string] {
+  const colon = text.indexOf(': ')
+  return colon < 0 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 2)]
+}
+
+/** Causes that cost a part, the one that costs most first. */
+const byWeight: readonly Cause[] = [
+  'instrumented',
+  'queue_full',
+  'endpoint_down',
+  'rate_limited',
+  'sampled',
+  'container_not_visible',
+]
+
+/** What hides all outweighs what costs a part. */
+function conclude(parts: UiParts, title: string, pid: number, findings: readonly Finding[]): Explained {
+  const decisive =
+    findings.find(({ hides }) => hides) ??
+    findings
+      .filter(({ cause }) => cause !== undefined)
+      .sort((one, other) => byWeight.indexOf(one.cause!) - byWeight.indexOf(other.cause!))[0]
+  const verdict = decisive === undefined ? 'observed' : decisive.hides ? 'not_observed' : 'limited'
+  return {
+    title,
+    pid,
+    verdict,
+    cause: decisive?.cause ?? '',
+    lines: findings.map(({ topic, state, text, mend }) => ({ topic, state, text: parts.shown(text), mend })),
+  }
+}
+
+function titleOf(parts: UiParts, { pid, port, view }: Subject): string {
+  const { executable, commandLine, podName, podNamespace, containerName, containerId } = view
+  const what = parts.shown(commandLine || executable || view.name).slice(0, mostTitle)
+  const at = port === 0 ? '' : `port ${port} → `
+  const container = containerName || containerId.slice(0, 12)
+  if (podName !== '') {
+    const within = container === '' ? '' : ` (container ${container})`
+    return `${at}pid ${pid} ${what} · pod ${podNamespace}/${podName}${within}`
+  }
+  return `${at}pid ${pid} ${what}${container === '' ? '' : ` · container ${container}`}`
+}
+
+/** What is meant is there, or may be, and none of its processes can be seen. */
+function unseen(
+  parts: UiParts,
+  word: string,
+  { hiddenPort, container, hint, processes }: Target,
+): Explained[] {
+  const shown = parts.shown(word)
+  // It ended meanwhile, or the numbers of /proc are not those of the kernel.
+  const apart = apartFinding(parts)
+  if (hiddenPort !== 0) {
+    const text = `somebody listens at TCP port ${hiddenPort}, and no process that svc can see does`
+    const rights: Finding = {
+      topic: 'selected',
+      state: 'missing',
+      text: `${text}: it belongs to a user whose descriptors svc may not read, or to the kernel`,
+      mend: 'run svc as root, or with the capabilities SYS_PTRACE and DAC_READ_SEARCH: svc doctor processes',
+      cause: 'permission',
+      hides: true,
+    }
+    const found = apart === undefined ? rights : { ...apart, text: `${text}: ${apart.text}` }
+    return [conclude(parts, `port ${hiddenPort}`, 0, [found, ...rest(parts)])]
+  }
+  if (container !== undefined) {
+    const { name, id, state } = container
+    const text =
+      state === 'running' || state === ''
+        ? `none of its processes can be seen${apart === undefined ? '' : `: ${apart.text}`}`
+        : `it is ${state}, so that it has no process`
+    const mend = apart?.mend ?? (state === 'running' ? 'svc doctor processes' : 'start it')
+    const finding: Finding = {
+      topic: 'selected',
+      state: 'missing',
+      text,
+      mend,
+      cause: 'container_not_visible',
+      hides: true,
+    }
+    return [conclude(parts, `container ${name || id.slice(0, 12)}`, 0, [finding, ...rest(parts)])]
+  }
+  if (processes.length > 0 && apart !== undefined) return [conclude(parts, shown, 0, [apart, ...rest(parts)])]
+  if (hint === '' || /^\d+$|:/.test(word) || word === '') return []
+  const findings = [...(apart === undefined ? [] : [apart]), ...runtimeFindings(parts)]
+  return findings.length === 0 ? [] : [conclude(parts, shown, 0, [...findings, ...rest(parts)])]
+}
+
+function rest(parts: UiParts): Finding[] {
+  return [...probeFindings(parts), ...exportFindings(parts)]
+}
+
+/** The agent runs in a pid namespace of its own. */
+function apartFinding({ tracing }: UiParts): Finding | undefined {
+  const limit =
+    tracing instanceof Tracing
+      ? tracing.limits.find(({ reason }) => reason.startsWith(ownPids.detail))
+      : undefined
+  if (limit === undefined) return undefined
+  return {
+    topic: 'selected',
+    state: 'missing',
+    text: limit.reason,
+    mend: limit.mend,
+    cause: 'container_not_visible',
+    hides: true,
+  }
+}
+
+/** Who knows names of containers and pods was asked, and does not answer: the name may be one of theirs. */
+function runtimeFindings(parts: UiParts): Finding[] {
+  return parts.discovery.faults.map(({ subsystem, reason, mend }) => ({
+    topic: 'selected',
+    state: 'missing' as const,
+    text: `nobody knows it, and ${subsystem.replace('discovery: ', '')}, which may, does not answer: ${reason}`,
+    mend,
+    cause: 'container_not_visible' as const,
+    hides: true,
+  }))
+}

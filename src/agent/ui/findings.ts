@@ -1,0 +1,322 @@
+// What a person should know of this host, its services and svc, in sentences.
+
+import type { OverviewLine } from '../../api/ui/documents.ts'
+import { signals } from '../../model/signal.ts'
+import type { Vitals } from '../../window/vitals.ts'
+import { degradations } from '../view.ts'
+import { type Loss, RecentLosses } from './losses.ts'
+import type { UiParts } from './parts.ts'
+
+export type OverviewTick = Extract<OverviewLine, { kind: 'tick' }>
+export type Finding = OverviewTick['findings'][number]
+export type ServiceRow = OverviewTick['services'][number]
+
+/** A service with what its 95th percentile mostly is. */
+export interface ServicePast {
+  readonly service: ServiceRow
+  /** Median over the window, in milliseconds; null where that is not known. */
+  readonly usualP95Ms: number | null
+}
+
+const mostFindings = 12
+/** Of one kind, so that one does not hide all others. */
+const mostOfAKind = 4
+/** Services that do less say little by their percentages. */
+const leastRequestsPerS = 0.2
+const levels = { bad: 0, warn: 1, note: 2 } as const
+/** How long the host must be so, in seconds. */
+const pressureSeconds = 10
+
+/** Tells what there is to know now. */
+export class Findings {
+  readonly #parts: UiParts
+  readonly #losses: RecentLosses
+  readonly #fileSystems: FullFileSystems
+
+  constructor(parts: UiParts) {
+    this.#parts = parts
+    this.#losses = new RecentLosses(parts.outlets.pipeline)
+    this.#fileSystems = new FullFileSystems(parts)
+  }
+
+  /** At most twelve, the worst first. `nowMs` is of a clock that never goes back. */
+  of(services: readonly ServicePast[], nowMs: number): Finding[] {
+    const parts = this.#parts
+    const kinds = [
+      ofHost(parts.window.vitals),
+      this.#fileSystems.now(nowMs).map(ofFileSystem),
+      ofServices(services),
+      ofSubsystems(parts),
+      this.#losses.now(nowMs).map(ofLoss),
+      ofQueues(parts),
+      ofExport(parts),
+    ]
+    return kinds
+      .flatMap(kind => byLevel(kind).slice(0, mostOfAKind))
+      .sort((a, b) => levels[a.level] - levels[b.level])
+      .slice(0, mostFindings)
+  }
+}
+
+function byLevel(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => levels[a.level] - levels[b.level])
+}
+
+/** What the host's own numbers say. What is not known says nothing. */
+export function ofHost(vitals: Vitals): Finding[] {
+  const findings: Finding[] = []
+  const link = '/ui/overview'
+  const { memoryBytes, memoryAvailableBytes } = vitals.facts
+  const available = (100 * memoryAvailableBytes) / memoryBytes
+  if (available < 5)
+    findings.push({
+      level: 'bad',
+      text: `Memory is nearly full: ${percent(available)} of ${bytesText(memoryBytes)} can still be taken.`,
+      link,
+      command: '',
+    })
+  const mean = (id: Parameters<Vitals['mean']>[0]) => vitals.mean(id, pressureSeconds)
+  const waits = [
+    ['memory', mean('pressureMemory'), 10, 30],
+    ['input and output', mean('pressureIo'), 40, 80],
+    ['a CPU', mean('pressureCpu'), 60, 90],
+  ] as const
+  for (const [what, value, warn, bad] of waits)
+    if (value >= warn)
+      findings.push({
+        level: value >= bad ? 'bad' : 'warn',
+        text: `Tasks waited for ${what} in ${percent(value)} of the last ${pressureSeconds} seconds.`,
+        link,
+        command: '',
+      })
+  const stolen = mean('cpuSteal')
+  if (stolen >= 10)
+    findings.push({
+      level: 'warn',
+      text: `The hypervisor gives ${percent(stolen)} of this host's CPU time to others.`,
+      link,
+      command: '',
+    })
+  const refused = mean('tcpRefused')
+  if (refused > 0)
+    findings.push({
+      level: 'warn',
+      text: `New TCP connections are refused, ${rateText(refused)} a second: a server accepts them too slowly for its queue.`,
+      link,
+      command: 'ss -ltn',
+    })
+  return findings
+}
+
+/** Services that fail, or are slower than they mostly are. They come in the order of their badness. */
+export function ofServices(services: readonly ServicePast[]): Finding[] {
+  const findings: Finding[] = []
+  for (const { service, usualP95Ms } of services) {
+    const { name, requests_per_s, errors_percent, p95_ms, serves } = service
+    if (requests_per_s < leastRequestsPerS) continue
+    const link = `/ui/service?name=${encodeURIComponent(name)}`
+    if (errors_percent >= 5)
+      findings.push({
+        level: errors_percent >= 25 ? 'bad' : 'warn',
+        text: `${percent(errors_percent)} of what ${name} ${serves ? 'answers' : 'asks'} fails.`,
+        link: `/ui/traces?service=${encodeURIComponent(name)}&errors=1`,
+        command: '',
+      })
+    if (p95_ms !== null && usualP95Ms !== null && usualP95Ms > 0 && p95_ms >= 4 * usualP95Ms)
+      findings.push({
+        level: 'warn',
+        text: `${name} is slow: its p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median of the window.`,
+        link,
+        command: '',
+      })
+  }
+  return findings
+}
+
+/** What works less than asked: what keeps data from leaving one by one, all else in one sentence. */
+function ofSubsystems(parts: UiParts): Finding[] {
+  const findings: Finding[] = []
+  const stuck = parts.stuck()
+  if (stuck !== undefined)
+    findings.push({ level: 'bad', text: `svc is stuck: ${stuck}.`, link: '/ui/agent', command: '' })
+  const limited: { readonly subsystem: string; readonly reason: string; readonly mend: string }[] = []
+  for (const each of degradations(parts)) {
+    if (!/^(export|queue)\b/.test(each.subsystem)) {
+      limited.push(each)
+      continue
+    }
+    findings.push({
+      level: each.subsystem === 'queue' ? 'warn' : 'bad',
+      text: sentence(`${each.subsystem}: ${each.reason}; ${each.mend}`),
+      link: '/ui/pipeline',
+      command: each.subsystem === 'queue' ? 'svc queue' : 'svc doctor export',
+    })
+  }
+  const [first] = limited
+  if (first === undefined) return findings
+  const names = [...new Set(limited.map(({ subsystem }) => subsystem))]
+  findings.push({
+    level: 'warn',
+    text:
+      limited.length === 1
+        ? sentence(`${first.subsystem}: ${first.reason}; ${first.mend}`)
+        : `${limited.length} features are limited: ${listText(names)}.`,
+    link: '/ui/agent',
+    command: 'svc doctor',
+  })
+  return findings
+}
+
+/** What is done about losses, by reason. */
+const remedies: Readonly<Record<string, string>> = {
+  queue_full: 'the receiver is slower than what comes, or away',
+  expired: 'they waited too long for the receiver',
+  retry_timeout: 'the receiver did not take them in time',
+  rejected: 'the receiver refused them for good',
+  ring_full: 'more came than svc could take from the kernel; raise agent.ebpf.ringbuf_size',
+  over_budget: 'more came than the budget allows',
+  too_large: 'single items are larger than a request may be',
+  unimplemented: 'the receiver does not know this signal',
+}
+
+export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
+  const why = remedies[reason]
+  return {
+    level: 'bad',
+    text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
+    link: '/ui/pipeline',
+    command: 'svc pipeline',
+  }
+}
+
+function ofQueues({ outlets: { pipeline } }: UiParts): Finding[] {
+  return signals.flatMap(signal => {
+    const filled = 100 * pipeline.fill(signal)
+    if (filled < 50) return []
+    const { oldestMs } = pipeline.state(signal)
+    return [
+      {
+        level: filled >= 90 ? ('bad' as const) : ('warn' as const),
+        text: `The queue of ${signal} is ${percent(filled)} full; its oldest batch has waited ${secondsText(oldestMs)}.`,
+        link: '/ui/pipeline',
+        command: 'svc queue',
+      },
+    ]
+  })
+}
+
+function ofExport({ outlets, window }: UiParts): Finding[] {
+  const isSent = signals.some(signal => outlets.pipeline.state(signal).destination !== undefined)
+  if (isSent || outlets.faults.length > 0) return []
+  return [
+    {
+      level: 'note',
+      text: `Nothing is exported: what is seen stays in memory, for ${secondsText(window.windowMs)} at most. Set otlp.endpoint to send it on.`,
+      link: '/ui/pipeline',
+      command: '',
+    },
+  ]
+}
+
+interface FileSystem {
+  readonly mountPoint: string
+  readonly sizeBytes: number
+  readonly availableBytes: number
+}
+
+export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSystem): Finding {
+  const full = 100 - (100 * availableBytes) / sizeBytes
+  return {
+    level: full >= 99 ? 'bad' : 'warn',
+    text: `${mountPoint} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} are left.`,
+    link: '/ui/metrics',
+    command: `du -xh --max-depth=2 ${mountPoint}`,
+  }
+}
+
+const fileSystemsMs = 10_000
+
+/** File systems with less than a twentieth left, of what the collector read last. It asks none by itself: one may hang. */
+class FullFileSystems {
+  readonly #parts: UiParts
+  #found: readonly FileSystem[] = []
+  #atMs = Number.NEGATIVE_INFINITY
+
+  constructor(parts: UiParts) {
+    this.#parts = parts
+  }
+
+  now(nowMs: number): readonly FileSystem[] {
+    if (nowMs - this.#atMs < fileSystemsMs) return this.#found
+    this.#atMs = nowMs
+    this.#found = this.#read()
+    return this.#found
+  }
+
+  #read(): readonly FileSystem[] {
+    const metrics = this.#parts.hostMetrics()?.readings
+    const run = metrics?.runs.find(({ name }) => name === 'filesystem')
+    if (metrics === undefined || run === undefined) return []
+    const sizes = new Map<string, number>()
+    const available = new Map<string, number>()
+    const readOnly = new Set<string>()
+    for (const [, all] of metrics.page.read(new Set([run])))
+      for (const { family, labels, value } of all) {
+        const device = labels[0]
+        const mountPoint = labels[family.labels.indexOf('mountpoint')]
+        // Where labels are left out of the page nobody knows which one this is.
+        if (labels.length < family.labels.length || device === undefined || mountPoint === undefined) continue
+        if (family.name === 'filesystem_size_bytes') sizes.set(mountPoint, value)
+        else if (family.name === 'filesystem_avail_bytes') available.set(mountPoint, value)
+        else if (family.name === 'filesystem_readonly' && value === 1) readOnly.add(mountPoint)
+      }
+    const found: FileSystem[] = []
+    for (const [mountPoint, sizeBytes] of sizes) {
+      const availableBytes = available.get(mountPoint) ?? sizeBytes
+      // What can only be read is mostly full by design.
+      if (readOnly.has(mountPoint) || sizeBytes <= 0 || availableBytes >= sizeBytes / 20) continue
+      found.push({ mountPoint: this.#parts.shown(mountPoint), sizeBytes, availableBytes })
+    }
+    return found.sort((a, b) => a.availableBytes / a.sizeBytes - b.availableBytes / b.sizeBytes)
+  }
+}
+
+function sentence(text: string): string {
+  const whole = `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+  return /[.!?]$/.test(whole) ? whole : `${whole}.`
+}
+
+function listText(names: readonly string[]): string {
+  const shown = names.slice(0, 4)
+  const rest = names.length - shown.length
+  return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ')
+}
+
+function percent(value: number): string {
+  return `${value < 10 ? Math.round(value * 10) / 10 : Math.round(value)} %`
+}
+
+function rateText(perSecond: number): string {
+  return perSecond >= 10 ? String(Math.round(perSecond)) : perSecond.toPrecision(2)
+}
+
+function millisText(ms: number): string {
+  return ms >= 1000 ? `${(ms / 1000).toPrecision(2)} s` : `${Number(ms.toPrecision(2))} ms`
+}
+
+function secondsText(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
+}
+
+function bytesText(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
+  let value = bytes
+  let unit = 0
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000
+    unit++
+  }
+  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
+}

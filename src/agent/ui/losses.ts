@@ -1,0 +1,83 @@
+// What was lost, as against what nobody was to receive.
+
+import { type Signal, signals } from '../../model/signal.ts'
+import type { Pipeline } from '../../pipeline/pipeline.ts'
+
+/** Reasons of drops that somebody asked for. */
+const wished = new Set([
+  'no_endpoint',
+  'sampled',
+  'transform',
+  'excluded_path',
+  'not_selected',
+  'instrumented',
+])
+
+/** Tells what was lost since the start: items of a signal by reason. `rejected`: the receiver refused them for good. */
+export function eachLoss(
+  pipeline: Pick<Pipeline, 'state'>,
+  tell: (signal: Signal, reason: string, items: number) => void,
+): void {
+  for (const signal of signals) {
+    const { dropped, rejected } = pipeline.state(signal)
+    for (const [reason, items] of dropped) if (!wished.has(reason)) tell(signal, reason, items)
+    if (rejected > 0) tell(signal, 'rejected', rejected)
+  }
+}
+
+/** Items that were lost since the start, of all signals. */
+export function lostItems(pipeline: Pick<Pipeline, 'state'>): number {
+  let lost = 0
+  eachLoss(pipeline, (_signal, _reason, items) => {
+    lost += items
+  })
+  return lost
+}
+
+/** What was lost of late. */
+export interface Loss {
+  readonly signal: Signal
+  readonly reason: string
+  /** Since the books were last closed. */
+  readonly items: number
+  readonly perSecond: number
+}
+
+/** Losses of the last some ten seconds. */
+export class RecentLosses {
+  readonly #pipeline: Pick<Pipeline, 'state'>
+  /** The books ten to twenty seconds ago, and those after them. */
+  #before: Books | undefined
+  #after: Books | undefined
+
+  constructor(pipeline: Pick<Pipeline, 'state'>) {
+    this.#pipeline = pipeline
+  }
+
+  /** Those that are known; the first call knows of none. */
+  now(nowMs: number): Loss[] {
+    const books: Books = { atMs: nowMs, items: new Map() }
+    const losses: Loss[] = []
+    const before = this.#before
+    const passedS = before === undefined ? 0 : (nowMs - before.atMs) / 1000
+    eachLoss(this.#pipeline, (signal, reason, items) => {
+      const name = `${signal} ${reason}`
+      books.items.set(name, items)
+      if (before === undefined || passedS <= 0) return
+      const lost = items - (before.items.get(name) ?? 0)
+      if (lost > 0) losses.push({ signal, reason, items: lost, perSecond: lost / passedS })
+    })
+    if (this.#after === undefined || nowMs - this.#after.atMs >= booksMs) {
+      this.#before = this.#after ?? books
+      this.#after = books
+    }
+    return losses.sort((a, b) => b.items - a.items)
+  }
+}
+
+interface Books {
+  readonly atMs: number
+  readonly items: Map<string, number>
+}
+
+const booksMs = 10_000

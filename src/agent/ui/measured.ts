@@ -1,0 +1,103 @@
+// Metrics as they were read last: those of the host from the page, svc's own from its registry.
+
+import { labelText, type Series } from '../../exposition/page.ts'
+import { parseExposition } from '../../lib/exposition-text.ts'
+import type { Registry } from '../../lib/registry.ts'
+import { gauge } from '../../model/collector.ts'
+import type { HostReadings } from '../host-metrics-push.ts'
+import { isCounted, rawValue } from './metric-recorder.ts'
+
+/** One series. */
+export interface Measured {
+  /** What stands before its number on the page. */
+  readonly prefix: string
+  readonly labels: Readonly<Record<string, string>>
+  /** Of a histogram or summary how much it counted. */
+  readonly value: number
+  /** Undefined for svc's own. */
+  readonly source: Series | undefined
+}
+
+export interface MeasuredFamily {
+  readonly name: string
+  readonly collector: string
+  readonly otelName: string
+  readonly help: string
+  readonly type: string
+  /** UCUM. */
+  readonly unit: string
+  /** The values only grow. */
+  readonly isCounted: boolean
+  readonly series: readonly Measured[]
+}
+
+/** svc itself has far fewer. */
+const mostOwnSamples = 50_000
+
+/** The families of the host, or the one with this name, in the order of their names. */
+export function measuredOf({ page, runs }: HostReadings, only?: string): MeasuredFamily[] {
+  const found: MeasuredFamily[] = []
+  for (const [name, all] of page.read(new Set(runs))) {
+    if (only !== undefined && name !== only) continue
+    const { family, source } = all[0]!
+    found.push({
+      name,
+      collector: source.name,
+      otelName: family.otel?.name ?? '',
+      help: family.help,
+      type: family.type,
+      unit: family.unit,
+      isCounted: isCounted({ family }),
+      series: all.map(series => measured(name, series)),
+    })
+  }
+  return found
+}
+
+function measured(name: string, series: Series): Measured {
+  const { prefix, distribution } = series
+  return {
+    prefix: distribution === undefined ? prefix : `${name}_count${prefix.slice(name.length)}`,
+    get labels() {
+      return labelsOf(series)
+    },
+    value: rawValue(series),
+    source: series,
+  }
+}
+
+/** Those that stand on the page: some may be left out of it. */
+function labelsOf({ family, labels, prefix }: Series): Record<string, string> {
+  const names =
+    labels.length === family.labels.length
+      ? family.labels
+      : [...prefix.matchAll(/[{,](\w+)="(?:[^"\\]|\\.)*"/g)].map(([, name]) => name!)
+  return Object.fromEntries(names.map((name, i) => [name, labels[i]!]))
+}
+
+/** The families of svc itself, in the order of their declaration. */
+export function ownFamilies(registry: Registry): MeasuredFamily[] {
+  return parseExposition(Buffer.from(registry.write()), mostOwnSamples).map(family => {
+    const { name, type, help = '', labels, samples } = family
+    const isLong = type === 'histogram' || type === 'summary'
+    return {
+      name,
+      collector: 'svc',
+      otelName: '',
+      help,
+      type,
+      unit: gauge(name, help).unit,
+      isCounted: type === 'counter' || isLong,
+      series: samples.map(sample => {
+        const here = labels.filter((_, i) => sample.labels[i] !== '')
+        const values = sample.labels.filter(value => value !== '')
+        return {
+          prefix: `${isLong ? `${name}_count` : name}${labelText(here, values)} `,
+          labels: Object.fromEntries(here.map((label, i) => [label, values[i]!])),
+          value: sample.distribution?.count ?? sample.value,
+          source: undefined,
+        }
+      }),
+    }
+  })
+}

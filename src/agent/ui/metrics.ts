@@ -1,0 +1,208 @@
+// What this host and svc itself measure: all metrics, and one of them over time.
+
+import type { MetricsDocument, SeriesLine } from '../../api/ui/documents.ts'
+import type { Live } from '../../api/ui/source.ts'
+import type { Collector } from '../../collectors/collector.ts'
+import { beyond, collectors } from '../../collectors/index.ts'
+import { numberText } from '../../exposition/number-text.ts'
+import { labelText } from '../../exposition/page.ts'
+import { errorText } from '../../lib/logger.ts'
+import { type Measured, type MeasuredFamily, measuredOf, ownFamilies } from './measured.ts'
+import type { UiParts } from './parts.ts'
+
+type Section = MetricsDocument['sections'][number]
+export type FamilyDocument = Section['families'][number]
+
+/** Readings are good for whoever asks within this time. */
+const freshMs = 2000
+const everyMs = 2000
+/** Series that are shown of one metric. */
+const mostSeries = 50
+const off =
+  'The host metrics are off: set agent.nodeexporter.enabled: true. Only what svc measures of itself is here.'
+
+const units = new Map<string, Collector>(
+  [...(collectors as readonly unknown[]), ...(beyond as readonly unknown[])].map(unit => [
+    (unit as Collector).name,
+    unit as Collector,
+  ]),
+)
+
+/** All metrics that there are now, by what reads them. */
+export async function metrics(parts: UiParts): Promise<MetricsDocument> {
+  parts.recorder.want()
+  const own = section('svc', '', '', ownFamilies(parts.registry))
+  const hostMetrics = parts.hostMetrics()
+  if (hostMetrics === undefined) return { at_ms: Date.now(), sections: [own], off }
+  try {
+    const { source, atMs } = await hostMetrics.read(freshMs)
+    const byCollector = new Map<string, MeasuredFamily[]>(source.runs.map(({ name }) => [name, []]))
+    for (const family of measuredOf(source)) byCollector.get(family.collector)?.push(family)
+    return {
+      at_ms: epochMs(atMs),
+      sections: [
+        ...source.runs.map(({ name, outcome, reason }) =>
+          section(
+            name,
+            units.get(name)?.source ?? '',
+            outcome === 'success' ? '' : reason,
+            byCollector.get(name)!,
+          ),
+        ),
+        own,
+      ],
+      off: '',
+    }
+  } catch (error) {
+    return {
+      at_ms: Date.now(),
+      sections: [own],
+      off: `The host metrics cannot be read: ${errorText(error)}; svc diagnostics has the log.`,
+    }
+  }
+}
+
+function section(name: string, source: string, fault: string, families: readonly MeasuredFamily[]): Section {
+  return { name, source, fault, families: families.map(documentOf) }
+}
+
+function documentOf({ name, otelName, help, type, unit, series }: MeasuredFamily): FamilyDocument {
+  const only = series.length === 1 ? series[0]!.value : Number.NaN
+  return {
+    name,
+    otel_name: otelName,
+    help,
+    type,
+    unit,
+    series: series.length,
+    value: Number.isFinite(only) ? only : null,
+  }
+}
+
+/** One metric, now and as far as it was recorded. Undefined: there is none of this name. */
+export function series(parts: UiParts, name: string): Live<SeriesLine> | undefined {
+  if (!isKnown(parts, name)) return undefined
+  const before = new Map<string, { readonly value: number; readonly atMs: number }>()
+  let shown: readonly string[] | undefined
+  let toldMs = Number.NEGATIVE_INFINITY
+
+  /** The values of the series that are shown; counters as rates since the last reading. */
+  function valuesOf(family: MeasuredFamily | undefined, atMs: number): (number | null)[] {
+    const found = new Map(family?.series.map(each => [each.prefix, each]))
+    return shown!.map(prefix => {
+      const value = found.get(prefix)?.value ?? Number.NaN
+      const last = before.get(prefix)
+      before.set(prefix, { value, atMs })
+      if (family === undefined || !family.isCounted) return numberOrNull(value)
+      if (last === undefined || atMs <= last.atMs) return null
+      const grown = value - last.value
+      return grown >= 0 ? numberOrNull((1000 * grown) / (atMs - last.atMs)) : null
+    })
+  }
+
+  return {
+    everyMs,
+    next: async () => {
+      parts.recorder.want()
+      const { family, atMs } = await reading(parts, name)
+      if (shown === undefined) {
+        const most = largest(family?.series ?? [])
+        shown = most.map(({ prefix }) => prefix)
+        const first = startLine(parts, family ?? nothing(name), most)
+        toldMs = atMs
+        return [first, tickLine(atMs, valuesOf(family, atMs))]
+      }
+      if (atMs <= toldMs) return []
+      toldMs = atMs
+      return [tickLine(atMs, valuesOf(family, atMs))]
+    },
+  }
+}
+
+function startLine(parts: UiParts, family: MeasuredFamily, most: readonly Measured[]): SeriesLine {
+  const known = most.flatMap(({ source }) => (source === undefined ? [] : [source]))
+  const past = known.length === most.length ? parts.recorder.past(known) : undefined
+  return {
+    kind: 'start',
+    family: documentOf(family),
+    from_ms: past?.fromMs ?? Date.now(),
+    step_ms: past?.stepMs ?? everyMs,
+    rate: family.isCounted,
+    series: most.map((each, i) => ({
+      ...shownSeries(parts, each),
+      values: (past?.values[i] ?? []).map(numberOrNull),
+    })),
+    left_out: family.series.length - most.length,
+  }
+}
+
+function shownSeries(parts: UiParts, { prefix, labels, value }: Measured) {
+  const names = Object.keys(labels)
+  const values = names.map(label => parts.shown(labels[label]!, label))
+  const name = /^[^{ ]*/.exec(prefix)![0]
+  return {
+    labels: Object.fromEntries(names.map((label, i) => [label, values[i]!])),
+    line: `${name}${labelText(names, values)} ${numberText(value)}`,
+  }
+}
+
+function tickLine(atMs: number, values: (number | null)[]): SeriesLine {
+  return { kind: 'tick', at_ms: epochMs(atMs), values }
+}
+
+/** Those with the largest values, in their order. */
+function largest(all: readonly Measured[]): readonly Measured[] {
+  if (all.length <= mostSeries) return all
+  const size = ({ value }: Measured) => (Number.isNaN(value) ? -1 : Math.abs(value))
+  const kept = new Set([...all].sort((a, b) => size(b) - size(a)).slice(0, mostSeries))
+  return all.filter(each => kept.has(each))
+}
+
+async function reading(
+  parts: UiParts,
+  name: string,
+): Promise<{ readonly family: MeasuredFamily | undefined; readonly atMs: number }> {
+  const own = ownFamilies(parts.registry).find(family => family.name === name)
+  if (own !== undefined) return { family: own, atMs: performance.now() }
+  const hostMetrics = parts.hostMetrics()
+  if (hostMetrics === undefined) return { family: undefined, atMs: performance.now() }
+  // A little less than the time between two looks, which are not quite as regular.
+  const { source, atMs } = await hostMetrics.read(everyMs - 200)
+  return { family: measuredOf(source, name)[0], atMs }
+}
+
+/** Whether there is such a metric, or there was one, or a collector that is on may show it. */
+function isKnown(parts: UiParts, name: string): boolean {
+  const readings = parts.hostMetrics()?.readings
+  if (readings?.page.families().some(([known]) => known === name)) return true
+  if (ownFamilies(parts.registry).some(family => family.name === name)) return true
+  const { namespace } = parts.loaded().config.agent.nodeexporter
+  return (readings?.runs ?? []).some(run =>
+    units
+      .get(run.name)
+      ?.metrics.some(family => name === (family.absolute ? family.name : `${namespace}_${family.name}`)),
+  )
+}
+
+/** A time of `performance.now()` as milliseconds since the Unix epoch. */
+function epochMs(atMs: number): number {
+  return Math.round(Date.now() - performance.now() + atMs)
+}
+
+function nothing(name: string): MeasuredFamily {
+  return {
+    name,
+    collector: '',
+    otelName: '',
+    help: '',
+    type: 'untyped',
+    unit: '',
+    isCounted: false,
+    series: [],
+  }
+}
+
+/** Nine digits are more than a chart shows, and less than a double needs. */
+function numberOrNull(value: number): number | null {
+  return Number.isFinite(value) ? Number(value.toPrecision(9)) : null
+}

@@ -1,0 +1,116 @@
+// Profiles of the window: which there are, and as flame graphs.
+
+import type { FlameDocument, ProfilesLine } from '../../api/ui/documents.ts'
+import type { FlameQuery, Live, ProfileKind } from '../../api/ui/source.ts'
+import type { ProfiledInterval } from '../../window/profile-window.ts'
+import type { UiParts } from './parts.ts'
+
+const lookMs = 5000
+/** Of a line; neighbours are joined until there are no more. */
+const mostIntervals = 360
+const mostServices = 200
+
+/** A line whenever there is another profile. `service` '': all. */
+export function profiles(parts: UiParts, kind: ProfileKind, service: string): Live<ProfilesLine> {
+  let told = -1
+  let toldOff: string | undefined
+  return {
+    everyMs: lookMs,
+    next: () => {
+      const { version } = parts.window.profiles
+      const kinds = parts.window.profiles.kinds()
+      const off = kinds.includes(kind) ? '' : reasonFor(parts, kind)
+      if (version === told && off === toldOff) return []
+      told = version
+      toldOff = off
+      return [lineOf(parts, kind, service, kinds, off)]
+    },
+  }
+}
+
+/** Profiles of the window as one tree, and beside it those that it is compared with. */
+export function flame(parts: UiParts, query: FlameQuery): FlameDocument {
+  const { kind, service, limit } = query
+  const atMs = Date.now()
+  const isCompared = query.base_since_ms > 0 || query.base_until_ms > 0
+  return {
+    unit: unitOf(kind),
+    ...parts.window.profiles.flame({
+      kind,
+      service,
+      ...between(atMs, query.since_ms, query.until_ms),
+      ...(isCompared && { base: between(atMs, query.base_since_ms, query.base_until_ms) }),
+      limit,
+    }),
+  }
+}
+
+function lineOf(
+  { window }: UiParts,
+  kind: ProfileKind,
+  service: string,
+  kinds: ProfilesLine['kinds'],
+  off: string,
+): ProfilesLine {
+  const { intervals, services } = window.profiles.overview(kind, service)
+  let toMs = 0
+  for (const interval of intervals) toMs = Math.max(toMs, interval.toMs)
+  return {
+    kinds,
+    unit: unitOf(kind),
+    from_ms: intervals[0]?.fromMs ?? 0,
+    to_ms: toMs,
+    intervals: joined(intervals).map(each => ({ from_ms: each.fromMs, to_ms: each.toMs, value: each.value })),
+    services: services.slice(0, mostServices),
+    off,
+  }
+}
+
+/** Neighbours as one, as many as it takes. */
+function joined(intervals: readonly ProfiledInterval[]): ProfiledInterval[] {
+  const each = Math.ceil(intervals.length / mostIntervals)
+  const all: ProfiledInterval[] = []
+  for (const [i, interval] of intervals.entries()) {
+    const last = all.at(-1)
+    if (last === undefined || i % each === 0) all.push({ ...interval })
+    else {
+      last.toMs = Math.max(last.toMs, interval.toMs)
+      last.value += interval.value
+    }
+  }
+  return all
+}
+
+/** Both are milliseconds back from now; 0: no bound. */
+function between(atMs: number, sinceMs: number, untilMs: number): { fromMs: number; toMs: number } {
+  return {
+    fromMs: sinceMs > 0 ? atMs - sinceMs : Number.NEGATIVE_INFINITY,
+    toMs: untilMs > 0 ? atMs - untilMs : Number.POSITIVE_INFINITY,
+  }
+}
+
+function unitOf(kind: ProfileKind): string {
+  return kind === 'memory' ? 'bytes' : 'nanoseconds'
+}
+
+/** Why there are none of a kind. */
+function reasonFor(parts: UiParts, kind: ProfileKind): string {
+  const { mode, agent } = parts.loaded().config
+  const { profiling, ebpf } = agent
+  if (mode !== 'agent') return 'A collector takes no profiles: set mode: agent on the host to be profiled.'
+  if (!profiling.enabled) return 'Profiles are switched off: set agent.profiling.enabled: true.'
+  if (!ebpf.enabled) return 'Profiles need eBPF, which is switched off: set agent.ebpf.enabled: true.'
+  const [fault] = parts.profiling.faults
+  if (parts.profiling.profiler === undefined)
+    return `Profiles do not run: ${fault?.reason ?? 'they have not begun yet'}; ${fault?.mend ?? 'look again in a moment'}.`
+  if (!profiling[kind]) return `${kindTitles[kind]} is not sampled: set agent.profiling.${kind}: true.`
+  if (fault !== undefined) return `Profiles run with less than was asked for: ${fault.reason}; ${fault.mend}.`
+  const seconds = Math.ceil(profiling.interval / 1000)
+  return `No profile was made in this window. The first one comes some seconds after the start, then one every ${seconds} s, of whoever was running.`
+}
+
+const kindTitles = {
+  cpu: 'Time on the CPU',
+  off_cpu: 'Time off the CPU',
+  memory: 'Memory',
+} as const

@@ -1,0 +1,228 @@
+// The services of this host: what they did in the last minute, and what they mostly do.
+
+import type { OverviewLine } from '../../api/ui/documents.ts'
+import { durationBuckets, percentileMs } from '../../window/duration-counts.ts'
+import { type EdgeColumn, type EdgeWindow, slotMs } from '../../window/edge-window.ts'
+import {
+  callGraph,
+  errorsPercent,
+  localNames,
+  Naming,
+  type Party,
+  protocolWord,
+  Sides,
+  together,
+} from './call-graph.ts'
+import type { LocalNames } from './local-names.ts'
+import type { UiParts } from './parts.ts'
+import { percentilesOf } from './percentiles.ts'
+
+export type ServiceRow = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
+
+/** A service with what its 95th percentile mostly is. */
+export interface ServicePast {
+  readonly service: ServiceRow
+  /** Median over the window, in milliseconds; null where that is not known. */
+  readonly usualP95Ms: number | null
+}
+
+/** The last minute. */
+export const recentSeconds = 60
+const mostServices = 200
+const mostCalls = 12
+const trendPoints = 30
+/** Slots with durations before their median says what is usual. */
+const leastSlots = 3
+
+/** The worst first: errors, then slowness, then requests. */
+export function services(parts: UiParts): ServiceRow[] {
+  return servicePasts(parts).map(({ service }) => service)
+}
+
+/** The same, with what is usual for each. */
+export function servicePasts(parts: UiParts): ServicePast[] {
+  const names = localNames(parts)
+  const { edges } = parts.window
+  const pasts = pastsOf(edges, names)
+  const recent = callGraph(edges, names, recentSeconds)
+  const found: ServicePast[] = []
+  for (const [id, past] of pasts)
+    found.push({ service: rowOf(past, recent.get(id)), usualP95Ms: past.usualP95Ms })
+  return found.sort(byBadness).slice(0, mostServices)
+}
+
+/** One service as it is in the list; `id` is that of a `Party`. */
+export function serviceRow(parts: UiParts, party: Party): ServiceRow {
+  const names = localNames(parts)
+  const past = pastsOf(parts.window.edges, names).get(party.id)
+  const recent = callGraph(parts.window.edges, names, recentSeconds).get(party.id)
+  return rowOf(past ?? { party, serves: false, trend: [], usualP95Ms: null, protocols: [] }, recent)
+}
+
+/** What is known of a service over the window. */
+interface Past {
+  readonly party: Party
+  readonly serves: boolean
+  /** That it serves, or else speaks. */
+  readonly protocols: readonly string[]
+  readonly trend: readonly number[]
+  readonly usualP95Ms: number | null
+}
+
+function rowOf({ party, serves, protocols, trend }: Past, recent: Party | undefined): ServiceRow {
+  const figures = together((serves ? recent?.answers : recent?.asks) ?? [])
+  const calls = [...(recent?.asks ?? [])].sort((a, b) => b.figures.count - a.figures.count)
+  return {
+    name: party.name,
+    namespace: party.namespace,
+    protocols,
+    requests_per_s: figures.perSecond,
+    serves,
+    errors_percent: errorsPercent(figures),
+    ...percentilesOf(figures.durations),
+    calls: [...new Set(calls.map(({ to }) => to.name))].slice(0, mostCalls),
+    trend,
+  }
+}
+
+function byBadness(a: ServicePast, b: ServicePast): number {
+  return (
+    Math.round(b.service.errors_percent) - Math.round(a.service.errors_percent) ||
+    slowness(b) - slowness(a) ||
+    b.service.requests_per_s - a.service.requests_per_s ||
+    (a.service.name < b.service.name ? -1 : 1)
+  )
+}
+
+/** How many times longer than usual, in whole steps: below twice as long it is not worth a place. */
+function slowness({ service: { p95_ms }, usualP95Ms }: ServicePast): number {
+  if (p95_ms === null || usualP95Ms === null || usualP95Ms <= 0) return 0
+  const times = p95_ms / usualP95Ms
+  return times < 2 ? 0 : Math.round(times)
+}
+
+interface Pasts {
+  readonly slot: number
+  readonly edges: number
+  readonly madeMs: number
+  readonly pasts: ReadonlyMap<string, Past>
+}
+
+const known = new WeakMap<EdgeWindow, Pasts>()
+const pastsMs = 5_000
+
+/** By id; made anew when a slot has ended, when there are other edges, or every five seconds. All who ask share it. */
+function pastsOf(window: EdgeWindow, names: LocalNames): ReadonlyMap<string, Past> {
+  const { slot } = window
+  const edges = window.edges().length
+  const before = known.get(window)
+  const nowMs = performance.now()
+  if (before?.slot === slot && before.edges === edges && nowMs - before.madeMs < pastsMs) return before.pasts
+  const pasts = readPasts(window, names)
+  known.set(window, { slot, edges, madeMs: nowMs, pasts })
+  return pasts
+}
+
+interface Reading {
+  readonly party: Party
+  readonly index: number
+  /** Protocols. */
+  readonly served: Set<string>
+  readonly spoken: Set<string>
+}
+
+function readPasts(window: EdgeWindow, names: LocalNames): Map<string, Past> {
+  const naming = new Naming(window, names)
+  const sides = new Sides(window, naming)
+  const readings = new Map<Party, Reading>()
+  for (const edge of window.edges()) {
+    const from = naming.from(edge)
+    const to = naming.to(edge)
+    const word = protocolWord(edge.protocol)
+    if (to.isHere) readingOf(readings, to).served.add(word)
+    if (from.isHere) readingOf(readings, from).spoken.add(word)
+  }
+  const all = [...readings.values()]
+  const slots = Math.ceil(window.windowMs / slotMs)
+  const { slot: newest } = window
+  const groupOf = (party: Party, isAsked: boolean): number => {
+    const reading = readings.get(party)
+    return reading !== undefined && reading.served.size > 0 === isAsked ? reading.index : -1
+  }
+  const servers = new Trends(all, slots, newest)
+  window.history(
+    all.length,
+    edge => (sides.counts(edge, 'to') ? groupOf(naming.to(edge), true) : -1),
+    column => servers.add(column),
+  )
+  const clients = new Trends(all, slots, newest)
+  window.history(
+    all.length,
+    edge => (sides.counts(edge, 'from') ? groupOf(naming.from(edge), false) : -1),
+    column => clients.add(column),
+  )
+  return new Map(
+    all.map(({ party, index, served, spoken }) => {
+      const serves = served.size > 0
+      const trends = serves ? servers : clients
+      const protocols = [...(serves ? served : spoken)].sort()
+      return [
+        party.id,
+        { party, serves, protocols, trend: trends.trend(index), usualP95Ms: trends.usualP95Ms(index) },
+      ]
+    }),
+  )
+}
+
+function readingOf(readings: Map<Party, Reading>, party: Party): Reading {
+  let reading = readings.get(party)
+  if (reading === undefined) {
+    reading = { party, index: readings.size, served: new Set(), spoken: new Set() }
+    readings.set(party, reading)
+  }
+  return reading
+}
+
+/** Requests and durations of many services over the window. */
+class Trends {
+  readonly #counts: Float64Array[]
+  readonly #seconds = new Float64Array(trendPoints)
+  readonly #p95s: number[][]
+  readonly #slotsOfPoint: number
+  readonly #newest: number
+
+  constructor(readings: readonly Reading[], slots: number, newest: number) {
+    this.#counts = readings.map(() => new Float64Array(trendPoints))
+    this.#p95s = readings.map(() => [])
+    this.#slotsOfPoint = Math.ceil(slots / trendPoints)
+    this.#newest = newest
+  }
+
+  add({ fromMs, lengthMs, counts, durations }: EdgeColumn): void {
+    const slot = fromMs / slotMs
+    const point = trendPoints - 1 - (this.#pointOf(this.#newest) - this.#pointOf(slot))
+    if (point >= 0) this.#seconds[point]! += lengthMs / 1000
+    for (let i = 0; i < counts.length; i++) {
+      if (counts[i] === 0) continue
+      if (point >= 0) this.#counts[i]![point]! += counts[i]!
+      // What goes on says nothing of what is usual.
+      const p95 = slot === this.#newest ? null : percentileMs(durations, 0.95, i * durationBuckets)
+      if (p95 !== null) this.#p95s[i]!.push(p95)
+    }
+  }
+
+  trend(index: number): number[] {
+    return Array.from(this.#counts[index]!, (count, point) => count / Math.max(1, this.#seconds[point]!))
+  }
+
+  usualP95Ms(index: number): number | null {
+    const p95s = this.#p95s[index]!
+    if (p95s.length < leastSlots) return null
+    p95s.sort((a, b) => a - b)
+    return p95s[p95s.length >> 1]!
+  }
+
+  #pointOf(slot: number): number {
+    return Math.floor(slot / this.#slotsOfPoint)
+  }
+}

@@ -1,0 +1,279 @@
+// What is shown of the items of each signal: one line, and a request in which they stand alone.
+
+import type { SignalName } from '../../api/ui/source.ts'
+import { logEncoding } from '../../exporters/otlp/encode-log.ts'
+import { metricEncoding } from '../../exporters/otlp/encode-metric.ts'
+import { profileEncoding } from '../../exporters/otlp/encode-profile.ts'
+import { traceEncoding } from '../../exporters/otlp/encode-trace.ts'
+import { type Encoding, RequestBuilder } from '../../exporters/otlp/request.ts'
+import { Attributes, type AttributeValue } from '../../model/attributes.ts'
+import { LogRecord } from '../../model/log.ts'
+import type { Metric } from '../../model/metric.ts'
+import type { Profile } from '../../model/profile.ts'
+import type { Resource, Scope } from '../../model/resource.ts'
+import { Span, SpanKind, StatusCode } from '../../model/span.ts'
+
+export type TappedItem = Span | Metric | LogRecord | Profile
+
+/** An item in words. */
+export interface Summary {
+  readonly time_ms: number
+  readonly service: string
+  readonly title: string
+  readonly error: boolean
+  readonly duration_ms: number | null
+  readonly detail: string
+}
+
+/** How items of one signal are shown. */
+export interface Tapped<T = TappedItem> {
+  /** Whether it is among those that failed, where only they are meant, and took as long. */
+  fits(item: T, errors: boolean, minMs: number): boolean
+  summary(resource: Resource, item: T): Summary
+  /** An export request with the item alone, in which nothing is that may not be shown. */
+  request(resource: Resource, scope: Scope, item: T): Uint8Array
+}
+
+type Shown = (text: string) => string
+
+/** SeverityNumber from which on a record tells of an error (logs.proto). */
+const errorSeverity = 17
+/** Attributes in one line. */
+const mostAttributes = 8
+
+export class Summaries {
+  readonly #shown: Shown
+  readonly #maxText: number
+  readonly #resources = new WeakMap<Resource, Resource>()
+  readonly #scopes = new WeakMap<Scope, Scope>()
+
+  /** `shown` makes texts such as may be seen; those of a summary are cut at `maxText`. */
+  constructor(shown: Shown, maxText: number) {
+    this.#shown = shown
+    this.#maxText = maxText
+  }
+
+  of(signal: SignalName): Tapped {
+    switch (signal) {
+      case 'traces':
+        return this.#spans()
+      case 'metrics':
+        return this.#metrics()
+      case 'logs':
+        return this.#logs()
+      case 'profiles':
+        return this.#profiles()
+    }
+  }
+
+  #spans(): Tapped<Span> {
+    const copy = new Span()
+    return {
+      fits: (span, errors, minMs) =>
+        (!errors || span.status === StatusCode.error) && span.endUs - span.startUs >= minMs * 1000,
+      summary: (resource, span) => ({
+        ...this.#named(resource, span.endUs, span.name),
+        error: span.status === StatusCode.error,
+        duration_ms: (span.endUs - span.startUs) / 1000,
+        detail: this.#joined([
+          kindNames[span.kind] ?? '',
+          this.#listed(span.attributes),
+          `trace_id=${hex(span.traceId)}`,
+        ]),
+      }),
+      request: this.#encoded(traceEncoding, span => this.#copyOfSpan(copy, span)),
+    }
+  }
+
+  #logs(): Tapped<LogRecord> {
+    const copy = new LogRecord()
+    return {
+      fits: (record, errors) => !errors || record.severity >= errorSeverity,
+      summary: (resource, record) => ({
+        ...this.#named(resource, record.timeUs || record.observedUs, record.body || record.eventName),
+        error: record.severity >= errorSeverity,
+        duration_ms: null,
+        detail: this.#joined([
+          this.#text(record.severityText),
+          this.#listed(record.attributes),
+          record.traceId.some(byte => byte !== 0) ? `trace_id=${hex(record.traceId)}` : '',
+        ]),
+      }),
+      request: this.#encoded(logEncoding, record => this.#copyOfRecord(copy, record)),
+    }
+  }
+
+  #metrics(): Tapped<Metric> {
+    return {
+      fits: (_metric, errors) => !errors,
+      summary: (resource, metric) => {
+        const { name, unit, kind, points } = metric
+        const first = points[0]
+        const value = first === undefined ? '' : 'value' in first ? first.value : `count ${first.count}`
+        return {
+          ...this.#named(resource, first?.timeUs ?? 0, name),
+          error: false,
+          duration_ms: null,
+          detail: this.#joined([
+            `${kind} of ${points.length} ${points.length === 1 ? 'point' : 'points'}`,
+            first === undefined ? '' : `${value} ${unit}`.trim(),
+            first === undefined ? '' : this.#listed(first.attributes),
+          ]),
+        }
+      },
+      request: this.#encoded(metricEncoding, metric => this.#copyOfMetric(metric)),
+    }
+  }
+
+  #profiles(): Tapped<Profile> {
+    return {
+      fits: (_profile, errors) => !errors,
+      summary: (resource, profile) => {
+        const { kind, unit, startUs, durationUs, samples } = profile
+        const total = samples.reduce((sum, { value }) => sum + value, 0)
+        return {
+          ...this.#named(resource, startUs + durationUs, kind),
+          error: false,
+          duration_ms: durationUs / 1000,
+          detail: `${samples.length} stacks, ${total} ${unit}`,
+        }
+      },
+      request: this.#encoded(profileEncoding(), profile => ({
+        ...profile,
+        samples: profile.samples.map(sample => ({
+          ...sample,
+          attributes: this.#copyOf(sample.attributes),
+        })),
+      })),
+    }
+  }
+
+  #encoded<T>(encoding: Encoding<T>, copied: (item: T) => T): Tapped<T>['request'] {
+    const builder = new RequestBuilder(encoding, { keepBytes: 64 * 1024 })
+    return (resource, scope, item) => {
+      try {
+        builder.add(this.#resourceOf(resource), this.#scopeOf(scope), copied(item))
+      } catch (error) {
+        builder.take()
+        throw error
+      }
+      return builder.take()[0]?.body ?? new Uint8Array()
+    }
+  }
+
+  #named(resource: Resource, timeUs: number, title: string) {
+    const service = String(resource.attributes.get('service.name') ?? '')
+    return { time_ms: timeUs / 1000, service, title: this.#text(title) }
+  }
+
+  /** As it may be shown, on one line. What is cut off is cut before it is looked at, with room for what gets shorter. */
+  #text(text: string): string {
+    return this.#shown(text.slice(0, 4 * this.#maxText))
+      .replace(/\s+/g, ' ')
+      .slice(0, this.#maxText)
+  }
+
+  #joined(texts: readonly string[]): string {
+    return texts.filter(text => text !== '').join(' · ')
+  }
+
+  /** What tells most comes first in what is made here. */
+  #listed({ keys, values, size }: Attributes): string {
+    const texts: string[] = []
+    for (let i = 0; i < size && i < mostAttributes; i++)
+      texts.push(`${keys[i]}=${this.#text(String(values[i]))}`)
+    return texts.join(' ').slice(0, 2 * this.#maxText)
+  }
+
+  #copyOfSpan(copy: Span, span: Span): Span {
+    const shown = this.#shown
+    copy.traceId.set(span.traceId)
+    copy.spanId.set(span.spanId)
+    copy.parentSpanId.set(span.parentSpanId)
+    copy.flags = span.flags
+    copy.traceState = shown(span.traceState)
+    copy.name = shown(span.name)
+    copy.kind = span.kind
+    copy.startUs = span.startUs
+    copy.endUs = span.endUs
+    copy.status = span.status
+    copy.statusMessage = shown(span.statusMessage)
+    copy.droppedAttributes = span.droppedAttributes
+    this.#fill(copy.attributes, span.attributes)
+    return copy
+  }
+
+  #copyOfRecord(copy: LogRecord, record: LogRecord): LogRecord {
+    const shown = this.#shown
+    copy.timeUs = record.timeUs
+    copy.observedUs = record.observedUs
+    copy.severity = record.severity
+    copy.severityText = shown(record.severityText)
+    copy.body = shown(record.body)
+    copy.eventName = shown(record.eventName)
+    copy.traceId.set(record.traceId)
+    copy.spanId.set(record.spanId)
+    copy.flags = record.flags
+    copy.droppedAttributes = record.droppedAttributes
+    this.#fill(copy.attributes, record.attributes)
+    return copy
+  }
+
+  #copyOfMetric(metric: Metric): Metric {
+    const points = metric.points.map(point => ({
+      ...point,
+      attributes: this.#copyOf(point.attributes),
+      ...('exemplars' in point && {
+        exemplars: point.exemplars?.map(each => ({ ...each, attributes: this.#copyOf(each.attributes) })),
+      }),
+    }))
+    return { ...metric, points } as Metric
+  }
+
+  /** One for each, as the request has each once. */
+  #resourceOf(resource: Resource): Resource {
+    let copy = this.#resources.get(resource)
+    if (copy === undefined) {
+      copy = { attributes: this.#copyOf(resource.attributes, 'service.name') }
+      this.#resources.set(resource, copy)
+    }
+    return copy
+  }
+
+  #scopeOf(scope: Scope): Scope {
+    if (scope.attributes === undefined) return scope
+    let copy = this.#scopes.get(scope)
+    if (copy === undefined) {
+      copy = { ...scope, attributes: this.#copyOf(scope.attributes) }
+      this.#scopes.set(scope, copy)
+    }
+    return copy
+  }
+
+  #copyOf(attributes: Attributes, plain = ''): Attributes {
+    const copy = new Attributes()
+    this.#fill(copy, attributes, plain)
+    return copy
+  }
+
+  #fill(copy: Attributes, { keys, values, size }: Attributes, plain = ''): void {
+    copy.clear()
+    for (let i = 0; i < size; i++) {
+      const key = keys[i]!
+      copy.add(key, key === plain ? values[i]! : this.#valueOf(values[i]!))
+    }
+  }
+
+  #valueOf(value: AttributeValue): AttributeValue {
+    if (typeof value === 'string') return this.#shown(value)
+    return Array.isArray(value) ? value.map(text => this.#shown(text)) : value
+  }
+}
+
+const kindNames: Readonly<Record<number, string>> = Object.fromEntries(
+  Object.entries(SpanKind).map(([name, kind]) => [kind, name]),
+)
+
+function hex(id: Uint8Array): string {
+  return Buffer.from(id.buffer, id.byteOffset, id.length).toString('hex')
+}

@@ -1,0 +1,46 @@
+// The window that the live page looks at: it keeps what comes by, within its memory.
+
+import type { Config } from '../config/index.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { TracerOptions } from '../tracing/tracer.ts'
+import { EdgeWindow } from '../window/edge-window.ts'
+import { ProfileWindow } from '../window/profile-window.ts'
+import { SpanWindow } from '../window/span-window.ts'
+import { Vitals } from '../window/vitals.ts'
+import type { Window } from './ui/parts.ts'
+
+/** Parts of `self_telemetry.ui.max_memory`. */
+const shares = { spans: 0.45, logs: 0.18, profiles: 0.18, metrics: 0.1, edges: 0.06, vitals: 0.03 } as const
+
+/** Memory of one part, in bytes. */
+export function shareOf(config: Config, part: keyof typeof shares): number {
+  return Math.floor(config.self_telemetry.ui.max_memory * shares[part])
+}
+
+export class LiveWindow implements Window {
+  readonly spans: SpanWindow
+  readonly edges: EdgeWindow
+  readonly profiles: ProfileWindow
+  readonly vitals: Vitals
+  readonly maxBytes: number
+  readonly windowMs: number
+  readonly edge: NonNullable<TracerOptions['edge']>
+
+  constructor(config: Config, pipeline: Pick<Pipeline, 'watch'>) {
+    const { window: windowMs, max_memory: maxBytes } = config.self_telemetry.ui
+    const common = { windowMs, now: Date.now }
+    this.windowMs = windowMs
+    this.maxBytes = maxBytes
+    this.spans = new SpanWindow({ ...common, maxBytes: shareOf(config, 'spans') })
+    this.edges = new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') })
+    this.profiles = new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') })
+    this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
+    this.edge = this.edges.add.bind(this.edges)
+    pipeline.watch('traces', (resource, span) => this.spans.add(resource, span))
+    pipeline.watch('profiles', (resource, profile) => this.profiles.add(resource, profile))
+  }
+
+  get bytes(): number {
+    return this.spans.bytes + this.edges.bytes + this.profiles.bytes + this.vitals.bytes
+  }
+}

@@ -1,0 +1,40 @@
+// What the live page and the commands that look at a running agent are told, below `/ui/api/`: the types that both sides
+// share. Answers are lines of JSON (NDJSON): one, or with `follow` further ones whenever there is something new, until the
+// client ends it. Times end in `_ms` (since the Unix epoch, where nothing else is said), rates in `_per_s`.
+
+import type { Of } from '../schema.ts'
+import type {
+  agentDocument,
+  doctorDocument,
+  explainDocument,
+  pipelineLine,
+  tapLine,
+} from './inside-shapes.ts'
+import type {
+  flameDocument,
+  logsLine,
+  mapLine,
+  metricsDocument,
+  overviewLine,
+  profilesLine,
+  seriesLine,
+  serviceLine,
+  traceDocument,
+  tracesLine,
+} from './look-shapes.ts'
+
+export type OverviewLine = Of<typeof overviewLine>
+export type MapLine = Of<typeof mapLine>
+export type ServiceLine = Of<typeof serviceLine>
+export type TracesLine = Of<typeof tracesLine>
+export type TraceDocument = Of<typeof traceDocument>
+export type MetricsDocument = Of<typeof metricsDocument>
+export type SeriesLine = Of<typeof seriesLine>
+export type LogsLine = Of<typeof logsLine>
+export type ProfilesLine = Of<typeof profilesLine>
+export type FlameDocument = Of<typeof flameDocument>
+export type PipelineLine = Of<typeof pipelineLine>
+export type TapLine = Of<typeof tapLine>
+export type AgentDocument = Of<typeof agentDocument>
+export type DoctorDocument = Of<typeof doctorDocument>
+export type ExplainDocument = Of<typeof explainDocument>

@@ -1,0 +1,200 @@
+// What svc tells of itself, as `documents.ts` has it.
+
+import {
+  amount,
+  anything,
+  count,
+  either,
+  flag,
+  list,
+  named,
+  object,
+  oneOf,
+  optional,
+  orNull,
+  text,
+  word,
+} from '../schema.ts'
+
+// Pipeline
+
+const signalName = oneOf('A signal.', ['traces', 'metrics', 'logs', 'profiles'])
+
+export const pipelineLine = named(
+  'PipelineLine',
+  object('Where data goes, and where it is lost.', {
+    at_ms: amount('When.'),
+    signals: list(
+      'The four.',
+      object('The balance of a signal, in items since the start.', {
+        signal: signalName,
+        collected: count('Taken in.'),
+        recovered: count('Found in the queue on disk at the start.'),
+        exported: count('Acknowledged.'),
+        rejected: count('Refused for good by the receiver.'),
+        dropped: list('Lost.', object('By reason.', { reason: text('Why.'), items: count('How many.') })),
+        queued: count('Waiting and under way.'),
+        collected_per_s: amount('Now.'),
+        exported_per_s: amount('Now.'),
+        dropped_per_s: amount('Now.'),
+        queued_bytes: count('Of the queue.'),
+        capacity_bytes: count('Of the queue.'),
+        full_in_s: orNull(amount('Until the queue is full if it goes on so; null where it does not grow.')),
+        oldest_ms: amount('How long the oldest batch has waited.'),
+        durable: flag('The queue outlives the process.'),
+      }),
+    ),
+    nodes: list(
+      'Sources, processors, queues, exporters.',
+      object('A part.', {
+        id: text('Unique, and the same in every line.'),
+        kind: oneOf('What it is.', ['source', 'processor', 'queue', 'exporter']),
+        name: text('As it is shown.'),
+        signals: list('That pass it.', signalName),
+        state: oneOf('How it is.', ['ok', 'limited', 'failed', 'off']),
+        reason: text('Why, where it is not `ok`; with what mends it.'),
+        facts: list(
+          'More about it: counters, settings.',
+          object('One.', { name: text('What.'), value: text('As it is shown.') }),
+        ),
+      }),
+    ),
+    edges: list(
+      'Between them.',
+      object('The way of a signal.', {
+        from: text('`id`.'),
+        to: text('`id`.'),
+        signal: signalName,
+        per_s: amount('Items a second, now.'),
+      }),
+    ),
+  }),
+)
+
+export const tapLine = named(
+  'TapLine',
+  either(
+    'An item as it is after all processing, or how many fitted and were not shown.',
+    object('An item.', {
+      kind: word('item'),
+      signal: signalName,
+      time_ms: amount('When it ended, or was written or measured.'),
+      service: text('Empty for none.'),
+      title: text('Name of the span or metric, body of the record, kind of the profile.'),
+      error: flag('A span that failed, a record from ERROR on.'),
+      duration_ms: orNull(amount('Of a span, or a profile.')),
+      detail: text('What else matters, in one line.'),
+      otlp: optional(anything('The item in the JSON form of OTLP, where that was asked for.')),
+    }),
+    object('What was not shown.', { kind: word('skipped'), items: count('How many.') }),
+  ),
+)
+
+// Agent
+
+export const agentDocument = named(
+  'AgentPage',
+  object('How svc is set up, and what it has in the kernel.', {
+    version: text('Of svc.'),
+    commit: text('It was built from.'),
+    built: text('When.'),
+    runtime: text('Version of Node.js.'),
+    pid: count('Of the agent.'),
+    uptime_s: amount('Since the start.'),
+    config_file: text('Empty: none, defaults serve.'),
+    config: list(
+      'Every key.',
+      object('A key.', {
+        key: text('Its path.'),
+        value: text('In YAML; secrets are left out.'),
+        fallback: text('The default, in YAML.'),
+        origin: text('`default`, a variable, or file, line and column.'),
+        summary: text('What it means.'),
+        restart: flag('A change waits for a restart.'),
+      }),
+    ),
+    reload: object('Of the configuration.', {
+      last: text('When, and how it ended; empty: not yet.'),
+      waiting: list('Keys whose change waits for a restart.', text('A key.')),
+    }),
+    degraded: list(
+      'What does less than it was asked to.',
+      object('One.', { subsystem: text('What.'), reason: text('Why.'), mend: text('What to do about it.') }),
+    ),
+    programs: list(
+      'In the kernel.',
+      object('A program.', {
+        name: text('Of it.'),
+        type: text('Kind of program.'),
+        attached: text('Where to.'),
+        run_count: orNull(count('Times that it ran; null: not counted.')),
+        ns_per_run: orNull(amount('Each time; null: not counted.')),
+      }),
+    ),
+    maps: list(
+      'In the kernel.',
+      object('A map.', {
+        name: text('Of it.'),
+        type: text('Kind of map.'),
+        entries: count('Used.'),
+        max_entries: count('At most.'),
+      }),
+    ),
+    attachments: list(
+      'Files in whose code probes are.',
+      object('A file.', {
+        path: text('Its path.'),
+        what: text('Of which functions.'),
+        pids: list('That use it.', count('A process.')),
+      }),
+    ),
+  }),
+)
+
+/** What `svc doctor` found. */
+export const doctorDocument = named(
+  'Doctor',
+  object('What this host can and cannot do.', {
+    checks: list(
+      'In their order.',
+      object('A check.', {
+        group: text('What it is about.'),
+        name: text('Of the check.'),
+        state: oneOf('How it went.', ['ok', 'limited', 'missing', 'unknown', 'note']),
+        detail: text('What was found.'),
+        lose: text('What does not work without it; empty for nothing.'),
+        mend: list('What to do about it.', text('One way.')),
+      }),
+    ),
+  }),
+)
+
+// Explain
+
+export const explainDocument = named(
+  'Explanation',
+  object('Why something is observed or not, and where its data went.', {
+    target: text('What was asked for.'),
+    subjects: list(
+      'What that is: processes, mostly one.',
+      object('One of them.', {
+        title: text('`port 8080 → pid 4121 node /app/server.js`.'),
+        pid: count('0: there is no process.'),
+        verdict: oneOf('In one word.', ['observed', 'limited', 'not_observed']),
+        cause: text(
+          'Which of the known causes: `excluded_port`, `not_selected`, `sampled`, …; empty for none.',
+        ),
+        lines: list(
+          'From the selection to the export.',
+          object('One.', {
+            topic: text('`selected`, `probes`, `seen`, `spans`, `export`, ….'),
+            state: oneOf('How it is.', ['ok', 'limited', 'missing', 'note']),
+            text: text('What is so.'),
+            mend: text('What to do about it; empty for nothing.'),
+          }),
+        ),
+      }),
+    ),
+    hint: text('Where nothing was found: what was looked for, and what is near; else empty.'),
+  }),
+)

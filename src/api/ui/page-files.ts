@@ -1,0 +1,110 @@
+// The page itself: files without data, so that no token is needed for them. Who has none is asked for it by the page.
+
+import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { extname, join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { type Answer, answer, failure } from '../answer.ts'
+import type { ApiRequest, Operation } from '../operation.ts'
+import { pageIds } from './pages.ts'
+
+/** By file extension. */
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+}
+
+/** Nothing from elsewhere, nothing inline, in no frame; it talks to this server alone. */
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const pageHeaders = {
+  'Content-Security-Policy': policy,
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Frame-Options': 'DENY',
+}
+
+/** Names of assets are made of what is in them. */
+const assetHeaders = { 'Cache-Control': 'public, max-age=31536000, immutable' }
+
+/** How a file lies there, the smallest first. */
+const encodings = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const
+
+const index = 'index.html'
+
+/** Serves the files of `directory` (`tools/bundle-ui.ts` writes them). Where they are missing the page says so. */
+export function pageFiles(directory: string): Operation[] {
+  const names = namesIn(directory)
+  const page = (request: ApiRequest) =>
+    names.includes(index) ? file(directory, index, pageHeaders, request) : notBuilt
+  return [
+    ...['/ui', '/ui/', ...pageIds.map(id => `/ui/${id}`)].map(path => operation(path, page)),
+    ...names
+      .filter(name => name !== index)
+      .map(name => operation(`/ui/assets/${name}`, request => file(directory, name, assetHeaders, request))),
+  ]
+}
+
+const notBuilt = failure(
+  503,
+  'cannot show the page: its files are missing; build them with "bash tools/setup", or install svc anew',
+  {},
+  { 'Retry-After': '60' },
+)
+
+function operation(path: string, handle: Operation['handle']): Operation {
+  const summary = 'A file of the live page.'
+  return {
+    method: 'GET',
+    path,
+    id: path,
+    tag: 'ui',
+    summary,
+    access: 'open',
+    isFile: true,
+    outcomes: {},
+    handle,
+  }
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).flatMap(name =>
+      name.endsWith('.gz') ? [name.slice(0, -'.gz'.length)] : [],
+    )
+  } catch {
+    return [] // the bundle runs without them
+  }
+}
+
+async function file(
+  directory: string,
+  name: string,
+  more: Readonly<Record<string, string>>,
+  { headers }: ApiRequest,
+): Promise<Answer> {
+  const accepted = String(headers['accept-encoding'] ?? '')
+  const found = encodings.find(([encoding]) => accepts(accepted, encoding))
+  const type = types[extname(name)] ?? 'application/octet-stream'
+  if (found === undefined)
+    return answer(200, type, gunzipSync(await readFile(join(directory, `${name}.gz`))), {
+      Vary: 'Accept-Encoding',
+      ...more,
+    })
+  const [encoding, suffix] = found
+  const body = await readFile(join(directory, name + suffix))
+  return answer(200, type, body, { 'Content-Encoding': encoding, Vary: 'Accept-Encoding', ...more })
+}
+
+/** Whether a list of codings (RFC 9110 §12.5.3) takes one; a weight of 0 refuses it. */
+function accepts(list: string, encoding: string): boolean {
+  return list.split(',').some(each => {
+    const [name = '', ...parameters] = each.split(';').map(part => part.trim().toLowerCase())
+    return name === encoding && !parameters.some(parameter => /^q=0(\.0*)?$/.test(parameter))
+  })
+}

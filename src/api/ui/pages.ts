@@ -1,0 +1,14 @@
+/** The pages below `/ui/`, in the order of their list. `service` is opened from others. */
+export const pageIds = [
+  'overview',
+  'map',
+  'traces',
+  'metrics',
+  'logs',
+  'profiles',
+  'pipeline',
+  'agent',
+  'service',
+] as const
+
+export type PageId = (typeof pageIds)[number]

@@ -1,0 +1,60 @@
+import { ExitCode, StartError } from '../lib/start-error.ts'
+import { type Arguments, type Command, configFlag, jsonFlag, modeFlag, urlFlag } from './arguments.ts'
+
+const forms = ['effective', 'diff', 'default', 'schema', 'example'] as const
+type Form = (typeof forms)[number]
+
+export const config: Command = {
+  name: 'config',
+  summary: 'print the configuration as the agent understands it, each value with where it is from',
+  flags: [
+    {
+      name: 'effective',
+      summary: 'what is in effect (the default): of the agent that runs, else of the file',
+    },
+    { name: 'diff', summary: 'the same, only what differs from the defaults' },
+    { name: 'default', summary: 'every key with its default and its meaning' },
+    { name: 'schema', summary: 'the JSON Schema of the file, for editors' },
+    { name: 'example', summary: 'a file to start with; everything in it is a comment' },
+    jsonFlag,
+    configFlag,
+    modeFlag,
+    urlFlag,
+  ],
+  async run(args) {
+    const form = formOf(args)
+    if (form === 'example' && args.has('json'))
+      throw new StartError('--example is a YAML file with comments: it has no JSON', ExitCode.usage)
+    // Loaded here, for an agent that runs needs none of it.
+    switch (form) {
+      case 'effective':
+      case 'diff':
+        return (await import('./config/effective.ts')).effective(args, form === 'diff')
+      case 'default':
+        return (await import('./config/fallbacks.ts')).fallbacks(args.has('json'))
+      case 'schema': {
+        const [{ jsonSchema }, { print }] = await Promise.all([
+          import('../config/index.ts'),
+          import('./terminal.ts'),
+        ])
+        print(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+        return ExitCode.ok
+      }
+      case 'example': {
+        const [{ example }, { print }] = await Promise.all([
+          import('./config/example.ts'),
+          import('./terminal.ts'),
+        ])
+        print(example)
+        return ExitCode.ok
+      }
+    }
+  },
+}
+
+function formOf(args: Arguments): Form {
+  const given = forms.filter(form => args.has(form))
+  if (given.length <= 1) return given[0] ?? 'effective'
+  const flags = given.map(form => `--${form}`).join(' and ')
+  throw new StartError(`cannot print two things at once: ${flags} exclude each other`, ExitCode.usage)
+}

@@ -1,0 +1,94 @@
+import { parse } from 'yaml'
+import type { AgentDocument } from '../../api/ui/documents.ts'
+import { type LoadedConfig, schema, shownKeys } from '../../config/index.ts'
+import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { defaultOf } from '../../schema/collections.ts'
+import { leaves } from '../../schema/tree.ts'
+import type { Arguments } from '../arguments.ts'
+import { configurationOf, sayProblems } from '../configuration.ts'
+import { documentOf, lookForAgent } from '../running-agent.ts'
+import { shownText } from '../shown-text.ts'
+import { print, say } from '../terminal.ts'
+import { yamlTree } from './yaml-tree.ts'
+
+interface Shown {
+  readonly key: string
+  readonly value: unknown
+  readonly fallback: unknown
+  readonly origin: string
+}
+
+/** Prints what is in effect: of the agent that runs, or of the file as it would be read. Secrets are redacted. */
+export async function effective(args: Arguments, onlyDifferent: boolean): Promise<ExitCode> {
+  const loaded = configurationOf(args)
+  const { keys, source } = (await ofAgent(args)) ?? ofFile(loaded)
+  if (keys === undefined) {
+    sayProblems(loaded)
+    return ExitCode.usage
+  }
+  say(`${source}\n`)
+  const shown = onlyDifferent ? keys.filter(({ value, fallback }) => !isSame(value, fallback)) : keys
+  if (args.has('json')) print(`${JSON.stringify({ source, keys: shown }, null, 2)}\n`)
+  else if (shown.length === 0) print('# nothing differs from the defaults\n')
+  else
+    print(
+      yamlTree(
+        shown.map(each => ({ key: each.key, value: each.value, beside: besideOf(each, onlyDifferent) })),
+      ),
+    )
+  return ExitCode.ok
+}
+
+function besideOf({ origin, fallback }: Shown, withFallback: boolean): string {
+  return shownText(withFallback ? `${origin}; default: ${JSON.stringify(fallback)}` : origin, true)
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
+}
+
+interface Found {
+  /** Undefined: there are none, for the file is wrong. */
+  readonly keys: readonly Shown[] | undefined
+  readonly source: string
+}
+
+async function ofAgent(args: Arguments): Promise<Found | undefined> {
+  const { client, tried } = await lookForAgent(args)
+  if (client === undefined) {
+    const named = args.value('url') ?? process.env.SVC_URL
+    if (!named) return undefined
+    const ways = tried.map(({ address, why }) => `${address}: ${why}`).join('; ')
+    throw new StartError(`cannot show the configuration: no agent answers (${ways})`, ExitCode.general)
+  }
+  try {
+    const { config } = await documentOf<AgentDocument>(
+      client,
+      '/ui/api/agent',
+      'show the configuration of the agent',
+    )
+    const keys = config.map(({ key, value, fallback, origin }) => ({
+      key,
+      value: parse(value) as unknown,
+      fallback: parse(fallback) as unknown,
+      origin,
+    }))
+    return { keys, source: `of the agent at ${client.address}` }
+  } catch (error) {
+    if (args.value('url') !== undefined || !(error instanceof StartError)) throw error
+    say(`svc: ${error.message}\n`)
+    return undefined
+  }
+}
+
+function ofFile(loaded: LoadedConfig): Found {
+  const { file, problems } = loaded
+  const source = `no agent answers: ${file === null ? 'the defaults and the environment' : file}, as an agent would read it`
+  if (problems.length > 0) return { keys: undefined, source }
+  const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
+  const keys = shownKeys(loaded).map(each => ({
+    ...each,
+    fallback: each.origin === 'default' ? each.value : fallbackOf.get(each.key),
+  }))
+  return { keys, source }
+}

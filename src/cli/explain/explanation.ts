@@ -1,0 +1,63 @@
+import type { ExplainDocument } from '../../api/ui/documents.ts'
+import type { Look, Pen } from '../pen.ts'
+import { leftIn, shownText } from '../shown-text.ts'
+import { wrapped } from '../terminal.ts'
+
+interface Style {
+  readonly unicode: boolean
+  readonly columns: number
+  readonly pen: Pen
+}
+
+type Subject = ExplainDocument['subjects'][number]
+
+const looks: Readonly<Record<string, Look | undefined>> = {
+  observed: 'green',
+  limited: 'yellow',
+  not_observed: 'red',
+  missing: 'red',
+}
+const verdicts = {
+  observed: 'observed',
+  limited: 'observed, with limits',
+  not_observed: 'not observed',
+} as const
+
+/** An explanation for people. Each subject has its title, its verdict, and a line for each topic with the mend below it. */
+export function explanation({ target, subjects, hint }: ExplainDocument, style: Style): string {
+  const { unicode } = style
+  const lines = subjects.flatMap((subject, i) => [...(i === 0 ? [] : ['']), ...subjectLines(subject, style)])
+  const nothing = subjects.length === 0 ? [`Nothing was found for ${shownText(target, unicode)}.`] : []
+  const hints = hint === '' ? [] : wrapped(shownText(hint, unicode), style.columns)
+  return [...nothing, ...lines, ...hints].map(line => `${line.trimEnd()}\n`).join('')
+}
+
+function subjectLines({ title, verdict, cause, lines }: Subject, style: Style): string[] {
+  const { unicode, pen } = style
+  const shown = (text: string) => shownText(text, unicode)
+  const topics = lines.reduce((most, { topic }) => Math.max(most, shown(topic).length), 9)
+  const why = cause === '' || verdict === 'observed' ? '' : ` (${shown(cause)})`
+  return [
+    pen(shown(title), 'bold'),
+    `  ${leftIn('', topics)}  ${pen(`${verdicts[verdict] ?? shown(verdict)}${why}`, looks[verdict])}`,
+    ...lines.flatMap(line => topicLines(line, topics, style)),
+  ]
+}
+
+function topicLines(
+  { topic, state, text, mend }: Subject['lines'][number],
+  topics: number,
+  style: Style,
+): string[] {
+  const { unicode, columns, pen } = style
+  const indent = ' '.repeat(topics + 4)
+  const room = Math.max(30, columns - indent.length)
+  // A state that is not seen by its colour alone.
+  const sign = state === 'missing' ? 'missing: ' : state === 'limited' ? 'limited: ' : ''
+  const [first = '', ...rest] = wrapped(sign + shownText(text, unicode), room)
+  return [
+    `  ${pen(leftIn(shownText(topic, unicode), topics), 'dim')}  ${pen(first, looks[state])}`,
+    ...rest.map(line => indent + pen(line, looks[state])),
+    ...(mend === '' ? [] : wrapped(`fix: ${shownText(mend, unicode)}`, room).map(line => indent + line)),
+  ]
+}

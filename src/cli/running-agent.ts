@@ -1,0 +1,120 @@
+// What commands ask of the agent that runs, and what they say where it does not answer.
+
+import { ExitCode, StartError } from '../lib/start-error.ts'
+import { type AgentAnswer, type AgentClient, type Attempt, findAgent, type OnLine } from './agent-client.ts'
+import type { Arguments } from './arguments.ts'
+import { configurationOf } from './configuration.ts'
+import { shownText } from './shown-text.ts'
+
+/** Of documents: a trace of all spans of the window is larger than any other. */
+const mostBytes = 64 << 20
+const patienceMs = 15_000
+
+/** The agent of this host, or at `--url`. Throws a `StartError` that tells every way that was tried; `what` cannot be done. */
+export async function runningAgent(args: Arguments, what: string): Promise<AgentClient> {
+  const { client, tried } = await lookForAgent(args)
+  if (client) return client
+  throw new StartError(
+    `cannot ${what}: no agent answers (${waysText(tried)}); start it with "svc run", or name it by --url`,
+    ExitCode.general,
+  )
+}
+
+/** The same without a complaint. */
+export function lookForAgent(args: Arguments) {
+  const settings = configurationOf(args).config.self_telemetry
+  return findAgent({ settings, url: args.value('url'), env: process.env })
+}
+
+/** `ADDRESS: why` of all ways that led to no agent. */
+export function waysText(tried: readonly Attempt[]): string {
+  return tried.map(({ address, why }) => `${address}: ${why}`).join('; ')
+}
+
+/** A document. Throws a `StartError`: `what` cannot be done, and why. */
+export async function documentOf<T>(
+  client: AgentClient,
+  path: string,
+  what: string,
+  timeoutMs = patienceMs,
+): Promise<T> {
+  return readAs<T>(await answerOf(client, path, what, timeoutMs), path, what)
+}
+
+/** The same of a document whose answer may be another status, too. */
+export async function answerOf(
+  client: AgentClient,
+  path: string,
+  what: string,
+  timeoutMs = patienceMs,
+): Promise<AgentAnswer> {
+  try {
+    return await client.get(path, { timeoutMs, mostBytes })
+  } catch (error) {
+    throw notAnswered(client, what, error)
+  }
+}
+
+/** What an answer holds. Throws where it is a refusal, or no JSON. */
+export function readAs<T>({ status, body, cut }: AgentAnswer, path: string, what: string, fine = [200]): T {
+  if (!fine.includes(status)) throw refusal(path, what, status, body)
+  if (cut) throw new StartError(`cannot ${what}: the answer is over 64 MiB`, ExitCode.general)
+  return parsed<T>(body.toString(), what)
+}
+
+/** Reads lines of JSON for as long as they come, or until `signal` is aborted. Throws as `documentOf` does. */
+export async function followLines(
+  client: AgentClient,
+  path: string,
+  what: string,
+  onLine: OnLine,
+  signal: AbortSignal,
+): Promise<void> {
+  let followed: Awaited<ReturnType<AgentClient['follow']>>
+  try {
+    followed = await client.follow(path, onLine, signal)
+  } catch (error) {
+    throw error instanceof StartError ? error : notAnswered(client, what, error)
+  }
+  if (followed.status !== 200) throw refusal(path, what, followed.status, followed.body)
+}
+
+/** A line as the document that it should be. Throws where it is no JSON: a URL may be anybody's. */
+export function parsed<T>(line: string, what: string): T {
+  try {
+    return JSON.parse(line) as T
+  } catch (error) {
+    throw new StartError(
+      `cannot ${what}: what answers is no agent of this version, for it sends no JSON`,
+      ExitCode.general,
+      error,
+    )
+  }
+}
+
+function notAnswered({ address }: AgentClient, what: string, error: unknown): StartError {
+  const why = error instanceof Error ? error.message : String(error)
+  return new StartError(`cannot ${what} at ${address}: ${why}`, ExitCode.general, error)
+}
+
+/** What the agent said instead of a document, for a person. */
+function refusal(path: string, what: string, status: number, body: Buffer): StartError {
+  if (status === 404 && path.startsWith('/ui/api/'))
+    return new StartError(
+      `cannot ${what}: the agent does not serve it; it is older than this command, or was started with self_telemetry.ui.enabled: false`,
+      ExitCode.general,
+    )
+  const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
+  const message = messageOf(body) || `the agent answered ${status}`
+  const token = status === 401 ? '; set SVC_TOKEN, or use the admin socket as root' : ''
+  return new StartError(`cannot ${what}: ${shownText(message, true)}${token}`, code)
+}
+
+function messageOf(body: Buffer): string {
+  try {
+    const { message } = JSON.parse(body.toString()) as { message?: unknown }
+    return typeof message === 'string' ? message : ''
+  } catch {
+    return '' // no agent of ours: its status is all there is to tell
+  }
+}

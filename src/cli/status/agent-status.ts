@@ -1,0 +1,51 @@
+import type { ExportDocument, StatusDocument } from '../../api/types.ts'
+import type { PipelineLine } from '../../api/ui/documents.ts'
+import { addressText, parseListenAddress } from '../../lib/listen-address.ts'
+import { ExitCode } from '../../lib/start-error.ts'
+import type { AgentClient } from '../agent-client.ts'
+import type { Arguments } from '../arguments.ts'
+import { configurationOf } from '../configuration.ts'
+import { penOf } from '../pen.ts'
+import { answerOf, documentOf, readAs, runningAgent } from '../running-agent.ts'
+import { output, written } from '../terminal.ts'
+import { type Readiness, statusText } from './status-text.ts'
+
+const what = 'show the status'
+const uiPath = '/ui/api/pipeline'
+
+/** Asks the agent how it is and prints it. Exit code 1: it is not ready. */
+export async function agentStatus(args: Arguments): Promise<ExitCode> {
+  const client = await runningAgent(args, what)
+  const [status, ready, exporting, pipeline] = await Promise.all([
+    documentOf<StatusDocument>(client, '/status', what),
+    answerOf(client, '/ready', what).then(answer => readAs<Readiness>(answer, '/ready', what, [200, 503])),
+    documentOf<ExportDocument>(client, '/status/export', what),
+    balanceOf(client),
+  ])
+  const page = pipeline === null ? '' : pageUrl(args, client)
+  const { color, unicode, columns } = output()
+  const found = { status, ready, export: exporting, pipeline, page }
+  await written(
+    args.has('json')
+      ? `${JSON.stringify(found, null, 2)}\n`
+      : statusText(found, { unicode, columns: Math.min(columns, 120), pen: penOf(color) }),
+  )
+  return ready.status === 'ready' ? ExitCode.ok : ExitCode.general
+}
+
+/** Where data was lost and why; null where the agent keeps nothing for the page. */
+async function balanceOf(client: AgentClient): Promise<PipelineLine | null> {
+  const answer = await answerOf(client, uiPath, what)
+  return answer.status === 404 ? null : readAs<PipelineLine>(answer, uiPath, what)
+}
+
+/** As a browser on this host opens it; '' where nothing listens but the socket. */
+function pageUrl(args: Arguments, { address }: AgentClient): string {
+  if (!address.startsWith('unix:')) return `${address}/ui`
+  const { enabled, listen, tls } = configurationOf(args).config.self_telemetry
+  const at = parseListenAddress(listen)
+  if (!enabled || at === undefined || at.port === 0) return ''
+  const { host = '0.0.0.0', port } = at
+  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `${tls.enabled ? 'https' : 'http'}://${addressText(local, port)}/ui`
+}

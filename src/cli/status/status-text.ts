@@ -1,0 +1,154 @@
+import type { ExportDocument, QueueDocument, ReadinessChecks, StatusDocument } from '../../api/types.ts'
+import type { PipelineLine } from '../../api/ui/documents.ts'
+import { counted, countText, grouped, partText } from '../number-text.ts'
+import type { Look, Pen } from '../pen.ts'
+import { leftIn, rightIn, shownText } from '../shown-text.ts'
+import { wrapped } from '../terminal.ts'
+
+export interface Readiness {
+  readonly status: 'ready' | 'not_ready'
+  readonly checks: ReadinessChecks
+}
+
+export interface Found {
+  readonly status: StatusDocument
+  readonly ready: Readiness
+  readonly export: ExportDocument
+  /** Null: the agent keeps nothing for the page. */
+  readonly pipeline: PipelineLine | null
+  /** URL of the page; empty for none. */
+  readonly page: string
+}
+
+interface Style {
+  readonly unicode: boolean
+  readonly columns: number
+  readonly pen: Pen
+}
+
+/** A screenful about an agent. */
+export function statusText(found: Found, style: Style): string {
+  const lines = [
+    ...headLines(found, style),
+    ...subsystemLines(found, style),
+    ...exportLines(found, style),
+    ...queueLines(found, style),
+    ...lossLines(found, style),
+  ]
+  return `${lines.map(line => line.trimEnd()).join('\n')}\n`
+}
+
+function headLines({ status, ready, page }: Found, { unicode, pen }: Style): string[] {
+  const shown = (text: string) => shownText(text, unicode)
+  const { version, commit, uptime, mode, host } = status
+  const isReady = ready.status === 'ready'
+  return [
+    `${pen(`svc ${shown(version)}`, 'bold')} (commit ${shown(commit)}), mode ${shown(mode)}, up ${shown(uptime)}, ${pen(isReady ? 'ready' : 'NOT READY', isReady ? 'green' : 'red')}`,
+    `${shown(host.name)}, ${shown(host.os)} ${shown(host.kernel)} ${shown(host.arch)}`,
+    ...(page === '' ? [] : [`page: ${shown(page)}`]),
+    '',
+  ]
+}
+
+function subsystemLines({ status, ready }: Found, style: Style): string[] {
+  const { ebpf, profiling, discovery, degraded } = status
+  const on: [name: string, detail: string][] = [
+    ['traces', ebpf.enabled ? `on, ${counted(ebpf.programs_loaded, 'program')} in the kernel` : 'off'],
+    ['profiles', profiling.enabled ? `on, ${profiling.sample_rate} Hz` : 'off'],
+    [
+      'discovery',
+      `docker ${discovery.docker ? counted(discovery.containers_discovered, 'container') : 'off'}, kubernetes ${discovery.kubernetes ? counted(discovery.pods_discovered, 'pod') : 'off'}`,
+    ],
+  ]
+  const failed = Object.entries(ready.checks).filter(([, check]) => check !== 'ok')
+  return [
+    ...on.flatMap(([name, detail]) => entry(name, detail, undefined, style)),
+    ...failed.flatMap(([name, check]) => entry(name, check, 'red', style)),
+    ...degraded.flatMap(({ subsystem, reason, mend }) => [
+      ...entry(subsystem, `limited: ${reason}`, 'yellow', style),
+      ...(mend === '' ? [] : entry('', `fix: ${mend}`, undefined, style)),
+    ]),
+    '',
+  ]
+}
+
+const termWidth = 12
+
+function entry(
+  term: string,
+  meaning: string,
+  look: Look | undefined,
+  { unicode, columns, pen }: Style,
+): string[] {
+  const [first = '', ...rest] = wrapped(shownText(meaning, unicode), Math.max(30, columns - termWidth - 3))
+  const indent = ' '.repeat(termWidth + 3)
+  return [
+    `  ${leftIn(shownText(term, unicode), termWidth)} ${pen(first, look)}`,
+    ...rest.map(line => indent + pen(line, look)),
+  ]
+}
+
+function exportLines({ export: exporting }: Found, style: Style): string[] {
+  const {
+    endpoint,
+    protocol,
+    tls,
+    compression,
+    connected,
+    last_export,
+    last_error,
+    destinations,
+    disk_queue,
+  } = exporting
+  if (endpoint === '' && destinations.length === 0)
+    return [...entry('export', 'none: data stays on this host; set otlp.endpoint', 'yellow', style), '']
+  const how = `${protocol}, ${tls ? 'TLS' : 'no TLS'}, compression ${compression}`
+  const state = connected ? `connected, last at ${last_export ?? 'no time yet'}` : 'NOT CONNECTED'
+  const failing = destinations.filter(({ last_error: error, parked }) => parked || error !== null)
+  return [
+    ...entry('export', `${endpoint} (${how}): ${state}`, connected ? undefined : 'red', style),
+    ...(failing.length === 0 && last_error !== null ? entry('', last_error, 'red', style) : []),
+    ...failing.flatMap(({ signal, last_error: error, parked, next_attempt }) =>
+      entry(
+        '',
+        `${signal}: ${error ?? 'refused'}${parked ? '; it refuses the credentials, data is kept' : ''}${next_attempt === null ? '' : `; next attempt ${next_attempt}`}`,
+        'red',
+        style,
+      ),
+    ),
+    ...(disk_queue === null || disk_queue.state === 'ok'
+      ? []
+      : entry('disk queue', disk_queue.reason, 'yellow', style)),
+    '',
+  ]
+}
+
+function queueLines({ export: { queues } }: Found, { unicode, pen }: Style): string[] {
+  const row = ([signal, queue]: [string, QueueDocument]) => {
+    const { size, exported, dropped, bytes, capacity_bytes } = queue
+    const fill = capacity_bytes > 0 ? Math.min(1, bytes / capacity_bytes) : 0
+    const full = Math.ceil(fill * 10)
+    const bar = (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(10 - full)
+    const lost = rightIn(`${countText(dropped)}${dropped > 0 ? '!' : ''}`, 10)
+    return `  ${leftIn(signal, 9)}${rightIn(countText(exported), 10)}${pen(lost, dropped > 0 ? 'red' : undefined)}${rightIn(countText(size), 10)}  ${pen(bar, fill > 0.8 ? 'red' : undefined)} ${partText(bytes, capacity_bytes)}`
+  }
+  const head = `  ${leftIn('SIGNAL', 9)}${rightIn('EXPORTED', 10)}${rightIn('LOST', 10)}${rightIn('QUEUED', 10)}  QUEUE`
+  return [pen(head, 'dim'), ...Object.entries(queues).map(row)]
+}
+
+function lossLines({ pipeline }: Found, { unicode, pen }: Style): string[] {
+  const lost = (pipeline?.signals ?? []).flatMap(({ signal, dropped }) =>
+    dropped.filter(({ items }) => items > 0).map(({ reason, items }) => ({ signal, reason, items })),
+  )
+  if (lost.length === 0) return []
+  return [
+    '',
+    pen('  LOST SINCE THE START', 'dim'),
+    ...lost
+      .toSorted((a, b) => b.items - a.items)
+      .map(
+        ({ signal, reason, items }) =>
+          `  ${leftIn(signal, 9)}${rightIn(grouped(items), 12)}  ${shownText(reason, unicode)}`,
+      ),
+  ]
+}

@@ -1,0 +1,36 @@
+import type { OverviewStart, OverviewTick } from './view.ts'
+
+/** The host in a few numbers; undefined where they are not known. */
+export interface HostFigures {
+  /** Busy, of all CPUs together. */
+  readonly cpuPercent: number | undefined
+  readonly usedBytes: number | undefined
+  readonly memoryBytes: number | undefined
+  readonly receivedPerS: number | undefined
+  readonly sentPerS: number | undefined
+}
+
+/** Waiting is not being busy, and stolen time is another guest's. */
+const notBusy = /idle|wait|steal|guest/i
+
+/** Of the newest values of the charts. */
+export function hostFigures(start: OverviewStart | undefined, tick: OverviewTick | undefined): HostFigures {
+  const valuesOf = (chart: string, fits: (label: string) => boolean) => {
+    const found: number[] = []
+    start?.series.forEach((series, i) => {
+      const value = tick?.values[i]
+      if (series.chart === chart && fits(series.label) && typeof value === 'number') found.push(value)
+    })
+    return found.length === 0 ? undefined : found.reduce((sum, value) => sum + value, 0)
+  }
+  const isOutside = (label: string) => !/loopback|\blo\b/i.test(label)
+  const network = (direction: RegExp) =>
+    valuesOf('network', label => direction.test(label) && isOutside(label))
+  return {
+    cpuPercent: valuesOf('cpu', label => !notBusy.test(label)),
+    usedBytes: valuesOf('memory', label => /^used/i.test(label)),
+    memoryBytes: valuesOf('memory', label => !/swap/i.test(label)),
+    receivedPerS: network(/receive|\brx\b|\bin\b/i),
+    sentPerS: network(/sent|transmit|\btx\b|\bout\b/i),
+  }
+}

@@ -1,0 +1,95 @@
+import { amountText, msText } from '../../number-text.ts'
+import { fitted, leftIn, rightIn } from '../../shown-text.ts'
+import type { Line, Piece } from '../line.ts'
+import { barAt, type Service, shownServices, type View } from '../view.ts'
+import { type Canvas, errorLook } from './page.ts'
+
+const numberWidths = { 'req/s': 6, 'err%': 6, p50: 6, p95: 6, p99: 6 } as const
+const protocolWidth = 7
+/** Of the columns but the first and the last, with the gaps between them. */
+const middle = protocolWidth + 1 + 5 * 7
+const narrowest = 12
+const widest = 36
+
+/** The table, with the bar where a person can move it. */
+export function servicesLines(view: View, canvas: Canvas, rows: number, bar: boolean): Line[] {
+  const services = shownServices(view)
+  const width = nameWidth(services, canvas)
+  const head = headerLine(view, width)
+  if (services.length === 0) return [head, ...emptyLines(view)]
+  const at = barAt(view, services)
+  const room = Math.max(1, rows - 1)
+  // The bar stays in sight, and the table moves no more than it must.
+  view.scrolled = Math.max(Math.min(view.scrolled, at, services.length - room), at - room + 1, 0)
+  const shown = services.slice(view.scrolled, view.scrolled + room)
+  return [
+    head,
+    ...shown.map((service, i) => serviceLine(service, canvas, width, bar && view.scrolled + i === at)),
+  ]
+}
+
+function nameWidth(services: readonly Service[], { columns, shown }: Canvas): number {
+  const longest = services.reduce((most, { name }) => Math.max(most, shown(name).length), 0)
+  const room = Math.max(narrowest, Math.floor((columns - middle) / 2))
+  return Math.max(Math.min(longest, room, widest), Math.min(18, room))
+}
+
+function headerLine({ order }: View, width: number): Line {
+  const cell = (title: string, text: string): Piece => (order === title ? [text, 'bold'] : [text, 'dim'])
+  return [
+    ' ',
+    cell('service', leftIn('SERVICE', width)),
+    ' ',
+    [leftIn('PROTO', protocolWidth), 'dim'],
+    ...Object.entries(numberWidths).flatMap(([title, columns]) => [
+      ' ',
+      cell(title, rightIn(title, columns)),
+    ]),
+    ['  CALLS', 'dim'],
+  ]
+}
+
+function serviceLine(
+  service: Service,
+  { unicode, shown, columns }: Canvas,
+  width: number,
+  marked: boolean,
+): Line {
+  const { errors_percent, requests_per_s, p50_ms, p95_ms, p99_ms, serves } = service
+  const look = marked ? 'inverse' : undefined
+  const errors = `${amountText(errors_percent)}${errors_percent > 0 ? (unicode ? '▲' : '!') : ' '}`
+  const numbers = [p50_ms, p95_ms, p99_ms].map(ms => rightIn(msText(ms), 6)).join(' ')
+  // One that only calls has no requests of its own: what it counts are calls.
+  const protocols = service.protocols.map(shown).join(',') || '-'
+  const line: Piece[] = [
+    [`${marked ? '>' : ' '}${leftIn(shown(service.name), width)} ${leftIn(protocols, protocolWidth)} `, look],
+    [`${rightIn(`${amountText(requests_per_s)}${serves ? '' : '>'}`, 6)} `, look],
+    [rightIn(errors, 6), marked ? 'inverse' : errorLook(errors_percent)],
+    [` ${numbers}  `, look],
+  ]
+  const room = columns - width - middle - 3
+  const calls = fitted(service.calls.map(shown).join(', '), Math.max(0, room))
+  return [...line, [marked ? leftIn(calls, room) : calls, look]]
+}
+
+function emptyLines(view: View): Line[] {
+  const { tick, filter, errorsOnly } = view
+  if (tick === undefined) return [[], ['  Waiting for the agent.']]
+  if (tick.services.length > 0) {
+    const chosen = [
+      ...(filter === '' ? [] : [`with "${filter}"`]),
+      ...(errorsOnly ? ['with errors'] : []),
+    ].join(' ')
+    return [
+      [],
+      [`  None of ${tick.services.length} services is one ${chosen}.`],
+      ['  esc clears the filter, e shows all.'],
+    ]
+  }
+  return [
+    [],
+    ['  No service was called yet.'],
+    ['  Make a request to one of this host; if it does not appear here, ask why:'],
+    ['    svc explain PORT'],
+  ]
+}

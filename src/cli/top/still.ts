@@ -1,0 +1,36 @@
+import type { OverviewLine } from '../../api/ui/documents.ts'
+import { ExitCode } from '../../lib/start-error.ts'
+import type { AgentClient } from '../agent-client.ts'
+import { interrupted } from '../interrupted.ts'
+import { penOf } from '../pen.ts'
+import { followLines, parsed } from '../running-agent.ts'
+import { shownText } from '../shown-text.ts'
+import { output, written } from '../terminal.ts'
+import { lineText } from './line.ts'
+import { overviewPath } from './lines.ts'
+import { headLine } from './pages/head.ts'
+import type { Canvas } from './pages/page.ts'
+import { servicesLines } from './pages/services.ts'
+import { newView, take } from './view.ts'
+
+/** Prints what there is now, all services, and ends. */
+export async function still(client: AgentClient, what: string): Promise<ExitCode> {
+  const view = newView()
+  const over = interrupted()
+  const onLine = (line: string) => {
+    take(view, parsed<OverviewLine>(line, what))
+    if (view.start && view.tick) over.abort()
+  }
+  try {
+    await followLines(client, `${overviewPath}&follow=1`, what, onLine, over.signal)
+  } finally {
+    over.stop()
+  }
+  const { color, unicode, columns } = output()
+  const rows = (view.tick?.services.length ?? 0) + 10
+  const canvas: Canvas = { columns, rows, unicode, shown: text => shownText(text, unicode) }
+  const pen = penOf(color)
+  const lines = [headLine(view, canvas), ...servicesLines(view, canvas, rows, false)]
+  await written(lines.map(line => `${lineText(line, columns, pen).trimEnd()}\n`).join(''))
+  return ExitCode.ok
+}

@@ -1,0 +1,42 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Exchange } from '../model/exchange.ts'
+
+/** What was seen at a server's port, on either side of connections to it, in all network namespaces. */
+export interface PortCount {
+  readonly calls: number
+  /** Connections that looked like a known protocol, and were none. */
+  readonly refused: number
+}
+
+interface Entry {
+  calls: number
+  refused: number
+}
+
+const maxPorts = 256
+
+/** Calls by the server's port, of the ports that were used last. Allocates nothing for a port that is known. */
+export class PortCalls {
+  private readonly ports = new BoundedMap<number, Entry>(maxPorts)
+
+  called({ server, localPort, peerPort }: Exchange, calls = 1): void {
+    this.entry(server ? localPort : peerPort).calls += calls
+  }
+
+  refused(port: number): void {
+    this.entry(port).refused++
+  }
+
+  /** Undefined: nothing of late. */
+  of(port: number): PortCount | undefined {
+    return this.ports.get(port)
+  }
+
+  private entry(port: number): Entry {
+    const known = this.ports.get(port)
+    if (known !== undefined) return known
+    const made = { calls: 0, refused: 0 }
+    this.ports.set(port, made)
+    return made
+  }
+}

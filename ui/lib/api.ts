@@ -1,0 +1,81 @@
+// Asking the agent: documents, and documents that go on line by line.
+
+import { signal } from '@preact/signals'
+
+const tokenKey = 'svc-token'
+
+/** Why the agent does not answer us; '' while it does. `token`: it wants one. */
+export const denied = signal<'' | 'token' | 'forbidden'>('')
+/** What the agent said with it. */
+export const deniedWhy = signal('')
+
+/** Kept for this tab alone. */
+export function setToken(token: string): void {
+  sessionStorage.setItem(tokenKey, token)
+  denied.value = ''
+}
+
+/** What the agent answered in place of a document. */
+export class ApiError extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** The URL of a document with its parameters; those that say nothing are left out. */
+export function apiUrl(
+  name: string,
+  parameters: Readonly<Record<string, string | number | boolean>> = {},
+): string {
+  const query = new URLSearchParams()
+  for (const [key, value] of Object.entries(parameters)) {
+    const text = typeof value === 'boolean' ? (value ? '1' : '') : String(value)
+    if (text !== '') query.set(key, text)
+  }
+  const text = query.toString()
+  return `/ui/api/${name}${text === '' ? '' : `?${text}`}`
+}
+
+async function ask(path: string, signal: AbortSignal): Promise<Response> {
+  const token = sessionStorage.getItem(tokenKey)
+  const response = await window.fetch(path, {
+    signal,
+    cache: 'no-store',
+    headers: token === null ? {} : { Authorization: `Bearer ${token}` },
+  })
+  if (response.ok) return response
+  const said = (await response.json().catch(() => ({}))) as { message?: string }
+  const message = said.message ?? `the agent answered ${response.status}`
+  if (response.status === 401 || response.status === 403) {
+    deniedWhy.value = message
+    denied.value = response.status === 401 ? 'token' : 'forbidden'
+  }
+  throw new ApiError(response.status, message)
+}
+
+/** Reads a document. Rejects with an `Error` in words. */
+export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
+  const response = await ask(path, signal)
+  return (await response.json()) as T
+}
+
+/** Calls `line` with each line of a document that goes on; resolves when it ended. */
+export async function readLines<T>(
+  path: string,
+  signal: AbortSignal,
+  line: (value: T) => void,
+): Promise<void> {
+  const response = await ask(path, signal)
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const texts = (rest + value).split('\n')
+    rest = texts.pop()!
+    for (const text of texts) if (text !== '') line(JSON.parse(text) as T)
+  }
+}

@@ -1,0 +1,56 @@
+// The host at a glance: one stream for all pages, which the frame of the page reads too.
+
+import { computed, signal } from '@preact/signals'
+import type { OverviewLine } from '../../src/api/ui/documents.ts'
+import { apiUrl } from './api.ts'
+import { useLive } from './live.ts'
+import { parameter } from './route.ts'
+
+type Start = Extract<OverviewLine, { kind: 'start' }>
+type Tick = Extract<OverviewLine, { kind: 'tick' }>
+
+export interface Overview {
+  readonly start: Start
+  /** Undefined until the first second is over. */
+  readonly tick: Tick | undefined
+  /** Times of the values, in seconds since the Unix epoch, as charts want them. */
+  readonly times: readonly number[]
+  /** Values by series, as many as `times`. */
+  readonly values: readonly (readonly (number | null)[])[]
+}
+
+export const overview = signal<Overview | undefined>(undefined)
+/** Why there is none; '' while there is, or will be. */
+export const overviewError = signal('')
+
+/** Seconds that pages look back: `w` of the URL. */
+export const windowSeconds = computed(() => Number(parameter('w', '300')) || 300)
+
+/** Follows it; for the frame of the page alone. */
+export function useOverview(): void {
+  const { value, error } = useLive<OverviewLine, Overview | undefined>(
+    apiUrl('overview', { seconds: windowSeconds.value }),
+    (before, line) => {
+      if (line.kind === 'start') {
+        const { from_ms, step_ms, series } = line
+        const count = series[0]?.values.length ?? 0
+        return {
+          start: line,
+          tick: undefined,
+          times: Array.from({ length: count }, (_, i) => (from_ms + i * step_ms) / 1000),
+          values: series.map(each => each.values),
+        }
+      }
+      if (before === undefined) return undefined
+      const drop = Math.max(0, before.times.length + 1 - windowSeconds.value)
+      return {
+        start: before.start,
+        tick: line,
+        times: [...before.times.slice(drop), line.at_ms / 1000],
+        values: before.values.map((values, i) => [...values.slice(drop), line.values[i] ?? null]),
+      }
+    },
+  )
+  overview.value = value ?? overview.peek()
+  overviewError.value = error
+}

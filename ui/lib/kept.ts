@@ -1,0 +1,10 @@
+import { useRef } from 'preact/hooks'
+import type { Reading } from './live.ts'
+
+/** A reading that shows the last value until the next one is there, so that a changed question makes nothing flicker. */
+export function useKept<T>(reading: Reading<T>): Reading<T> {
+  const last = useRef<T | undefined>(undefined)
+  if (reading.value !== undefined) last.current = reading.value
+  if (reading.value !== undefined || reading.missing || last.current === undefined) return reading
+  return { ...reading, value: last.current }
+}

@@ -1,0 +1,104 @@
+// Documents in components: read once, or followed for as long as somebody looks.
+
+import { signal, useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { ApiError, denied, read, readLines } from './api.ts'
+
+/** The person holds the picture still. What is followed is not read meanwhile. */
+export const paused = signal(false)
+
+const hidden = signal(document.hidden)
+document.addEventListener('visibilitychange', () => {
+  hidden.value = document.hidden
+})
+
+export interface Reading<T> {
+  readonly state: 'loading' | 'live' | 'error'
+  /** The last document, which stays while a reading fails. */
+  readonly value: T | undefined
+  /** In words; '' while all is well. */
+  readonly error: string
+  /** 404: there is no such thing. */
+  readonly missing: boolean
+}
+
+const loading: Reading<never> = { state: 'loading', value: undefined, error: '', missing: false }
+
+const firstWaitMs = 500
+const longestWaitMs = 10_000
+
+/**
+ * Follows a document (`apiUrl(…)`; undefined: none), again and again after a loss. `line` makes the new value of the one
+ * before and a line. Nothing is read while the tab is hidden or the page is paused.
+ */
+export function useLive<Line, T = Line>(
+  path: string | undefined,
+  line: (before: T | undefined, line: Line) => T = (_, last) => last as unknown as T,
+): Reading<T> {
+  const reading = useSignal<Reading<T>>(loading)
+  const take = useRef(line)
+  take.current = line
+  const stopped = paused.value || hidden.value || denied.value !== ''
+  const last = useRef('')
+  useEffect(() => {
+    if (path === undefined) return
+    if (last.current !== path) reading.value = loading
+    last.current = path
+    if (stopped) return
+    const controller = new AbortController()
+    void follow(controller.signal)
+    return () => controller.abort()
+
+    async function follow(signal: AbortSignal): Promise<void> {
+      let waitMs = firstWaitMs
+      const url = `${path}${path!.includes('?') ? '&' : '?'}follow=1`
+      while (!signal.aborted) {
+        let value: T | undefined
+        try {
+          await readLines<Line>(url, signal, each => {
+            if (signal.aborted) return
+            value = take.current(value, each)
+            waitMs = firstWaitMs
+            reading.value = { state: 'live', value, error: '', missing: false }
+          })
+        } catch (error) {
+          if (signal.aborted) return
+          reading.value = failed(reading.value.value, error)
+          if (reading.value.missing || denied.value !== '') return
+        }
+        await new Promise(resolve => setTimeout(resolve, waitMs))
+        waitMs = Math.min(waitMs * 2, longestWaitMs)
+      }
+    }
+  }, [path, stopped])
+  return reading.value
+}
+
+/** Reads a document, anew where its path changes or `again` does. */
+export function useDocument<T>(path: string | undefined, again: unknown = 0): Reading<T> {
+  const reading = useSignal<Reading<T>>(loading)
+  const refused = denied.value !== ''
+  useEffect(() => {
+    if (path === undefined || refused) return
+    const controller = new AbortController()
+    read<T>(path, controller.signal).then(
+      value => {
+        reading.value = { state: 'live', value, error: '', missing: false }
+      },
+      error => {
+        if (!controller.signal.aborted) reading.value = failed<T>(undefined, error)
+      },
+    )
+    return () => controller.abort()
+  }, [path, again, refused])
+  return reading.value
+}
+
+function failed<T>(value: T | undefined, error: unknown): Reading<T> {
+  const missing = error instanceof ApiError && error.status === 404
+  const words =
+    error instanceof ApiError
+      ? error.message
+      : 'the agent does not answer; it may have been stopped or restarted'
+  return { state: 'error', value, error: words, missing }
+}

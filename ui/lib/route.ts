@@ -1,0 +1,62 @@
+// Where we are: the path and query of the URL, so that every view has one and the back button works.
+
+import { computed, signal } from '@preact/signals'
+
+const base = '/ui/'
+
+const url = signal(new URL(location.href))
+addEventListener('popstate', () => {
+  url.value = new URL(location.href)
+})
+
+/** Name of the page; '' where the URL names none. */
+export const page = computed(() => url.value.pathname.slice(base.length).split('/')[0] ?? '')
+
+/** A parameter of the URL; `fallback` where it is not there. Read in a component it is followed. */
+export function parameter(name: string, fallback = ''): string {
+  return url.value.searchParams.get(name) ?? fallback
+}
+
+/** The URL of a page with parameters; empty ones are left out. What is global, the time window, goes along. */
+export function hrefOf(id: string, parameters: Readonly<Record<string, string | number>> = {}): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== '') query.set(name, String(value))
+  const text = query.toString()
+  return `${base}${id}${text === '' ? '' : `?${text}`}`
+}
+
+/** Goes to a URL of this page; `replace`: the back button skips where we are. */
+export function go(href: string, { replace = false } = {}): void {
+  if (replace) history.replaceState(null, '', href)
+  else history.pushState(null, '', href)
+  const before = url.value.pathname
+  url.value = new URL(location.href)
+  if (before !== url.value.pathname) scrollTo(0, 0)
+}
+
+/** Sets parameters of the URL, '' removes one. A change that a person types is no step of its own. */
+export function setParameters(
+  values: Readonly<Record<string, string | number>>,
+  { replace = true } = {},
+): void {
+  const next = new URL(location.href)
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') next.searchParams.delete(name)
+    else next.searchParams.set(name, String(value))
+  }
+  go(`${next.pathname}${next.search}`, { replace })
+}
+
+/** Follows links of the page without loading it anew. */
+export function followLinks(): void {
+  addEventListener('click', event => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
+      return
+    const link = (event.target as Element | null)?.closest?.('a')
+    if (!link || link.target !== '' || link.hasAttribute('download')) return
+    if (link.origin !== location.origin || !link.pathname.startsWith(base)) return
+    if (link.pathname.startsWith(`${base}api/`)) return
+    event.preventDefault()
+    go(`${link.pathname}${link.search}${link.hash}`)
+  })
+}

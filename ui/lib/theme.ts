@@ -1,0 +1,23 @@
+// Light and dark: as the system says, or as the person chose.
+
+import { effect, signal } from '@preact/signals'
+
+const key = 'svc-theme'
+export type Theme = 'system' | 'light' | 'dark'
+
+export const theme = signal<Theme>((localStorage.getItem(key) as Theme | null) ?? 'system')
+
+const system = matchMedia('(prefers-color-scheme: dark)')
+
+/** Changes whenever colours do: canvases paint again. */
+export const palette = signal(0)
+system.addEventListener('change', () => palette.value++)
+
+effect(() => {
+  const { value } = theme
+  if (value === 'system') delete document.documentElement.dataset.theme
+  else document.documentElement.dataset.theme = value
+  if (value === 'system') localStorage.removeItem(key)
+  else localStorage.setItem(key, value)
+  palette.value = palette.peek() + 1
+})

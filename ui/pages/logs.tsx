@@ -1,0 +1,5 @@
+import { Head } from '../parts/small.tsx'
+
+export default function Logs() {
+  return <Head title="Logs" question="" />
+}

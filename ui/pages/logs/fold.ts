@@ -1,0 +1,56 @@
+// Folds records that say the same again and again into one row each.
+
+import type { LogsLine } from '../../../src/api/ui/documents.ts'
+
+export type LogRecord = LogsLine['records'][number]
+
+/** Consecutive records that are alike. */
+export interface Fold {
+  /** The newest of them. */
+  readonly record: LogRecord
+  /** The oldest of them, by which the row is known while further ones come. */
+  readonly first: LogRecord
+  readonly count: number
+}
+
+/**
+ * A text without what differs from one time to the next: numbers, and words of hexadecimal digits that are numbers or
+ * long enough to be no word. Takes linear time.
+ */
+export function pattern(body: string): string {
+  return body.replace(/[0-9A-Za-z]+/g, word =>
+    /^(0x)?[0-9a-f]+$/i.test(word) && (word.length >= 8 || /\d/.test(word)) ? '#' : word.replace(/\d+/g, '#'),
+  )
+}
+
+const patterns = new WeakMap<LogRecord, string>()
+
+function patternOf(record: LogRecord): string {
+  let found = patterns.get(record)
+  if (found === undefined) {
+    found = `${record.service}\n${record.severity}\n${pattern(record.body)}`
+    patterns.set(record, found)
+  }
+  return found
+}
+
+/** Each record as a row of its own. */
+export function unfolded(records: readonly LogRecord[]): readonly Fold[] {
+  return records.map(record => ({ record, first: record, count: 1 }))
+}
+
+/** Records of one service and level whose text is equal but for numbers, where they follow upon each other. */
+export function folded(records: readonly LogRecord[]): readonly Fold[] {
+  const folds: Fold[] = []
+  let last: Fold | undefined
+  for (const record of records) {
+    if (last !== undefined && patternOf(last.record) === patternOf(record)) {
+      last = { record, first: last.first, count: last.count + 1 }
+      folds[folds.length - 1] = last
+    } else {
+      last = { record, first: record, count: 1 }
+      folds.push(last)
+    }
+  }
+  return folds
+}

@@ -1,0 +1,342 @@
+import { type Signal, useComputed, useSignal } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
+import type { FlameDocument } from '../../../src/api/ui/documents.ts'
+import { seriesColour } from '../../lib/colour.ts'
+import { percent, withUnit } from '../../lib/format.ts'
+import { useDocument } from '../../lib/live.ts'
+import { parameter, setParameters } from '../../lib/route.ts'
+import { Command } from '../../parts/command.tsx'
+import { Figure } from '../../parts/figure.tsx'
+import { Choice, Field } from '../../parts/small.tsx'
+import { Empty, Reading } from '../../parts/state.tsx'
+import { callsOf, type FlameTree, flameTree, nodeOfPath } from './flame-tree.ts'
+import { folded } from './folded.ts'
+import { matching, topFunctions } from './functions.ts'
+import { Icicle } from './icicle.tsx'
+import { kindTitle, packageOf } from './packages.ts'
+import {
+  changeOf,
+  changeSteps,
+  type Shades,
+  shadesByChange,
+  shadesByKind,
+  shadesByPackage,
+} from './shades.ts'
+import { changeText, TopTable } from './top-table.tsx'
+
+export interface FlameProps {
+  readonly url: string
+  readonly title: string
+  /** By which what it is compared with is multiplied, so that both are of the same time; 0: it is not compared. */
+  readonly baseFactor: number
+  /** Of a file that is downloaded. */
+  readonly fileName: string
+  /** Where a fresh recording comes from. */
+  readonly recording: string
+}
+
+/** The flame graph with its table, of a document. */
+export function Flame(props: FlameProps) {
+  const reading = useDocument<FlameDocument>(props.url)
+  return (
+    <Reading of={reading} what="the stacks">
+      {() => <Stacks {...props} flame={reading.value!} />}
+    </Reading>
+  )
+}
+
+function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & { flame: FlameDocument }) {
+  const whole = useMemo(
+    () =>
+      flameTree(baseFactor === 1 ? flame : { ...flame, base: flame.base.map(value => value * baseFactor) }),
+    [flame, baseFactor],
+  )
+  const focus = parameter('focus')
+  const calls = useMemo(() => (focus === '' ? undefined : callsOf(whole, focus)), [whole, focus])
+  const tree = calls ?? whole
+  const compared = tree.base !== undefined
+  const zoom = Math.max(0, nodeOfPath(tree, Number.parseInt(parameter('at'), 36)))
+  const q = parameter('q')
+  const matches = useMemo(() => matching(tree, q, zoom), [tree, q, zoom])
+  const functions = useMemo(() => topFunctions(tree, zoom), [tree, zoom])
+  const byPackage = parameter('by') === 'package'
+  const shades = useMemo(
+    () => (compared ? shadesByChange(tree) : byPackage ? shadesByPackage(tree) : shadesByKind(tree)),
+    [tree, compared, byPackage],
+  )
+  const chosenPath = useSignal(-1)
+  const current = useSignal(tree)
+  current.value = tree
+  // What is chosen stays so in the next document.
+  const chosen = usePathSignal(current, chosenPath)
+  const hovered = useSignal(-1)
+  const { unit } = flame
+  const total = tree.sum[0] ?? 0
+  const shown = tree.sum[zoom] ?? 0
+  const share = (value: number, of = total) => percent(of > 0 ? (100 * value) / of : 0)
+  const zoomTo = (node: number) =>
+    setParameters({ at: node <= 0 ? '' : tree.path[node]!.toString(36) }, { replace: false })
+  const told = (node: number) =>
+    [
+      tree.names[tree.name[node]!],
+      `${share(tree.sum[node]!)} in all, ${share(tree.self[node]!)} by itself`,
+      compared ? changeText(tree.sum[node]!, tree.base![node]!, unit) : '',
+      `level ${tree.depth[node]! + 1}`,
+    ]
+      .filter(text => text !== '')
+      .join(', ')
+  const label = (node: number) => {
+    const name = tree.names[tree.name[node]!]!
+    if (!compared) return name
+    const change = changeOf(tree, node)
+    return Math.abs(change) < 0.5 / changeSteps ? name : `${change > 0 ? '+' : '−'} ${name}`
+  }
+  const table = () => <TopTable functions={functions} total={total} unit={unit} compared={compared} />
+  if (flame.total === 0 && flame.base_total === 0)
+    return (
+      <div class="card">
+        <Empty
+          title="Nothing was sampled here"
+          why="In these intervals this service did not run, or not long enough to be met. Choose more intervals, or all services."
+        />
+      </div>
+    )
+  const top = functions.rows[0]
+  const summary = `${withUnit(shown, unit)}${zoom > 0 ? `, ${share(shown)} of all` : ''}${
+    top === undefined ? '' : `; most by itself: ${top.name} with ${share(top.self, shown)}`
+  }.`
+  return (
+    <>
+      {flame.missing.length > 0 ? <Missing flame={flame} /> : null}
+      {focus !== '' ? (
+        <p class="notice row" role="status">
+          <span>
+            {calls === undefined ? (
+              <>
+                <code>{focus}</code> is not in these intervals: all is shown.
+              </>
+            ) : (
+              <>
+                Only what <code>{focus}</code> calls, from all of its callers.
+              </>
+            )}
+          </span>
+          <button type="button" onClick={() => setParameters({ focus: '', at: '' })}>
+            Show all
+          </button>
+        </p>
+      ) : null}
+      <div class="columns profile">
+        <Figure title={title} summary={summary} table={table}>
+          <div class="tools">
+            <Field label="Find a function or file">
+              <input
+                type="search"
+                value={q}
+                onInput={event => setParameters({ q: event.currentTarget.value })}
+              />
+            </Field>
+            {compared ? null : (
+              <Choice
+                label="Colours"
+                values={[
+                  ['kind', 'by kind'],
+                  ['package', 'by package'],
+                ]}
+                value={byPackage ? 'package' : 'kind'}
+                onChoose={by => setParameters({ by: by === 'package' ? by : '' })}
+              />
+            )}
+            <button type="button" disabled={zoom === 0} onClick={() => zoomTo(tree.parent[zoom]!)}>
+              Out
+            </button>
+            <button type="button" disabled={zoom === 0} onClick={() => zoomTo(0)}>
+              Reset
+            </button>
+          </div>
+          <p class="summary" role="status">
+            {matches === undefined
+              ? ''
+              : matches.functions === 0
+                ? `Nothing here is called “${q}”.`
+                : `${matches.functions} functions match, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of what is shown.`}
+          </p>
+          <Details tree={tree} zoom={zoom} chosen={chosen} hovered={hovered} unit={unit} share={share} />
+          <Icicle
+            tree={tree}
+            zoom={zoom}
+            shades={shades}
+            changes={compared}
+            matches={matches?.nodes}
+            label={label}
+            told={told}
+            chosen={chosen}
+            hovered={hovered}
+            onZoom={zoomTo}
+          />
+          <Legend shades={shades} changes={compared} share={share} />
+          <Cut flame={flame} share={share} />
+        </Figure>
+        <section class="card stack">
+          <h3>Functions{zoom > 0 ? ' below the zoom' : ''}</h3>
+          {table()}
+        </section>
+      </div>
+      <div class="row">
+        <button type="button" onClick={() => download(`${fileName}.folded`, folded(tree, zoom))}>
+          Download what is shown as folded text
+        </button>
+        <a href={recording} download="">
+          Record 10 s anew, as pprof
+        </a>
+        <Command text={`go tool pprof -http : '${location.origin}${recording}'`} />
+      </div>
+    </>
+  )
+}
+
+/** A node that is kept by its path. */
+function usePathSignal(tree: Signal<FlameTree>, path: Signal<number>): Signal<number> {
+  const node = useComputed(() => (path.value < 0 ? -1 : nodeOfPath(tree.value, path.value)))
+  return useMemo(
+    () =>
+      ({
+        get value() {
+          return node.value
+        },
+        set value(at: number) {
+          path.value = at < 0 ? -1 : tree.peek().path[at]!
+        },
+        peek: () => node.peek(),
+      }) as Signal<number>,
+    [],
+  )
+}
+
+/** The frame below the pointer, or else the chosen one. */
+function Details({
+  tree,
+  zoom,
+  chosen,
+  hovered,
+  unit,
+  share,
+}: {
+  readonly tree: FlameTree
+  readonly zoom: number
+  readonly chosen: Signal<number>
+  readonly hovered: Signal<number>
+  readonly unit: string
+  readonly share: (value: number, of?: number) => string
+}) {
+  const over = hovered.value >= 0 && hovered.value < tree.count ? hovered.value : -1
+  const node = over >= 0 ? over : chosen.value >= 0 ? chosen.value : zoom
+  const name = tree.names[tree.name[node]!]!
+  const file = tree.files[tree.file[node]!]!
+  const type = tree.types[tree.type[node]!]!
+  const self = tree.self[node]!
+  const sum = tree.sum[node]!
+  const base = tree.base?.[node]
+  const place = [kindTitle(type), packageOf(name, file, type), file].filter(
+    (text, i, all) => text !== '' && all.indexOf(text) === i,
+  )
+  return (
+    <div class="frame">
+      <p>
+        <bdi class="mono">{name}</bdi>
+      </p>
+      <p class="soft">
+        {withUnit(sum, unit)} in all ({share(sum)}), {withUnit(self, unit)} by itself ({share(self)})
+        {base === undefined ? '' : `; before ${withUnit(base, unit)}: ${changeText(sum, base, unit)}`}
+      </p>
+      <p class="soft">
+        <bdi>{place.join(' · ')}</bdi>
+      </p>
+    </div>
+  )
+}
+
+/** The roles of shades, as `paint.ts` mixes them. */
+function Legend({
+  shades,
+  changes,
+  share,
+}: {
+  readonly shades: Shades
+  readonly changes: boolean
+  readonly share: (value: number) => string
+}) {
+  const colour = (shade: number) =>
+    shade === 0
+      ? 'var(--line)'
+      : changes
+        ? shade > changeSteps
+          ? 'var(--series-1)'
+          : 'var(--bad)'
+        : seriesColour(shade - 1)
+  return (
+    <ul class="legend">
+      {shades.legend.map(({ shade, title, value }) => (
+        <li key={title}>
+          <span class="swatch" style={{ background: colour(shade) }} />
+          {title} {value === null ? null : <b>{share(value)}</b>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** Why functions have no names. */
+function Missing({ flame }: { readonly flame: FlameDocument }) {
+  const of = (value: number) => percent(flame.total > 0 ? (100 * value) / flame.total : 0)
+  return (
+    <details class="notice">
+      <summary>
+        Some frames have no names: {flame.missing[0]!.reason}
+        {flame.missing.length > 1 ? `, and ${flame.missing.length - 1} other reasons` : ''}.
+      </summary>
+      <ul class="stack">
+        {flame.missing.map(({ reason, value }) => (
+          <li key={reason}>
+            <b>{of(value)}</b> of the stacks: {reason}
+          </li>
+        ))}
+        <li>
+          <Command text="svc doctor profiles" />
+        </li>
+      </ul>
+    </details>
+  )
+}
+
+/** More nodes than are told at first. */
+export const allNodes = 200_000
+
+function Cut({
+  flame,
+  share,
+}: {
+  readonly flame: FlameDocument
+  readonly share: (value: number, of: number) => string
+}) {
+  if (!(flame.cut > 0)) return null
+  return (
+    <p class="note row">
+      {share(flame.cut, flame.total)} is in stacks too small to be told here.
+      {parameter('all') === '1' ? null : (
+        <button type="button" class="quiet" onClick={() => setParameters({ all: 1 })}>
+          Show more of them
+        </button>
+      )}
+    </p>
+  )
+}
+
+function download(name: string, lines: string[]): void {
+  const url = URL.createObjectURL(new Blob(lines, { type: 'text/plain' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

@@ -1,0 +1,163 @@
+import { useSignal } from '@preact/signals'
+import type { ProfilesLine } from '../../../src/api/ui/documents.ts'
+import { announce } from '../../lib/announce.ts'
+import { time, withUnit } from '../../lib/format.ts'
+import { Figure } from '../../parts/figure.tsx'
+import { type Chosen, type Interval, rangeOf, spanned, stepped } from './intervals.ts'
+
+export interface TimelineProps {
+  readonly title: string
+  readonly line: ProfilesLine
+  readonly chosen: Chosen
+  /** What it is compared with. */
+  readonly before: Chosen | undefined
+  /** Undefined: the last ones. `done`: the choice is made, and not under way. */
+  readonly onChoose: (chosen: Chosen | undefined, done: boolean) => void
+}
+
+const width = 1000
+const height = 56
+
+/** A bar for each interval. Dragging over them or the arrow keys choose. */
+export function Timeline({ title, line, chosen, before, onChoose }: TimelineProps) {
+  const dragged = useSignal<Chosen | undefined>(undefined)
+  const anchor = useSignal(-1)
+  const { intervals, unit } = line
+  const shown = dragged.value ?? chosen
+  const start = intervals[0]!.from_ms
+  const scale = width / Math.max(1, line.to_ms - start)
+  const most = intervals.reduce((high, { value }) => Math.max(high, value), 0) || 1
+  const sum = intervals.slice(shown.first, shown.last + 1).reduce((all, { value }) => all + value, 0)
+  const { fromMs, toMs } = rangeOf(intervals, shown)
+  const words = `${time(fromMs)} to ${time(toMs)}: ${withUnit(sum, unit)} in ${shown.last - shown.first + 1} of ${intervals.length} intervals.`
+
+  const at = (event: PointerEvent) => {
+    const { left, width: wide } = (event.currentTarget as Element).getBoundingClientRect()
+    const ms = start + ((event.clientX - left) / wide) * (line.to_ms - start)
+    const found = intervals.findIndex(({ to_ms }) => ms < to_ms)
+    return found < 0 ? intervals.length - 1 : found
+  }
+  const press = (event: KeyboardEvent) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -6, PageDown: 6 }[event.key]
+    if (step !== undefined) {
+      const next = stepped(chosen, step, event.shiftKey, intervals.length)
+      onChoose(next, false)
+      announce(told(intervals, next, unit))
+    } else if (event.key === 'Home') onChoose({ first: 0, last: intervals.length - 1 }, true)
+    else if (event.key === 'Escape') onChoose(undefined, true)
+    else return
+    event.preventDefault()
+  }
+  return (
+    <Figure
+      title={title}
+      summary={words}
+      table={() => <IntervalsTable line={line} chosen={chosen} onChoose={onChoose} />}
+    >
+      <div
+        class="timeline"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys choose in it
+        tabIndex={0}
+        role="application"
+        aria-roledescription="time line"
+        aria-label="Intervals. Arrow keys choose one, with Shift more of them; Home all, Escape the newest."
+        onKeyDown={press}
+        onPointerDown={event => {
+          if (event.button !== 0) return
+          event.currentTarget.setPointerCapture(event.pointerId)
+          anchor.value = event.shiftKey ? chosen.first : at(event)
+          dragged.value = spanned(anchor.value, at(event))
+        }}
+        onPointerMove={event => {
+          if (anchor.value >= 0) dragged.value = spanned(anchor.value, at(event))
+        }}
+        onPointerUp={() => {
+          if (dragged.value !== undefined) onChoose(dragged.value, true)
+          anchor.value = -1
+          dragged.value = undefined
+        }}
+        onPointerCancel={() => {
+          anchor.value = -1
+          dragged.value = undefined
+        }}
+      >
+        <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+          {before === undefined ? null : <Ground class="before" of={rangeOf(intervals, before)} />}
+          <Ground class="chosen" of={{ fromMs, toMs }} />
+          {intervals.map(({ from_ms, to_ms, value }, i) => {
+            const tall = value > 0 ? Math.max(1, (value / most) * (height - 4)) : 0
+            return (
+              <rect
+                key={from_ms}
+                class={i >= shown.first && i <= shown.last ? 'in' : ''}
+                x={(from_ms - start) * scale}
+                y={height - tall}
+                width={Math.max(1, (to_ms - from_ms) * scale - 2)}
+                height={tall}
+              />
+            )
+          })}
+        </svg>
+      </div>
+      <p class="row soft timeline-ends">
+        <span>{time(start)}</span>
+        <span>{time(line.to_ms)}</span>
+      </p>
+    </Figure>
+  )
+
+  function Ground({ class: name, of }: { class: string; of: { fromMs: number; toMs: number } }) {
+    return (
+      <rect
+        class={name}
+        x={(of.fromMs - start) * scale}
+        y={0}
+        width={Math.max(2, (of.toMs - of.fromMs) * scale)}
+        height={height}
+      />
+    )
+  }
+}
+
+function told(intervals: readonly Interval[], chosen: Chosen, unit: string): string {
+  const { fromMs, toMs } = rangeOf(intervals, chosen)
+  const sum = intervals.slice(chosen.first, chosen.last + 1).reduce((all, { value }) => all + value, 0)
+  return `${time(fromMs)} to ${time(toMs)}, ${withUnit(sum, unit)}`
+}
+
+function IntervalsTable({ line, chosen, onChoose }: Pick<TimelineProps, 'line' | 'chosen' | 'onChoose'>) {
+  return (
+    <table>
+      <caption class="unseen">Intervals</caption>
+      <thead>
+        <tr>
+          <th scope="col">From</th>
+          <th scope="col">To</th>
+          <th scope="col" class="number">
+            Sum
+          </th>
+          <th scope="col">Shown</th>
+        </tr>
+      </thead>
+      <tbody>
+        {line.intervals
+          .map((each, i) => {
+            const isIn = i >= chosen.first && i <= chosen.last
+            return (
+              <tr key={each.from_ms} class={isIn ? 'chosen' : ''}>
+                <th scope="row">{time(each.from_ms)}</th>
+                <td>{time(each.to_ms)}</td>
+                <td class="number">{withUnit(each.value, line.unit)}</td>
+                <td>
+                  <button type="button" class="quiet" onClick={() => onChoose({ first: i, last: i }, true)}>
+                    {isIn ? 'yes; only this' : 'only this'}
+                  </button>
+                </td>
+              </tr>
+            )
+          })
+          .reverse()}
+      </tbody>
+    </table>
+  )
+}

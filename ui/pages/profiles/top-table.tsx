@@ -1,0 +1,88 @@
+import { percent, withUnit } from '../../lib/format.ts'
+import { setParameters } from '../../lib/route.ts'
+import { type Column, Table } from '../../parts/table.tsx'
+import type { FunctionRow, Functions } from './functions.ts'
+import { kindTitle } from './packages.ts'
+
+export interface TopTableProps {
+  readonly functions: Functions
+  /** Of which shares are. */
+  readonly total: number
+  readonly unit: string
+  readonly compared: boolean
+}
+
+/** The functions that took most, by themselves and with what they called. A press finds one in the picture. */
+export function TopTable({ functions, total, unit, compared }: TopTableProps) {
+  const share = (value: number) => percent(total > 0 ? (100 * value) / total : 0)
+  const amount = (value: number) => (
+    <>
+      {withUnit(value, unit)} <span class="soft share">{share(value)}</span>
+    </>
+  )
+  const columns: Column<FunctionRow>[] = [
+    {
+      name: 'Function',
+      value: ({ name }) => name,
+      cell: row => (
+        <div class="function">
+          <button
+            type="button"
+            class="quiet"
+            title={`Find ${row.name}`}
+            onClick={() => setParameters({ q: row.name })}
+          >
+            {row.name}
+          </button>
+          <span class="soft">
+            {[kindTitle(row.type), row.file].filter(text => text !== '').join(' · ')}{' '}
+            <button
+              type="button"
+              class="quiet"
+              aria-label={`Show only calls of ${row.name}`}
+              onClick={() => setParameters({ focus: row.name, at: '' }, { replace: false })}
+            >
+              focus
+            </button>
+          </span>
+        </div>
+      ),
+    },
+    { name: 'Self', number: true, value: ({ self }) => self, cell: ({ self }) => amount(self) },
+    { name: 'Total', number: true, value: row => row.total, cell: row => amount(row.total) },
+  ]
+  if (compared)
+    columns.push({
+      name: 'Change',
+      number: true,
+      value: row => row.total - row.base,
+      cell: row => changeText(row.total, row.base, unit),
+    })
+  const { rows, count } = functions
+  return (
+    <>
+      <Table
+        caption="Functions that took most"
+        columns={columns}
+        rows={rows}
+        rowKey={({ key }) => key}
+        most={rows.length}
+      />
+      {count > rows.length ? (
+        <p class="note">
+          The largest {rows.length} of {count} functions.
+        </p>
+      ) : null}
+    </>
+  )
+}
+
+/** `+1.2 s (+34 %)`, `new`, `gone`. */
+export function changeText(now: number, before: number, unit: string): string {
+  if (now === before) return 'the same'
+  const sign = now > before ? '+' : '−'
+  const by = `${sign}${withUnit(Math.abs(now - before), unit)}`
+  if (before === 0) return `${by}, new`
+  if (now === 0) return `${by}, gone`
+  return `${by} (${sign}${percent((100 * Math.abs(now - before)) / before)})`
+}

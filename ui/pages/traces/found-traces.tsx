@@ -1,0 +1,232 @@
+// The question, its traces, and the heatmap in which a part of them is chosen.
+
+import type { TracesLine } from '../../../src/api/ui/documents.ts'
+import { apiUrl } from '../../lib/api.ts'
+import { duration, time, whole } from '../../lib/format.ts'
+import { windowSeconds } from '../../lib/host.ts'
+import { useKept } from '../../lib/kept.ts'
+import { useDocument, useLive } from '../../lib/live.ts'
+import { agentNow } from '../../lib/now.ts'
+import { parameter, setParameters } from '../../lib/route.ts'
+import { Choice, Field, Head } from '../../parts/small.tsx'
+import { Empty, Reading } from '../../parts/state.tsx'
+import { TypedField } from '../../parts/typed-field.tsx'
+import type { Choice as Chosen } from './heatmap.ts'
+import { HeatmapFigure } from './heatmap-figure.tsx'
+import { TraceTable } from './trace-table.tsx'
+
+const sorts = [
+  ['new', 'Newest'],
+  ['slow', 'Slowest'],
+  ['errors', 'Failed first'],
+] as const
+type Sort = (typeof sorts)[number][0]
+
+/** What a chosen interval is asked for again: traces may still be added to its end. */
+const againMs = 5000
+
+function number(name: string): number {
+  const value = Number(parameter(name, '0'))
+  return Number.isFinite(value) && value > 0 ? value : 0
+}
+
+function chosen(): Chosen | undefined {
+  const [fromMs, toMs] = [number('from_ms'), number('to_ms')]
+  return toMs > fromMs ? { fromMs, toMs, minMs: number('min_ms'), maxMs: number('max_ms') } : undefined
+}
+
+function choose(choice: Chosen | undefined, { step = false } = {}): void {
+  setParameters(
+    {
+      from_ms: choice?.fromMs ?? '',
+      to_ms: choice?.toMs ?? '',
+      min_ms: choice?.minMs || '',
+      max_ms: choice?.maxMs || '',
+    },
+    { replace: !step },
+  )
+}
+
+export function FoundTraces() {
+  const choice = chosen()
+  const errors = parameter('errors') === '1'
+  const sort: Sort = sorts.find(([each]) => each === parameter('sort'))?.[0] ?? 'new'
+  const question = {
+    service: parameter('service'),
+    errors,
+    q: parameter('q'),
+    sort,
+    // The API knows whole milliseconds; the rest is looked at here.
+    min_ms: Math.floor(number('min_ms')) || '',
+    max_ms: Math.ceil(number('max_ms')) || '',
+  }
+  const live = useKept(
+    useLive<TracesLine>(apiUrl('traces', { ...question, since_ms: windowSeconds.value * 1000 })),
+  )
+  const past = useDocument<TracesLine>(choice && apiUrl('traces', { ...question, ...reachOf(choice) }))
+  const shown = choice === undefined ? live : { ...past, value: past.value && within(past.value, choice) }
+  return (
+    <>
+      <Head title="Traces" question="What was slow or failed?">
+        <Choice
+          label="Order"
+          values={sorts}
+          value={sort}
+          onChoose={value => setParameters({ sort: value === 'new' ? '' : value })}
+        />
+      </Head>
+      <Reading of={live} what="traces">
+        {() => {
+          const line = live.value!
+          if (line.off !== '' && line.spans_seen === 0)
+            return (
+              <div class="card">
+                <Empty title="There are no traces" why={line.off} command="svc doctor traces" />
+              </div>
+            )
+          return (
+            <>
+              {line.off === '' ? null : <p class="notice">{line.off}</p>}
+              <HeatmapFigure line={line} seconds={windowSeconds.value} choice={choice} onChoose={choose} />
+              <Filters services={line.services} errors={errors} choice={choice} />
+              <section class="card stack" aria-label="Traces">
+                <Reading of={shown} what="traces of the chosen interval">
+                  {() => <Found line={shown.value!} seen={line.spans_seen} kept={line.spans_kept} />}
+                </Reading>
+              </section>
+            </>
+          )
+        }}
+      </Reading>
+    </>
+  )
+}
+
+/** How far back an interval reaches, with something to spare: it is asked for with the agent's clock. */
+function reachOf({ fromMs, toMs }: Chosen) {
+  const now = Math.floor(agentNow() / againMs) * againMs
+  return {
+    since_ms: Math.max(1, Math.ceil(now - fromMs) + 2 * againMs),
+    until_ms: Math.max(0, Math.floor(now - toMs) - againMs) || '',
+    limit: 500,
+  }
+}
+
+/** What began within the interval. */
+function within(line: TracesLine, { fromMs, toMs, minMs, maxMs }: Chosen): TracesLine {
+  const traces = line.traces.filter(
+    ({ start_ms, duration_ms }) =>
+      start_ms >= fromMs &&
+      start_ms < toMs &&
+      duration_ms >= minMs &&
+      (maxMs === 0 || duration_ms <= maxMs),
+  )
+  const all = line.traces.length === line.matched
+  return { ...line, traces, matched: all ? traces.length : line.matched }
+}
+
+function Filters({
+  services,
+  errors,
+  choice,
+}: {
+  readonly services: readonly string[]
+  readonly errors: boolean
+  readonly choice: Chosen | undefined
+}) {
+  const service = parameter('service')
+  const names = service === '' || services.includes(service) ? services : [service, ...services]
+  return (
+    <search class="row filters">
+      <Field label="Service">
+        <select
+          value={service}
+          onChange={event => setParameters({ service: event.currentTarget.value })}
+        >
+          <option value="">all</option>
+          {names.map(name => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <TypedField label="Text in names and attributes" name="q" hint="/cart, 503, orders" />
+      {choice === undefined ? <TypedField label="At least, in ms" name="min_ms" digits /> : null}
+      <button
+        type="button"
+        aria-pressed={errors}
+        onClick={() => setParameters({ errors: errors ? '' : 1 })}
+      >
+        Failed only
+      </button>
+      {choice === undefined ? null : (
+        <button type="button" onClick={() => choose(undefined, { step: true })}>
+          {wordsOf(choice)} <span aria-hidden="true">✕</span>
+          <span class="unseen">: show all again</span>
+        </button>
+      )}
+    </search>
+  )
+}
+
+/** `14:03:10–14:03:40, 10 ms to 100 ms`. */
+function wordsOf({ fromMs, toMs, minMs, maxMs }: Chosen): string {
+  const times = `${time(fromMs)}–${time(toMs)}`
+  if (minMs === 0 && maxMs === 0) return times
+  if (maxMs === 0) return `${times}, above ${duration(minMs)}`
+  return minMs === 0
+    ? `${times}, up to ${duration(maxMs)}`
+    : `${times}, ${duration(minMs)} to ${duration(maxMs)}`
+}
+
+function Found({
+  line,
+  seen,
+  kept,
+}: {
+  readonly line: TracesLine
+  readonly seen: number
+  readonly kept: number
+}) {
+  if (line.traces.length > 0)
+    return (
+      <>
+        <p class="note">
+          {line.matched > line.traces.length
+            ? `${whole(line.traces.length)} of ${whole(line.matched)} traces that fit.`
+            : line.matched === 1
+              ? 'One trace fits.'
+              : `${whole(line.matched)} traces fit.`}{' '}
+          {whole(kept)} of {whole(seen)} spans are kept: the last, the slow and the failed.
+        </p>
+        <TraceTable traces={line.traces} />
+      </>
+    )
+  if (seen === 0)
+    return (
+      <Empty
+        title="No request was seen yet"
+        why="Ask a server of this host for something, with curl for example: it stands here two seconds later. If it does not, this tells why, for a port, a process or a service:"
+        command="svc explain PORT"
+      />
+    )
+  return (
+    <Empty
+      title="No trace fits"
+      why={`${whole(kept)} of ${whole(seen)} spans are kept: the last, the slow and the failed. Ordinary ones go first.`}
+    >
+      <button
+        type="button"
+        onClick={() =>
+          setParameters(
+            { service: '', q: '', errors: '', from_ms: '', to_ms: '', min_ms: '', max_ms: '' },
+            { replace: false },
+          )
+        }
+      >
+        Show all traces
+      </button>
+    </Empty>
+  )
+}

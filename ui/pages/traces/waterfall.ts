@@ -1,0 +1,206 @@
+// What a waterfall shows, reckoned from the spans of a trace: who belongs to whom, the critical path, the gaps. Spans come
+// from many places: parents may be missing, go in circles, or have had another clock.
+
+import type { TraceDocument } from '../../../src/api/ui/documents.ts'
+
+export type Span = TraceDocument['spans'][number]
+
+/** What is odd about a span's place. `lost`: its parent is not kept. `early`: it begins before its parent. */
+export type Oddity = '' | 'lost' | 'circle' | 'early'
+
+/** Spans as a tree, by their index in the document. */
+export interface Tree {
+  readonly spans: readonly Span[]
+  /** -1: none. */
+  readonly parent: Int32Array
+  readonly children: readonly (readonly number[])[]
+  readonly depth: Int32Array
+  /** Spans with all that lies below them. */
+  readonly size: Int32Array
+  /** Parents before their children, the earliest first. */
+  readonly order: readonly number[]
+  readonly oddity: readonly Oddity[]
+}
+
+/** A stretch of time, in milliseconds since the trace began. */
+export interface Stretch {
+  /** Index of a span; -1: none. */
+  readonly span: number
+  readonly from: number
+  readonly to: number
+}
+
+/** Clocks of one host are not finer than this. */
+const toleranceMs = 0.01
+
+export function treeOf(spans: readonly Span[]): Tree {
+  const count = spans.length
+  const byId = new Map<string, number>()
+  for (let i = count - 1; i >= 0; i--) byId.set(spans[i]!.span_id, i)
+  const parent = new Int32Array(count)
+  const oddity: Oddity[] = []
+  for (const [i, { parent_id }] of spans.entries()) {
+    parent[i] = parent_id === '' ? -1 : (byId.get(parent_id) ?? -1)
+    oddity.push(parent_id !== '' && parent[i] === -1 ? 'lost' : '')
+  }
+  openCircles(parent, oddity)
+
+  const children: number[][] = spans.map(() => [])
+  const roots: number[] = []
+  for (let i = 0; i < count; i++) (parent[i]! < 0 ? roots : children[parent[i]!]!).push(i)
+  const byStart = (a: number, b: number) => spans[a]!.start_ms - spans[b]!.start_ms || a - b
+  for (const each of children) each.sort(byStart)
+  roots.sort(byStart)
+
+  const depth = new Int32Array(count)
+  const order: number[] = []
+  const rest = roots.reverse()
+  for (let i = rest.pop(); i !== undefined; i = rest.pop()) {
+    order.push(i)
+    const above = parent[i]!
+    if (above >= 0) {
+      depth[i] = depth[above]! + 1
+      if (spans[i]!.start_ms < spans[above]!.start_ms - toleranceMs) oddity[i] = 'early'
+    }
+    const below = children[i]!
+    for (let k = below.length - 1; k >= 0; k--) rest.push(below[k]!)
+  }
+  const size = new Int32Array(count).fill(1)
+  for (let k = order.length - 1; k >= 0; k--) {
+    const i = order[k]!
+    if (parent[i]! >= 0) size[parent[i]!]! += size[i]!
+  }
+  return { spans, parent, children, depth, size, order, oddity }
+}
+
+/** Opens each circle of parents at its earliest span. */
+function openCircles(parent: Int32Array, oddity: Oddity[]): void {
+  /** 0: not seen; else the walk that saw it. */
+  const seen = new Int32Array(parent.length)
+  for (let start = 0; start < parent.length; start++) {
+    let i = start
+    while (i >= 0 && seen[i] === 0) {
+      seen[i] = start + 1
+      i = parent[i]!
+    }
+    if (i < 0 || seen[i] !== start + 1) continue
+    let earliest = i
+    for (let each = parent[i]!; each !== i; each = parent[each]!) earliest = Math.min(earliest, each)
+    parent[earliest] = -1
+    oddity[earliest] = 'circle'
+  }
+}
+
+const endOf = ({ start_ms, duration_ms }: Span) => start_ms + duration_ms
+
+/**
+ * What the trace waited for, the earliest first: from its end back, whoever ended last. A span that goes on after its
+ * parent is waited for by the next ancestor that goes on as long.
+ */
+export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[] {
+  const { spans } = tree
+  const waiting = waitingFor(tree)
+  const place = new Int32Array(spans.length)
+  for (const [k, i] of tree.order.entries()) place[i] = k
+  const isAbove = (a: number, b: number) => place[b]! > place[a]! && place[b]! < place[a]! + tree.size[a]!
+
+  const path: Stretch[] = []
+  const emit = (span: number, from: number, to: number) => {
+    if (span >= 0 && to > from) path.push({ span, from, to })
+  }
+  const stack = [{ span: -1, from: 0, now: durationMs, next: 0, last: -1 }]
+  for (let frame = stack.at(-1); frame !== undefined; frame = stack.at(-1)) {
+    const kids = waiting[frame.span + 1]!
+    let chosen = -1
+    let end = 0
+    while (chosen < 0 && frame.next < kids.length) {
+      const each = kids[frame.next++]!
+      end = endOf(spans[each]!)
+      // What still ran when the last one began was not waited for, unless it is what began it.
+      const fits = end <= frame.now + toleranceMs || (frame.last >= 0 && isAbove(each, frame.last))
+      end = Math.min(end, frame.now)
+      if (fits && end > Math.max(spans[each]!.start_ms, frame.from)) chosen = each
+    }
+    if (chosen < 0) {
+      emit(frame.span, frame.from, frame.now)
+      stack.pop()
+      continue
+    }
+    emit(frame.span, end, frame.now)
+    const from = Math.max(spans[chosen]!.start_ms, frame.from)
+    frame.now = from
+    frame.last = chosen
+    stack.push({ span: chosen, from, now: end, next: 0, last: -1 })
+  }
+  return path.reverse()
+}
+
+/** By span plus one (0: the trace itself), whom it waits for, the last to end first. */
+function waitingFor({ spans, parent, order }: Tree): readonly (readonly number[])[] {
+  const longer = new Int32Array(spans.length)
+  const waiting: number[][] = Array.from({ length: spans.length + 1 }, () => [])
+  for (const i of order) {
+    const end = endOf(spans[i]!)
+    let above = parent[i]!
+    while (above >= 0 && endOf(spans[above]!) < end) above = longer[above]!
+    longer[i] = above
+    waiting[above + 1]!.push(i)
+  }
+  for (const each of waiting) each.sort((a, b) => endOf(spans[b]!) - endOf(spans[a]!) || b - a)
+  return waiting
+}
+
+/** Part of the trace from which on a gap is worth a word. */
+const gapShare = 0.1
+
+/** Where no call runs: only spans that called others, of which the innermost is told, or nothing at all. */
+export function gapsOf({ spans, children, depth, order }: Tree, durationMs: number): readonly Stretch[] {
+  if (spans.length < 2 || durationMs <= 0) return []
+  const leaves = order
+    .filter(i => children[i]!.length === 0)
+    .map(i => spans[i]!)
+    .sort((a, b) => a.start_ms - b.start_ms)
+  const gaps: Stretch[] = []
+  let busyUntil = 0
+  const look = (from: number, to: number) => {
+    if (to - from <= durationMs * gapShare) return
+    let inside = -1
+    for (const [i, span] of spans.entries()) {
+      const covers = span.start_ms <= from + toleranceMs && endOf(span) >= to - toleranceMs
+      if (covers && (inside < 0 || depth[i]! > depth[inside]!)) inside = i
+    }
+    gaps.push({ span: inside, from, to })
+  }
+  for (const leaf of leaves) {
+    look(busyUntil, leaf.start_ms)
+    busyUntil = Math.max(busyUntil, endOf(leaf))
+  }
+  look(busyUntil, durationMs)
+  return gaps
+}
+
+/** Spans that are seen, in their order: all but what lies below closed ones. */
+export function rowsOf({ order, size }: Tree, closed: ReadonlySet<number>): readonly number[] {
+  if (closed.size === 0) return order
+  const rows: number[] = []
+  for (let k = 0; k < order.length; ) {
+    const i = order[k]!
+    rows.push(i)
+    k += closed.has(i) ? size[i]! : 1
+  }
+  return rows
+}
+
+/** How long a span ran without any of its children, in milliseconds. */
+export function selfMs({ spans, children }: Tree, i: number): number {
+  const span = spans[i]!
+  let busyUntil = span.start_ms
+  let self = 0
+  for (const child of children[i]!) {
+    const { start_ms } = spans[child]!
+    const from = Math.min(endOf(span), start_ms)
+    if (from > busyUntil) self += from - busyUntil
+    busyUntil = Math.max(busyUntil, Math.min(endOf(span), endOf(spans[child]!)))
+  }
+  return self + Math.max(0, endOf(span) - busyUntil)
+}

@@ -1,0 +1,41 @@
+import { useSignal } from '@preact/signals'
+import { denied, deniedWhy, setToken } from '../lib/api.ts'
+
+/** Asks for a token where the agent wants one, and says what stands in the way where it does not. */
+export function Admission() {
+  const token = useSignal('')
+  if (denied.value === '') return null
+  if (denied.value === 'forbidden')
+    return (
+      <div class="card stack" role="alert">
+        <h2>The agent does not answer this browser</h2>
+        <p>{deniedWhy.value}</p>
+      </div>
+    )
+  return (
+    <form
+      class="card stack"
+      onSubmit={event => {
+        event.preventDefault()
+        setToken(token.value)
+      }}
+    >
+      <h2>A token is needed</h2>
+      <p>
+        One of <code>self_telemetry.auth</code> in the agent’s configuration. It is kept for this tab alone.
+      </p>
+      <div class="row">
+        <input
+          type="password"
+          aria-label="Token"
+          autocomplete="off"
+          value={token.value}
+          onInput={event => {
+            token.value = event.currentTarget.value
+          }}
+        />
+        <button type="submit">Use it</button>
+      </div>
+    </form>
+  )
+}

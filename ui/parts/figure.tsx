@@ -1,0 +1,41 @@
+// A picture with what it says in words, and the same as a table.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+
+export interface FigureProps {
+  readonly title: string
+  /** One sentence: what the picture says. */
+  readonly summary: string
+  /** What goes beside the title. */
+  readonly aside?: ComponentChildren
+  readonly children: ComponentChildren
+  /** The same as a table; made when it is asked for. */
+  readonly table: () => ComponentChildren
+}
+
+export function Figure({ title, summary, aside, children, table }: FigureProps) {
+  const asTable = useSignal(false)
+  const id = useId()
+  return (
+    <figure class="figure" aria-labelledby={id}>
+      <figcaption>
+        <h3 id={id}>{title}</h3>
+        {aside}
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={asTable.value}
+          onClick={() => {
+            asTable.value = !asTable.value
+          }}
+        >
+          {asTable.value ? 'as picture' : 'as table'}
+        </button>
+      </figcaption>
+      <p class="summary">{summary}</p>
+      {asTable.value ? <div class="scroll">{table()}</div> : children}
+    </figure>
+  )
+}

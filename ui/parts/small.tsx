@@ -1,0 +1,120 @@
+// Small things that all pages use.
+
+import type { ComponentChildren } from 'preact'
+import { nameColour } from '../lib/colour.ts'
+import { hrefOf } from '../lib/route.ts'
+
+/** The head of a page: what it is, which question it answers, what can be done. */
+export function Head({
+  title,
+  question,
+  children,
+}: {
+  readonly title: ComponentChildren
+  readonly question: string
+  readonly children?: ComponentChildren
+}) {
+  return (
+    <header class="head">
+      <div>
+        <h1 tabIndex={-1}>{title}</h1>
+        <p>{question}</p>
+      </div>
+      <div class="tools">{children}</div>
+    </header>
+  )
+}
+
+export type Level = 'ok' | 'limited' | 'missing' | 'failed' | 'bad' | 'warn' | 'note' | 'off' | 'unknown'
+
+const marks: Readonly<Record<Level, string>> = {
+  ok: '✓',
+  limited: '!',
+  warn: '!',
+  missing: '✕',
+  failed: '✕',
+  bad: '✕',
+  note: 'i',
+  off: '–',
+  unknown: '?',
+}
+
+/** A state by sign, word and colour: never by colour alone. */
+export function Pill({ level, text = level }: { readonly level: Level; readonly text?: string }) {
+  return (
+    <span class={`pill ${level}`}>
+      <span aria-hidden="true">{marks[level]}</span> {text}
+    </span>
+  )
+}
+
+/** A service with its colour, leading to its page. */
+export function ServiceLink({ name }: { readonly name: string }) {
+  return (
+    <a class="service" href={hrefOf('service', { name })}>
+      <span class="swatch" style={{ background: nameColour(name) }} />
+      {name}
+    </a>
+  )
+}
+
+/** A small line without axes. It says the last values to those who do not see it. */
+export function Spark({
+  values,
+  label,
+  widthPx = 90,
+}: {
+  readonly values: readonly (number | null)[]
+  readonly label: string
+  readonly widthPx?: number
+}) {
+  const height = 20
+  const most = Math.max(1e-9, ...values.map(value => value ?? 0))
+  const step = values.length > 1 ? widthPx / (values.length - 1) : 0
+  const points = values
+    .map(
+      (value, i) =>
+        `${(i * step).toFixed(1)},${(height - 1 - ((value ?? 0) / most) * (height - 2)).toFixed(1)}`,
+    )
+    .join(' ')
+  return (
+    <svg class="spark" width={widthPx} height={height} role="img" aria-label={label}>
+      <polyline points={points} />
+    </svg>
+  )
+}
+
+/** A field with its name. */
+export function Field({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is what is given
+    <label class="field">
+      <span>{label}</span>
+      {children}
+    </label>
+  )
+}
+
+/** One of several, as buttons of which one is pressed. */
+export function Choice<V extends string>({
+  label,
+  values,
+  value,
+  onChoose,
+}: {
+  readonly label: string
+  readonly values: readonly (readonly [value: V, text: string])[]
+  readonly value: V
+  readonly onChoose: (value: V) => void
+}) {
+  return (
+    <fieldset class="choice">
+      <legend class="unseen">{label}</legend>
+      {values.map(([each, text]) => (
+        <button key={each} type="button" aria-pressed={each === value} onClick={() => onChoose(each)}>
+          {text}
+        </button>
+      ))}
+    </fieldset>
+  )
+}

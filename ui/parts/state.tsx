@@ -1,0 +1,75 @@
+// What stands where there is nothing to show: that it comes, why it does not, what to do.
+
+import type { ComponentChildren } from 'preact'
+import { Command } from './command.tsx'
+
+export interface EmptyProps {
+  readonly title: string
+  /** Why it is empty, in a sentence. */
+  readonly why: ComponentChildren
+  /** What to do about it: a command to be copied. */
+  readonly command?: string | undefined
+  readonly children?: ComponentChildren
+}
+
+export function Empty({ title, why, command, children }: EmptyProps) {
+  return (
+    <div class="empty">
+      <h3>{title}</h3>
+      <p>{why}</p>
+      {command ? <Command text={command} /> : null}
+      {children}
+    </div>
+  )
+}
+
+/** The shape of what comes. */
+export function Loading({ what }: { readonly what: string }) {
+  return (
+    <div class="empty" aria-busy="true">
+      <p>Reading {what} …</p>
+      <div class="skeleton" />
+      <div class="skeleton" />
+    </div>
+  )
+}
+
+export function Failed({ what, error }: { readonly what: string; readonly error: string }) {
+  return (
+    <div class="empty" role="alert">
+      <h3>Cannot read {what}</h3>
+      <p>{error}</p>
+      <p>It is tried again by itself.</p>
+    </div>
+  )
+}
+
+export interface Readable {
+  readonly state: 'loading' | 'live' | 'error'
+  readonly value: unknown
+  readonly error: string
+}
+
+/** A reading in its states: `children` where there is a value; a failure is told above it. */
+export function Reading({
+  of,
+  what,
+  children,
+}: {
+  readonly of: Readable
+  readonly what: string
+  readonly children: () => ComponentChildren
+}) {
+  if (of.value === undefined)
+    return of.state === 'error' ? <Failed what={what} error={of.error} /> : <Loading what={what} />
+  return (
+    <>
+      {of.state === 'error' ? (
+        <p class="notice" role="status">
+          {of.error}; what is shown is the last that was read.
+        </p>
+      ) : null}
+      {children()}
+    </>
+  )
+}
