@@ -233,6 +233,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
         observe: request => self.apiRequest(request),
       })
       warnOfExposure(api, log)
+      if (window !== undefined) window.ownPort = api.port
     }
   } catch (error) {
     await end(0)

@@ -1,6 +1,7 @@
 // The frame of the page: the list of pages, the bar above, the line below, and the page between them.
 
 import 'uplot/dist/uPlot.min.css'
+import './palette.css'
 import './theme.css'
 import { signal } from '@preact/signals'
 import { type ComponentType, render } from 'preact'
@@ -118,7 +119,7 @@ const windows = [
 ] as const
 
 const themes: Readonly<Record<Theme, readonly [next: Theme, text: string]>> = {
-  system: ['dark', 'Theme: as the system'],
+  system: ['dark', 'Theme: auto'],
   dark: ['light', 'Theme: dark'],
   light: ['system', 'Theme: light'],
 }
@@ -127,7 +128,7 @@ function Top() {
   const host = overview.value?.start.host
   const [next, text] = themes[theme.value]
   return (
-    <div class="top">
+    <header class="top">
       <b>{host?.name ?? '…'}</b>
       <span class="soft">{host === undefined ? '' : `${host.mode} · ${host.system}`}</span>
       <span class="grow" />
@@ -162,7 +163,7 @@ function Top() {
       >
         {text}
       </button>
-    </div>
+    </header>
   )
 }
 

@@ -2,6 +2,7 @@
 
 import type { BannerLine } from '../api/types.ts'
 import { notBuiltFeatures } from '../config/index.ts'
+import { formatDuration } from '../lib/duration.ts'
 import { signals } from '../model/signal.ts'
 import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
@@ -154,7 +155,10 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({
       state: 'none',
       name: 'export',
-      detail: 'nothing leaves this host, and spans are only counted',
+      detail:
+        config.self_telemetry.enabled && config.self_telemetry.ui.enabled
+          ? `nothing leaves this host; what is seen stays in memory for ${formatDuration(config.self_telemetry.ui.window)}`
+          : 'nothing leaves this host, and what is seen is only counted',
       mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
     })
   }

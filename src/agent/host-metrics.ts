@@ -52,6 +52,7 @@ export class HostMetrics {
   #push: HostMetricsPush | undefined
   #read: Reading | undefined
   #reading: Promise<Reading> | undefined
+  #closed = false
 
   /** Starts what the configuration asks for; undefined where that is nothing. Rejects with a `StartError`. */
   static async start(options: HostMetricsOptions): Promise<HostMetrics | undefined> {
@@ -123,9 +124,10 @@ export class HostMetrics {
 
   /**
    * Reads all collectors, unless they were read within so many milliseconds for this or for the export. No more often
-   * than `collector_interval` asks for.
+   * than `collector_interval` asks for. Rejects after the end.
    */
   async read(maxAgeMs: number): Promise<Reading> {
+    if (this.#closed) throw new Error('the agent is shutting down')
     const { config, metrics } = this.#current
     const mostAgeMs = Math.max(maxAgeMs, config.agent.nodeexporter.collector_interval)
     const read = this.#read
@@ -171,6 +173,7 @@ export class HostMetrics {
   }
 
   async close(): Promise<void> {
+    this.#closed = true
     this.#push?.close()
     await this.server?.close()
     this.#current.metrics.close()

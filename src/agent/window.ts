@@ -1,6 +1,8 @@
 // The window that the live page looks at: it keeps what comes by, within its memory.
 
+import { isLoopback } from '../api/guard.ts'
 import type { Config } from '../config/index.ts'
+import { type Span, SpanKind } from '../model/span.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { TracerOptions } from '../tracing/tracer.ts'
 import { EdgeWindow } from '../window/edge-window.ts'
@@ -10,7 +12,7 @@ import { Vitals } from '../window/vitals.ts'
 import type { Window } from './ui/parts.ts'
 
 /** Parts of `self_telemetry.ui.max_memory`. */
-const shares = { spans: 0.45, logs: 0.18, profiles: 0.18, metrics: 0.1, edges: 0.06, vitals: 0.03 } as const
+const shares = { spans: 0.45, logs: 0.18, profiles: 0.16, metrics: 0.1, edges: 0.08, vitals: 0.03 } as const
 
 /** Memory of one part, in bytes. */
 export function shareOf(config: Config, part: keyof typeof shares): number {
@@ -25,6 +27,8 @@ export class LiveWindow implements Window {
   readonly maxBytes: number
   readonly windowMs: number
   readonly edge: NonNullable<TracerOptions['edge']>
+  /** Port of the page itself: who looks at it is not what it is about. 0: none yet. */
+  ownPort = 0
 
   constructor(config: Config, pipeline: Pick<Pipeline, 'watch'>) {
     const { window: windowMs, max_memory: maxBytes } = config.self_telemetry.ui
@@ -35,12 +39,24 @@ export class LiveWindow implements Window {
     this.edges = new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') })
     this.profiles = new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
-    this.edge = this.edges.add.bind(this.edges)
-    pipeline.watch('traces', (resource, span) => this.spans.add(resource, span))
+    this.edge = (client, server, failed, clientNs, serverNs, exchange) => {
+      if (!exchange.server && exchange.peerPort === this.ownPort && isLoopback(exchange.peerAddress)) return
+      this.edges.add(client, server, failed, clientNs, serverNs, exchange)
+    }
+    pipeline.watch('traces', (resource, span) => {
+      if (span.kind !== SpanKind.client || !this.asksUs(span)) this.spans.add(resource, span)
+    })
     pipeline.watch('profiles', (resource, profile) => this.profiles.add(resource, profile))
   }
 
   get bytes(): number {
     return this.spans.bytes + this.edges.bytes + this.profiles.bytes + this.vitals.bytes
+  }
+
+  private asksUs({ attributes }: Span): boolean {
+    return (
+      attributes.get('server.port') === this.ownPort &&
+      isLoopback(String(attributes.get('server.address') ?? ''))
+    )
   }
 }

@@ -230,3 +230,67 @@ test('what answers late, endlessly or in another language is bounded and told', 
   const off = await findAgent({ settings: settings({ enabled: false }), env: {} })
   assert.match(whys(off), /self_telemetry\.enabled is false/)
 })
+
+test('an answer that goes on comes line by line until the agent ends it or nobody wants more', async t => {
+  let written = 0
+  const { listener } = recorder((request, response) => {
+    if (request.url === '/three') response.write('a\nb', () => response.end('c\n\nrest'))
+    else if (request.url === '/gone') response.write('a\nb\nhalf', () => response.destroy())
+    else if (request.url === '/refused') response.writeHead(403).end('{"message":"no"}')
+    else if (request.url === '/long') {
+      response.write(Buffer.alloc(9 << 20, 'x'))
+      response.end('\nshort\n')
+    } else if (request.url === '/endless') {
+      const more = () => {
+        while (!response.destroyed) {
+          written++
+          if (!response.write(`${'x'.repeat(999)}\n`)) break
+        }
+      }
+      response.on('drain', more)
+      more()
+    } else response.end()
+  })
+  const port = await listen(t, createServer(listener))
+  const { client } = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}` }), env: {} })
+  const follow = async (path: string) => {
+    const lines: string[] = []
+    const over = new AbortController()
+    const { status, body } = await client!.follow(path, line => void lines.push(line), over.signal)
+    return { lines, status, body: body.toString() }
+  }
+  assert.deepEqual(await follow('/three'), { lines: ['a', 'bc'], status: 200, body: '' })
+  assert.deepEqual(await follow('/gone'), { lines: ['a', 'b'], status: 200, body: '' })
+  assert.deepEqual(await follow('/refused'), { lines: [], status: 403, body: '{"message":"no"}' })
+  assert.deepEqual((await follow('/long')).lines, ['short'])
+
+  // A reader that takes its time keeps the agent from sending.
+  const over = new AbortController()
+  let read = 0
+  let proceed: () => void = () => undefined
+  const pause = new Promise<void>(resolve => {
+    proceed = resolve
+  })
+  const followed = client!.follow(
+    '/endless',
+    async () => {
+      read++
+      if (read === 10) await pause
+      if (read === 20) over.abort()
+    },
+    over.signal,
+  )
+  let before = -1
+  while (written !== before || read < 10) {
+    before = written
+    await new Promise(resolve => setTimeout(resolve, 200))
+  }
+  assert.equal(read, 10)
+  proceed()
+  assert.equal((await followed).status, 200)
+  assert.equal(read, 20)
+  await assert.rejects(
+    client!.follow('/endless', () => Promise.reject(new Error('enough')), new AbortController().signal),
+    /^Error: enough$/,
+  )
+})

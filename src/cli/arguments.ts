@@ -48,8 +48,18 @@ export const configFlag: Flag = {
   value: 'FILE',
   summary: 'read this configuration; default: $SVC_CONFIG_FILE, ./config.yaml, /etc/svc/config.yaml',
 }
-export const modeFlag: Flag = { name: 'mode', value: 'MODE', summary: 'agent or collector' }
-export const levelFlag: Flag = { name: 'log-level', value: 'LEVEL', summary: 'debug, info, warn or error' }
+export const modeFlag: Flag = {
+  name: 'mode',
+  value: 'MODE',
+  summary: 'agent or collector',
+  choices: ['agent', 'collector'],
+}
+export const levelFlag: Flag = {
+  name: 'log-level',
+  value: 'LEVEL',
+  summary: 'debug, info, warn or error',
+  choices: ['debug', 'info', 'warn', 'error'],
+}
 export const urlFlag: Flag = {
   name: 'url',
   value: 'URL',

@@ -59,7 +59,17 @@ test('version goes to standard output, as a line or as JSON', async () => {
 test('help is for the program or for one command', async () => {
   const all = await svc(['--help'])
   assert.equal(all.code, 0)
-  for (const name of ['run', 'validate', 'doctor', 'version'])
+  for (const name of [
+    'run',
+    'status',
+    'top',
+    'tap',
+    'explain',
+    'config',
+    'validate',
+    'completion',
+    'version',
+  ])
     assert.match(all.out, new RegExp(`^ {2}${name} `, 'm'))
   const one = await svc(['doctor', '--help'])
   assert.match(one.out, /^Usage: svc doctor /)
@@ -114,10 +124,10 @@ test('a file that was named and is not there is an error', async () => {
 })
 
 test('a feature that is set and is not built is told', async () => {
-  const path = file('early.yaml', 'self_telemetry:\n  ui:\n    window: 5m\n')
+  const path = file('early.yaml', 'agent:\n  ebpf:\n    network:\n      capture_headers: [x-tenant]\n')
   const { code, out } = await svc(['validate', path])
   assert.equal(code, 0)
-  assert.match(out, /^warning: self_telemetry\.ui is set: not built in this version/m)
+  assert.match(out, /^warning: agent\.ebpf\..*capture_headers is set: not built in this version/m)
 })
 
 interface Diagnosis {

@@ -5,6 +5,7 @@ import type { LoadedConfig } from '../config/index.ts'
 import { errorText } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Command, configFlag, outputFlag, urlFlag } from './arguments.ts'
+import { withProgress } from './progress.ts'
 import { say } from './terminal.ts'
 
 export const diagnostics: Command = {
@@ -64,7 +65,7 @@ async function collect(loaded: LoadedConfig, url: string | undefined) {
   )
   const agent = { answered: client !== undefined, address: client?.address ?? '', tried }
   const parts = [...agentParts(client, settings.path), ...ownParts(loaded), ...hostParts(client?.port)]
-  const { archive, manifest } = await makeBundle(parts, agent, scrub)
+  const { archive, manifest } = await withProgress('collecting', makeBundle(parts, agent, scrub))
   const { files, missing } = manifest
   const gaps = missing.length > 0 ? `, ${missing.length} missing (manifest.json says why)` : ''
   return { archive, words: `${files.length} files${gaps}, ${archive.length} bytes` }

@@ -8,16 +8,24 @@ export const doctor: Command = {
   name: 'doctor',
   summary: 'try what the agent needs of this host, and say what is missing and how to mend it',
   flags: [configFlag, modeFlag, jsonFlag],
-  word: { name: 'TOPIC', summary: `only one of ${Object.keys(groups).join(', ')}` },
+  word: {
+    name: 'TOPIC',
+    summary: `only one of ${Object.keys(groups).join(', ')}`,
+    choices: Object.keys(groups),
+  },
   async run(args) {
     // Loaded here, for an agent that runs needs none of it.
     const { examine, topics } = await import('./doctor/examine.ts')
     const { report } = await import('./doctor/report.ts')
     const { configurationOf } = await import('./configuration.ts')
+    const { withProgress } = await import('./progress.ts')
     // The system's resolver cannot be interrupted: it is told to wait for a name server less than its ten seconds.
     process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'
     const topic = topicOf(args.words[0], topics)
-    const diagnosis = await examine(configurationOf(args), topic)
+    const diagnosis = await withProgress(
+      'trying what this host can do',
+      examine(configurationOf(args), topic),
+    )
     print(
       args.has('json')
         ? `${JSON.stringify(diagnosis, null, 2)}\n`

@@ -1,4 +1,5 @@
 import { ExitCode, StartError } from '../lib/start-error.ts'
+import { signals } from '../model/signal.ts'
 import { type Command, configFlag, jsonFlag } from './arguments.ts'
 
 export const pipeline: Command = {
@@ -11,12 +12,13 @@ export const pipeline: Command = {
       value: 'FILE',
       summary: 'file of OTLP JSON, one request a line or one document; - for standard input',
     },
-    { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles' },
+    { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles', choices: signals },
     { name: 'diff', summary: 'print what changed in each item, and a summary, instead of the result' },
     jsonFlag,
   ],
   word: {
     name: 'ACTION',
+    choices: ['test'],
     summary:
       'test (the default) puts the items through the processors of the configuration and prints the result as OTLP JSON. Nothing is sent or kept.',
   },

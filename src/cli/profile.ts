@@ -11,7 +11,13 @@ export const profile: Command = {
   summary: 'record where processes spend their time now, as a table or a file',
   flags: [
     { name: 'duration', short: 'd', value: 'TIME', summary: 'how long to record: 1s to 60s; default: 10s' },
-    { name: 'kind', short: 'k', value: 'KIND', summary: 'cpu (the default), off-cpu or memory' },
+    {
+      name: 'kind',
+      short: 'k',
+      value: 'KIND',
+      summary: 'cpu (the default), off-cpu or memory',
+      choices: Object.keys(kinds),
+    },
     {
       name: 'rate',
       short: 'r',

@@ -1,5 +1,6 @@
 import { nearest } from '../lib/nearest.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
+import { signals } from '../model/signal.ts'
 import { type Arguments, type Command, configFlag, jsonFlag } from './arguments.ts'
 
 const actions = ['ls', 'verify', 'export', 'drop'] as const
@@ -24,7 +25,7 @@ export const queue: Command = {
       value: 'DIR',
       summary: 'the queue there; default: pipeline.export.queue.directory of the configuration',
     },
-    { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles' },
+    { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles', choices: signals },
     { name: 'dead', summary: 'export, drop: what the receiver refused for good, instead of what waits' },
     { name: 'to', value: 'FILE', summary: 'export: the new file; - for standard output' },
     { name: 'before', value: 'TIME', summary: 'drop: only what is older; 2h ago, or 2026-01-31T12:00:00Z' },
@@ -33,6 +34,7 @@ export const queue: Command = {
   ],
   word: {
     name: 'ACTION',
+    choices: actions,
     summary:
       'ls (the default) says what waits; verify reads all of it and names each damage; export copies it as OTLP JSON, one request a line; drop removes it for good, while no agent runs. All but drop change nothing and work beside an agent.',
   },

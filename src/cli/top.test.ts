@@ -99,7 +99,7 @@ test('the first frame has the host, the agent and the services in 80 columns', {
     '>checkout           grpc      12.7   2.4▲   19ms  240ms   1.2s  cart, payment',
     ' cart               http      41.2     0     8ms   31ms   88ms  redis, postgres…'.replace('…', '~'),
   ])
-  assert.match(lines[23]!, /^ \/ filter {2}s sort .* q quit +by worst/)
+  assert.match(lines[23]!, /^ \/ filter {2}s sort .* q quit$/)
   assert.ok(tmux.isAlternate && !tmux.isCursorShown)
   tmux.press('q')
   await tmux.shows(/^ended with 0$/m)
@@ -122,14 +122,14 @@ test('arrows and enter open a service, p the pipeline, ? the keys, and esc leads
   assert.match(service, / process\.pid 4121/)
   assert.ok(asked.includes('service cart'))
   tmux.press('p')
-  const pipeline = await tmux.shows(/LOST SINCE/)
+  const pipeline = await tmux.shows(/DROPPED SINCE/)
   assert.match(pipeline, / traces +12\.5 +11\.0 +0\.5! +3 {2}█████░░░░░ 5\/10M disk {2}full in 1m30s/)
-  assert.match(pipeline, / traces +7 queue_full/)
+  assert.match(pipeline, / traces +7! queue_full/)
   assert.match(pipeline, / exporter +failed +otlp collector:4317: connection refused; start the receiver/)
   tmux.press('?')
   await tmux.shows(/WHAT IT SHOWS/)
   tmux.press('x')
-  await tmux.shows(/LOST SINCE/)
+  await tmux.shows(/DROPPED SINCE/)
   tmux.press('Escape')
   await tmux.shows(/>cart/)
 })
@@ -147,7 +147,7 @@ test('services are filtered, ordered and held to those with errors', { skip: wit
   await tmux.shows(/by service/)
   assert.deepEqual(order(), ['cart', 'checkout'])
   tmux.press('e')
-  await tmux.shows(/1 of 2, errors only/)
+  await tmux.shows(/1 of 2, errors only, by service/)
   assert.deepEqual(order(), ['checkout'])
   tmux.press('e', '/', 'r', 'e', 'd', 'q')
   await tmux.shows(/filter: redq/)
@@ -156,7 +156,7 @@ test('services are filtered, ordered and held to those with errors', { skip: wit
   await tmux.shows(/1 of 2, "red"/)
   assert.deepEqual(order(), ['cart'])
   tmux.press('Escape')
-  await tmux.shows(/by service/)
+  await tmux.shows(screen => !screen.includes('"red"'))
   assert.deepEqual(order(), ['cart', 'checkout'])
 })
 
@@ -177,7 +177,7 @@ test('the screen follows the size of the terminal, and the bar stays in sight', 
   tmux.resize(40, 10)
   await tmux.shows(screen => screen.split('\n').length === 11 && />service-39/.test(screen))
   tmux.resize(120, 50)
-  await tmux.shows(/ service-00 [^]*>service-39/)
+  await tmux.shows(/ service-00 .*>service-39/s)
   assert.match(tmux.lines()[0]!, /^ shop-node-3 {2}cpu 37% .* drops 0$/)
 })
 
@@ -201,7 +201,7 @@ test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip
   t.after(() => left.end())
   await left.shows(/checkout/)
   await own.close()
-  await left.shows(/svc: cannot show the services any longer: the agent at unix:\S+ has gone\s+ended with 1/)
+  await left.shows(/any longer: the agent at unix:.*has gone\nended with 1/s)
   assert.ok(!left.isAlternate)
 })
 
@@ -221,7 +221,9 @@ test('ctrl-z stops it with the terminal given back, and fg goes on', { skip: wit
 
 test('colours follow NO_COLOR, and without UTF-8 all is ASCII', { skip: withoutTmux }, async t => {
   const coloured = terminal(t)
-  await coloured.shows(/checkout/)
+  await coloured.shows(/>checkout/)
+  coloured.press('Down')
+  await coloured.shows(/>cart/)
   assert.match(coloured.screen(true), /\x1b\[31m/)
   const plain = terminal(t, { env: { NO_COLOR: '1', LC_ALL: 'C' } })
   const screen = await plain.shows(/checkout/)

@@ -13,6 +13,12 @@ function check(command: string, want: string, cwd = '/'): void {
 test('a program that is no interpreter is named by its executable', () => {
   check('/usr/sbin/nginx -g daemon off;', 'nginx')
   check('/usr/lib/postgresql/15/bin/postgres -D /var/lib', 'postgres')
+  const redis = { comm: 'redis-server', executable: '/usr/bin/redis-check-rdb', cwd: '/' }
+  assert.equal(
+    serviceName({ ...redis, args: ['/usr/bin/redis-server 127.0.0.1:6379', ''] }).name,
+    'redis-server',
+  )
+  assert.equal(serviceName({ ...redis, args: ['redis-check-rdb', 'dump.rdb'] }).name, 'redis-check-rdb')
   assert.equal(serviceName({ comm: 'gone', executable: '', args: [], cwd: '' }).name, 'gone')
   assert.equal(serviceName({ comm: '', executable: '', args: [], cwd: '' }).name, 'unknown')
 })

@@ -35,13 +35,16 @@ export function serviceName(facts: ProcessFacts): ServiceName {
   return { name: program || 'unknown', runtime: '', language: '', given: false }
 }
 
-/** Files that are many programs, each by the name that it is called by. */
-const manyPrograms = new Set(['busybox', 'coreutils', 'toybox'])
+/** Files that are many programs, each by the name that it is called by or, called by its own, by the word after it. */
+const boxes = new Set(['busybox', 'coreutils', 'toybox'])
+/** With those that are called by other names alone: Debian's redis-server is a link. */
+const manyPrograms = new Set([...boxes, 'redis-check-rdb', 'valkey-check-rdb'])
 
 /** `httpd` in `/bin/httpd -f` and in `busybox httpd -f`; a shell of log-in has a hyphen before its name. */
 function appletOf([first = '', second = '']: readonly string[]): string {
-  const name = baseName(first).replace(/^-/, '')
-  const applet = manyPrograms.has(name) ? baseName(second) : name
+  // Some write their title over their arguments: the program is the first word of it.
+  const name = baseName(first.split(' ', 1)[0]!).replace(/^-/, '')
+  const applet = boxes.has(name) ? baseName(second) : name
   return /^[\w.[-]{1,32}$/.test(applet) && !applet.startsWith('-') ? applet : ''
 }
 

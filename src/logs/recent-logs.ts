@@ -19,8 +19,9 @@ const originBytes = 1024
 const leastBytes = 256 * 1024
 /** Resources that there is room for at the least: those that write at the same time. */
 const leastOrigins = 64
-/** Records that are looked at between two looks at the time. */
+/** Records, or bytes of bodies, that are looked at between two looks at the time. */
 const stride = 64
+const strideBytes = 16 * 1024
 /** Records that say no time are found up to so long after it, for their files are read a few times a second. */
 const lateUs = 1_000_000
 
@@ -185,9 +186,15 @@ export class RecentLogs {
     let id = this.#added
     let bytes = 0
     return new LogSearch(query, (search, untilMs) => {
-      for (let looked = 1; end > this.#oldest && id > afterId; looked++) {
-        if (looked % stride === 0 && performance.now() > untilMs) return false
-        end -= this.#words[((end - 1) % this.#capacity) >> 2]!
+      let work = 0
+      while (end > this.#oldest && id > afterId) {
+        const length = this.#words[((end - 1) % this.#capacity) >> 2]!
+        work += 1 / stride + (wanted.text === undefined ? 0 : length / strideBytes)
+        if (work > 1) {
+          if (performance.now() > untilMs) return false
+          work = 0
+        }
+        end -= length
         const at = end % this.#capacity
         if (this.#isFiller(at)) continue
         const own = id--

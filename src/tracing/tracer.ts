@@ -179,13 +179,13 @@ export class Tracer {
   finish(exchange: Exchange, call: Call, request: Request): void {
     const { options, contexts } = this
     const nowMs = options.now()
+    this.ports.called(exchange)
     if (call.telemetry) {
       this.telemetry++
       contexts.forget(request)
       if (!exchange.server && isTraceExport(call)) options.exports?.(exchange)
       return
     }
-    this.ports.called(exchange)
     const hidden = options.hidden?.(exchange) ?? ''
     if (hidden === 'not_selected') {
       this.unselected++

@@ -60,7 +60,7 @@ export class Edge {
   /** As `Exchange` has it. */
   readonly protocol: string
   /** When the first one ended, in milliseconds since the Unix epoch. */
-  readonly firstMs: number
+  firstMs: number
   /** All of them asked for health or metrics. */
   probe = true
   /** Where the newest are counted. */
@@ -81,12 +81,15 @@ export class Edge {
 }
 
 /** Measured on Node 24, and rounded up. */
-const nodeBytes = 300
-const edgeBytes = 200
+const nodeBytes = 420
+const edgeBytes = 220
 /** A resource without its attributes, and one of them without its text. */
 const resourceBytes = 200
 const attributeBytes = 40
 const mostAddresses = 4
+/** Memory that services may fill, and addresses; the rest is for those that have no room of their own. */
+const servicePart = 0.8
+const foreignPart = 0.6
 /** Addresses that are told apart, of those that ask a service, and of those that it asks. */
 export const mostForeign = 96
 
@@ -96,19 +99,23 @@ export class EdgeGraph {
   readonly edges: (Edge | undefined)[] = []
   bytes = 0
   readonly #maxBytes: number
+  readonly #serviceBytes: number
+  readonly #foreignBytes: number
   readonly #unused: number[] = []
-  /** For as long as a resource lives. */
+  /** For as long as a resource lives: what it takes ends with it, and is not counted. */
   readonly #ofResource = new WeakMap<Resource, EdgeNode>()
   readonly #services = new Map<string, EdgeNode>()
   readonly #addresses = new Map<string, EdgeNode>()
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
+    this.#serviceBytes = maxBytes * servicePart
+    this.#foreignBytes = maxBytes * foreignPart
   }
 
   /** More is taken than there should be in the long run. */
   get crowded(): boolean {
-    return this.bytes > this.#maxBytes * 0.65
+    return this.bytes > this.#maxBytes * (foreignPart - 0.1)
   }
 
   /** The edge of a request; undefined: there is none yet. */
@@ -132,18 +139,18 @@ export class EdgeGraph {
     const { protocol, peerPort } = exchange
     const own = typeof client === 'string' ? server : client
     if (typeof own === 'string') return undefined
-    const home = this.#service(own)
+    const home = this.#service(own, this.#serviceBytes)
     if (home === undefined) return undefined
     let edge: Edge | undefined
     if (typeof client === 'string') {
-      const from = this.#foreign(client, 0, '')
-      edge = from && this.#connect(from, home, protocol, nowMs)
+      const from = this.#foreign(client, 0, '', this.#foreignBytes)
+      edge = from && this.#connect(from, home, protocol, nowMs, this.#foreignBytes)
     } else if (typeof server === 'string') {
-      const to = this.#foreign(server, peerPort, protocol)
-      edge = to && this.#connect(home, to, protocol, nowMs)
+      const to = this.#foreign(server, peerPort, protocol, this.#foreignBytes)
+      edge = to && this.#connect(home, to, protocol, nowMs, this.#foreignBytes)
     } else {
-      const to = this.#service(server)
-      edge = to && this.#connect(home, to, protocol, nowMs)
+      const to = this.#service(server, this.#serviceBytes)
+      edge = to && this.#connect(home, to, protocol, nowMs, this.#serviceBytes)
       if (to !== undefined) this.#forgetUnused(to)
     }
     this.#forgetUnused(home)
@@ -200,7 +207,7 @@ export class EdgeGraph {
     to: EdgeNode,
     protocol: string,
     nowMs: number,
-    mostBytes = this.#ordinaryBytes,
+    mostBytes: number,
   ): Edge | undefined {
     const known = between(from, to, protocol)
     if (known !== undefined) return known
@@ -230,17 +237,7 @@ export class EdgeGraph {
     return node
   }
 
-  /** The rest is for those that have no room of their own. */
-  get #ordinaryBytes(): number {
-    return this.#maxBytes * 0.75
-  }
-
-  #foreign(
-    address: string,
-    port: number,
-    protocol: string,
-    mostBytes = this.#ordinaryBytes,
-  ): EdgeNode | undefined {
+  #foreign(address: string, port: number, protocol: string, mostBytes: number): EdgeNode | undefined {
     const known = this.#address(address, port, protocol)
     if (known !== undefined) return known
     const node = new EdgeNode(address, '', port, protocol)
@@ -256,7 +253,7 @@ export class EdgeGraph {
     return node === undefined || node.gone ? undefined : node
   }
 
-  #service(resource: Resource, mostBytes = this.#ordinaryBytes): EdgeNode | undefined {
+  #service(resource: Resource, mostBytes: number): EdgeNode | undefined {
     const known = this.#serviceOf(resource)
     if (known !== undefined) return known
     const [name, namespace] = identityOf(resource)

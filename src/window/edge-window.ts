@@ -7,7 +7,7 @@ import { isProbe } from './probe-request.ts'
 import { SlotRecords } from './slot-records.ts'
 
 export interface EdgeWindowOptions {
-  /** Memory that is taken at most; less than 32 KiB is taken for this. */
+  /** Memory that is taken at most; less than 48 KiB is taken for this. */
   readonly maxBytes: number
   /** How far it looks back at most. */
   readonly windowMs: number
@@ -45,7 +45,7 @@ export const slotMs = 10_000
 const idleSlots = 6
 /** Part of the memory for who there is; the rest is for what they did. */
 const graphPart = 0.35
-const leastBytes = 32 * 1024
+const leastBytes = 48 * 1024
 /** With less memory for each slot there are fewer of them. */
 const bytesForSlot = 64
 
@@ -257,6 +257,7 @@ export class EdgeWindow {
       names.set(edge.number, others.number)
       others.records += edge.records
       others.probe &&= edge.probe
+      others.firstMs = Math.min(others.firstMs, edge.firstMs)
       edge.records = 0
       this.#leftOut.add(edge.from.name, edge.to.name, edge.to.port)
     }

@@ -42,11 +42,11 @@ export interface FlameOptions {
 const kinds = ['cpu', 'off_cpu', 'memory'] as const
 const leastBytes = 64 * 1024
 /** Of the memory, for the values; the rest is for the stacks. */
-const ringShare = 0.3
+const ringShare = 0.25
 /** Of the ring, for one profile. */
-const mostAtATime = 1 / 4
+const mostAtATime = 1 / 3
 /** Frames of a profile that are looked at, some 10 ms of work. */
-const mostSteps = 250_000
+const mostSteps = 200_000
 /** Frames of a stack; those beyond, the innermost, are one. */
 const mostDepth = 512
 
@@ -75,7 +75,7 @@ const deepFrame: Frame = { name: `[cut: deeper than ${mostDepth} frames]`, file:
 
 /**
  * Profiles within a fixed number of bytes and a time: the oldest give way. Of each it is kept how much which stack of
- * which service had. A profile that is too large for a quarter of the room loses its smallest stacks to one that says so.
+ * which service had. A profile that is too large for a third of the room loses its smallest stacks to one that says so.
  */
 export class ProfileWindow {
   readonly #windowMs: number
@@ -228,8 +228,8 @@ export class ProfileWindow {
     const doubles = this.#doubles
     doubles[head + lengthAt] = length
     doubles[head + seriesAt] = service * 4 + kinds.indexOf(kind)
-    doubles[head + fromAt] = startUs / 1000
-    doubles[head + toAt] = (startUs + durationUs) / 1000
+    doubles[head + fromAt] = Math.round(startUs / 1000)
+    doubles[head + toAt] = Math.round((startUs + durationUs) / 1000)
     doubles[head + totalAt] = stacks.total
     // A count of samples is time, or bytes, by what each stands for.
     doubles[head + scaleAt] = unit === 'count' && period !== undefined && period > 0 ? period : 1

@@ -104,7 +104,10 @@ function bytesOf({ service, attributes }: Origin): number {
 
 /** A text of its own: a part of a long one would keep all of it. */
 export function ownText(text: string, mostLength: number): string {
-  return Buffer.from(text.slice(0, mostLength)).toString()
+  const part = text.length <= mostLength ? text : text.slice(0, mostLength)
+  const own = Buffer.from(part).toString()
+  // Half of a pair of surrogates is no UTF-8.
+  return own === part ? own : Buffer.from(part, 'utf16le').toString('utf16le')
 }
 
 function jsonOf(keys: readonly string[], values: readonly AttributeValue[], size: number): string {

@@ -61,11 +61,6 @@ export interface StoredSpan {
   readonly attributes: Readonly<Record<string, AttributeValue>>
 }
 
-/** Whether a trace begins with it on some side: it answers somebody, or has no parent. */
-export function isEntrySpan({ kind, parentSpanId }: Span): boolean {
-  return kind === SpanKind.server || kind === SpanKind.consumer || isZero(parentSpanId)
-}
-
 /** Writes all but the origin and the interest; returns the record's length. What there is no room for is left out. */
 export function writeSpan(ring: SpanRing, at: number, span: Span, keys: SpanKeys): number {
   const { bytes, words, doubles } = ring
@@ -92,12 +87,13 @@ export function writeSpan(ring: SpanRing, at: number, span: Span, keys: SpanKeys
     written++
   }
   const orphan = isZero(span.parentSpanId)
+  const answers = span.kind === SpanKind.server || span.kind === SpanKind.consumer
   const inferred = !orphan && (span.flags & (knowsRemote | isRemote)) === knowsRemote
   words[word + flagsAt] =
     (span.kind & 7) |
     (span.status === StatusCode.error ? isFailed : 0) |
     (orphan ? 0 : hasParent) |
-    (isEntrySpan(span) ? isEntry : 0) |
+    (answers || orphan ? isEntry : 0) |
     (inferred ? isParentInferred : 0) |
     (written << 16)
   return (end - at + 7) & ~7
@@ -148,7 +144,7 @@ export class SpanRecord {
     return (this.#flags & hasParent) === 0
   }
 
-  /** As `isEntrySpan`. */
+  /** Whether a trace begins with it on some side: it answers somebody, or has no parent. */
   get isEntry(): boolean {
     return (this.#flags & isEntry) !== 0
   }

@@ -1,5 +1,7 @@
 /** No record is longer, in bytes. */
 export const mostRecordBytes = 4096
+/** Of a page: where the first record in it begins is known, so that the newest are found first. */
+const pageBytes = 64 * 1024
 
 /**
  * Records of spans, one behind the other in a fixed number of bytes: the oldest give way. Each begins with its length,
@@ -11,6 +13,10 @@ export class SpanRing {
   readonly doubles: Float64Array
   readonly view: DataView
   readonly #capacity: number
+  /** By page, modulo all that may hold something: bytes that were ever written before its first record. */
+  readonly #firsts: Float64Array
+  /** The page that the newest record begins in. */
+  #page = -1
   /** Told of each record that has to go, while it is still whole. */
   readonly #evicted: (ring: SpanRing, at: number) => void
   /** Bytes that were ever written before the oldest record, and before the next one. */
@@ -26,6 +32,7 @@ export class SpanRing {
     this.words = new Uint32Array(memory)
     this.doubles = new Float64Array(memory)
     this.view = new DataView(memory)
+    this.#firsts = new Float64Array(Math.ceil(this.#capacity / pageBytes) + 2)
     this.#evicted = evicted
   }
 
@@ -54,6 +61,11 @@ export class SpanRing {
   /** The record at the place told last is complete. */
   close(at: number, length: number): void {
     this.words[at >> 2] = length
+    const page = Math.floor(this.#next / pageBytes)
+    if (page !== this.#page) {
+      this.#page = page
+      this.#firsts[page % this.#firsts.length] = this.#next
+    }
     this.#next += length
     this.#records++
   }
@@ -75,14 +87,28 @@ export class SpanRing {
     return false
   }
 
-  /** Tells where each record is, from the oldest on. */
-  each(visit: (at: number) => void): void {
-    for (let position = this.#oldest; position < this.#next; ) {
+  /** Tells where each record is: about `most` of the newest, page by page, and in a page from the oldest on. */
+  each(visit: (at: number) => void, most = Number.POSITIVE_INFINITY): void {
+    const oldestPage = Math.floor(this.#oldest / pageBytes)
+    let end = this.#next
+    for (let page = this.#page, told = 0; page >= oldestPage && told < most; page--) {
+      const first = Math.max(this.#oldest, this.#firsts[page % this.#firsts.length]!)
+      told += this.#eachBetween(first, end, visit)
+      end = first
+    }
+  }
+
+  #eachBetween(first: number, end: number, visit: (at: number) => void): number {
+    let told = 0
+    for (let position = first; position < end; ) {
       const at = position % this.#capacity
       const length = this.words[at >> 2]!
-      if (length !== 0) visit(at)
       position += length === 0 ? this.#capacity - at : length
+      if (length === 0) continue
+      visit(at)
+      told++
     }
+    return told
   }
 
   #free(bytes: number): void {

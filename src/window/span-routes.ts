@@ -14,6 +14,8 @@ const slowest = 4
 const leastSpans = 20
 /** Slices after which a route that was not seen makes room for others. */
 const idleSlices = 6
+/** That have a route of the same name each. */
+const mostServices = 64
 /** UTF-16 code units of a name; longer ones are no routes. */
 const mostNameLength = 255
 /** Of one route, besides its figures and its texts. */
@@ -70,7 +72,8 @@ export class SpanRoutes {
   /** The number of the route of a span. */
   of(service: string, name: string, nowMs: number): number {
     let route = this.#byName.get(name)
-    while (route !== undefined && route.service !== service) route = route.next
+    for (let looked = 0; route !== undefined && route.service !== service; route = route.next)
+      if (++looked === mostServices) return 0
     return route === undefined ? this.#enter(service, name, nowMs) : route.number
   }
 
@@ -89,12 +92,16 @@ export class SpanRoutes {
     return Interest.none
   }
 
-  /** Whether a span that took so long, as a float of 32 bits, is still among the slowest of the window. */
-  isTop(route: number, durationMs: number, nowMs: number): boolean {
+  /** Whether a span that took so long (as a float of 32 bits) and came in that second is among the slowest still. */
+  isTop(route: number, durationMs: number, second: number, nowMs: number): boolean {
     const values = this.#figures
     const base = route * figures
-    for (let i = 0; i < slowest; i++)
-      if (durationMs >= Math.fround(values[base + topAt + i]!) || this.#isOld(base, i, nowMs)) return true
+    for (let i = 0; i < slowest; i++) {
+      const isSame =
+        Math.fround(values[base + topAt + i]!) === durationMs &&
+        Math.floor(values[base + topTimeAt + i]! / 1000) === second
+      if (isSame && !this.#isOld(base, i, nowMs)) return true
+    }
     return false
   }
 

@@ -8,10 +8,11 @@ import { SpanRecord, type StoredSpan } from './span-record.ts'
 import type { SpanRing } from './span-ring.ts'
 import { Interest } from './span-routes.ts'
 import type { TraceInterest } from './trace-interest.ts'
-import { TraceTable } from './trace-table.ts'
+import { mostRecords, TraceTable } from './trace-table.ts'
 
 /** What is looked through. */
 export interface SpanStore {
+  /** Those with the newest first. */
   readonly rings: readonly SpanRing[]
   readonly origins: SpanOrigins
   readonly keys: SpanKeys
@@ -96,17 +97,9 @@ export function findTraces(store: SpanStore, search: TraceSearch): FoundTraces {
   const table = new TraceTable(store.rings, store.sinceUs)
   const matches = new Matches(store, table, search)
   const chosen: number[] = []
-  let searched: number | undefined
-  // What was entered last is the newest.
-  for (let trace = table.traces - 1; trace >= 0; trace--) {
-    if (!matches.fits(trace)) continue
-    if (search.text !== '') {
-      searched ??= performance.now()
-      if (performance.now() - searched > mostSearchMs) break
-      if (!matches.holdsText(trace)) continue
-    }
-    chosen.push(trace)
-  }
+  // By and large the newest first, as the table is filled.
+  for (let trace = 0; trace < table.traces && !matches.isLate; trace++)
+    if (matches.fits(trace) && (search.text === '' || matches.holdsText(trace))) chosen.push(trace)
   const first = firstOf(chosen, search.limit, rankOf(table, search.sort))
   return {
     traces: first.map(trace => described(store, table, trace)),
@@ -200,7 +193,7 @@ function gatherRoutes(
       if (us <= route.slowestUs) return
       route.slowestUs = us
       route.traceId = record.traceId
-    })
+    }, mostRecords)
   return routes
 }
 
@@ -214,6 +207,7 @@ class Matches {
   /** Numbers are found, too, which do not stand in a record as texts. */
   readonly #isNumber: boolean
   readonly #encoding: 'latin1' | 'utf8'
+  #lateMs = Number.POSITIVE_INFINITY
 
   constructor(store: SpanStore, table: TraceTable, search: TraceSearch) {
     this.#store = store
@@ -234,9 +228,15 @@ class Matches {
     return (service === '' && minMs === 0 && maxMs === 0) || this.#hasSpan(trace)
   }
 
+  /** Looking for a text has taken too long. */
+  get isLate(): boolean {
+    return this.#lateMs !== Number.POSITIVE_INFINITY && performance.now() > this.#lateMs
+  }
+
   holdsText(trace: number): boolean {
     const table = this.#table
-    for (let i = table.first[trace]!; i >= 0; i = table.next[i]!) {
+    if (this.#lateMs === Number.POSITIVE_INFINITY) this.#lateMs = performance.now() + mostSearchMs
+    for (let i = table.first[trace]!; i >= 0 && !this.isLate; i = table.next[i]!) {
       const record = this.#at(i)
       if (this.#mayHoldText(record) && this.#showsText(record)) return true
     }

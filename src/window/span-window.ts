@@ -3,7 +3,7 @@ import { type Span, StatusCode } from '../model/span.ts'
 import { type Heatmap, LatencyHeatmap } from './latency-heatmap.ts'
 import { SpanKeys } from './span-keys.ts'
 import { SpanOrigins } from './span-origins.ts'
-import { isEntrySpan, SpanRecord, writeSpan } from './span-record.ts'
+import { SpanRecord, writeSpan } from './span-record.ts'
 import { SpanRing } from './span-ring.ts'
 import { Interest, SpanRoutes } from './span-routes.ts'
 import {
@@ -68,7 +68,7 @@ export class SpanWindow {
     this.#heatmap = new LatencyHeatmap(windowMs)
     this.#keys = new SpanKeys(mostKeys)
     this.#routes = new SpanRoutes({ maxBytes: routeBytes, windowMs })
-    this.#interest = new TraceInterest({ most: bytes / 1024, windowMs })
+    this.#interest = new TraceInterest({ most: bytes / 1024, mostSpans: bytes / 12_288, windowMs })
     this.#origins = new SpanOrigins(originBytes, () => this.#dropAny())
     const left =
       bytes -
@@ -114,13 +114,13 @@ export class SpanWindow {
     const { startUs, endUs } = span
     const durationMs = endUs > startUs ? (endUs - startUs) / 1000 : 0
     const failed = span.status === StatusCode.error
-    const isEntry = isEntrySpan(span)
-    if (isEntry) this.#heatmap.add(startUs / 1000, durationMs, failed, now)
     const ring = this.#young
     const at = ring.place()
     const origin = this.#origins.of(resource)
     const length = writeSpan(ring, at, span, this.#keys)
     const record = this.#record.of(ring, at)
+    const { isEntry } = record
+    if (isEntry) this.#heatmap.add(startUs / 1000, durationMs, failed, now)
     record.origin = origin.number
     origin.spans++
     const route = this.#routes.of(origin.service, span.name, now)
@@ -161,8 +161,7 @@ export class SpanWindow {
   #store() {
     const nowMs = this.#now()
     return {
-      // The young ones last: what comes last in a ring is the newest.
-      rings: [this.#examples, this.#slowest, this.#slow, this.#errors, this.#young],
+      rings: [this.#young, this.#errors, this.#slow, this.#slowest, this.#examples],
       origins: this.#origins,
       keys: this.#keys,
       interest: this.#interest,
@@ -192,10 +191,17 @@ export class SpanWindow {
     if (record.endUs < (nowMs - this.#windowMs) * 1000) return undefined
     const entry = this.#interest.find(record.trace(2), record.trace(3))
     const interest = entry < 0 ? record.interest : this.#interest.interest(entry)
+    // Whoever puts everything into one trace takes no more than a part of what others need, too.
+    if (from === this.#young && entry >= 0 && !this.#interest.takesSpan(entry)) return undefined
     if (interest === Interest.error) return this.#errors
     if (from === this.#slow) {
       if (entry < 0 || interest !== Interest.slow) return undefined
-      const isTop = this.#routes.isTop(this.#interest.route(entry), this.#interest.durationMs(entry), nowMs)
+      const isTop = this.#routes.isTop(
+        this.#interest.route(entry),
+        this.#interest.durationMs(entry),
+        this.#interest.second(entry),
+        nowMs,
+      )
       return isTop ? this.#slowest : undefined
     }
     if (interest === Interest.slow) return this.#slow

@@ -4,10 +4,10 @@ import { CountedTexts } from './counted-texts.ts'
 /** UTF-16 units of a name; functions of templates have endless ones. */
 const mostText = 512
 /** Shares of the memory; the rest is for texts. */
-const nodeShare = 0.5
-const frameShare = 0.08
+const nodeShare = 0.27
+const frameShare = 0.09
 /** Of all that there is room for, what comes at a time may take. */
-const mostAtATime = 1 / 4
+const mostAtATime = 1 / 3
 /** Types of frames share a number of 32 bits with the file. */
 const typeBits = 5
 const serviceType = (1 << typeBits) - 1
@@ -119,7 +119,7 @@ export class StackTrie {
     return frame < 0 ? -1 : this.#nodes.find(rootNode, frame)
   }
 
-  /** What is added from here on may take a quarter of all room. */
+  /** What is added from here on may take a third of all room. */
   begin(): void {
     this.#newNodes = this.#newFrames = this.#newTextBytes = 0
   }
@@ -220,10 +220,10 @@ export class StackTrie {
   }
 
   #newFrame(name: number, second: number): number {
-    const { capacity } = this.#frames
-    if (++this.#newFrames > capacity * mostAtATime) return -1
-    while (this.#frames.room === 0) if (!this.#evict()) return -1
-    return this.#frames.add(name, second)
+    const frames = this.#frames
+    if (++this.#newFrames > frames.capacity * mostAtATime) return -1
+    while (frames.room === 0) if (!this.#evict()) return -1
+    return frames.add(name, second)
   }
 
   #text(given: string): number | undefined {

@@ -1,11 +1,13 @@
 import type { Interest } from './span-routes.ts'
 
 const ways = 4
-// An entry, in words: the random half of the trace's id, class and route, when, and the duration as a float.
-const stride = 5
+// An entry, in words: the random half of the trace's id, class and route, when, the duration as a float,
+// and how many of its spans outlived others.
+const stride = 6
 const kindAt = 2
 const timeAt = 3
 const durationAt = 4
+const spansAt = 5
 
 /**
  * Why traces are of interest, by the last eight bytes of their ids, which are random. A table of a fixed size: where a
@@ -16,13 +18,16 @@ export class TraceInterest {
   readonly #floats: Float32Array
   readonly #mask: number
   readonly #windowMs: number
+  readonly #mostSpans: number
 
-  constructor({ most, windowMs }: { readonly most: number; readonly windowMs: number }) {
+  /** Knows `most` traces, of which `mostSpans` each outlive others. */
+  constructor({ most, mostSpans, windowMs }: { most: number; mostSpans: number; windowMs: number }) {
     const buckets = 2 ** Math.floor(Math.log2(Math.max(1, most / ways)))
     this.#mask = buckets - 1
     this.#words = new Uint32Array(buckets * ways * stride)
     this.#floats = new Float32Array(this.#words.buffer)
     this.#windowMs = windowMs
+    this.#mostSpans = mostSpans
   }
 
   get bytes(): number {
@@ -41,6 +46,7 @@ export class TraceInterest {
         return
     }
     const at = known >= 0 ? known : this.#vacate(a, b, now)
+    if (known < 0) words[at + spansAt] = 0
     words[at] = a
     words[at + 1] = b
     words[at + kindAt] = kind
@@ -67,6 +73,16 @@ export class TraceInterest {
 
   durationMs(entry: number): number {
     return this.#floats[entry + durationAt]!
+  }
+
+  /** Counts a span that is to outlive others; false: there were too many. */
+  takesSpan(entry: number): boolean {
+    return ++this.#words[entry + spansAt]! <= this.#mostSpans
+  }
+
+  /** When it was noted, in seconds since the Unix epoch. */
+  second(entry: number): number {
+    return this.#words[entry + timeAt]!
   }
 
   #bucket(a: number, b: number): number {

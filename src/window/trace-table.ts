@@ -1,10 +1,12 @@
 import { SpanRecord } from './span-record.ts'
 import type { SpanRing } from './span-ring.ts'
 
+/** About so many of the newest in each ring are looked at: 10 ms worth. */
+export const mostRecords = 32_768
 /** Odd and known to nobody: whoever chooses ids of traces cannot make them meet. */
 const factors = new Uint32Array(4).map(() => (Math.random() * 2 ** 32) | 1)
 
-/** The records of some rings, by trace, for the time of one look. A trace is a number, and so is a record. */
+/** The newest records of some rings, by trace, for the time of one look. A trace is a number, and so is a record. */
 export class TraceTable {
   /** How many there are. */
   traces = 0
@@ -13,7 +15,7 @@ export class TraceTable {
   readonly ring: Uint8Array
   readonly at: Int32Array
   readonly next: Int32Array
-  /** By trace: its newest record, and what they come to. */
+  /** By trace: one of its records, and what they come to. */
   readonly first: Int32Array
   readonly count: Uint32Array
   readonly errors: Uint32Array
@@ -28,7 +30,7 @@ export class TraceTable {
   /** Leaves out spans that ended before `sinceUs`. */
   constructor(rings: readonly SpanRing[], sinceUs: number) {
     let most = 0
-    for (const { records } of rings) most += records
+    for (const ring of rings) ring.each(() => most++, mostRecords)
     this.#rings = rings
     this.ring = new Uint8Array(most)
     this.at = new Int32Array(most)
@@ -44,7 +46,7 @@ export class TraceTable {
     for (const [number, ring] of rings.entries())
       ring.each(at => {
         if (this.#record.of(ring, at).endUs >= sinceUs) this.#enter(number, at)
-      })
+      }, mostRecords)
   }
 
   #enter(ring: number, at: number): void {

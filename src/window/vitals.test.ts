@@ -22,7 +22,11 @@ test('the past ends before the second that is asked for, and the values of that 
   const { fromMs, stepMs, values } = vitals.past(vitals.newest, 900, 900)
   assert.equal(stepMs, 1000)
   assert.deepEqual(values[index(vitals, 'user')], [0, 1, 2, 3])
-  assert.deepEqual(values[index(vitals, 'iowait')], [null, null, null, null], 'what was not told is not known')
+  assert.deepEqual(
+    values[index(vitals, 'iowait')],
+    [null, null, null, null],
+    'what was not told is not known',
+  )
   assert.equal(vitals.values(vitals.newest)[index(vitals, 'user')], 4)
   // The clock may step from one call to the other.
   assert.ok(Math.abs(vitals.timeOf(vitals.newest) - fromMs - 4000) < 100)

@@ -39,9 +39,10 @@ export function apiUrl(
   return `/ui/api/${name}${text === '' ? '' : `?${text}`}`
 }
 
-async function ask(path: string, signal: AbortSignal): Promise<Response> {
+async function ask(path: string, signal: AbortSignal, method = 'GET'): Promise<Response> {
   const token = sessionStorage.getItem(tokenKey)
   const response = await window.fetch(path, {
+    method,
     signal,
     cache: 'no-store',
     headers: token === null ? {} : { Authorization: `Bearer ${token}` },
@@ -60,6 +61,17 @@ async function ask(path: string, signal: AbortSignal): Promise<Response> {
 export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
   const response = await ask(path, signal)
   return (await response.json()) as T
+}
+
+/** Asks for something to be done. Rejects with an `Error` in words. */
+export async function post<T>(path: string): Promise<T> {
+  const response = await ask(path, new AbortController().signal, 'POST')
+  return (await response.json()) as T
+}
+
+/** Reads a text. Rejects with an `Error` in words. */
+export async function readText(path: string): Promise<string> {
+  return (await ask(path, new AbortController().signal)).text()
 }
 
 /** Calls `line` with each line of a document that goes on; resolves when it ended. */

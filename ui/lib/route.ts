@@ -53,7 +53,7 @@ export function followLinks(): void {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey)
       return
     const link = (event.target as Element | null)?.closest?.('a')
-    if (!link || link.target !== '' || link.hasAttribute('download')) return
+    if (link?.target !== '' || link.hasAttribute('download')) return
     if (link.origin !== location.origin || !link.pathname.startsWith(base)) return
     if (link.pathname.startsWith(`${base}api/`)) return
     event.preventDefault()

@@ -1,5 +1,176 @@
-import { Head } from '../parts/small.tsx'
+// Logs: what was written, as it comes.
 
-export default function Logs() {
-  return <Head title="Logs" question="" />
+import './logs.css'
+import type { LogsLine } from '../../src/api/ui/documents.ts'
+import { apiUrl } from '../lib/api.ts'
+import { time } from '../lib/format.ts'
+import { windowSeconds } from '../lib/host.ts'
+import { useKept } from '../lib/kept.ts'
+import { useLive } from '../lib/live.ts'
+import { agentNow } from '../lib/now.ts'
+import { hrefOf, parameter, setParameters } from '../lib/route.ts'
+import { Field, Head } from '../parts/small.tsx'
+import { Empty, Reading } from '../parts/state.tsx'
+import { TypedField } from '../parts/typed-field.tsx'
+import { HistogramFigure } from './logs/histogram-figure.tsx'
+import { Records } from './logs/records.tsx'
+import { extended, newest, type Tail } from './logs/tail.ts'
+
+/** By the least SeverityNumber of each. */
+const levels = [
+  ['', 'all'],
+  ['5', 'debug and above'],
+  ['9', 'info and above'],
+  ['13', 'warn and above'],
+  ['17', 'error and above'],
+  ['21', 'fatal'],
+] as const
+
+/** Records that are asked for at first; the API tells no more. */
+const firstRecords = 1000
+
+export default function LogsPage() {
+  const traceId = parameter('trace_id')
+  const pid = /^\d{1,7}$/.test(parameter('pid')) ? parameter('pid') : ''
+  const [from, to] = [Number(parameter('from', '0')), Number(parameter('to', '0'))]
+  const question = {
+    service: parameter('service'),
+    min_severity: levels.some(([value]) => value === parameter('min_severity'))
+      ? parameter('min_severity')
+      : '',
+    q: parameter('q'),
+    trace_id: traceId,
+    pid,
+  }
+  const reading = useKept(
+    useLive<LogsLine, Tail | undefined>(
+      apiUrl('logs', { ...question, limit: firstRecords }),
+      (before, line) => extended(before, line, agentNow()),
+    ),
+  )
+  const asked = Object.values(question).some(value => value !== '') || to > from
+  return (
+    <>
+      <Head title="Logs" question="What was said around then?" />
+      <Filters services={reading.value?.services ?? []} minSeverity={question.min_severity}>
+        {traceId !== '' ? <Without names={['trace_id']} text={`trace ${traceId.slice(0, 8)}…`} /> : null}
+        {pid !== '' ? <Without names={['pid']} text={`process ${pid}`} /> : null}
+        {to > from ? <Without names={['from', 'to']} text={`${time(from)}–${time(to)}`} /> : null}
+      </Filters>
+      <Reading of={reading} what="logs">
+        {() => <Told tail={reading.value!} from={from} to={to} asked={asked} />}
+      </Reading>
+    </>
+  )
+}
+
+function Told({
+  tail,
+  from,
+  to,
+  asked,
+}: {
+  readonly tail: Tail
+  readonly from: number
+  readonly to: number
+  readonly asked: boolean
+}) {
+  const records =
+    to > from ? tail.records.filter(({ time_ms }) => time_ms >= from && time_ms <= to) : tail.records
+  const histogram = newest(tail.histogram, windowSeconds.value)
+  if (records.length > 0)
+    return (
+      <>
+        <h2 class="unseen">When</h2>
+        <HistogramFigure histogram={histogram} />
+        <Records records={records} skipped={tail.skipped} />
+      </>
+    )
+  return (
+    <div class="card">
+      {asked ? (
+        <Empty
+          title="No record fits"
+          why={tail.off || 'Nothing that the window keeps is so. Further ones come here by themselves.'}
+        >
+          <a href={hrefOf('logs')}>All records</a>
+        </Empty>
+      ) : (
+        <Empty
+          title="There are no logs"
+          why={
+            tail.off ||
+            'Nothing was written by what svc follows since it began. Records come here by themselves.'
+          }
+          command="svc doctor logs"
+        />
+      )}
+    </div>
+  )
+}
+
+function Filters({
+  services,
+  minSeverity,
+  children,
+}: {
+  readonly services: readonly string[]
+  readonly minSeverity: string
+  readonly children: preact.ComponentChildren
+}) {
+  const service = parameter('service')
+  const names = service === '' || services.includes(service) ? services : [service, ...services]
+  const turned = (name: string) => parameter(name) === '1'
+  const turn = (name: string, text: string) => (
+    <button
+      type="button"
+      aria-pressed={turned(name)}
+      onClick={() => setParameters({ [name]: turned(name) ? '' : 1 })}
+    >
+      {text}
+    </button>
+  )
+  return (
+    <search class="row filters">
+      <Field label="Level">
+        <select
+          value={minSeverity}
+          onChange={event => setParameters({ min_severity: event.currentTarget.value })}
+        >
+          {levels.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field label="Service">
+        <select value={service} onChange={event => setParameters({ service: event.currentTarget.value })}>
+          <option value="">all</option>
+          {names.map(name => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <TypedField label="Text" name="q" hint="timeout" />
+      {turn('fold', 'Fold alike')}
+      {turn('wrap', 'Wrap lines')}
+      {children}
+    </search>
+  )
+}
+
+/** A filter that came with a link, to be taken off. */
+function Without({ names, text }: { readonly names: readonly string[]; readonly text: string }) {
+  return (
+    <button
+      type="button"
+      onClick={() => setParameters(Object.fromEntries(names.map(name => [name, ''])), { replace: false })}
+    >
+      {text} <span aria-hidden="true">✕</span>
+      <span class="unseen">: show others too</span>
+    </button>
+  )
 }

@@ -107,6 +107,7 @@ function Profiles({
           {line.off}
         </p>
       )}
+      <h2 class="unseen">When</h2>
       <Timeline title={titles[kind]} line={line} chosen={chosen} before={before} onChoose={choose} />
       <div class="row">
         <Choice
@@ -194,6 +195,10 @@ function Between({
 
 const restMs = 150
 
+function kindTitle(kind: Kind): string {
+  return kinds.find(([id]) => id === kind)![1]
+}
+
 function None({
   kind,
   service,
@@ -212,8 +217,9 @@ function None({
         : 'The first profile comes with the end of its first interval, some seconds after the start.'
   return (
     <div class="card">
+      <h2 class="unseen">Nothing to show</h2>
       <Empty
-        title={`No profile yet: ${titles[kind].toLowerCase()}`}
+        title={`No profiles yet: ${kindTitle(kind)}`}
         why={why}
         {...(line.off !== '' && { command: 'svc doctor profiles' })}
       >

@@ -125,31 +125,35 @@ function ValuesTable({ title, times, series, unit }: ChartProps) {
   const rows: number[] = []
   for (let i = times.length - 1; i >= 0; i -= step) rows.push(i)
   return (
-    <table>
-      <caption class="unseen">{title}</caption>
-      <thead>
-        <tr>
-          <th scope="col">Time</th>
-          {series.map(({ label }) => (
-            <th key={label} scope="col" class="number">
-              {label}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(i => (
-          <tr key={i}>
-            <th scope="row">{time(times[i]! * 1000)}</th>
-            {series.map(({ label, values }) => (
-              <td key={label} class="number">
-                {withUnit(values[i], unit)}
-              </td>
+    // biome-ignore lint/a11y/useSemanticElements: it groups no fields
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
+    <div class="scroll" tabIndex={0} role="group" aria-label={title}>
+      <table>
+        <caption class="unseen">{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">Time</th>
+            {series.map(({ label }) => (
+              <th key={label} scope="col" class="number">
+                {label}
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {rows.map(i => (
+            <tr key={i}>
+              <th scope="row">{time(times[i]! * 1000)}</th>
+              {series.map(({ label, values }) => (
+                <td key={label} class="number">
+                  {withUnit(values[i], unit)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }
 
@@ -186,14 +190,15 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number): uPl
       points: { size: 6 },
     },
     scales: { x: { time: true }, y: { range: (_, _low, high) => [0, most ?? (high > 0 ? high * 1.1 : 1)] } },
-    axes: [axis, { ...axis, size: 56, values: (_, ticks) => ticks.map(value => withUnit(value, unit)) }],
+    axes: [axis, { ...axis, size: 72, values: (_, ticks) => ticks.map(value => withUnit(value, unit)) }],
     series: [
       {},
       ...series.map(({ label }, i) => ({
         label,
         stroke: colours[i]!,
         width: 1.5,
-        points: { show: false },
+        // Left to itself it shows them where they are few: one between two gaps is no line.
+        points: stacked ? { show: false } : { size: 4 },
         spanGaps: false,
         ...(stacked && i === 0 && { fill: faint(colours[i]!) }),
       })),

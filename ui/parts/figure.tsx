@@ -21,7 +21,7 @@ export function Figure({ title, summary, aside, children, table }: FigureProps) 
   return (
     <figure class="figure" aria-labelledby={id}>
       <figcaption>
-        <h3 id={id}>{title}</h3>
+        <h2 id={id}>{title}</h2>
         {aside}
         <button
           type="button"
@@ -35,7 +35,7 @@ export function Figure({ title, summary, aside, children, table }: FigureProps) 
         </button>
       </figcaption>
       <p class="summary">{summary}</p>
-      {asTable.value ? <div class="scroll">{table()}</div> : children}
+      {asTable.value ? table() : children}
     </figure>
   )
 }

@@ -66,7 +66,6 @@ function Finder() {
       <input
         type="search"
         aria-label="Search pages, services, processes and metrics"
-        // biome-ignore lint/a11y/noAutofocus: the dialog was opened to type here
         autofocus
         value={text.value}
         onInput={event => {

@@ -39,8 +39,9 @@ export function Table<Row>({ caption, columns, rows, rowKey, most = 200, empty, 
     } else falling.value = !falling.value
   }
   return (
+    // biome-ignore lint/a11y/useSemanticElements: it groups no fields
     // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
-    <section class="scroll" tabIndex={0} aria-label={caption}>
+    <div class="scroll" tabIndex={0} role="group" aria-label={caption}>
       <table>
         <caption class="unseen">{caption}</caption>
         <thead>
@@ -78,7 +79,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, most = 200, empty, 
       </table>
       {rows.length === 0 ? empty : null}
       {rows.length > most ? <p class="note">{rows.length - most} more are not shown.</p> : null}
-    </section>
+    </div>
   )
 }
 

@@ -3,6 +3,7 @@
 import type { AgentDocument } from '../../api/ui/documents.ts'
 import { type LoadedConfig, schema, shownKeys } from '../../config/index.ts'
 import { build } from '../../lib/build.ts'
+import type { TlsAttachment } from '../../probes/tls/tls-probes.ts'
 import { leaves } from '../../schema/tree.ts'
 import { Tracing } from '../tracing.ts'
 import { degradations } from '../view.ts'
@@ -45,7 +46,7 @@ function configOf(loaded: LoadedConfig): AgentDocument['config'] {
 
 /** Words that YAML takes for something else than a text (YAML 1.1 and 1.2). */
 const notTexts = /^(?:true|false|null|yes|no|on|off|y|n|~)$/i
-const plainText = /^[A-Za-z/][\w./:*+-]*$/
+const plainText = /^(?:[A-Za-z/][\w./:*+-]*|\d+[A-Za-z]{1,3})$/
 
 /** In YAML, on one line: JSON is YAML, and a plain word needs no quotes. */
 export function yamlOf(value: unknown): string {
@@ -62,6 +63,7 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
 }
 
 function programsOf({ tracing, kernel, profiling, loaded }: UiParts): AgentDocument['programs'] {
+  const files = attachedFiles(tracing).length
   // The kernel measures programs only then.
   const measured = tracing instanceof Tracing && loaded().config.agent.ebpf.debug
   const programs = [
@@ -74,7 +76,8 @@ function programsOf({ tracing, kernel, profiling, loaded }: UiParts): AgentDocum
     .map(({ name, type, section, attached, runCount, runTimeNs }) => ({
       name,
       type,
-      attached: attached ? section : '',
+      // Those that read in libraries have no place of their own.
+      attached: attached ? section : /^u(?:ret)?probe/.test(section) && files > 0 ? `${files} files` : '',
       run_count: measured ? runCount : null,
       ns_per_run: measured && runCount > 0 ? runTimeNs / runCount : null,
     }))
@@ -88,15 +91,16 @@ function mapsOf({ tracing, profiling }: UiParts): AgentDocument['maps'] {
   return maps.map(({ name, type, entries, maxEntries }) => ({ name, type, entries, max_entries: maxEntries }))
 }
 
+function attachedFiles(tracing: UiParts['tracing']): TlsAttachment[] {
+  const found = tracing instanceof Tracing ? tracing.tls?.attachments() : undefined
+  return (found ?? []).filter(({ attached }) => attached)
+}
+
 function attachmentsOf({ tracing }: UiParts): AgentDocument['attachments'] {
   const tls = tracing instanceof Tracing ? tracing.tls : undefined
-  if (tls === undefined) return []
-  return tls
-    .attachments()
-    .filter(({ attached }) => attached)
-    .map(({ path, library, symbols, inode }) => ({
-      path,
-      what: `TLS by ${library}: ${symbols.join(', ')}`,
-      pids: [...tls.usersOf(inode)],
-    }))
+  return attachedFiles(tracing).map(({ path, library, symbols, inode }) => ({
+    path,
+    what: `TLS by ${library}: ${symbols.join(', ')}`,
+    pids: [...(tls?.usersOf(inode) ?? [])],
+  }))
 }

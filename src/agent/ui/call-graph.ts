@@ -7,6 +7,7 @@ import type { Edge, EdgeNode } from '../../window/edge-graph.ts'
 import { type EdgeSum, type EdgeWindow, isRest } from '../../window/edge-window.ts'
 import { LocalNames, SeenAddresses, type ServiceId } from './local-names.ts'
 import type { UiParts } from './parts.ts'
+import { rounded } from './percentiles.ts'
 
 export type PartyKind = MapLine['nodes'][number]['kind']
 
@@ -217,7 +218,7 @@ export function errorsPercent({
   readonly count: number
   readonly failed: number
 }): number {
-  return count === 0 ? 0 : (100 * failed) / count
+  return count === 0 ? 0 : rounded((100 * failed) / count)
 }
 
 const namesOf = new WeakMap<object, LocalNames>()

@@ -1,7 +1,7 @@
+import { mostApartMs } from './rate.ts'
+
 /** Devices that are followed; what comes later is left out. */
 const mostDevices = 4096
-/** Readings that are further apart say nothing of the last second. */
-const mostApartMs = 5000
 
 interface Device {
   readonly isReal: boolean

@@ -13,6 +13,8 @@ interface Loss {
   readonly mend: string
 }
 
+/** Part of all spans whose loss is a cause: a moment's loss long ago is no news. */
+const leastShare = 0.01
 /** A queue that is fuller than this loses what comes, or is about to. */
 const nearlyFull = 0.5
 
@@ -23,7 +25,7 @@ export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
   const { sampled = 0, ...others } = Object.fromEntries(state.dropped)
   const made = state.collected + early
   const kept = made - sampled
-  const dropped = [...Object.entries(others)].filter(([, items]) => items > 0)
+  const dropped = Object.entries(others).filter(([, items]) => items > 0)
   const lost = dropped.map(([reason, items]) => `${items} ${reason}`).join(', ')
   const books: Finding = {
     topic: 'spans',
@@ -32,14 +34,15 @@ export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
     mend: '',
   }
   const losses = lossesOf(parts, state.dropped).sort((a, b) => b.items - a.items)
+  const isCause = (items: number) => items >= leastShare * made
   return [
     books,
-    ...losses.map(({ cause, text, mend }) => ({
+    ...losses.map(({ cause, items, text, mend }) => ({
       topic: 'spans',
-      state: 'limited' as const,
+      state: isCause(items) ? ('limited' as const) : ('note' as const),
       text,
       mend,
-      cause,
+      ...(isCause(items) && { cause }),
     })),
   ]
 }
@@ -73,7 +76,8 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
       mend: 'raise pipeline.limits.rate.traces_per_second',
     },
   ]
-  return losses.filter(({ items }) => items > 0)
+  // What was sampled away before a reload says nothing of now.
+  return losses.filter(({ cause, items }) => items > 0 && (cause !== 'sampled' || sampling.ratio < 1))
 }
 
 /** Of traces. */

@@ -3,6 +3,7 @@
 import { protocols } from '../../protocols/index.ts'
 import type { Tracing } from '../tracing.ts'
 import { type Connection, connectionsOf } from './explain-connections.ts'
+import { leavesOut } from './explain-selection.ts'
 import { procDir } from './explain-target.ts'
 import type { Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
@@ -56,7 +57,7 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
   if (read.length > 0)
     return [{ topic, state: 'ok', text: `read in ${read.join(', ')}`, mend: '' }, ...refusals]
   if (refusals.length > 0) return refusals
-  return [{ topic, state: 'note', text: 'it has no library of TLS that svc knows', mend: '' }]
+  return [{ topic, state: 'note', text: 'no library of TLS that svc knows was found in it so far', mend: '' }]
 }
 
 const tlsMend =
@@ -96,7 +97,15 @@ function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: bo
     if (edge.to.name === view.name) answered += count
     if (edge.from.name === view.name) made += count
   }
-  const text = `${view.name}: ${answered} calls answered and ${made} made in the last ${lastSeconds} s`
+  const what =
+    calls === 0
+      ? 'calls of it'
+      : `${calls} ${plural(calls, 'call')} at ${port === 0 ? 'its ports' : `port ${port}`}`
+  const late =
+    answered + made === 0
+      ? ''
+      : `; in the last ${lastSeconds} s ${view.name} answered ${answered} and made ${made}`
+  const text = `${what} since svc began${late}`
   return { topic, state: 'ok', text, mend: '' }
 }
 
@@ -114,19 +123,20 @@ function unknownFindings(
   { tracer }: Tracing,
   { view }: Subject,
   active: readonly Connection[],
-) {
+): Finding[] {
+  const { network } = parts.loaded().config.agent.ebpf
   const unknown = new Map<number, number>()
   for (const { localPort, peerPort } of active) {
     const port = view.listening.includes(localPort) ? localPort : peerPort
-    if (tracer.ports.of(port) === undefined) unknown.set(port, (unknown.get(port) ?? 0) + 1)
+    if (tracer.ports.of(port) === undefined && leavesOut(network, port) === undefined)
+      unknown.set(port, (unknown.get(port) ?? 0) + 1)
   }
-  const found: Finding[] = [...unknown].slice(0, mostPorts).map(([port, count]) => ({
+  return [...unknown].slice(0, mostPorts).map(([port, count]) => ({
     topic: 'seen',
     state: 'note',
     text: `${count} ${plural(count, 'connection')} to port ${port} not recognised`,
     mend: protocolMend(parts),
   }))
-  return found
 }
 
 /** Why nothing was seen of it. */
@@ -157,6 +167,17 @@ function unseen(
       cause: 'started_before',
     }
   }
+  const serverPort = ({ localPort, peerPort }: Connection) =>
+    view.listening.includes(localPort) ? localPort : peerPort
+  const { network } = parts.loaded().config.agent.ebpf
+  const left = active.map(each => leavesOut(network, serverPort(each)))
+  if (left[0] !== undefined && !left.includes(undefined))
+    return {
+      ...hidden,
+      text: `nothing of ${open}: ${left[0].key} leaves them out`,
+      mend: left[0].mend,
+      cause: 'excluded_port',
+    }
   const { read, refused } = librariesOf(tracing, view.pid)
   const speaksTls = active.some(
     ({ localPort, peerPort }) => tlsPorts.has(localPort) || tlsPorts.has(peerPort),

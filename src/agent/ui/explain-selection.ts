@@ -120,22 +120,9 @@ function portsText(ranges: readonly PortRange[]): string {
 function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
   const ports = port === 0 ? view.listening : [port]
   if (ports.length === 0) return []
-  const { include_ports, exclude_ports } = parts.loaded().config.agent.ebpf.network
-  const key = 'agent.ebpf.network'
-  const whys = ports.map(each => {
-    if (exclude_ports.includes(each))
-      return {
-        text: `${key}.exclude_ports has ${each}, at which it listens`,
-        mend: `take ${each} out of ${key}.exclude_ports`,
-      }
-    if (include_ports.length > 0 && !include_ports.includes(each))
-      return {
-        text: `${key}.include_ports is ${shortList(include_ports)}; this process listens on ${each}`,
-        mend: `add ${each} to ${key}.include_ports, or leave it empty for all ports`,
-      }
-    return undefined
-  })
-  const left = whys.filter(why => why !== undefined)
+  const { network } = parts.loaded().config.agent.ebpf
+  const whys = ports.map(each => leavesOut(network, each))
+  const left = whys.flatMap(why => (why === undefined ? [] : [{ text: why.text, mend: why.mend }]))
   if (left.length === 0) return []
   const all = left.length === ports.length && (port !== 0 || !view.seen)
   if (all) return [{ topic, state: 'missing', ...left[0]!, cause: 'excluded_port', hides: true }]
@@ -143,6 +130,28 @@ function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
     { topic, state: 'ok', text: `yes: ${view.reason}`, mend: '' },
     ...left.map(why => ({ topic, state: 'note' as const, ...why })),
   ]
+}
+
+/** Why connections to a server's port are not looked at, and what mends it; undefined where they are. */
+export function leavesOut(
+  {
+    include_ports,
+    exclude_ports,
+  }: Pick<Config['agent']['ebpf']['network'], 'include_ports' | 'exclude_ports'>,
+  port: number,
+): { readonly key: string; readonly text: string; readonly mend: string } | undefined {
+  const path = 'agent.ebpf.network'
+  if (exclude_ports.includes(port)) {
+    const key = `${path}.exclude_ports`
+    return { key, text: `${key} has ${port}, at which it listens`, mend: `take ${port} out of ${key}` }
+  }
+  if (include_ports.length === 0 || include_ports.includes(port)) return undefined
+  const key = `${path}.include_ports`
+  return {
+    key,
+    text: `${key} is ${shortList(include_ports)}; this process listens on ${port}`,
+    mend: `add ${port} to ${key}, or leave it empty for all ports`,
+  }
 }
 
 function shortList(ports: readonly number[]): string {

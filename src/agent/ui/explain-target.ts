@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { allListeners, listenersAt } from '../../entities/listening-ports.ts'
+import { allListeners } from '../../entities/listening-ports.ts'
 import { nearest } from '../../lib/nearest.ts'
 import type { Container } from '../../model/entity.ts'
 import { isListenedAt } from './explain-connections.ts'
@@ -43,7 +43,7 @@ export async function targetOf(parts: UiParts, word: string): Promise<Target> {
   const [, kind = '', number = ''] = /^(?:(port|pid):)?(\d{1,10})$/.exec(word) ?? []
   if (number === '') return word === '' ? emptyWord : named(parts, word)
   const value = Number(number)
-  const byPort = kind === 'pid' || value > maxPort || value === 0 ? [] : listenersAt(procDir, value)
+  const byPort = kind === 'pid' || value > maxPort || value === 0 ? [] : await listenersAt(value)
   const isPid = kind !== 'port' && commOf(value) !== ''
   const processes = [
     ...byPort.map(pid => ({ pid, port: value })),
@@ -56,6 +56,10 @@ export async function targetOf(parts: UiParts, word: string): Promise<Target> {
   const other = kind === '' ? await named(parts, word) : nothing
   if (other.processes.length > 0 || other.container !== undefined) return other
   return { ...nothing, hint: await hintOfNumber(value, kind) }
+}
+
+async function listenersAt(port: number): Promise<number[]> {
+  return [...(await allListeners(procDir))].filter(([, ports]) => ports.includes(port)).map(([pid]) => pid)
 }
 
 const emptyWord: Target = {

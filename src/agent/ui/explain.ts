@@ -29,9 +29,13 @@ export async function explain(parts: UiParts, target: string): Promise<ExplainDo
     await nextTurn()
   }
   if (subjects.length === 0) subjects.push(...unseen(parts, word, found))
-  const more = found.processes.length - mostSubjects
-  const hint = more > 0 ? `${more} more processes are meant: ask for one by its pid` : found.hint
-  return { target, subjects, hint: subjects.length > 0 && more <= 0 ? '' : hint }
+  return { target, subjects, hint: hintOf(found, subjects.length) }
+}
+
+function hintOf({ processes, hint }: Target, explained: number): string {
+  const more = processes.length - mostSubjects
+  if (more > 0) return `${more} more processes are meant: ask for one by its pid`
+  return processes.length > 0 && explained === 0 ? 'it has ended meanwhile' : hint
 }
 
 function explainedProcess(parts: UiParts, { pid, port }: Meant): Explained | undefined {
@@ -45,8 +49,10 @@ function explainedProcess(parts: UiParts, { pid, port }: Meant): Explained | und
 function findingsOf(parts: UiParts, subject: Subject): Finding[] {
   const selection = selectionFindings(parts, subject)
   const probes = probeFindings(parts)
-  if (!(parts.tracing instanceof Tracing)) return [...selection, ...probes, ...exportFindings(parts)]
   const { tracing } = parts
+  // Of what nobody looks at there is no more to tell.
+  if (!(tracing instanceof Tracing) || selection.some(({ hides }) => hides))
+    return [...selection, ...probes, ...exportFindings(parts)]
   return [
     ...selection,
     ...probes,
@@ -59,19 +65,19 @@ function findingsOf(parts: UiParts, subject: Subject): Finding[] {
 }
 
 /** What a fault is called for which rights are missing, and not the kernel. */
-const lacksRights =
-  /not permitted|EPERM|EACCES|capabilit|user namespace|seccomp|security module|lockdown|as root/i
+const lacksRights = /not permitted|EPERM|EACCES|\bCAP_|user namespace|seccomp|lockdown/i
 
 function probeFindings(parts: UiParts): Finding[] {
   const { tracing } = parts
   const topic = 'probes'
   if (tracing === undefined) {
-    const [text, mend] = split(whyNoTracing(parts.loaded().config))
-    return [{ topic, state: 'missing', text: `tracing is ${text}`, mend, cause: 'switched_off', hides: true }]
+    const { reason, mend } = whyNoTracing(parts.loaded().config)
+    const text = `tracing does not run: ${reason}`
+    return [{ topic, state: 'missing', text, mend, cause: 'switched_off', hides: true }]
   }
   if (!(tracing instanceof Tracing)) {
     const { reason, mend } = tracing
-    const cause: Cause = lacksRights.test(`${reason} ${mend}`) ? 'permission' : 'kernel_feature_missing'
+    const cause: Cause = lacksRights.test(reason) ? 'permission' : 'kernel_feature_missing'
     const text = `tracing does not run: ${reason}`
     return [{ topic, state: 'missing', text, mend: mend || 'svc doctor traces', cause, hides: true }]
   }
@@ -86,11 +92,6 @@ function probeFindings(parts: UiParts): Finding[] {
     ok,
     ...tracing.limits.map(({ reason, mend }) => ({ topic, state: 'limited' as const, text: reason, mend })),
   ]
-}
-
-function split(text: string): [string, string] {
-  const colon = text.indexOf(': ')
-  return colon < 0 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 2)]
 }
 
 /** Causes that cost a part, the one that costs most first. */
@@ -116,7 +117,12 @@ function conclude(parts: UiParts, title: string, pid: number, findings: readonly
     pid,
     verdict,
     cause: decisive?.cause ?? '',
-    lines: findings.map(({ topic, state, text, mend }) => ({ topic, state, text: parts.shown(text), mend })),
+    lines: findings.map(({ topic, state, text, mend }) => ({
+      topic,
+      state,
+      text: parts.shown(text),
+      mend: parts.shown(mend),
+    })),
   }
 }
 

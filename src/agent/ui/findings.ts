@@ -79,7 +79,8 @@ export function ofHost(vitals: Vitals): Finding[] {
   const waits = [
     ['memory', mean('pressureMemory'), 10, 30],
     ['input and output', mean('pressureIo'), 40, 80],
-    ['a CPU', mean('pressureCpu'), 60, 90],
+    // Much work is no fault by itself.
+    ['a CPU', mean('pressureCpu'), 70, Number.POSITIVE_INFINITY],
   ] as const
   for (const [what, value, warn, bad] of waits)
     if (value >= warn)
@@ -149,7 +150,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
       level: each.subsystem === 'queue' ? 'warn' : 'bad',
       text: sentence(`${each.subsystem}: ${each.reason}; ${each.mend}`),
       link: '/ui/pipeline',
-      command: each.subsystem === 'queue' ? 'svc queue' : 'svc doctor export',
+      command: each.subsystem === 'queue' ? 'svc status' : 'svc doctor export',
     })
   }
   const [first] = limited
@@ -185,7 +186,7 @@ export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
     level: 'bad',
     text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
     link: '/ui/pipeline',
-    command: 'svc pipeline',
+    command: 'svc status',
   }
 }
 
@@ -193,13 +194,13 @@ function ofQueues({ outlets: { pipeline } }: UiParts): Finding[] {
   return signals.flatMap(signal => {
     const filled = 100 * pipeline.fill(signal)
     if (filled < 50) return []
-    const { oldestMs } = pipeline.state(signal)
+    const { oldestMs, durable } = pipeline.state(signal)
     return [
       {
         level: filled >= 90 ? ('bad' as const) : ('warn' as const),
         text: `The queue of ${signal} is ${percent(filled)} full; its oldest batch has waited ${secondsText(oldestMs)}.`,
         link: '/ui/pipeline',
-        command: 'svc queue',
+        command: durable ? 'svc queue' : 'svc status',
       },
     ]
   })

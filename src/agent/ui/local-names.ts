@@ -11,15 +11,16 @@ export interface ServiceId {
   readonly namespace: string
 }
 
-/** How long what was found holds. */
+/** How long what was found holds, and how much longer than it took to find. */
 const listenersMs = 5_000
+const restFactor = 100
 const addressesMs = 30_000
 /** Processes that listen for others: who answers is not to be told by them. */
 const forwarders = /^(docker-proxy|rootlessport|slirp4netns|kube-proxy|conmon|pasta|systemd|init)$/
 
 /**
- * Knows who listens at the ports of this host. Looks while it is asked and no more often than every five seconds; an
- * answer is made of what was found last.
+ * Knows who listens at the ports of this host. Looks while it is asked, every five seconds at most, and more rarely where
+ * that takes long; an answer is made of what was found last.
  */
 export class LocalNames {
   readonly #processes: Pick<ProcessTable, 'liveServices'>
@@ -28,7 +29,7 @@ export class LocalNames {
   #addresses: ReadonlySet<string> = new Set()
   #addressesMs = Number.NEGATIVE_INFINITY
   #listeners: ReadonlyMap<number, ServiceId | undefined> = new Map()
-  #listenersMs = Number.NEGATIVE_INFINITY
+  #againMs = Number.NEGATIVE_INFINITY
   #search: Promise<void> | undefined
 
   /** `now`: milliseconds of a clock that never goes back. */
@@ -45,12 +46,12 @@ export class LocalNames {
   /** Waits until it was looked once. */
   async ready(): Promise<void> {
     this.refresh()
-    if (this.#listenersMs === Number.NEGATIVE_INFINITY) await this.#search
+    if (this.#againMs === Number.NEGATIVE_INFINITY) await this.#search
   }
 
   /** Looks again, soon, where it was long ago. */
   refresh(): void {
-    if (this.#search !== undefined || this.#now() - this.#listenersMs < listenersMs) return
+    if (this.#search !== undefined || this.#now() < this.#againMs) return
     this.#search = this.#find()
   }
 
@@ -70,6 +71,7 @@ export class LocalNames {
   }
 
   async #find(): Promise<void> {
+    const beganMs = this.#now()
     try {
       const listeners = new Map<number, ServiceId | undefined>()
       for (const { name, namespace, ports } of await this.#processes.liveServices()) {
@@ -80,7 +82,8 @@ export class LocalNames {
     } catch {
       // What was known holds on: names are all that is missing.
     }
-    this.#listenersMs = this.#now()
+    const nowMs = this.#now()
+    this.#againMs = nowMs + Math.max(listenersMs, restFactor * (nowMs - beganMs))
     this.#search = undefined
   }
 }

@@ -4,7 +4,7 @@ import { type Signal, signals } from '../../model/signal.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 
 /** Reasons of drops that somebody asked for. */
-const wished = new Set([
+export const wished = new Set([
   'no_endpoint',
   'sampled',
   'transform',

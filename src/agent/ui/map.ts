@@ -1,9 +1,8 @@
 import type { MapLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
-import { percentileMs } from '../../window/duration-counts.ts'
 import { type Call, callGraph, errorsPercent, localNames, type Party, together } from './call-graph.ts'
 import type { UiParts } from './parts.ts'
-import { percentilesOf } from './percentiles.ts'
+import { durationMs, percentilesOf, rounded } from './percentiles.ts'
 
 /** Of a line; of more, the rarest are left out. */
 const mostEdges = 1000
@@ -42,9 +41,9 @@ function nodeOf({ id, name, namespace, kind, asks, answers }: Party): MapLine['n
     namespace,
     kind,
     probe: answers.length === 0 && asks.every(({ probe }) => probe),
-    requests_per_s: answered.perSecond,
+    requests_per_s: rounded(answered.perSecond),
     errors_percent: errorsPercent(answered),
-    p95_ms: percentileMs(answered.durations, 0.95),
+    p95_ms: durationMs(answered.durations, 0.95),
   }
 }
 
@@ -53,7 +52,7 @@ function edgeOf({ from, to, protocol, figures }: Call): MapLine['edges'][number]
     from: from.id,
     to: to.id,
     protocol,
-    requests_per_s: figures.perSecond,
+    requests_per_s: rounded(figures.perSecond),
     errors_percent: errorsPercent(figures),
     ...percentilesOf(figures.durations),
   }

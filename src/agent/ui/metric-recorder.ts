@@ -145,7 +145,7 @@ export class MetricRecorder {
     const first = history.newest - length + 1
     const columns = all.map(series => this.#tracks.get(series)?.column)
     return {
-      fromMs: Date.now() - this.#now() + (length === 0 ? this.#now() : history.timeOf(first)),
+      fromMs: length === 0 ? Date.now() : Math.round(Date.now() - this.#now() + history.timeOf(first)),
       stepMs: this.#stepMs,
       values: columns.map(column => {
         const values = new Array<number>(length)

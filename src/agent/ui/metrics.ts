@@ -2,7 +2,7 @@
 
 import type { MetricsDocument, SeriesLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
-import type { Collector } from '../../collectors/collector.ts'
+import type { Family } from '../../collectors/collector.ts'
 import { beyond, collectors } from '../../collectors/index.ts'
 import { numberText } from '../../exposition/number-text.ts'
 import { labelText } from '../../exposition/page.ts'
@@ -21,12 +21,14 @@ const mostSeries = 50
 const off =
   'The host metrics are off: set agent.nodeexporter.enabled: true. Only what svc measures of itself is here.'
 
-const units = new Map<string, Collector>(
-  [...(collectors as readonly unknown[]), ...(beyond as readonly unknown[])].map(unit => [
-    (unit as Collector).name,
-    unit as Collector,
-  ]),
-)
+interface Unit {
+  readonly name: string
+  readonly source?: string
+  readonly metrics: readonly Family[]
+}
+
+const all: readonly Unit[] = [...collectors, ...beyond]
+const units = new Map(all.map(unit => [unit.name, unit]))
 
 /** All metrics that there are now, by what reads them. */
 export async function metrics(parts: UiParts): Promise<MetricsDocument> {
@@ -81,7 +83,8 @@ function documentOf({ name, otelName, help, type, unit, series }: MeasuredFamily
 
 /** One metric, now and as far as it was recorded. Undefined: there is none of this name. */
 export function series(parts: UiParts, name: string): Live<SeriesLine> | undefined {
-  if (!isKnown(parts, name)) return undefined
+  const isOwn = ownFamily(parts, name) !== undefined
+  if (!isOwn && !isOfHost(parts, name)) return undefined
   const before = new Map<string, { readonly value: number; readonly atMs: number }>()
   let shown: readonly string[] | undefined
   let toldMs = Number.NEGATIVE_INFINITY
@@ -104,13 +107,15 @@ export function series(parts: UiParts, name: string): Live<SeriesLine> | undefin
     everyMs,
     next: async () => {
       parts.recorder.want()
-      const { family, atMs } = await reading(parts, name)
+      const { family, atMs } = await reading(parts, name, isOwn)
       if (shown === undefined) {
         const most = largest(family?.series ?? [])
         shown = most.map(({ prefix }) => prefix)
         const first = startLine(parts, family ?? nothing(name), most)
         toldMs = atMs
-        return [first, tickLine(atMs, valuesOf(family, atMs))]
+        const values = valuesOf(family, atMs)
+        // How fast a counter grows is not known before the second reading.
+        return family?.isCounted ? [first] : [first, tickLine(atMs, values)]
       }
       if (atMs <= toldMs) return []
       toldMs = atMs
@@ -158,26 +163,33 @@ function largest(all: readonly Measured[]): readonly Measured[] {
   return all.filter(each => kept.has(each))
 }
 
-async function reading(
-  parts: UiParts,
-  name: string,
-): Promise<{ readonly family: MeasuredFamily | undefined; readonly atMs: number }> {
-  const own = ownFamilies(parts.registry).find(family => family.name === name)
-  if (own !== undefined) return { family: own, atMs: performance.now() }
-  const hostMetrics = parts.hostMetrics()
-  if (hostMetrics === undefined) return { family: undefined, atMs: performance.now() }
+interface FamilyReading {
+  readonly family: MeasuredFamily | undefined
+  /** Of `performance.now()`. */
+  readonly atMs: number
+}
+
+async function reading(parts: UiParts, name: string, isOwn: boolean): Promise<FamilyReading> {
+  const hostMetrics = isOwn ? undefined : parts.hostMetrics()
+  if (hostMetrics === undefined) return { family: ownFamily(parts, name), atMs: performance.now() }
   // A little less than the time between two looks, which are not quite as regular.
   const { source, atMs } = await hostMetrics.read(everyMs - 200)
   return { family: measuredOf(source, name)[0], atMs }
 }
 
-/** Whether there is such a metric, or there was one, or a collector that is on may show it. */
-function isKnown(parts: UiParts, name: string): boolean {
+function ownFamily(parts: UiParts, name: string): MeasuredFamily | undefined {
+  return ownFamilies(parts.registry).find(family => family.name === name)
+}
+
+/** Whether there is such a metric of the host, there was one, or a collector that is on may show it. */
+function isOfHost(parts: UiParts, name: string): boolean {
   const readings = parts.hostMetrics()?.readings
-  if (readings?.page.families().some(([known]) => known === name)) return true
-  if (ownFamilies(parts.registry).some(family => family.name === name)) return true
+  if (readings === undefined) return false
   const { namespace } = parts.loaded().config.agent.nodeexporter
-  return (readings?.runs ?? []).some(run =>
+  // Before the first reading it is not known which names files of the host bring along.
+  if (readings.runs.every(({ round }) => round === 0)) return name.startsWith(`${namespace}_`)
+  if (readings.page.families().some(([known]) => known === name)) return true
+  return readings.runs.some(run =>
     units
       .get(run.name)
       ?.metrics.some(family => name === (family.absolute ? family.name : `${namespace}_${family.name}`)),
@@ -202,7 +214,8 @@ function nothing(name: string): MeasuredFamily {
   }
 }
 
-/** Nine digits are more than a chart shows, and less than a double needs. */
+/** What is not whole has nine digits, which are more than a chart shows, and fewer than a double has. */
 function numberOrNull(value: number): number | null {
-  return Number.isFinite(value) ? Number(value.toPrecision(9)) : null
+  if (!Number.isFinite(value)) return null
+  return Number.isInteger(value) ? value : Number(value.toPrecision(9))
 }

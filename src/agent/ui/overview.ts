@@ -1,6 +1,6 @@
 // Whether this host is all right, and the agent: second by second.
 
-import { arch, hostname, release } from 'node:os'
+import { hostname, release } from 'node:os'
 import type { OverviewLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
 import { build } from '../../lib/build.ts'
@@ -83,7 +83,8 @@ export function overview(parts: UiParts, seconds: number): Live<OverviewLine> {
         return [start(parts, seconds), tick(parts, shared, newest)]
       }
       const lines: OverviewLine[] = []
-      for (let second = Math.max(told + 1, newest - mostMissed + 1); second <= newest; second++)
+      const first = told < 0 ? newest : Math.max(told + 1, newest - mostMissed + 1)
+      for (let second = first; second > told && second <= newest; second++)
         lines.push(tick(parts, shared, second))
       told = newest
       return lines
@@ -101,7 +102,7 @@ function start(parts: UiParts, seconds: number): OverviewLine {
   const { fromMs, stepMs, values } = vitals.past(vitals.newest, seconds, mostPoints)
   const { config } = parts.loaded()
   const about = parts.discovery.host.resource.attributes
-  const system = [about.get('os.description'), `Linux ${release()}`, arch()]
+  const system = [about.get('os.description'), `Linux ${release()}`, about.get('host.arch')]
   return {
     kind: 'start',
     host: {

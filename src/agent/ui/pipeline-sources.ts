@@ -3,7 +3,7 @@
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import type { Config } from '../../config/index.ts'
 import { lostRecords } from '../../probes/capture.ts'
-import { Tracing } from '../tracing.ts'
+import { Tracing, type TracingFault } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
 export type PipelineNode = PipelineLine['nodes'][number]
@@ -48,7 +48,10 @@ function requests(parts: UiParts): PipelineSource {
   const { tracing } = parts
   const { config } = parts.loaded()
   const node = { id: 'source:requests', name: 'requests, by eBPF', signals: ['traces' as const] }
-  if (tracing === undefined) return source({ ...node, state: 'off', reason: whyNoTracing(config) })
+  if (tracing === undefined) {
+    const { reason, mend } = whyNoTracing(config)
+    return source({ ...node, state: 'off', reason: sentence(reason, mend) })
+  }
   if (!(tracing instanceof Tracing))
     return source({ ...node, state: 'failed', reason: sentence(tracing.reason, tracing.mend) })
   const { capture, tracer, protocols, streams, limits } = tracing
@@ -73,11 +76,11 @@ function requests(parts: UiParts): PipelineSource {
   )
 }
 
-/** Why nothing traces, with what mends it. */
-export function whyNoTracing({ mode, agent }: Config): string {
-  if (mode === 'collector') return 'mode is collector: set mode: agent'
+/** Why nothing traces that could, and what mends it. */
+export function whyNoTracing({ mode, agent }: Config): TracingFault {
+  if (mode === 'collector') return { reason: 'mode is collector', mend: 'set mode: agent' }
   const key = agent.ebpf.enabled ? 'agent.ebpf.network.enabled' : 'agent.ebpf.enabled'
-  return `switched off: set ${key}: true`
+  return { reason: 'switched off', mend: `set ${key}: true` }
 }
 
 /** What is measured here comes together, and is counted together. */
@@ -102,7 +105,7 @@ function measured(parts: UiParts): PipelineSource {
       reason: isOn ? '' : 'switched off: set agent.nodeexporter.enabled: true',
       facts,
     },
-    { metrics: 'rest' },
+    isOn ? { metrics: 'rest' } : {},
   )
 }
 

@@ -109,8 +109,7 @@ function processorsOf({ outlets }: UiParts): ProcessorNode[] {
         // With a rule it may be attributes that were dropped.
         if (rule === '' && outcome === 'dropped')
           known.dropped.set(signal, (known.dropped.get(signal) ?? 0) + total)
-        if (total > 0 || rule !== '')
-          known.facts.push(fact([signal, rule, outcome].filter(Boolean).join(' '), total))
+        if (total > 0) known.facts.push(fact([signal, rule, outcome].filter(Boolean).join(' '), total))
       })
     }
   return [...found].map(([name, { signals: own, warnings, facts, dropped }]) => ({
@@ -210,11 +209,14 @@ function exporterOf(
     return fault === undefined
       ? { state: 'off', reason: 'nothing leaves this host: set otlp.endpoint', facts: [] }
       : { state: 'failed', reason: sentence(fault.reason, fault.mend), facts: [] }
-  const facts = [
-    fact(`${signal} requests`, requests),
-    fact(`${signal} failed`, failedRequests),
-    fact(`${signal} sent again`, retries),
-  ]
+  const facts =
+    requests === 0
+      ? []
+      : [
+          fact(`${signal} requests`, requests),
+          fact(`${signal} failed`, failedRequests),
+          fact(`${signal} sent again`, retries),
+        ]
   const { lastError, lastWarning } = destination
   if (lastError !== null)
     return { state: 'failed', reason: `${signal}: ${lastError}: svc doctor export tries it`, facts }

@@ -2,6 +2,7 @@
 
 import type { FlameDocument, ProfilesLine } from '../../api/ui/documents.ts'
 import type { FlameQuery, Live, ProfileKind } from '../../api/ui/source.ts'
+import { printable } from '../../profiling/frame-text.ts'
 import type { ProfiledInterval } from '../../window/profile-window.ts'
 import type { UiParts } from './parts.ts'
 
@@ -33,15 +34,20 @@ export function flame(parts: UiParts, query: FlameQuery): FlameDocument {
   const { kind, service, limit } = query
   const atMs = Date.now()
   const isCompared = query.base_since_ms > 0 || query.base_until_ms > 0
+  const columns = parts.window.profiles.flame({
+    kind,
+    service,
+    ...between(atMs, query.since_ms, query.until_ms),
+    ...(isCompared && { base: between(atMs, query.base_since_ms, query.base_until_ms) }),
+    limit,
+  })
   return {
+    ...columns,
     unit: unitOf(kind),
-    ...parts.window.profiles.flame({
-      kind,
-      service,
-      ...between(atMs, query.since_ms, query.until_ms),
-      ...(isCompared && { base: between(atMs, query.base_since_ms, query.base_until_ms) }),
-      limit,
-    }),
+    // Files and processes of strangers name functions as they like.
+    names: columns.names.map(name => printable(name)),
+    files: columns.files.map(file => printable(file)),
+    missing: columns.missing.map(({ reason, value }) => ({ reason: printable(reason), value })),
   }
 }
 
@@ -62,7 +68,7 @@ function lineOf(
     to_ms: toMs,
     intervals: joined(intervals).map(each => ({ from_ms: each.fromMs, to_ms: each.toMs, value: each.value })),
     services: services.slice(0, mostServices),
-    off,
+    off: off === '' && intervals.length === 0 ? `No process of ${service} was met in this window.` : off,
   }
 }
 

@@ -1,5 +1,5 @@
 /** Readings that are further apart say nothing of the last second. */
-const mostApartMs = 5000
+export const mostApartMs = 5000
 
 /** What a counter grows by in a second. Allocates nothing. */
 export class Rate {

@@ -1,12 +1,13 @@
 import type { ServiceLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
 import type { Resource } from '../../model/resource.ts'
-import { percentileMs } from '../../window/duration-counts.ts'
 import { type EdgeWindow, slotMs } from '../../window/edge-window.ts'
 import { type Call, callGraph, localNames, Naming, type Party, Sides } from './call-graph.ts'
 import type { LocalNames } from './local-names.ts'
 import type { UiParts } from './parts.ts'
+import { durationMs, rounded } from './percentiles.ts'
 import { recentSeconds, serviceRow } from './services.ts'
+import type { ShownText } from './shown-text.ts'
 
 const mostColumns = 180
 const mostRoutes = 50
@@ -30,8 +31,8 @@ function serviceLine(parts: UiParts, name: string): ServiceLine {
   const names = localNames(parts)
   const party = partyOf(edges, names, windowMs, name)
   if (party === undefined) return nothing(name)
-  const row = serviceRow(parts, party)
   const recent = callGraph(edges, names, recentSeconds).get(party.id)
+  const row = serviceRow(parts, party, recent)
   return {
     found: true,
     service: row,
@@ -89,13 +90,14 @@ function columnsOf(edges: EdgeWindow, names: LocalNames, id: string, serves: boo
     },
   )
   if (columns.length > 1 && columns.at(-1)!.lengthMs < leastColumnMs) columns.pop()
-  const perSecond = (count: number, { lengthMs }: Column) => (1000 * count) / Math.max(1000, lengthMs)
+  const perSecond = (count: number, { lengthMs }: Column) =>
+    rounded((1000 * count) / Math.max(1000, lengthMs))
   return {
     from_ms: columns[0]!.at * stepMs,
     step_ms: stepMs,
     requests_per_s: columns.map(column => perSecond(column.count, column)),
     errors_per_s: columns.map(column => perSecond(column.failed, column)),
-    p95_ms: columns.map(({ durations }) => percentileMs(durations, 0.95)),
+    p95_ms: columns.map(({ durations }) => durationMs(durations, 0.95)),
   }
 }
 
@@ -127,14 +129,14 @@ function neighbours(
   return [...found.values()]
     .sort((a, b) => b.requests_per_s - a.requests_per_s || b.count - a.count)
     .slice(0, mostNeighbours)
-    .map(({ name, requests_per_s }) => ({ name, requests_per_s }))
+    .map(({ name, requests_per_s }) => ({ name, requests_per_s: rounded(requests_per_s) }))
 }
 
-function attributesOf({ attributes }: Resource, shown: (text: string) => string): Record<string, unknown> {
+function attributesOf({ attributes }: Resource, shown: ShownText): Record<string, unknown> {
   const told: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(attributes.toObject())) {
-    if (typeof value === 'string') told[key] = shown(value)
-    else told[key] = Array.isArray(value) ? value.map(each => shown(String(each))) : value
+    if (typeof value === 'string') told[key] = shown(value, key)
+    else told[key] = Array.isArray(value) ? value.map(each => shown(String(each), key)) : value
   }
   return told
 }

@@ -1,7 +1,7 @@
 // The services of this host: what they did in the last minute, and what they mostly do.
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
-import { durationBuckets, percentileMs } from '../../window/duration-counts.ts'
+import { durationBuckets } from '../../window/duration-counts.ts'
 import { type EdgeColumn, type EdgeWindow, slotMs } from '../../window/edge-window.ts'
 import {
   callGraph,
@@ -15,7 +15,7 @@ import {
 } from './call-graph.ts'
 import type { LocalNames } from './local-names.ts'
 import type { UiParts } from './parts.ts'
-import { percentilesOf } from './percentiles.ts'
+import { durationMs, percentilesOf, rounded } from './percentiles.ts'
 
 export type ServiceRow = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
 
@@ -51,11 +51,12 @@ export function servicePasts(parts: UiParts): ServicePast[] {
   return found.sort(byBadness).slice(0, mostServices)
 }
 
-/** One service as it is in the list; `id` is that of a `Party`. */
-export function serviceRow(parts: UiParts, party: Party): ServiceRow {
-  const names = localNames(parts)
-  const past = pastsOf(parts.window.edges, names).get(party.id)
-  const recent = callGraph(parts.window.edges, names, recentSeconds).get(party.id)
+/**
+ * One service as it is in the list. `party` is it over the window, `recent` in the last minute; undefined: it did nothing
+ * in it.
+ */
+export function serviceRow(parts: UiParts, party: Party, recent: Party | undefined): ServiceRow {
+  const past = pastsOf(parts.window.edges, localNames(parts)).get(party.id)
   return rowOf(past ?? { party, serves: false, trend: [], usualP95Ms: null, protocols: [] }, recent)
 }
 
@@ -76,7 +77,7 @@ function rowOf({ party, serves, protocols, trend }: Past, recent: Party | undefi
     name: party.name,
     namespace: party.namespace,
     protocols,
-    requests_per_s: figures.perSecond,
+    requests_per_s: rounded(figures.perSecond),
     serves,
     errors_percent: errorsPercent(figures),
     ...percentilesOf(figures.durations),
@@ -206,13 +207,15 @@ class Trends {
       if (counts[i] === 0) continue
       if (point >= 0) this.#counts[i]![point]! += counts[i]!
       // What goes on says nothing of what is usual.
-      const p95 = slot === this.#newest ? null : percentileMs(durations, 0.95, i * durationBuckets)
+      const p95 = slot === this.#newest ? null : durationMs(durations, 0.95, i * durationBuckets)
       if (p95 !== null) this.#p95s[i]!.push(p95)
     }
   }
 
   trend(index: number): number[] {
-    return Array.from(this.#counts[index]!, (count, point) => count / Math.max(1, this.#seconds[point]!))
+    return Array.from(this.#counts[index]!, (count, point) =>
+      rounded(count / Math.max(1, this.#seconds[point]!)),
+    )
   }
 
   usualP95Ms(index: number): number | null {

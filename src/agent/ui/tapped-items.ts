@@ -30,7 +30,7 @@ export interface Tapped<T = TappedItem> {
   /** Whether it is among those that failed, where only they are meant, and took as long. */
   fits(item: T, errors: boolean, minMs: number): boolean
   summary(resource: Resource, item: T): Summary
-  /** An export request with the item alone, in which nothing is that may not be shown. */
+  /** An export request with the item alone, in which nothing is that may not be shown. Throws where it is too large. */
   request(resource: Resource, scope: Scope, item: T): Uint8Array
 }
 
@@ -38,6 +38,8 @@ type Shown = (text: string) => string
 
 /** SeverityNumber from which on a record tells of an error (logs.proto). */
 const errorSeverity = 17
+/** Points of a metric, or stacks of a profile, that can be copied without holding up others. */
+const mostParts = 5000
 /** Attributes in one line. */
 const mostAttributes = 8
 
@@ -135,16 +137,10 @@ export class Summaries {
           ...this.#named(resource, startUs + durationUs, kind),
           error: false,
           duration_ms: durationUs / 1000,
-          detail: `${samples.length} stacks, ${total} ${unit}`,
+          detail: `${samples.length} ${samples.length === 1 ? 'stack' : 'stacks'}, ${total} ${unit}`,
         }
       },
-      request: this.#encoded(profileEncoding(), profile => ({
-        ...profile,
-        samples: profile.samples.map(sample => ({
-          ...sample,
-          attributes: this.#copyOf(sample.attributes),
-        })),
-      })),
+      request: this.#encoded(profileEncoding(), profile => this.#copyOfProfile(profile)),
     }
   }
 
@@ -219,7 +215,17 @@ export class Summaries {
     return copy
   }
 
+  #copyOfProfile(profile: Profile): Profile {
+    checkParts(profile.samples.length)
+    const samples = profile.samples.map(sample => ({
+      ...sample,
+      attributes: this.#copyOf(sample.attributes),
+    }))
+    return { ...profile, samples }
+  }
+
   #copyOfMetric(metric: Metric): Metric {
+    checkParts(metric.points.length)
     const points = metric.points.map(point => ({
       ...point,
       attributes: this.#copyOf(point.attributes),
@@ -273,6 +279,10 @@ export class Summaries {
 const kindNames: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(SpanKind).map(([name, kind]) => [kind, name]),
 )
+
+function checkParts(parts: number): void {
+  if (parts > mostParts) throw new RangeError(`cannot show ${parts} parts of an item`)
+}
 
 function hex(id: Uint8Array): string {
   return Buffer.from(id.buffer, id.byteOffset, id.length).toString('hex')

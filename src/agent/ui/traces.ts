@@ -12,7 +12,7 @@ import type { ShownText } from './shown-text.ts'
 
 const everyMs = 2000
 /** Spans of one trace that are told. */
-const mostSpans = 2000
+const mostSpans = 500
 const mostServices = 500
 
 const keptFor = ['recent', 'example', 'slow', 'error'] as const
@@ -137,9 +137,15 @@ function shownAttributes(
 
 /** Why there are no spans and will be none, with the mend. */
 function whyNone({ window, tracing, loaded }: UiParts): string {
-  if (window.spans.seen > 0 || tracing instanceof Tracing) return ''
-  if (tracing !== undefined) return withMend(`tracing does not run: ${tracing.reason}`, tracing.mend)
+  if (window.spans.seen > 0) return ''
   const { mode, agent } = loaded().config
+  if (tracing instanceof Tracing) {
+    const { ratio, always_errors, always_slow } = agent.ebpf.network.sampling
+    return ratio > 0 || always_errors || always_slow
+      ? ''
+      : 'requests are counted and no trace is kept: agent.ebpf.network.sampling.ratio is 0; set it to 1'
+  }
+  if (tracing !== undefined) return withMend(`tracing does not run: ${tracing.reason}`, tracing.mend)
   if (mode !== 'agent')
     return `tracing is off: with mode: ${mode} svc observes nothing on this host; set mode: agent and restart svc`
   for (const [key, isOn] of [

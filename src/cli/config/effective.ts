@@ -27,7 +27,7 @@ export async function effective(args: Arguments, onlyDifferent: boolean): Promis
     return ExitCode.usage
   }
   say(`${source}\n`)
-  const shown = onlyDifferent ? keys.filter(({ value, fallback }) => !isSame(value, fallback)) : keys
+  const shown = onlyDifferent ? keys.filter(isDifferent) : keys
   if (args.has('json')) print(`${JSON.stringify({ source, keys: shown }, null, 2)}\n`)
   else if (shown.length === 0) print('# nothing differs from the defaults\n')
   else
@@ -43,8 +43,9 @@ function besideOf({ origin, fallback }: Shown, withFallback: boolean): string {
   return shownText(withFallback ? `${origin}; default: ${JSON.stringify(fallback)}` : origin, true)
 }
 
-function isSame(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b)
+/** A default that differs from host to host is still one. */
+function isDifferent({ value, fallback, origin }: Shown): boolean {
+  return origin !== 'default' && JSON.stringify(value) !== JSON.stringify(fallback)
 }
 
 interface Found {
@@ -86,9 +87,5 @@ function ofFile(loaded: LoadedConfig): Found {
   const source = `no agent answers: ${file === null ? 'the defaults and the environment' : file}, as an agent would read it`
   if (problems.length > 0) return { keys: undefined, source }
   const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
-  const keys = shownKeys(loaded).map(each => ({
-    ...each,
-    fallback: each.origin === 'default' ? each.value : fallbackOf.get(each.key),
-  }))
-  return { keys, source }
+  return { keys: shownKeys(loaded).map(each => ({ ...each, fallback: fallbackOf.get(each.key) })), source }
 }

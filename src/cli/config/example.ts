@@ -13,8 +13,9 @@ export const example = `## svc: /etc/svc/config.yaml
 #  # Without TLS, for a receiver on this host.
 #  insecure: false
 #  headers:
+#    x-tenant: shop
 #    # From a file, so that the secret stands nowhere else.
-#    authorization: "\${file:/etc/svc/token}"
+#    # authorization: "\${file:/etc/svc/token}"
 
 ## What all telemetry of this host says of itself.
 #resource:

@@ -8,18 +8,14 @@ import { print, wrapped } from '../terminal.ts'
 import { type Leaf, yamlTree } from './yaml-tree.ts'
 
 const columns = 100
+const intro = `# Every key of svc with its default. A key that stands as a comment follows another one, or the host.
+`
+const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
 
 /** Prints every key with its default. As YAML it is a file that changes nothing, to be edited. */
 export function fallbacks(json: boolean): ExitCode {
-  const all = [...leaves(schema)]
-  if (json)
-    print(
-      `${JSON.stringify(Object.fromEntries(all.map(([key, leaf]) => [key, defaultOf(leaf)])), null, 2)}\n`,
-    )
-  else
-    print(
-      `# Every key of svc with its default. A key that stands as a comment follows another one.\n\n${yamlTree(all.map(leafOf), titleOf)}`,
-    )
+  if (json) print(`${JSON.stringify(Object.fromEntries(fallbackOf), null, 2)}\n`)
+  else print(`${intro}\n${yamlTree([...leaves(schema)].map(leafOf), titleOf)}`)
   return ExitCode.ok
 }
 
@@ -42,10 +38,20 @@ function leafOf([key, leaf]: [string, Key<unknown>]): Leaf {
   }
 }
 
-/** Of two keys for one thing the one that wins, and what stands in for a general key: set, they would hide the other one. */
+/**
+ * Of two keys for one thing the one that wins, and what stands in for a general key: set, they would hide the other one.
+ * A key whose own default differs has to be set, for the general one is.
+ */
 function followsAnother(key: string): boolean {
   if (sameThing.some(([winner]) => winner === key)) return true
-  return signals.some(signal => key.startsWith(`otlp.${signal}.`) || key === `queues.${signal}.batch_size`)
+  const signal = signals.find(each => key.startsWith(`otlp.${each}.`) || key === `queues.${each}.batch_size`)
+  if (signal === undefined) return false
+  const general = key.startsWith('otlp.') ? key.replace(`${signal}.`, '') : 'pipeline.export.batch.size'
+  return isDefaultOf(key, fallbackOf.get(general))
+}
+
+function isDefaultOf(key: string, value: unknown): boolean {
+  return value !== undefined && JSON.stringify(fallbackOf.get(key)) === JSON.stringify(value)
 }
 
 function titleOf(path: string): string {

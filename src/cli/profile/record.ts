@@ -6,7 +6,8 @@ import { printable } from '../../profiling/frame-text.ts'
 import { type AgentAnswer, type AgentClient, findAgent } from '../agent-client.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf } from '../configuration.ts'
-import { outputColumns, print, say, terminal } from '../terminal.ts'
+import { startProgress } from '../progress.ts'
+import { outputColumns, print, say } from '../terminal.ts'
 import type { ProfileOrder } from './order.ts'
 import { checkOutput, writeOutput } from './output-file.ts'
 import { tableOf } from './table.ts'
@@ -103,21 +104,13 @@ async function recorded(
   }
 }
 
-/** Says on a terminal how far it is, on one line that goes away. */
+/** Says on a terminal how far it is. */
 function sayProgress({ target, seconds }: ProfileOrder): () => void {
-  if (!terminal().interactive) return () => undefined
-  const began = performance.now()
-  const tell = () => {
-    const gone = Math.floor((performance.now() - began) / 1000)
-    const what = gone < seconds ? `recording: ${gone} s of ${seconds} s` : 'naming what was seen'
-    say(`\r\x1b[K${target === '' ? 'all processes' : printable(target, 60)}, ${what}`)
-  }
-  tell()
-  const timer = setInterval(tell, 1000)
-  return () => {
-    clearInterval(timer)
-    say('\r\x1b[K')
-  }
+  const whose = target === '' ? 'all processes' : printable(target, 60)
+  return startProgress(
+    gone => `${whose}, ${gone < seconds ? `recording: ${gone} s of ${seconds} s` : 'naming what was seen'}`,
+    0,
+  )
 }
 
 /** What the agent said instead of a profile, for a person. */

@@ -1,5 +1,7 @@
 import type { ExportDocument, QueueDocument, ReadinessChecks, StatusDocument } from '../../api/types.ts'
 import type { PipelineLine } from '../../api/ui/documents.ts'
+import { fillOf } from '../bars.ts'
+import { type Loss, lossesOf, meaningOf } from '../losses.ts'
 import { counted, countText, grouped, partText } from '../number-text.ts'
 import type { Look, Pen } from '../pen.ts'
 import { leftIn, rightIn, shownText } from '../shown-text.ts'
@@ -123,32 +125,29 @@ function exportLines({ export: exporting }: Found, style: Style): string[] {
   ]
 }
 
-function queueLines({ export: { queues } }: Found, { unicode, pen }: Style): string[] {
+function queueLines({ export: { queues }, pipeline }: Found, { unicode, pen }: Style): string[] {
+  const losses = pipeline === null ? [] : lossesOf(pipeline)
   const row = ([signal, queue]: [string, QueueDocument]) => {
     const { size, exported, dropped, bytes, capacity_bytes } = queue
-    const fill = capacity_bytes > 0 ? Math.min(1, bytes / capacity_bytes) : 0
-    const full = Math.ceil(fill * 10)
-    const bar = (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(10 - full)
-    const lost = rightIn(`${countText(dropped)}${dropped > 0 ? '!' : ''}`, 10)
-    return `  ${leftIn(signal, 9)}${rightIn(countText(exported), 10)}${pen(lost, dropped > 0 ? 'red' : undefined)}${rightIn(countText(size), 10)}  ${pen(bar, fill > 0.8 ? 'red' : undefined)} ${partText(bytes, capacity_bytes)}`
+    const fill = capacity_bytes > 0 ? bytes / capacity_bytes : 0
+    const isLossy =
+      pipeline === null ? dropped > 0 : losses.some(loss => loss.signal === signal && !loss.isWished)
+    const numbers = rightIn(countText(exported), 10) + rightIn(countText(size), 10)
+    const lost = pen(rightIn(`${countText(dropped)}${isLossy ? '!' : ''}`, 10), isLossy ? 'red' : undefined)
+    const bar = pen(fillOf(fill, unicode), fill > 0.8 ? 'red' : undefined)
+    return `  ${leftIn(signal, 9)}${numbers}${lost}  ${bar} ${partText(bytes, capacity_bytes)}`
   }
-  const head = `  ${leftIn('SIGNAL', 9)}${rightIn('EXPORTED', 10)}${rightIn('LOST', 10)}${rightIn('QUEUED', 10)}  QUEUE`
-  return [pen(head, 'dim'), ...Object.entries(queues).map(row)]
+  const titles = ['EXPORTED', 'QUEUED', 'DROPPED'].map(title => rightIn(title, 10)).join('')
+  return [pen(`  ${leftIn('SIGNAL', 9)}${titles}  QUEUE`, 'dim'), ...Object.entries(queues).map(row)]
 }
 
 function lossLines({ pipeline }: Found, { unicode, pen }: Style): string[] {
-  const lost = (pipeline?.signals ?? []).flatMap(({ signal, dropped }) =>
-    dropped.filter(({ items }) => items > 0).map(({ reason, items }) => ({ signal, reason, items })),
-  )
-  if (lost.length === 0) return []
-  return [
-    '',
-    pen('  LOST SINCE THE START', 'dim'),
-    ...lost
-      .toSorted((a, b) => b.items - a.items)
-      .map(
-        ({ signal, reason, items }) =>
-          `  ${leftIn(signal, 9)}${rightIn(grouped(items), 12)}  ${shownText(reason, unicode)}`,
-      ),
-  ]
+  const losses = pipeline === null ? [] : lossesOf(pipeline)
+  if (losses.length === 0) return []
+  const row = (loss: Loss) => {
+    const items = pen(rightIn(grouped(loss.items), 12), loss.isWished ? undefined : 'red')
+    const sign = loss.isWished ? ' ' : '!'
+    return `  ${leftIn(loss.signal, 9)}${items}${sign} ${shownText(loss.reason, unicode)}${meaningOf(loss)}`
+  }
+  return ['', pen('  DROPPED SINCE THE START', 'dim'), ...losses.map(row)]
 }

@@ -1,4 +1,4 @@
-import { fitted } from '../shown-text.ts'
+import { fitted, widthOf } from '../shown-text.ts'
 import { type Line, spread } from './line.ts'
 import { headLine } from './pages/head.ts'
 import { helpLines } from './pages/help.ts'
@@ -21,7 +21,7 @@ export function frameOf(view: View, canvas: Canvas): Line[] {
   const rows = pageRows(canvas)
   const body = bodyOf(view, canvas, rows).slice(0, rows)
   const filler = Array.from({ length: rows - body.length }, (): Line => [])
-  return [headLine(view, canvas), ...body, ...filler, findingLine(view, canvas), keysLine(view, canvas)]
+  return [headLine(view, canvas), ...body, ...filler, findingLine(view, canvas), keysLine(view)]
 }
 
 function bodyOf(view: View, canvas: Canvas, rows: number): Line[] {
@@ -36,35 +36,42 @@ function bodyOf(view: View, canvas: Canvas, rows: number): Line[] {
   }
 }
 
-/** What a person should know first: that nothing new comes, else the worst that the agent found. */
-function findingLine({ trouble, tick }: View, { shown }: Canvas): Line {
+/** What a person should know first: that nothing new comes, else the worst that the agent found; and what was chosen. */
+function findingLine(view: View, canvas: Canvas): Line {
+  const finding = findingPieces(view, canvas)
+  const chosen = chosenText(view)
+  if (chosen === '') return finding
+  // What was chosen explains what is missing: it gives way to nothing.
+  const [sign = '', text = ''] = finding.map(piece => (typeof piece === 'string' ? piece : piece[0]))
+  const look = typeof finding[1] === 'string' ? undefined : finding[1]?.[1]
+  const room = canvas.columns - widthOf(chosen) - 4
+  return spread([sign, [fitted(text, room), look]], [[chosen, 'bold']], canvas.columns - 1)
+}
+
+function findingPieces({ trouble, tick }: View, { shown }: Canvas): Line {
   if (trouble !== '') return [' ', [shown(trouble), 'red']]
   const worst = tick?.findings.find(({ level }) => level === 'bad' || level === 'warn')
   if (worst === undefined) return []
-  const command = worst.command === '' ? '' : `  (${shown(worst.command)})`
-  return [
-    ' ',
-    [`${worst.level === 'bad' ? '!' : '-'} ${shown(worst.text)}`, worst.level === 'bad' ? 'red' : 'yellow'],
-    command,
-  ]
+  const [sign, look] = worst.level === 'bad' ? (['!', 'red'] as const) : (['-', 'yellow'] as const)
+  const command = worst.command === '' ? '' : ` (${shown(worst.command)})`
+  return [' ', [`${sign} ${shown(worst.text)}${command}`, look]]
 }
 
-function keysLine(view: View, { columns }: Canvas): Line {
+function chosenText(view: View): string {
+  if (view.page !== 'services' || view.help) return ''
+  const all = view.tick?.services.length ?? 0
+  const shown = shownServices(view).length
+  return [
+    ...(shown === all ? [] : [`${shown} of ${all}`]),
+    ...(view.filter === '' || view.typing ? [] : [`"${fitted(view.filter, 20)}"`]),
+    ...(view.errorsOnly ? ['errors only'] : []),
+    ...(view.order === 'worst' ? [] : [`by ${view.order}`]),
+  ].join(', ')
+}
+
+function keysLine(view: View): Line {
   if (view.typing)
     return [' filter: ', [view.filter, 'bold'], ['_', 'dim'], ['   enter keeps it, esc clears it', 'dim']]
   if (view.page !== 'services') return [[' esc back  up down scroll  p pipeline  ? help  q quit', 'dim']]
-  const all = view.tick?.services.length ?? 0
-  const shown = shownServices(view).length
-  const chosen = [
-    ...(shown === all ? [] : [`${shown} of ${all}`]),
-    ...(view.filter === '' ? [] : [`"${fitted(view.filter, 12)}"`]),
-    ...(view.errorsOnly ? ['errors only'] : []),
-    `by ${view.order} `,
-  ]
-  const keys = ' / filter  s sort  e errors  enter open  p pipeline  ? help  q quit'
-  return spread(
-    [[keys, 'dim']],
-    [[chosen.join(', '), view.filter === '' && !view.errorsOnly ? 'dim' : 'bold']],
-    columns,
-  )
+  return [[' / filter  s sort  e errors only  enter open  p pipeline  ? help  q quit', 'dim']]
 }

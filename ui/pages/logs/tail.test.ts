@@ -32,7 +32,11 @@ test('severity numbers are levels of four each', () => {
 })
 
 test('records are counted where they belong, and columns move on', () => {
-  const next = counted(histogram, [record(1, 1025), record(2, 1041, 17), record(3, 5, 9), record(4, 1045, 13)], 1050)
+  const next = counted(
+    histogram,
+    [record(1, 1025), record(2, 1041, 17), record(3, 5, 9), record(4, 1045, 13)],
+    1050,
+  )
   assert.equal(next.from_ms, 1020)
   assert.deepEqual(next.levels, [
     { level: 'info', counts: [4, 0, 0] },
@@ -63,19 +67,27 @@ test('the newest columns are those of the last seconds', () => {
 
 test('the newest records are kept, and no more than there is room for', () => {
   assert.equal(extended(undefined, { kind: 'records', records: [], skipped: 0 }, 0), undefined)
-  let tail: Tail | undefined = extended(undefined, {
-    kind: 'start',
-    histogram,
-    records: [record(1, 1000)],
-    services: ['s'],
-    off: 'nothing is followed',
-  })
+  let tail: Tail | undefined = extended(
+    undefined,
+    {
+      kind: 'start',
+      histogram,
+      records: [record(1, 1000)],
+      services: ['s'],
+      off: 'nothing is followed',
+    },
+    1000,
+  )
   for (let i = 0; i < 20; i++)
-    tail = extended(tail, {
-      kind: 'records',
-      records: Array.from({ length: 200 }, (_, k) => record(2 + i * 200 + k, 1000, 9, 'b')),
-      skipped: 3,
-    })
+    tail = extended(
+      tail,
+      {
+        kind: 'records',
+        records: Array.from({ length: 200 }, (_, k) => record(2 + i * 200 + k, 1000, 9, 'b')),
+        skipped: 3,
+      },
+      1000,
+    )
   assert.equal(tail!.records.length, mostRecords)
   assert.equal(tail!.records.at(-1)!.id, 4001)
   assert.deepEqual([tail!.skipped, tail!.off, tail!.services], [60, '', ['b', 's']])

@@ -1,5 +1,5 @@
-import { type Signal, useComputed, useSignal } from '@preact/signals'
-import { useMemo } from 'preact/hooks'
+import { type Signal, useSignal } from '@preact/signals'
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import type { FlameDocument } from '../../../src/api/ui/documents.ts'
 import { seriesColour } from '../../lib/colour.ts'
 import { percent, withUnit } from '../../lib/format.ts'
@@ -27,7 +27,7 @@ import { changeText, TopTable } from './top-table.tsx'
 export interface FlameProps {
   readonly url: string
   readonly title: string
-  /** By which what it is compared with is multiplied, so that both are of the same time; 0: it is not compared. */
+  /** By which what it is compared with is multiplied, so that both are of the same time. */
   readonly baseFactor: number
   /** Of a file that is downloaded. */
   readonly fileName: string
@@ -64,12 +64,16 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
     () => (compared ? shadesByChange(tree) : byPackage ? shadesByPackage(tree) : shadesByKind(tree)),
     [tree, compared, byPackage],
   )
-  const chosenPath = useSignal(-1)
-  const current = useSignal(tree)
-  current.value = tree
-  // What is chosen stays so in the next document.
-  const chosen = usePathSignal(current, chosenPath)
+  const chosen = useSignal(-1)
   const hovered = useSignal(-1)
+  const last = useRef(tree)
+  useLayoutEffect(() => {
+    // What is chosen stays so in the next document.
+    const path = last.current.path[chosen.peek()]
+    chosen.value = path === undefined ? -1 : nodeOfPath(tree, path)
+    hovered.value = -1
+    last.current = tree
+  }, [tree])
   const { unit } = flame
   const total = tree.sum[0] ?? 0
   const shown = tree.sum[zoom] ?? 0
@@ -89,7 +93,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
     const name = tree.names[tree.name[node]!]!
     if (!compared) return name
     const change = changeOf(tree, node)
-    return Math.abs(change) < 0.5 / changeSteps ? name : `${change > 0 ? '+' : '−'} ${name}`
+    return Math.abs(change) < 0.5 / changeSteps ? name : `${change > 0 ? '+' : '-'} ${name}`
   }
   const table = () => <TopTable functions={functions} total={total} unit={unit} compared={compared} />
   if (flame.total === 0 && flame.base_total === 0)
@@ -126,6 +130,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
           </button>
         </p>
       ) : null}
+      <h2 class="unseen">Where it went</h2>
       <div class="columns profile">
         <Figure title={title} summary={summary} table={table}>
           <div class="tools">
@@ -154,12 +159,12 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
               Reset
             </button>
           </div>
-          <p class="summary" role="status">
+          <p class="found soft" role="status">
             {matches === undefined
               ? ''
               : matches.functions === 0
-                ? `Nothing here is called “${q}”.`
-                : `${matches.functions} functions match, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of what is shown.`}
+                ? `Nothing here is called ${q.startsWith('"') ? q : `“${q}”`}.`
+                : `${matches.functions === 1 ? 'One function matches' : `${matches.functions} functions match`}, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of what is shown.`}
           </p>
           <Details tree={tree} zoom={zoom} chosen={chosen} hovered={hovered} unit={unit} share={share} />
           <Icicle
@@ -177,7 +182,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
           <Legend shades={shades} changes={compared} share={share} />
           <Cut flame={flame} share={share} />
         </Figure>
-        <section class="card stack">
+        <section class="card stack" key={focus}>
           <h3>Functions{zoom > 0 ? ' below the zoom' : ''}</h3>
           {table()}
         </section>
@@ -189,27 +194,8 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
         <a href={recording} download="">
           Record 10 s anew, as pprof
         </a>
-        <Command text={`go tool pprof -http : '${location.origin}${recording}'`} />
       </div>
     </>
-  )
-}
-
-/** A node that is kept by its path. */
-function usePathSignal(tree: Signal<FlameTree>, path: Signal<number>): Signal<number> {
-  const node = useComputed(() => (path.value < 0 ? -1 : nodeOfPath(tree.value, path.value)))
-  return useMemo(
-    () =>
-      ({
-        get value() {
-          return node.value
-        },
-        set value(at: number) {
-          path.value = at < 0 ? -1 : tree.peek().path[at]!
-        },
-        peek: () => node.peek(),
-      }) as Signal<number>,
-    [],
   )
 }
 
@@ -229,8 +215,8 @@ function Details({
   readonly unit: string
   readonly share: (value: number, of?: number) => string
 }) {
-  const over = hovered.value >= 0 && hovered.value < tree.count ? hovered.value : -1
-  const node = over >= 0 ? over : chosen.value >= 0 ? chosen.value : zoom
+  // Both may still be those of the tree before.
+  const node = [hovered.value, chosen.value].find(at => at >= 0 && at < tree.count) ?? zoom
   const name = tree.names[tree.name[node]!]!
   const file = tree.files[tree.file[node]!]!
   const type = tree.types[tree.type[node]!]!
@@ -293,7 +279,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
     <details class="notice">
       <summary>
         Some frames have no names: {flame.missing[0]!.reason}
-        {flame.missing.length > 1 ? `, and ${flame.missing.length - 1} other reasons` : ''}.
+        {flame.missing.length > 1 ? ` (${flame.missing.length} reasons in all)` : ''}.
       </summary>
       <ul class="stack">
         {flame.missing.map(({ reason, value }) => (

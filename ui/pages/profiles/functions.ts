@@ -106,12 +106,20 @@ export interface Matches {
   readonly sum: number
 }
 
-/** Functions whose name or file has the text, without regard to case. Undefined: nothing is searched. */
+/**
+ * Functions whose name or file has the text, without regard to case; in quotes it is the whole name. Undefined: nothing
+ * is searched.
+ */
 export function matching(tree: FlameTree, text: string, node: number): Matches | undefined {
   const wanted = text.trim().toLowerCase()
   if (wanted === '') return undefined
-  const inNames = Uint8Array.from(tree.names, name => (name.toLowerCase().includes(wanted) ? 1 : 0))
-  const inFiles = Uint8Array.from(tree.files, file => (file.toLowerCase().includes(wanted) ? 1 : 0))
+  const whole = /^"(.+)"$/.exec(wanted)?.[1]
+  const fits =
+    whole === undefined ? (name: string) => name.includes(wanted) : (name: string) => name === whole
+  const inNames = Uint8Array.from(tree.names, name => (fits(name.toLowerCase()) ? 1 : 0))
+  const inFiles = Uint8Array.from(tree.files, file =>
+    whole === undefined && fits(file.toLowerCase()) ? 1 : 0,
+  )
   const nodes = new Uint8Array(tree.count)
   const functions = new Set<number>()
   const end = tree.end[node] ?? 0

@@ -52,8 +52,8 @@ export function eachBar(
     const from = left[node]!
     if (from >= view.right) return
     if (sum[node]! < least) {
-      // All that end within the least width of here are too narrow, too.
-      at = Math.max(at + 1, firstBeyond(tree, depth, from + least))
+      // All that end within the least width of here are too narrow, too; the next may be just wide enough.
+      at = Math.max(at + 1, firstBeyond(tree, depth, from + 0.999 * least))
       continue
     }
     const x = Math.max(0, (from - view.left) * scale)

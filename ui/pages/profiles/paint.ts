@@ -23,15 +23,17 @@ export interface Colours {
 
 /** What shades look like now. `changes`: they tell what became of a bar, and not what it is. */
 export function coloursNow(changes: boolean): Colours {
-  const surface = computed('var(--surface)')
-  const none = mixed(computed('var(--ink-soft)'), surface, 0.18)
-  const series = Array.from({ length: 8 }, (_, i) => mixed(computed(`var(--series-${i + 1})`), surface, 0.4))
+  const pencil = document.createElement('canvas').getContext('2d')!
+  const series = Array.from({ length: 8 }, (_, i) => mixed(pencil, `var(--series-${i + 1})`, 0.4))
   const steps = (role: string) =>
-    Array.from({ length: changeSteps }, (_, i) => mixed(computed(role), surface, 0.14 + 0.09 * i))
+    Array.from({ length: changeSteps }, (_, i) => mixed(pencil, role, 0.18 + 0.09 * i))
   return {
-    fills: [none, ...(changes ? [...steps('var(--bad)'), ...steps('var(--series-1)')] : series)],
-    dimmed: mixed(computed('var(--ink-soft)'), surface, 0.08),
-    surface,
+    fills: [
+      mixed(pencil, 'var(--ink-soft)', 0.18),
+      ...(changes ? [...steps('var(--bad)'), ...steps('var(--series-1)')] : series),
+    ],
+    dimmed: mixed(pencil, 'var(--ink-soft)', 0.08),
+    surface: computed('var(--surface)'),
     ink: computed('var(--ink)'),
     inkSoft: computed('var(--ink-soft)'),
     accent: computed('var(--accent)'),
@@ -135,11 +137,9 @@ function outline(
   context.strokeRect(x + 1, y + 1, Math.max(1, width - gapPx - 2), rowPx - gapPx - 2)
 }
 
-/** `share` of a colour upon another; both as `#rrggbb`. */
-function mixed(colour: string, ground: string, share: number): string {
-  const parts = [1, 3, 5].map(at => {
-    const [upper, lower] = [colour, ground].map(each => Number.parseInt(each.slice(at, at + 2), 16))
-    return Math.round(upper! * share + lower! * (1 - share))
-  })
-  return `rgb(${parts.join(' ')})`
+/** `share` of a role upon the surface, as a canvas reads it fastest. */
+function mixed(pencil: CanvasRenderingContext2D, role: string, share: number): string {
+  const [upper, lower] = [computed(role), computed('var(--surface)')]
+  pencil.fillStyle = `color-mix(in srgb, ${upper} ${Math.round(share * 100)}%, ${lower})`
+  return pencil.fillStyle
 }

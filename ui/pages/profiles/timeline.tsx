@@ -3,6 +3,7 @@ import type { ProfilesLine } from '../../../src/api/ui/documents.ts'
 import { announce } from '../../lib/announce.ts'
 import { time, withUnit } from '../../lib/format.ts'
 import { Figure } from '../../parts/figure.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
 import { type Chosen, type Interval, rangeOf, spanned, stepped } from './intervals.ts'
 
 export interface TimelineProps {
@@ -27,9 +28,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
   const start = intervals[0]!.from_ms
   const scale = width / Math.max(1, line.to_ms - start)
   const most = intervals.reduce((high, { value }) => Math.max(high, value), 0) || 1
-  const sum = intervals.slice(shown.first, shown.last + 1).reduce((all, { value }) => all + value, 0)
   const { fromMs, toMs } = rangeOf(intervals, shown)
-  const words = `${time(fromMs)} to ${time(toMs)}: ${withUnit(sum, unit)} in ${shown.last - shown.first + 1} of ${intervals.length} intervals.`
 
   const at = (event: PointerEvent) => {
     const { left, width: wide } = (event.currentTarget as Element).getBoundingClientRect()
@@ -51,7 +50,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
   return (
     <Figure
       title={title}
-      summary={words}
+      summary={told(intervals, shown, unit)}
       table={() => <IntervalsTable line={line} chosen={chosen} onChoose={onChoose} />}
     >
       <div
@@ -122,42 +121,38 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
 function told(intervals: readonly Interval[], chosen: Chosen, unit: string): string {
   const { fromMs, toMs } = rangeOf(intervals, chosen)
   const sum = intervals.slice(chosen.first, chosen.last + 1).reduce((all, { value }) => all + value, 0)
-  return `${time(fromMs)} to ${time(toMs)}, ${withUnit(sum, unit)}`
+  return `${time(fromMs)} to ${time(toMs)}: ${withUnit(sum, unit)} in ${chosen.last - chosen.first + 1} of ${intervals.length} intervals.`
 }
 
 function IntervalsTable({ line, chosen, onChoose }: Pick<TimelineProps, 'line' | 'chosen' | 'onChoose'>) {
+  const { intervals, unit } = line
+  const columns: Column<number>[] = [
+    { name: 'From', value: i => i, cell: i => time(intervals[i]!.from_ms) },
+    { name: 'To', cell: i => time(intervals[i]!.to_ms) },
+    {
+      name: 'Sum',
+      number: true,
+      value: i => intervals[i]!.value,
+      cell: i => withUnit(intervals[i]!.value, unit),
+    },
+    {
+      name: 'Shown',
+      cell: i => (
+        <button type="button" class="quiet" onClick={() => onChoose({ first: i, last: i }, true)}>
+          {isIn(i) ? 'yes; only this' : 'only this'}
+        </button>
+      ),
+    },
+  ]
+  const isIn = (i: number) => i >= chosen.first && i <= chosen.last
   return (
-    <table>
-      <caption class="unseen">Intervals</caption>
-      <thead>
-        <tr>
-          <th scope="col">From</th>
-          <th scope="col">To</th>
-          <th scope="col" class="number">
-            Sum
-          </th>
-          <th scope="col">Shown</th>
-        </tr>
-      </thead>
-      <tbody>
-        {line.intervals
-          .map((each, i) => {
-            const isIn = i >= chosen.first && i <= chosen.last
-            return (
-              <tr key={each.from_ms} class={isIn ? 'chosen' : ''}>
-                <th scope="row">{time(each.from_ms)}</th>
-                <td>{time(each.to_ms)}</td>
-                <td class="number">{withUnit(each.value, line.unit)}</td>
-                <td>
-                  <button type="button" class="quiet" onClick={() => onChoose({ first: i, last: i }, true)}>
-                    {isIn ? 'yes; only this' : 'only this'}
-                  </button>
-                </td>
-              </tr>
-            )
-          })
-          .reverse()}
-      </tbody>
-    </table>
+    <Table
+      caption="Intervals"
+      columns={columns}
+      rows={intervals.map((_, i) => i).reverse()}
+      rowKey={i => intervals[i]!.from_ms}
+      most={intervals.length}
+      mark={i => (isIn(i) ? 'chosen' : '')}
+    />
   )
 }

@@ -17,7 +17,9 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   const share = (value: number) => percent(total > 0 ? (100 * value) / total : 0)
   const amount = (value: number) => (
     <>
-      {withUnit(value, unit)} <span class="soft share">{share(value)}</span>
+      {withUnit(value, unit)}
+      <br />
+      <span class="soft">{share(value)}</span>
     </>
   )
   const columns: Column<FunctionRow>[] = [
@@ -30,16 +32,20 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
             type="button"
             class="quiet"
             title={`Find ${row.name}`}
-            onClick={() => setParameters({ q: row.name })}
+            onClick={() => setParameters({ q: `"${row.name}"` })}
           >
             {row.name}
           </button>
-          <span class="soft">
-            {[kindTitle(row.type), row.file].filter(text => text !== '').join(' · ')}{' '}
+          <span class="soft row">
+            <span class="place" title={row.file}>
+              {[kindTitle(row.type), row.file.slice(row.file.lastIndexOf('/') + 1)]
+                .filter(text => text !== '')
+                .join(' · ')}
+            </span>
             <button
               type="button"
               class="quiet"
-              aria-label={`Show only calls of ${row.name}`}
+              aria-label={`focus: only what ${row.name} calls`}
               onClick={() => setParameters({ focus: row.name, at: '' }, { replace: false })}
             >
               focus
@@ -56,7 +62,7 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
       name: 'Change',
       number: true,
       value: row => row.total - row.base,
-      cell: row => changeText(row.total, row.base, unit),
+      cell: row => <span class="change">{changeText(row.total, row.base, unit)}</span>,
     })
   const { rows, count } = functions
   return (

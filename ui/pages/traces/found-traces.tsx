@@ -31,15 +31,15 @@ function number(name: string): number {
 }
 
 function chosen(): Chosen | undefined {
-  const [fromMs, toMs] = [number('from_ms'), number('to_ms')]
+  const [fromMs, toMs] = [number('from'), number('to')]
   return toMs > fromMs ? { fromMs, toMs, minMs: number('min_ms'), maxMs: number('max_ms') } : undefined
 }
 
 function choose(choice: Chosen | undefined, { step = false } = {}): void {
   setParameters(
     {
-      from_ms: choice?.fromMs ?? '',
-      to_ms: choice?.toMs ?? '',
+      from: choice?.fromMs ?? '',
+      to: choice?.toMs ?? '',
       min_ms: choice?.minMs || '',
       max_ms: choice?.maxMs || '',
     },
@@ -87,9 +87,11 @@ export function FoundTraces() {
           return (
             <>
               {line.off === '' ? null : <p class="notice">{line.off}</p>}
+              <h2 class="unseen">When</h2>
               <HeatmapFigure line={line} seconds={windowSeconds.value} choice={choice} onChoose={choose} />
               <Filters services={line.services} errors={errors} choice={choice} />
-              <section class="card stack" aria-label="Traces">
+              <section class="card stack" aria-label="Traces that fit">
+                <h2 class="unseen">Traces that fit</h2>
                 <Reading of={shown} what="traces of the chosen interval">
                   {() => <Found line={shown.value!} seen={line.spans_seen} kept={line.spans_kept} />}
                 </Reading>
@@ -116,10 +118,7 @@ function reachOf({ fromMs, toMs }: Chosen) {
 function within(line: TracesLine, { fromMs, toMs, minMs, maxMs }: Chosen): TracesLine {
   const traces = line.traces.filter(
     ({ start_ms, duration_ms }) =>
-      start_ms >= fromMs &&
-      start_ms < toMs &&
-      duration_ms >= minMs &&
-      (maxMs === 0 || duration_ms <= maxMs),
+      start_ms >= fromMs && start_ms < toMs && duration_ms >= minMs && (maxMs === 0 || duration_ms <= maxMs),
   )
   const all = line.traces.length === line.matched
   return { ...line, traces, matched: all ? traces.length : line.matched }
@@ -139,10 +138,7 @@ function Filters({
   return (
     <search class="row filters">
       <Field label="Service">
-        <select
-          value={service}
-          onChange={event => setParameters({ service: event.currentTarget.value })}
-        >
+        <select value={service} onChange={event => setParameters({ service: event.currentTarget.value })}>
           <option value="">all</option>
           {names.map(name => (
             <option key={name} value={name}>
@@ -153,11 +149,7 @@ function Filters({
       </Field>
       <TypedField label="Text in names and attributes" name="q" hint="/cart, 503, orders" />
       {choice === undefined ? <TypedField label="At least, in ms" name="min_ms" digits /> : null}
-      <button
-        type="button"
-        aria-pressed={errors}
-        onClick={() => setParameters({ errors: errors ? '' : 1 })}
-      >
+      <button type="button" aria-pressed={errors} onClick={() => setParameters({ errors: errors ? '' : 1 })}>
         Failed only
       </button>
       {choice === undefined ? null : (
@@ -220,7 +212,7 @@ function Found({
         type="button"
         onClick={() =>
           setParameters(
-            { service: '', q: '', errors: '', from_ms: '', to_ms: '', min_ms: '', max_ms: '' },
+            { service: '', q: '', errors: '', from: '', to: '', min_ms: '', max_ms: '' },
             { replace: false },
           )
         }

@@ -79,7 +79,17 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
   const shownWidth = widthPx.value
   useEffect(() => {
     if (shownWidth > 0) paint(canvas.current!, shownWidth, grid, choice, at)
-  }, [grid, choice?.fromMs, choice?.toMs, choice?.minMs, choice?.maxMs, at?.row, at?.column, shownWidth, painted])
+  }, [
+    grid,
+    choice?.fromMs,
+    choice?.toMs,
+    choice?.minMs,
+    choice?.maxMs,
+    at?.row,
+    at?.column,
+    shownWidth,
+    painted,
+  ])
 
   const put = (cell: Cell) => {
     cursor.value = { atMs: grid.fromMs + (cell.column + 0.5) * grid.stepMs, row: cell.row }
@@ -122,7 +132,6 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
         ref={canvas}
         class="heatmap"
         style={{ height: `${heightPx}px` }}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
         tabIndex={0}
         role="img"
         aria-label="How long requests took. Arrow keys move the cursor, with shift they choose."
@@ -153,7 +162,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
           if (!dragging.current) cursor.value = undefined
         }}
       />
-      <p class="heatmap-told">{at === undefined ? '\u00a0' : tell(grid, at)}</p>
+      <p class="under-cursor">{at === undefined ? '\u00a0' : tell(grid, at)}</p>
     </>
   )
 }
@@ -165,7 +174,10 @@ const steps: Readonly<Record<string, readonly [columns: number, rows: number]>> 
   ArrowDown: [0, -1],
 }
 
-function cellOfCursor(grid: Grid, { atMs, row }: { readonly atMs: number; readonly row: number }): Cell | undefined {
+function cellOfCursor(
+  grid: Grid,
+  { atMs, row }: { readonly atMs: number; readonly row: number },
+): Cell | undefined {
   const column = Math.floor((atMs - grid.fromMs) / grid.stepMs)
   return column < 0 || column >= grid.columns ? undefined : { row, column }
 }
@@ -224,7 +236,11 @@ function paint(
   const context = canvas.getContext('2d')
   if (context === null || grid.columns === 0) return
   context.scale(ratio, ratio)
-  const [ink, line, surface] = [computed('var(--ink-soft)'), computed('var(--line)'), computed('var(--surface)')]
+  const [ink, line, surface] = [
+    computed('var(--ink-soft)'),
+    computed('var(--line)'),
+    computed('var(--surface)'),
+  ]
   const [full, bad, chosen] = [computed('var(--accent)'), computed('var(--bad)'), computed('var(--ink)')]
   const high = heightPx - bottom
   const cellWidth = (width - left) / grid.columns
@@ -289,7 +305,11 @@ function Columns({ grid, onChoose }: Pick<PictureProps, 'grid' | 'onChoose'>) {
   const rows: ColumnSum[] = []
   for (let column = grid.columns - 1; column >= 0; column--) rows.push(columnSum(grid, column))
   const bound = (ms: number | null) =>
-    ms === null ? '–' : ms === Number.POSITIVE_INFINITY ? `above ${duration(grid.boundsMs.at(-1))}` : `within ${duration(ms)}`
+    ms === null
+      ? '–'
+      : ms === Number.POSITIVE_INFINITY
+        ? `above ${duration(grid.boundsMs.at(-1))}`
+        : `within ${duration(ms)}`
   const columns: readonly Column<ColumnSum>[] = [
     {
       name: 'From',
@@ -305,15 +325,20 @@ function Columns({ grid, onChoose }: Pick<PictureProps, 'grid' | 'onChoose'>) {
     },
     { name: 'Requests', number: true, value: ({ spans }) => spans, cell: ({ spans }) => whole(spans) },
     { name: 'Failed', number: true, value: ({ errors }) => errors, cell: ({ errors }) => whole(errors) },
-    { name: 'Half', number: true, value: ({ medianMs }) => medianMs, cell: ({ medianMs }) => bound(medianMs) },
-    { name: 'All', number: true, value: ({ slowestMs }) => slowestMs, cell: ({ slowestMs }) => bound(slowestMs) },
+    {
+      name: 'Half',
+      number: true,
+      value: ({ medianMs }) => medianMs,
+      cell: ({ medianMs }) => bound(medianMs),
+    },
+    {
+      name: 'All',
+      number: true,
+      value: ({ slowestMs }) => slowestMs,
+      cell: ({ slowestMs }) => bound(slowestMs),
+    },
   ]
   return (
-    <Table
-      caption="How long requests took"
-      columns={columns}
-      rows={rows}
-      rowKey={({ fromMs }) => fromMs}
-    />
+    <Table caption="How long requests took" columns={columns} rows={rows} rowKey={({ fromMs }) => fromMs} />
   )
 }

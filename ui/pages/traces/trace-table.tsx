@@ -51,20 +51,14 @@ export function TraceTable({ traces }: { readonly traces: readonly Trace[] }) {
     { name: 'Kept as', cell: ({ kept }) => <span class="soft">{whyKept[kept]}</span> },
   ]
   return (
-    <Table
-      caption="Traces"
-      columns={columns}
-      rows={traces}
-      rowKey={({ trace_id }) => trace_id}
-      most={500}
-    />
+    <Table caption="Traces" columns={columns} rows={traces} rowKey={({ trace_id }) => trace_id} most={500} />
   )
 }
 
 function Services({ trace: { service, services } }: { readonly trace: Trace }) {
   const others = services.filter(each => each !== service)
   return (
-    <>
+    <span class="trace-services">
       <ServiceLink name={service} />{' '}
       {others.length > 0 ? (
         <span class="soft" title={others.join(', ')}>
@@ -72,6 +66,6 @@ function Services({ trace: { service, services } }: { readonly trace: Trace }) {
           <span class="unseen">: {others.join(', ')}</span>
         </span>
       ) : null}
-    </>
+    </span>
   )
 }

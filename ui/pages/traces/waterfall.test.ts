@@ -25,7 +25,12 @@ const told = (spans: readonly Span[], stretches: readonly { span: number; from: 
   stretches.map(({ span, from, to }) => `${spans[span]?.span_id ?? '-'} ${from}-${to}`)
 
 test('children stand below their parents, the earliest first', () => {
-  const tree = treeOf([span('a', '', 0, 10), span('c', 'a', 5, 6), span('b', 'a', 1, 4), span('d', 'b', 2, 3)])
+  const tree = treeOf([
+    span('a', '', 0, 10),
+    span('c', 'a', 5, 6),
+    span('b', 'a', 1, 4),
+    span('d', 'b', 2, 3),
+  ])
   assert.deepEqual(
     tree.order.map(i => `${tree.spans[i]!.span_id}${tree.depth[i]}`),
     ['a0', 'b1', 'd2', 'c1'],
@@ -40,7 +45,12 @@ test('a span whose parent is not kept stands for itself and says so', () => {
 })
 
 test('circles of parents are opened at the earliest span', () => {
-  const tree = treeOf([span('x', 'x', 0, 1), span('a', 'c', 0, 9), span('b', 'a', 1, 8), span('c', 'b', 2, 7)])
+  const tree = treeOf([
+    span('x', 'x', 0, 1),
+    span('a', 'c', 0, 9),
+    span('b', 'a', 1, 8),
+    span('c', 'b', 2, 7),
+  ])
   assert.deepEqual([...tree.parent], [-1, -1, 1, 2])
   assert.deepEqual(tree.oddity, ['circle', 'circle', '', ''])
 })
@@ -74,6 +84,22 @@ test('a span that goes on after its parent is waited for by the trace', () => {
   assert.deepEqual(told(spans, criticalPath(treeOf(spans), 50)), ['root 0-5', 'later 5-50'])
 })
 
+test('what began such a span is waited for until then, as deep as it is', () => {
+  const spans = [
+    span('root', '', 0, 20),
+    span('serve', 'root', 1, 19),
+    span('read', 'serve', 2, 6),
+    span('later', 'serve', 10, 50),
+  ]
+  assert.deepEqual(told(spans, criticalPath(treeOf(spans), 50)), [
+    'root 0-1',
+    'serve 1-2',
+    'read 2-6',
+    'serve 6-10',
+    'later 10-50',
+  ])
+})
+
 test('what nobody did is on no critical path', () => {
   const spans = [span('send', '', 0, 10), span('receive', 'send', 30, 50)]
   assert.deepEqual(told(spans, criticalPath(treeOf(spans), 50)), ['send 0-10', 'receive 30-50'])
@@ -82,6 +108,13 @@ test('what nobody did is on no critical path', () => {
 test('gaps are where no call runs for more than a tenth', () => {
   const spans = [span('root', '', 0, 100), span('a', 'root', 5, 20), span('b', 'root', 60, 100)]
   assert.deepEqual(told(spans, gapsOf(treeOf(spans), 100)), ['root 20-60'])
+  const inTurn = [
+    span('a', '', 0, 40),
+    span('a1', 'a', 0, 2),
+    span('b', '', 30, 100),
+    span('b1', 'b', 98, 100),
+  ]
+  assert.deepEqual(told(inTurn, gapsOf(treeOf(inTurn), 100)), ['a 2-40', 'b 40-98'])
   const apart = [span('a', '', 0, 10), span('b', '', 60, 100)]
   assert.deepEqual(told(apart, gapsOf(treeOf(apart), 100)), ['- 10-60'])
   const alone = [span('a', '', 0, 10)]
@@ -120,7 +153,10 @@ test('whatever the spans are, each has one place and the critical path runs forw
       )
       const end = Math.max(0, ...spans.map(each => each.start_ms + each.duration_ms))
       const tree = treeOf(spans)
-      assert.deepEqual([...tree.order].sort((a, b) => a - b), [...spans.keys()])
+      assert.deepEqual(
+        [...tree.order].sort((a, b) => a - b),
+        [...spans.keys()],
+      )
       for (const [k, i] of tree.order.entries())
         assert.ok(tree.parent[i]! < 0 || tree.order.indexOf(tree.parent[i]!) < k)
       let before = 0

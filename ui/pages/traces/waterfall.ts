@@ -113,11 +113,13 @@ export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[]
     const kids = waiting[frame.span + 1]!
     let chosen = -1
     let end = 0
+    let began = false
     while (chosen < 0 && frame.next < kids.length) {
       const each = kids[frame.next++]!
       end = endOf(spans[each]!)
       // What still ran when the last one began was not waited for, unless it is what began it.
-      const fits = end <= frame.now + toleranceMs || (frame.last >= 0 && isAbove(each, frame.last))
+      began = frame.last >= 0 && isAbove(each, frame.last)
+      const fits = began || end <= frame.now + toleranceMs
       end = Math.min(end, frame.now)
       if (fits && end > Math.max(spans[each]!.start_ms, frame.from)) chosen = each
     }
@@ -129,8 +131,8 @@ export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[]
     emit(frame.span, end, frame.now)
     const from = Math.max(spans[chosen]!.start_ms, frame.from)
     frame.now = from
+    stack.push({ span: chosen, from, now: end, next: 0, last: began ? frame.last : -1 })
     frame.last = chosen
-    stack.push({ span: chosen, from, now: end, next: 0, last: -1 })
   }
   return path.reverse()
 }
@@ -154,29 +156,51 @@ function waitingFor({ spans, parent, order }: Tree): readonly (readonly number[]
 const gapShare = 0.1
 
 /** Where no call runs: only spans that called others, of which the innermost is told, or nothing at all. */
-export function gapsOf({ spans, children, depth, order }: Tree, durationMs: number): readonly Stretch[] {
+export function gapsOf(tree: Tree, durationMs: number): readonly Stretch[] {
+  const { spans, children, depth } = tree
   if (spans.length < 2 || durationMs <= 0) return []
-  const leaves = order
-    .filter(i => children[i]!.length === 0)
-    .map(i => spans[i]!)
-    .sort((a, b) => a.start_ms - b.start_ms)
+  const running = new Map<number, Set<number>>()
+  let deepest = -1
+  let leaves = 0
   const gaps: Stretch[] = []
-  let busyUntil = 0
-  const look = (from: number, to: number) => {
-    if (to - from <= durationMs * gapShare) return
-    let inside = -1
-    for (const [i, span] of spans.entries()) {
-      const covers = span.start_ms <= from + toleranceMs && endOf(span) >= to - toleranceMs
-      if (covers && (inside < 0 || depth[i]! > depth[inside]!)) inside = i
-    }
-    gaps.push({ span: inside, from, to })
+  let open = { span: -1, from: 0 }
+  const close = (to: number) => {
+    if (to - open.from > durationMs * gapShare) gaps.push({ ...open, to })
   }
-  for (const leaf of leaves) {
-    look(busyUntil, leaf.start_ms)
-    busyUntil = Math.max(busyUntil, endOf(leaf))
+  for (const { at, span, begins } of turnsOf(spans)) {
+    const before = leaves > 0 ? undefined : innermost()
+    if (children[span]!.length === 0) leaves += begins ? 1 : -1
+    const level = depth[span]!
+    const peers = running.get(level) ?? new Set()
+    running.set(level, peers)
+    if (begins) peers.add(span)
+    else peers.delete(span)
+    if (begins) deepest = Math.max(deepest, level)
+    while (deepest >= 0 && (running.get(deepest)?.size ?? 0) === 0) deepest--
+    const after = leaves > 0 ? undefined : innermost()
+    if (before === after) continue
+    if (before !== undefined) close(at)
+    if (after !== undefined) open = { span: after, from: at }
   }
-  look(busyUntil, durationMs)
+  if (leaves === 0) close(durationMs)
   return gaps
+
+  /** -1: nothing runs. */
+  function innermost(): number {
+    for (const span of running.get(deepest) ?? []) return span
+    return -1
+  }
+}
+
+/** When spans begin and end, in the order of time; what ends there ends before others begin. */
+function turnsOf(spans: readonly Span[]) {
+  return spans
+    .flatMap((each, span) => [
+      { at: each.start_ms, span, begins: true },
+      { at: endOf(each), span, begins: false },
+    ])
+    .filter(({ span }) => spans[span]!.duration_ms > 0)
+    .sort((a, b) => a.at - b.at || Number(a.begins) - Number(b.begins))
 }
 
 /** Spans that are seen, in their order: all but what lies below closed ones. */

@@ -21,20 +21,3 @@ export function scrolledLines(lines: readonly Line[], rows: number, view: { scro
   view.scrolled = Math.max(0, Math.min(view.scrolled, lines.length - rows))
   return lines.slice(view.scrolled, view.scrolled + rows)
 }
-
-const eighths = '▁▂▃▄▅▆▇█'
-const ascii = '_.-=+*%#'
-
-/** Values as a row of small bars, the newest at the right end; at most so many. */
-export function barsOf(values: readonly (number | null)[], columns: number, unicode: boolean): string {
-  const last = values.slice(-columns)
-  const most = Math.max(0, ...last.map(value => value ?? 0))
-  const signs = unicode ? eighths : ascii
-  return last
-    .map(value => {
-      if (value === null) return ' '
-      if (most === 0 || value <= 0) return signs[0]
-      return signs[Math.min(7, Math.floor((value / most) * 7.999))]
-    })
-    .join('')
-}

@@ -1,4 +1,6 @@
 import type { PipelineLine } from '../../../api/ui/documents.ts'
+import { fillOf } from '../../bars.ts'
+import { lossesOf, meaningOf } from '../../losses.ts'
 import { amountText, countText, grouped, msText, partText } from '../../number-text.ts'
 import { leftIn, rightIn } from '../../shown-text.ts'
 import type { Line } from '../line.ts'
@@ -14,48 +16,40 @@ export function pipelineLines({ pipeline }: View, canvas: Canvas): Line[] {
 }
 
 function signalLines({ signals }: PipelineLine, canvas: Canvas): Line[] {
-  const head = ` ${leftIn('SIGNAL', 9)}${rightIn('in/s', 7)}${rightIn('out/s', 7)}${rightIn('lost/s', 7)}${rightIn('QUEUED', 8)}  QUEUE`
+  const head = ` ${leftIn('SIGNAL', 9)}${rightIn('in/s', 7)}${rightIn('out/s', 7)}${rightIn('drop/s', 7)}${rightIn('QUEUED', 8)}  QUEUE`
   return [[[head, 'dim']], ...signals.map(signal => signalLine(signal, canvas)), []]
 }
 
 function signalLine(signal: Signal, { unicode }: Canvas): Line {
   const { collected_per_s, exported_per_s, dropped_per_s, queued, queued_bytes, capacity_bytes, full_in_s } =
     signal
-  const fill = capacity_bytes > 0 ? Math.min(1, queued_bytes / capacity_bytes) : 0
-  const full = Math.ceil(fill * 10)
-  const bar = (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(10 - full)
+  // Wished drops alone are no trouble; of others it is not known whether they still go on.
+  const isLossy = dropped_per_s > 0 && lossesOf({ signals: [signal] }).some(({ isWished }) => !isWished)
+  const fill = capacity_bytes > 0 ? queued_bytes / capacity_bytes : 0
   const soon = full_in_s === null ? '' : `  full in ${msText(full_in_s * 1000)}`
   const oldest = signal.oldest_ms > 0 ? `  oldest ${msText(signal.oldest_ms)}` : ''
   return [
     ` ${leftIn(signal.signal, 9)}${rightIn(amountText(collected_per_s), 7)}${rightIn(amountText(exported_per_s), 7)}`,
-    [
-      rightIn(`${amountText(dropped_per_s)}${dropped_per_s > 0 ? '!' : ''}`, 7),
-      dropped_per_s > 0 ? 'red' : undefined,
-    ],
+    [rightIn(`${amountText(dropped_per_s)}${isLossy ? '!' : ''}`, 7), isLossy ? 'red' : undefined],
     `${rightIn(countText(queued), 8)}  `,
-    [bar, fill > 0.8 ? 'red' : fill > 0.5 ? 'yellow' : undefined],
+    [fillOf(fill, unicode), fill > 0.8 ? 'red' : fill > 0.5 ? 'yellow' : undefined],
     ` ${partText(queued_bytes, capacity_bytes)}${signal.durable ? ' disk' : ''}`,
     [soon, 'yellow'],
     [oldest, 'dim'],
   ]
 }
 
-function lossLines({ signals }: PipelineLine, { shown }: Canvas): Line[] {
-  const lost = signals.flatMap(({ signal, dropped, rejected }) => [
-    ...dropped.filter(({ items }) => items > 0).map(({ reason, items }) => ({ signal, reason, items })),
-    ...(rejected > 0 ? [{ signal, reason: 'rejected by the receiver', items: rejected }] : []),
-  ])
-  if (lost.length === 0) return [['  Nothing was lost since the start.'], []]
-  const rows = lost
-    .toSorted((a, b) => b.items - a.items)
-    .map(
-      ({ signal, reason, items }): Line => [
-        ` ${leftIn(signal, 9)}`,
-        [rightIn(grouped(items), 12), 'red'],
-        ` ${shown(reason)}`,
-      ],
-    )
-  return [[[' LOST SINCE THE START', 'dim']], ...rows, []]
+function lossLines(pipeline: PipelineLine, { shown }: Canvas): Line[] {
+  const lost = lossesOf(pipeline)
+  if (lost.length === 0) return [['  Nothing was dropped since the start.'], []]
+  const rows = lost.map(
+    (loss): Line => [
+      ` ${leftIn(loss.signal, 9)}`,
+      [rightIn(grouped(loss.items), 12), loss.isWished ? undefined : 'red'],
+      `${loss.isWished ? ' ' : '!'} ${shown(loss.reason)}${meaningOf(loss)}`,
+    ],
+  )
+  return [[[' DROPPED SINCE THE START', 'dim']], ...rows, []]
 }
 
 function nodeLines({ nodes }: PipelineLine, { shown }: Canvas): Line[] {

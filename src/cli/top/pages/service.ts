@@ -1,9 +1,10 @@
 import type { ServiceLine } from '../../../api/ui/documents.ts'
+import { barsOf } from '../../bars.ts'
 import { amountText, countText, msText } from '../../number-text.ts'
 import { leftIn, rightIn } from '../../shown-text.ts'
 import type { Line, Piece } from '../line.ts'
 import type { View } from '../view.ts'
-import { barsOf, type Canvas, errorLook } from './page.ts'
+import { type Canvas, errorLook } from './page.ts'
 
 /** One service: how it goes, who asks whom, what is asked of it, what it is. */
 export function serviceLines(view: View, canvas: Canvas): Line[] {

@@ -1,21 +1,21 @@
 import { amountText, msText } from '../../number-text.ts'
-import { fitted, leftIn, rightIn } from '../../shown-text.ts'
+import { fitted, leftIn, rightIn, widthOf } from '../../shown-text.ts'
 import type { Line, Piece } from '../line.ts'
 import { barAt, type Service, shownServices, type View } from '../view.ts'
 import { type Canvas, errorLook } from './page.ts'
 
 const numberWidths = { 'req/s': 6, 'err%': 6, p50: 6, p95: 6, p99: 6 } as const
-const protocolWidth = 7
-/** Of the columns but the first and the last, with the gaps between them. */
-const middle = protocolWidth + 1 + 5 * 7
+/** Of the five columns of numbers, with the gaps before them. */
+const numbersWidth = 5 * 7
 const narrowest = 12
+const usual = 18
 const widest = 36
 
 /** The table, with the bar where a person can move it. */
 export function servicesLines(view: View, canvas: Canvas, rows: number, bar: boolean): Line[] {
   const services = shownServices(view)
-  const width = nameWidth(services, canvas)
-  const head = headerLine(view, width)
+  const widths = widthsFor(services, canvas)
+  const head = headerLine(view, widths)
   if (services.length === 0) return [head, ...emptyLines(view)]
   const at = barAt(view, services)
   const room = Math.max(1, rows - 1)
@@ -24,23 +24,34 @@ export function servicesLines(view: View, canvas: Canvas, rows: number, bar: boo
   const shown = services.slice(view.scrolled, view.scrolled + room)
   return [
     head,
-    ...shown.map((service, i) => serviceLine(service, canvas, width, bar && view.scrolled + i === at)),
+    ...shown.map((service, i) => serviceLine(service, canvas, widths, bar && view.scrolled + i === at)),
   ]
 }
 
-function nameWidth(services: readonly Service[], { columns, shown }: Canvas): number {
-  const longest = services.reduce((most, { name }) => Math.max(most, shown(name).length), 0)
-  const room = Math.max(narrowest, Math.floor((columns - middle) / 2))
-  return Math.max(Math.min(longest, room, widest), Math.min(18, room))
+/** Columns of the texts. Names have no more than they need, and leave some for whom a service calls. */
+interface Widths {
+  readonly name: number
+  readonly protocol: number
+  readonly calls: number
 }
 
-function headerLine({ order }: View, width: number): Line {
+function widthsFor(services: readonly Service[], { columns, shown }: Canvas): Widths {
+  const protocol = columns >= 100 ? 10 : 7
+  const longest = services.reduce((most, { name }) => Math.max(most, widthOf(shown(name))), 0)
+  // The bar, a gap before the protocol, and two before the calls.
+  const spare = columns - protocol - numbersWidth - 4
+  const room = Math.max(narrowest, Math.floor(spare * 0.55))
+  const name = Math.max(Math.min(longest, room, widest), Math.min(usual, room))
+  return { name, protocol, calls: Math.max(0, spare - name) }
+}
+
+function headerLine({ order }: View, { name, protocol }: Widths): Line {
   const cell = (title: string, text: string): Piece => (order === title ? [text, 'bold'] : [text, 'dim'])
   return [
     ' ',
-    cell('service', leftIn('SERVICE', width)),
+    cell('service', leftIn('SERVICE', name)),
     ' ',
-    [leftIn('PROTO', protocolWidth), 'dim'],
+    [leftIn('PROTO', protocol), 'dim'],
     ...Object.entries(numberWidths).flatMap(([title, columns]) => [
       ' ',
       cell(title, rightIn(title, columns)),
@@ -51,8 +62,8 @@ function headerLine({ order }: View, width: number): Line {
 
 function serviceLine(
   service: Service,
-  { unicode, shown, columns }: Canvas,
-  width: number,
+  { unicode, shown }: Canvas,
+  { name, protocol, calls: room }: Widths,
   marked: boolean,
 ): Line {
   const { errors_percent, requests_per_s, p50_ms, p95_ms, p99_ms, serves } = service
@@ -62,13 +73,12 @@ function serviceLine(
   // One that only calls has no requests of its own: what it counts are calls.
   const protocols = service.protocols.map(shown).join(',') || '-'
   const line: Piece[] = [
-    [`${marked ? '>' : ' '}${leftIn(shown(service.name), width)} ${leftIn(protocols, protocolWidth)} `, look],
+    [`${marked ? '>' : ' '}${leftIn(shown(service.name), name)} ${leftIn(protocols, protocol)} `, look],
     [`${rightIn(`${amountText(requests_per_s)}${serves ? '' : '>'}`, 6)} `, look],
     [rightIn(errors, 6), marked ? 'inverse' : errorLook(errors_percent)],
     [` ${numbers}  `, look],
   ]
-  const room = columns - width - middle - 3
-  const calls = fitted(service.calls.map(shown).join(', '), Math.max(0, room))
+  const calls = fitted(service.calls.map(shown).join(', '), room)
   return [...line, [marked ? leftIn(calls, room) : calls, look]]
 }
 

@@ -1,0 +1,123 @@
+import { useSignal } from '@preact/signals'
+import type { AgentDocument } from '../../../src/api/ui/documents.ts'
+import { post } from '../../lib/api.ts'
+import { parameter, setParameters } from '../../lib/route.ts'
+import { download } from '../../parts/download.ts'
+import { Field } from '../../parts/small.tsx'
+import { Table } from '../../parts/table.tsx'
+
+type Key = AgentDocument['config'][number]
+
+/** The effective configuration: each key with its value, whence it comes, and what it would be by itself. */
+export function Configuration({
+  agent: { config, reload },
+  onReload,
+}: {
+  readonly agent: AgentDocument
+  readonly onReload: () => void
+}) {
+  const text = parameter('q')
+  const differing = parameter('differing') === '1'
+  const sought = text.toLowerCase()
+  const rows = config.filter(
+    ({ key, summary, origin }) =>
+      (!differing || origin !== 'default') && `${key} ${summary}`.toLowerCase().includes(sought),
+  )
+  return (
+    <section class="card stack" aria-label="Configuration">
+      <h2>Configuration</h2>
+      <div class="row">
+        <Field label="Find a key">
+          <input
+            type="search"
+            value={text}
+            onInput={event => setParameters({ q: event.currentTarget.value })}
+          />
+        </Field>
+        <label>
+          <input
+            type="checkbox"
+            checked={differing}
+            onChange={event => setParameters({ differing: event.currentTarget.checked ? '1' : '' })}
+          />{' '}
+          only what differs from the defaults
+        </label>
+        <button type="button" onClick={() => download('svc-config.yaml', 'application/yaml', yamlOf(rows))}>
+          Download these
+        </button>
+        <Reload onReload={onReload} />
+      </div>
+      <p class="soft">
+        {reload.last === '' ? 'It was not reloaded yet.' : `Last reload: ${reload.last}.`}
+        {reload.waiting.length === 0 ? '' : ` These wait for a restart: ${reload.waiting.join(', ')}.`}
+      </p>
+      <Table
+        caption="Configuration keys"
+        rows={rows}
+        most={500}
+        rowKey={({ key }) => key}
+        mark={({ origin }) => (origin === 'default' ? '' : 'chosen')}
+        columns={[
+          {
+            name: 'Key',
+            value: ({ key }) => key,
+            cell: ({ key, summary, restart }) => (
+              <>
+                <code>{key}</code>
+                <p class="soft">
+                  {summary}
+                  {restart ? ' A change waits for a restart.' : ''}
+                </p>
+              </>
+            ),
+          },
+          { name: 'Value', cell: ({ value }) => <code>{value}</code> },
+          { name: 'From', value: ({ origin }) => origin, cell: ({ origin }) => origin },
+          { name: 'Default', cell: ({ fallback }) => <code>{fallback}</code> },
+        ]}
+        empty={<p class="note">No key is called so.</p>}
+      />
+    </section>
+  )
+}
+
+function Reload({ onReload }: { readonly onReload: () => void }) {
+  const said = useSignal('')
+  const reload = async () => {
+    said.value = 'It is being read …'
+    try {
+      said.value = (await post<{ message: string }>('/admin/reload')).message
+    } catch (error) {
+      said.value = (error as Error).message
+    }
+    onReload()
+  }
+  return (
+    <>
+      <button type="button" onClick={reload}>
+        Reload it
+      </button>
+      <span role="status">{said.value}</span>
+    </>
+  )
+}
+
+/** Keys with their paths, each with whence it comes: YAML that svc reads. */
+function yamlOf(rows: readonly Key[]): string {
+  const lines: string[] = []
+  let open: readonly string[] = []
+  for (const { key, value, origin } of rows) {
+    const path = key.split('.')
+    const parents = path.slice(0, -1)
+    let shared = 0
+    while (shared < parents.length && open[shared] === parents[shared]) shared++
+    for (let depth = shared; depth < parents.length; depth++)
+      lines.push(`${'  '.repeat(depth)}${parents[depth]}:`)
+    open = parents
+    const indent = '  '.repeat(parents.length)
+    const own = value.split('\n')
+    if (own.length === 1) lines.push(`${indent}${path.at(-1)}: ${value} # ${origin}`)
+    else lines.push(`${indent}${path.at(-1)}: # ${origin}`, ...own.map(line => `${indent}  ${line}`))
+  }
+  return `${lines.join('\n')}\n`
+}

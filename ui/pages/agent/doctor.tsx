@@ -1,0 +1,64 @@
+import { useSignal } from '@preact/signals'
+import type { DoctorDocument } from '../../../src/api/ui/documents.ts'
+import { apiUrl } from '../../lib/api.ts'
+import { useDocument } from '../../lib/live.ts'
+import { Command } from '../../parts/command.tsx'
+import { Pill } from '../../parts/small.tsx'
+import { Reading } from '../../parts/state.tsx'
+import { Table } from '../../parts/table.tsx'
+
+/** What `svc doctor` finds; it tries things, so it runs when it is asked to. */
+export function Doctor() {
+  const runs = useSignal(0)
+  return (
+    <section class="card stack" aria-label="Doctor">
+      <div class="row">
+        <h2>What this host can and cannot do</h2>
+        <button
+          type="button"
+          onClick={() => {
+            runs.value++
+          }}
+        >
+          {runs.value === 0 ? 'Run the doctor' : 'Run it again'}
+        </button>
+        <Command text="svc doctor" />
+      </div>
+      {runs.value === 0 ? null : <Report run={runs.value} />}
+    </section>
+  )
+}
+
+function Report({ run }: { readonly run: number }) {
+  const reading = useDocument<DoctorDocument>(apiUrl('doctor'), run)
+  return (
+    <Reading of={reading} what="what the doctor finds">
+      {() => (
+        <Table
+          caption="What the doctor found"
+          rows={reading.value!.checks}
+          rowKey={({ group, name }) => `${group} ${name}`}
+          columns={[
+            { name: 'About', value: ({ group }) => group, cell: ({ group }) => group },
+            { name: 'Check', value: ({ name }) => name, cell: ({ name }) => name },
+            { name: 'State', value: ({ state }) => state, cell: ({ state }) => <Pill level={state} /> },
+            {
+              name: 'Found',
+              cell: ({ detail, lose, mend }) => (
+                <>
+                  {detail}
+                  {lose === '' ? null : <p class="soft">You lose: {lose}</p>}
+                  {mend.map(each => (
+                    <p key={each}>
+                      <Command text={each} />
+                    </p>
+                  ))}
+                </>
+              ),
+            },
+          ]}
+        />
+      )}
+    </Reading>
+  )
+}

@@ -1,0 +1,82 @@
+import type { AgentDocument } from '../../../src/api/ui/documents.ts'
+import { duration, whole } from '../../lib/format.ts'
+import { Table } from '../../parts/table.tsx'
+
+/** What svc has in the kernel and in the code of programs. */
+export function Kernel({ agent }: { readonly agent: AgentDocument }) {
+  return (
+    <>
+      <section class="card stack" aria-label="Programs in the kernel">
+        <h2>Programs in the kernel</h2>
+        <Table
+          caption="Programs in the kernel"
+          rows={agent.programs}
+          rowKey={({ name, attached }) => `${name} ${attached}`}
+          columns={[
+            { name: 'Program', value: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
+            { name: 'Type', value: ({ type }) => type, cell: ({ type }) => type },
+            { name: 'Attached to', value: ({ attached }) => attached, cell: ({ attached }) => attached },
+            {
+              name: 'Runs',
+              number: true,
+              value: ({ run_count }) => run_count,
+              cell: ({ run_count }) => (run_count === null ? 'not counted' : whole(run_count)),
+            },
+            {
+              name: 'Each',
+              number: true,
+              value: ({ ns_per_run }) => ns_per_run,
+              cell: ({ ns_per_run }) => (ns_per_run === null ? '–' : duration(ns_per_run / 1e6)),
+            },
+          ]}
+          empty={<p class="note">None: eBPF is off, or not available here. The doctor says why.</p>}
+        />
+      </section>
+      <section class="card stack" aria-label="Maps in the kernel">
+        <h2>Maps in the kernel</h2>
+        <Table
+          caption="Maps in the kernel"
+          rows={agent.maps}
+          rowKey={({ name }) => name}
+          mark={({ entries, max_entries }) => (max_entries > 1 && entries / max_entries > 0.9 ? 'warn' : '')}
+          columns={[
+            { name: 'Map', value: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
+            { name: 'Type', value: ({ type }) => type, cell: ({ type }) => type },
+            {
+              name: 'Entries',
+              number: true,
+              value: ({ entries }) => entries,
+              cell: ({ entries }) => whole(entries),
+            },
+            {
+              name: 'At most',
+              number: true,
+              value: ({ max_entries }) => max_entries,
+              cell: ({ max_entries }) => whole(max_entries),
+            },
+          ]}
+          empty={<p class="note">None.</p>}
+        />
+      </section>
+      <section class="card stack" aria-label="Attachments">
+        <h2>Probes in the code of programs</h2>
+        <Table
+          caption="Files in whose code probes are"
+          rows={agent.attachments}
+          rowKey={({ path, what }) => `${path} ${what}`}
+          columns={[
+            { name: 'File', value: ({ path }) => path, cell: ({ path }) => <code>{path}</code> },
+            { name: 'What', cell: ({ what }) => what },
+            {
+              name: 'Processes',
+              number: true,
+              value: ({ pids }) => pids.length,
+              cell: ({ pids }) => pids.slice(0, 12).join(', ') + (pids.length > 12 ? ', …' : ''),
+            },
+          ]}
+          empty={<p class="note">None.</p>}
+        />
+      </section>
+    </>
+  )
+}

@@ -1,0 +1,275 @@
+// The records, the newest at the bottom. Whoever scrolls up reads in peace: what comes is counted until they come back.
+
+import { useSignal } from '@preact/signals'
+import { Component } from 'preact'
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { exactTime, time, whole } from '../../lib/format.ts'
+import { hrefOf, parameter, setParameters } from '../../lib/route.ts'
+import { Copy } from '../../parts/copy.tsx'
+import { ServiceLink } from '../../parts/small.tsx'
+import { type Fold, folded, type LogRecord, unfolded } from './fold.ts'
+import { levelOf } from './tail.ts'
+
+/** Rows in the page at once. */
+const mostRows = 250
+/** So near to the bottom one is at the bottom. */
+const nearPx = 4
+
+interface Held {
+  readonly records: readonly LogRecord[]
+  /** Rows up to here are shown, counted from the first; undefined: up to the last. */
+  readonly end: number | undefined
+}
+
+export function Records({
+  records,
+  skipped,
+}: {
+  readonly records: readonly LogRecord[]
+  readonly skipped: number
+}) {
+  const box = useRef<HTMLOListElement>(null)
+  const held = useSignal<Held | undefined>(undefined)
+  const turned = useRef<'top' | 'bottom' | undefined>(undefined)
+  const [fold, wrap] = [parameter('fold') === '1', parameter('wrap') === '1']
+  const open = Number(parameter('record', '-1'))
+  const read = held.value?.records ?? records
+  const rows = useMemo(() => (fold ? folded(read) : unfolded(read)), [read, fold])
+  const end = Math.min(held.value?.end ?? rows.length, rows.length)
+  const first = Math.max(0, end - mostRows)
+  const shown = rows.slice(first, end)
+  const news = held.value === undefined ? 0 : newsOf(records, read)
+
+  useLayoutEffect(() => {
+    const element = box.current!
+    if (held.peek() === undefined || turned.current === 'bottom') element.scrollTop = element.scrollHeight
+    else if (turned.current === 'top') element.scrollTop = 0
+    turned.current = undefined
+  })
+
+  const hold = (to?: number) => {
+    held.value = { records: read, end: to ?? held.value?.end }
+  }
+  /** Reading goes on where the other rows begin. */
+  const leaf = (to: number, earlier: boolean) => {
+    hold(to)
+    turned.current = earlier ? 'bottom' : 'top'
+  }
+  const jump = () => {
+    held.value = undefined
+    box.current!.focus()
+  }
+  const scrolled = () => {
+    const { scrollHeight, scrollTop, clientHeight } = box.current!
+    const atBottom = scrollHeight - scrollTop - clientHeight <= nearPx
+    if (!atBottom && held.value === undefined) hold()
+    else if (atBottom && held.value !== undefined && end === rows.length && open < 0) held.value = undefined
+  }
+  const turn = (id: number) => {
+    hold()
+    setParameters({ record: id === open ? '' : id })
+  }
+  return (
+    <section class="card stack" aria-label="Records">
+      <h2 class="unseen">Records</h2>
+      <div class="row">
+        <p class="note grow">
+          {whole(read.length)} records{fold ? `, ${whole(rows.length)} rows` : ''}, the newest at the bottom
+          {skipped > 0 ? `; ${whole(skipped)} came faster than they can be shown` : ''}.
+        </p>
+        {held.value === undefined ? (
+          <span class="soft">following</span>
+        ) : (
+          <button type="button" onClick={jump}>
+            {news > 0 ? `${whole(news)} new ↓` : 'To the newest ↓'}
+          </button>
+        )}
+      </div>
+      {first > 0 ? (
+        <button type="button" class="quiet" onClick={() => leaf(Math.max(mostRows, first), true)}>
+          {whole(first)} earlier rows
+        </button>
+      ) : null}
+      <ol
+        ref={box}
+        class={`records${wrap ? ' wrap' : ''}`}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
+        tabIndex={0}
+        aria-label="Records, the newest at the bottom. Up and down move, Enter opens one."
+        onScroll={scrolled}
+        onKeyDown={move}
+      >
+        {shown.map(row => (
+          <RecordRow
+            key={row.first.id}
+            row={row}
+            open={row.record.id === open || row.first.id === open}
+            onTurn={turn}
+          />
+        ))}
+      </ol>
+      {end < rows.length ? (
+        <button type="button" class="quiet" onClick={() => leaf(Math.min(rows.length, end + mostRows), false)}>
+          {whole(rows.length - end)} later rows
+        </button>
+      ) : null}
+    </section>
+  )
+}
+
+/** How many there are that were not when reading began. */
+function newsOf(records: readonly LogRecord[], read: readonly LogRecord[]): number {
+  const last = read.at(-1)?.id ?? -1
+  // Numbers begin again when the agent does.
+  if ((records.at(-1)?.id ?? -1) < last) return records.length
+  let news = 0
+  for (let i = records.length - 1; i >= 0 && records[i]!.id > last; i--) news++
+  return news
+}
+
+/** Up and down move from row to row, also into the list: from below. */
+function move(event: KeyboardEvent): void {
+  const list = event.currentTarget as HTMLElement
+  const row = (event.target as Element).closest('li')
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key]
+  if (step === undefined) return
+  const next =
+    row === null
+      ? step < 0 && list.lastElementChild
+      : step < 0
+        ? row.previousElementSibling
+        : row.nextElementSibling
+  if (!next) return
+  event.preventDefault()
+  next.querySelector<HTMLElement>('button')?.focus()
+}
+
+interface RowProps {
+  readonly row: Fold
+  readonly open: boolean
+  readonly onTurn: (id: number) => void
+}
+
+/** Rows do not change but by what is folded into them: the others are left alone when further ones come. */
+class RecordRow extends Component<RowProps> {
+  override shouldComponentUpdate({ row, open }: RowProps): boolean {
+    return (
+      row.record !== this.props.row.record || row.count !== this.props.row.count || open !== this.props.open
+    )
+  }
+
+  render({ row, open, onTurn }: RowProps) {
+    const { record, count } = row
+    const level = levelOf(record.severity)
+    return (
+      <li class={`record ${level}`}>
+        <button type="button" tabIndex={-1} aria-expanded={open} onClick={() => onTurn(record.id)}>
+          <span class="record-time mono">{exactTime(record.time_ms)}</span>
+          <span class="record-level">{level}</span>
+          <span class="record-service">{record.service}</span>
+          <span class="record-body mono">
+            {count > 1 ? <b class="record-count">×{whole(count)} </b> : null}
+            <bdi>{plain(record.body)}</bdi>
+          </span>
+        </button>
+        {record.trace_id === '' ? null : (
+          <a class="record-trace" href={traceLink(record)} tabIndex={-1} aria-label="Its trace">
+            trace
+          </a>
+        )}
+        {open ? <Details row={row} /> : null}
+      </li>
+    )
+  }
+}
+
+function traceLink({ trace_id, span_id }: LogRecord): string {
+  return hrefOf('traces', { trace: trace_id, span: span_id })
+}
+
+/** Without what colours terminals. */
+function plain(body: string): string {
+  return body.includes('\u001b[') ? body.replace(/\u001b\[[0-9;]{0,20}m/g, '') : body
+}
+
+/** Where a body is JSON, it is easier to read on lines of its own. */
+function spread(body: string): string {
+  if (!/^\s*[[{]/.test(body)) return plain(body)
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2)
+  } catch {
+    // Cut off, or only alike.
+    return plain(body)
+  }
+}
+
+function Details({ row: { record, first, count } }: { readonly row: Fold }) {
+  return (
+    <div class="record-details stack">
+      <pre dir="auto">{spread(record.body)}</pre>
+      <dl class="facts">
+        {count > 1 ? (
+          <>
+            <dt>Alike</dt>
+            <dd>
+              {whole(count)} since {time(first.time_ms)}; this is the last
+            </dd>
+          </>
+        ) : null}
+        <dt>Written</dt>
+        <dd>{new Date(record.time_ms).toISOString()}</dd>
+        <dt>Level</dt>
+        <dd>
+          {levelOf(record.severity)} (SeverityNumber {record.severity})
+        </dd>
+        {record.service !== '' ? (
+          <>
+            <dt>Service</dt>
+            <dd>
+              <ServiceLink name={record.service} />
+            </dd>
+          </>
+        ) : null}
+        {record.pid > 0 ? (
+          <>
+            <dt>Process</dt>
+            <dd>
+              <a href={hrefOf('logs', { pid: record.pid })}>{record.pid}</a>
+            </dd>
+          </>
+        ) : null}
+        {record.container !== '' ? (
+          <>
+            <dt>Container</dt>
+            <dd class="mono">{record.container}</dd>
+          </>
+        ) : null}
+        {record.trace_id !== '' ? (
+          <>
+            <dt>Trace</dt>
+            <dd>
+              <a href={traceLink(record)}>
+                <code>{record.trace_id}</code>
+              </a>
+            </dd>
+            <dt>Its logs</dt>
+            <dd>
+              <a href={hrefOf('logs', { trace_id: record.trace_id })}>all records of this trace</a>
+            </dd>
+          </>
+        ) : null}
+        {record.span_id !== '' ? (
+          <>
+            <dt>Span</dt>
+            <dd>
+              <code>{record.span_id}</code>
+            </dd>
+          </>
+        ) : null}
+      </dl>
+      <div>
+        <Copy text={record.body} what="the record" />
+      </div>
+    </div>
+  )
+}

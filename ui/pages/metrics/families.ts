@@ -1,0 +1,50 @@
+// Which metrics fit a filter.
+
+import type { MetricsDocument } from '../../../src/api/ui/documents.ts'
+
+export type Section = MetricsDocument['sections'][number]
+export type Family = Section['families'][number]
+
+export interface Fit {
+  readonly section: Section
+  /** Those of it that fit. */
+  readonly families: readonly Family[]
+}
+
+/** Finds metrics by words that are all in their name, their help, their unit or what reads them. */
+export class FamilyFilter {
+  readonly sections: readonly Section[]
+  /** What is searched, by section and family. */
+  readonly #texts: readonly (readonly string[])[]
+
+  constructor(sections: readonly Section[]) {
+    this.sections = sections
+    this.#texts = sections.map(({ name, source, families }) =>
+      families.map(each =>
+        [each.name, each.otel_name, each.help, each.type, each.unit, name, source].join(' ').toLowerCase(),
+      ),
+    )
+  }
+
+  /** All sections; one without a metric that fits has an empty list. */
+  find(text: string): readonly Fit[] {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean)
+    return this.sections.map((section, i) => ({
+      section,
+      families:
+        words.length === 0
+          ? section.families
+          : section.families.filter((_, at) => words.every(word => this.#texts[i]![at]!.includes(word))),
+    }))
+  }
+}
+
+/** The first `most` metrics of the sections, with the sections that they are in. */
+export function firstOf(fits: readonly Fit[], most: number): readonly Fit[] {
+  let room = most
+  return fits.map(({ section, families }) => {
+    const shown = families.slice(0, room)
+    room -= shown.length
+    return { section, families: shown }
+  })
+}

@@ -1,0 +1,28 @@
+// A metric as a question to Prometheus.
+
+export interface Asked {
+  readonly name: string
+  readonly type: string
+  /** Only series with this label; undefined: all. */
+  readonly only: { readonly label: string; readonly value: string } | undefined
+  /** One line by value of this label; '': one by series. */
+  readonly split: string
+  /** Values of several series are added up, or else their mean is taken. */
+  readonly sums: boolean
+}
+
+/** PromQL for what the chart shows: counters as rates over five minutes, histograms as the 95th percentile. */
+export function promql({ name, type, only, split, sums }: Asked): string {
+  const chosen = only === undefined ? '' : `{${only.label}="${escaped(only.value)}"}`
+  const by = (labels: string) => `${sums ? 'sum' : 'avg'} by (${labels}) `
+  if (type === 'histogram') {
+    const labels = split === '' ? 'le' : `le, ${split}`
+    return `histogram_quantile(0.95, sum by (${labels}) (rate(${name}_bucket${chosen}[5m])))`
+  }
+  const values = type === 'counter' ? `rate(${name}${chosen}[5m])` : `${name}${chosen}`
+  return split === '' ? values : `${by(split)}(${values})`
+}
+
+function escaped(value: string): string {
+  return value.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n')
+}

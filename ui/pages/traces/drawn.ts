@@ -1,0 +1,60 @@
+// A trace with what is reckoned from it, in numbers and in words.
+
+import type { TraceDocument } from '../../../src/api/ui/documents.ts'
+import { duration } from '../../lib/format.ts'
+import { criticalPath, gapsOf, type Span, type Stretch, type Tree, treeOf } from './waterfall.ts'
+
+/** A trace with what is reckoned from it. */
+export interface Drawn {
+  readonly trace: TraceDocument
+  readonly tree: Tree
+  readonly path: readonly Stretch[]
+  readonly gaps: readonly Stretch[]
+  /** By span: milliseconds on the critical path. */
+  readonly critical: ReadonlyMap<number, number>
+}
+
+export function drawnOf(trace: TraceDocument): Drawn {
+  const tree = treeOf(trace.spans)
+  const path = criticalPath(tree, trace.duration_ms)
+  const critical = new Map<number, number>()
+  for (const { span, from, to } of path) critical.set(span, (critical.get(span) ?? 0) + to - from)
+  return { trace, tree, path, gaps: gapsOf(tree, trace.duration_ms), critical }
+}
+
+/** `32 ms in GET /cart of checkout, without a call`. */
+export function gapWords({ spans }: Tree, { span, from, to }: Stretch): string {
+  const long = duration(to - from)
+  const inside = spans[span]
+  return inside === undefined
+    ? `${long} in which nothing that svc sees runs`
+    : `${long} in ${inside.name} of ${inside.service} itself, without a call`
+}
+
+/** What a span was asked for, where its name does not tell; '' where nothing is known. */
+export function subjectOf({ name, attributes }: Span): string {
+  for (const key of subjects) {
+    const value = attributes[key]
+    if (typeof value !== 'string' || value === '') continue
+    const subject = value.replace(/^[a-z]+:\/\/[^/]*/, '')
+    return name.includes(subject) ? '' : subject.slice(0, 120)
+  }
+  return ''
+}
+
+const subjects = ['url.path', 'url.full', 'db.query.text', 'messaging.destination.name', 'dns.question.name']
+
+/** What there is to say of a span's place, in words. */
+export function oddityWords(tree: Tree, i: number): string {
+  const span = tree.spans[i]!
+  switch (tree.oddity[i]) {
+    case 'lost':
+      return 'its parent is not kept here'
+    case 'circle':
+      return 'its parents go in a circle, which is opened here'
+    case 'early':
+      return 'it begins before its parent: their clocks differ'
+    default:
+      return span.estimated_parent ? 'estimated parent' : ''
+  }
+}

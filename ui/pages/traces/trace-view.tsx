@@ -1,0 +1,174 @@
+// One trace: its facts, its waterfall, and the span that is chosen.
+
+import { useMemo } from 'preact/hooks'
+import type { TraceDocument } from '../../../src/api/ui/documents.ts'
+import { apiUrl } from '../../lib/api.ts'
+import { nameColour } from '../../lib/colour.ts'
+import { duration, exactTime, whole } from '../../lib/format.ts'
+import { useDocument } from '../../lib/live.ts'
+import { hrefOf, parameter, setParameters } from '../../lib/route.ts'
+import { Copy } from '../../parts/copy.tsx'
+import { Figure } from '../../parts/figure.tsx'
+import { Head, Pill } from '../../parts/small.tsx'
+import { Empty, Reading } from '../../parts/state.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { type Drawn, drawnOf, gapWords } from './drawn.ts'
+import { SpanDetails } from './span-details.tsx'
+import { WaterfallRows } from './waterfall-rows.tsx'
+
+export function TraceView({ id }: { readonly id: string }) {
+  const reading = useDocument<TraceDocument>(apiUrl('trace', { id }))
+  if (reading.missing)
+    return (
+      <>
+        <Head title="Trace" question={id} />
+        <div class="card">
+          <Empty
+            title="This trace is not in the window"
+            why="The window keeps the last, the slow and the failed for a while, and this one went, was never seen on this host, or its ID is another. How long and how much is kept: self_telemetry.ui.window and self_telemetry.ui.max_memory."
+          >
+            <a href={hrefOf('traces')}>All traces</a>
+          </Empty>
+        </div>
+      </>
+    )
+  return (
+    <Reading of={reading} what="the trace">
+      {() => <Trace trace={reading.value!} />}
+    </Reading>
+  )
+}
+
+function Trace({ trace }: { readonly trace: TraceDocument }) {
+  const drawn = useMemo(() => drawnOf(trace), [trace])
+  const asked = parameter('span')
+  const { order } = drawn.tree
+  const chosen = Math.max(
+    order[0] ?? -1,
+    asked === '' ? -1 : trace.spans.findIndex(({ span_id }) => span_id === asked),
+  )
+  const first = trace.spans[order[0] ?? 0]
+  const choose = (span: number) => setParameters({ span: trace.spans[span]!.span_id })
+  return (
+    <>
+      <Head
+        title={<bdi>{first?.name || 'Trace'}</bdi>}
+        question={`Where did ${duration(trace.duration_ms)} go?`}
+      >
+        <a href={hrefOf('traces')}>All traces</a>
+        <a href={hrefOf('logs', { trace_id: trace.trace_id })}>Logs of this trace</a>
+      </Head>
+      <Facts drawn={drawn} />
+      <h2 class="unseen">Spans</h2>
+      <div class="columns trace-columns">
+        <Figure title="Waterfall" summary={summaryOf(drawn)} table={() => <SpanTable drawn={drawn} />}>
+          <Legend trace={trace} />
+          <WaterfallRows drawn={drawn} chosen={chosen} onChoose={choose} />
+        </Figure>
+        {chosen >= 0 ? <SpanDetails key={chosen} drawn={drawn} at={chosen} onChoose={choose} /> : null}
+      </div>
+    </>
+  )
+}
+
+function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
+  const failed = trace.spans.filter(({ error }) => error).length
+  const lost = tree.oddity.filter(each => each === 'lost').length
+  const early = tree.oddity.filter(each => each === 'early').length
+  return (
+    <div class="card stack">
+      <dl class="facts">
+        <dt>Trace</dt>
+        <dd>
+          <code>{trace.trace_id}</code> <Copy text={trace.trace_id} what="the trace ID" />
+        </dd>
+        <dt>Began</dt>
+        <dd>{exactTime(trace.start_ms)}</dd>
+        <dt>Spans</dt>
+        <dd>
+          {whole(trace.spans.length)}
+          {failed > 0 ? ' ' : ', '}
+          {failed > 0 ? <Pill level="bad" text={`${whole(failed)} failed`} /> : 'none failed'}
+        </dd>
+        {gaps.length > 0 ? (
+          <>
+            <dt>Gaps</dt>
+            <dd>{gaps.map(gap => gapWords(tree, gap)).join('; ')}</dd>
+          </>
+        ) : null}
+      </dl>
+      {lost > 0 ? (
+        <p class="notice">
+          {lost === 1 ? 'One span has a parent' : `${whole(lost)} spans have parents`} that{' '}
+          {lost === 1 ? 'is' : 'are'} not kept here: made on another host, or no longer in the window.
+        </p>
+      ) : null}
+      {early > 0 ? (
+        <p class="notice">
+          {early === 1 ? 'One span begins' : `${whole(early)} spans begin`} before the parent: the clocks of
+          those who told them differ.
+        </p>
+      ) : null}
+    </div>
+  )
+}
+
+function summaryOf({ trace, critical }: Drawn): string {
+  let longest = -1
+  for (const [span, ms] of critical) if (longest < 0 || ms > critical.get(longest)!) longest = span
+  const span = trace.spans[longest]
+  if (span === undefined) return 'Nothing of it took any time.'
+  const share = Math.round((critical.get(longest)! / trace.duration_ms) * 100)
+  return `Of ${duration(trace.duration_ms)}, the largest part of the critical path, ${share} %, is ${span.name} of ${span.service}.`
+}
+
+/** Who took part, in the order of their first span. */
+function Legend({ trace }: { readonly trace: TraceDocument }) {
+  const counts = new Map<string, number>()
+  for (const { service } of trace.spans) counts.set(service, (counts.get(service) ?? 0) + 1)
+  const shown = [...counts].slice(0, 12)
+  return (
+    <ul class="legend">
+      {shown.map(([service, count]) => (
+        <li key={service}>
+          <span class="swatch" style={{ background: nameColour(service) }} />
+          {service} {whole(count)}
+        </li>
+      ))}
+      {counts.size > shown.length ? <li>and {counts.size - shown.length} more services</li> : null}
+      <li>
+        <span class="critical-sample" /> critical path
+      </li>
+      <li>
+        <span class="estimated-sample" /> estimated parent
+      </li>
+    </ul>
+  )
+}
+
+function SpanTable({ drawn: { tree, critical, trace } }: { readonly drawn: Drawn }) {
+  const { spans, order, depth } = tree
+  const columns: readonly Column<number>[] = [
+    { name: 'Span', cell: i => <bdi>{spans[i]!.name}</bdi> },
+    { name: 'Service', value: i => spans[i]!.service, cell: i => spans[i]!.service },
+    { name: 'Kind', value: i => spans[i]!.kind, cell: i => spans[i]!.kind },
+    { name: 'Depth', number: true, value: i => depth[i]!, cell: i => depth[i]! },
+    { name: 'Begins', number: true, value: i => spans[i]!.start_ms, cell: i => duration(spans[i]!.start_ms) },
+    {
+      name: 'Duration',
+      number: true,
+      value: i => spans[i]!.duration_ms,
+      cell: i => duration(spans[i]!.duration_ms),
+    },
+    {
+      name: 'Critical',
+      number: true,
+      value: i => critical.get(i) ?? 0,
+      cell: i => duration(critical.get(i) ?? 0),
+    },
+    { name: 'State', cell: i => (spans[i]!.error ? <Pill level="bad" text="failed" /> : 'ok') },
+  ]
+  return (
+    <Table caption={`Spans of ${trace.trace_id}`} columns={columns} rows={order} rowKey={i => i} most={500} />
+  )
+}
