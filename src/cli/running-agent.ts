@@ -28,7 +28,8 @@ export function lookForAgent(args: Arguments) {
 
 /** `ADDRESS: why` of all ways that led to no agent. */
 export function waysText(tried: readonly Attempt[]): string {
-  return tried.map(({ address, why }) => `${address}: ${why}`).join('; ')
+  // What listens at a port may be called anything.
+  return shownText(tried.map(({ address, why }) => `${address}: ${why}`).join('; '), true)
 }
 
 /** A document. Throws a `StartError`: `what` cannot be done, and why. */

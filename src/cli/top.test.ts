@@ -196,6 +196,12 @@ test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip
   interrupted.press('C-c')
   await interrupted.shows(/ended with 0/)
 
+  const killed = terminal(t)
+  await killed.shows(/checkout/)
+  process.kill(killed.program!, 'SIGTERM')
+  await killed.shows(/ended with 0/)
+  assert.ok(!killed.isAlternate && killed.isCursorShown)
+
   const own = await startUiAgent({ overview })
   const left = new Tmux(`${process.execPath} ${main} top --config ${own.config}; echo "ended with $?"`)
   t.after(() => left.end())

@@ -52,7 +52,7 @@ const of = (...args: string[]) => svc([...args, '--config', agent.file])
 test('top shows the service that is asked', { skip: withoutTmux }, async t => {
   const tmux = new Tmux(`${process.execPath} ${main} top --config ${agent.file}; echo "ended with $?"`)
   t.after(() => tmux.end())
-  const screen = await tmux.shows(/^[> ]\S.* http +\d+\.\d .*!|▲/m, patienceMs)
+  const screen = await tmux.shows(/^[> ]\S.* http +\d+\.\d .*▲/m, patienceMs)
   assert.match(screen, /^ \S+ {2}cpu \d+% {2}mem \S+ .*svc \S+% cpu \d+M {2}drops 0$/m)
   tmux.press('Enter')
   await tmux.shows(/GET \/cart\/\S+ +\d+/, patienceMs)

@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from './program.ts'
@@ -43,6 +43,13 @@ export class Tmux {
 
   get isCursorShown(): boolean {
     return this.#run('display-message', '-p', '-t', 'test', '#{cursor_flag}').trim() === '1'
+  }
+
+  /** The process that the terminal's shell runs now; undefined: none. */
+  get program(): number | undefined {
+    const shell = this.#run('display-message', '-p', '-t', 'test', '#{pane_pid}').trim()
+    const [child] = readFileSync(`/proc/${shell}/task/${shell}/children`, 'latin1').split(' ')
+    return child ? Number(child) : undefined
   }
 
   /** Waits until the screen is as wanted. */

@@ -65,20 +65,21 @@ _svc() {
 ${cases.join('\n')}
   esac
   case "$kind" in
-    file) COMPREPLY=( $(compgen -f -- "$current") ); return ;;
-    directory) COMPREPLY=( $(compgen -d -- "$current") ); return ;;
+    file) compopt -o filenames 2>/dev/null; COMPREPLY=( $(compgen -f -- "$current") ); return ;;
+    directory) compopt -o filenames 2>/dev/null; COMPREPLY=( $(compgen -d -- "$current") ); return ;;
     words) COMPREPLY=( $(compgen -W "$words" -- "$current") ); return ;;
     text) return ;;
   esac
   if [[ $current == -* ]]; then
     COMPREPLY=( $(compgen -W "$flags" -- "$current") )
   elif [[ -n $takes_file ]]; then
+    compopt -o filenames 2>/dev/null
     COMPREPLY=( $(compgen -f -- "$current") )
   else
     COMPREPLY=( $(compgen -W "$words" -- "$current") )
   fi
 }
-complete -o filenames -F _svc svc
+complete -F _svc svc
 `
 }
 

@@ -6,7 +6,7 @@ import { defaultOf } from '../../schema/collections.ts'
 import { leaves } from '../../schema/tree.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf, sayProblems } from '../configuration.ts'
-import { documentOf, lookForAgent } from '../running-agent.ts'
+import { documentOf, lookForAgent, waysText } from '../running-agent.ts'
 import { shownText } from '../shown-text.ts'
 import { print, say } from '../terminal.ts'
 import { yamlTree } from './yaml-tree.ts'
@@ -21,7 +21,8 @@ interface Shown {
 /** Prints what is in effect: of the agent that runs, or of the file as it would be read. Secrets are redacted. */
 export async function effective(args: Arguments, onlyDifferent: boolean): Promise<ExitCode> {
   const loaded = configurationOf(args)
-  const { keys, source } = (await ofAgent(args)) ?? ofFile(loaded)
+  const answer = await ofAgent(args)
+  const { keys, source } = typeof answer === 'string' ? ofFile(loaded, answer) : answer
   if (keys === undefined) {
     sayProblems(loaded)
     return ExitCode.usage
@@ -54,20 +55,17 @@ interface Found {
   readonly source: string
 }
 
-async function ofAgent(args: Arguments): Promise<Found | undefined> {
+/** A text says why it is not known. */
+async function ofAgent(args: Arguments): Promise<Found | string> {
   const { client, tried } = await lookForAgent(args)
+  const named = args.value('url') ?? process.env.SVC_URL
   if (client === undefined) {
-    const named = args.value('url') ?? process.env.SVC_URL
-    if (!named) return undefined
-    const ways = tried.map(({ address, why }) => `${address}: ${why}`).join('; ')
-    throw new StartError(`cannot show the configuration: no agent answers (${ways})`, ExitCode.general)
+    const why = `no agent answers (${waysText(tried)})`
+    if (named) throw new StartError(`cannot show the configuration: ${why}`, ExitCode.general)
+    return why
   }
   try {
-    const { config } = await documentOf<AgentDocument>(
-      client,
-      '/ui/api/agent',
-      'show the configuration of the agent',
-    )
+    const { config } = await documentOf<AgentDocument>(client, '/ui/api/agent', 'ask the agent')
     const keys = config.map(({ key, value, fallback, origin }) => ({
       key,
       value: parse(value) as unknown,
@@ -76,15 +74,15 @@ async function ofAgent(args: Arguments): Promise<Found | undefined> {
     }))
     return { keys, source: `of the agent at ${client.address}` }
   } catch (error) {
-    if (args.value('url') !== undefined || !(error instanceof StartError)) throw error
-    say(`svc: ${error.message}\n`)
-    return undefined
+    if (named || !(error instanceof StartError)) throw error
+    return error.message
   }
 }
 
-function ofFile(loaded: LoadedConfig): Found {
+function ofFile(loaded: LoadedConfig, why: string): Found {
   const { file, problems } = loaded
-  const source = `no agent answers: ${file === null ? 'the defaults and the environment' : file}, as an agent would read it`
+  const from = file === null ? 'the defaults and the environment' : file
+  const source = `${why}; this is ${from}, as an agent would read it`
   if (problems.length > 0) return { keys: undefined, source }
   const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
   return { keys: shownKeys(loaded).map(each => ({ ...each, fallback: fallbackOf.get(each.key) })), source }

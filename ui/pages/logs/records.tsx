@@ -109,7 +109,11 @@ export function Records({
         ))}
       </ol>
       {end < rows.length ? (
-        <button type="button" class="quiet" onClick={() => leaf(Math.min(rows.length, end + mostRows), false)}>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => leaf(Math.min(rows.length, end + mostRows), false)}
+        >
           {whole(rows.length - end)} later rows
         </button>
       ) : null}

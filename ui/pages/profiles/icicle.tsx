@@ -1,5 +1,5 @@
 import { type Signal, useSignalEffect } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { announce } from '../../lib/announce.ts'
 import { palette } from '../../lib/theme.ts'
 import type { FlameTree } from './flame-tree.ts'
@@ -54,8 +54,10 @@ export function Icicle(props: IcicleProps) {
   const frame = useRef(0)
   const drag = useRef<{ x: number; from: View; moved: boolean } | undefined>(undefined)
   const rows = rowsOf(tree, zoom)
-  const colours = useRef(coloursNow(props.changes))
   const painted = palette.value
+  const colours = useMemo(() => coloursNow(props.changes), [props.changes, painted])
+  const latestColours = useRef(colours)
+  latestColours.current = colours
 
   const paintNow = () => {
     frame.current = 0
@@ -79,7 +81,7 @@ export function Icicle(props: IcicleProps) {
         tree: latest.current.tree,
         view: view.current,
         shade: shades.shade,
-        colours: colours.current,
+        colours: latestColours.current,
         label,
         matches,
         chosen: chosen.peek(),
@@ -96,9 +98,6 @@ export function Icicle(props: IcicleProps) {
     view.current = viewOf(tree, zoom)
     show(box.current!, tree.depth[zoom]!)
   }, [tree, zoom])
-  useLayoutEffect(() => {
-    colours.current = coloursNow(props.changes)
-  }, [props.changes, painted])
   useEffect(paintSoon)
   useSignalEffect(() => {
     // Read, so that this runs whenever they change.

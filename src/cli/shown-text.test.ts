@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { fitted, leftIn, rightIn, shownText, widthOf } from './shown-text.ts'
+
+const anything = fc.string({ unit: 'binary', maxLength: 60 })
+
+test('no text can control a terminal, end its line or turn its direction', () => {
+  fc.assert(
+    fc.property(anything, text => !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(shownText(text, true))),
+  )
+  fc.assert(fc.property(anything, text => /^[\x20-\x7e]*$/.test(shownText(text, false))))
+  assert.equal(shownText('a\x1b[2J\u202eb\r\nc\td', true), 'a\ufffd[2J\ufffdb c d')
+  assert.equal(shownText('port 80 → pid 7 · 5 µs… naïve', false), 'port 80 -> pid 7 - 5 us... na?ve')
+  assert.ok(shownText('x'.repeat(100_000), true).length < 5000)
+})
+
+test('text takes as many columns as it is given', () => {
+  const columns = fc.integer({ min: 0, max: 40 })
+  const check = (of: (text: string, columns: number) => boolean) =>
+    fc.assert(fc.property(anything, columns, (text, most) => of(shownText(text, true), most)))
+  check((text, most) => widthOf(fitted(text, most)) <= most)
+  check((text, most) => widthOf(leftIn(text, most)) === most)
+  check((text, most) => widthOf(rightIn(text, most)) === most)
+  assert.equal(widthOf('名前'), 4)
+  assert.equal(leftIn('名前', 3), '名…')
+  assert.equal(fitted('checkout', 5), 'chec~')
+})
