@@ -14,11 +14,13 @@ document, is \`/openapi.json\`.
 
 - **Token**: with \`self_telemetry.auth.enabled\`, everything but the probes and \`auth.exempt\` needs
   \`Authorization: Bearer TOKEN\`. Several tokens may be valid at a time, for a change without a gap.
-- **This host**: without a token \`/admin/*\`, \`/debug/*\` and \`/profiles\` answer to loopback addresses only, and to no
-  web page of another origin; \`self_telemetry.admin.allow_remote\` lifts the first.
+- **This host**: without a token \`/admin/*\`, \`/debug/*\`, \`/ui/api/*\`, \`/profiles\` and \`/logs\` answer to loopback addresses
+  only, and to no web page of another origin; \`self_telemetry.admin.allow_remote\` lifts the first.
 - **Debug**: \`/debug/*\` exists while \`self_telemetry.debug\` is true or \`log_level\` is \`debug\`. \`svc\` watches itself
   for profiles only then.
 - **Errors**: on every path, for every status, \`{"error": CODE, "message": SENTENCE, "details": {}}\`.
+- **The live page** is at \`/ui\`; its files hold no data and need no token. What it asks for, \`/ui/api/*\`, is NDJSON
+  where \`follow=1\` lets an answer go on: at most 32 do at a time.
 - **HEAD** answers as GET without a body, **OPTIONS** tells the methods.
 - **Limits**: 256 connections, 16 KiB of headers, 8 KiB of URL, 64 KiB of body, 30 s for a request;
   \`self_telemetry.rate_limit\` bounds requests per client address (429 with \`Retry-After\`), probes excepted.
@@ -32,21 +34,20 @@ Who may ask: *anybody*; *token*: anybody, and with \`auth.enabled\` whoever has 
 /** The page, in Markdown. */
 export function apiPage(): string {
   // Nothing is asked: the operations are only listed.
-  const view = { profiles: profileKinds } as unknown as AgentView
-  const rows = operations(view, '/metrics').map(
-    ({ method, path, summary, access, parameters, outcomes, debug }) => {
-      const query = (parameters ?? []).map(parameter => {
-        const { name, fallback } = parameter
-        if ('minimum' in parameter)
-          return `\`${name}\` ${parameter.minimum}..${parameter.maximum}, default ${fallback}`
-        const values = parameter.values?.map(value => `\`${value}\``).join(', ') ?? 'text'
-        return `\`${name}\` ${values}${fallback === '' ? '' : `, default \`${fallback}\``}`
-      })
-      const who = debug ? 'debug, this host' : { open: 'anybody', read: 'token', local: 'this host' }[access]
-      const own = Object.keys(outcomes).join(', ')
-      return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
-    },
-  )
+  const view = { profiles: profileKinds, ui: {}, pageDirectory: '' } as unknown as AgentView
+  const listed = operations(view, '/metrics').filter(({ isFile }) => !isFile)
+  const rows = listed.map(({ method, path, summary, access, parameters, outcomes, debug }) => {
+    const query = (parameters ?? []).map(parameter => {
+      const { name, fallback } = parameter
+      if ('minimum' in parameter)
+        return `\`${name}\` ${parameter.minimum}..${parameter.maximum}, default ${fallback}`
+      const values = parameter.values?.map(value => `\`${value}\``).join(', ') ?? 'text'
+      return `\`${name}\` ${values}${fallback === '' ? '' : `, default \`${fallback}\``}`
+    })
+    const who = debug ? 'debug, this host' : { open: 'anybody', read: 'token', local: 'this host' }[access]
+    const own = Object.keys(outcomes).join(', ')
+    return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
+  })
   return `${intro}
 | method | path | answers | who | statuses of its own |
 |---|---|---|---|---|

@@ -34,7 +34,12 @@ export class LiveBrowser {
   static async start(): Promise<LiveBrowser> {
     mkdirSync(screenshots, { recursive: true })
     // Root has no sandbox to offer.
-    const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking']
+    const args = [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-dev-shm-usage',
+      '--disable-background-networking',
+    ]
     return new LiveBrowser(await chromium.launch({ executablePath: program, args }))
   }
 

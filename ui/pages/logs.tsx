@@ -58,7 +58,15 @@ export default function LogsPage() {
         {to > from ? <Without names={['from', 'to']} text={`${time(from)}–${time(to)}`} /> : null}
       </Filters>
       <Reading of={reading} what="logs">
-        {() => <Told tail={reading.value!} from={from} to={to} asked={asked} />}
+        {() => (
+          <Told
+            key={JSON.stringify([question, from, to])}
+            tail={reading.value!}
+            from={from}
+            to={to}
+            asked={asked}
+          />
+        )}
       </Reading>
     </>
   )
@@ -81,6 +89,7 @@ function Told({
   if (records.length > 0)
     return (
       <>
+        {tail.off === '' ? null : <p class="notice">{tail.off}</p>}
         <h2 class="unseen">When</h2>
         <HistogramFigure histogram={histogram} />
         <Records records={records} skipped={tail.skipped} />

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { exactTime, time, whole } from '../../lib/format.ts'
 import { hrefOf, parameter, setParameters } from '../../lib/route.ts'
 import { Copy } from '../../parts/copy.tsx'
@@ -30,7 +30,7 @@ export function Records({
 }) {
   const box = useRef<HTMLOListElement>(null)
   const held = useSignal<Held | undefined>(undefined)
-  const turned = useRef<'top' | 'bottom' | undefined>(undefined)
+  const turned = useRef<'top' | 'bottom' | 'open' | undefined>(undefined)
   const [fold, wrap] = [parameter('fold') === '1', parameter('wrap') === '1']
   const open = Number(parameter('record', '-1'))
   const read = held.value?.records ?? records
@@ -44,6 +44,8 @@ export function Records({
     const element = box.current!
     if (held.peek() === undefined || turned.current === 'bottom') element.scrollTop = element.scrollHeight
     else if (turned.current === 'top') element.scrollTop = 0
+    else if (turned.current === 'open')
+      element.querySelector('[aria-expanded="true"]')?.scrollIntoView({ block: 'nearest' })
     turned.current = undefined
   })
 
@@ -55,6 +57,13 @@ export function Records({
     hold(to)
     turned.current = earlier ? 'bottom' : 'top'
   }
+  useEffect(() => {
+    // A link to a record: it is brought into sight.
+    const at = open < 0 ? -1 : rows.findIndex(row => row.record.id === open || row.first.id === open)
+    if (at < 0) return
+    turned.current = 'open'
+    hold(Math.min(rows.length, Math.max(mostRows, at + mostRows / 2)))
+  }, [])
   const jump = () => {
     held.value = undefined
     box.current!.focus()

@@ -182,15 +182,18 @@ function Lines({
         why="It is known, but what it measures is not on this host, or has not happened yet."
       />
     )
+  const series = shown.map(line => ({ label: line.label, values: combined(known, line, sums) }))
+  if (series.every(({ values }) => values.every(value => value === null)))
+    return (
+      <p class="note" aria-busy="true">
+        {start.rate
+          ? 'A rate takes two readings: the next one comes in some seconds.'
+          : 'No value was read yet.'}
+      </p>
+    )
   return (
     <>
-      <Chart
-        title={start.family.name}
-        unit={drawnUnit(start)}
-        times={times}
-        series={shown.map(line => ({ label: line.label, values: combined(known, line, sums) }))}
-        heightPx={200}
-      />
+      <Chart title={start.family.name} unit={drawnUnit(start)} times={times} series={series} heightPx={200} />
       {lines.length > shown.length ? (
         <p class="note">
           The largest {shown.length} of {lines.length} lines; all are in the list below.

@@ -15,13 +15,14 @@ export interface TopTableProps {
 /** The functions that took most, by themselves and with what they called. A press finds one in the picture. */
 export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   const share = (value: number) => percent(total > 0 ? (100 * value) / total : 0)
-  const amount = (value: number) => (
+  const lines = (upper: string, lower: string) => (
     <>
-      {withUnit(value, unit)}
+      {upper}
       <br />
-      <span class="soft">{share(value)}</span>
+      <span class="soft">{lower}</span>
     </>
   )
+  const amount = (value: number) => lines(withUnit(value, unit), share(value))
   const columns: Column<FunctionRow>[] = [
     {
       name: 'Function',
@@ -62,7 +63,7 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
       name: 'Change',
       number: true,
       value: row => row.total - row.base,
-      cell: row => <span class="change">{changeText(row.total, row.base, unit)}</span>,
+      cell: row => lines(...changed(row.total, row.base, unit)),
     })
   const { rows, count } = functions
   return (
@@ -83,12 +84,17 @@ export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   )
 }
 
-/** `+1.2 s (+34 %)`, `new`, `gone`. */
-export function changeText(now: number, before: number, unit: string): string {
-  if (now === before) return 'the same'
+/** `+1.2 s` and `+34 %`, `new` or `gone`. */
+function changed(now: number, before: number, unit: string): readonly [by: string, note: string] {
+  if (now === before) return ['the same', '']
   const sign = now > before ? '+' : '−'
-  const by = `${sign}${withUnit(Math.abs(now - before), unit)}`
-  if (before === 0) return `${by}, new`
-  if (now === 0) return `${by}, gone`
-  return `${by} (${sign}${percent((100 * Math.abs(now - before)) / before)})`
+  const apart = Math.abs(now - before)
+  const note = before === 0 ? 'new' : now === 0 ? 'gone' : `${sign}${percent((100 * apart) / before)}`
+  return [`${sign}${withUnit(apart, unit)}`, note]
+}
+
+/** `+1.2 s (+34 %)`, `+1.2 s (new)`. */
+export function changeText(now: number, before: number, unit: string): string {
+  const [by, note] = changed(now, before, unit)
+  return note === '' ? by : `${by} (${note})`
 }

@@ -43,10 +43,8 @@ function Trace({ trace }: { readonly trace: TraceDocument }) {
   const drawn = useMemo(() => drawnOf(trace), [trace])
   const asked = parameter('span')
   const { order } = drawn.tree
-  const chosen = Math.max(
-    order[0] ?? -1,
-    asked === '' ? -1 : trace.spans.findIndex(({ span_id }) => span_id === asked),
-  )
+  const found = trace.spans.findIndex(({ span_id }) => span_id === asked)
+  const chosen = found >= 0 ? found : (order[0] ?? -1)
   const first = trace.spans[order[0] ?? 0]
   const choose = (span: number) => setParameters({ span: trace.spans[span]!.span_id })
   return (

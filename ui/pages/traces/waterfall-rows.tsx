@@ -56,6 +56,11 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
     else next.add(span)
     closed.value = next
   }
+  const pick = (span: number) => {
+    onChoose(span)
+    // The tree has the focus, for its rows come and go.
+    box.current!.focus({ preventScroll: true })
+  }
   const key = (event: KeyboardEvent) => {
     const at = Math.max(0, rows.indexOf(chosen))
     const page = Math.max(1, Math.floor(heightPx.value / rowPx) - 2)
@@ -131,7 +136,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
               closed={closed.value.has(span)}
               path={paths.get(span) ?? none}
               gaps={holes.get(span) ?? none}
-              onChoose={onChoose}
+              onChoose={pick}
               onTurn={turn}
             />
           ))}

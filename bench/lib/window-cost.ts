@@ -1,0 +1,93 @@
+// What the window of the live page adds to a span and to a request, in nanoseconds. A program of its own, for bench/ui.ts
+// starts it with the flags that users run svc with.
+import { Exchange } from '../../src/model/exchange.ts'
+import { resource } from '../../src/model/resource.ts'
+import { Span, SpanKind, StatusCode } from '../../src/model/span.ts'
+import { EdgeWindow } from '../../src/window/edge-window.ts'
+import { SpanWindow } from '../../src/window/span-window.ts'
+import { median } from './bench-host.ts'
+
+const count = Number(process.argv[2] ?? 200_000)
+const runs = 7
+/** As large as by default: their parts of 24 MiB. */
+const common = { windowMs: 900_000, now: Date.now }
+const spans = new SpanWindow({ ...common, maxBytes: 10.8 * 2 ** 20 })
+const edges = new EdgeWindow({ ...common, maxBytes: 1.92 * 2 ** 20 })
+const services = Array.from({ length: 20 }, (_, i) =>
+  resource({ 'service.name': `service-${i}`, 'service.namespace': 'shop', 'process.pid': 1000 + i }),
+)
+const names = Array.from({ length: 50 }, (_, i) => `GET /api/v1/items/{id}/part-${i}`)
+
+/** xorshift32 (Marsaglia 2003): the same numbers in each run. */
+let state = 2_463_534_242
+function random(): number {
+  state ^= state << 13
+  state ^= state >>> 17
+  state ^= state << 5
+  return state >>> 0
+}
+
+const span = new Span()
+span.kind = SpanKind.server
+const attributes: readonly (readonly [string, string | number])[] = [
+  ['http.request.method', 'GET'],
+  ['http.route', '/api/v1/items/{id}'],
+  ['http.response.status_code', 200],
+  ['url.path', '/api/v1/items/1234'],
+  ['url.scheme', 'http'],
+  ['server.address', 'shop.example'],
+  ['server.port', 8080],
+  ['client.address', '10.0.0.2'],
+  ['network.protocol.version', '1.1'],
+  ['user_agent.original', 'Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0'],
+]
+for (const [key, value] of attributes) span.attributes.add(key, value)
+
+/** Of which each hundredth failed. */
+function nextSpan(): void {
+  const number = random()
+  new DataView(span.traceId.buffer).setUint32(0, number)
+  new DataView(span.spanId.buffer).setUint32(4, number)
+  span.name = names[number % names.length]!
+  span.endUs = Date.now() * 1000
+  span.startUs = span.endUs - (number % 100_000)
+  span.status = number % 100 === 0 ? StatusCode.error : StatusCode.unset
+}
+
+const exchange = new Exchange()
+Object.assign(exchange, { protocol: 'http1', server: true, localAddress: '10.0.0.1', peerPort: 40_000 })
+
+const works = {
+  nothing: nextSpan,
+  span: () => {
+    nextSpan()
+    spans.add(services[state & 15]!, span)
+  },
+  edge: () => {
+    nextSpan()
+    const client = services[(state >>> 4) & 15]!
+    edges.add(client, services[state & 3]!, span.status !== StatusCode.unset, -1, state >>> 8, exchange)
+  },
+}
+type Work = keyof typeof works
+
+function nanoseconds(work: () => void): number {
+  const began = process.hrtime.bigint()
+  for (let i = 0; i < count; i++) work()
+  return Number(process.hrtime.bigint() - began) / count
+}
+
+const times: Record<Work, number[]> = { nothing: [], span: [], edge: [] }
+// The first run warms up, and fills what is overwritten from then on.
+for (let run = 0; run <= runs; run++)
+  for (const [name, work] of Object.entries(works)) {
+    const ns = nanoseconds(work)
+    if (run > 0) times[name as Work].push(ns)
+  }
+const base = median(times.nothing)
+const told = (name: Work) =>
+  `${(median(times[name]) - base).toFixed(0)} ns (best ${(Math.min(...times[name]) - base).toFixed(0)})`
+console.log(
+  `the window takes ${told('span')} for a span of ${attributes.length} attributes, ${told('edge')} for a request; ` +
+    `${(spans.bytes / 2 ** 20).toFixed(1)} MiB and ${(edges.bytes / 2 ** 20).toFixed(2)} MiB are full of ${spans.kept} spans and ${edges.edges().length} edges`,
+)
