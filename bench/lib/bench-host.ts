@@ -52,10 +52,9 @@ export class BenchHost {
     const own = `self_telemetry:\n  listen: "127.0.0.1:${port}"\n  admin_socket: ""\n${config}`
     const otlp = endpoint === '' ? '' : `otlp: {endpoint: "${endpoint}", insecure: true}\n`
     writeFileSync(file, own + otlp)
-    const flags = readFileSync('bin/svc', 'latin1').match(/--[a-z-]+(?:=\d+)?(?= )/g) ?? []
     const [command, ...args] = [
       ...wrapper,
-      ...(node === undefined ? ['bin/svc'] : [node, ...flags, 'dist/svc.cjs']),
+      ...(node === undefined ? ['bin/svc'] : [node, ...runtimeFlags(), 'dist/svc.cjs']),
       ...['run', '--config', file],
     ]
     const child = this.start(command!, args)
@@ -98,6 +97,11 @@ export class BenchHost {
     for (const child of [...this.#children]) await this.end(child)
     rmSync(this.directory, { recursive: true, force: true })
   }
+}
+
+/** Flags that bin/svc gives the runtime. */
+export function runtimeFlags(): readonly string[] {
+  return readFileSync('bin/svc', 'latin1').match(/--[a-z-]+(?:=\d+)?(?= )/g) ?? []
 }
 
 /** Status and body of a GET; status 0 where nobody answers. */

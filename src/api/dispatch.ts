@@ -310,7 +310,7 @@ export class Dispatcher {
       if (live === undefined) response.end(body)
       else {
         response.write(body)
-        this.#followers.follow(response, connection, live)
+        this.#followers.follow(response, connection, live, () => this.#mayGoOn(exchange))
       }
       this.#options.observe?.({
         method: request.method ?? '',
@@ -324,6 +324,15 @@ export class Dispatcher {
       this.#log('error', path, `cannot send an answer of ${this.#options.subject}`, { path, error })
       response.destroy()
     }
+  }
+
+  /** Whether the settings of now would answer it as well. */
+  #mayGoOn({ request, path, admin, operation }: Exchange): boolean {
+    if (admin) return true
+    const { guard } = this.#policy
+    const admitted = guard.admits(path, request.headers.authorization)
+    if (admitted !== 'none' || operation?.access !== 'local') return admitted !== 'refused'
+    return guard.refusal(request, this.#options.arrival) === undefined
   }
 
   /** There are only so many answers that go on. */

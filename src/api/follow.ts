@@ -8,6 +8,8 @@ export const linesType = 'application/x-ndjson'
 
 /** Answers that go on at once, of all clients. */
 const mostFollowers = 32
+/** Silence after which the kernel asks whether a client is still there: one that vanished keeps its place no longer. */
+const probeMs = 30_000
 
 export function linesOf(items: readonly unknown[]): string {
   let text = ''
@@ -31,10 +33,11 @@ export class Followers {
 
   /**
    * Goes on with an answer whose head and first lines were written. A client that does not read is not written to, and
-   * `live` is not asked meanwhile.
+   * `live` is not asked meanwhile. It ends once `mayGoOn` says no: who may look can change while somebody does.
    */
-  follow(response: ServerResponse, connection: Connection, live: Live<unknown>): void {
+  follow(response: ServerResponse, connection: Connection, live: Live<unknown>, mayGoOn: () => boolean): void {
     this.#open++
+    connection.socket.setKeepAlive(true, probeMs)
     let timer: NodeJS.Timeout | undefined
     let isOver = false
     const end = () => {
@@ -53,7 +56,11 @@ export class Followers {
         if (!response.writableNeedDrain) {
           const text = linesOf(await live.next())
           if (isOver) return
-          if (text !== '') response.write(text)
+          if (text !== '' && mayGoOn()) response.write(text)
+        }
+        if (!mayGoOn()) {
+          end()
+          return
         }
       } catch (error) {
         this.#failed(error)

@@ -107,7 +107,9 @@ export class Listener {
     // Of silence, for a peer that does not read its answer. Longer than the time for a request, which is answered.
     server.timeout = 2 * limits.requestMs
     server.on('timeout', (socket: Socket) => {
-      if (!this.connections.of(socket)?.working) socket.destroy()
+      const isAtWork = this.connections.of(socket)?.working === true
+      // One that goes on may have nothing to say, which is no reason to end it.
+      if (!isAtWork || socket.writableLength > 0) socket.destroy()
     })
   }
 

@@ -163,7 +163,7 @@ function Filters({
           ))}
         </select>
       </Field>
-      <TypedField label="Text" name="q" hint="timeout" />
+      <TypedField label="Text" name="q" />
       {turn('fold', 'Fold alike')}
       {turn('wrap', 'Wrap lines')}
       {children}

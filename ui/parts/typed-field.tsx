@@ -11,12 +11,10 @@ const mostLength = 255
 export function TypedField({
   label,
   name,
-  hint = '',
   digits = false,
 }: {
   readonly label: string
   readonly name: string
-  readonly hint?: string
   /** It is a whole number. */
   readonly digits?: boolean
 }) {
@@ -43,7 +41,6 @@ export function TypedField({
         inputMode={digits ? 'numeric' : 'search'}
         size={digits ? 6 : 18}
         maxLength={mostLength}
-        placeholder={hint}
         value={typed.value}
         onInput={event => take(event.currentTarget.value)}
       />

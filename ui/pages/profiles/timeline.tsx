@@ -4,7 +4,7 @@ import { announce } from '../../lib/announce.ts'
 import { time, withUnit } from '../../lib/format.ts'
 import { Figure } from '../../parts/figure.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
-import { type Chosen, type Interval, rangeOf, spanned, stepped } from './intervals.ts'
+import { type Chosen, type Interval, type Range, rangeOf, spanned, stepped } from './intervals.ts'
 
 export interface TimelineProps {
   readonly title: string
@@ -47,6 +47,15 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
     else return
     event.preventDefault()
   }
+  const ground = (name: string, of: Range) => (
+    <rect
+      class={name}
+      x={(of.fromMs - start) * scale}
+      y={0}
+      width={Math.max(2, (of.toMs - of.fromMs) * scale)}
+      height={height}
+    />
+  )
   return (
     <Figure
       title={title}
@@ -81,8 +90,8 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
         }}
       >
         <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
-          {before === undefined ? null : <Ground class="before" of={rangeOf(intervals, before)} />}
-          <Ground class="chosen" of={{ fromMs, toMs }} />
+          {before === undefined ? null : ground('before', rangeOf(intervals, before))}
+          {ground('chosen', { fromMs, toMs })}
           {intervals.map(({ from_ms, to_ms, value }, i) => {
             const tall = value > 0 ? Math.max(1, (value / most) * (height - 4)) : 0
             return (
@@ -104,18 +113,6 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
       </p>
     </Figure>
   )
-
-  function Ground({ class: name, of }: { class: string; of: { fromMs: number; toMs: number } }) {
-    return (
-      <rect
-        class={name}
-        x={(of.fromMs - start) * scale}
-        y={0}
-        width={Math.max(2, (of.toMs - of.fromMs) * scale)}
-        height={height}
-      />
-    )
-  }
 }
 
 function told(intervals: readonly Interval[], chosen: Chosen, unit: string): string {

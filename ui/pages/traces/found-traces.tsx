@@ -93,7 +93,14 @@ export function FoundTraces() {
               <section class="card stack" aria-label="Traces that fit">
                 <h2 class="unseen">Traces that fit</h2>
                 <Reading of={shown} what="traces of the chosen interval">
-                  {() => <Found line={shown.value!} seen={line.spans_seen} kept={line.spans_kept} />}
+                  {() => (
+                    <Found
+                      line={shown.value!}
+                      seen={line.spans_seen}
+                      kept={line.spans_kept}
+                      chosen={choice !== undefined}
+                    />
+                  )}
                 </Reading>
               </section>
             </>
@@ -147,7 +154,7 @@ function Filters({
           ))}
         </select>
       </Field>
-      <TypedField label="Text in names and attributes" name="q" hint="/cart, 503, orders" />
+      <TypedField label="Text in names and attributes" name="q" />
       {choice === undefined ? <TypedField label="At least, in ms" name="min_ms" digits /> : null}
       <button type="button" aria-pressed={errors} onClick={() => setParameters({ errors: errors ? '' : 1 })}>
         Failed only
@@ -176,10 +183,13 @@ function Found({
   line,
   seen,
   kept,
+  chosen,
 }: {
   readonly line: TracesLine
   readonly seen: number
   readonly kept: number
+  /** A part of the picture is chosen. */
+  readonly chosen: boolean
 }) {
   if (line.traces.length > 0)
     return (
@@ -206,7 +216,7 @@ function Found({
   return (
     <Empty
       title="No trace fits"
-      why={`${whole(kept)} of ${whole(seen)} spans are kept: the last, the slow and the failed. Ordinary ones go first.`}
+      why={`${whole(kept)} of ${whole(seen)} spans are kept: the last, the slow and the failed. Ordinary ones go first.${chosen ? ' The picture counts each request; a trace takes as long as all of its requests together, and may stand further up.' : ''}`}
     >
       <button
         type="button"
