@@ -4,7 +4,7 @@
 // --part NAME (only one of start, cost, profile, weight, window).
 import { spawn, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { get } from 'node:http'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +15,7 @@ import type { MapLine, OverviewLine, TracesLine } from '../src/api/ui/documents.
 import { pageIds } from '../src/api/ui/pages.ts'
 import { LiveBrowser } from '../test/helpers/browser.ts'
 import { startLiveShop } from '../test/helpers/live-shop.ts'
-import { freePort, until } from '../test/helpers/program.ts'
+import { freePort } from '../test/helpers/program.ts'
 import { startRedis } from '../test/helpers/servers/redis.ts'
 import {
   type Agent,
@@ -53,19 +53,17 @@ async function ownPlaces(log = ''): Promise<string> {
 }
 
 /** Lines of a document that goes on, until `take` has enough. Rejects when the document ends before. */
-function follow<T>(url: string, take: (line: T) => boolean): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const asked = get(url, { agent: false }, response => {
-      const lines = createInterface(response)
-      lines.on('line', line => {
-        if (!take(JSON.parse(line) as T)) return
-        resolve()
-        asked.destroy()
-      })
-      lines.on('close', () => reject(new Error(`${url} ended with ${response.statusCode}`)))
-      response.on('error', () => {}) // what ended it is told above
-    }).on('error', reject)
-  })
+async function follow<T>(url: string, take: (line: T) => boolean): Promise<void> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(url, { agent: false }, resolve).on('error', reject),
+  )
+  if (response.statusCode !== 200) throw new Error(`${url} answers ${response.statusCode}`)
+  for await (const line of createInterface(response)) {
+    if (!take(JSON.parse(line) as T)) continue
+    response.destroy()
+    return
+  }
+  throw new Error(`${url} ended`)
 }
 
 /** The last line of a document as it is now. */
@@ -109,7 +107,9 @@ const drawn = `document.querySelector('figure canvas') !== null &&
 
 async function startTimes(browser: LiveBrowser): Promise<void> {
   const found: Record<string, number[]> = {}
-  const note = (what: string, ms: number) => (found[what] ??= []).push(ms)
+  const note = (what: string, ms: number) => {
+    found[what] = [...(found[what] ?? []), ms]
+  }
   const nginx = await host.startNginx()
   const redis = await startRedis()
   try {
@@ -278,9 +278,10 @@ async function largeProfile(browser: LiveBrowser): Promise<void> {
   const { page } = await browser.open(`${agent.base}/ui/overview`)
   const forMs = 5000
   await page.route(/\/ui\/api\/flame/, route => route.fulfill({ json: flame }))
-  await page.route(/\/ui\/api\/profiles/, route =>
-    route.fulfill({ json: largeProfiles(flame.total, Date.now()) }),
-  )
+  const list = `${JSON.stringify(largeProfiles(flame.total, Date.now()))}\n`
+  let asked = 0
+  // Later ones are never answered: the list stands still.
+  await page.route(/\/ui\/api\/profiles/, route => (asked++ === 0 ? route.fulfill({ body: list }) : undefined))
   const began = performance.now()
   await page.goto(`${agent.base}/ui/profiles`)
   const icicle = page.locator('.icicle')

@@ -113,9 +113,9 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
   if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
-    const edge: TracingOptions['edge'] = (client, server, failed, clientNs, serverNs, exchange) => {
-      kernel?.graph.edge(client, server, failed, clientNs, serverNs)
-      window?.edge(client, server, failed, clientNs, serverNs, exchange)
+    const edge: TracingOptions['edge'] = request => {
+      kernel?.graph.edge(request.client, request.server, request.failed, request.clientNs, request.serverNs)
+      window?.edge(request)
     }
     tracing = startTracing({ config, pipeline, processes, log, edge })
     if (!(tracing instanceof Tracing) && ebpf.required) {

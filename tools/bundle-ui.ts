@@ -42,8 +42,12 @@ function put(name: string, content: Uint8Array): void {
 
 const named = (pattern: RegExp) =>
   outputFiles.map(({ path }) => basename(path)).find(name => pattern.test(name))!
-for (const { path, contents } of outputFiles) put(basename(path), contents)
 const [script, style] = [named(/^main-.*\.js$/), named(/^main-.*\.css$/)]
+for (const { path, contents } of outputFiles) {
+  const name = basename(path)
+  // The styles of pages are in those of the entry already; by themselves nobody loads them.
+  if (!name.endsWith('.css') || name === style) put(name, contents)
+}
 const page = readFileSync('ui/index.html', 'utf8')
   .replace('{script}', `/ui/assets/${script}`)
   .replace('{style}', `/ui/assets/${style}`)

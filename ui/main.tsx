@@ -8,14 +8,14 @@ import { type ComponentType, render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { announcement } from './lib/announce.ts'
 import { bytes, percent, whole } from './lib/format.ts'
-import { overview, useOverview, windowSeconds } from './lib/host.ts'
+import { defaultSeconds, overview, overviewError, useOverview, windowSeconds } from './lib/host.ts'
 import { paused } from './lib/live.ts'
 import { followLinks, hrefOf, page, setParameters } from './lib/route.ts'
 import { type Theme, theme } from './lib/theme.ts'
 import { type PageEntry, pages } from './pages/index.ts'
 import { Admission } from './parts/admission.tsx'
 import { Search, searching } from './parts/search.tsx'
-import { Choice } from './parts/small.tsx'
+import { Choice, Pill } from './parts/small.tsx'
 import { Failed, Loading } from './parts/state.tsx'
 
 interface Loaded {
@@ -91,11 +91,7 @@ function Rail({ current }: { readonly current: PageEntry }) {
           .filter(({ listed }) => listed)
           .map(({ id, title, question }) => (
             <li key={id}>
-              <a
-                href={keepWindow(id)}
-                title={question}
-                {...(id === current.id && { 'aria-current': 'page' })}
-              >
+              <a href={hrefOf(id)} title={question} {...(id === current.id && { 'aria-current': 'page' })}>
                 {title}
               </a>
             </li>
@@ -105,13 +101,6 @@ function Rail({ current }: { readonly current: PageEntry }) {
   )
 }
 
-/** The time window is that of the person, not of a page. */
-function keepWindow(id: string): string {
-  const { value } = windowSeconds
-  return hrefOf(id, value === defaultWindow ? {} : { w: value })
-}
-
-const defaultWindow = 300
 const windows = [
   ['60', '1 min'],
   ['300', '5 min'],
@@ -131,12 +120,17 @@ function Top() {
     <header class="top">
       <b>{host?.name ?? '…'}</b>
       <span class="soft">{host === undefined ? '' : `${host.mode} · ${host.system}`}</span>
+      {overviewError.value === '' ? null : (
+        <span role="status">
+          <Pill level="bad" text="svc does not answer" />
+        </span>
+      )}
       <span class="grow" />
       <Choice
         label="Time window"
         values={windows}
         value={String(windowSeconds.value) as '60'}
-        onChoose={value => setParameters({ w: value === String(defaultWindow) ? '' : value })}
+        onChoose={value => setParameters({ w: value === String(defaultSeconds) ? '' : value })}
       />
       <button
         type="button"

@@ -1,6 +1,5 @@
 // What the window of the live page adds to a span and to a request, in nanoseconds. A program of its own, for bench/ui.ts
 // starts it with the flags that users run svc with.
-import { Exchange } from '../../src/model/exchange.ts'
 import { resource } from '../../src/model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../../src/model/span.ts'
 import { EdgeWindow } from '../../src/window/edge-window.ts'
@@ -57,8 +56,18 @@ function nextSpan(): void {
   span.status = number % 100 === 0 ? StatusCode.error : StatusCode.unset
 }
 
-const exchange = new Exchange()
-Object.assign(exchange, { protocol: 'http1', server: true, localAddress: '10.0.0.1', peerPort: 40_000 })
+const request = {
+  client: services[0]!,
+  server: services[0]!,
+  protocol: 'http',
+  failed: false,
+  clientNs: -1,
+  serverNs: 0,
+  clientAddress: '10.0.0.1',
+  serverAddress: '10.0.0.1',
+  serverPort: 80,
+  probe: false,
+}
 
 const works = {
   nothing: nextSpan,
@@ -68,8 +77,11 @@ const works = {
   },
   edge: () => {
     nextSpan()
-    const client = services[(state >>> 4) & 15]!
-    edges.add(client, services[state & 3]!, span.status !== StatusCode.unset, -1, state >>> 8, exchange)
+    request.client = services[(state >>> 4) & 15]!
+    request.server = services[state & 3]!
+    request.failed = span.status !== StatusCode.unset
+    request.serverNs = state >>> 8
+    edges.add(request)
   },
 }
 type Work = keyof typeof works

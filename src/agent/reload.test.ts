@@ -190,19 +190,17 @@ test('what needs a restart keeps its value and is told until it fits again', asy
 
 test('what this version does not do is not said to be in effect', async context => {
   const { write, log, listener, reloader } = scene(context, '')
-  write(
-    'agent: {ebpf: {network: {capture_headers: [accept]}}}\nself_telemetry: {ui: {window: 1m}}\nlog_level: warn\n',
-  )
+  write('agent: {ebpf: {network: {capture_headers: [accept]}}}\nlog_level: warn\n')
   const outcome = await reloader.reload('request')
   assert.ok(outcome.kind === 'applied')
   assert.deepEqual(outcome.changed, ['log_level'])
-  assert.deepEqual(outcome.ignored, ['agent.ebpf.network.capture_headers', 'self_telemetry.ui.window'])
+  assert.deepEqual(outcome.ignored, ['agent.ebpf.network.capture_headers'])
   assert.match(
     reloadMessage(outcome),
-    /; not built in this version: agent\.ebpf\.network\.capture_headers, self_telemetry\.ui\.window$/,
+    /; not built in this version: agent\.ebpf\.network\.capture_headers$/,
   )
   assert.equal(log[0]?.level, 'warn')
-  assert.ok(listener.asked[0]?.includes('self_telemetry.ui.window'), 'its part may refuse it')
+  assert.ok(listener.asked[0]?.includes('agent.ebpf.network.capture_headers'), 'its part may refuse it')
 })
 
 test('an invalid file is refused with every problem, and no secret is told', async context => {

@@ -39,9 +39,10 @@ export class LiveWindow implements Window {
     this.edges = new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') })
     this.profiles = new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
-    this.edge = (client, server, failed, clientNs, serverNs, exchange) => {
-      if (!exchange.server && exchange.peerPort === this.ownPort && isLoopback(exchange.peerAddress)) return
-      this.edges.add(client, server, failed, clientNs, serverNs, exchange)
+    this.edge = request => {
+      const { server, serverPort } = request
+      if (typeof server === 'string' && serverPort === this.ownPort && isLoopback(server)) return
+      this.edges.add(request)
     }
     pipeline.watch('traces', (resource, span) => {
       if (span.kind !== SpanKind.client || !this.asksUs(span)) this.spans.add(resource, span)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { test } from 'node:test'
-import { ask, serve } from '../../test/helpers/api-server.ts'
+import { ask, serve, settings } from '../../test/helpers/api-server.ts'
 import { until } from '../../test/helpers/program.ts'
 import { goingOn } from './answer.ts'
 import { linesOf, linesType } from './follow.ts'
@@ -30,25 +30,25 @@ class Counter implements Live<{ readonly n: number; readonly fill: string }> {
   }
 }
 
-function following(make: () => Counter): Operation {
+function following(make: () => Live<unknown>, access: Operation['access'] = 'read'): Operation {
   return {
     method: 'GET',
     path: '/count',
     id: 'count',
     tag: 'ui',
     summary: '',
-    access: 'read',
+    access,
     outcomes: {},
-    handle: () => {
+    handle: async () => {
       const live = make()
-      return goingOn(linesType, Buffer.from(linesOf(live.next())), live)
+      return goingOn(linesType, Buffer.from(linesOf(await live.next())), live)
     },
   }
 }
 
-function open(port: number): Promise<{ sent: ClientRequest; response: IncomingMessage }> {
+function open(port: number, headers = {}): Promise<{ sent: ClientRequest; response: IncomingMessage }> {
   return new Promise((resolve, reject) => {
-    const sent = request({ port, host: '127.0.0.1', path: '/count' })
+    const sent = request({ port, host: '127.0.0.1', path: '/count', headers, agent: false })
     sent.on('error', reject)
     sent.on('response', response => resolve({ sent, response }))
     sent.end()
@@ -149,4 +149,66 @@ test('so many go on at once and no more, and they end with the server', async t 
   assert.equal(made[32]!.closed, 1)
   await api.close()
   assert.deepEqual(new Set(made.map(({ closed }) => closed)), new Set([1]))
+})
+
+test('what goes on ends when the settings would no longer let it begin, and goes on where they do', async t => {
+  const made: Counter[] = []
+  const make = () => {
+    const live = new Counter()
+    made.push(live)
+    return live
+  }
+  const { api } = await serve(t, {}, { operations: [following(make, 'local')] })
+  const bare = await open(api.port)
+  const shown = await open(api.port, { Authorization: 'Bearer right' })
+  shown.response.on('error', () => undefined).resume()
+  const auth = { ...settings.auth, enabled: true, bearer_token: 'right' }
+  let text = ''
+  bare.response.setEncoding('utf8').on('data', part => {
+    text += part
+  })
+  await until('both go on', 10_000, () => made.every(({ n }) => n > 5))
+  api.prepare({ ...settings, auth }).commit()
+  const last = made[0]!.n
+  await until('it has ended', 10_000, () => bare.response.readableEnded)
+  assert.ok(text.endsWith('\n'))
+  assert.ok(text.trim().split('\n').length <= last, 'nothing was told after it')
+  assert.equal((await ask(api.port, '/count')).status, 401)
+  const { n } = made[1]!
+  await until('who has the token reads on', 10_000, () => made[1]!.n > n + 5)
+  api.prepare({ ...settings, auth: { ...auth, bearer_token: 'other' } }).commit()
+  await until('the token is withdrawn', 10_000, () => made[1]!.closed === 1)
+})
+
+test('a client that reads nothing for long loses its place, and one that is told nothing keeps it', async t => {
+  const filler = new Counter('x'.repeat(256 * 1024))
+  let looks = 0
+  let closed = 0
+  const quiet: Live<never> = {
+    everyMs: 20,
+    next: () => {
+      looks++
+      return []
+    },
+    close: () => {
+      closed++
+    },
+  }
+  const turns: Live<unknown>[] = [filler, quiet]
+  // Silence is what takes twice as long as a request may.
+  const { api } = await serve(
+    t,
+    {},
+    { operations: [following(() => turns.shift()!)], limits: { headersMs: 150, requestMs: 150 } },
+  )
+  const unread = await open(api.port)
+  unread.response.on('error', () => undefined).pause()
+  const sent = request({ port: api.port, host: '127.0.0.1', path: '/count', agent: false })
+  sent.on('error', () => undefined).end()
+  await until('it lost its place', 20_000, () => filler.closed === 1)
+  const before = looks
+  await until('the other is asked on', 20_000, () => looks > before + 30)
+  assert.equal(closed, 0)
+  sent.destroy()
+  await until('it is closed', 10_000, () => closed === 1)
 })

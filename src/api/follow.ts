@@ -35,7 +35,12 @@ export class Followers {
    * Goes on with an answer whose head and first lines were written. A client that does not read is not written to, and
    * `live` is not asked meanwhile. It ends once `mayGoOn` says no: who may look can change while somebody does.
    */
-  follow(response: ServerResponse, connection: Connection, live: Live<unknown>, mayGoOn: () => boolean): void {
+  follow(
+    response: ServerResponse,
+    connection: Connection,
+    live: Live<unknown>,
+    mayGoOn: () => boolean,
+  ): void {
     this.#open++
     connection.socket.setKeepAlive(true, probeMs)
     let timer: NodeJS.Timeout | undefined
@@ -53,15 +58,13 @@ export class Followers {
     const look = async () => {
       if (isOver) return
       try {
-        if (!response.writableNeedDrain) {
-          const text = linesOf(await live.next())
-          if (isOver) return
-          if (text !== '' && mayGoOn()) response.write(text)
-        }
+        const text = response.writableNeedDrain ? '' : linesOf(await live.next())
+        if (isOver) return
         if (!mayGoOn()) {
           end()
           return
         }
+        if (text !== '') response.write(text)
       } catch (error) {
         this.#failed(error)
         end()

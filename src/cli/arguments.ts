@@ -71,6 +71,7 @@ export const outputFlag: Flag = {
   value: 'FILE',
   summary: 'write it to FILE instead; a profile by its kind: FILE.pb.gz (pprof), .folded, .svg, .json',
 }
+export const diffFlag: Flag = { name: 'diff', summary: 'print what differs instead of the whole' }
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
 
 /** Flags that every command line takes; the help is the last. */

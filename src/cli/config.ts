@@ -1,5 +1,13 @@
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Arguments, type Command, configFlag, jsonFlag, modeFlag, urlFlag } from './arguments.ts'
+import {
+  type Arguments,
+  type Command,
+  configFlag,
+  diffFlag,
+  jsonFlag,
+  modeFlag,
+  urlFlag,
+} from './arguments.ts'
 
 const forms = ['effective', 'diff', 'default', 'schema', 'example'] as const
 type Form = (typeof forms)[number]
@@ -12,7 +20,7 @@ export const config: Command = {
       name: 'effective',
       summary: 'what is in effect (the default): of the agent that runs, else of the file',
     },
-    { name: 'diff', summary: 'the same, only what differs from the defaults' },
+    diffFlag,
     { name: 'default', summary: 'every key with its default and its meaning' },
     { name: 'schema', summary: 'the JSON Schema of the file, for editors' },
     { name: 'example', summary: 'a file to start with; everything in it is a comment' },

@@ -1,6 +1,6 @@
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { signals } from '../model/signal.ts'
-import { type Command, configFlag, jsonFlag } from './arguments.ts'
+import { type Command, configFlag, diffFlag, jsonFlag } from './arguments.ts'
 
 export const pipeline: Command = {
   name: 'pipeline',
@@ -13,7 +13,7 @@ export const pipeline: Command = {
       summary: 'file of OTLP JSON, one request a line or one document; - for standard input',
     },
     { name: 'signal', value: 'SIGNAL', summary: 'only traces, metrics, logs or profiles', choices: signals },
-    { name: 'diff', summary: 'print what changed in each item, and a summary, instead of the result' },
+    diffFlag,
     jsonFlag,
   ],
   word: {

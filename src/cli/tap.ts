@@ -1,7 +1,7 @@
 import { parseDuration } from '../lib/duration.ts'
 import { nearest } from '../lib/nearest.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Arguments, type Command, configFlag, urlFlag } from './arguments.ts'
+import { type Arguments, type Command, configFlag, jsonFlag, urlFlag } from './arguments.ts'
 import type { TapOrder } from './tap/order.ts'
 
 const signals = ['traces', 'logs', 'metrics', 'profiles'] as const
@@ -9,13 +9,13 @@ const longestMs = 999_999_999
 
 export const tap: Command = {
   name: 'tap',
-  summary: 'watch single spans, log records, metrics or profiles as they leave the processors',
+  summary: 'watch single spans, logs, metrics or profiles as they leave the processors',
   flags: [
     { name: 'service', value: 'NAME', summary: 'only of the service of this name' },
     { name: 'errors', summary: 'traces, logs: only spans that failed, records from ERROR on' },
     { name: 'min', value: 'TIME', summary: 'traces: only spans that took as long, such as 200ms' },
     { name: 'count', short: 'n', value: 'N', summary: 'end after so many; default: go on until ctrl-c' },
-    { name: 'json', summary: 'print each item as one line of OTLP JSON' },
+    jsonFlag,
     configFlag,
     urlFlag,
   ],

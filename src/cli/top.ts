@@ -1,15 +1,12 @@
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Command, configFlag, urlFlag } from './arguments.ts'
+import { type Command, configFlag, jsonFlag, urlFlag } from './arguments.ts'
 
 export const top: Command = {
   name: 'top',
-  summary: 'watch the services of this host live: requests, errors, durations, whom they call',
+  summary: 'watch the services of this host: requests, errors, durations, whom they call',
   flags: [
     { name: 'once', summary: 'print one frame and end; so it is where standard output is no terminal' },
-    {
-      name: 'json',
-      summary: 'print the lines of the agent as they come, one a second; with --once, the first',
-    },
+    jsonFlag,
     configFlag,
     urlFlag,
   ],

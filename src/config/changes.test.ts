@@ -53,12 +53,12 @@ test('keys are sorted by when a new value takes effect', () => {
 test('a value that this version lacks is not said to be in effect', () => {
   const changed = changedKeys(
     load(''),
-    load('self_telemetry: {ui: {window: 1m}}\nagent: {ebpf: {backend: kprobe}}\n'),
+    load('agent: {ebpf: {backend: kprobe, network: {capture_headers: [accept]}}}\n'),
   )
   assert.deepEqual(changed, {
     live: [],
     restart: ['agent.ebpf.backend'],
-    ignored: ['self_telemetry.ui.window'],
+    ignored: ['agent.ebpf.network.capture_headers'],
   })
 })
 
@@ -163,6 +163,9 @@ test('the keys that need a restart, of those that do something', () => {
     'self_telemetry.prometheus_namespace',
     'self_telemetry.tls.enabled',
     'self_telemetry.admin_socket',
+    'self_telemetry.ui.enabled',
+    'self_telemetry.ui.window',
+    'self_telemetry.ui.max_memory',
   ])
 })
 

@@ -385,14 +385,15 @@ test('what is on but not built is named, with who asked for it', () => {
     return new Map(notBuiltFeatures(config, origins).map(({ key, explicit }) => [key, explicit]))
   }
   const plain = keys('')
-  assert.equal(plain.get('self_telemetry.ui'), false)
+  assert.equal(plain.size, 0)
   assert.equal(plain.has('agent.logs'), false)
   assert.equal(plain.has('agent.profiling'), false)
   assert.equal(plain.has('agent.ebpf.network.http'), false)
   assert.equal(plain.has('pipeline.pii_redaction'), false)
   assert.equal(plain.has('otlp'), false)
-  assert.equal(keys('self_telemetry: {ui: {window: 1m}}').get('self_telemetry.ui'), true)
-  assert.equal(keys('self_telemetry: {ui: false}').has('self_telemetry.ui'), false)
+  const captured = 'agent.ebpf.network.capture_headers'
+  assert.equal(keys('agent: {ebpf: {network: {capture_headers: [accept]}}}').get(captured), true)
+  assert.equal(keys('agent: {ebpf: {network: {capture_headers: []}}}').has(captured), false)
   assert.equal(keys('agent: {ebpf: {backend: kprobe}}').get('agent.ebpf.backend: kprobe'), true)
   assert.equal(
     keys('agent: {ebpf: {network: {capture_headers: [accept]}}}').get('agent.ebpf.network.capture_headers'),
@@ -524,8 +525,8 @@ test('a feature that is not built is told as asked for only where it was set', (
   }
   assert.deepEqual(keys(''), [])
   assert.deepEqual(keys('service_name: mine\nself_telemetry: {cors: {}, ui: false}\n'), [])
-  assert.deepEqual(keys('agent: {gpu: {enabled: true}}\nself_telemetry: {ui: {window: 5m}}\n'), [
-    'self_telemetry.ui',
+  assert.deepEqual(keys('agent: {gpu: {enabled: true}, ebpf: {network: {capture_headers: [accept]}}}\n'), [
+    'agent.ebpf.network.capture_headers',
   ])
 })
 

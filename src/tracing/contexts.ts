@@ -1,4 +1,3 @@
-import type { Resource } from '../model/resource.ts'
 import type { TraceContext } from '../model/stream.ts'
 
 /** Requests that are remembered, at most. */
@@ -52,13 +51,6 @@ export class Request {
   readonly parentSpanId: Uint8Array = new Uint8Array(8)
   flags = 0
   state = ''
-  /** Once it is over: whose it was, how long it took, whether it failed. */
-  resource: Resource | undefined
-  durationNs = -1
-  failed = false
-  /** Of a client's: the same of the server's side. */
-  serverResource: Resource | undefined
-  serverNs = -1
   /** Who will tell of its end, where that is not looked up by name. */
   owner: object | undefined
   /** A client's: the request that its process serves by it. */
@@ -184,6 +176,11 @@ export class Contexts {
   find(key: RequestKey): Request | undefined {
     if (key.sequence === 0) return undefined
     return this.lookUp(key.server, key.sequence, portsOf(key.clientPort, key.serverPort))
+  }
+
+  /** Whether a side of a request has begun and not ended, as far as that was told. */
+  isUnderWay(server: boolean, sequence: number, ports: number): boolean {
+    return this.lookUp(server, sequence, ports)?.ended === false
   }
 
   /** The client's side of a server's request. */
@@ -363,10 +360,6 @@ export class Contexts {
     request.flags = 1
     request.childStartUs = Number.POSITIVE_INFINITY
     request.childEndUs = 0
-    request.resource = undefined
-    request.serverResource = undefined
-    request.serverNs = -1
-    request.failed = false
     request.atMs = nowMs
     this.open.add(request)
     return request

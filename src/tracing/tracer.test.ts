@@ -246,7 +246,7 @@ test('a request within the host is told once from whom to whom, whichever side c
     const { tracer } = open(
       {},
       {
-        edge: (client, server, failed, clientNs, serverNs) =>
+        edge: ({ client, server, failed, clientNs, serverNs }) =>
           edges.push([nameOf(client), nameOf(server), failed, clientNs, serverNs]),
       },
     )

@@ -2,6 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import { Call, type Exchange } from '../model/exchange.ts'
 import type { SpanLink } from '../model/profile.ts'
 import type { Protocol } from '../model/protocol.ts'
+import type { RequestEdge } from '../model/request-edge.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import { Span, StatusCode } from '../model/span.ts'
 import { TraceContext } from '../model/stream.ts'
@@ -12,6 +13,7 @@ import { Contexts, flagsWithRemoteParent, isSameTrace, type Request } from './co
 import { CountedBuckets } from './counted-buckets.ts'
 import { PortCalls } from './port-calls.ts'
 import type { RedTable } from './red.ts'
+import { RequestEdges } from './request-edges.ts'
 import { Waiting } from './waiting.ts'
 
 /** What of a tracer can change while it runs. Always replaced as a whole. */
@@ -44,17 +46,10 @@ export interface TracerOptions {
   /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
   readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
   /**
-   * Told of each request once, with those of its sides that were seen: a side that is not of this host is told by its
-   * address. Durations in nanoseconds, below zero where that side was not seen. `exchange` is the side that ended last.
+   * Told of each request once, by the rules of request metrics, but for paths that are excluded: when both of its sides
+   * are over, or when the other one was not seen for two seconds.
    */
-  readonly edge?: (
-    client: Resource | string,
-    server: Resource | string,
-    failed: boolean,
-    clientNs: number,
-    serverNs: number,
-    exchange: Exchange,
-  ) => void
+  readonly edge?: (request: RequestEdge) => void
   /** Whether an address belongs to this host, so that the other side may be seen too. */
   readonly isLocal: (address: string) => boolean
   /** Milliseconds of a clock that never goes back. */
@@ -86,6 +81,7 @@ export class Tracer {
   private readonly waiting: Waiting
   private readonly buckets: CountedBuckets
   private readonly contexts = new Contexts(id => this.fill(id))
+  private readonly edges: RequestEdges | undefined
   private readonly requests = new ActiveRequests()
   private readonly random = Buffer.alloc(8192)
   private randomAt = this.random.length
@@ -99,6 +95,12 @@ export class Tracer {
     this.waiting = new Waiting(holdMs, (resource, span, certain, linked) =>
       this.emit(resource, span, certain, linked),
     )
+    const { edge } = options
+    if (edge === undefined) return
+    this.edges = new RequestEdges({
+      tell: edge,
+      isUnderWay: (server, sequence, ports) => this.contexts.isUnderWay(server, sequence, ports),
+    })
   }
 
   /** Requests that got a parent, spans of servers that waited for their client in vain, and that wait now. */
@@ -197,15 +199,13 @@ export class Tracer {
     if (call.duration !== undefined)
       options.red.observe(resource, call.duration, call.dimensions, exchange.durationNs)
     const unwanted = call.path !== '' && this.rules.excludedPath(call.path)
+    if (!unwanted) this.edges?.ended(exchange, call, request, resource, nowMs)
     if (unwanted || hidden !== '') {
       options.drop(unwanted ? 'excluded_path' : hidden, 1)
       contexts.forget(request)
       return
     }
     this.describe(exchange, call)
-    request.resource = resource
-    request.durationNs = exchange.durationNs
-    request.failed = call.error !== ''
     this.place(exchange, call, request, resource, nowMs)
   }
 
@@ -243,12 +243,14 @@ export class Tracer {
   tick(): void {
     const nowMs = this.options.now()
     this.waiting.expire(nowMs)
+    this.edges?.expire(nowMs)
     this.contexts.expire(nowMs)
   }
 
   /** Hands on all that waits. */
   flush(): void {
     this.waiting.expire(Number.POSITIVE_INFINITY)
+    this.edges?.expire(Number.POSITIVE_INFINITY)
   }
 
   private read(exchange: Exchange): Protocol | undefined {
@@ -288,7 +290,6 @@ export class Tracer {
     else if (request.orphan) span.traceId.set(request.traceId)
     else this.fill(span.traceId)
     if (client !== undefined) meet(span, client)
-    this.tellEdge(exchange, request, client)
     if (!server) {
       // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
       span.startUs = Math.min(span.startUs, request.childStartUs)
@@ -341,27 +342,6 @@ export class Tracer {
     options.emit(resource, options.scope, span)
   }
 
-  /** A side is over: tells of the request where the other one is over, too, or is not on this host. */
-  private tellEdge(exchange: Exchange, request: Request, client: Request | undefined): void {
-    const { edge } = this.options
-    if (edge === undefined) return
-    const { server, local, sequence, resource, durationNs, failed } = request
-    if (!server) {
-      // Protocols that are followed on the client's side only have no other one.
-      const alone = !local || sequence === 0 || !bothSides.has(exchange.protocol)
-      if (alone) edge(resource!, exchange.peerAddress, failed, durationNs, -1, exchange)
-      else if (request.serverResource !== undefined)
-        edge(resource!, request.serverResource, failed, durationNs, request.serverNs, exchange)
-    } else if (client === undefined) {
-      if (!local) edge(exchange.peerAddress, resource!, failed, -1, durationNs, exchange)
-    } else if (client.resource !== undefined) {
-      edge(client.resource, resource!, failed || client.failed, client.durationNs, durationNs, exchange)
-    } else {
-      client.serverResource = resource
-      client.serverNs = durationNs
-    }
-  }
-
   /** The server's side of a client's request may have been told before. */
   private beginClient(request: Request): void {
     const { contexts, startOf } = this
@@ -371,8 +351,6 @@ export class Tracer {
     if (held === undefined) return
     const { span } = held
     contexts.resolve(request)
-    request.serverResource = held.resource
-    request.serverNs = Math.max(0, Math.round((span.endUs - span.startUs) * 1000))
     if (held.decided && !isSameTrace(span.traceId, request.traceId)) {
       this.waiting.parted(held)
       return
@@ -467,9 +445,6 @@ function linkedNumber(exchange: Exchange, request: Request): number {
 function isTraceExport({ path, name }: Call): boolean {
   return path.endsWith('/v1/traces') || name.includes('trace.v1.TraceService')
 }
-
-/** Protocols of which the server's side is followed as well. */
-const bothSides = new Set(['http1', 'http2'])
 
 class Start {
   server = false

@@ -1,6 +1,6 @@
 // Who there is, and who asks whom.
 
-import type { Exchange } from '../model/exchange.ts'
+import type { RequestEdge } from '../model/request-edge.ts'
 import type { Resource } from '../model/resource.ts'
 
 /**
@@ -57,7 +57,7 @@ export class Edge {
   readonly number: number
   readonly from: EdgeNode
   readonly to: EdgeNode
-  /** As `Exchange` has it. */
+  /** As `RequestEdge` has it. */
   readonly protocol: string
   /** When the first one ended, in milliseconds since the Unix epoch. */
   firstMs: number
@@ -119,24 +119,16 @@ export class EdgeGraph {
   }
 
   /** The edge of a request; undefined: there is none yet. */
-  find(client: Resource | string, server: Resource | string, exchange: Exchange): Edge | undefined {
+  find({ client, server, serverPort, protocol }: RequestEdge): Edge | undefined {
     const from = typeof client === 'string' ? this.#address(client, 0, '') : this.#serviceOf(client)
     if (from === undefined) return undefined
     const to =
-      typeof server === 'string'
-        ? this.#address(server, exchange.peerPort, exchange.protocol)
-        : this.#serviceOf(server)
-    return to === undefined ? undefined : between(from, to, exchange.protocol)
+      typeof server === 'string' ? this.#address(server, serverPort, protocol) : this.#serviceOf(server)
+    return to === undefined ? undefined : between(from, to, protocol)
   }
 
   /** The same, which is made where there is none; undefined: there is no room. `nowMs` since the Unix epoch. */
-  make(
-    client: Resource | string,
-    server: Resource | string,
-    exchange: Exchange,
-    nowMs: number,
-  ): Edge | undefined {
-    const { protocol, peerPort } = exchange
+  make({ client, server, serverPort, protocol }: RequestEdge, nowMs: number): Edge | undefined {
     const own = typeof client === 'string' ? server : client
     if (typeof own === 'string') return undefined
     const home = this.#service(own, this.#serviceBytes)
@@ -146,7 +138,7 @@ export class EdgeGraph {
       const from = this.#foreign(client, 0, '', this.#foreignBytes)
       edge = from && this.#connect(from, home, protocol, nowMs, this.#foreignBytes)
     } else if (typeof server === 'string') {
-      const to = this.#foreign(server, peerPort, protocol, this.#foreignBytes)
+      const to = this.#foreign(server, serverPort, protocol, this.#foreignBytes)
       edge = to && this.#connect(home, to, protocol, nowMs, this.#foreignBytes)
     } else {
       const to = this.#service(server, this.#serviceBytes)

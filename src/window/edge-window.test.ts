@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Exchange } from '../model/exchange.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { bucketOf, percentileMs } from './duration-counts.ts'
 import type { EdgeNode } from './edge-graph.ts'
@@ -16,11 +15,9 @@ const begin = 1_700_000_003_500
 class Watched {
   nowMs = begin
   readonly window: EdgeWindow
-  readonly exchange = new Exchange()
 
   constructor(maxBytes = 1 << 20, lengthMs = windowMs) {
     this.window = new EdgeWindow({ maxBytes, windowMs: lengthMs, now: () => this.nowMs })
-    this.exchange.localAddress = '10.0.0.1'
   }
 
   ask(
@@ -28,11 +25,18 @@ class Watched {
     server: Resource | string,
     { protocol = 'http1', port = 80, failed = false, clientNs = -1, serverNs = -1 } = {},
   ): void {
-    const { exchange } = this
-    exchange.protocol = protocol
-    exchange.server = typeof client === 'string'
-    exchange.peerPort = exchange.server ? 40_000 : port
-    this.window.add(client, server, failed, clientNs, serverNs, exchange)
+    this.window.add({
+      client,
+      server,
+      protocol,
+      failed,
+      clientNs,
+      serverNs,
+      clientAddress: typeof client === 'string' ? '' : '10.0.0.1',
+      serverAddress: typeof server === 'string' ? '' : '10.0.0.1',
+      serverPort: port,
+      probe: false,
+    })
   }
 
   /** How many were counted in each slot that is kept. */
@@ -254,4 +258,23 @@ test('a clock that is set back a little goes on, and one that is set back far be
   watched.nowMs += 1e12
   watched.ask(services[0]!, services[1]!)
   assert.equal(watched.window.sums(60)[0]!.count, 1)
+})
+
+test('rates and columns are right after the clock was set back to before the window began', () => {
+  const watched = new Watched()
+  watched.nowMs -= 3_600_000
+  for (let second = 0; second < 60; second++) {
+    for (let i = 0; i < 10; i++) watched.ask(services[0]!, services[1]!)
+    watched.nowMs += 1000
+  }
+  const { count, seconds } = watched.window.sums(60)[0]!
+  assert.equal(count, 600)
+  assert.ok(seconds >= 55 && seconds <= 65, String(seconds))
+  const lengths: number[] = []
+  watched.window.history(
+    1,
+    () => 0,
+    ({ lengthMs }) => lengths.push(lengthMs),
+  )
+  assert.ok(lengths.slice(1, -1).every(length => length === slotMs))
 })

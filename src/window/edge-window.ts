@@ -1,9 +1,8 @@
-import type { Exchange } from '../model/exchange.ts'
+import type { RequestEdge } from '../model/request-edge.ts'
 import type { Resource } from '../model/resource.ts'
 import { DistinctEstimate } from './distinct-estimate.ts'
 import { bucketOf, durationBuckets } from './duration-counts.ts'
 import { type Edge, EdgeGraph, type EdgeNode, mostForeign } from './edge-graph.ts'
-import { isProbe } from './probe-request.ts'
 import { SlotRecords } from './slot-records.ts'
 
 export interface EdgeWindowOptions {
@@ -57,10 +56,10 @@ const bytesForSlot = 64
 export class EdgeWindow {
   /** Requests that could not be counted at all. */
   lost = 0
-  /** When it began, in milliseconds since the Unix epoch. */
-  readonly startedMs: number
   readonly windowMs: number
   readonly #now: () => number
+  /** When it began, in milliseconds since the Unix epoch. */
+  #startedMs: number
   readonly #graph: EdgeGraph
   readonly #records: SlotRecords
   readonly #leftOut = new DistinctEstimate()
@@ -70,9 +69,9 @@ export class EdgeWindow {
   constructor({ maxBytes: given, windowMs, now }: EdgeWindowOptions) {
     const maxBytes = Math.max(leastBytes, given)
     this.#now = now
-    this.startedMs = now()
+    this.#startedMs = now()
     this.windowMs = windowMs
-    const slot = Math.floor(this.startedMs / slotMs)
+    const slot = Math.floor(this.#startedMs / slotMs)
     this.#leftOutSlot = slot
     this.#graph = new EdgeGraph(maxBytes * graphPart)
     const rest = maxBytes * (1 - graphPart) - this.#leftOut.bytes
@@ -107,29 +106,19 @@ export class EdgeWindow {
     return this.#graph.edges.filter(edge => edge !== undefined)
   }
 
-  /**
-   * Counts a request. A side that is not of this host is its address. Durations in nanoseconds, below zero where that
-   * side was not seen; the server's counts where there is one. `exchange` is of either side; of that which was seen where
-   * only one was.
-   */
-  add(
-    client: Resource | string,
-    server: Resource | string,
-    failed: boolean,
-    clientNs: number,
-    serverNs: number,
-    exchange: Exchange,
-  ): void {
+  /** Counts a request. The time that its server took counts where that was seen. */
+  add(request: RequestEdge): void {
     const nowMs = this.#now()
     this.#turn(nowMs)
-    const edge = this.#graph.find(client, server, exchange) ?? this.#made(client, server, exchange, nowMs)
+    const edge = this.#graph.find(request) ?? this.#made(request, nowMs)
     if (edge === undefined) {
       this.lost++
       return
     }
-    const own = exchange.server ? edge.to : edge.from
-    if (own.address !== exchange.localAddress && own.resource !== undefined) own.at(exchange.localAddress)
-    if (edge.probe) edge.probe = isProbe(exchange)
+    const { failed, clientNs, serverNs } = request
+    seenAt(edge.from, request.clientAddress)
+    seenAt(edge.to, request.serverAddress)
+    if (edge.probe) edge.probe = request.probe
     const ns = serverNs >= 0 ? serverNs : clientNs
     const bucket = ns >= 0 ? bucketOf(ns) : -1
     const records = this.#records
@@ -154,7 +143,7 @@ export class EdgeWindow {
     this.#turn(nowMs)
     const { newest, oldest } = this.#records
     const first = Math.max(oldest, Math.min(newest, Math.round((nowMs - seconds * 1000) / slotMs)))
-    const sinceMs = Math.max(this.startedMs, first * slotMs)
+    const sinceMs = Math.max(this.#startedMs, first * slotMs)
     const found: (EdgeSum | undefined)[] = []
     for (let slot = first; slot <= newest; slot++)
       this.#records.each(slot, (series, count, failed, buckets, at) => {
@@ -190,7 +179,7 @@ export class EdgeWindow {
       durations: new Float64Array(groups * durationBuckets),
     }
     for (let slot = oldest; slot <= newest; slot++) {
-      const beginMs = Math.max(this.startedMs, slot * slotMs)
+      const beginMs = Math.max(this.#startedMs, slot * slotMs)
       column.fromMs = slot * slotMs
       column.lengthMs = Math.max(0, Math.min(nowMs, (slot + 1) * slotMs) - beginMs)
       column.counts.fill(0)
@@ -208,29 +197,23 @@ export class EdgeWindow {
     }
   }
 
-  #made(
-    client: Resource | string,
-    server: Resource | string,
-    exchange: Exchange,
-    nowMs: number,
-  ): Edge | undefined {
-    const made = this.#graph.make(client, server, exchange, nowMs)
+  #made(request: RequestEdge, nowMs: number): Edge | undefined {
+    const made = this.#graph.make(request, nowMs)
     if (made !== undefined) return made
-    this.#leftOut.add(nameOf(client), nameOf(server), exchange.server ? 0 : exchange.peerPort)
+    const { client, server, protocol, serverPort } = request
+    this.#leftOut.add(nameOf(client), nameOf(server), typeof server === 'string' ? serverPort : 0)
     this.#foldable = true
     if (typeof client === 'string')
-      return typeof server === 'string'
-        ? undefined
-        : this.#graph.others(true, server, exchange.protocol, nowMs)
-    return typeof server === 'string'
-      ? this.#graph.others(false, client, exchange.protocol, nowMs)
-      : undefined
+      return typeof server === 'string' ? undefined : this.#graph.others(true, server, protocol, nowMs)
+    return typeof server === 'string' ? this.#graph.others(false, client, protocol, nowMs) : undefined
   }
 
   /** The clock may be set back a little: then the slot goes on for longer. */
   #turn(nowMs: number): void {
     const records = this.#records
     const slot = Math.floor(nowMs / slotMs)
+    // A beginning that is still to come would make the time that has passed nothing, and each rate far too high.
+    if (nowMs < this.#startedMs) this.#startedMs = nowMs
     if (slot === records.newest || slot === records.newest - 1) return
     records.turnTo(slot)
     if (slot - this.#leftOutSlot >= records.slots || slot < this.#leftOutSlot) {
@@ -265,6 +248,11 @@ export class EdgeWindow {
     this.#records.rename(names)
     for (const number of names.keys()) graph.remove(graph.edges[number]!)
   }
+}
+
+/** A service was seen at an address; empty: it was not. */
+function seenAt(node: EdgeNode, address: string): void {
+  if (address !== '' && address !== node.address && node.resource !== undefined) node.at(address)
 }
 
 /** It stands for those for which there was no room. */

@@ -360,3 +360,14 @@ test('a tree of 100,000 nodes is made at once', t => {
     `${columns.parent.length} nodes in ${tookMs.toFixed(1)} ms, 20,000 of them in ${(performance.now() - limited).toFixed(1)} ms, ${(counts.addMs / counts.adds).toFixed(2)} ms an add, ${window.bytes} bytes`,
   )
 })
+
+test('what was kept before the clock was set back by an hour does not outlive what came after it', () => {
+  const { window, clock, flame } = open()
+  clock.ms = 3_600_000
+  window.add(shop, profile([sample('main;a', 5)], clock.ms - 10_000))
+  clock.ms = 0
+  window.add(shop, profile([sample('main;b', 7)], 0))
+  assert.deepEqual(folded(flame()), { 'shop;main;b': 7 })
+  clock.ms = 910_001
+  assert.equal(window.overview('cpu', '').intervals.length, 0)
+})

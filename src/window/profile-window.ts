@@ -47,6 +47,8 @@ const ringShare = 0.25
 const mostAtATime = 1 / 3
 /** Frames of a profile that are looked at, some 10 ms of work. */
 const mostSteps = 200_000
+/** Clocks of others, and the end of what goes on, may be ahead of this one by so much. */
+const mostAheadMs = 300_000
 /** Frames of a stack; those beyond, the innermost, are one. */
 const mostDepth = 512
 
@@ -306,11 +308,14 @@ export class ProfileWindow {
     return value
   }
 
+  /** What is of a time to come was there before the clock was set back: it would keep all others from ending. */
   #expire(): void {
-    const beforeMs = this.#now() - this.#windowMs
+    const nowMs = this.#now()
+    const beforeMs = nowMs - this.#windowMs
     while (this.#profiles > 0) {
       const head = (this.#oldest % this.#capacity) >> 3
-      if (!this.#isFiller(head) && this.#doubles[head + toAt]! >= beforeMs) return
+      const toMs = this.#doubles[head + toAt]!
+      if (!this.#isFiller(head) && toMs >= beforeMs && toMs <= nowMs + mostAheadMs) return
       this.#dropOldest()
     }
   }

@@ -297,7 +297,9 @@ function rankOf(table: TraceTable, sort: TraceSearch['sort']): (trace: number) =
 
 /** The first of them in their order. Sorts no more than it has to. */
 function firstOf(traces: readonly number[], limit: number, rank: (trace: number) => number): number[] {
-  const ranks = Float64Array.from(traces, rank).sort()
+  const ranks = new Float64Array(traces.length)
+  for (let i = 0; i < ranks.length; i++) ranks[i] = rank(traces[i]!)
+  ranks.sort()
   const least = ranks[Math.max(0, ranks.length - limit)] ?? 0
   return traces
     .filter(trace => rank(trace) >= least)

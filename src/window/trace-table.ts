@@ -3,6 +3,8 @@ import type { SpanRing } from './span-ring.ts'
 
 /** About so many of the newest in each ring are looked at: 10 ms worth. */
 export const mostRecords = 32_768
+/** A page of the ring, which is looked at as a whole, holds no more. */
+const mostOfPage = 1024
 /** Odd and known to nobody: whoever chooses ids of traces cannot make them meet. */
 const factors = new Uint32Array(4).map(() => (Math.random() * 2 ** 32) | 1)
 
@@ -30,7 +32,7 @@ export class TraceTable {
   /** Leaves out spans that ended before `sinceUs`. */
   constructor(rings: readonly SpanRing[], sinceUs: number) {
     let most = 0
-    for (const ring of rings) ring.each(() => most++, mostRecords)
+    for (const ring of rings) most += Math.min(ring.records, mostRecords + mostOfPage)
     this.#rings = rings
     this.ring = new Uint8Array(most)
     this.at = new Int32Array(most)

@@ -47,13 +47,16 @@ interface Target {
 
 function targets(): Target[] {
   return api.operations().map(({ path, method, operation }) => {
-    const timed = operation.parameters?.some(({ name }) => name === 'seconds')
-    return { path, method, operation, url: timed ? `${path}?seconds=1` : path }
+    const seconds = operation.parameters?.find(({ name }) => name === 'seconds')
+    return { path, method, operation, url: seconds ? `${path}?seconds=${seconds.schema.minimum}` : path }
   })
 }
 
 /** What an operation answers that is asked for nothing special: stacks of the host are root's. */
-const usual = ({ path }: Target) => (path === '/profiles' && withoutRoot ? 503 : 200)
+const usual = ({ path }: Target) =>
+  path === '/profiles' && withoutRoot ? 503 : nameless.has(path) ? 404 : 200
+/** Without the name of one there is none. */
+const nameless = new Set(['/ui/api/trace', '/ui/api/series'])
 
 /** Calls and holds the answer against the description. Only a probe may say 503, and what needs root. */
 async function check(port: number, target: Target, sent: Call = {}): Promise<Reply> {
@@ -67,7 +70,7 @@ async function check(port: number, target: Target, sent: Call = {}): Promise<Rep
 
 const isProbe = ({ operation }: Target) => operation.tags.includes('probes')
 const isLocal = ({ path, operation }: Target) =>
-  path === '/profiles' || operation.tags.some(tag => tag === 'admin' || tag === 'debug')
+  path === '/profiles' || operation.tags.some(tag => ['admin', 'debug', 'ui'].includes(tag))
 const evil = { Origin: 'https://evil.example' }
 
 test('the description is OpenAPI 3.1, and has every path of the specification', async () => {
@@ -81,6 +84,10 @@ test('the description is OpenAPI 3.1, and has every path of the specification', 
       name => `/debug/pprof/${name}`,
     ),
     ...['/debug/vars', '/debug/pipeline/stats'],
+    ...['overview', 'map', 'service', 'traces', 'trace', 'metrics', 'series', 'logs', 'profiles'].map(
+      name => `/ui/api/${name}`,
+    ),
+    ...['flame', 'pipeline', 'tap', 'agent', 'doctor', 'explain'].map(name => `/ui/api/${name}`),
   ])
     assert.ok(paths.includes(path), path)
   const ids = targets().map(({ operation }) => operation.operationId)
@@ -177,7 +184,7 @@ test('without the token, or with another, only the probes answer', async () => {
   assert.equal((await call(guarded.port, '/nowhere')).status, 401)
 })
 
-test('a web page of another origin gets neither debug nor admin', async () => {
+test('a web page of another origin gets neither debug nor admin, and nothing that the live page shows', async () => {
   for (const target of targets().filter(isLocal)) {
     const { port } = open
     for (const headers of [
@@ -264,7 +271,7 @@ test('paths that only look like one are not found', async () => {
   const operation = targets()[0]!.operation
   for (const path of [
     ...['/..%2f..%2fetc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/admin/../status', '/status/', '//status'],
-    ...['/STATUS', '/status%00', '/debug/pprof/../vars', '/debug/pprof/cmdline', '/ui', '/%', '/\\..\\'],
+    ...['/STATUS', '/status%00', '/debug/pprof/../vars', '/debug/pprof/cmdline', '/ui/api', '/%', '/\\..\\'],
     ...['/__proto__', '/constructor', '/status;x=1', '/status%2febpf'],
   ]) {
     const reply = await call(open.port, path)

@@ -1,6 +1,5 @@
 import type { UiParts } from '../../src/agent/ui/parts.ts'
 import type { Service } from '../../src/entities/service-list.ts'
-import { Exchange } from '../../src/model/exchange.ts'
 import { type Resource, resource } from '../../src/model/resource.ts'
 import { EdgeWindow } from '../../src/window/edge-window.ts'
 import { SpanWindow } from '../../src/window/span-window.ts'
@@ -15,8 +14,7 @@ export interface Request {
   readonly ms?: number
   /** Own address of the side that is seen. */
   readonly at?: string
-  /** The request's head. */
-  readonly head?: string
+  readonly probe?: boolean
 }
 
 /** A window of who asks whom, whose clock stands, and an agent around it as far as its documents look. */
@@ -25,7 +23,6 @@ export class AskedWindow {
   readonly parts: UiParts
   readonly edges: EdgeWindow
   readonly spans: SpanWindow
-  readonly #exchange = new Exchange()
 
   constructor(listening: readonly Partial<Service>[] = [], windowMs = 900_000) {
     const options = { windowMs, now: () => this.nowMs }
@@ -42,23 +39,22 @@ export class AskedWindow {
   }
 
   ask({ client, server, protocol = 'http1', port = 80, failed = false, ms = 10, ...more }: Request): void {
-    const exchange = this.#exchange
-    exchange.protocol = protocol
-    exchange.server = typeof client === 'string'
-    exchange.peerPort = exchange.server ? 40_000 : port
-    exchange.localAddress = more.at ?? '127.0.0.1'
-    exchange.bytes = Buffer.from(more.head ?? 'GET /cart HTTP/1.1\r\n\r\n')
-    exchange.requestStart = 0
-    exchange.requestEnd = exchange.bytes.length
     const ns = ms * 1e6
-    this.edges.add(
+    const isClientHere = typeof client !== 'string'
+    const isServerHere = typeof server !== 'string'
+    const { at = '127.0.0.1', probe = false } = more
+    this.edges.add({
       client,
       server,
+      protocol,
       failed,
-      exchange.server ? -1 : ns,
-      typeof server === 'string' ? -1 : ns,
-      exchange,
-    )
+      clientNs: isClientHere ? ns : -1,
+      serverNs: isServerHere ? ns : -1,
+      clientAddress: isClientHere ? at : '',
+      serverAddress: isServerHere ? at : '',
+      serverPort: port,
+      probe,
+    })
   }
 }
 

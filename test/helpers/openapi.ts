@@ -10,7 +10,7 @@ interface Description {
 export interface DescribedOperation {
   readonly operationId: string
   readonly tags: readonly string[]
-  readonly parameters?: readonly { readonly name: string; readonly schema: { readonly maximum: number } }[]
+  readonly parameters?: readonly { readonly name: string; readonly schema: { readonly minimum: number } }[]
   readonly responses: Readonly<Record<string, DescribedResponse>>
 }
 
@@ -70,7 +70,10 @@ export class Api {
       return
     }
     assert.equal(headers['content-length'], String(body.length), what)
-    if (described.schema) this.#validate(described.schema, JSON.parse(body.toString()), what)
+    if (!described.schema) return
+    const documents =
+      type === 'application/x-ndjson' ? body.toString().split('\n').slice(0, -1) : [body.toString()]
+    for (const document of documents) this.#validate(described.schema, JSON.parse(document), what)
   }
 
   #validate(schema: object, value: unknown, what: string): void {

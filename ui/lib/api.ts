@@ -15,6 +15,11 @@ export function setToken(token: string): void {
   denied.value = ''
 }
 
+/** One was given in this tab. */
+export function hasToken(): boolean {
+  return sessionStorage.getItem(tokenKey) !== null
+}
+
 /** What the agent answered in place of a document. */
 export class ApiError extends Error {
   readonly status: number

@@ -19,12 +19,23 @@ export interface Overview {
   readonly values: readonly (readonly (number | null)[])[]
 }
 
+/** What pages look back where the URL says nothing. */
+export const defaultSeconds = 300
+/** What the API takes. */
+const leastSeconds = 10
+const mostSeconds = 86_400
+/** It has something to say each second. */
+const quietMs = 10_000
+
 export const overview = signal<Overview | undefined>(undefined)
 /** Why there is none; '' while there is, or will be. */
 export const overviewError = signal('')
 
 /** Seconds that pages look back: `w` of the URL. */
-export const windowSeconds = computed(() => Number(parameter('w', '300')) || 300)
+export const windowSeconds = computed(() => {
+  const asked = Math.round(Number(parameter('w')))
+  return asked > 0 ? Math.max(leastSeconds, Math.min(mostSeconds, asked)) : defaultSeconds
+})
 
 /** Follows it; for the frame of the page alone. */
 export function useOverview(): void {
@@ -50,6 +61,7 @@ export function useOverview(): void {
         values: before.values.map((values, i) => [...values.slice(drop), line.values[i] ?? null]),
       }
     },
+    quietMs,
   )
   overview.value = value ?? overview.peek()
   overviewError.value = error

@@ -29,11 +29,13 @@ const longestWaitMs = 10_000
 
 /**
  * Follows a document (`apiUrl(…)`; undefined: none), again and again after a loss. `line` makes the new value of the one
- * before and a line. Nothing is read while the tab is hidden or the page is paused.
+ * before and a line. Nothing is read while the tab is hidden or the page is paused. One that has said nothing for
+ * `quietMs` counts as lost: behind a tunnel nothing else tells.
  */
 export function useLive<Line, T = Line>(
   path: string | undefined,
   line: (before: T | undefined, line: Line) => T = (_, last) => last as unknown as T,
+  quietMs = Number.POSITIVE_INFINITY,
 ): Reading<T> {
   const reading = useSignal<Reading<T>>(loading)
   const take = useRef(line)
@@ -54,9 +56,11 @@ export function useLive<Line, T = Line>(
       const url = `${path}${path!.includes('?') ? '&' : '?'}follow=1`
       while (!signal.aborted) {
         let value: T | undefined
+        const quiet = new Quiet(quietMs)
         try {
-          await readLines<Line>(url, signal, each => {
+          await readLines<Line>(url, AbortSignal.any([signal, quiet.signal]), each => {
             if (signal.aborted) return
+            quiet.begin()
             value = take.current(value, each)
             waitMs = firstWaitMs
             reading.value = { state: 'live', value, error: '', missing: false }
@@ -64,7 +68,9 @@ export function useLive<Line, T = Line>(
         } catch (error) {
           if (signal.aborted) return
           reading.value = failed(reading.value.value, error)
-          if (reading.value.missing || denied.value !== '') return
+          if (denied.value !== '') return
+        } finally {
+          quiet.end()
         }
         await new Promise(resolve => setTimeout(resolve, waitMs))
         waitMs = Math.min(waitMs * 2, longestWaitMs)
@@ -74,22 +80,60 @@ export function useLive<Line, T = Line>(
   return reading.value
 }
 
-/** Reads a document, anew where its path changes or `again` does. */
+/** Aborts once there was silence for as long. */
+class Quiet {
+  readonly #controller = new AbortController()
+  readonly #ms: number
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(ms: number) {
+    this.#ms = ms
+    this.begin()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** From now on. */
+  begin(): void {
+    this.end()
+    if (Number.isFinite(this.#ms)) this.#timer = setTimeout(() => this.#controller.abort(), this.#ms)
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
+/** Reads a document, anew where its path changes or `again` does, and until it is there. */
 export function useDocument<T>(path: string | undefined, again: unknown = 0): Reading<T> {
   const reading = useSignal<Reading<T>>(loading)
+  const last = useRef('')
   const refused = denied.value !== ''
   useEffect(() => {
     if (path === undefined || refused) return
     const controller = new AbortController()
-    read<T>(path, controller.signal).then(
-      value => {
-        reading.value = { state: 'live', value, error: '', missing: false }
-      },
-      error => {
-        if (!controller.signal.aborted) reading.value = failed<T>(undefined, error)
-      },
-    )
+    void persist(path, controller.signal)
     return () => controller.abort()
+
+    async function persist(asked: string, signal: AbortSignal): Promise<void> {
+      for (let waitMs = firstWaitMs; !signal.aborted; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
+        try {
+          const value = await read<T>(asked, signal)
+          if (signal.aborted) return
+          last.current = asked
+          reading.value = { state: 'live', value, error: '', missing: false }
+          return
+        } catch (error) {
+          if (signal.aborted) return
+          // What was shown stays, if it is an answer to the same question.
+          reading.value = failed(last.current === asked ? reading.value.value : undefined, error)
+          if (denied.value !== '') return
+        }
+        await new Promise(resolve => setTimeout(resolve, waitMs))
+      }
+    }
   }, [path, again, refused])
   return reading.value
 }

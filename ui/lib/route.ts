@@ -17,9 +17,11 @@ export function parameter(name: string, fallback = ''): string {
   return url.value.searchParams.get(name) ?? fallback
 }
 
-/** The URL of a page with parameters; empty ones are left out. What is global, the time window, goes along. */
+/** The URL of a page with parameters; empty ones are left out. The time window, that of the person, goes along. */
 export function hrefOf(id: string, parameters: Readonly<Record<string, string | number>> = {}): string {
   const query = new URLSearchParams()
+  const window = parameter('w')
+  if (window !== '') query.set('w', window)
   for (const [name, value] of Object.entries(parameters)) if (value !== '') query.set(name, String(value))
   const text = query.toString()
   return `${base}${id}${text === '' ? '' : `?${text}`}`
@@ -56,6 +58,8 @@ export function followLinks(): void {
     if (link?.target !== '' || link.hasAttribute('download')) return
     if (link.origin !== location.origin || !link.pathname.startsWith(base)) return
     if (link.pathname.startsWith(`${base}api/`)) return
+    // A place within this page: the browser brings it into sight, and the focus there.
+    if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return
     event.preventDefault()
     go(`${link.pathname}${link.search}${link.hash}`)
   })

@@ -185,7 +185,7 @@ function Sections({
 
 /** This view with other parameters. */
 function hrefTo(changes: Readonly<Record<string, string>>): string {
-  const kept = Object.fromEntries(['w', 'q', 'section'].map(name => [name, parameter(name)]))
+  const kept = Object.fromEntries(['q', 'section'].map(name => [name, parameter(name)]))
   return hrefOf('metrics', { ...kept, ...changes })
 }
 

@@ -5,6 +5,7 @@ import { apiUrl } from '../lib/api.ts'
 import { duration, short, whole } from '../lib/format.ts'
 import { useLive } from '../lib/live.ts'
 import { hrefOf, parameter } from '../lib/route.ts'
+import { quoted } from '../lib/shell.ts'
 import { Chart } from '../parts/chart.tsx'
 import { Services } from '../parts/services.tsx'
 import { Head, ServiceLink } from '../parts/small.tsx'
@@ -41,7 +42,7 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
       <Empty
         title={`Nothing of ${name} was seen`}
         why="It asked nobody and nobody asked it within the window, or it is not observed."
-        command={`svc explain ${name}`}
+        command={`svc explain ${quoted(name)}`}
       />
     )
   const { from_ms, step_ms, requests_per_s, errors_per_s, p95_ms, routes, callers, callees, resource } = line

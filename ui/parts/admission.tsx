@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { denied, deniedWhy, setToken } from '../lib/api.ts'
+import { denied, deniedWhy, hasToken, setToken } from '../lib/api.ts'
 
 /** Asks for a token where the agent wants one, and says what stands in the way where it does not. */
 export function Admission() {
@@ -21,6 +21,11 @@ export function Admission() {
       }}
     >
       <h2>A token is needed</h2>
+      {hasToken() ? (
+        <p class="notice" role="alert">
+          The last one was refused: {deniedWhy.value}
+        </p>
+      ) : null}
       <p>
         One of <code>self_telemetry.auth</code> in the agent’s configuration. It is kept for this tab alone.
       </p>

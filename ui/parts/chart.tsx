@@ -34,6 +34,24 @@ export interface ChartProps {
 }
 
 export function Chart(props: ChartProps) {
+  const { title, unit, series } = props
+  return (
+    <Figure title={title} summary={summaryOf(props)} table={() => <ValuesTable {...props} />}>
+      <Plot {...props} />
+      <ul class="legend">
+        {series.map(({ label, values, colour }, i) => (
+          <li key={label}>
+            <span class="swatch" style={{ background: colour ?? seriesColour(i) }} />
+            {label} <b>{withUnit(values.at(-1), unit)}</b>
+          </li>
+        ))}
+      </ul>
+    </Figure>
+  )
+}
+
+/** A component of its own, for it comes and goes with the table. */
+function Plot(props: ChartProps) {
   const { title, unit, times, series, stacked = false, heightPx = 140 } = props
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
@@ -72,26 +90,16 @@ export function Chart(props: ChartProps) {
   }
 
   return (
-    <Figure title={title} summary={summaryOf(props)} table={() => <ValuesTable {...props} />}>
-      <div
-        class="chart"
-        ref={box}
-        style={{ minHeight: `${heightPx}px` }}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
-        tabIndex={0}
-        role="img"
-        aria-label={`${title}. Arrow keys move the cursor.`}
-        onKeyDown={move}
-      />
-      <ul class="legend">
-        {series.map(({ label, values, colour }, i) => (
-          <li key={label}>
-            <span class="swatch" style={{ background: colour ?? seriesColour(i) }} />
-            {label} <b>{withUnit(values.at(-1), unit)}</b>
-          </li>
-        ))}
-      </ul>
-    </Figure>
+    <div
+      class="chart"
+      ref={box}
+      style={{ minHeight: `${heightPx}px` }}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
+      tabIndex={0}
+      role="img"
+      aria-label={`${title}. Arrow keys move the cursor.`}
+      onKeyDown={move}
+    />
   )
 }
 

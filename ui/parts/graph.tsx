@@ -26,11 +26,13 @@ export interface GraphEdge {
   readonly tone?: 'bad' | 'faint' | ''
 }
 
-const nodeSize = { width: 170, height: 46 }
-const gaps = { gapX: 90, gapY: 16 }
+const nodeSize = { width: 184, height: 46 }
+const gapY = 16
+/** Between layers, by the longest label that stands there. */
+const [leastGapX, mostGapX, characterPx] = [70, 180, 6.2]
 const margin = 12
 /** Characters of a line of a node; longer ones are cut, and whole in its title. */
-const lineLength = 23
+const lineLength = 26
 
 export function Graph({
   label,
@@ -51,7 +53,7 @@ export function Graph({
   const layout = layeredLayout(
     nodes.map(({ id }) => ({ id, ...nodeSize })),
     edges,
-    { ...gaps, before: before.current },
+    { gapX: gapFor(edges), gapY, before: before.current },
   )
   before.current = layout
   const { places } = layout
@@ -76,7 +78,12 @@ export function Graph({
       <svg ref={box} class="graph" width={width} height={height} role="group" aria-label={label}>
         <g transform={`translate(${margin} ${margin})`}>
           {edges.map(edge => (
-            <Edge key={`${edge.from} ${edge.to} ${edge.label.split(' ')[0]}`} edge={edge} layout={layout} />
+            <Edge
+              key={`${edge.from} ${edge.to} ${edge.label.split(' ')[0]}`}
+              edge={edge}
+              layout={layout}
+              isOneOfMany={edges.some(({ from, to }) => to === edge.to && from !== edge.from)}
+            />
           ))}
           {nodes.map(({ id, title, note, label: said, tone = '', colour }) => {
             const { x, y } = places.get(id)!
@@ -121,15 +128,20 @@ export function Graph({
 function Edge({
   edge: { from, to, label, width, tone = '' },
   layout,
+  isOneOfMany,
 }: {
   readonly edge: GraphEdge
   readonly layout: Layout
+  /** Others lead to the same node. */
+  readonly isOneOfMany: boolean
 }) {
   const [a, b] = [layout.places.get(from), layout.places.get(to)]
   if (a === undefined || b === undefined || from === to) return null
   const isBack = b.layer <= a.layer
   const [x1, y1] = [a.x + (isBack ? 0 : nodeSize.width), a.y + nodeSize.height / 2]
   const [x2, y2] = [b.x + (isBack ? nodeSize.width : 0), b.y + nodeSize.height / 2]
+  // Labels stand near the end at which edges lie apart.
+  const labelY = y1 + (y2 - y1) * (isOneOfMany ? 0.2 : 0.8)
   const bend = (isBack ? -1 : 1) * Math.max(40, Math.abs(x2 - x1) / 2)
   return (
     <g class={`edge ${tone}`}>
@@ -139,12 +151,18 @@ function Edge({
         style={{ strokeWidth: `${width}px` }}
       />
       {tone === 'faint' ? null : (
-        <text x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 4}>
+        <text x={(x1 + x2) / 2} y={labelY - 4}>
           {label}
         </text>
       )}
     </g>
   )
+}
+
+/** Room for the labels, as far as there is sense in it. */
+function gapFor(edges: readonly GraphEdge[]): number {
+  const longest = edges.reduce((most, { label }) => Math.max(most, label.length), 0)
+  return Math.min(mostGapX, Math.max(leastGapX, longest * characterPx + 16))
 }
 
 function cut(text: string): string {

@@ -38,12 +38,12 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
     const isOff = !parts.loaded().config.agent.ebpf.network.tls
     return [
       isOff
-        ? { topic, state: 'note', text: 'TLS is not read', mend: 'set agent.ebpf.network.tls: true' }
+        ? { topic, state: 'note', text: 'TLS is not read', mend: readTlsMend }
         : {
             topic,
             state: 'note',
             text: `the back end ${tracing.capture.backend.name} cannot read TLS`,
-            mend: 'run Linux 6.3 or newer: svc doctor traces',
+            mend: backendMend,
           },
     ]
   }
@@ -60,6 +60,8 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
   return [{ topic, state: 'note', text: 'no library of TLS that svc knows was found in it so far', mend: '' }]
 }
 
+const readTlsMend = 'set agent.ebpf.network.tls: true'
+const backendMend = 'run Linux 6.3 or newer: svc doctor traces'
 const tlsMend =
   'let a proxy (nginx, Envoy) end TLS before it, or give it an OpenTelemetry SDK: OpenSSL and GnuTLS with their symbols can be read'
 
@@ -188,7 +190,7 @@ function unseen(
       first === undefined
         ? 'it looks like TLS, and it has no library of TLS that svc knows (those of Go, Java and Rust are their own)'
         : `TLS cannot be read in ${first.path}: ${first.reason}`
-    const mend = tracing.tls === undefined ? 'set agent.ebpf.network.tls: true' : tlsMend
+    const mend = tracing.tls !== undefined ? tlsMend : network.tls ? backendMend : readTlsMend
     return { ...hidden, text: `nothing of ${open}: ${why}`, mend, cause: 'tls_without_symbols' }
   }
   if (speaksTls && isOlder(parts, view.startedUs))

@@ -2,6 +2,7 @@
 
 import type { Config } from '../../config/index.ts'
 import { matches, type PortRange } from '../../entities/selection.ts'
+import { isKernelThread } from './explain-target.ts'
 import type { Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 
@@ -11,7 +12,7 @@ const topic = 'selected'
 /** Entries of `discovery.instrument` that are gone through. */
 const mostEntries = 4
 
-/** In the order in which they are asked: the agent itself, rules for processes, rules for ports. */
+/** In the order in which they are asked: the agent itself, the kernel's own, rules for processes, rules for ports. */
 export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
   const { view } = subject
   if (view.pid === process.pid)
@@ -22,6 +23,17 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
         text: 'it is svc itself, which never traces itself',
         mend: '',
         cause: 'agent',
+        hides: true,
+      },
+    ]
+  if (isKernelThread(view.pid))
+    return [
+      {
+        topic,
+        state: 'note',
+        text: 'it is a thread of the kernel: it calls nobody by system calls, and has no program to look into',
+        mend: '',
+        cause: 'kernel_thread',
         hides: true,
       },
     ]

@@ -179,6 +179,17 @@ function commOf(pid: number): string {
   return textOf(`${procDir}/${pid}/comm`).trimEnd()
 }
 
+/** PF_KTHREAD of linux/sched.h, in the ninth field of /proc/PID/stat. */
+const kernelThread = 0x00200000
+
+/** Whether it is the kernel's own, with no program. */
+export function isKernelThread(pid: number): boolean {
+  const stat = textOf(`${procDir}/${pid}/stat`)
+  // The second field is a name, which may hold anything.
+  const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
+  return (Number(flags) & kernelThread) !== 0
+}
+
 /** Without its folders; '' for threads of the kernel, and where it may not be known. */
 function executableOf(pid: number): string {
   try {

@@ -4,6 +4,7 @@ import type { ProcessView } from '../../entities/process-table.ts'
 /** Why something of a process is not seen, or lost, as documents and tests name it. */
 export type Cause =
   | 'agent'
+  | 'kernel_thread'
   | 'switched_off'
   | 'kernel_feature_missing'
   | 'permission'

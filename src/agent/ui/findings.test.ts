@@ -171,3 +171,10 @@ test('a full file system is told with what is left of it', () => {
   assert.deepEqual([level, text], ['warn', '/var is 96 % full: 4.5 GB of 100 GB are left.'])
   assert.equal(ofFileSystem({ mountPoint: '/', sizeBytes: 100e9, availableBytes: 0.1e9 }).level, 'bad')
 })
+
+test('a command that is offered takes the name of a file system as one word', () => {
+  const commandOf = (mountPoint: string) =>
+    ofFileSystem({ mountPoint, sizeBytes: 100e9, availableBytes: 1e9 }).command
+  assert.equal(commandOf('/var/lib-2'), 'du -xh --max-depth=2 /var/lib-2')
+  assert.equal(commandOf("/mnt/$(id) it's"), "du -xh --max-depth=2 '/mnt/$(id) it'\\''s'")
+})

@@ -2,6 +2,7 @@
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
 import { signals } from '../../model/signal.ts'
+import { printable } from '../../profiling/frame-text.ts'
 import type { Vitals } from '../../window/vitals.ts'
 import { degradations } from '../view.ts'
 import { type Loss, RecentLosses } from './losses.ts'
@@ -231,7 +232,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
     level: full >= 99 ? 'bad' : 'warn',
     text: `${mountPoint} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} are left.`,
     link: '/ui/metrics',
-    command: `du -xh --max-depth=2 ${mountPoint}`,
+    command: `du -xh --max-depth=2 ${shellWord(mountPoint)}`,
   }
 }
 
@@ -276,10 +277,15 @@ class FullFileSystems {
       const availableBytes = available.get(mountPoint) ?? sizeBytes
       // What can only be read is mostly full by design.
       if (readOnly.has(mountPoint) || sizeBytes <= 0 || availableBytes >= sizeBytes / 20) continue
-      found.push({ mountPoint: this.#parts.shown(mountPoint), sizeBytes, availableBytes })
+      found.push({ mountPoint: printable(this.#parts.shown(mountPoint)), sizeBytes, availableBytes })
     }
     return found.sort((a, b) => a.availableBytes / a.sizeBytes - b.availableBytes / b.sizeBytes)
   }
+}
+
+/** Whoever may mount chooses the name: pasted into a shell, it is to be a name and nothing else. */
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 function sentence(text: string): string {

@@ -38,6 +38,7 @@ function start({ maxBytes = 1 << 20, windowMs = 60_000, seconds = 0 } = {}) {
   return {
     recorder,
     clock,
+    cost: run,
     reads: () => reads,
     renew: () => {
       page = new Page({ namespace: 'node', bounds })
@@ -115,16 +116,31 @@ test('other collectors begin with other series', async () => {
   assert.deepEqual(recorder.past(series('node_size_bytes')).values, [[Number.NaN, 5]])
 })
 
-test('what is dear to read is recorded only while somebody looks', async () => {
-  const { recorder, record, reads, clock } = start({ seconds: 0.02, windowMs: 60_000 })
+test('what is dear to read is recorded more rarely, unless somebody looks', async () => {
+  const { recorder, record, reads } = start({ seconds: 0.1, windowMs: 60_000 })
   for (let i = 0; i < 5; i++) await record([size, i])
   assert.equal(reads(), 1, 'the first reading tells what it costs')
+  for (let i = 0; i < 10; i++) await record([size, i])
+  assert.equal(reads(), 3)
   recorder.want()
   for (let i = 0; i < 5; i++) await record([size, i])
-  assert.equal(reads(), 6)
-  clock.ms += 60_000
+  assert.equal(reads(), 8)
+})
+
+test('a reading that was dear but once, as the first one mostly is, does not end the recording', async () => {
+  const { record, reads, cost } = start({ seconds: 0.1 })
   await record([size, 1])
-  assert.equal(reads(), 6)
+  cost.seconds = 0.005
+  for (let i = 0; i < 5; i++) await record([size, i])
+  assert.equal(reads(), 2)
+  for (let i = 0; i < 5; i++) await record([size, i])
+  assert.equal(reads(), 7)
+})
+
+test('a long window has longer steps, and room for as many series', () => {
+  const day = new MetricRecorder({ read: async () => undefined, windowMs: 86_400_000, maxBytes: 1 << 20 })
+  const { stepMs } = day.past([])
+  assert.equal(stepMs, 240_000)
 })
 
 test('there is no past before the first reading, and a fault in a reading is not one of the recorder', async () => {

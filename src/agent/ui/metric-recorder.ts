@@ -32,17 +32,19 @@ export interface RecordedPast {
   readonly values: number[][]
 }
 
-const tenSecondsMs = 10_000
-/** A reading that takes longer is not made while nobody looks. */
-const mostCostMs = 10
+const leastStepMs = 10_000
+/** Of a longer window the steps are longer, so that its memory lasts for all series and not for the first few. */
+const mostRows = 360
+/** While nobody looks there is so much more time between two readings than one takes. */
+const restFactor = 500
 /** A series takes this beside its values. */
 const trackBytes = 256
 /** However much memory there is. */
 const mostTracks = 100_000
 
 /**
- * Values of counters are kept as rates a second. Series for which there is no room are left out, and counted. On a host
- * where a reading takes long it records only for as long as somebody looked of late.
+ * Values of counters are kept as rates a second. Series for which there is no room are left out, and counted. Where a
+ * reading takes long, as the first one does, it records more rarely unless somebody looked of late.
  */
 export class MetricRecorder {
   /** Series for which there was no room at the last reading. */
@@ -66,7 +68,7 @@ export class MetricRecorder {
     read,
     windowMs,
     maxBytes,
-    stepMs = tenSecondsMs,
+    stepMs = leastStepMs * Math.max(1, Math.ceil(windowMs / leastStepMs / mostRows)),
     now = () => performance.now(),
   }: MetricRecorderOptions) {
     this.#read = read
@@ -107,9 +109,12 @@ export class MetricRecorder {
     this.#wantedUntilMs = this.#now() + this.#windowMs
   }
 
-  /** Records once, where that is cheap or wanted. Never rejects. */
+  /** Records once, where that is due or wanted. Never rejects. */
   async look(): Promise<void> {
-    if (this.#costMs > mostCostMs && this.#now() > this.#wantedUntilMs) return
+    const nowMs = this.#now()
+    // Half a step: timers are not as regular as steps.
+    const isDue = nowMs - this.#readMs + this.#stepMs / 2 >= this.#costMs * restFactor
+    if (!isDue && nowMs > this.#wantedUntilMs) return
     try {
       const reading = await this.#read(this.#stepMs / 4)
       if (reading !== undefined) this.record(reading)

@@ -9,12 +9,13 @@ import { resource } from '../../model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../../model/span.ts'
 import { Outlets } from '../outlets.ts'
 import type { UiParts } from './parts.ts'
+import { type ShownText, shownText } from './shown-text.ts'
 import { tap } from './tap.ts'
 
 const scope = { name: 'svc/network', version: '1' }
 const cart = resource({ 'service.name': 'cart', 'process.command_args': ['cart', '--user=ann@example.com'] })
 const shop = resource({ 'service.name': 'shop' })
-const shown = (text: string) => text.replaceAll('ann@example.com', '[email]')
+const mailHidden = (text: string) => text.replaceAll('ann@example.com', '[email]')
 
 const open: Outlets[] = []
 afterEach(async () => {
@@ -28,7 +29,7 @@ function outletsOf(): Outlets {
   return outlets
 }
 
-function tapOf(outlets: Outlets, query: Partial<TapQuery> = {}) {
+function tapOf(outlets: Outlets, query: Partial<TapQuery> = {}, shown: ShownText = mailHidden) {
   const asked: TapQuery = { signal: 'traces', service: '', errors: false, min_ms: 0, otlp: false, ...query }
   return tap({ outlets, shown } as Pick<UiParts, 'outlets' | 'shown'> as UiParts, asked)
 }
@@ -215,4 +216,24 @@ test('logs, metrics and profiles are told in words', async () => {
     },
   ])
   for (const live of taps) live.close?.()
+})
+
+test('secrets are known by their names, and half a token is not shown for one that was cut', async () => {
+  const outlets = outletsOf()
+  const live = tapOf(outlets, { signal: 'logs', otlp: true }, shownText(defaults()))
+  await live.next()
+  const record = new LogRecord()
+  const encoded = (text: string) => Buffer.from(text).toString('base64url')
+  const claims = encoded(JSON.stringify({ email: 'ann@example.com', more: 'x'.repeat(3000) }))
+  record.body = `refused ${encoded('{"alg":"HS256","typ":"JWT"}')}.${claims}.${encoded('x'.repeat(32))}`
+  record.attributes.set('db.password', 'hunter2')
+  record.attributes.set('http.request.header.cookie', ['sid=hunter3'])
+  outlets.pipeline.intake('logs').add(cart, scope, record)
+  record.body = claims
+  outlets.pipeline.intake('logs').add(cart, scope, record)
+  const lines = await live.next()
+  const text = JSON.stringify(lines)
+  assert.ok(!text.includes('hunter'), text)
+  assert.deepEqual(titles(lines), ['refused', '[TRUNCATED-UNSCANNED]'])
+  live.close?.()
 })

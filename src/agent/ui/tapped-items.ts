@@ -12,6 +12,8 @@ import type { Metric } from '../../model/metric.ts'
 import type { Profile } from '../../model/profile.ts'
 import type { Resource, Scope } from '../../model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../../model/span.ts'
+import { unscanned } from '../../processors/redact/redactor.ts'
+import type { ShownText } from './shown-text.ts'
 
 export type TappedItem = Span | Metric | LogRecord | Profile
 
@@ -34,8 +36,6 @@ export interface Tapped<T = TappedItem> {
   request(resource: Resource, scope: Scope, item: T): Uint8Array
 }
 
-type Shown = (text: string) => string
-
 /** SeverityNumber from which on a record tells of an error (logs.proto). */
 const errorSeverity = 17
 /** Points of a metric, or stacks of a profile, that can be copied without holding up others. */
@@ -44,13 +44,13 @@ const mostParts = 5000
 const mostAttributes = 8
 
 export class Summaries {
-  readonly #shown: Shown
+  readonly #shown: ShownText
   readonly #maxText: number
   readonly #resources = new WeakMap<Resource, Resource>()
   readonly #scopes = new WeakMap<Scope, Scope>()
 
   /** `shown` makes texts such as may be seen; those of a summary are cut at `maxText`. */
-  constructor(shown: Shown, maxText: number) {
+  constructor(shown: ShownText, maxText: number) {
     this.#shown = shown
     this.#maxText = maxText
   }
@@ -162,11 +162,15 @@ export class Summaries {
     return { time_ms: timeUs / 1000, service, title: this.#text(title) }
   }
 
-  /** As it may be shown, on one line. What is cut off is cut before it is looked at, with room for what gets shorter. */
-  #text(text: string): string {
-    return this.#shown(text.slice(0, 4 * this.#maxText))
+  /**
+   * As it may be shown, on one line. What is cut off is cut before it is looked at, with room for what gets shorter.
+   * `key`: of the attribute whose value it is.
+   */
+  #text(text: string, key?: string): string {
+    return this.#shown(beginning(text, 4 * this.#maxText), key)
       .replace(/\s+/g, ' ')
       .slice(0, this.#maxText)
+      .trimEnd()
   }
 
   #joined(texts: readonly string[]): string {
@@ -177,7 +181,7 @@ export class Summaries {
   #listed({ keys, values, size }: Attributes): string {
     const texts: string[] = []
     for (let i = 0; i < size && i < mostAttributes; i++)
-      texts.push(`${keys[i]}=${this.#text(String(values[i]))}`)
+      texts.push(`${keys[i]}=${this.#text(String(values[i]), keys[i])}`)
     return texts.join(' ').slice(0, 2 * this.#maxText)
   }
 
@@ -266,19 +270,32 @@ export class Summaries {
     copy.clear()
     for (let i = 0; i < size; i++) {
       const key = keys[i]!
-      copy.add(key, key === plain ? values[i]! : this.#valueOf(values[i]!))
+      copy.add(key, key === plain ? values[i]! : this.#valueOf(values[i]!, key))
     }
   }
 
-  #valueOf(value: AttributeValue): AttributeValue {
-    if (typeof value === 'string') return this.#shown(value)
-    return Array.isArray(value) ? value.map(text => this.#shown(text)) : value
+  #valueOf(value: AttributeValue, key: string): AttributeValue {
+    if (typeof value === 'string') return this.#shown(value, key)
+    return Array.isArray(value) ? value.map(text => this.#shown(text, key)) : value
   }
 }
 
 const kindNames: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(SpanKind).map(([name, kind]) => [kind, name]),
 )
+
+/** At most so much of a text, in whole words: half a token or address is known by nobody for what it is. */
+function beginning(text: string, length: number): string {
+  if (text.length <= length) return text
+  let end = length
+  while (end > 0 && !isBreak(text.charCodeAt(end - 1))) end--
+  return end === 0 ? unscanned : text.slice(0, end)
+}
+
+/** White space, and what parts values in JSON. */
+function isBreak(unit: number): boolean {
+  return unit <= 32 || unit === 34 || unit === 44 || unit === 125
+}
 
 function checkParts(parts: number): void {
   if (parts > mostParts) throw new RangeError(`cannot show ${parts} parts of an item`)

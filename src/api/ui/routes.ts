@@ -262,16 +262,14 @@ function lines<T>(
     handle: async request => {
       const live = open(request)
       if (live === undefined) return notThere(path, missing!)
-      const goesOn = request.parameters.follow === 1
-      let first: readonly T[]
+      let body: Buffer
       try {
-        first = await live.next()
+        body = Buffer.from(linesOf(await live.next()))
       } catch (error) {
         live.close?.()
         throw error
       }
-      const body = Buffer.from(linesOf(first))
-      if (goesOn) return goingOn(linesType, body, live)
+      if (request.parameters.follow === 1) return goingOn(linesType, body, live)
       live.close?.()
       return answer(200, linesType, body)
     },
