@@ -2,7 +2,7 @@
 // the page weighs, and what its window adds to a span. Runs dist/svc.cjs through bin/svc, as users do, and chromium.
 // Options: --starts N, --seconds N (of each look at the cost), --rounds N, --pages NAME,NAME, --frames N,
 // --part NAME (only one of start, cost, profile, weight, window).
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import type { MapLine, OverviewLine, TracesLine } from '../src/api/ui/documents.
 import { pageIds } from '../src/api/ui/pages.ts'
 import { LiveBrowser } from '../test/helpers/browser.ts'
 import { startLiveShop } from '../test/helpers/live-shop.ts'
-import { freePort } from '../test/helpers/program.ts'
+import { freePort, until } from '../test/helpers/program.ts'
 import { startRedis } from '../test/helpers/servers/redis.ts'
 import {
   type Agent,
@@ -72,22 +72,18 @@ async function document<T>(url: string): Promise<T | undefined> {
   return status === 200 ? (JSON.parse(text.trimEnd().split('\n').at(-1)!) as T) : undefined
 }
 
-/** Asks again and again until the answer is yes; milliseconds that it took. */
-async function waited(what: string, test: () => Promise<boolean>, pauseMs = 10): Promise<number> {
+/** Starts a program and asks until what it did is seen; milliseconds that both took. */
+async function waited(
+  command: string,
+  args: readonly string[],
+  isSeen: () => Promise<boolean>,
+): Promise<number> {
   const began = performance.now()
-  while (!(await test())) {
-    if (performance.now() - began > patienceMs) throw new Error(`waited in vain until ${what}`)
-    await sleep(pauseMs)
-  }
-  return performance.now() - began
-}
-
-function run(command: string, args: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) =>
-    spawn(command, args, { stdio: 'ignore' })
-      .once('close', () => resolve())
-      .once('error', reject),
-  )
+  const child = host.start(command, args)
+  await until(`what ${command} did is seen`, patienceMs, isSeen)
+  const took = performance.now() - began
+  await host.end(child)
+  return took
 }
 
 /** When values of the CPU were told, by whatever line came first. */
@@ -122,7 +118,7 @@ async function startTimes(browser: LiveBrowser): Promise<void> {
       const began = performance.now()
       const since = () => performance.now() - began
       const child = host.start('bin/svc', ['run', '--config', file])
-      await waited('it answers', async () => (await statusOf(`${base}/ready`)) === 200, 5)
+      await until('it answers', patienceMs, async () => (await statusOf(`${base}/ready`)) === 200)
       note('to /ready', since())
       await Promise.all([
         firstValues(base).then(() => note('to the first values of the CPU over HTTP (bound 3 s)', since())),
@@ -131,28 +127,27 @@ async function startTimes(browser: LiveBrowser): Promise<void> {
             `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN`,
           )
           note('from asking for the page to its first paint', paint)
-          await page.waitForFunction(drawn, undefined, { timeout: patienceMs, polling: 'raf' })
+          await until('the chart is drawn', patienceMs, () => page.evaluate<boolean>(drawn))
           note('to the first chart of the page with values (bound 3 s)', since())
           await page.context().close()
         }),
       ])
-      const mark = `looked-for-${i}`
-      const [, took] = await Promise.all([
-        run('curl', ['-s', '-o', '/dev/null', `${nginx}?q=${mark}`]),
-        waited('the span is told', async () => {
-          const line = await document<TracesLine>(`${base}/ui/api/traces?q=api/items&service=nginx`)
-          return (line?.traces.length ?? 0) > 0
-        }),
-      ])
-      note('from curl to its span in /ui/api/traces (bound 2 s)', took)
-      const [, drew] = await Promise.all([
-        run('redis-cli', ['-p', String(redis.port), 'incr', mark]),
-        waited('the call is on the map', async () => {
-          const line = await document<MapLine>(`${base}/ui/api/map`)
-          return line?.edges.some(({ protocol }) => protocol === 'redis') ?? false
-        }),
-      ])
-      note('from a call of Redis to its edge in /ui/api/map (bound 5 s)', drew)
+      const isTold = async () => {
+        const line = await document<TracesLine>(`${base}/ui/api/traces?q=/looked-for`)
+        return (line?.traces.length ?? 0) > 0
+      }
+      const isOnMap = async () => {
+        const line = await document<MapLine>(`${base}/ui/api/map`)
+        return line?.edges.some(({ protocol }) => protocol === 'redis') ?? false
+      }
+      const curl = ['-s', '-o', '/dev/null', `${nginx}/looked-for`]
+      note('from curl to its span in /ui/api/traces (bound 2 s)', await waited('curl', curl, isTold))
+      if (await isOnMap()) console.log('another program asks a Redis: the next figure says nothing')
+      const redisCall = ['-p', String(redis.port), 'incr', 'visits']
+      note(
+        'from redis-cli to its edge in /ui/api/map (bound 5 s)',
+        await waited('redis-cli', redisCall, isOnMap),
+      )
       await host.end(child)
     }
   } finally {
@@ -281,7 +276,9 @@ async function largeProfile(browser: LiveBrowser): Promise<void> {
   const list = `${JSON.stringify(largeProfiles(flame.total, Date.now()))}\n`
   let asked = 0
   // Later ones are never answered: the list stands still.
-  await page.route(/\/ui\/api\/profiles/, route => (asked++ === 0 ? route.fulfill({ body: list }) : undefined))
+  await page.route(/\/ui\/api\/profiles/, route =>
+    asked++ === 0 ? route.fulfill({ body: list }) : undefined,
+  )
   const began = performance.now()
   await page.goto(`${agent.base}/ui/profiles`)
   const icicle = page.locator('.icicle')
@@ -319,10 +316,10 @@ async function largeProfile(browser: LiveBrowser): Promise<void> {
     await icicle.focus()
     // Some of it stands beside the picture when a part is as wide as the whole.
     if (what.startsWith('panning')) for (let i = 0; i < 10; i++) await acts['zooming by mouse']!()
-    const end = await pictures(page)
-    const until = performance.now() + forMs
-    for (step = 0; performance.now() < until; step++) await act()
-    const gaps = (await end()).toSorted((a, b) => a - b)
+    const told = await pictures(page)
+    const end = performance.now() + forMs
+    for (step = 0; performance.now() < end; step++) await act()
+    const gaps = (await told()).toSorted((a, b) => a - b)
     const whole = gaps.reduce((a, b) => a + b, 0)
     console.log(
       `${what}: ${((1000 * gaps.length) / whole).toFixed(1)} pictures a second over ${step} steps (bound 60); ` +

@@ -4,9 +4,10 @@ import { isApiPath } from '../config/api-paths.ts'
 import { profileKinds } from '../runtime/runtime-profiler.ts'
 import { openapi } from './openapi.ts'
 import { operations } from './routes.ts'
+import type { Schema } from './schema.ts'
 import type { AgentView } from './types.ts'
 
-const view = { profiles: profileKinds } as unknown as AgentView
+const view = { profiles: profileKinds, ui: {}, pageDirectory: '' } as unknown as AgentView
 
 test('every path of the API is one that the configuration keeps the metrics from', () => {
   const all = operations(view, '/own-metrics')
@@ -15,16 +16,31 @@ test('every path of the API is one that the configuration keeps the metrics from
 })
 
 test('what changes or reveals more than a status is for this host, and debug paths are those below /debug', () => {
-  for (const { path, access, debug, tag } of operations(view, '/metrics')) {
+  for (const { path, access, debug, tag, isFile } of operations(view, '/metrics')) {
     const below = (root: string) => path.startsWith(`${root}/`)
     assert.equal(
       access === 'local',
-      below('/admin') || below('/debug') || path === '/profiles' || path === '/logs',
+      ['/admin', '/debug', '/ui/api'].some(below) || path === '/profiles' || path === '/logs',
       path,
     )
     assert.equal(debug === true, below('/debug'), path)
-    assert.equal(access === 'open', tag === 'probes', path)
+    assert.equal(access === 'open', tag === 'probes' || isFile === true, path)
+    assert.equal(isFile === true, path === '/ui' || (below('/ui') && !below('/ui/api')), path)
   }
+})
+
+test('no two shapes of the description have one name', () => {
+  const named = new Map<string, string>()
+  const check = ({ name, json, parts = [] }: Schema<unknown>) => {
+    const text = JSON.stringify(json)
+    if (name !== undefined) assert.equal(named.get(name) ?? text, text, name)
+    if (name !== undefined) named.set(name, text)
+    for (const part of parts) check(part)
+  }
+  for (const { outcomes } of operations(view, '/metrics'))
+    for (const { content } of Object.values(outcomes))
+      for (const shape of Object.values(content)) if (shape !== undefined) check(shape)
+  assert.ok(named.size > 20)
 })
 
 test('every reference of the description resolves', () => {

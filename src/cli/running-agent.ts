@@ -100,13 +100,14 @@ function notAnswered({ address }: AgentClient, what: string, error: unknown): St
 
 /** What the agent said instead of a document, for a person. */
 function refusal(path: string, what: string, status: number, body: Buffer): StartError {
-  if (status === 404 && path.startsWith('/ui/api/'))
+  const said = messageOf(body)
+  if (status === 404 && said !== '' && path.startsWith('/ui/api/'))
     return new StartError(
       `cannot ${what}: the agent does not serve it; it is older than this command, or was started with self_telemetry.ui.enabled: false`,
       ExitCode.general,
     )
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
-  const message = messageOf(body) || `the agent answered ${status}`
+  const message = said || `what answers is no agent of svc, for it says nothing but ${status}`
   const token = status === 401 ? '; set SVC_TOKEN, or use the admin socket as root' : ''
   return new StartError(`cannot ${what}: ${shownText(message, true)}${token}`, code)
 }

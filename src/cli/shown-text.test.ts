@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fitted, leftIn, rightIn, shownText, widthOf } from './shown-text.ts'
+import { fitted, leftIn, rightIn, shownJson, shownText, widthOf } from './shown-text.ts'
 
 const anything = fc.string({ unit: 'binary', maxLength: 60 })
 
@@ -13,6 +13,17 @@ test('no text can control a terminal, end its line or turn its direction', () =>
   assert.equal(shownText('a\x1b[2J\u202eb\r\nc\td', true), 'a\ufffd[2J\ufffdb c d')
   assert.equal(shownText('port 80 → pid 7 · 5 µs… naïve', false), 'port 80 -> pid 7 - 5 us... na?ve')
   assert.ok(shownText('x'.repeat(100_000), true).length < 5000)
+})
+
+test('JSON says the same, and no text in it can control a terminal', () => {
+  fc.assert(
+    fc.property(anything, text => {
+      const json = shownJson(JSON.stringify({ [text]: text }))
+      assert.deepEqual(JSON.parse(json), { [text]: text })
+      assert.doesNotMatch(json, /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u)
+    }),
+  )
+  assert.equal(shownJson(JSON.stringify('\x9b31m\u202e名')), '"\\u009b31m\\u202e名"')
 })
 
 test('text takes as many columns as it is given', () => {

@@ -40,6 +40,14 @@ export function shownText(text: string, unicode: boolean): string {
   return line.replace(/[^\x20-\x7e]/gu, sign => spelled[sign] ?? '?')
 }
 
+/** Not escaped by JSON, though terminals obey them: DEL, the controls beyond ASCII, what turns the direction of text. */
+const unsafeInJson = /[\x7f-\x9f\u2028\u2029\p{Bidi_Control}\ufeff]/gu
+
+/** The same JSON, safe on a terminal. */
+export function shownJson(json: string): string {
+  return json.replace(unsafeInJson, sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
 /** East Asian wide and fullwidth characters (UAX #11), and signs that are shown as pictures. */
 const wide =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u

@@ -71,7 +71,7 @@ test('what waits says so, and an agent that goes is a failure in words', async t
   assert.deepEqual([code, out], [1, ''])
   assert.match(
     talk,
-    /^waiting for logs with errors \(ctrl-c ends it; why nothing comes: svc explain PORT\)\n/,
+    /^waiting for logs with errors \(ctrl-c ends it; why nothing comes: svc doctor logs\)\n/,
   )
   assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has gone\n$/)
 })
@@ -82,7 +82,7 @@ test('a command line that makes no sense is refused with what does', async () =>
     assert.deepEqual([code, out], [2, ''])
     assert.match(talk, want)
   }
-  await check([], /what to tap\? the signals are traces, logs, metrics, profiles/)
+  await check([], /what to tap\? The signals are traces, logs, metrics, profiles/)
   await check(['trace'], /unknown signal "trace"; did you mean traces\? The signals are/)
   await check(['logs', '--min', '1s'], /--min is for traces/)
   await check(['metrics', '--errors'], /--errors is for traces and logs/)

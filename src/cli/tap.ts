@@ -49,10 +49,11 @@ function signalOf(word: string | undefined): TapOrder['signal'] {
   const signal = signals.find(each => each === word?.toLowerCase())
   if (signal !== undefined) return signal
   const all = `the signals are ${signals.join(', ')}`
-  if (word === undefined) throw new StartError(`what to tap? ${all}`, ExitCode.usage)
+  const sentence = `T${all.slice(1)}`
+  if (word === undefined) throw new StartError(`what to tap? ${sentence}`, ExitCode.usage)
   const near = nearest(word, signals)
   throw new StartError(
-    `unknown signal "${word}"; ${near ? `did you mean ${near}? ${all[0]!.toUpperCase()}${all.slice(1)}` : all}`,
+    `unknown signal "${word}"; ${near ? `did you mean ${near}? ${sentence}` : all}`,
     ExitCode.usage,
   )
 }

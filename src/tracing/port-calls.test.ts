@@ -7,13 +7,15 @@ function exchange(server: boolean, localPort: number, peerPort: number): Exchang
   return Object.assign(new Exchange(), { server, localPort, peerPort })
 }
 
-test('calls count at the port of the server, whoever of the two was seen', () => {
+test('calls count at the port of the server, once where both sides are seen', () => {
   const ports = new PortCalls()
   assert.equal(ports.of(80), undefined)
   ports.called(exchange(true, 80, 40_000))
   ports.called(exchange(false, 40_000, 80), 3)
   ports.refused(80)
-  assert.deepEqual(ports.of(80), { calls: 4, refused: 1 })
+  assert.deepEqual(ports.of(80), { calls: 3, refused: 1 })
+  ports.called(exchange(true, 80, 40_000), 4)
+  assert.equal(ports.of(80)?.calls, 5)
   assert.equal(ports.of(40_000), undefined)
 })
 

@@ -3,13 +3,16 @@ import type { Exchange } from '../model/exchange.ts'
 
 /** What was seen at a server's port, on either side of connections to it, in all network namespaces. */
 export interface PortCount {
+  /** Where both sides of a call are seen it is one. */
   readonly calls: number
   /** Connections that looked like a known protocol, and were none. */
   readonly refused: number
 }
 
 interface Entry {
-  calls: number
+  /** Calls by the side on which they were seen. */
+  answered: number
+  asked: number
   refused: number
 }
 
@@ -20,7 +23,8 @@ export class PortCalls {
   private readonly ports = new BoundedMap<number, Entry>(maxPorts)
 
   called({ server, localPort, peerPort }: Exchange, calls = 1): void {
-    this.entry(server ? localPort : peerPort).calls += calls
+    if (server) this.entry(localPort).answered += calls
+    else this.entry(peerPort).asked += calls
   }
 
   refused(port: number): void {
@@ -29,13 +33,14 @@ export class PortCalls {
 
   /** Undefined: nothing of late. */
   of(port: number): PortCount | undefined {
-    return this.ports.get(port)
+    const known = this.ports.get(port)
+    return known && { calls: Math.max(known.answered, known.asked), refused: known.refused }
   }
 
   private entry(port: number): Entry {
     const known = this.ports.get(port)
     if (known !== undefined) return known
-    const made = { calls: 0, refused: 0 }
+    const made = { answered: 0, asked: 0, refused: 0 }
     this.ports.set(port, made)
     return made
   }

@@ -69,8 +69,7 @@ export class RequestEdges {
     const half = this.#find(sequence, ports)
     if (half !== undefined && this.#meets(half, server)) return
     // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
-    if (local || this.#options.isUnderWay(!server, sequence, ports))
-      this.#hold(exchange, request, of, nowMs)
+    if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(exchange, request, of, nowMs)
     else this.#tell()
   }
 

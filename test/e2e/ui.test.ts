@@ -10,7 +10,7 @@ import { AgentProcess } from '../helpers/agent-process.ts'
 import { assertAccessible, assertFits, LiveBrowser, screenshots } from '../helpers/browser.ts'
 import { withoutChromium } from '../helpers/host-needs.ts'
 import { type LiveShop, startLiveShop } from '../helpers/live-shop.ts'
-import { freePort } from '../helpers/program.ts'
+import { freePort, until } from '../helpers/program.ts'
 import { withoutPostgres } from '../helpers/servers/postgres.ts'
 import { withoutRedis } from '../helpers/servers/redis.ts'
 
@@ -26,7 +26,7 @@ let browser: LiveBrowser
 
 before(async () => {
   if (skip) return
-  shop = await startLiveShop(20)
+  shop = await startLiveShop(10)
   agent = await AgentProcess.start({
     config: {
       agent: {
@@ -54,9 +54,9 @@ after(async () => {
 
 const url = (path: string) => `http://127.0.0.1:${agent.port}/ui/${path}`
 
-/** Waits until a page says something. */
+/** Waits until a page says something that can be seen. */
 async function says(page: Page, text: string | RegExp, where = 'main'): Promise<void> {
-  await page.locator(where).getByText(text).first().waitFor({ timeout: patienceMs })
+  await page.locator(where).getByText(text).filter({ visible: true }).first().waitFor({ timeout: patienceMs })
 }
 
 /** What each page shows of the load. */
@@ -86,58 +86,79 @@ const shown: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   'service?name=nginx': page => says(page, /GET/),
 }
 
-for (const theme of ['light', 'dark'] as const)
-  for (const [path, check] of Object.entries(shown))
-    test(`${path} shows the load, to eyes and to ears (${theme})`, { skip }, async () => {
-      const { page, faults } = await browser.open(url(path), { theme })
-      const name = path.split('?')[0]!
-      try {
-        await check(page)
-        await assertAccessible(page, path)
-        assert.deepEqual(faults, [])
-      } finally {
-        await page.screenshot({ path: join(screenshots, `${name}-${theme}.png`) })
-        await page.context().close()
-      }
-    })
-
-test('pages fit a window of 320 pixels, and one that is enlarged twice', { skip }, async () => {
-  for (const [path, check] of Object.entries(shown))
-    for (const width of [320, 640]) {
-      const { page } = await browser.open(url(path), { width, height: 700 })
+for (const [path, check] of Object.entries(shown))
+  test(`${path} shows the load: light, dark, narrow, enlarged twice, and by keys`, { skip }, async () => {
+    const { page, faults } = await browser.open(url(path))
+    const picture = (kind: string) =>
+      page.screenshot({ path: join(screenshots, `${path.split('?')[0]}-${kind}.png`) })
+    try {
       await check(page)
-      await page.screenshot({ path: join(screenshots, `${path.split('?')[0]}-${width}.png`) })
-      await assertFits(page, `${path} at ${width}`)
+      await assertAccessible(page, path)
+      await picture('light')
+      await page.emulateMedia({ colorScheme: 'dark' })
+      await assertAccessible(page, `${path} in the dark`)
+      await picture('dark')
+      await page.emulateMedia({ colorScheme: 'light' })
+      await assertReachable(page, path)
+      for (const width of [640, 320]) {
+        await page.setViewportSize({ width, height: 700 })
+        await check(page)
+        await picture(`${width}`)
+        await assertFits(page, `${path} at ${width}`)
+      }
+      assert.deepEqual(faults, [])
+    } finally {
       await page.context().close()
     }
+  })
+
+/** Tab goes from one thing to the next, and the one that has the focus shows it. */
+async function assertReachable(page: Page, where: string): Promise<void> {
+  // Moving parts hold still, so that an element stays what it is.
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.evaluate('document.activeElement.blur()')
+  const seen = new Set<string>()
+  for (let i = 0; i < 25; i++) {
+    await page.keyboard.press('Tab')
+    const focused = await page.evaluate<{ what: string; isSeen: boolean }>(`(() => {
+      const element = document.activeElement
+      const style = getComputedStyle(element)
+      const { width, height } = element.getBoundingClientRect()
+      return {
+        what: element.outerHTML.slice(0, 200),
+        isSeen: element === document.body || (width > 0 && height > 0 && style.outlineStyle !== 'none'),
+      }
+    })()`)
+    assert.ok(focused.isSeen, `${where}: ${focused.what}`)
+    seen.add(focused.what)
+  }
+  assert.ok(seen.size > 15, `${where}: the focus is caught among ${seen.size}`)
+  await page.getByRole('button', { name: 'Paused' }).click()
+}
+
+test('a picture that was a table is a picture again', { skip }, async () => {
+  const { page, faults } = await browser.open(url('overview'))
+  const figure = page.getByRole('figure', { name: 'CPU' })
+  await figure.locator('canvas').waitFor({ timeout: patienceMs })
+  await figure.getByRole('button', { name: 'as table' }).click()
+  await figure.locator('table').waitFor()
+  await figure.getByRole('button', { name: 'as picture' }).click()
+  await figure.locator('canvas').waitFor()
+  assert.deepEqual(faults, [])
+  await page.context().close()
 })
 
-test('all can be reached by keys, and where the focus is can be seen', { skip }, async () => {
-  for (const path of Object.keys(shown)) {
-    const { page } = await browser.open(url(path))
-    await shown[path]!(page)
-    // Moving parts hold still, so that an element stays what it is.
-    await page.getByRole('button', { name: 'Pause' }).click()
-    await page.locator('body').press('Home')
-    await page.evaluate('document.activeElement.blur()')
-    const seen = new Set<string>()
-    for (let i = 0; i < 25; i++) {
-      await page.keyboard.press('Tab')
-      const focused = await page.evaluate<{ what: string; isSeen: boolean }>(`(() => {
-        const element = document.activeElement
-        const style = getComputedStyle(element)
-        const { width, height } = element.getBoundingClientRect()
-        return {
-          what: element.outerHTML.slice(0, 200),
-          isSeen: element === document.body || (width > 0 && height > 0 && style.outlineStyle !== 'none'),
-        }
-      })()`)
-      assert.ok(focused.isSeen, `${path}: ${focused.what}`)
-      seen.add(focused.what)
-    }
-    assert.ok(seen.size > 15, `${path}: the focus is caught among ${seen.size}`)
-    await page.context().close()
-  }
+test('the link to the content leads there, and the chosen window goes along with links', {
+  skip,
+}, async () => {
+  const { page } = await browser.open(url('overview?w=900'))
+  await says(page, 'nginx')
+  await page.getByRole('link', { name: 'Skip to the content' }).focus()
+  await page.keyboard.press('Enter')
+  await page.waitForFunction('document.activeElement.id === "main"')
+  await page.locator('main').getByRole('link', { name: 'nginx', exact: true }).first().click()
+  await page.waitForURL(/\/ui\/service\?.*w=900/)
+  await page.context().close()
 })
 
 test('the search opens by a key, finds a service, and leads there', { skip }, async () => {
@@ -186,6 +207,7 @@ test('a page without its token asks for one', { skip }, async () => {
     const { page } = await browser.open(`http://127.0.0.1:${guarded.port}/ui/agent`)
     await page.getByLabel('Token').fill('wrong')
     await page.getByRole('button', { name: 'Use it' }).click()
+    await says(page, /was refused/)
     await page.getByLabel('Token').fill('the-token-of-the-page')
     await page.getByRole('button', { name: 'Use it' }).click()
     await says(page, 'self_telemetry.ui.window')
@@ -194,5 +216,40 @@ test('a page without its token asks for one', { skip }, async () => {
     await page.context().close()
   } finally {
     await guarded.stop()
+  }
+})
+
+test('pages say that the agent has gone, and come back with it by themselves', { skip }, async () => {
+  const listen = `127.0.0.1:${await freePort()}`
+  const start = () => AgentProcess.spawn({ ports: [], config: { self_telemetry: { listen } } })
+  const first = await start()
+  await until('it serves', patienceMs, () =>
+    fetch(`http://${listen}/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  )
+  const [{ page: agentPage }, { page: mapPage }] = [
+    await browser.open(`http://${listen}/ui/agent`),
+    await browser.open(`http://${listen}/ui/map`),
+  ]
+  await says(agentPage, String(first.pid))
+  await says(mapPage, 'Nobody was seen talking yet')
+  await first.stop()
+  await says(mapPage, /does not answer/)
+  await says(agentPage, /svc does not answer/, 'header')
+  await agentPage.getByRole('button', { name: 'Read again' }).click()
+  await says(agentPage, /what is shown is the last/)
+  const second = await start()
+  try {
+    await says(agentPage, String(second.pid))
+    await mapPage
+      .getByText(/does not answer/)
+      .first()
+      .waitFor({ state: 'hidden', timeout: patienceMs })
+  } finally {
+    await agentPage.context().close()
+    await mapPage.context().close()
+    await second.stop()
   }
 })

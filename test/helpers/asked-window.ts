@@ -1,3 +1,4 @@
+import { Tracing } from '../../src/agent/tracing.ts'
 import type { UiParts } from '../../src/agent/ui/parts.ts'
 import type { Service } from '../../src/entities/service-list.ts'
 import { type Resource, resource } from '../../src/model/resource.ts'
@@ -34,6 +35,7 @@ export class AskedWindow {
         liveServices: async () =>
           listening.map(service => ({ name: '', namespace: '', instances: 1, ports: [], ...service })),
       },
+      tracing: Object.create(Tracing.prototype) as Tracing,
       shown: (text: string) => text.replaceAll('secret', '[REDACTED]'),
     } as unknown as UiParts
   }

@@ -31,7 +31,7 @@ const server = createServer(async (request, response) => {
   try {
     await redis.incr('visits')
     const { rows } = await pool.query('select $1::int as item', [served])
-    price(path.startsWith('/slow') ? 4_000_000 : 200_000)
+    price(path.startsWith('/slow') ? 1_000_000 : 100_000)
     const failed = path.startsWith('/fail')
     appendFileSync(
       log!,

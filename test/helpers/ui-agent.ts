@@ -85,6 +85,7 @@ export function serviceLineOf(service: Service): ServiceLine {
     callees: [{ name: 'redis', requests_per_s: 80 }],
     routes: [{ name: 'GET /cart/*', spans: 240, errors: 3, slowest_ms: 1200, trace_id: '0'.repeat(32) }],
     resource: { 'service.name': service.name, 'process.pid': 4121 },
+    off: '',
   }
 }
 

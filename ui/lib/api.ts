@@ -1,6 +1,7 @@
 // Asking the agent: documents, and documents that go on line by line.
 
 import { signal } from '@preact/signals'
+import { store, stored } from './stored.ts'
 
 const tokenKey = 'svc-token'
 
@@ -11,13 +12,13 @@ export const deniedWhy = signal('')
 
 /** Kept for this tab alone. */
 export function setToken(token: string): void {
-  sessionStorage.setItem(tokenKey, token)
+  store('sessionStorage', tokenKey, token)
   denied.value = ''
 }
 
 /** One was given in this tab. */
 export function hasToken(): boolean {
-  return sessionStorage.getItem(tokenKey) !== null
+  return stored('sessionStorage', tokenKey) !== null
 }
 
 /** What the agent answered in place of a document. */
@@ -45,7 +46,7 @@ export function apiUrl(
 }
 
 async function ask(path: string, signal: AbortSignal, method = 'GET'): Promise<Response> {
-  const token = sessionStorage.getItem(tokenKey)
+  const token = stored('sessionStorage', tokenKey)
   const response = await window.fetch(path, {
     method,
     signal,

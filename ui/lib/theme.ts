@@ -1,11 +1,12 @@
 // Light and dark: as the system says, or as the person chose.
 
 import { effect, signal } from '@preact/signals'
+import { store, stored } from './stored.ts'
 
 const key = 'svc-theme'
 export type Theme = 'system' | 'light' | 'dark'
 
-export const theme = signal<Theme>((localStorage.getItem(key) as Theme | null) ?? 'system')
+export const theme = signal<Theme>((stored('localStorage', key) as Theme | null) ?? 'system')
 
 const system = matchMedia('(prefers-color-scheme: dark)')
 
@@ -17,7 +18,6 @@ effect(() => {
   const { value } = theme
   if (value === 'system') delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = value
-  if (value === 'system') localStorage.removeItem(key)
-  else localStorage.setItem(key, value)
+  store('localStorage', key, value === 'system' ? '' : value)
   palette.value = palette.peek() + 1
 })

@@ -114,8 +114,11 @@ function Body({ line }: { readonly line: MapLine }) {
     return (
       <Empty
         title="Nobody was seen talking yet"
-        why="A line is drawn with the first request between two, or from one of this host to elsewhere. If something is missing, ask why, by its port or name."
-        command="svc explain 8080"
+        why={
+          line.off ||
+          'A line is drawn with the first request between two, or from one of this host to elsewhere. If something is missing, ask why, by its port or name.'
+        }
+        command={line.off === '' ? 'svc explain 8080' : 'svc doctor traces'}
       />
     )
   const shown = shownMap(line, filterOf())

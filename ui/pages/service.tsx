@@ -41,8 +41,8 @@ function Body({ name, line }: { readonly name: string; readonly line: ServiceLin
     return (
       <Empty
         title={`Nothing of ${name} was seen`}
-        why="It asked nobody and nobody asked it within the window, or it is not observed."
-        command={`svc explain ${quoted(name)}`}
+        why={line.off || 'It asked nobody and nobody asked it within the window, or it is not observed.'}
+        command={line.off === '' ? `svc explain ${quoted(name)}` : 'svc doctor traces'}
       />
     )
   const { from_ms, step_ms, requests_per_s, errors_per_s, p95_ms, routes, callers, callees, resource } = line

@@ -3,14 +3,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ExplainDocument } from '../../api/ui/documents.ts'
 import { ownPids } from '../../kernel/needs.ts'
-import { Tracing } from '../tracing.ts'
+import { Tracing, type TracingFault } from '../tracing.ts'
 import { exportFindings, spanFindings } from './explain-export.ts'
 import { nameFindings, seenFindings, tlsFindings } from './explain-observed.ts'
 import { selectionFindings } from './explain-selection.ts'
 import { type Meant, type Target, targetOf } from './explain-target.ts'
 import type { Cause, Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
-import { whyNoTracing } from './pipeline-sources.ts'
+import { whyNoTracing } from './why-no-tracing.ts'
 
 type Explained = ExplainDocument['subjects'][number]
 
@@ -70,16 +70,19 @@ const lacksRights = /not permitted|EPERM|EACCES|\bCAP_|user namespace|seccomp|lo
 function probeFindings(parts: UiParts): Finding[] {
   const { tracing } = parts
   const topic = 'probes'
-  if (tracing === undefined) {
-    const { reason, mend } = whyNoTracing(parts.loaded().config)
-    const text = `tracing does not run: ${reason}`
-    return [{ topic, state: 'missing', text, mend, cause: 'switched_off', hides: true }]
-  }
   if (!(tracing instanceof Tracing)) {
-    const { reason, mend } = tracing
-    const cause: Cause = lacksRights.test(reason) ? 'permission' : 'kernel_feature_missing'
+    const { reason, mend } = whyNoTracing(parts)!
     const text = `tracing does not run: ${reason}`
-    return [{ topic, state: 'missing', text, mend: mend || 'svc doctor traces', cause, hides: true }]
+    return [
+      {
+        topic,
+        state: 'missing',
+        text,
+        mend: mend || 'svc doctor traces',
+        cause: causeOf(tracing),
+        hides: true,
+      },
+    ]
   }
   const { backend, socketsFound } = tracing.capture
   const ok: Finding = {
@@ -92,6 +95,12 @@ function probeFindings(parts: UiParts): Finding[] {
     ok,
     ...tracing.limits.map(({ reason, mend }) => ({ topic, state: 'limited' as const, text: reason, mend })),
   ]
+}
+
+/** Why tracing does not run; undefined: nobody asked for it. */
+function causeOf(fault: TracingFault | undefined): Cause {
+  if (fault === undefined) return 'switched_off'
+  return lacksRights.test(fault.reason) ? 'permission' : 'kernel_feature_missing'
 }
 
 /** Causes that cost a part, the one that costs most first. */

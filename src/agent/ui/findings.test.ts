@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Signal } from '../../model/signal.ts'
 import { Vitals } from '../../window/vitals.ts'
-import { Findings, ofFileSystem, ofHost, ofLoss, ofServices, type ServicePast } from './findings.ts'
+import { Findings, ofFileSystem, ofHost, ofLoss, ofServices } from './findings.ts'
 import type { UiParts } from './parts.ts'
+import type { ServicePast } from './services.ts'
 
 interface Lane {
   readonly dropped?: Readonly<Record<string, number>>
@@ -51,7 +52,7 @@ function past(name: string, more: Partial<ServicePast['service']> = {}, usualP95
     trend: [],
     ...more,
   }
-  return { service, usualP95Ms }
+  return { service, requests: 600, usualP95Ms }
 }
 
 test('where all is well there is nothing to tell', () => {
@@ -75,7 +76,8 @@ test('services are told when they fail or are slower than they mostly are, and d
     texts([past('a', { errors_percent: 25 }), past('b', { errors_percent: 5, serves: false })]),
     ['bad: 25 % of what a answers fails.', 'warn: 5 % of what b asks fails.'],
   )
-  assert.deepEqual(texts([past('rare', { requests_per_s: 0.1, errors_percent: 100 })]), [])
+  // One call that fails as the first one of a program has a rate of one a second.
+  assert.deepEqual(texts([{ ...past('rare', { requests_per_s: 1, errors_percent: 100 }), requests: 1 }]), [])
 })
 
 test('the host is told when it lacks memory, waits, or gives its time to others', () => {

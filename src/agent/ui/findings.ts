@@ -7,23 +7,16 @@ import type { Vitals } from '../../window/vitals.ts'
 import { degradations } from '../view.ts'
 import { type Loss, RecentLosses } from './losses.ts'
 import type { UiParts } from './parts.ts'
+import type { ServicePast } from './services.ts'
 
 export type OverviewTick = Extract<OverviewLine, { kind: 'tick' }>
 export type Finding = OverviewTick['findings'][number]
-export type ServiceRow = OverviewTick['services'][number]
-
-/** A service with what its 95th percentile mostly is. */
-export interface ServicePast {
-  readonly service: ServiceRow
-  /** Median over the window, in milliseconds; null where that is not known. */
-  readonly usualP95Ms: number | null
-}
 
 const mostFindings = 12
 /** Of one kind, so that one does not hide all others. */
 const mostOfAKind = 4
-/** Services that do less say little by their percentages. */
-const leastRequestsPerS = 0.2
+/** Services that did less in the last minute say little by their percentages. */
+const leastRequests = 12
 const levels = { bad: 0, warn: 1, note: 2 } as const
 /** How long the host must be so, in seconds. */
 const pressureSeconds = 10
@@ -113,9 +106,9 @@ export function ofHost(vitals: Vitals): Finding[] {
 /** Services that fail, or are slower than they mostly are. They come in the order of their badness. */
 export function ofServices(services: readonly ServicePast[]): Finding[] {
   const findings: Finding[] = []
-  for (const { service, usualP95Ms } of services) {
-    const { name, requests_per_s, errors_percent, p95_ms, serves } = service
-    if (requests_per_s < leastRequestsPerS) continue
+  for (const { service, requests, usualP95Ms } of services) {
+    const { name, errors_percent, p95_ms, serves } = service
+    if (requests < leastRequests) continue
     const link = `/ui/service?name=${encodeURIComponent(name)}`
     if (errors_percent >= 5)
       findings.push({

@@ -29,7 +29,14 @@ function nodeOf({ nodes }: MapLine, name: string): MapLine['nodes'][number] {
 
 test('nothing was seen: there is nothing on the map', async () => {
   const line = await lineOf(new AskedWindow())
-  assert.deepEqual([line.nodes, line.edges, line.left_out], [[], [], 0])
+  assert.deepEqual([line.nodes, line.edges, line.left_out, line.off], [[], [], 0, ''])
+})
+
+test('where nothing traces it says why, with the mend', async () => {
+  const asked = new AskedWindow()
+  const tracing = { reason: 'the kernel has no BTF', mend: 'boot a kernel that has it' }
+  const [line] = await map({ ...asked.parts, tracing }, 60).next()
+  assert.equal(line!.off, 'tracing does not run: the kernel has no BTF; boot a kernel that has it')
 })
 
 test('services, stores and addresses are told by what is spoken', async () => {

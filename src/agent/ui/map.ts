@@ -3,6 +3,7 @@ import type { Live } from '../../api/ui/source.ts'
 import { type Call, callGraph, errorsPercent, localNames, type Party, together } from './call-graph.ts'
 import type { UiParts } from './parts.ts'
 import { durationMs, percentilesOf, rounded } from './percentiles.ts'
+import { tracingOff } from './why-no-tracing.ts'
 
 /** Of a line; of more, the rarest are left out. */
 const mostEdges = 1000
@@ -30,6 +31,7 @@ function mapLine(parts: UiParts, seconds: number): MapLine {
     nodes: parties.filter(party => named.has(party)).map(nodeOf),
     edges: shown.map(edgeOf),
     left_out: calls.length - shown.length + edges.leftOut,
+    off: calls.length === 0 ? tracingOff(parts) : '',
   }
 }
 

@@ -1,10 +1,10 @@
 // What feeds the pipeline, and what of it is off or does not work.
 
 import type { PipelineLine } from '../../api/ui/documents.ts'
-import type { Config } from '../../config/index.ts'
 import { lostRecords } from '../../probes/capture.ts'
-import { Tracing, type TracingFault } from '../tracing.ts'
+import { Tracing } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
+import { whyNoTracing } from './why-no-tracing.ts'
 
 export type PipelineNode = PipelineLine['nodes'][number]
 type Fact = PipelineNode['facts'][number]
@@ -46,14 +46,12 @@ function source(
 
 function requests(parts: UiParts): PipelineSource {
   const { tracing } = parts
-  const { config } = parts.loaded()
   const node = { id: 'source:requests', name: 'requests, by eBPF', signals: ['traces' as const] }
-  if (tracing === undefined) {
-    const { reason, mend } = whyNoTracing(config)
-    return source({ ...node, state: 'off', reason: sentence(reason, mend) })
+  if (!(tracing instanceof Tracing)) {
+    const { reason, mend } = whyNoTracing(parts)!
+    const state = tracing === undefined ? 'off' : 'failed'
+    return source({ ...node, state, reason: sentence(reason, mend) })
   }
-  if (!(tracing instanceof Tracing))
-    return source({ ...node, state: 'failed', reason: sentence(tracing.reason, tracing.mend) })
   const { capture, tracer, protocols, streams, limits } = tracing
   const counters = capture.counters()
   const reason = limits.map(limit => sentence(limit.reason, limit.mend)).join('; ')
@@ -74,13 +72,6 @@ function requests(parts: UiParts): PipelineSource {
     },
     { traces: 'rest' },
   )
-}
-
-/** Why nothing traces that could, and what mends it. */
-export function whyNoTracing({ mode, agent }: Config): TracingFault {
-  if (mode === 'collector') return { reason: 'mode is collector', mend: 'set mode: agent' }
-  const key = agent.ebpf.enabled ? 'agent.ebpf.network.enabled' : 'agent.ebpf.enabled'
-  return { reason: 'switched off', mend: `set ${key}: true` }
 }
 
 /** What is measured here comes together, and is counted together. */

@@ -21,6 +21,14 @@ test('a service that was not seen is not found', async () => {
   const line = await lineOf(new AskedWindow(), 'shop')
   assert.equal(line.found, false)
   assert.equal(line.service.name, 'shop')
+  assert.equal(line.off, '')
+})
+
+test('where nothing traces it says why, with the mend', async () => {
+  const { parts } = new AskedWindow()
+  const tracing = { reason: 'the kernel has no BTF', mend: '' }
+  const [line] = await service({ ...parts, tracing }, 'shop').next()
+  assert.equal(line!.off, 'tracing does not run: the kernel has no BTF; see svc doctor traces')
 })
 
 test('a service has its course, its neighbours and its resource', async () => {

@@ -8,6 +8,7 @@ import type { UiParts } from './parts.ts'
 import { durationMs, rounded } from './percentiles.ts'
 import { recentSeconds, serviceRow } from './services.ts'
 import type { ShownText } from './shown-text.ts'
+import { tracingOff } from './why-no-tracing.ts'
 
 const mostColumns = 180
 const mostRoutes = 50
@@ -30,7 +31,7 @@ function serviceLine(parts: UiParts, name: string): ServiceLine {
   const { edges, spans, windowMs } = parts.window
   const names = localNames(parts)
   const party = partyOf(edges, names, windowMs, name)
-  if (party === undefined) return nothing(name)
+  if (party === undefined) return nothing(name, tracingOff(parts))
   const recent = callGraph(edges, names, recentSeconds).get(party.id)
   const row = serviceRow(parts, party, recent)
   return {
@@ -47,6 +48,7 @@ function serviceLine(parts: UiParts, name: string): ServiceLine {
       trace_id: route.traceId,
     })),
     resource: party.resource === undefined ? {} : attributesOf(party.resource, parts.shown),
+    off: '',
   }
 }
 
@@ -141,7 +143,7 @@ function attributesOf({ attributes }: Resource, shown: ShownText): Record<string
   return told
 }
 
-function nothing(name: string): ServiceLine {
+function nothing(name: string, off: string): ServiceLine {
   return {
     found: false,
     service: {
@@ -166,5 +168,6 @@ function nothing(name: string): ServiceLine {
     callees: [],
     routes: [],
     resource: {},
+    off,
   }
 }

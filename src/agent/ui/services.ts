@@ -6,6 +6,7 @@ import { type EdgeColumn, type EdgeWindow, slotMs } from '../../window/edge-wind
 import {
   callGraph,
   errorsPercent,
+  type Figures,
   localNames,
   Naming,
   type Party,
@@ -22,6 +23,8 @@ export type ServiceRow = Extract<OverviewLine, { kind: 'tick' }>['services'][num
 /** A service with what its 95th percentile mostly is. */
 export interface ServicePast {
   readonly service: ServiceRow
+  /** What its errors and durations of the last minute are of. */
+  readonly requests: number
   /** Median over the window, in milliseconds; null where that is not known. */
   readonly usualP95Ms: number | null
 }
@@ -46,8 +49,11 @@ export function servicePasts(parts: UiParts): ServicePast[] {
   const pasts = pastsOf(edges, names)
   const recent = callGraph(edges, names, recentSeconds)
   const found: ServicePast[] = []
-  for (const [id, past] of pasts)
-    found.push({ service: rowOf(past, recent.get(id)), usualP95Ms: past.usualP95Ms })
+  for (const [id, past] of pasts) {
+    const party = recent.get(id)
+    const { count } = figuresOf(past, party)
+    found.push({ service: rowOf(past, party), requests: count, usualP95Ms: past.usualP95Ms })
+  }
   return found.sort(byBadness).slice(0, mostServices)
 }
 
@@ -70,8 +76,13 @@ interface Past {
   readonly usualP95Ms: number | null
 }
 
-function rowOf({ party, serves, protocols, trend }: Past, recent: Party | undefined): ServiceRow {
-  const figures = together((serves ? recent?.answers : recent?.asks) ?? [])
+function figuresOf({ serves }: Past, recent: Party | undefined): Figures {
+  return together((serves ? recent?.answers : recent?.asks) ?? [])
+}
+
+function rowOf(past: Past, recent: Party | undefined): ServiceRow {
+  const { party, serves, protocols, trend } = past
+  const figures = figuresOf(past, recent)
   const calls = [...(recent?.asks ?? [])].sort((a, b) => b.figures.count - a.figures.count)
   return {
     name: party.name,

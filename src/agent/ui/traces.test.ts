@@ -213,7 +213,11 @@ test('where there are no traces it says why, with the mend', () => {
   const fault = { reason: 'the kernel has no BTF', mend: 'boot a kernel with CONFIG_DEBUG_INFO_BTF' }
   check({ tracing: fault }, config, /^tracing does not run: the kernel has no BTF; boot a kernel/)
   check({}, { ...config, mode: 'collector' }, /mode: collector.*set mode: agent/)
-  check({}, ebpfWith({ enabled: false }), /agent\.ebpf\.enabled is false; set it to true and restart svc$/)
+  check(
+    {},
+    ebpfWith({ enabled: false }),
+    /agent\.ebpf\.enabled is false; set agent\.ebpf\.enabled: true and restart svc$/,
+  )
   check({}, ebpfWith({ network: { ...ebpf.network, enabled: false } }), /agent\.ebpf\.network\.enabled/)
   check({}, config, /restart svc$/)
   const tracing = Object.create(Tracing.prototype) as Tracing

@@ -6,9 +6,9 @@ import type { AttributeValue } from '../../model/attributes.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { Heatmap } from '../../window/latency-heatmap.ts'
 import type { FoundTrace, StoredTrace } from '../../window/span-search.ts'
-import { Tracing } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 import type { ShownText } from './shown-text.ts'
+import { tracingOff } from './why-no-tracing.ts'
 
 const everyMs = 2000
 /** Spans of one trace that are told. */
@@ -136,26 +136,12 @@ function shownAttributes(
 }
 
 /** Why there are no spans and will be none, with the mend. */
-function whyNone({ window, tracing, loaded }: UiParts): string {
-  if (window.spans.seen > 0) return ''
-  const { mode, agent } = loaded().config
-  if (tracing instanceof Tracing) {
-    const { ratio, always_errors, always_slow } = agent.ebpf.network.sampling
-    return ratio > 0 || always_errors || always_slow
-      ? ''
-      : 'requests are counted and no trace is kept: agent.ebpf.network.sampling.ratio is 0; set it to 1'
-  }
-  if (tracing !== undefined) return withMend(`tracing does not run: ${tracing.reason}`, tracing.mend)
-  if (mode !== 'agent')
-    return `tracing is off: with mode: ${mode} svc observes nothing on this host; set mode: agent and restart svc`
-  for (const [key, isOn] of [
-    ['agent.ebpf.enabled', agent.ebpf.enabled],
-    ['agent.ebpf.network.enabled', agent.ebpf.network.enabled],
-  ] as const)
-    if (!isOn) return `tracing is off: ${key} is false; set it to true and restart svc`
-  return 'tracing is off: it was when svc started, and the configuration was changed since; restart svc'
-}
-
-function withMend(reason: string, mend: string): string {
-  return mend === '' ? reason : `${reason}; ${mend}`
+function whyNone(parts: UiParts): string {
+  if (parts.window.spans.seen > 0) return ''
+  const off = tracingOff(parts)
+  if (off !== '') return off
+  const { ratio, always_errors, always_slow } = parts.loaded().config.agent.ebpf.network.sampling
+  return ratio > 0 || always_errors || always_slow
+    ? ''
+    : 'requests are counted and no trace is kept: agent.ebpf.network.sampling.ratio is 0; set it to 1'
 }

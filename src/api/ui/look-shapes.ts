@@ -132,6 +132,7 @@ export const mapLine = named(
       }),
     ),
     left_out: count('Edges for which there was no room.'),
+    off: text('Why there is nothing and will be nothing, with what mends it; empty where all is well.'),
   }),
 )
 
@@ -158,6 +159,7 @@ export const serviceLine = named(
       }),
     ),
     resource: record('Attributes of its resource, the newest.', anything('A value.')),
+    off: text('Why there is nothing and will be nothing, with what mends it; empty where all is well.'),
   }),
 )
 
@@ -355,7 +357,7 @@ export const profilesLine = named(
 )
 
 export const flameDocument = named(
-  'Flame',
+  'FlameOfWindow',
   object('Stacks as one tree, in columns. Node 0 is the root; parents stand before their children.', {
     unit: text('Of the values.'),
     total: amount('Sum of all.'),

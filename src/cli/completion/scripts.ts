@@ -65,8 +65,8 @@ _svc() {
 ${cases.join('\n')}
   esac
   case "$kind" in
-    file) compopt -o filenames 2>/dev/null; COMPREPLY=( $(compgen -f -- "$current") ); return ;;
-    directory) compopt -o filenames 2>/dev/null; COMPREPLY=( $(compgen -d -- "$current") ); return ;;
+    file) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    directory) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     words) COMPREPLY=( $(compgen -W "$words" -- "$current") ); return ;;
     text) return ;;
   esac
@@ -74,7 +74,7 @@ ${cases.join('\n')}
     COMPREPLY=( $(compgen -W "$flags" -- "$current") )
   elif [[ -n $takes_file ]]; then
     compopt -o filenames 2>/dev/null
-    COMPREPLY=( $(compgen -f -- "$current") )
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
   else
     COMPREPLY=( $(compgen -W "$words" -- "$current") )
   fi

@@ -7,7 +7,7 @@ import { leaves } from '../../schema/tree.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf, sayProblems } from '../configuration.ts'
 import { documentOf, lookForAgent, waysText } from '../running-agent.ts'
-import { shownText } from '../shown-text.ts'
+import { shownJson, shownText } from '../shown-text.ts'
 import { print, say } from '../terminal.ts'
 import { yamlTree } from './yaml-tree.ts'
 
@@ -29,7 +29,7 @@ export async function effective(args: Arguments, onlyDifferent: boolean): Promis
   }
   say(`${source}\n`)
   const shown = onlyDifferent ? keys.filter(isDifferent) : keys
-  if (args.has('json')) print(`${JSON.stringify({ source, keys: shown }, null, 2)}\n`)
+  if (args.has('json')) print(`${shownJson(JSON.stringify({ source, keys: shown }, null, 2))}\n`)
   else if (shown.length === 0) print('# nothing differs from the defaults\n')
   else
     print(

@@ -4,7 +4,7 @@ import type { Arguments } from '../arguments.ts'
 import { penOf } from '../pen.ts'
 import { withProgress } from '../progress.ts'
 import { documentOf, runningAgent } from '../running-agent.ts'
-import { shownText } from '../shown-text.ts'
+import { shownJson, shownText } from '../shown-text.ts'
 import { output, written } from '../terminal.ts'
 import { explanation } from './explanation.ts'
 
@@ -23,7 +23,7 @@ export async function explainTarget(args: Arguments, target: string): Promise<Ex
   const { color, unicode, columns } = output()
   await written(
     args.has('json')
-      ? `${JSON.stringify(document, null, 2)}\n`
+      ? `${shownJson(JSON.stringify(document, null, 2))}\n`
       : explanation(document, { unicode, columns: Math.min(columns, 120), pen: penOf(color) }),
   )
   const { subjects } = document

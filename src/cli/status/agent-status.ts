@@ -7,6 +7,7 @@ import type { Arguments } from '../arguments.ts'
 import { configurationOf } from '../configuration.ts'
 import { penOf } from '../pen.ts'
 import { answerOf, documentOf, readAs, runningAgent } from '../running-agent.ts'
+import { shownJson } from '../shown-text.ts'
 import { output, written } from '../terminal.ts'
 import { type Readiness, statusText } from './status-text.ts'
 
@@ -27,7 +28,7 @@ export async function agentStatus(args: Arguments): Promise<ExitCode> {
   const found = { status, ready, export: exporting, pipeline, page }
   await written(
     args.has('json')
-      ? `${JSON.stringify(found, null, 2)}\n`
+      ? `${shownJson(JSON.stringify(found, null, 2))}\n`
       : statusText(found, { unicode, columns: Math.min(columns, 120), pen: penOf(color) }),
   )
   return ready.status === 'ready' ? ExitCode.ok : ExitCode.general

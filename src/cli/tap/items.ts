@@ -5,7 +5,7 @@ import { interrupted } from '../interrupted.ts'
 import { counted, msText } from '../number-text.ts'
 import { type Pen, penOf } from '../pen.ts'
 import { followLines, parsed } from '../running-agent.ts'
-import { leftIn, rightIn, shownText } from '../shown-text.ts'
+import { leftIn, rightIn, shownJson, shownText } from '../shown-text.ts'
 import { output, say, written } from '../terminal.ts'
 import type { TapOrder } from './order.ts'
 
@@ -30,7 +30,7 @@ export async function tapItems(client: AgentClient, order: TapOrder): Promise<Ex
     clearTimeout(waiting)
     items++
     const isTaken = await written(
-      order.json ? `${JSON.stringify(line.otlp ?? null)}\n` : itemText(line, unicode, pen),
+      order.json ? `${shownJson(JSON.stringify(line.otlp ?? null))}\n` : itemText(line, unicode, pen),
     )
     if (!isTaken || items >= order.most) over.abort()
   }
@@ -63,8 +63,14 @@ function wantedText({ signal, service, errors, minMs }: TapOrder): string {
   return [
     signal,
     ...conditions,
-    `(ctrl-c ends it; why nothing comes: svc explain ${service === '' ? 'PORT' : shownText(service, false)})`,
+    `(ctrl-c ends it; why nothing comes: ${askedFor(signal, service)})`,
   ].join(' ')
+}
+
+/** The command that tells why there is nothing of a signal. */
+function askedFor(signal: TapOrder['signal'], service: string): string {
+  if (signal === 'traces') return `svc explain ${service === '' ? 'PORT' : shownText(service, false)}`
+  return `svc doctor ${signal === 'metrics' ? 'host' : signal}`
 }
 
 /** `12:00:01.234 cart  GET /cart/*  8.2ms  details`, what failed marked and red. */

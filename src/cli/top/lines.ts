@@ -2,6 +2,7 @@ import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { AgentClient } from '../agent-client.ts'
 import { interrupted } from '../interrupted.ts'
 import { followLines } from '../running-agent.ts'
+import { shownJson } from '../shown-text.ts'
 import { written } from '../terminal.ts'
 
 export const overviewPath = '/ui/api/overview?seconds=60'
@@ -10,7 +11,7 @@ export const overviewPath = '/ui/api/overview?seconds=60'
 export async function lines(client: AgentClient, what: string, once: boolean): Promise<ExitCode> {
   const over = interrupted()
   const onLine = async (line: string) => {
-    if (!(await written(`${line}\n`))) over.abort()
+    if (!(await written(`${shownJson(line)}\n`))) over.abort()
   }
   try {
     await followLines(client, `${overviewPath}&follow=${once ? 0 : 1}`, what, onLine, over.signal)

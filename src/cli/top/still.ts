@@ -1,5 +1,5 @@
 import type { OverviewLine } from '../../api/ui/documents.ts'
-import { ExitCode } from '../../lib/start-error.ts'
+import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { AgentClient } from '../agent-client.ts'
 import { interrupted } from '../interrupted.ts'
 import { penOf } from '../pen.ts'
@@ -26,8 +26,12 @@ export async function still(client: AgentClient, what: string): Promise<ExitCode
   } finally {
     over.stop()
   }
+  if (view.tick === undefined) {
+    if (over.signal.aborted) return ExitCode.ok
+    throw new StartError(`cannot ${what}: what answers at ${client.address} told of none`, ExitCode.general)
+  }
   const { color, unicode, columns } = output()
-  const rows = (view.tick?.services.length ?? 0) + 10
+  const rows = view.tick.services.length + 10
   const canvas: Canvas = { columns, rows, unicode, shown: text => shownText(text, unicode) }
   const pen = penOf(color)
   const lines = [headLine(view, canvas), ...servicesLines(view, canvas, rows, false)]

@@ -11,7 +11,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['q', 'end'],
 ]
 const columns: readonly (readonly [string, string])[] = [
-  ['req/s', 'requests answered, in the last minute; > where it only calls others'],
+  ['req/s', 'requests answered in the last minute; > where it only calls'],
   ['err%', 'of them that failed'],
   ['p50 p95 p99', 'half, 95 and 99 of 100 took no longer'],
   ['CALLS', 'whom it calls, the most asked first'],

@@ -1,0 +1,100 @@
+// The window of the live page under load: it is full, and the agent's memory stands still. Half a minute of it; an hour
+// with SVC_SOAK=1.
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import type { OverviewLine } from '../../src/api/ui/documents.ts'
+import { AgentProcess } from '../helpers/agent-process.ts'
+import { withoutBpf } from '../helpers/compile-bpf.ts'
+import { startLiveShop } from '../helpers/live-shop.ts'
+import { freePort } from '../helpers/program.ts'
+import { withoutPostgres } from '../helpers/servers/postgres.ts'
+import { withoutRedis } from '../helpers/servers/redis.ts'
+
+const soak = process.env.SVC_SOAK === '1'
+const skip = withoutBpf || withoutRedis || withoutPostgres
+const maxBytes = 2 * 2 ** 20
+/** Ticks of the overview, one a second: at most until the window is half full, which its young spans are, and then. */
+const [patience, measured] = [120, soak ? 3600 : 12]
+/** A median is of so many. */
+const few = soak ? 60 : 4
+/**
+ * What the heap breathes in and out, and what the host's programs make the agent learn. Fifty requests a second give
+ * hundreds of spans: if what they take stayed, half a minute would show it, and an hour a hundred bytes for each.
+ */
+const boundMiB = 16
+
+/** Follows a document as an open page does. */
+async function* lines<T>(t: TestContext, agent: AgentProcess, path: string): AsyncGenerator<T> {
+  const url = `http://127.0.0.1:${agent.port}/ui/api/${path}`
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(url, { agent: false }, resolve).on('error', reject),
+  )
+  t.after(() => response.destroy())
+  assert.equal(response.statusCode, 200, path)
+  for await (const line of createInterface(response)) yield JSON.parse(line) as T
+}
+
+/** MiB that no file stands behind. */
+function anonymousMiB(pid: number): number {
+  const told = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')
+  return Number(/^Anonymous:\s+(\d+) kB/m.exec(told)![1]) / 1024
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]!
+}
+
+test('a full window keeps within its bound, and the memory of the agent stands still', { skip }, async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-ui-memory-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const shop = await startLiveShop(50)
+  t.after(() => shop.close())
+  const agent = await AgentProcess.start({
+    // The flags of bin/svc that bound the heap.
+    env: { NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=96' },
+    config: {
+      self_telemetry: { ui: { window: '1m', max_memory: '2Mi' } },
+      agent: {
+        nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
+        profiling: { enabled: true },
+        logs: {
+          enabled: true,
+          container_logs: false,
+          paths: [shop.log],
+          position_file: join(directory, 'positions'),
+        },
+        discovery: { enabled: false },
+      },
+      pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
+    },
+  })
+  t.after(() => agent.stop())
+  // Those who look make the agent compute all that there is.
+  for (const path of ['traces', 'map', 'logs', 'profiles', 'service?name=nginx'])
+    void (async () => {
+      const following = lines(t, agent, `${path}${path.includes('?') ? '&' : '?'}follow=1`)
+      while (!(await following.next()).done);
+    })().catch(() => undefined) // it ends with the agent
+  const anonymous: number[] = []
+  let waited = 0
+  for await (const line of lines<OverviewLine>(t, agent, 'overview?follow=1&seconds=60')) {
+    if (line.kind !== 'tick') continue
+    const { window_bytes: bytes, window_max_bytes: most } = line.agent
+    assert.equal(most, maxBytes)
+    assert.ok(bytes <= maxBytes, `the window takes ${bytes} bytes of ${maxBytes}`)
+    if (bytes >= maxBytes / 2) anonymous.push(anonymousMiB(agent.pid))
+    else assert.ok(++waited < patience, `the window does not fill: ${bytes} bytes of ${maxBytes}`)
+    if (anonymous.length === measured) break
+  }
+  assert.equal(anonymous.length, measured, 'the overview went on')
+  const [before, now] = [median(anonymous.slice(0, few)), median(anonymous.slice(-few))]
+  assert.ok(
+    now < before + boundMiB,
+    `with a full window the agent took ${before.toFixed(1)} MiB, and ${now.toFixed(1)} after ${measured} s: ${anonymous.map(each => each.toFixed(0)).join(' ')}`,
+  )
+})
