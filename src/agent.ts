@@ -248,6 +248,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   /** Ends everything; what is not delivered within the time is given up. */
   async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
+    api?.finish()
     live?.stop()
     discovery.stop()
     gpu.stop()

@@ -63,6 +63,8 @@ export interface Api {
    * TLS anew; throws, in words, where they or the settings cannot serve.
    */
   prepare(settings: ApiSettings): Change
+  /** The end has begun: answers that go on end, and each connection with its next answer. */
+  finish(): void
   close(): Promise<void>
 }
 
@@ -153,6 +155,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         },
         abort() {},
       }
+    },
+    finish() {
+      main.connections.finish()
+      admin.connections.finish()
     },
     async close() {
       removeSocket?.()

@@ -66,7 +66,7 @@ export class RequestEdges {
       if (!(server && local)) this.#tell()
       return
     }
-    const half = this.#find(sequence, ports)
+    const half = this.#find(request)
     if (half !== undefined && this.#meets(half, server)) return
     // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
     if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(exchange, request, of, nowMs)
@@ -151,7 +151,7 @@ export class RequestEdges {
     this.#options.tell(this.#edge)
   }
 
-  #find(sequence: number, ports: number): Half | undefined {
+  #find({ sequence, ports }: Request): Half | undefined {
     let half = this.#table[place(sequence, ports)]
     while (half !== undefined && (half.sequence !== sequence || half.ports !== ports)) half = half.chain
     return half

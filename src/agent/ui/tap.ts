@@ -10,7 +10,7 @@ import { Summaries, type Summary, type Tapped, type TappedItem } from './tapped-
 /** Items between two looks; more are counted. */
 const mostItems = 200
 /** Of requests that wait to be told as JSON. */
-const mostBytes = 512 * 1024
+const mostBytes = 128 * 1024
 const mostItemBytes = 256 * 1024
 const maxText = 300
 
