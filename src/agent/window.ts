@@ -14,9 +14,13 @@ import type { Window } from './ui/parts.ts'
 /** Parts of `self_telemetry.ui.max_memory`. */
 const shares = { spans: 0.45, logs: 0.18, profiles: 0.16, metrics: 0.1, edges: 0.08, vitals: 0.03 } as const
 
+/** More edges than fit here nobody can look at, and adding them up would block. */
+const mostEdgeBytes = 8 * 1024 * 1024
+
 /** Memory of one part, in bytes. */
 export function shareOf(config: Config, part: keyof typeof shares): number {
-  return Math.floor(config.self_telemetry.ui.max_memory * shares[part])
+  const share = Math.floor(config.self_telemetry.ui.max_memory * shares[part])
+  return part === 'edges' ? Math.min(share, mostEdgeBytes) : share
 }
 
 export class LiveWindow implements Window {

@@ -149,7 +149,7 @@ test('large items do not make the OTLP that waits grow without bound', async () 
     intake.add(cart, scope, record)
   }
   const items = (await live.next()).filter(({ kind }) => kind === 'item')
-  assert.ok(items.length === 3, `${items.length} items`)
+  assert.equal(items.length, 1)
   assert.deepEqual(titles(await live.next()), [])
   live.close?.()
 })
