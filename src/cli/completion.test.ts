@@ -19,6 +19,7 @@ const paths = Object.fromEntries(
   }),
 )
 writeFileSync(join(directory, 'shop.yaml'), '')
+writeFileSync(join(directory, 'my * file.yaml'), '')
 
 /** What bash offers for the last word. */
 function offered(...words: string[]): string[] {
@@ -45,6 +46,7 @@ test('bash completes commands, flags, words and files', () => {
   assert.deepEqual(offered('top', '--config', 'sh'), ['shop.yaml'])
   assert.deepEqual(offered('top', '--config', '=', 'sh'), ['shop.yaml'])
   assert.deepEqual(offered('validate', 'shop'), ['shop.yaml'])
+  assert.deepEqual(offered('validate', 'my'), ['my * file.yaml'])
   assert.ok(offered('--').includes('--validate-config'))
   assert.deepEqual(offered('node-exporter', '--'), [])
 })

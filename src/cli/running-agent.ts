@@ -1,10 +1,13 @@
 // What commands ask of the agent that runs, and what they say where it does not answer.
 
+import { formatProblems } from '../config/index.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type AgentAnswer, type AgentClient, type Attempt, findAgent, type OnLine } from './agent-client.ts'
 import type { Arguments } from './arguments.ts'
 import { configurationOf } from './configuration.ts'
+import { withProgress } from './progress.ts'
 import { shownText } from './shown-text.ts'
+import { say } from './terminal.ts'
 
 /** Of documents: a trace of all spans of the window is larger than any other. */
 const mostBytes = 64 << 20
@@ -13,6 +16,12 @@ const patienceMs = 15_000
 /** The agent of this host, or at `--url`. Throws a `StartError` that tells every way that was tried; `what` cannot be done. */
 export async function runningAgent(args: Arguments, what: string): Promise<AgentClient> {
   const { client, tried } = await lookForAgent(args)
+  // Where the agent is to be asked was taken from it.
+  const [problem] = configurationOf(args).problems
+  if (problem !== undefined && args.value('url') === undefined)
+    say(
+      `${formatProblems([problem], { terminal: false, color: false })}The defaults stand in for what is wrong.\n`,
+    )
   if (client) return client
   throw new StartError(
     `cannot ${what}: no agent answers (${waysText(tried)}); start it with "svc run", or name it by --url`,
@@ -23,7 +32,10 @@ export async function runningAgent(args: Arguments, what: string): Promise<Agent
 /** The same without a complaint. */
 export function lookForAgent(args: Arguments) {
   const settings = configurationOf(args).config.self_telemetry
-  return findAgent({ settings, url: args.value('url'), env: process.env })
+  return withProgress(
+    'looking for the agent',
+    findAgent({ settings, url: args.value('url'), env: process.env }),
+  )
 }
 
 /** `ADDRESS: why` of all ways that led to no agent. */
@@ -108,8 +120,15 @@ function refusal(path: string, what: string, status: number, body: Buffer): Star
     )
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
   const message = said || `what answers is no agent of svc, for it says nothing but ${status}`
-  const token = status === 401 ? '; set SVC_TOKEN, or use the admin socket as root' : ''
-  return new StartError(`cannot ${what}: ${shownText(message, true)}${token}`, code)
+  return new StartError(`cannot ${what}: ${shownText(message, true)}${tokenMend(status)}`, code)
+}
+
+/** What mends an answer for which a token is missing; '' for others. */
+export function tokenMend(status: number): string {
+  if (status !== 401) return ''
+  return process.env.SVC_TOKEN
+    ? '; the one in SVC_TOKEN is none: correct it, or use the admin socket as root'
+    : '; set SVC_TOKEN, or use the admin socket as root'
 }
 
 function messageOf(body: Buffer): string {

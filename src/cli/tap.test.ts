@@ -64,15 +64,11 @@ test('what waits says so, and an agent that goes is a failure in words', async t
   lines = []
   const own = await startUiAgent({ tap: () => liveOf<TapLine>(() => []) })
   t.after(() => own.close())
-  const waiting = svc(['tap', 'logs', '--errors', '--config', own.config])
-  await new Promise(resolve => setTimeout(resolve, 3500))
-  await own.close()
-  const { code, out, talk } = await waiting
+  const { code, out, talk } = await svc(['tap', 'logs', '--errors', '--config', own.config], {
+    onTalk: said => said.includes('waiting') && void own.close(),
+  })
   assert.deepEqual([code, out], [1, ''])
-  assert.match(
-    talk,
-    /^waiting for logs with errors \(ctrl-c ends it; why nothing comes: svc doctor logs\)\n/,
-  )
+  assert.match(talk, /^waiting for logs with errors \(ctrl-c ends it; why nothing comes: svc doctor logs\)\n/)
   assert.match(talk, /svc: cannot tap logs any longer: the agent at unix:\S+ has gone\n$/)
 })
 

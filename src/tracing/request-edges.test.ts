@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Exchange } from '../model/exchange.ts'
+import { Call, Exchange } from '../model/exchange.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { bounds } from '../protocols/durations.ts'
@@ -226,6 +226,28 @@ test('other hosts, and what has no name of its own, are told at once', () => {
     [elsewhere, 'service 2', false, -1, 3],
     ['service 1', host, false, 4, -1],
   ])
+})
+
+test('it is told what was spoken: gRPC is not HTTP, and its health checks are probes', () => {
+  const { tracer, requests } = open()
+  const call = new Call()
+  const finish = (protocol: string, signalType: string, method = '') => {
+    const exchange = client({ peer: elsewhere })
+    exchange.protocol = protocol
+    call.clear()
+    call.signalType = signalType
+    if (method !== '') call.attributes.add('rpc.method', method)
+    tracer.finish(exchange, call, tracer.beginLate(exchange))
+  }
+  finish('http2', 'grpc', 'shop.Cart/Add')
+  finish('http2', 'grpc', 'grpc.health.v1.Health/Check')
+  finish('http2', 'http')
+  finish('http1', 'http')
+  finish('postgres', 'sql')
+  assert.deepEqual(
+    requests.map(({ protocol, probe }) => `${protocol} ${probe}`),
+    ['grpc false', 'grpc true', 'http false', 'http false', 'postgres false'],
+  )
 })
 
 test('an excluded path is not told', () => {

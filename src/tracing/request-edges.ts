@@ -9,6 +9,8 @@ export interface RequestEdgesOptions {
   readonly tell: (edge: RequestEdge) => void
   /** Whether a side of a request has begun and not ended, as far as that was told. */
   readonly isUnderWay: (server: boolean, sequence: number, ports: number) => boolean
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number
 }
 
 /** How long a side that ended waits for one that may be on this host, of which nothing was seen. */
@@ -43,13 +45,8 @@ export class RequestEdges {
     this.#options = options
   }
 
-  /** Sides that wait for their other one. */
-  get waitingNow(): number {
-    return this.#waiting.length
-  }
-
   /** A side of a request is over. `request` is its place among those that are under way. */
-  ended(exchange: Exchange, call: Call, request: Request, of: Resource, nowMs: number): void {
+  ended(exchange: Exchange, call: Call, request: Request, of: Resource): void {
     const { server, sequence, ports, local } = request
     const edge = this.#edge
     const hasBoth = bothSides.has(exchange.protocol)
@@ -69,7 +66,7 @@ export class RequestEdges {
     const half = this.#find(request)
     if (half !== undefined && this.#meets(half, server)) return
     // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
-    if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(exchange, request, of, nowMs)
+    if (local || this.#options.isUnderWay(!server, sequence, ports)) this.#hold(exchange, request, of)
     else this.#tell()
   }
 
@@ -102,7 +99,7 @@ export class RequestEdges {
     return isOther
   }
 
-  #hold(exchange: Exchange, { server, sequence, ports }: Request, of: Resource, nowMs: number): void {
+  #hold(exchange: Exchange, { server, sequence, ports }: Request, of: Resource): void {
     const edge = this.#edge
     const half = this.#free.pop() ?? new Half()
     half.server = server
@@ -115,8 +112,8 @@ export class RequestEdges {
     half.localAddress = exchange.localAddress
     half.peerAddress = exchange.peerAddress
     half.probe = edge.probe
-    half.atMs = nowMs
-    half.endedMs = nowMs
+    half.endedMs = this.#options.now()
+    half.atMs = half.endedMs
     const at = place(sequence, ports)
     half.chain = this.#table[at]
     this.#table[at] = half

@@ -100,6 +100,7 @@ export class Tracer {
     this.edges = new RequestEdges({
       tell: edge,
       isUnderWay: (server, sequence, ports) => this.contexts.isUnderWay(server, sequence, ports),
+      now: options.now,
     })
   }
 
@@ -199,7 +200,7 @@ export class Tracer {
     if (call.duration !== undefined)
       options.red.observe(resource, call.duration, call.dimensions, exchange.durationNs)
     const unwanted = call.path !== '' && this.rules.excludedPath(call.path)
-    if (!unwanted) this.edges?.ended(exchange, call, request, resource, nowMs)
+    if (!unwanted) this.edges?.ended(exchange, call, request, resource)
     if (unwanted || hidden !== '') {
       options.drop(unwanted ? 'excluded_path' : hidden, 1)
       contexts.forget(request)

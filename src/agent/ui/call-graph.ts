@@ -30,6 +30,8 @@ export interface Party {
 export interface Figures {
   count: number
   failed: number
+  /** How long any of them could be seen. */
+  seconds: number
   perSecond: number
   /** As `percentileMs` takes them. */
   readonly durations: Float64Array
@@ -239,17 +241,19 @@ function viewOf({ from, to }: Edge, { both, asked, answered }: Views): Figures {
 }
 
 function noFigures(): Figures {
-  return { count: 0, failed: 0, perSecond: 0, durations: new Float64Array(durationBuckets) }
+  return { count: 0, failed: 0, seconds: 0, perSecond: 0, durations: new Float64Array(durationBuckets) }
 }
 
 function addTo(figures: Figures, { count, failed, seconds, durations }: EdgeSum): void {
-  addFigures(figures, { count, failed, perSecond: count / seconds, durations })
+  addFigures(figures, { count, failed, seconds, durations })
 }
 
-function addFigures(sum: Figures, { count, failed, perSecond, durations }: Figures): void {
+/** Rates are not added up: of many who began one after another, each would count as if it went on. */
+function addFigures(sum: Figures, { count, failed, seconds, durations }: Omit<Figures, 'perSecond'>): void {
   sum.count += count
   sum.failed += failed
-  sum.perSecond += perSecond
+  sum.seconds = Math.max(sum.seconds, seconds)
+  sum.perSecond = sum.seconds === 0 ? 0 : sum.count / sum.seconds
   for (let i = 0; i < durationBuckets; i++) sum.durations[i]! += durations[i]!
 }
 

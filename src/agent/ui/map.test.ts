@@ -176,3 +176,13 @@ test('ids stay the same from line to line, and what was is gone after the time a
   asked.nowMs += 90_000
   assert.deepEqual((await live.next())[0]!.edges, [])
 })
+
+test('callers that come one after another do not add up to more than was asked', async () => {
+  const asked = new AskedWindow()
+  for (let second = 0; second < 30; second++) {
+    asked.ask({ client: `10.2.0.${second}`, server: shop })
+    asked.nowMs += 1000
+  }
+  const rate = nodeOf(await lineOf(asked), 'shop').requests_per_s
+  assert.ok(rate > 0.9 && rate < 1.1, String(rate))
+})

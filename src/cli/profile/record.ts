@@ -3,10 +3,10 @@ import { nearest } from '../../lib/nearest.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { ProfileFormat } from '../../model/taken-profile.ts'
 import { printable } from '../../profiling/frame-text.ts'
-import { type AgentAnswer, type AgentClient, findAgent } from '../agent-client.ts'
+import type { AgentAnswer, AgentClient } from '../agent-client.ts'
 import type { Arguments } from '../arguments.ts'
-import { configurationOf } from '../configuration.ts'
 import { startProgress } from '../progress.ts'
+import { runningAgent, tokenMend } from '../running-agent.ts'
 import { outputColumns, print, say } from '../terminal.ts'
 import type { ProfileOrder } from './order.ts'
 import { checkOutput, writeOutput } from './output-file.ts'
@@ -26,7 +26,7 @@ export async function record(
 ): Promise<ExitCode> {
   const format = output === undefined ? 'json' : formatOf(output)
   if (output !== undefined && output !== '-') checkOutput(output)
-  const client = await agentOf(args)
+  const client = await runningAgent(args, 'take a profile')
   await sayWhatStarts(client, order)
   const answer = await recorded(client, order, format)
   if (answer.status !== 200) throw refusal(answer, order)
@@ -56,17 +56,6 @@ function formatOf(output: string): ProfileFormat {
 function howToRead(format: ProfileFormat, output: string): string {
   if (format === 'svg') return ': open it in a browser'
   return format === 'pprof' ? `: go tool pprof ${output}` : ''
-}
-
-async function agentOf(args: Arguments): Promise<AgentClient> {
-  const settings = configurationOf(args).config.self_telemetry
-  const { client, tried } = await findAgent({ settings, url: args.value('url'), env: process.env })
-  if (client) return client
-  const ways = tried.map(({ address, why }) => `${address}: ${why}`).join('; ')
-  throw new StartError(
-    `cannot take a profile: no agent answers (${ways}); start it with "svc run", or name it by --url`,
-    ExitCode.general,
-  )
 }
 
 /** Kinds that are not taken all the time cost something only now: that is to be known. */
@@ -122,7 +111,7 @@ function refusal({ status, body }: AgentAnswer, { target }: ProfileOrder): Start
   const near = status === 404 ? nearServices(target, details.services) : ''
   const text = message === '' ? `the agent answered ${status}` : message
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
-  return new StartError(printable(`${text}${mend}${near}`, 4000), code)
+  return new StartError(printable(`${text}${mend}${near}${tokenMend(status)}`, 4000), code)
 }
 
 function nearServices(target: string, services: unknown): string {

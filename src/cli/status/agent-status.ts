@@ -6,6 +6,7 @@ import type { AgentClient } from '../agent-client.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf } from '../configuration.ts'
 import { penOf } from '../pen.ts'
+import { withProgress } from '../progress.ts'
 import { answerOf, documentOf, readAs, runningAgent } from '../running-agent.ts'
 import { shownJson } from '../shown-text.ts'
 import { output, written } from '../terminal.ts'
@@ -17,12 +18,13 @@ const uiPath = '/ui/api/pipeline'
 /** Asks the agent how it is and prints it. Exit code 1: it is not ready. */
 export async function agentStatus(args: Arguments): Promise<ExitCode> {
   const client = await runningAgent(args, what)
-  const [status, ready, exporting, pipeline] = await Promise.all([
+  const asked = Promise.all([
     documentOf<StatusDocument>(client, '/status', what),
     answerOf(client, '/ready', what).then(answer => readAs<Readiness>(answer, '/ready', what, [200, 503])),
     documentOf<ExportDocument>(client, '/status/export', what),
     balanceOf(client),
   ])
+  const [status, ready, exporting, pipeline] = await withProgress('asking the agent', asked)
   const page = pipeline === null ? '' : pageUrl(args, client)
   const { color, unicode, columns } = output()
   const found = { status, ready, export: exporting, pipeline, page }

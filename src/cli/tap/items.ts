@@ -60,11 +60,9 @@ function wantedText({ signal, service, errors, minMs }: TapOrder): string {
     ...(errors ? ['with errors'] : []),
     ...(minMs > 0 ? [`of ${msText(minMs)} or more`] : []),
   ]
-  return [
-    signal,
-    ...conditions,
-    `(ctrl-c ends it; why nothing comes: ${askedFor(signal, service)})`,
-  ].join(' ')
+  return [signal, ...conditions, `(ctrl-c ends it; why nothing comes: ${askedFor(signal, service)})`].join(
+    ' ',
+  )
 }
 
 /** The command that tells why there is nothing of a signal. */
