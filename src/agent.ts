@@ -23,6 +23,7 @@ import {
   type TracingFault,
   type TracingOptions,
 } from './agent/tracing.ts'
+import { HostVitals } from './agent/ui/host-vitals.ts'
 import { livePage } from './agent/ui/live-page.ts'
 import { agentView, drainMs } from './agent/view.ts'
 import { LiveWindow, shareOf } from './agent/window.ts'
@@ -82,6 +83,9 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     if (record.eventName === '') recent.add(resource, record)
   })
   const window = isShown ? new LiveWindow(config, pipeline) : undefined
+  // Rates need two readings: the first one before all that takes time.
+  const vitals = window && new HostVitals({ paths: config.agent.nodeexporter.path, vitals: window.vitals })
+  vitals?.start()
   self = new SelfTracer({
     emit: (resource, scope, span) => pipeline.intake('traces').add(resource, scope, span),
     resource: {
@@ -120,6 +124,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     tracing = startTracing({ config, pipeline, processes, log, edge })
     if (!(tracing instanceof Tracing) && ebpf.required) {
       profiler.stop()
+      vitals?.stop()
       await pipeline.close()
       throw new StartError(
         `cannot start: agent.ebpf.required is true and eBPF is not available: ${tracing.reason}; ${tracing.mend}`,
@@ -221,7 +226,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     startedMs,
   }
   metrics = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
-  const live = window && livePage(parts, window, metrics.registry)
+  const live = window && vitals && livePage(parts, window, vitals, metrics.registry)
   const view = agentView(parts, metrics.registry, live?.source)
   try {
     hostMetrics = await HostMetrics.start({ loaded, pipeline, host, log })

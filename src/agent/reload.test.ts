@@ -195,10 +195,7 @@ test('what this version does not do is not said to be in effect', async context 
   assert.ok(outcome.kind === 'applied')
   assert.deepEqual(outcome.changed, ['log_level'])
   assert.deepEqual(outcome.ignored, ['agent.ebpf.network.capture_headers'])
-  assert.match(
-    reloadMessage(outcome),
-    /; not built in this version: agent\.ebpf\.network\.capture_headers$/,
-  )
+  assert.match(reloadMessage(outcome), /; not built in this version: agent\.ebpf\.network\.capture_headers$/)
   assert.equal(log[0]?.level, 'warn')
   assert.ok(listener.asked[0]?.includes('agent.ebpf.network.capture_headers'), 'its part may refuse it')
 })

@@ -28,6 +28,7 @@ before(async () => {
   if (skip) return
   shop = await startLiveShop(10)
   agent = await AgentProcess.start({
+    ports: shop.ports,
     config: {
       agent: {
         nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
@@ -179,9 +180,8 @@ test('personal data is not shown, and what a trace says leads to its logs', { sk
   const { page } = await browser.open(url('logs'))
   await says(page, /for \[REDACTED\] took item/)
   assert.equal(await page.locator('main').getByText('jane@example.com').count(), 0)
-  await page.goto(url('traces'))
-  await says(page, /GET/)
-  await page.locator('main table a, main li a').first().click()
+  await page.goto(url('traces?service=nginx'))
+  await page.locator('main table').getByRole('link', { name: /GET/ }).first().click()
   await page.waitForURL(/trace=[0-9a-f]{32}/)
   await says(page, /redis|postgresql|INCR|select/i)
   await assertAccessible(page, 'a waterfall')

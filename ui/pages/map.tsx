@@ -165,7 +165,8 @@ function graphNode(node: MapNode, folded: number | undefined): GraphNode {
   const rate = `${short(requests_per_s)}/s`
   const bad = errors_percent >= badPercent
   const note = [
-    folded === undefined ? kind : `+${folded}`,
+    // What most are need not be said where there is something else to say.
+    ...(folded !== undefined ? [`+${folded}`] : kind === 'service' && requests_per_s > 0 ? [] : [kind]),
     ...(requests_per_s > 0 ? [rate] : []),
     ...(bad ? [`✕ ${percent(errors_percent)}`] : p95_ms === null ? [] : [duration(p95_ms)]),
   ].join(' · ')

@@ -110,8 +110,11 @@ function told({ series, unit }: ChartProps, at: number): string {
 /** Range, last value and trend of the whole. */
 function summaryOf({ times, series, unit, stacked }: ChartProps): string {
   if (times.length === 0 || series.length === 0) return 'Nothing is known yet.'
+  const isKnown = (i: number) => series.some(({ values }) => values[i] != null)
   const sums = stacked
-    ? times.map((_, i) => series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0))
+    ? times.flatMap((_, i) =>
+        isKnown(i) ? [series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)] : [],
+      )
     : (series[0]!.values.filter(value => value !== null) as number[])
   if (sums.length === 0) return 'Nothing is known yet.'
   const last = sums.at(-1)!

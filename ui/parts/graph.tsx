@@ -29,7 +29,7 @@ export interface GraphEdge {
 const nodeSize = { width: 184, height: 46 }
 const gapY = 16
 /** Between layers, by the longest label that stands there. */
-const [leastGapX, mostGapX, characterPx] = [70, 180, 6.2]
+const [leastGapX, mostGapX, characterPx] = [70, 170, 5.6]
 const margin = 12
 /** Characters of a line of a node; longer ones are cut, and whole in its title. */
 const lineLength = 26

@@ -51,9 +51,9 @@ export function Pill({ level, text = level }: { readonly level: Level; readonly 
 /** A service with its colour, leading to its page. */
 export function ServiceLink({ name }: { readonly name: string }) {
   return (
-    <a class="service" href={hrefOf('service', { name })}>
+    <a class="service" href={hrefOf('service', { name })} title={name}>
       <span class="swatch" style={{ background: nameColour(name) }} />
-      {name}
+      <bdi>{name}</bdi>
     </a>
   )
 }

@@ -15,7 +15,7 @@ export interface EmptyProps {
 export function Empty({ title, why, command, children }: EmptyProps) {
   return (
     <div class="empty">
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <p>{why}</p>
       {command ? <Command text={command} /> : null}
       {children}
@@ -37,7 +37,7 @@ export function Loading({ what }: { readonly what: string }) {
 export function Failed({ what, error }: { readonly what: string; readonly error: string }) {
   return (
     <div class="empty" role="alert">
-      <h3>Cannot read {what}</h3>
+      <h2>Cannot read {what}</h2>
       <p>{error}</p>
       <p>It is tried again by itself.</p>
     </div>

@@ -5,7 +5,7 @@ import type { Config } from '../../config/index.ts'
 import type { Registry } from '../../lib/registry.ts'
 import type { Parts } from '../parts.ts'
 import { type LiveWindow, shareOf } from '../window.ts'
-import { HostVitals } from './host-vitals.ts'
+import type { HostVitals } from './host-vitals.ts'
 import { MetricRecorder } from './metric-recorder.ts'
 import type { Window } from './parts.ts'
 import { type ShownText, shownText } from './shown-text.ts'
@@ -13,14 +13,14 @@ import { uiSource } from './source.ts'
 
 export interface LivePage {
   readonly source: UiSource
-  /** Begins to keep what charts show of the past. */
+  /** Begins to keep what metrics were. */
   start(): void
   stop(): void
 }
 
-export function livePage(parts: Parts, window: LiveWindow, registry: Registry): LivePage {
+/** `vitals` fill the window since the start, and end with the page. */
+export function livePage(parts: Parts, window: LiveWindow, vitals: HostVitals, registry: Registry): LivePage {
   const { config } = parts.loaded()
-  const vitals = new HostVitals({ paths: config.agent.nodeexporter.path, vitals: window.vitals })
   const recorder = new MetricRecorder({
     read: async maxAgeMs => parts.hostMetrics()?.read(maxAgeMs),
     windowMs: window.windowMs,
@@ -34,10 +34,7 @@ export function livePage(parts: Parts, window: LiveWindow, registry: Registry): 
   }
   return {
     source: uiSource({ ...parts, window: shared, registry, recorder, shown: followed(parts) }),
-    start: () => {
-      vitals.start()
-      recorder.start()
-    },
+    start: () => recorder.start(),
     stop: () => {
       vitals.stop()
       recorder.stop()

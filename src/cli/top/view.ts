@@ -23,6 +23,8 @@ export interface View {
   errorsOnly: boolean
   /** Name of the service on which the bar stands; empty: on the first. */
   selected: string
+  /** Its namespace: two of them may have a service of one name. */
+  namespace: string
   /** Lines of the page that are above the screen. */
   scrolled: number
   start: OverviewStart | undefined
@@ -42,6 +44,7 @@ export function newView(): View {
     order: 'worst',
     errorsOnly: false,
     selected: '',
+    namespace: '',
     scrolled: 0,
     start: undefined,
     tick: undefined,
@@ -83,10 +86,10 @@ const comparisons: Readonly<Record<Exclude<Order, 'worst'>, (a: Service, b: Serv
 }
 
 /** Where the bar stands: at the selected service, else at the first. */
-export function barAt({ selected }: View, services: readonly Service[]): number {
+export function barAt({ selected, namespace }: View, services: readonly Service[]): number {
   return Math.max(
     0,
-    services.findIndex(({ name }) => name === selected),
+    services.findIndex(each => each.name === selected && each.namespace === namespace),
   )
 }
 
@@ -132,7 +135,7 @@ function choose(view: View, key: string, pageRows: number): void {
   const at = barAt(view, services)
   const last = services.length - 1
   const go = (to: number) => {
-    view.selected = services[Math.max(0, Math.min(last, to))]?.name ?? ''
+    select(view, services[Math.max(0, Math.min(last, to))])
   }
   switch (key) {
     case '/':
@@ -172,10 +175,15 @@ function choose(view: View, key: string, pageRows: number): void {
     case 'right': {
       const service = services[at]
       if (service === undefined) break
-      view.selected = service.name
+      select(view, service)
       open(view, 'service')
     }
   }
+}
+
+function select(view: View, service: Service | undefined): void {
+  view.selected = service?.name ?? ''
+  view.namespace = service?.namespace ?? ''
 }
 
 function scroll(view: View, key: string, pageRows: number): void {

@@ -5,6 +5,7 @@ import { seriesColour } from '../../lib/colour.ts'
 import { percent, withUnit } from '../../lib/format.ts'
 import { useDocument } from '../../lib/live.ts'
 import { parameter, setParameters } from '../../lib/route.ts'
+import { useSettled } from '../../lib/settled.ts'
 import { Command } from '../../parts/command.tsx'
 import { Figure } from '../../parts/figure.tsx'
 import { Choice, Field } from '../../parts/small.tsx'
@@ -57,8 +58,9 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const compared = tree.base !== undefined
   const zoom = Math.max(0, nodeOfPath(tree, Number.parseInt(parameter('at'), 36)))
   const q = parameter('q')
-  const matches = useMemo(() => matching(tree, q, zoom), [tree, q, zoom])
-  const functions = useMemo(() => topFunctions(tree, zoom), [tree, zoom])
+  const rested = useSettled(zoom, tree)
+  const matches = useMemo(() => matching(tree, q, rested), [tree, q, rested])
+  const functions = useMemo(() => topFunctions(tree, rested), [tree, rested])
   const byPackage = parameter('by') === 'package'
   const shades = useMemo(
     () => (compared ? shadesByChange(tree) : byPackage ? shadesByPackage(tree) : shadesByKind(tree)),
