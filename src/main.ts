@@ -8,7 +8,9 @@ import { ExitCode, StartError } from './lib/start-error.ts'
 async function main(argv: readonly string[]): Promise<ExitCode> {
   const line = parseArguments(argv, commands)
   if (typeof line === 'string') {
-    say(`svc: ${line}\nRun "svc --help" for usage.\n`)
+    const [named] = argv
+    const known = commands.some(({ name }) => name === named)
+    say(`svc: ${line}\nRun "svc ${known ? `${named} ` : ''}--help" for usage.\n`)
     return ExitCode.usage
   }
   const { command, implied, args } = line

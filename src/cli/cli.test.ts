@@ -83,6 +83,8 @@ test('a command line that is wrong is refused with exit code 2, and nothing on s
   const { code, out, talk } = await svc(['validte'])
   assert.deepEqual([code, out], [2, ''])
   assert.equal(talk, 'svc: unknown command "validte"; did you mean validate?\nRun "svc --help" for usage.\n')
+  const flag = await svc(['queue', '--nothing'])
+  assert.match(flag.talk, /Run "svc queue --help" for usage\.\n$/)
   const two = await svc(['validate', 'a.yaml', '--config', 'b.yaml'])
   assert.deepEqual([two.code, two.out], [2, ''])
   assert.match(two.talk, /cannot check two files at once/)
@@ -128,6 +130,21 @@ test('a feature that is set and is not built is told', async () => {
   const { code, out } = await svc(['validate', path])
   assert.equal(code, 0)
   assert.match(out, /^warning: agent\.ebpf\..*capture_headers is set: not built in this version/m)
+})
+
+test('what is wrong with a file is told to programs, too', async () => {
+  const bad = file('bad-json.yaml', 'mode: agnet\n')
+  const { code, out } = await svc(['validate', bad, '--json'])
+  assert.equal(code, 2)
+  const { valid, problems } = JSON.parse(out)
+  assert.equal(valid, false)
+  assert.deepEqual(
+    [problems[0].file, problems[0].line, problems[0].column, problems[0].key],
+    [bad, 1, 7, 'mode'],
+  )
+  const good = await svc(['validate', file('good-json.yaml', 'mode: collector\n'), '--json'])
+  assert.equal(good.code, 0)
+  assert.equal(JSON.parse(good.out).valid, true)
 })
 
 interface Diagnosis {

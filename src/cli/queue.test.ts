@@ -163,6 +163,10 @@ test('verify names each damage, and a torn end only where no agent writes', asyn
   assert.equal(damaged.code, 1)
   assert.match(damaged.out, new RegExp(`^${file}: at byte 48: \\d+ damaged bytes, with 1 item$`, 'm'))
   assert.match(damaged.out, /^traces: 1 batch with 3 items whole, .*; damage in 1 place$/m)
+  const told = await svcQueue('verify', '--directory', directory, '--signal', 'traces', '--json')
+  assert.equal(told.code, 1)
+  const [{ items, faults }] = JSON.parse(told.out).signals
+  assert.deepEqual([items, faults.length, faults[0].file, faults[0].offset], [3, 1, file, 48])
 
   const logs = join(directory, 'v1/default/logs')
   const last = join(logs, readdirSync(logs).find(name => name.endsWith('.seg'))!)

@@ -8,7 +8,7 @@ type Action = (typeof actions)[number]
 
 /** Flags that not every action knows. */
 const flagsOf: Readonly<Record<string, readonly Action[]>> = {
-  json: ['ls'],
+  json: ['ls', 'verify'],
   to: ['export'],
   dead: ['export', 'drop'],
   before: ['drop'],
@@ -48,7 +48,7 @@ export const queue: Command = {
       case 'ls':
         return (await import('./queue/list.ts')).list(place, args.has('json'))
       case 'verify':
-        return (await import('./queue/verify.ts')).verify(place)
+        return (await import('./queue/verify.ts')).verify(place, args.has('json'))
       case 'export':
         return (await import('./queue/export.ts')).exportQueue(place, args.value('to'), args.has('dead'))
       case 'drop':

@@ -7,12 +7,35 @@ import { print } from './terminal.ts'
 /** Checks one file with the environment applied, as a start would read it. */
 export function validateFile(args: Arguments, path: string | undefined): ExitCode {
   const loaded = configurationOf(args, path)
+  if (args.has('json')) {
+    print(`${JSON.stringify(documentOf(loaded), undefined, 2)}\n`)
+    return loaded.problems.length > 0 ? ExitCode.usage : ExitCode.ok
+  }
   if (loaded.problems.length > 0) {
     sayProblems(loaded)
     return ExitCode.usage
   }
   print(`configuration is valid\n${summary(loaded)}`)
   return ExitCode.ok
+}
+
+/** The same for programs, an editor's or those of a review. */
+function documentOf({ file, problems, warnings, config, origins }: LoadedConfig) {
+  return {
+    file,
+    valid: problems.length === 0,
+    problems: problems.map(({ where, line, column, key, message }) => ({
+      file: where,
+      line,
+      column,
+      key,
+      message,
+    })),
+    warnings,
+    not_built: notBuiltFeatures(config, origins)
+      .filter(({ explicit }) => explicit)
+      .map(({ key }) => key),
+  }
 }
 
 function summary(loaded: LoadedConfig): string {

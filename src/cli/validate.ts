@@ -1,10 +1,10 @@
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import { type Command, configFlag, modeFlag } from './arguments.ts'
+import { type Command, configFlag, jsonFlag, modeFlag } from './arguments.ts'
 
 export const validate: Command = {
   name: 'validate',
   summary: 'check the configuration and say everything that is wrong with it',
-  flags: [configFlag, modeFlag],
+  flags: [configFlag, modeFlag, jsonFlag],
   word: { name: 'FILE', summary: 'the same as --config FILE' },
   run: async args => {
     const [file] = args.words

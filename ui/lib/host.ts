@@ -37,6 +37,13 @@ export const windowSeconds = computed(() => {
   return asked > 0 ? Math.max(leastSeconds, Math.min(mostSeconds, asked)) : defaultSeconds
 })
 
+/** Why nothing of this host is seen, where that is by its mode; else ''. */
+export const unobserving = computed(() =>
+  overview.value?.start.host.mode === 'collector'
+    ? 'A collector observes nothing on its host: set mode: agent there, and restart svc.'
+    : '',
+)
+
 /** Follows it; for the frame of the page alone. */
 export function useOverview(): void {
   const { value, error } = useLive<OverviewLine, Overview | undefined>(

@@ -63,7 +63,7 @@ function About({ agent }: { readonly agent: AgentDocument }) {
     ['Built', built],
     ['Runtime', `Node.js ${runtime}`],
     ['Process', String(pid)],
-    ['Runs since', duration(uptime_s * 1000)],
+    ['Runs for', duration(uptime_s * 1000)],
     ['Configuration', config_file === '' ? 'none, defaults serve' : config_file],
   ]
   return (

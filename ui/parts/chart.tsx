@@ -172,10 +172,12 @@ function dataOf({ times, series, stacked }: ChartProps): uPlot.AlignedData {
   const columns = series.map(({ values }) => values as (number | null)[])
   if (!stacked) return [times as number[], ...columns]
   // The first series lies at the bottom: each band goes from the sum of those below it to its own.
-  const sums: number[][] = []
+  // Where nothing is known there is a gap.
+  const isKnown = times.map((_, i) => columns.some(column => column[i] != null))
+  const sums: (number | null)[][] = []
   for (const column of columns) {
     const below = sums.at(-1)
-    sums.push(times.map((_, i) => (below?.[i] ?? 0) + (column[i] ?? 0)))
+    sums.push(isKnown.map((known, i) => (known ? (below?.[i] ?? 0) + (column[i] ?? 0) : null)))
   }
   return [times as number[], ...sums]
 }

@@ -7,22 +7,36 @@ import { survey } from './survey.ts'
 import { count } from './words.ts'
 
 /** Reads all of the queue and names each damage. `ExitCode.general` where there is any. */
-export function verify({ directory, signals }: QueuePlace): ExitCode {
+export function verify({ directory, signals }: QueuePlace, asJson: boolean): ExitCode {
   const agentRuns = lockHolder(directory) !== undefined
-  let places = 0
-  for (const signal of signals) {
-    const { waiting, dead, faults } = survey(directory, signal, agentRuns)
-    for (const fault of faults) print(`${faultText(fault)}\n`)
-    places += faults.length
-    const refused = dead.batches > 0 ? `, and ${count(dead.batches, 'refused batch', 'refused batches')}` : ''
-    const what = `${count(waiting.batches, 'batch', 'batches')} with ${count(waiting.items, 'item')} whole${refused}`
-    print(
-      `${signal}: ${what}; ${faults.length === 0 ? 'no damage' : `damage in ${count(faults.length, 'place')}`}\n`,
-    )
+  const all = signals.map(signal => ({ signal, ...survey(directory, signal, agentRuns) }))
+  const places = all.reduce((sum, { faults }) => sum + faults.length, 0)
+  if (asJson) print(`${JSON.stringify({ signals: all.map(documentOf) }, undefined, 2)}\n`)
+  else {
+    for (const surveyed of all) print(textOf(surveyed))
+    if (places > 0)
+      print('Damaged batches are left out and counted (reason corrupt); all others are delivered.\n')
   }
-  if (places > 0)
-    print('Damaged batches are left out and counted (reason corrupt); all others are delivered.\n')
   return places === 0 ? ExitCode.ok : ExitCode.general
+}
+
+type Surveyed = { readonly signal: string } & ReturnType<typeof survey>
+
+function textOf({ signal, waiting, dead, faults }: Surveyed): string {
+  const refused = dead.batches > 0 ? `, and ${count(dead.batches, 'refused batch', 'refused batches')}` : ''
+  const what = `${count(waiting.batches, 'batch', 'batches')} with ${count(waiting.items, 'item')} whole${refused}`
+  const damage = faults.length === 0 ? 'no damage' : `damage in ${count(faults.length, 'place')}`
+  return [...faults.map(faultText), `${signal}: ${what}; ${damage}`].map(line => `${line}\n`).join('')
+}
+
+function documentOf({ signal, waiting, dead, faults }: Surveyed) {
+  return {
+    signal,
+    batches: waiting.batches,
+    items: waiting.items,
+    refused_batches: dead.batches,
+    faults: faults.map(fault => ({ file: fault.file, offset: fault.offset, message: faultText(fault) })),
+  }
 }
 
 function faultText({ file, offset, damage, unreadable }: Inspected): string {

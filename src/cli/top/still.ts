@@ -13,10 +13,18 @@ import type { Canvas } from './pages/page.ts'
 import { servicesLines } from './pages/services.ts'
 import { newView, take } from './view.ts'
 
+/** The first second comes at once from an agent that is well. */
+const patienceMs = 15_000
+
 /** Prints what there is now, all services, and ends. */
 export async function still(client: AgentClient, what: string): Promise<ExitCode> {
   const view = newView()
   const over = interrupted()
+  let isLate = false
+  const late = setTimeout(() => {
+    isLate = true
+    over.abort()
+  }, patienceMs)
   const onLine = (line: string) => {
     take(view, parsed<OverviewLine>(line, what))
     if (view.start && view.tick) over.abort()
@@ -25,8 +33,14 @@ export async function still(client: AgentClient, what: string): Promise<ExitCode
     await followLines(client, `${overviewPath}&follow=1`, what, onLine, over.signal)
   } finally {
     over.stop()
+    clearTimeout(late)
   }
   if (view.tick === undefined) {
+    if (isLate)
+      throw new StartError(
+        `cannot ${what}: ${client.address} told of none within ${patienceMs / 1000} s; is it busy? svc status`,
+        ExitCode.general,
+      )
     if (over.signal.aborted) return ExitCode.ok
     throw new StartError(`cannot ${what}: what answers at ${client.address} told of none`, ExitCode.general)
   }
