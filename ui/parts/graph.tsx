@@ -26,13 +26,13 @@ export interface GraphEdge {
   readonly tone?: 'bad' | 'faint' | ''
 }
 
-const nodeSize = { width: 184, height: 46 }
+const nodeSize = { width: 168, height: 46 }
 const gapY = 16
 /** Between layers, by the longest label that stands there. */
 const [leastGapX, mostGapX, characterPx] = [70, 170, 5.6]
 const margin = 12
 /** Characters of a line of a node; longer ones are cut, and whole in its title. */
-const lineLength = 26
+const lineLength = 24
 
 export function Graph({
   label,
@@ -162,7 +162,7 @@ function Edge({
 /** Room for the labels, as far as there is sense in it. */
 function gapFor(edges: readonly GraphEdge[]): number {
   const longest = edges.reduce((most, { label }) => Math.max(most, label.length), 0)
-  return Math.min(mostGapX, Math.max(leastGapX, longest * characterPx + 16))
+  return Math.min(mostGapX, Math.max(leastGapX, longest * characterPx + 8))
 }
 
 function cut(text: string): string {

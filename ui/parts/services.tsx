@@ -1,5 +1,6 @@
 import type { OverviewLine } from '../../src/api/ui/documents.ts'
 import { duration, percent, short } from '../lib/format.ts'
+import { unobserving } from '../lib/host.ts'
 import { ServiceLink, Spark } from './small.tsx'
 import { Empty } from './state.tsx'
 import { Table } from './table.tsx'
@@ -55,8 +56,11 @@ export function Services({ rows }: { readonly rows: readonly Row[] }) {
       empty={
         <Empty
           title="No service was seen yet"
-          why="A service shows up with its first request: send one to a server of this host. If it does not, ask why, by its port."
-          command="svc explain 8080"
+          why={
+            unobserving.value ||
+            'A service shows up with its first request: send one to a server of this host. If it does not, ask why, by its port.'
+          }
+          command={unobserving.value === '' ? 'svc explain 8080' : undefined}
         />
       }
     />
