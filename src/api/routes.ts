@@ -13,7 +13,7 @@ import * as schemas from './schemas.ts'
 import { targetsDocument } from './scraping-schemas.ts'
 import * as surroundings from './surroundings-schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
-import { pageFiles } from './ui/page-files.ts'
+import { noPage, pageFiles } from './ui/page-files.ts'
 import { uiOperations } from './ui/routes.ts'
 
 /** Paths that need no token, for they are what a supervisor asks. */
@@ -34,7 +34,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
     recentLogs(view),
     ...admin(view),
     ...debug(view),
-    ...(view.ui === undefined ? [] : [...uiOperations(view.ui), ...pageFiles(view.pageDirectory)]),
+    ...(view.ui === undefined ? noPage() : [...uiOperations(view.ui), ...pageFiles(view.pageDirectory)]),
   ]
   let description: Answer | undefined
   all.push({

@@ -1,4 +1,3 @@
-import { wished } from '../agent/ui/losses.ts'
 import type { PipelineLine } from '../api/ui/documents.ts'
 
 export interface Loss {
@@ -13,7 +12,7 @@ export interface Loss {
 export function lossesOf({ signals }: Pick<PipelineLine, 'signals'>): readonly Loss[] {
   return signals
     .flatMap(({ signal, dropped, rejected }) => [
-      ...dropped.map(({ reason, items }) => ({ signal, reason, items, isWished: wished.has(reason) })),
+      ...dropped.map(({ reason, items, wished }) => ({ signal, reason, items, isWished: wished })),
       { signal, reason: 'rejected by the receiver', items: rejected, isWished: false },
     ])
     .filter(({ items }) => items > 0)

@@ -98,7 +98,7 @@ export const pipelineLine: PipelineLine = {
       recovered: 0,
       exported: 90,
       rejected: 0,
-      dropped: [{ reason: 'queue_full', items: 7 }],
+      dropped: [{ reason: 'queue_full', items: 7, wished: false }],
       queued: 3,
       collected_per_s: 12.5,
       exported_per_s: 11,

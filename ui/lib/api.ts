@@ -56,7 +56,8 @@ async function ask(path: string, signal: AbortSignal, method = 'GET'): Promise<R
   if (response.ok) return response
   const said = (await response.json().catch(() => ({}))) as { message?: string }
   const message = said.message ?? `the agent answered ${response.status}`
-  if (response.status === 401 || response.status === 403) {
+  // Elsewhere, as for a reload that is switched off, it concerns that alone.
+  if ((response.status === 401 || response.status === 403) && path.startsWith('/ui/api/')) {
     deniedWhy.value = message
     denied.value = response.status === 401 ? 'token' : 'forbidden'
   }

@@ -113,14 +113,14 @@ export function ofServices(services: readonly ServicePast[]): Finding[] {
     if (errors_percent >= 5)
       findings.push({
         level: errors_percent >= 25 ? 'bad' : 'warn',
-        text: `${percent(errors_percent)} of what ${name} ${serves ? 'answers' : 'asks'} fails.`,
+        text: `${percent(errors_percent)} of what ${printable(name)} ${serves ? 'answers' : 'asks'} fails.`,
         link: `/ui/traces?service=${encodeURIComponent(name)}&errors=1`,
         command: '',
       })
     if (p95_ms !== null && usualP95Ms !== null && usualP95Ms > 0 && p95_ms >= 4 * usualP95Ms)
       findings.push({
         level: 'warn',
-        text: `${name} is slow: its p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median of the window.`,
+        text: `${printable(name)} is slow: its p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median of the window.`,
         link,
         command: '',
       })
@@ -223,7 +223,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
   const full = 100 - (100 * availableBytes) / sizeBytes
   return {
     level: full >= 99 ? 'bad' : 'warn',
-    text: `${mountPoint} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} are left.`,
+    text: `${printable(mountPoint)} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} are left.`,
     link: '/ui/metrics',
     command: `du -xh --max-depth=2 ${shellWord(mountPoint)}`,
   }

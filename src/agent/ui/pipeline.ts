@@ -7,6 +7,7 @@ import { DiskStore } from '../../pipeline/disk/disk-store.ts'
 import type { LaneState } from '../../pipeline/pipeline.ts'
 import { Tracing } from '../tracing.ts'
 import { queueMend } from '../view.ts'
+import { wished } from './losses.ts'
 import type { UiParts } from './parts.ts'
 import {
   fact,
@@ -68,7 +69,7 @@ function balanceOf(signal: Signal, state: LaneState, early: number, rates: Recen
     exported: state.exported,
     rejected: state.rejected,
     dropped: [...state.dropped]
-      .map(([reason, items]) => ({ reason, items }))
+      .map(([reason, items]) => ({ reason, items, wished: wished.has(reason) }))
       .sort((a, b) => b.items - a.items),
     queued: state.queued + early,
     collected_per_s: rates.rate(`${signal} collected`),
@@ -231,6 +232,13 @@ function worse(a: NodeState, b: NodeState): NodeState {
 }
 
 /** Counters by the names by which their rates are asked for. */
+/** Without what somebody asked for. */
+function lossesOf({ dropped, rejected }: LaneState): number {
+  let lost = rejected
+  for (const [reason, items] of dropped) if (!wished.has(reason)) lost += items
+  return lost
+}
+
 function readings(
   states: ReadonlyMap<Signal, LaneState>,
   early: number,
@@ -241,7 +249,7 @@ function readings(
   for (const [signal, state] of states) {
     values.set(`${signal} collected`, state.collected + (signal === 'traces' ? early : 0))
     values.set(`${signal} exported`, state.exported)
-    values.set(`${signal} dropped`, state.droppedTotal + state.rejected)
+    values.set(`${signal} dropped`, lossesOf(state))
     values.set(`${signal} accepted`, state.accepted)
     values.set(`${signal} bytes`, state.queuedBytes)
   }

@@ -7,7 +7,7 @@ import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from '
 import { serve } from '../../../test/helpers/api-server.ts'
 import { call } from '../../../test/helpers/http.ts'
 import { openapi } from '../openapi.ts'
-import { pageFiles } from './page-files.ts'
+import { noPage, pageFiles } from './page-files.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-page-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
@@ -73,4 +73,11 @@ test('a page that was not built says so', async t => {
 
 test('the description of the API leaves files out', () => {
   assert.deepEqual(openapi(pageFiles(directory)).paths, {})
+})
+
+test('a page that is switched off says which key does so', async t => {
+  const { api } = await serve(t, {}, { operations: noPage() })
+  const reply = await call(api.port, '/ui/map')
+  assert.equal(reply.status, 404)
+  assert.match(reply.body.toString(), /self_telemetry\.ui\.enabled: true/)
 })

@@ -50,6 +50,12 @@ export function pageFiles(directory: string): Operation[] {
   ]
 }
 
+/** What stands there while the page is switched off. */
+export function noPage(): Operation[] {
+  const off = failure(404, 'the live page is off; set self_telemetry.ui.enabled: true, and restart svc')
+  return ['/ui', '/ui/', ...pageIds.map(id => `/ui/${id}`)].map(path => operation(path, () => off))
+}
+
 const notBuilt = failure(
   503,
   'cannot show the page: its files are missing; build them with "bash tools/setup", or install svc anew',

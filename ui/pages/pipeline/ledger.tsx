@@ -38,7 +38,7 @@ export function Ledger({ signals }: { readonly signals: readonly Signal[] }) {
             ),
           },
           { name: 'Refused', number: true, cell: ({ rejected }) => whole(rejected) },
-          { name: 'Lost', cell: Lost },
+          { name: 'Dropped', cell: Lost },
           { name: 'Waiting', cell: Queue },
           { name: 'The sum', cell: Sum },
         ]}
@@ -52,13 +52,14 @@ function Lost({ dropped, dropped_per_s }: Signal) {
   return (
     <>
       <ul>
-        {dropped.map(({ reason, items }) => (
-          <li key={reason} class={reason === 'no_endpoint' ? '' : 'bad-text'}>
+        {dropped.map(({ reason, items, wished }) => (
+          <li key={reason} class={wished ? 'soft' : 'bad-text'}>
+            {wished ? '' : '✕ '}
             {whole(items)} {reason}
           </li>
         ))}
       </ul>
-      <p class="soft">{short(dropped_per_s)}/s</p>
+      <p class="soft">{short(dropped_per_s)}/s lost</p>
     </>
   )
 }
