@@ -1,4 +1,4 @@
-// Bodies of requests. No operation takes one: what a body says is refused in words rather than ignored.
+// Bodies of requests. Few operations take one: what a body says to others is refused in words rather than ignored.
 
 import type { IncomingMessage } from 'node:http'
 import { type Answer, failure } from './answer.ts'
@@ -45,27 +45,50 @@ export function readBody(
 const jsonType = /^application\/json *(?:; *charset="?utf-8"? *)?$/i
 
 /**
- * What is wrong with the body of a POST, which may be empty or an object without keys; undefined where nothing is.
- * `target`: method and path, for the message.
+ * What is wrong with the body of a POST that takes none, so that it is empty or an object without keys; undefined where
+ * nothing is. `target`: method and path, for the message.
  */
-export function bodyFault(target: string, { headers }: IncomingMessage, body: Buffer): Answer | undefined {
+export function bodyFault(target: string, request: IncomingMessage, body: Buffer): Answer | undefined {
   if (body.length === 0) return undefined
+  const value = readJson(target, request, body, {
+    form: 'no body, or {} with Content-Type: application/json',
+    what: 'no body, or an object without keys',
+  })
+  if ('fault' in value) return value.fault
+  const [key] = Object.keys(value.object)
+  if (key === undefined) return undefined
+  const name = key.slice(0, 64)
+  return failure(400, `cannot ${target}: it takes no body, and "${name}" is in it`, { key: name })
+}
+
+/** The object that the body of a POST is, or what is wrong with it. */
+export function bodyObject(target: string, request: IncomingMessage, body: Buffer): BodyObject {
+  const what = 'an object in JSON'
+  return readJson(target, request, body, { form: `${what} with Content-Type: application/json`, what })
+}
+
+export type BodyObject = { readonly object: Readonly<Record<string, unknown>> } | { readonly fault: Answer }
+
+function readJson(
+  target: string,
+  { headers }: IncomingMessage,
+  body: Buffer,
+  { form, what }: { readonly form: string; readonly what: string },
+): BodyObject {
   if (!jsonType.test(headers['content-type'] ?? '') || headers['content-encoding'] !== undefined)
-    return failure(415, `cannot ${target}: it takes no body, or {} with Content-Type: application/json`)
+    return { fault: failure(415, `cannot ${target}: it takes ${form}`) }
   const text = body.toString()
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     const position = faultPosition(text)
-    return failure(400, `cannot ${target}: the body is no JSON, see character ${position + 1}`, { position })
+    const why = `the body is no JSON, see character ${position + 1}`
+    return { fault: failure(400, `cannot ${target}: ${why}`, { position }) }
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return failure(400, `cannot ${target}: it takes no body, or an object without keys`)
-  const [key] = Object.keys(value)
-  if (key === undefined) return undefined
-  const name = key.slice(0, 64)
-  return failure(400, `cannot ${target}: it takes no body, and "${name}" is in it`, { key: name })
+    return { fault: failure(400, `cannot ${target}: it takes ${what}`) }
+  return { object: value as Record<string, unknown> }
 }
 
 /** Where text stops being JSON, counted from 0. The runtime says so of some faults only. */

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Logger, limitRepeats } from '../lib/logger.ts'
 import { type Answer, type ErrorForm, headersOnly, noContent } from './answer.ts'
-import { bodyFault, readBody } from './body.ts'
+import { bodyFault, bodyObject, readBody } from './body.ts'
 import type { Connections } from './connections.ts'
 import { Cors, type CorsSettings } from './cors.ts'
 import { Exchange } from './exchange.ts'
@@ -58,6 +58,7 @@ const mostPosts = 64
 /** Seconds after which one that was one too many may be tried again. */
 const retryAfterSeconds = '5'
 
+const nothing = Buffer.alloc(0)
 const serverMethods = 'GET, HEAD, POST, OPTIONS'
 
 export class Dispatcher {
@@ -139,7 +140,7 @@ export class Dispatcher {
     const { headers } = request
     const length = headers['content-length']
     if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0'))
-      this.#finish(exchange, refusal)
+      this.#finish(exchange, refusal ?? this.#lacksBody(exchange))
     else this.#receive(exchange, refusal, Number(length ?? 0))
   }
 
@@ -243,8 +244,22 @@ export class Dispatcher {
     readBody(request, { most, keep }, (size, body) => {
       if (size > bodyBytes) tooLarge()
       else if (keep === 0) this.#finish(exchange, refusal)
-      else this.#finish(exchange, refusal ?? bodyFault(`POST ${exchange.path}`, request, body))
+      else this.#finish(exchange, refusal ?? this.#bodyFault(exchange, body))
     })
+  }
+
+  #lacksBody(exchange: Exchange): Answer | undefined {
+    return exchange.operation?.body === undefined ? undefined : this.#bodyFault(exchange, nothing)
+  }
+
+  /** Hands the body over where the operation takes one. */
+  #bodyFault(exchange: Exchange, body: Buffer): Answer | undefined {
+    const { request, operation, path } = exchange
+    if (operation?.body === undefined) return bodyFault(`POST ${path}`, request, body)
+    const read = bodyObject(`POST ${path}`, request, body)
+    if ('fault' in read) return read.fault
+    exchange.body = read.object
+    return undefined
   }
 
   #finish(exchange: Exchange, refusal: Answer | undefined): void {

@@ -18,6 +18,7 @@ export class Exchange implements ApiRequest, Late {
   operation: Route | undefined
   parameters: Readonly<Record<string, number>> = none
   texts: Readonly<Record<string, string>> = none
+  body: Readonly<Record<string, unknown>> | undefined
   #gone = false
   #controller: AbortController | undefined
 
@@ -29,6 +30,7 @@ export class Exchange implements ApiRequest, Late {
     this.path = pathOf(request.url ?? '/')
     this.startMs = performance.now()
     this.operation = undefined
+    this.body = undefined
   }
 
   get method(): string {

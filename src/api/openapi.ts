@@ -45,11 +45,12 @@ export function openapi(operations: readonly Operation[]): JsonSchema {
     paths[operation.path] ??= {}
     paths[operation.path]![operation.method.toLowerCase()] = describe(operation)
   }
-  const shapes = operations.flatMap(({ outcomes }) =>
-    Object.values(outcomes).flatMap(({ content }) =>
+  const shapes = operations.flatMap(({ outcomes, body }) => [
+    ...(body === undefined ? [] : [body]),
+    ...Object.values(outcomes).flatMap(({ content }) =>
       Object.values(content).filter((schema): schema is Schema<unknown> => schema !== undefined),
     ),
-  )
+  ])
   return {
     openapi: '3.1.0',
     info: {
@@ -82,7 +83,7 @@ export function openapi(operations: readonly Operation[]): JsonSchema {
   }
 }
 
-function describe({ id, tag, summary, access, parameters, outcomes }: Operation): JsonSchema {
+function describe({ id, tag, summary, access, parameters, body, outcomes }: Operation): JsonSchema {
   const responses: Record<string, JsonSchema> = {}
   for (const status of Object.keys(failures))
     responses[status] = { $ref: `#/components/responses/Failure${status}` }
@@ -93,6 +94,9 @@ function describe({ id, tag, summary, access, parameters, outcomes }: Operation)
     summary,
     ...(access === 'open' ? { security: [{}] } : {}),
     ...(parameters === undefined ? {} : { parameters: parameters.map(parameter) }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { 'application/json': { schema: refer(body) } } } }),
     responses,
   }
 }

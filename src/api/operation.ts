@@ -17,6 +17,8 @@ export interface ApiRequest {
   readonly parameters: Readonly<Record<string, number>>
   /** The same of those that are text. */
   readonly texts: Readonly<Record<string, string>>
+  /** What the body says, of an operation that takes one; else undefined. */
+  readonly body: Readonly<Record<string, unknown>> | undefined
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
 }
@@ -66,6 +68,8 @@ export interface Operation {
   readonly parameters?: readonly Parameter[]
   /** By status, of success and of failures that are this operation's own. */
   readonly outcomes: Readonly<Record<number, Outcome>>
+  /** Of the body, an object in JSON, that a POST must have; the operation itself looks into it. */
+  readonly body?: Schema<object>
   /** Exists only in debug mode. */
   readonly debug?: true
   /** Takes seconds or stops the process for a moment: HEAD does not run it. */

@@ -7,5 +7,6 @@ export { defaults, type LoadedConfig, type LoadOptions, loadConfig, type Origin 
 export { type NotBuilt, notBuiltFeatures } from './not-built.ts'
 export { redacted, type ShownKey, secretValues, shownKeys } from './redact.ts'
 export { type Config, schema } from './schema.ts'
+export { type Processing, readProcessing } from './processing.ts'
 export { collectorOptions } from './schema-nodeexporter.ts'
 export { FileWatch } from './watch.ts'

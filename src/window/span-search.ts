@@ -312,16 +312,24 @@ function described({ rings, origins, interest }: SpanStore, table: TraceTable, t
   const at = (i: number) => record.of(rings[table.ring[i]!]!, table.at[i]!)
   const services = new Set<string>()
   let first = table.first[trace]!
-  for (let i = first; i >= 0; i = table.next[i]!) if (isEarlier(at(i), rings, table, first)) first = i
+  let answering = -1
+  for (let i = first; i >= 0; i = table.next[i]!) {
+    if (isEarlier(at(i), rings, table, first)) first = i
+    const answers = at(i).kind === SpanKind.server
+    if (answers && (answering < 0 || isEarlier(record, rings, table, answering))) answering = i
+  }
   services.add(origins.at(at(first).origin).service)
   for (let i = table.first[trace]!; i >= 0 && services.size < mostServices; i = table.next[i]!)
     services.add(origins.at(at(i).origin).service)
   services.delete('')
+  // Clients know the method alone, servers the route.
+  const isClient = at(first).kind === SpanKind.client
+  const { name } = at(isClient && answering >= 0 ? answering : first)
   at(first)
   const entry = interest.find(record.trace(2), record.trace(3))
   return {
     traceId: record.traceId,
-    name: record.name,
+    name,
     service: origins.at(record.origin).service,
     services: [...services],
     startUs: table.startUs[trace]!,

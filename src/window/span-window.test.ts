@@ -184,6 +184,14 @@ test('a trace is listed by its first span, with all its services', () => {
   ])
 })
 
+test('a trace that a client began is named by whom it asked, who knows the route', () => {
+  const run = new Run()
+  run.tell({ trace: 1, from: shop, name: 'GET', kind: SpanKind.client, ms: 9 })
+  run.tell({ trace: 1, parent: 5, from: cart, name: 'GET /cart/*', ms: 7 })
+  const { traces } = run.find()
+  assert.deepEqual([traces[0]!.name, traces[0]!.service], ['GET /cart/*', 'shop'])
+})
+
 test('each condition is kept, and all of them together', () => {
   const run = new Run()
   run.tell({ trace: 1, ms: 100, startMs: begin - 5000 })

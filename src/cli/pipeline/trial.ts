@@ -28,6 +28,7 @@ import { droppedBy, type RuleCount, ruleCounts } from './rules.ts'
 
 /** What became of one item, or of the resource of those that follow. */
 export interface Fate {
+  readonly of: 'resource' | 'item' | 'point'
   readonly title: string
   /** The line of the request that it stood in. */
   readonly line: number
@@ -151,11 +152,11 @@ export class Trial {
         this.tally.out++
         if (!before) return
         this.tellResource(to)
-        this.tellChange(title, changesBetween(before, portraitOf(left as typeof item)))
+        this.tellChange('item', title, changesBetween(before, portraitOf(left as typeof item)))
       },
       miss: reason => {
         add(this.tally.dropped, reason, 1)
-        if (this.onFate) this.tellDrop([title], reason)
+        if (this.onFate) this.tellDrop('item', [title], reason)
       },
     })
   }
@@ -191,6 +192,7 @@ export class Trial {
     })
     if (this.onFate && left.size > 0)
       this.tellDrop(
+        'point',
         [...left].map(at => pointTitle(metric, points[at]!.attributes)),
         reasons.join(' or '),
       )
@@ -206,34 +208,39 @@ export class Trial {
     if (!this.untold) return
     const changes = changesBetween(this.untold, attributesPortrait(attributes))
     if (changes.length > 0)
-      this.tell({ title: resourceTitle(this.resource!.attributes), fate: 'changed', changes })
+      this.tell({
+        of: 'resource',
+        title: resourceTitle(this.resource!.attributes),
+        fate: 'changed',
+        changes,
+      })
     this.untold = undefined
   }
 
   private tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
     if (!this.onFate) return
     const changes = changesBetween(attributesPortrait(before), attributesPortrait(after))
-    this.tellChange(pointTitle(metric, before), changes)
+    this.tellChange('point', pointTitle(metric, before), changes)
   }
 
   private tellAdded(metric: Metric, attributes: Attributes): void {
     this.tally.added++
-    if (this.onFate) this.tell({ title: pointTitle(metric, attributes), fate: 'added' })
+    if (this.onFate) this.tell({ of: 'point', title: pointTitle(metric, attributes), fate: 'added' })
   }
 
-  private tellChange(title: string, changes: readonly Change[]): void {
+  private tellChange(of: Fate['of'], title: string, changes: readonly Change[]): void {
     if (changes.length > 0) this.tally.changed++
-    this.tell({ title, fate: changes.length > 0 ? 'changed' : 'same', changes })
+    this.tell({ of, title, fate: changes.length > 0 ? 'changed' : 'same', changes })
   }
 
-  private tellDrop(titles: readonly string[], reason: string): void {
+  private tellDrop(of: Fate['of'], titles: readonly string[], reason: string): void {
     const counts = this.ruleCounts()
     const by = droppedBy(this.counts, counts)
     this.counts = counts
-    for (const title of titles) this.tell({ title, fate: 'dropped', reason, by })
+    for (const title of titles) this.tell({ of, title, fate: 'dropped', reason, by })
   }
 
-  private tell(fate: Pick<Fate, 'title' | 'fate'> & Partial<Fate>): void {
+  private tell(fate: Pick<Fate, 'of' | 'title' | 'fate'> & Partial<Fate>): void {
     this.onFate?.({ line: this.line, changes: [], reason: '', by: [], ...fate })
   }
 }

@@ -1,0 +1,83 @@
+// Rules for processors as a text of their own, which somebody wants to try.
+
+import { type Problem, reportInto } from '../schema/problem.ts'
+import { branch, build, readBranch, type Settings } from '../schema/tree.ts'
+import { fileSource, type Value } from '../schema/value.ts'
+import { parseYaml } from '../schema/yaml-place.ts'
+import { effective, type Sourced } from './effective.ts'
+import { type Config, schema } from './schema.ts'
+import { pipeline } from './schema-pipeline.ts'
+import { thisRuntime, validate } from './validate.ts'
+
+export interface Processing {
+  /** Complete even when there are problems. */
+  readonly pipeline: Config['pipeline']
+  readonly problems: readonly Problem[]
+  /** What was written and does nothing, in sentences. */
+  readonly warnings: readonly string[]
+}
+
+const { enabled, limits, pii_redaction, transform } = pipeline.keys
+
+/** What processors are made of; it may also stand below `pipeline:`, as in a file. */
+const processing = branch(
+  pipeline.description,
+  { enabled, limits, transform, pii_redaction },
+  { groups: { pipeline: ['enabled', 'limits', 'transform', 'pii_redaction'] } },
+)
+
+/** More rules than people write; each is asked about each item. */
+const mostValues = 1000
+const mostProblems = 20
+
+/**
+ * Reads what stands below `pipeline:` as far as it concerns processors; what is not in it has its default. `name` is how
+ * problems call the text. References such as `${VAR}` and `${file:}` stay as they are: whoever may try rules may read
+ * neither variables nor files of the agent. Never throws.
+ */
+export function readProcessing(name: string, text: string): Processing {
+  const problems: Problem[] = []
+  const report = reportInto(problems, false, mostProblems)
+  const given: Settings = new Map()
+  const source = fileSource(name, text)
+  const value = parseYaml(source, {}, report)
+  if (value !== undefined && valuesIn(value, mostValues) > mostValues)
+    report.problem(
+      { source, start: 0, end: 1 },
+      '',
+      `there are more than ${mostValues} values in it; try fewer rules at a time`,
+    )
+  else if (value !== undefined)
+    readBranch(processing, value, { written: '', canonical: 'pipeline' }, given, report)
+  const sourced = [...given].map(
+    ([path, setting]): [string, Sourced] => [path, { ...setting, source: 'file' }],
+  )
+  const settings = effective(new Map(sourced))
+  const config = build(schema, settings)
+  const wrong = problems.map(({ key }) => (key.startsWith('pipeline.') ? key : `pipeline.${key}`))
+  validate(config, settings, wrong, thisRuntime(), report)
+  problems.sort((a, b) => a.line - b.line || a.column - b.column)
+  return { pipeline: config.pipeline, problems, warnings: idle(config.pipeline) }
+}
+
+/** How many values there are, aliases followed; it stops counting beyond `most`. */
+function valuesIn(value: Value, most: number): number {
+  if (value.type === 'scalar') return 1
+  const below = value.type === 'list' ? value.items : value.entries.map(entry => entry.value)
+  let count = 1
+  for (const each of below) {
+    count += valuesIn(each, most - count)
+    if (count > most) break
+  }
+  return count
+}
+
+function idle({ enabled: isOn, transform: own, pii_redaction: redaction }: Config['pipeline']): string[] {
+  if (!isOn) return ['pipeline.enabled is false: nothing is bounded, changed or redacted']
+  const warnings: string[] = []
+  if (!own.enabled && own.rules.length > 0)
+    warnings.push('transform.enabled is false, so its rules do nothing; set transform.enabled: true')
+  if (!redaction.enabled && redaction.rules.length > 0)
+    warnings.push('pii_redaction.enabled is false, so its rules do nothing; set pii_redaction.enabled: true')
+  return warnings
+}
