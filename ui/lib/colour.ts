@@ -11,7 +11,8 @@ export function seriesColour(n: number): string {
 export function nameColour(name: string): string {
   let hash = 2166136261
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619)
-  return seriesColour(hash >>> 0)
+  // The last one is grey, which stands for nobody in particular.
+  return seriesColour((hash >>> 0) % (series - 1))
 }
 
 /** What a role comes to now, as `rgb(…)`: canvases know no variables. */
