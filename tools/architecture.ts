@@ -60,6 +60,7 @@ export const entries = [
   'src/main.ts',
   'ui/main.tsx',
   'src/profiling/worker.ts',
+  'src/agent/ui/try-worker.ts',
   'src/api/types.ts',
   'src/kernel/btf.ts',
 ]

@@ -24,6 +24,7 @@ const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString(
 const programs = [
   ['src/main.ts', 'dist/svc.cjs'],
   ['src/profiling/worker.ts', 'dist/profiling-worker.cjs'],
+  ['src/agent/ui/try-worker.ts', 'dist/try-worker.cjs'],
   ['src/model/security.ts', 'dist/security.cjs'],
 ] as const
 for (const [entry, outfile] of programs)

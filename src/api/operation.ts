@@ -18,7 +18,7 @@ export interface ApiRequest {
   /** The same of those that are text. */
   readonly texts: Readonly<Record<string, string>>
   /** What the body says, of an operation that takes one; else undefined. */
-  readonly body: Readonly<Record<string, unknown>> | undefined
+  readonly body?: Readonly<Record<string, unknown>> | undefined
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
 }

@@ -14,6 +14,7 @@ import { createLogger } from '../lib/logger.ts'
 import { StartError } from '../lib/start-error.ts'
 import { json } from './answer.ts'
 import type { Answered } from './dispatch.ts'
+import type { Operation } from './operation.ts'
 import { type ApiSettings, startApi } from './server.ts'
 
 const log = createLogger({ level: 'error', format: 'json', write: () => undefined })
@@ -225,6 +226,36 @@ test('a body of POST is empty or an object without keys', async () => {
   await check('x'.repeat(65_537), jsonType, 413)
   const headers = { 'Content-Type': jsonType, 'Content-Encoding': 'gzip' }
   assert.equal((await ask(port, '/admin/act', { method: 'POST', headers, body: '{}' })).status, 415)
+})
+
+test('an operation that takes a body is handed an object, and refuses anything else', async t => {
+  const taking: Operation = {
+    method: 'POST',
+    path: '/take',
+    id: 'take',
+    tag: 'ui',
+    summary: '',
+    access: 'local',
+    body: { json: { type: 'object' } },
+    outcomes: {},
+    handle: ({ body }) => json(200, { body }),
+  }
+  const { api } = await serve(t, {}, { operations: [taking] })
+  const check = async (body: string, type: string, status: number, said: RegExp) => {
+    const reply = await ask(api.port, '/take', { method: 'POST', headers: { 'Content-Type': type }, body })
+    assert.equal(reply.status, status, body)
+    assert.match(reply.text, said)
+  }
+  const jsonType = 'application/json'
+  await check('{"rules":"ä"}', jsonType, 200, /^\{"body":\{"rules":"ä"\}\}$/m)
+  await check('{}', jsonType, 200, /^\{"body":\{\}\}$/m)
+  await check('', jsonType, 400, /no JSON/)
+  await check('{"rules":"a"}', 'text/plain', 415, /an object in JSON with Content-Type: application\/json/)
+  await check('[]', jsonType, 400, /it takes an object in JSON/)
+  await check('{"a":', jsonType, 400, /see character 6/)
+  await check(`{"a":"${'x'.repeat(65_536)}"}`, jsonType, 413, /over 65536 bytes/)
+  const none = await ask(api.port, '/take', { method: 'POST' })
+  assert.equal(none.status, 415)
 })
 
 test('a request that expects 100-continue gets it, unless it is refused anyway', async () => {

@@ -2,7 +2,7 @@
 
 import { type Problem, reportInto } from '../schema/problem.ts'
 import { branch, build, readBranch, type Settings } from '../schema/tree.ts'
-import { fileSource, type Value } from '../schema/value.ts'
+import { fileSource } from '../schema/value.ts'
 import { parseYaml } from '../schema/yaml-place.ts'
 import { effective, type Sourced } from './effective.ts'
 import { type Config, schema } from './schema.ts'
@@ -26,8 +26,6 @@ const processing = branch(
   { groups: { pipeline: ['enabled', 'limits', 'transform', 'pii_redaction'] } },
 )
 
-/** More rules than people write; each is asked about each item. */
-const mostValues = 1000
 const mostProblems = 20
 
 /**
@@ -39,37 +37,19 @@ export function readProcessing(name: string, text: string): Processing {
   const problems: Problem[] = []
   const report = reportInto(problems, false, mostProblems)
   const given: Settings = new Map()
-  const source = fileSource(name, text)
-  const value = parseYaml(source, {}, report)
-  if (value !== undefined && valuesIn(value, mostValues) > mostValues)
-    report.problem(
-      { source, start: 0, end: 1 },
-      '',
-      `there are more than ${mostValues} values in it; try fewer rules at a time`,
-    )
-  else if (value !== undefined)
+  const value = parseYaml(fileSource(name, text), {}, report)
+  if (value !== undefined)
     readBranch(processing, value, { written: '', canonical: 'pipeline' }, given, report)
-  const sourced = [...given].map(
-    ([path, setting]): [string, Sourced] => [path, { ...setting, source: 'file' }],
-  )
+  const sourced = [...given].map(([path, setting]): [string, Sourced] => [
+    path,
+    { ...setting, source: 'file' },
+  ])
   const settings = effective(new Map(sourced))
   const config = build(schema, settings)
   const wrong = problems.map(({ key }) => (key.startsWith('pipeline.') ? key : `pipeline.${key}`))
   validate(config, settings, wrong, thisRuntime(), report)
   problems.sort((a, b) => a.line - b.line || a.column - b.column)
   return { pipeline: config.pipeline, problems, warnings: idle(config.pipeline) }
-}
-
-/** How many values there are, aliases followed; it stops counting beyond `most`. */
-function valuesIn(value: Value, most: number): number {
-  if (value.type === 'scalar') return 1
-  const below = value.type === 'list' ? value.items : value.entries.map(entry => entry.value)
-  let count = 1
-  for (const each of below) {
-    count += valuesIn(each, most - count)
-    if (count > most) break
-  }
-  return count
 }
 
 function idle({ enabled: isOn, transform: own, pii_redaction: redaction }: Config['pipeline']): string[] {

@@ -54,7 +54,9 @@ function targets(): Target[] {
 
 /** What an operation answers that is asked for nothing special: stacks of the host are root's. */
 const usual = ({ path }: Target) =>
-  path === '/profiles' && withoutRoot ? 503 : nameless.has(path) ? 404 : 200
+  path === '/profiles' && withoutRoot ? 503 : nameless.has(path) ? 404 : path === tryPath ? 415 : 200
+/** Without a body it has nothing to try. */
+const tryPath = '/ui/api/try'
 /** Without the name of one there is none. */
 const nameless = new Set(['/ui/api/trace', '/ui/api/series'])
 
@@ -87,7 +89,7 @@ test('the description is OpenAPI 3.1, and has every path of the specification', 
     ...['overview', 'map', 'service', 'traces', 'trace', 'metrics', 'series', 'logs', 'profiles'].map(
       name => `/ui/api/${name}`,
     ),
-    ...['flame', 'pipeline', 'tap', 'agent', 'doctor', 'explain'].map(name => `/ui/api/${name}`),
+    ...['flame', 'pipeline', 'tap', 'agent', 'doctor', 'explain', 'try'].map(name => `/ui/api/${name}`),
   ])
     assert.ok(paths.includes(path), path)
   const ids = targets().map(({ operation }) => operation.operationId)
@@ -99,6 +101,30 @@ test('every operation answers as it is described, with and without a token', asy
     assert.equal((await check(open.port, target)).status, usual(target), target.url)
     const headers = { Authorization: `Bearer ${token}` }
     assert.equal((await check(guarded.port, target, { headers })).status, usual(target), target.url)
+  }
+})
+
+test('rules are tried as it is described, one at a time, and nothing but rules', async () => {
+  const target = targets().find(({ path }) => path === tryPath)!
+  const headers = { 'Content-Type': 'application/json' }
+  const trying = (body: object) => check(open.port, target, { headers, body: JSON.stringify(body) })
+  const [one, other] = await Promise.all([
+    trying({ signal: 'profiles', rules: '' }),
+    trying({ signal: 'profiles', rules: '' }),
+  ])
+  assert.deepEqual([one.status, other.status].sort(), [200, 409])
+  const wrong = await trying({ signal: 'logs', rules: 'transform: {rules: 1}', items: 50 })
+  assert.match(wrong.body.toString(), /"line":1,"column":20,/)
+  const refused = [
+    [{}, /signal.* must be one of/],
+    [{ signal: 'traces' }, /rules.* must be a text/],
+    [{ signal: 'traces', rules: '', items: 51 }, /a whole number from 1 to 50/],
+    [{ signal: 'traces', rule: '' }, /did you mean rules\?/],
+  ] as const
+  for (const [body, why] of refused) {
+    const reply = await trying(body)
+    assert.equal(reply.status, 400)
+    assert.match(reply.body.toString(), why)
   }
 })
 
@@ -232,7 +258,8 @@ test('a body is taken where it says nothing, and refused in words where it does'
   const type = { 'Content-Type': 'application/json' }
   for (const target of targets().filter(({ method }) => method === 'POST')) {
     const { port } = open
-    assert.equal((await check(port, target, { body: '{}', headers: type })).status, 200)
+    const empty = target.path === tryPath ? 400 : 200
+    assert.equal((await check(port, target, { body: '{}', headers: type })).status, empty)
     assert.equal((await check(port, target, { body: '{"a":', headers: type })).status, 400)
     assert.equal((await check(port, target, { body: '{"force":true}', headers: type })).status, 400)
     assert.equal((await check(port, target, { body: '[]', headers: type })).status, 400)
@@ -247,7 +274,7 @@ test('a query that an operation does not know is refused where it has parameters
     const of = async (query: string) =>
       (await check(open.port, { ...target, url: `${path}?${query}` })).status
     if (operation.parameters === undefined) {
-      assert.equal(await of('unknown=1&%00=%ff&x=%zz'), 200, path)
+      assert.equal(await of('unknown=1&%00=%ff&x=%zz'), usual(target), path)
       continue
     }
     for (const query of [

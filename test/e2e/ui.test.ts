@@ -253,3 +253,31 @@ test('pages say that the agent has gone, and come back with it by themselves', {
     await second.stop()
   }
 })
+
+test('rules are tried on what comes by, what is wrong in them is marked, and nothing is saved', {
+  skip,
+}, async () => {
+  const { page, faults } = await browser.open(url('pipeline'))
+  await page.getByText('Try rules').click()
+  await page.waitForURL(/try=traces/)
+  const rules = page.getByLabel('Rules: YAML')
+  await rules.fill('transform:\n  enabled: true\n  rule: []\n')
+  await rules.press('Control+Enter')
+  await says(page, /^Line 3, column 3:/)
+  await says(page, /did you mean "rules"\?/)
+  await assertAccessible(page, 'rules that are wrong')
+  await page.getByRole('button', { name: 'Drop health checks' }).click()
+  const text = (await rules.inputValue()).replace('/health|ready|live/', '/cart/')
+  await rules.fill(text)
+  await page.getByRole('button', { name: 'Try', exact: true }).click()
+  await says(page, /^Of \d+ items/)
+  const table = page.getByRole('table', { name: /what the rules do/ })
+  await table.getByRole('button', { name: /^OTLP/ }).first().click()
+  await says(page, 'OTLP before')
+  await says(page, 'svc validate')
+  await assertAccessible(page, 'rules that were tried')
+  await page.setViewportSize({ width: 320, height: 700 })
+  await assertFits(page, 'rules that were tried')
+  assert.deepEqual(faults, [])
+  await page.context().close()
+})

@@ -45,13 +45,17 @@ export function apiUrl(
   return `/ui/api/${name}${text === '' ? '' : `?${text}`}`
 }
 
-async function ask(path: string, signal: AbortSignal, method = 'GET'): Promise<Response> {
+async function ask(path: string, signal: AbortSignal, method = 'GET', body?: object): Promise<Response> {
   const token = stored('sessionStorage', tokenKey)
   const response = await window.fetch(path, {
     method,
     signal,
     cache: 'no-store',
-    headers: token === null ? {} : { Authorization: `Bearer ${token}` },
+    headers: {
+      ...(token !== null && { Authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   if (response.ok) return response
   const said = (await response.json().catch(() => ({}))) as { message?: string }
@@ -71,8 +75,12 @@ export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
 }
 
 /** Asks for something to be done. Rejects with an `Error` in words. */
-export async function post<T>(path: string): Promise<T> {
-  const response = await ask(path, new AbortController().signal, 'POST')
+export async function post<T>(
+  path: string,
+  body?: object,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<T> {
+  const response = await ask(path, signal, 'POST', body)
   return (await response.json()) as T
 }
 

@@ -12,6 +12,7 @@ import { Reading } from '../parts/state.tsx'
 import { Table } from '../parts/table.tsx'
 import { Ledger } from './pipeline/ledger.tsx'
 import { Stage } from './pipeline/stage.tsx'
+import { Try } from './pipeline/try.tsx'
 
 type Node = PipelineLine['nodes'][number]
 type Edge = PipelineLine['edges'][number]
@@ -40,6 +41,7 @@ export default function PipelinePage() {
       <Reading of={reading} what="the pipeline">
         {() => <Body line={reading.value!} />}
       </Reading>
+      <Try />
     </>
   )
 }

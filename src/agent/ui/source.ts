@@ -14,6 +14,7 @@ import { flame, profiles } from './profiles.ts'
 import { service } from './service.ts'
 import { tap } from './tap.ts'
 import { trace, traces } from './traces.ts'
+import { tryRules } from './try.ts'
 
 export function uiSource(parts: UiParts): UiSource {
   return {
@@ -29,6 +30,7 @@ export function uiSource(parts: UiParts): UiSource {
     flame: query => flame(parts, query),
     pipeline: () => pipeline(parts),
     tap: query => tap(parts, query),
+    tryRules: query => tryRules(parts, query),
     agent: () => agentPage(parts),
     doctor: () => doctor(parts),
     explain: target => explain(parts, target),

@@ -9,6 +9,7 @@ import type {
   explainDocument,
   pipelineLine,
   tapLine,
+  tryDocument,
 } from './inside-shapes.ts'
 import type {
   flameDocument,
@@ -35,6 +36,7 @@ export type ProfilesLine = Of<typeof profilesLine>
 export type FlameDocument = Of<typeof flameDocument>
 export type PipelineLine = Of<typeof pipelineLine>
 export type TapLine = Of<typeof tapLine>
+export type TryDocument = Of<typeof tryDocument>
 export type AgentDocument = Of<typeof agentDocument>
 export type DoctorDocument = Of<typeof doctorDocument>
 export type ExplainDocument = Of<typeof explainDocument>

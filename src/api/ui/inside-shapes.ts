@@ -97,6 +97,60 @@ export const tapLine = named(
   ),
 )
 
+export const tryBody = named(
+  'TryBody',
+  object('Rules to be tried.', {
+    signal: signalName,
+    rules: text('YAML as it stands below `pipeline:`: `limits`, `transform`, `pii_redaction`.'),
+    items: optional(count('To be tried on; 1 to 50, 20 where it is left out.')),
+  }),
+)
+
+export const tryDocument = named(
+  'Try',
+  object('What rules would do to items that have passed the processors that run.', {
+    problems: list(
+      'What is wrong with the rules; then there are no items.',
+      object('One.', {
+        line: count('From 1; 0: the text as a whole.'),
+        column: count('From 1, in UTF-16 units.'),
+        length: count('Characters that are meant.'),
+        key: text('As it was written; empty for none.'),
+        message: text('What is wrong, and what would be right.'),
+      }),
+    ),
+    items: list(
+      'As they came by.',
+      object('One, and what became of it.', {
+        time_ms: amount('When it ended, or was written or measured.'),
+        service: text('Empty for none.'),
+        title: text('As the tap calls it.'),
+        fate: oneOf('In one word.', ['same', 'changed', 'dropped']),
+        reason: text('Why it is dropped: the processor, and the rule; else empty.'),
+        changes: list(
+          'What would differ.',
+          object('A field.', {
+            of: text('`resource`, or a point of a metric; empty for the item itself.'),
+            field: text('`name`, `attributes.url.path`; empty: all of it.'),
+            before: orNull(text('null: it was not there.')),
+            after: orNull(text('null: it is gone.')),
+          }),
+        ),
+        more_changes: count('That are not listed.'),
+        before: anything('The item in the JSON form of OTLP.'),
+        after: anything('The same as it would be sent; null: nothing of it.'),
+      }),
+    ),
+    notes: list(
+      'Sums, what each rule did, and what is to be known.',
+      text('A sentence, as `svc pipeline test` says it.'),
+    ),
+    skipped: count('Items that came by and are too large to be tried.'),
+    waited_ms: amount('For items.'),
+    off: text('Why there are none; empty where there are.'),
+  }),
+)
+
 // Agent
 
 export const agentDocument = named(

@@ -187,7 +187,9 @@ export const tracesLine = named(
       'Those that fit the question, in its order.',
       object('A trace, as far as it is kept.', {
         trace_id: text('32 hexadecimal digits.'),
-        name: text('Of its first span; where that is a client’s, of the first that answered, for it knows the route.'),
+        name: text(
+          'Of its first span; where that is a client’s, of the first that answered, for it knows the route.',
+        ),
         service: text('Of its first span.'),
         services: list('All.', text('`service.name`.')),
         start_ms: amount('When it began.'),

@@ -8,6 +8,7 @@ import { errorDocument } from '../schemas.ts'
 import * as inside from './inside-shapes.ts'
 import * as look from './look-shapes.ts'
 import type { Live, ProfileKind, SignalName, TracesQuery, UiSource } from './source.ts'
+import { tryOperation } from './try-route.ts'
 
 const follow: Parameter = {
   name: 'follow',
@@ -215,6 +216,7 @@ export function uiOperations(source: UiSource): Operation[] {
           otlp: parameters.otlp === 1,
         }),
     ),
+    tryOperation(source),
     document('agent', 'getAgentPage', 'How svc is set up.', inside.agentDocument, [], () => source.agent()),
     document(
       'doctor',

@@ -16,6 +16,7 @@ import type {
   TapLine,
   TraceDocument,
   TracesLine,
+  TryDocument,
 } from './documents.ts'
 
 /**
@@ -80,7 +81,17 @@ export interface TapQuery {
   readonly otlp: boolean
 }
 
-/** All but `agent`, `doctor`, `explain` and `metrics` answer from memory. */
+export interface TryQuery {
+  readonly signal: SignalName
+  /** YAML of what stands below `pipeline:`. */
+  readonly rules: string
+  /** To be tried on, at most. */
+  readonly items: number
+  /** Nobody waits for it any longer. */
+  readonly left: AbortSignal
+}
+
+/** All but `agent`, `doctor`, `explain`, `metrics` and `tryRules` answer from memory. */
 export interface UiSource {
   overview(seconds: number): Live<OverviewLine>
   map(seconds: number): Live<MapLine>
@@ -96,6 +107,8 @@ export interface UiSource {
   flame(query: FlameQuery): FlameDocument
   pipeline(): Live<PipelineLine>
   tap(query: TapQuery): Live<TapLine>
+  /** Undefined: another one is under way. */
+  tryRules(query: TryQuery): Promise<TryDocument> | undefined
   agent(): Promise<AgentDocument>
   doctor(): Promise<DoctorDocument>
   /** The number of a process, a port, or the name of a service, an executable, a container or a pod. */

@@ -1,0 +1,131 @@
+// What rules would do to items that come by: processors of their own, whose output goes nowhere.
+
+import type { TryDocument } from '../../api/ui/documents.ts'
+import type { SignalName, TryQuery } from '../../api/ui/source.ts'
+import { errorText } from '../../lib/logger.ts'
+import type { UiParts } from './parts.ts'
+import type { Caught } from './rules-trial.ts'
+import { Summaries } from './tapped-items.ts'
+import { TryThread } from './try-thread.ts'
+
+const waitMs = 3000
+/** For the items, once they are there. */
+const tryMs = 1500
+/** In all. */
+const mostMs = 5000
+const mostItemBytes = 64 * 1024
+/** Of all items. */
+const mostBytes = 256 * 1024
+const maxText = 300
+
+const underWay = new WeakSet<UiParts['outlets']>()
+
+/** Undefined while another one is under way. Nothing that runs is changed, and nothing of it is counted. */
+export function tryRules(parts: UiParts, query: TryQuery): Promise<TryDocument> | undefined {
+  const { outlets } = parts
+  if (underWay.has(outlets)) return undefined
+  underWay.add(outlets)
+  return tried(parts, query).finally(() => underWay.delete(outlets))
+}
+
+async function tried(parts: UiParts, { signal, rules, items: most, left }: TryQuery): Promise<TryDocument> {
+  const nothing: TryDocument = { problems: [], items: [], notes: [], skipped: 0, waited_ms: 0, off: '' }
+  const startMs = performance.now()
+  const thread = new TryThread({ signal, rules }, mostMs)
+  const wait = new Wait(parts, signal, most)
+  const leave = () => wait.end()
+  left.addEventListener('abort', leave)
+  if (left.aborted) leave()
+  try {
+    // Both at a time; rules that are wrong need no items.
+    const { problems } = await thread.answer('rules')
+    if (problems.length > 0) return { ...nothing, problems, off: 'the rules are wrong, so none was tried' }
+    const { caught, skipped } = await wait.over
+    const waited_ms = performance.now() - startMs
+    if (left.aborted) return nothing
+    thread.send({ caught, forMs: tryMs })
+    const { items, notes } = await thread.answer('items')
+    const untried = caught.length - items.length
+    const late = `${untried} of ${caught.length} items were not tried: the rules took ${tryMs / 1000} s for the others`
+    return {
+      ...nothing,
+      items,
+      notes: untried > 0 ? [...notes, late] : notes,
+      skipped,
+      waited_ms,
+      off: items.length === 0 ? whyNone(signal, skipped) : '',
+    }
+  } catch (error) {
+    return { ...nothing, off: `${errorText(error)}; try fewer or simpler ones` }
+  } finally {
+    left.removeEventListener('abort', leave)
+    wait.end()
+    await thread.close()
+  }
+}
+
+interface Catch {
+  readonly caught: readonly Caught[]
+  /** Items that are too large. */
+  readonly skipped: number
+}
+
+/** Gathers items that come by, until there are as many as are wanted or the time is over. */
+class Wait {
+  readonly over: Promise<Catch>
+  readonly #caught: Caught[] = []
+  readonly #stop: () => void
+  readonly #timer: NodeJS.Timeout
+  #resolve: (caught: Catch) => void = () => {}
+  #skipped = 0
+  #bytes = 0
+  #ended = false
+
+  constructor({ outlets, shown }: UiParts, signal: SignalName, most: number) {
+    const tapped = new Summaries(shown, maxText).of(signal)
+    this.over = new Promise(resolve => {
+      this.#resolve = resolve
+    })
+    this.#timer = setTimeout(() => this.end(), waitMs)
+    // Called for each item of the signal, whose memory is used again.
+    this.#stop = outlets.pipeline.watch(signal, (resource, item, scope) => {
+      if (this.#ended) return
+      try {
+        const body = tapped.request(resource, scope, item)
+        if (body.length > mostItemBytes) this.#skipped++
+        else {
+          this.#bytes += body.length
+          this.#caught.push({ summary: tapped.summary(resource, item), body })
+        }
+      } catch {
+        // What cannot be encoded cannot be tried either; nobody who sends is to suffer from it.
+        this.#skipped++
+      }
+      if (this.#caught.length >= most || this.#bytes >= mostBytes) this.end()
+    })
+  }
+
+  /** Once is enough. */
+  end(): void {
+    if (this.#ended) return
+    this.#ended = true
+    clearTimeout(this.#timer)
+    this.#stop()
+    this.#resolve({ caught: this.#caught, skipped: this.#skipped })
+  }
+}
+
+function whyNone(signal: SignalName, skipped: number): string {
+  const seconds = waitMs / 1000
+  if (skipped > 0) {
+    const kib = mostItemBytes / 1024
+    return `all ${skipped} ${signal} that came by within ${seconds} s are larger than ${kib} KiB`
+  }
+  const mends: Readonly<Record<SignalName, string>> = {
+    traces: 'they come with requests; svc explain PORT tells why there are none',
+    metrics: 'they come every agent.nodeexporter.otlp.interval; svc doctor host tells why there are none',
+    logs: 'they come as they are written; svc doctor logs tells why there are none',
+    profiles: 'they come every agent.profiling.interval; svc doctor profiles tells why there are none',
+  }
+  return `no ${signal} came by within ${seconds} s: ${mends[signal]}`
+}
