@@ -9,6 +9,7 @@ import { useKept } from '../lib/kept.ts'
 import { useLive } from '../lib/live.ts'
 import { agentNow } from '../lib/now.ts'
 import { hrefOf, parameter, setParameters } from '../lib/route.ts'
+import { ServiceChoice } from '../parts/service-choice.tsx'
 import { Field, Head } from '../parts/small.tsx'
 import { Empty, Reading } from '../parts/state.tsx'
 import { TypedField } from '../parts/typed-field.tsx'
@@ -127,8 +128,6 @@ function Filters({
   readonly minSeverity: string
   readonly children: preact.ComponentChildren
 }) {
-  const service = parameter('service')
-  const names = service === '' || services.includes(service) ? services : [service, ...services]
   const turned = (name: string) => parameter(name) === '1'
   const turn = (name: string, text: string) => (
     <button
@@ -153,16 +152,7 @@ function Filters({
           ))}
         </select>
       </Field>
-      <Field label="Service">
-        <select value={service} onChange={event => setParameters({ service: event.currentTarget.value })}>
-          <option value="">all</option>
-          {names.map(name => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </Field>
+      <ServiceChoice services={services} />
       <TypedField label="Text" name="q" />
       {turn('fold', 'Fold alike')}
       {turn('wrap', 'Wrap lines')}

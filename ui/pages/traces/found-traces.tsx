@@ -8,7 +8,8 @@ import { useKept } from '../../lib/kept.ts'
 import { useDocument, useLive } from '../../lib/live.ts'
 import { agentNow } from '../../lib/now.ts'
 import { parameter, setParameters } from '../../lib/route.ts'
-import { Choice, Field, Head } from '../../parts/small.tsx'
+import { ServiceChoice } from '../../parts/service-choice.tsx'
+import { Choice, Head } from '../../parts/small.tsx'
 import { Empty, Reading } from '../../parts/state.tsx'
 import { TypedField } from '../../parts/typed-field.tsx'
 import type { Choice as Chosen } from './heatmap.ts'
@@ -140,20 +141,9 @@ function Filters({
   readonly errors: boolean
   readonly choice: Chosen | undefined
 }) {
-  const service = parameter('service')
-  const names = service === '' || services.includes(service) ? services : [service, ...services]
   return (
     <search class="row filters">
-      <Field label="Service">
-        <select value={service} onChange={event => setParameters({ service: event.currentTarget.value })}>
-          <option value="">all</option>
-          {names.map(name => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </Field>
+      <ServiceChoice services={services} />
       <TypedField label="Text in names and attributes" name="q" />
       {choice === undefined ? <TypedField label="At least, in ms" name="min_ms" digits /> : null}
       <button type="button" aria-pressed={errors} onClick={() => setParameters({ errors: errors ? '' : 1 })}>
