@@ -5,9 +5,10 @@ import type { FoundSocket, ProcSockets } from './syscall-sockets.ts'
 
 /** Connections that are remembered, as many as the kernel side follows. */
 const maxConnections = 65_536
-/** A connection that is closed is told of soon; a table of sockets is read again after a while. */
+/** A connection that is closed is told of soon. */
 const looksIfGone = 2
-const waitIfUnreadMs = 500
+/** A table of sockets is read again after a rest: for this one reading it may take 60 ms, as it does with 50,000 sockets. */
+const waitIfUnreadMs = 1200
 const perPid = 2 ** 31
 const perFd = 2 ** 11
 
