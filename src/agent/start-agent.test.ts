@@ -6,14 +6,11 @@ import { type AddressInfo, createServer } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { startInnerAgent } from '../../test/helpers/inner-agent.ts'
 import { type Receiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
 import { RawTalk } from '../../test/helpers/raw-talk.ts'
-import { startAgent } from '../agent.ts'
 import type { RunningAgent } from '../api/types.ts'
-import { loadConfig } from '../config/index.ts'
-import { LogRing } from '../lib/log-ring.ts'
-import { createLogger } from '../lib/logger.ts'
 import { StartError } from '../lib/start-error.ts'
 
 let peers: Peers
@@ -35,28 +32,20 @@ async function receiving(): Promise<Receiver> {
 }
 
 /** An agent that looks at the peers alone, and its log. */
-async function start(env: Record<string, string>): Promise<RunningAgent & { readonly logged: string[] }> {
-  const logged: string[] = []
-  const loaded = loadConfig({
-    explicit: false,
-    cwd: '/nonexistent',
-    systemFile: '/nonexistent',
-    env: {
-      SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
-      SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
-      SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
-      SVC_AGENT_PROFILING_ENABLED: 'false',
-      SVC_AGENT_LOGS_ENABLED: 'false',
-      SVC_AGENT_DISCOVERY_ENABLED: 'false',
-      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
-      SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
-      SVC_OTLP_INSECURE: 'true',
-      ...env,
-    },
+async function start(
+  env: Record<string, string>,
+): Promise<RunningAgent & { readonly logged: readonly string[] }> {
+  const { agent, logged } = await startInnerAgent({
+    SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
+    SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
+    SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+    SVC_AGENT_PROFILING_ENABLED: 'false',
+    SVC_AGENT_LOGS_ENABLED: 'false',
+    SVC_AGENT_DISCOVERY_ENABLED: 'false',
+    SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
+    SVC_OTLP_INSECURE: 'true',
+    ...env,
   })
-  assert.deepEqual(loaded.problems, [])
-  const log = createLogger({ level: 'info', format: 'json', write: line => logged.push(line) })
-  const agent = await startAgent({ loaded, log, logRing: new LogRing(), load: () => loaded })
   open.push(() => agent.stop())
   return { ...agent, logged }
 }

@@ -2,13 +2,10 @@ import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { startInnerAgent } from '../../test/helpers/inner-agent.ts'
 import { startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { startPeers } from '../../test/helpers/peers.ts'
-import { startAgent } from '../agent.ts'
 import type { AgentView } from '../api/types.ts'
-import { loadConfig } from '../config/index.ts'
-import { LogRing } from '../lib/log-ring.ts'
-import { createLogger } from '../lib/logger.ts'
 
 /** What a test leaves open. */
 const open: (() => Promise<void>)[] = []
@@ -17,25 +14,12 @@ afterEach(async () => {
 })
 
 async function viewOf(env: Record<string, string>): Promise<AgentView> {
-  const loaded = loadConfig({
-    explicit: false,
-    cwd: '/nonexistent',
-    systemFile: '/nonexistent',
-    env: {
-      SVC_SELF_TELEMETRY_ENABLED: 'false',
-      SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
-      SVC_AGENT_PROFILING_ENABLED: 'false',
-      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
-      SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
-      ...env,
-    },
-  })
-  assert.deepEqual(loaded.problems, [])
-  const agent = await startAgent({
-    loaded,
-    load: () => loaded,
-    logRing: new LogRing(),
-    log: createLogger({ level: 'error', format: 'json', write: () => {} }),
+  const { agent } = await startInnerAgent({
+    SVC_SELF_TELEMETRY_ENABLED: 'false',
+    SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+    SVC_AGENT_PROFILING_ENABLED: 'false',
+    SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
+    ...env,
   })
   open.push(() => agent.stop())
   return agent.view

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { startAgent } from '../../agent.ts'
+import { startInnerAgent } from '../../../test/helpers/inner-agent.ts'
 import { examine } from '../../cli/doctor/examine.ts'
-import { loadConfig } from '../../config/index.ts'
-import { LogRing } from '../../lib/log-ring.ts'
-import { createLogger } from '../../lib/logger.ts'
 import { yamlOf } from './agent.ts'
 
 const open: (() => Promise<unknown>)[] = []
@@ -13,26 +10,13 @@ afterEach(async () => {
 })
 
 async function start(env: Record<string, string> = {}) {
-  const loaded = loadConfig({
-    explicit: false,
-    cwd: '/nonexistent',
-    systemFile: '/nonexistent',
-    env: {
-      SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
-      SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
-      SVC_AGENT_EBPF_ENABLED: 'false',
-      SVC_AGENT_NODEEXPORTER_LISTEN_ADDRESS: '127.0.0.1:0',
-      SVC_AGENT_DISCOVERY_DETECT_CLOUD: 'false',
-      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
-      ...env,
-    },
-  })
-  assert.deepEqual(loaded.problems, [])
-  const agent = await startAgent({
-    loaded,
-    load: () => loaded,
-    logRing: new LogRing(),
-    log: createLogger({ level: 'error', format: 'json', write: () => {} }),
+  const { agent, loaded } = await startInnerAgent({
+    SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
+    SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
+    SVC_AGENT_EBPF_ENABLED: 'false',
+    SVC_AGENT_NODEEXPORTER_LISTEN_ADDRESS: '127.0.0.1:0',
+    SVC_AGENT_DISCOVERY_DETECT_CLOUD: 'false',
+    ...env,
   })
   open.push(() => agent.stop())
   return { source: agent.view.ui!, loaded }

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { get } from 'node:http'
 import { afterEach, test } from 'node:test'
+import { startInnerAgent } from '../../../test/helpers/inner-agent.ts'
 import { startReceiver } from '../../../test/helpers/otlp-receiver.ts'
 import { freePort, until } from '../../../test/helpers/program.ts'
-import { startAgent } from '../../agent.ts'
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import type { Live, UiSource } from '../../api/ui/source.ts'
-import { defaults, loadConfig } from '../../config/index.ts'
-import { LogRing } from '../../lib/log-ring.ts'
-import { createLogger } from '../../lib/logger.ts'
+import { defaults } from '../../config/index.ts'
 
 const open: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -19,33 +17,20 @@ afterEach(async () => {
 async function sourceOf(
   env: Record<string, string>,
 ): Promise<{ source: UiSource; work: () => Promise<void> }> {
-  const loaded = loadConfig({
-    explicit: false,
-    cwd: '/nonexistent',
-    systemFile: '/nonexistent',
-    env: {
-      SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
-      SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
-      SVC_SELF_TELEMETRY_TRACING_ENABLED: 'true',
-      SVC_SELF_TELEMETRY_TRACING_SAMPLE_RATE: '1',
-      SVC_AGENT_EBPF_ENABLED: 'false',
-      SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
-      SVC_AGENT_DISCOVERY_ENABLED: 'false',
-      SVC_AGENT_GPU_ENABLED: 'false',
-      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
-      SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '100ms',
-      SVC_OTLP_INSECURE: 'true',
-      SVC_BACKOFF_INITIAL: '100ms',
-      SVC_PIPELINE_OPERATIONS_SHUTDOWN_DRAIN_TIMEOUT: '100ms',
-      ...env,
-    },
-  })
-  assert.deepEqual(loaded.problems, [])
-  const agent = await startAgent({
-    loaded,
-    load: () => loaded,
-    logRing: new LogRing(),
-    log: createLogger({ level: 'error', format: 'json', write: () => {} }),
+  const { agent } = await startInnerAgent({
+    SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
+    SVC_SELF_TELEMETRY_ADMIN_SOCKET: '',
+    SVC_SELF_TELEMETRY_TRACING_ENABLED: 'true',
+    SVC_SELF_TELEMETRY_TRACING_SAMPLE_RATE: '1',
+    SVC_AGENT_EBPF_ENABLED: 'false',
+    SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+    SVC_AGENT_DISCOVERY_ENABLED: 'false',
+    SVC_AGENT_GPU_ENABLED: 'false',
+    SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '100ms',
+    SVC_OTLP_INSECURE: 'true',
+    SVC_BACKOFF_INITIAL: '100ms',
+    SVC_PIPELINE_OPERATIONS_SHUTDOWN_DRAIN_TIMEOUT: '100ms',
+    ...env,
   })
   open.push(() => agent.stop())
   const { url } = agent.links().find(({ what }) => what === 'status')!

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { startAgent } from '../../src/agent.ts'
+import type { RunningAgent } from '../../src/api/types.ts'
+import { type LoadedConfig, loadConfig } from '../../src/config/index.ts'
+import { LogRing } from '../../src/lib/log-ring.ts'
+import { createLogger } from '../../src/lib/logger.ts'
+
+export interface InnerAgent {
+  readonly agent: RunningAgent
+  readonly loaded: LoadedConfig
+  /** Lines of its log, from `info` on. */
+  readonly logged: readonly string[]
+}
+
+/** Starts an agent in this process, by variables alone: no file of the host counts, and nothing is queued on disk. */
+export async function startInnerAgent(env: Readonly<Record<string, string>>): Promise<InnerAgent> {
+  const loaded = loadConfig({
+    explicit: false,
+    cwd: '/nonexistent',
+    systemFile: '/nonexistent',
+    env: { SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false', ...env },
+  })
+  assert.deepEqual(loaded.problems, [])
+  const logged: string[] = []
+  const log = createLogger({ level: 'info', format: 'json', write: line => logged.push(line) })
+  const agent = await startAgent({ loaded, log, logRing: new LogRing(), load: () => loaded })
+  return { agent, loaded, logged }
+}
