@@ -82,7 +82,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
   pipeline.watch('logs', (resource, record) => {
     if (record.eventName === '') recent.add(resource, record)
   })
-  const window = isShown ? new LiveWindow(config, pipeline) : undefined
+  const window = isShown ? new LiveWindow(config, pipeline, log) : undefined
   // Rates need two readings: the first one before all that takes time.
   const vitals = window && new HostVitals({ paths: config.agent.nodeexporter.path, vitals: window.vitals })
   vitals?.start()

@@ -2,6 +2,10 @@
 
 import { isLoopback } from '../api/guard.ts'
 import type { Config } from '../config/index.ts'
+import type { Logger } from '../lib/logger.ts'
+import type { Profile } from '../model/profile.ts'
+import type { RequestEdge } from '../model/request-edge.ts'
+import type { Resource } from '../model/resource.ts'
 import { type Span, SpanKind } from '../model/span.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { TracerOptions } from '../tracing/tracer.ts'
@@ -34,7 +38,7 @@ export class LiveWindow implements Window {
   /** Port of the page itself: who looks at it is not what it is about. 0: none yet. */
   ownPort = 0
 
-  constructor(config: Config, pipeline: Pick<Pipeline, 'watch'>) {
+  constructor(config: Config, pipeline: Pick<Pipeline, 'watch'>, log: Pick<Logger, 'error'>) {
     const { window: windowMs, max_memory: maxBytes } = config.self_telemetry.ui
     const common = { windowMs, now: Date.now }
     this.windowMs = windowMs
@@ -43,15 +47,18 @@ export class LiveWindow implements Window {
     this.edges = new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') })
     this.profiles = new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
-    this.edge = request => {
+    const keepEdge = guarded(log, 'the map', (request: RequestEdge, _: undefined) => {
       const { server, serverPort } = request
       if (typeof server === 'string' && serverPort === this.ownPort && isLoopback(server)) return
       this.edges.add(request)
-    }
-    pipeline.watch('traces', (resource, span) => {
-      if (span.kind !== SpanKind.client || !this.asksUs(span)) this.spans.add(resource, span)
     })
-    pipeline.watch('profiles', (resource, profile) => this.profiles.add(resource, profile))
+    this.edge = request => keepEdge(request, undefined)
+    const keepSpan = (resource: Resource, span: Span) => {
+      if (span.kind !== SpanKind.client || !this.asksUs(span)) this.spans.add(resource, span)
+    }
+    pipeline.watch('traces', guarded(log, 'traces', keepSpan))
+    const keepProfile = (resource: Resource, profile: Profile) => this.profiles.add(resource, profile)
+    pipeline.watch('profiles', guarded(log, 'profiles', keepProfile))
   }
 
   get bytes(): number {
@@ -63,5 +70,25 @@ export class LiveWindow implements Window {
       attributes.get('server.port') === this.ownPort &&
       isLoopback(String(attributes.get('server.address') ?? ''))
     )
+  }
+}
+
+/** What is shown is less than what is exported: a fault in keeping it ends that, once and for all, and nothing else. */
+export function guarded<A, B>(
+  log: Pick<Logger, 'error'>,
+  what: string,
+  keep: (first: A, second: B) => void,
+): (first: A, second: B) => void {
+  let isBroken = false
+  return (first, second) => {
+    if (isBroken) return
+    try {
+      keep(first, second)
+    } catch (error) {
+      isBroken = true
+      log.error(`the live page keeps ${what} no longer, until svc is restarted; please report this`, {
+        error,
+      })
+    }
   }
 }

@@ -3,7 +3,7 @@
 import type { MapLine } from '../../src/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { nameColour } from '../lib/colour.ts'
-import { duration, percent, short } from '../lib/format.ts'
+import { duration, percent, short, whole } from '../lib/format.ts'
 import { windowSeconds } from '../lib/host.ts'
 import { useLive } from '../lib/live.ts'
 import { hrefOf, parameter, setParameters } from '../lib/route.ts'
@@ -140,9 +140,10 @@ function Body({ line }: { readonly line: MapLine }) {
           />
         )}
       </Figure>
-      {line.left_out > 0 ? (
+      {line.left_out > 0 || line.lost > 0 ? (
         <p class="notice">
-          {line.left_out} connections found no room: raise <code>self_telemetry.ui.max_memory</code>.
+          {line.left_out} connections and {whole(line.lost)} requests found no room: raise{' '}
+          <code>self_telemetry.ui.max_memory</code>.
         </p>
       ) : null}
       {node === undefined ? null : <About node={node} shown={shown} names={names} />}

@@ -31,6 +31,7 @@ function mapLine(parts: UiParts, seconds: number): MapLine {
     nodes: parties.filter(party => named.has(party)).map(nodeOf),
     edges: shown.map(edgeOf),
     left_out: calls.length - shown.length + edges.leftOut,
+    lost: edges.lost,
     off: calls.length === 0 ? tracingOff(parts) : '',
   }
 }

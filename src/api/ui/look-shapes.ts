@@ -132,6 +132,7 @@ export const mapLine = named(
       }),
     ),
     left_out: count('Edges for which there was no room.'),
+    lost: count('Requests for which there was none, since the start: they are in no rate here.'),
     off: text('Why there is nothing and will be nothing, with what mends it; empty where all is well.'),
   }),
 )
