@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +75,37 @@ static napi_value trim_heap(napi_env env, napi_callback_info info)
   return make_bool(env, malloc_trim(0));
 }
 
+/* Node.js has no datagram sockets of this family. */
+static napi_value send_datagram(napi_env env, napi_callback_info info)
+{
+  napi_value argument[2];
+  char name[MAX_NAME];
+  uint8_t *bytes;
+  size_t length;
+  if (!read_arguments(env, info, 2, argument) || !read_name(env, argument[0], "the socket's address", name) ||
+      !read_bytes(env, argument[1], "the datagram", 1, &bytes, &length))
+    return NULL;
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  size_t used = strlen(name);
+  if (used > sizeof address.sun_path - 1 || (name[0] != '/' && name[0] != '@'))
+    return throw_errno(env, EINVAL, "cannot send to the socket %s", name);
+  memcpy(address.sun_path, name, used);
+  bool is_abstract = name[0] == '@';
+  if (is_abstract)
+    address.sun_path[0] = 0;
+  /* An abstract name ends with the address, a path with a zero. */
+  socklen_t size = offsetof(struct sockaddr_un, sun_path) + used + !is_abstract;
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    return throw_errno(env, errno, "cannot make a socket");
+  ssize_t sent = sendto(fd, bytes, length, MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+  int error = errno;
+  close(fd);
+  if (sent < 0 && error == EAGAIN)
+    return make_bool(env, false);
+  return sent < 0 ? throw_errno(env, error, "cannot send to the socket %s", name) : make_bool(env, true);
+}
+
 static void stats_release(void *data)
 {
   int *fd = data;
@@ -121,6 +155,7 @@ const struct function process_functions[] = {
   { "clock", clock_pair },
   { "setProcessName", set_process_name },
   { "endProcess", end_process },
+  { "sendDatagram", send_datagram },
   { "trimHeap", trim_heap },
   { "statsEnable", stats_enable },
   { "statsDisable", stats_disable },

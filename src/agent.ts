@@ -54,13 +54,21 @@ export interface StartOptions {
   readonly logRing: LogRing
   /** Reads the configuration anew. */
   readonly load: () => LoadedConfig
+  /** Runs every reload, whoever asked for it. */
+  readonly aroundReload?: <T>(attempt: () => Promise<T>) => Promise<T>
 }
 
 /** Memory for the log records that the API shows where there is no page. */
 const recentLogBytes = 4 * 1024 * 1024
 
 /** Starts all that the configuration asks for. What cannot start is told in the banner and in `/ready`; it stops nothing else. */
-export async function startAgent({ loaded, log, logRing, load }: StartOptions): Promise<RunningAgent> {
+export async function startAgent({
+  loaded,
+  log,
+  logRing,
+  load,
+  aroundReload = attempt => attempt(),
+}: StartOptions): Promise<RunningAgent> {
   const { config } = loaded
   const startedMs = performance.now()
   const profiler = new RuntimeProfiler()
@@ -171,7 +179,7 @@ export async function startAgent({ loaded, log, logRing, load }: StartOptions): 
     around: async (cause, attempt) => {
       const operation = self.begin('reload')
       operation.attribute('svc.reload.cause', cause)
-      const outcome = await attempt()
+      const outcome = await aroundReload(attempt)
       if (outcome.kind === 'invalid' || outcome.kind === 'failed') operation.fail(outcome.kind)
       operation.end()
       return outcome

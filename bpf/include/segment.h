@@ -120,8 +120,7 @@ static __always_inline bool put_part(struct part *p, u32 captured)
 /* Protocols that answer before they are asked again, as a rule: a turn of each side is an exchange. */
 static __always_inline bool takes_turns(u8 protocol)
 {
-	return protocol == svc_protocol_postgres || protocol == svc_protocol_mysql || protocol == svc_protocol_redis ||
-	       protocol == svc_protocol_memcached;
+	return IS_COUNTED(protocol);
 }
 
 /* The exchange that is only counted is over. */

@@ -70,8 +70,11 @@ static __always_inline bool become(struct step *step, bool server)
 	struct sock *sk = step->sk;
 	struct conn *c = step->c;
 	c->mode = server ? SERVER : CLIENT;
-	c->port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
-	if (!ports[c->port])
+	u32 port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
+	barrier_var(port); /* the compiler would leave out the mask; Linux 6.12 takes swapped bytes for any number */
+	port &= 0xffff;
+	c->port = port;
+	if (!ports[port])
 		return true;
 	lose(step, svc_counter_excluded);
 	return false;

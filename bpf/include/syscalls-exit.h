@@ -111,8 +111,7 @@ static __always_inline bool make_resolver(struct svc_syscall_key key, u64 name, 
 /* Protocols that answer before they are asked again, as a rule; of others each call is captured as a turn is. */
 static __always_inline bool takes_turns(u8 protocol)
 {
-	return protocol == svc_protocol_postgres || protocol == svc_protocol_mysql || protocol == svc_protocol_redis ||
-	       protocol == svc_protocol_memcached || protocol == svc_protocol_http1;
+	return IS_COUNTED(protocol) || protocol == svc_protocol_http1;
 }
 
 /* Where the bytes of `w` go next. */

@@ -180,23 +180,23 @@ static __always_inline int on_opening(void *ctx, u32 protocols, u32 next)
 SEC("tracepoint")
 int svc_opening0(void *ctx)
 {
-	return on_opening(ctx, BIT(http2) | BIT(amqp) | BIT(nats), STAGE_OPENING + 1);
+	return on_opening(ctx, BY_PREFACE, STAGE_OPENING + 1);
 }
 
 SEC("tracepoint")
 int svc_opening1(void *ctx)
 {
-	return on_opening(ctx, BIT(redis) | BIT(memcached) | BIT(http1), STAGE_OPENING + 2);
+	return on_opening(ctx, BY_COMMAND | BIT(http1), STAGE_OPENING + 2);
 }
 
 SEC("tracepoint")
 int svc_opening2(void *ctx)
 {
-	return on_opening(ctx, BIT(postgres) | BIT(mysql) | BIT(mongodb), STAGE_OPENING + 3);
+	return on_opening(ctx, BY_MESSAGE, STAGE_OPENING + 3);
 }
 
 SEC("tracepoint")
 int svc_opening3(void *ctx)
 {
-	return on_opening(ctx, BIT(kafka) | BIT(mqtt) | BIT(dns) | BIT(http1), 0);
+	return on_opening(ctx, BY_NUMBERS | BY_PORT | BIT(http1), 0);
 }

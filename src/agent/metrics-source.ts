@@ -8,6 +8,7 @@ import { lostRecords } from '../probes/capture.ts'
 import type { Parts } from './parts.ts'
 import { scrapingStats } from './scraping-view.ts'
 import { Tracing } from './tracing.ts'
+import { degradations } from './view.ts'
 
 export function metricsSource(parts: Parts): SelfMetricsSource {
   const { outlets, tracing, self, profiling } = parts
@@ -62,6 +63,12 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
         for (const { name, stage } of outlets.stages(signal))
           stage.counters((rule, outcome, total) => emit(name, signal, rule, outcome, total))
     },
+    degraded: emit => {
+      const reasons = new Map<string, number>()
+      for (const { subsystem } of degradations(parts))
+        reasons.set(subsystem, (reasons.get(subsystem) ?? 0) + 1)
+      for (const [subsystem, count] of reasons) emit(subsystem, count)
+    },
     programs: emit => {
       const byType = new Map<string, number>()
       for (const { type, id } of [
@@ -72,11 +79,14 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
       for (const [type, count] of byType) emit(type, count)
     },
     mapEntries: emit => {
+      // Objects may have maps of one name.
+      const byName = new Map<string, number>()
       for (const { name, entries } of [
         ...(running?.capture.maps() ?? []),
         ...(profiling.sampler?.maps() ?? []),
       ])
-        emit(name, entries)
+        byName.set(name, (byName.get(name) ?? 0) + entries)
+      for (const [name, entries] of byName) emit(name, entries)
     },
     ringbuf: () => ({
       received: running?.capture.received ?? 0,

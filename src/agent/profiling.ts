@@ -11,6 +11,7 @@ import { hostPid } from '../kernel/needs-processes.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
+import { fitted } from '../lib/memory-room.ts'
 import type { SpanLink } from '../model/profile.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
@@ -273,7 +274,7 @@ function settingsOf(config: Config): ProfilerSettings {
       demangle: symbols.demangle,
       perfMap: symbols.perf_map,
       debugDirs: symbols.debuginfo_dirs,
-      cacheBytes: symbols.cache_size,
+      cacheBytes: fitted(symbols.cache_size),
       cacheDir: tableDirectory(config.pipeline.export.queue.directory),
     },
   }

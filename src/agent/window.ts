@@ -3,6 +3,7 @@
 import { isLoopback } from '../api/guard.ts'
 import type { Config } from '../config/index.ts'
 import type { Logger } from '../lib/logger.ts'
+import { fitted } from '../lib/memory-room.ts'
 import type { Profile } from '../model/profile.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
 import type { Resource } from '../model/resource.ts'
@@ -23,7 +24,7 @@ const mostEdgeBytes = 8 * 1024 * 1024
 
 /** Memory of one part, in bytes. */
 export function shareOf(config: Config, part: keyof typeof shares): number {
-  const share = Math.floor(config.self_telemetry.ui.max_memory * shares[part])
+  const share = Math.floor(fitted(config.self_telemetry.ui.max_memory) * shares[part])
   return part === 'edges' ? Math.min(share, mostEdgeBytes) : share
 }
 
@@ -39,10 +40,10 @@ export class LiveWindow implements Window {
   ownPort = 0
 
   constructor(config: Config, pipeline: Pick<Pipeline, 'watch'>, log: Pick<Logger, 'error'>) {
-    const { window: windowMs, max_memory: maxBytes } = config.self_telemetry.ui
+    const { window: windowMs, max_memory: mostBytes } = config.self_telemetry.ui
     const common = { windowMs, now: Date.now }
     this.windowMs = windowMs
-    this.maxBytes = maxBytes
+    this.maxBytes = fitted(mostBytes)
     this.spans = new SpanWindow({ ...common, maxBytes: shareOf(config, 'spans') })
     this.edges = new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') })
     this.profiles = new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') })

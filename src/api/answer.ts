@@ -4,7 +4,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Live } from './ui/source.ts'
 
 /** HTTP status → code of the error object. */
-const codes = {
+export const codes = {
   400: 'invalid_request',
   401: 'unauthorized',
   403: 'forbidden',

@@ -14,6 +14,7 @@ const source: SelfMetricsSource = {
   recovered: emit => emit('logs', 13),
   queuedBytes: emit => emit('traces', 14),
   disk: () => ({ bytes: 15, maxBytes: 16, degraded: true }),
+  degraded: emit => emit('ebpf', 2),
   programs: emit => emit('tracing', 5),
   mapEntries: emit => emit('exchanges', 3),
   ringbuf: () => ({ received: 20, lost: 1 }),

@@ -32,6 +32,8 @@ export interface SelfMetricsSource {
   queuedBytes(emit: (signal: Signal, bytes: number) => void): void
   /** Undefined where batches wait in memory. */
   disk(): { readonly bytes: number; readonly maxBytes: number; readonly degraded: boolean } | undefined
+  /** What does not work, or less than asked: how many reasons there are, by subsystem. */
+  degraded(emit: (subsystem: string, reasons: number) => void): void
   /** Loaded programs by kernel type. */
   programs(emit: (type: string, loaded: number) => void): void
   mapEntries(emit: (map: string, entries: number) => void): void
@@ -119,6 +121,13 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     counter('dropped', 'lost, by reason', 'reason', emit => source.dropped(emit))
   }
 
+  registry.collector(
+    named('degraded'),
+    'Subsystems that do not work, or do less than asked, by how many reasons; svc status tells them.',
+    'gauge',
+    ['subsystem'],
+    emit => source.degraded((subsystem, reasons) => emit(reasons, subsystem)),
+  )
   registry.collector(
     named('ebpf_programs_loaded'),
     'eBPF programs loaded.',

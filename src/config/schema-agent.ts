@@ -1,3 +1,4 @@
+import { protocols } from '../protocols/index.ts'
 import { list, map } from '../schema/collections.ts'
 import {
   boolean,
@@ -25,24 +26,21 @@ const glob = text({
   pattern: /^\//,
 })
 
-/** A protocol that is recognised in traffic. */
-function protocol(name: string) {
-  return key(boolean, true, `Makes spans and metrics of ${name} calls.`, { restart: true })
-}
+/** Protocols that are recognised in traffic, by the key that switches them. */
+const titles = new Map<string, string[]>()
+for (const { key, title } of protocols) titles.set(key, [...(titles.get(key) ?? []), title])
+
+/** All are booleans. What reads them finds the key in the list of protocols. */
+const switches: object = Object.fromEntries(
+  [...titles].map(([name, spoken]) => [
+    name,
+    key(boolean, true, `Makes spans and metrics of ${spoken.join(' and ')} calls.`, { restart: true }),
+  ]),
+)
 
 const network = branch('Traffic of all processes, seen at their sockets.', {
   enabled: key(boolean, true, 'Observes network traffic.', { restart: true }),
-  http: protocol('HTTP/1'),
-  grpc: protocol('gRPC and HTTP/2'),
-  dns: protocol('DNS'),
-  sql: protocol('PostgreSQL and MySQL'),
-  redis: protocol('Redis'),
-  memcached: protocol('memcached'),
-  mongodb: protocol('MongoDB'),
-  kafka: protocol('Kafka'),
-  amqp: protocol('AMQP'),
-  mqtt: protocol('MQTT'),
-  nats: protocol('NATS'),
+  ...switches,
   tls: key(boolean, true, 'Sees through TLS by probes on the TLS libraries of processes.', {
     restart: true,
   }),
@@ -161,7 +159,11 @@ const profiling = branch('Profiles of all processes.', {
     demangle: key(boolean, true, 'Shows C++ and Rust names as they are written in the source.'),
     perf_map: key(boolean, true, 'Reads /tmp/perf-PID.map files of just-in-time compilers.'),
     debuginfo_dirs: key(list(path), ['/usr/lib/debug'], 'Directories with separate debug information.'),
-    cache_size: key(size({ min: Mi, max: Gi }), 32 * Mi, 'Memory for symbol tables.'),
+    cache_size: key(
+      size({ min: Mi, max: Gi }),
+      32 * Mi,
+      'Memory for symbol tables; less where svc itself may have less than 512 MiB.',
+    ),
   }),
 })
 

@@ -121,9 +121,14 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
       'Time that the page looks back, as far as `max_memory` lasts.',
       { restart: true },
     ),
-    max_memory: key(size({ min: Mi, max: 1024 * Mi }), 24 * Mi, 'Memory for what it shows.', {
-      restart: true,
-    }),
+    max_memory: key(
+      size({ min: Mi, max: 1024 * Mi }),
+      24 * Mi,
+      'Memory for what it shows; less where svc itself may have less than 512 MiB.',
+      {
+        restart: true,
+      },
+    ),
     redact: key(
       boolean,
       true,

@@ -53,6 +53,9 @@ const answered = counter('promhttp_metric_handler_requests_total', 'Answers to s
   labels: ['code'],
 })
 
+/** What is told of what serves the page. */
+export const buildFamilies: readonly Family[] = [buildInfo]
+
 /** What is told of the exporter itself where that is not turned off. */
 export const exporterFamilies: readonly Family[] = [
   ...[cpu, maxFds, received, transmitted, openFds, resident, started, virtual, maxVirtual],

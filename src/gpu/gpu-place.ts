@@ -77,4 +77,16 @@ export class GpuPlace {
   }
 }
 
+/** All attributes that a GPU, or an instance of one, is told by. */
+export const gpuAttributes: readonly string[] = [
+  'hw.id',
+  'hw.type',
+  'hw.name',
+  'hw.vendor',
+  'hw.model',
+  'hw.parent',
+  'hw.serial_number',
+  'hw.driver_version',
+]
+
 const mostInstances = 64

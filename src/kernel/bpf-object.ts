@@ -156,7 +156,18 @@ export function explainLoadLog(log: string): Refusal {
   const map = program ? undefined : firstMatch(lines, /^map '([^']+)': failed to create/)
   const reason = verifier && lastFinding(verifier[2]!)
   const cause = reason ?? lines.find(isCause) ?? 'the kernel gave no reason'
-  return { program, map, reason: cause.replace(/^(prog|map) '[^']*': /, '') }
+  return { program, map, reason: inWords(cause.replace(/^(prog|map) '[^']*': /, ''), map !== undefined) }
+}
+
+/** What kernels say of what they do not know, or do not allow. */
+function inWords(reason: string, ofMap: boolean): string {
+  if (reason === 'BPF_STX uses reserved fields')
+    return 'the kernel has no atomic operations that give a result (Linux 5.12 has them)'
+  if (/^(program of this type cannot use helper|unknown func) bpf_probe_read(_str)?#/.test(reason))
+    return 'the kernel lets no program read its memory, locked down in mode confidentiality (kernel_lockdown(7))'
+  return ofMap && /^failed to create: Invalid argument/.test(reason)
+    ? `${reason}: the kernel does not know maps of its kind, or takes none of its size`
+    : reason
 }
 
 function firstMatch(lines: readonly string[], pattern: RegExp): string | undefined {
@@ -178,5 +189,6 @@ function lastFinding(log: string): string | undefined {
 }
 
 function isCause(line: string): boolean {
-  return !/^(prog '[^']*': failed to load: |failed to load object )/.test(line)
+  // That BTF is not taken is a cause only where there is no other.
+  return !/^(prog '[^']*': failed to load: |failed to load object |Error in bpf_create_map_xattr)/.test(line)
 }

@@ -162,6 +162,11 @@ export interface Native {
   setProcessName(name: string): void
   /** Ends the process at once (_exit(2)): nothing is run, flushed or waited for. */
   endProcess(code: number): never
+  /**
+   * Sends one datagram to a socket of the family AF_UNIX, by its path or, after an `@`, its abstract name; never waits.
+   * False: whoever reads there has too many unread. EINVAL: the address is neither, or longer than 107 bytes.
+   */
+  sendDatagram(address: string, bytes: Uint8Array): boolean
   /** Returns free memory of the C heap to the system; true if there was some. */
   trimHeap(): boolean
   /** The kernel measures run time and count of all programs (5.8) until `statsDisable` or the process's end. */

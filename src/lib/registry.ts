@@ -55,7 +55,7 @@ export class Histogram {
 
 /** A metric with its series, one for each combination of label values. */
 export class Family<Child extends Counter | Gauge | Histogram> {
-  private readonly desc: Description
+  readonly desc: Description
   private readonly make: () => Child
   private readonly children = new Map<string, { child: Child; lines: readonly string[] }>()
 
@@ -92,16 +92,22 @@ export class Family<Child extends Counter | Gauge | Histogram> {
   }
 }
 
-interface Description {
+/** What a family is. */
+export interface Description {
   readonly name: string
   readonly help: string
   readonly type: MetricType
   readonly labelNames: readonly string[]
 }
 
+interface Declared {
+  readonly desc: Description
+  write(openMetrics: boolean): string
+}
+
 /** A set of metrics. Declaring one twice, or with a name that the formats do not allow, throws: both are mistakes in code. */
 export class Registry {
-  private readonly families = new Map<string, { write(openMetrics: boolean): string }>()
+  private readonly families = new Map<string, Declared>()
 
   counter(name: string, help: string, labelNames: readonly string[] = []): Family<Counter> {
     return this.add(new Family({ name, help, type: 'counter', labelNames }, () => new Counter()), name)
@@ -147,7 +153,12 @@ export class Registry {
       })
       return text
     }
-    this.add({ write }, name)
+    this.add({ desc, write }, name)
+  }
+
+  /** What is declared, in order. */
+  get descriptions(): readonly Description[] {
+    return [...this.families.values()].map(({ desc }) => desc)
   }
 
   /** The whole page, in the order of declaration. */
@@ -157,7 +168,7 @@ export class Registry {
     return openMetrics ? `${text}# EOF\n` : text
   }
 
-  private add<F extends { write(openMetrics: boolean): string }>(family: F, name: string): F {
+  private add<F extends Declared>(family: F, name: string): F {
     if (this.families.has(name)) throw new Error(`cannot declare metric ${name}: it is declared already`)
     this.families.set(name, family)
     return family

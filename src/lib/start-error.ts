@@ -13,6 +13,16 @@ export const ExitCode = {
 } as const
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode]
 
+/** What each means, for help and documents. */
+export const exitCodes: Readonly<Record<ExitCode, string>> = {
+  0: 'good',
+  1: 'general',
+  2: 'configuration or usage',
+  3: 'no eBPF though required',
+  4: 'no permission',
+  5: 'export failed',
+}
+
 /** A reason not to start, whose message is for the person who started the program: it is shown without a stack. */
 export class StartError extends Error {
   readonly exitCode: ExitCode

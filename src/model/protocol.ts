@@ -10,7 +10,10 @@ export interface Protocol {
   readonly name: string
   /** Where the kernel frames it: fills `call` (which the caller cleared). False: not this protocol, or too few bytes. */
   parse?(exchange: Exchange, call: Call): boolean
-  /** Where the kernel only counted: fills `call` with what such calls have in common. */
+  /**
+   * Where the kernel only counted: fills `call` with what such calls have in common. The kernel counts what has this and
+   * is above the budget: such a protocol answers before it is asked again, as a rule, so that a turn is a call.
+   */
   count?(exchange: Exchange, call: Call): void
   /** Where only bytes are known: a reader of one connection. */
   open(connection: StreamConnection): StreamDecoder
@@ -26,11 +29,27 @@ export interface ProtocolOptions {
   readonly knownMethods?: readonly string[]
 }
 
+/**
+ * What a protocol is recognised by, the surest first. It is the order in which protocols are looked for; those of the same
+ * sign are in the order of their list. `preface`: a text that nothing else begins with. `command`: a word and its syntax.
+ * `message`: a length, a type and contents that fit each other. `numbers`: a few small numbers. `port`: the custom of a
+ * port, and the bytes do not contradict.
+ */
+export const signs = ['preface', 'command', 'message', 'numbers', 'port'] as const
+export type Sign = (typeof signs)[number]
+
 /** An entry of the list of protocols. */
 export interface ProtocolUnit {
+  /** Also its file, the kernel side's file below bpf/include/protocol, and part of that one's `opens_<name>`. */
   readonly name: string
+  /** As people write it; the key's description is made of it. */
+  readonly title: string
   readonly summary: string
-  /** The key below `agent.ebpf.network` that switches it. */
+  /** The key below `agent.ebpf.network` that switches it. Several may share one. */
   readonly key: string
+  /** Undefined: the kernel recognises it as it frames it, behind all others (`http1`). */
+  readonly sign?: Sign
+  /** What whoever is asked in it is by that; undefined: that does not tell. */
+  readonly party?: 'store' | 'broker' | 'resolver'
   create(options: ProtocolOptions): Protocol
 }

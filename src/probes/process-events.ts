@@ -10,6 +10,7 @@ import { utf8Text } from '../lib/utf8-text.ts'
 import { Attributes } from '../model/attributes.ts'
 import { LogRecord } from '../model/log.ts'
 import type { Metric, NumberPoint } from '../model/metric.ts'
+import type { MetricDeclaration } from '../model/metric-declaration.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 
 const programs = ['svc_process_exec', 'svc_process_fork', 'svc_process_exit'] as const
@@ -34,6 +35,17 @@ export interface ProcessEventsOptions {
   readonly onProcess?: (event: ProcessNews) => void
   /** Takes a record, which is filled again for the next one. */
   readonly emit: (record: LogRecord) => void
+}
+
+/** All metrics of processes' lives. */
+export const processMetrics = {
+  starts: counter('svc.process.starts', 'Processes that were started, threads left out.'),
+  execs: counter('svc.process.execs', 'Programs that processes began to run (execve).'),
+  exits: counter('svc.process.exits', 'Processes that ended.', [
+    'svc.process.exit.reason',
+    'svc.process.exit.signal',
+  ]),
+  oomKills: counter('svc.process.oom_kills', 'Processes that the kernel chose to kill for want of memory.'),
 }
 
 /** How often each thing happened since the start, of the whole host. */
@@ -169,12 +181,10 @@ export class ProcessEvents {
     })
     const ends = [...exits].map(([by, times]) => point(exitAttributes(by), times))
     return [
-      counter('svc.process.starts', 'Processes that were started, threads left out.', [point(none, starts)]),
-      counter('svc.process.execs', 'Programs that processes began to run (execve).', [point(none, execs)]),
-      counter('svc.process.exits', 'Processes that ended.', ends),
-      counter('svc.process.oom_kills', 'Processes that the kernel chose to kill for want of memory.', [
-        point(none, oomKills),
-      ]),
+      sum(processMetrics.starts, [point(none, starts)]),
+      sum(processMetrics.execs, [point(none, execs)]),
+      sum(processMetrics.exits, ends),
+      sum(processMetrics.oomKills, [point(none, oomKills)]),
     ].filter(({ points }) => points.length > 0)
   }
 
@@ -356,8 +366,12 @@ function exitAttributes(by: string): Attributes {
   )
 }
 
-function counter(name: string, description: string, points: NumberPoint[]): Metric {
-  return { kind: 'sum', name, description, unit: '{process}', monotonic: true, integer: true, points }
+function counter(name: string, description: string, attributes: readonly string[] = []): MetricDeclaration {
+  return { name, description, unit: '{process}', kind: 'counter', attributes }
+}
+
+function sum({ name, description, unit }: MetricDeclaration, points: NumberPoint[]): Metric {
+  return { kind: 'sum', name, description, unit, monotonic: true, integer: true, points }
 }
 
 function u64(bytes: Buffer, at: number): number {

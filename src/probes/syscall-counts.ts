@@ -25,6 +25,9 @@ export const syscallDuration: DurationDesc = {
   bounds: Array.from({ length: bucketCount - 1 }, (_, i) => (firstBoundNs * 2 ** i) / 1e9),
 }
 
+/** Attributes of its series. */
+export const syscallDimensions: readonly string[] = ['syscall.name', 'error.type']
+
 /** Which system calls are counted, by the names of this architecture. */
 export interface SyscallFilter {
   /** Empty: all. */

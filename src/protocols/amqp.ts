@@ -12,8 +12,11 @@ import { AmqpStream } from './amqp/stream.ts'
  */
 export const amqp: ProtocolUnit = {
   name: 'amqp',
+  title: 'AMQP',
   summary: 'AMQP 0-9-1 (RabbitMQ): messages that are published, received and processed.',
   key: 'amqp',
+  sign: 'preface',
+  party: 'broker',
   create: () => new Amqp(),
 }
 

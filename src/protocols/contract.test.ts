@@ -8,13 +8,15 @@ import { agent } from '../config/schema-agent.ts'
 import { svcProtocol } from '../kernel/gen/sock.ts'
 import { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol } from '../model/protocol.ts'
+import type { Keys } from '../schema/tree.ts'
+import { durations } from './durations.ts'
 import { protocols } from './index.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-/** Keys that switch protocols. */
-const networkKeys = Object.keys(agent.keys.ebpf.keys.network.keys)
+/** Those that switch protocols are among them. */
+const networkKeys: Keys = agent.keys.ebpf.keys.network.keys
 
 /** One whole message of each protocol that there is. A new protocol adds its own. */
 const messages = [
@@ -51,7 +53,15 @@ function parse(protocol: Protocol, exchange: Exchange, call: Call): boolean {
       assert.ok(value !== undefined && value !== '', String(keys))
   }
   assert.equal(call.attributes.get('error.type') ?? '', call.error)
+  isDeclared(call.duration?.name, call.dimensions.keys.slice(0, call.dimensions.size))
   return true
+}
+
+/** Dashboards rely on the dimensions that a metric declares. */
+function isDeclared(duration: string | undefined, dimensions: readonly (string | undefined)[]): void {
+  if (duration === undefined) return
+  const declared = durations.find(({ name }) => name === duration)?.dimensions ?? []
+  for (const key of dimensions) assert.ok(declared.includes(key ?? ''), `${duration} does not declare ${key}`)
 }
 
 test('names are unique', () => {
@@ -62,8 +72,15 @@ for (const unit of protocols) {
   test(`${unit.name}: its name, its summary and its key are well formed`, () => {
     assert.match(unit.name, /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/)
     assert.match(unit.summary, /^[A-Z].*\.$/)
-    assert.ok(networkKeys.includes(unit.key), unit.key)
-    assert.equal(unit.create({ route: () => '' }).name, unit.name)
+    assert.match(unit.title, /^\S.*[^.]$/)
+    // Another key of that name would take its place.
+    assert.match(
+      String(networkKeys[unit.key]?.description),
+      new RegExp(`spans and metrics of .*${unit.title}`),
+    )
+    const made = unit.create({ route: () => '' })
+    assert.equal(made.name, unit.name)
+    assert.equal(unit.sign === undefined, made.parse !== undefined, 'who recognises it')
     assert.ok((svcProtocol as readonly string[]).includes(unit.name), 'the kernel side does not know it')
   })
 
@@ -80,6 +97,7 @@ for (const unit of protocols) {
         }
         session.close(104)
         assert.equal(session.streams.underWay, 0)
+        for (const { duration, dimensions } of session.ended) isDeclared(duration, Object.keys(dimensions))
       }),
       { numRuns: process.env.SVC_SOAK === '1' ? 200_000 : 2_000 },
     )

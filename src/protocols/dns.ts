@@ -14,8 +14,11 @@ import { Telling } from './dns/telling.ts'
  */
 export const dns: ProtocolUnit = {
   name: 'dns',
+  title: 'DNS',
   summary: 'Lookups in the domain name system.',
   key: 'dns',
+  sign: 'port',
+  party: 'resolver',
   create: () => new Dns(),
 }
 

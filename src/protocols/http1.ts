@@ -9,6 +9,7 @@ import { Http1Stream } from './http1/stream.ts'
 /** HTTP/1.0 and 1.1 (RFC 9112), told as `HttpCalls` does it. */
 export const http1: ProtocolUnit = {
   name: 'http1',
+  title: 'HTTP/1',
   summary: 'HTTP/1.0 and HTTP/1.1 requests and responses.',
   key: 'http',
   create: options => new Http1(options),

@@ -9,8 +9,10 @@ import { Http2Stream } from './http2/stream.ts'
  */
 export const http2: ProtocolUnit = {
   name: 'http2',
+  title: 'gRPC and HTTP/2',
   summary: 'HTTP/2 requests and gRPC calls.',
   key: 'grpc',
+  sign: 'preface',
   create: options => new Http2(options),
 }
 

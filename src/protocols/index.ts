@@ -12,10 +12,11 @@ import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'
 import { redis } from './redis.ts'
 
-/** Every application protocol, in the order in which documents list them. */
+/** Every application protocol, in the order in which the configuration and documents list them. */
 export const protocols: readonly ProtocolUnit[] = [
   http1,
   http2,
+  dns,
   postgres,
   mysql,
   redis,
@@ -25,5 +26,4 @@ export const protocols: readonly ProtocolUnit[] = [
   amqp,
   mqtt,
   nats,
-  dns,
 ]

@@ -42,8 +42,11 @@ import { Texts } from './texts.ts'
  */
 export const kafka: ProtocolUnit = {
   name: 'kafka',
+  title: 'Kafka',
   summary: 'Kafka requests that send and fetch records.',
   key: 'kafka',
+  sign: 'numbers',
+  party: 'broker',
   create: () => new Kafka(),
 }
 

@@ -16,8 +16,11 @@ import { MemcachedStream } from './memcached/stream.ts'
  */
 export const memcached: ProtocolUnit = {
   name: 'memcached',
+  title: 'memcached',
   summary: 'Commands to memcached.',
   key: 'memcached',
+  sign: 'command',
+  party: 'store',
   create: () => new Memcached(),
 }
 

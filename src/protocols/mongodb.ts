@@ -24,8 +24,11 @@ import { type MessageReader, SizedMessages } from './sized-messages.ts'
  */
 export const mongodb: ProtocolUnit = {
   name: 'mongodb',
+  title: 'MongoDB',
   summary: 'MongoDB commands and their replies.',
   key: 'mongodb',
+  sign: 'message',
+  party: 'store',
   create: () => new Mongodb(),
 }
 

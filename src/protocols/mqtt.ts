@@ -11,8 +11,11 @@ import { Topics } from './mqtt/topics.ts'
  */
 export const mqtt: ProtocolUnit = {
   name: 'mqtt',
+  title: 'MQTT',
   summary: 'MQTT 3.1, 3.1.1 and 5: messages that are published and processed.',
   key: 'mqtt',
+  sign: 'numbers',
+  party: 'broker',
   create: () => new Mqtt(),
 }
 

@@ -14,8 +14,11 @@ import { type SqlStatement, SqlStatements, unknownStatement } from './sql/statem
  */
 export const mysql: ProtocolUnit = {
   name: 'mysql',
+  title: 'MySQL',
   summary: 'MySQL and MariaDB queries and prepared statements of clients.',
   key: 'sql',
+  sign: 'message',
+  party: 'store',
   create: () => new Mysql(),
 }
 

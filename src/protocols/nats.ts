@@ -13,8 +13,11 @@ import { Subjects } from './nats/subjects.ts'
  */
 export const nats: ProtocolUnit = {
   name: 'nats',
+  title: 'NATS',
   summary: 'NATS and JetStream: messages that are published and processed, requests and their answers.',
   key: 'nats',
+  sign: 'preface',
+  party: 'broker',
   create: () => new Nats(),
 }
 

@@ -13,8 +13,11 @@ import { SqlStatements } from './sql/statements.ts'
  */
 export const postgres: ProtocolUnit = {
   name: 'postgres',
+  title: 'PostgreSQL',
   summary: 'PostgreSQL queries of clients: simple, extended, pipelined and COPY.',
   key: 'sql',
+  sign: 'message',
+  party: 'store',
   create: () => new Postgres(),
 }
 

@@ -15,8 +15,11 @@ import { Telling } from './redis/telling.ts'
  */
 export const redis: ProtocolUnit = {
   name: 'redis',
+  title: 'Redis',
   summary: 'Commands to Redis.',
   key: 'redis',
+  sign: 'command',
+  party: 'store',
   create: () => new Redis(),
 }
 

@@ -1,5 +1,6 @@
 import { Attributes } from '../model/attributes.ts'
 import type { Gauge } from '../model/metric.ts'
+import type { MetricDeclaration } from '../model/metric-declaration.ts'
 import type { PreparedMetric } from '../model/prepared-metric.ts'
 import type { Resource } from '../model/resource.ts'
 import { metricsScope } from './mapping/metrics-scope.ts'
@@ -24,6 +25,15 @@ const told: readonly (readonly [name: string, unit: string, help: string, value:
     ['scrape_samples_post_metric_relabeling', '', 'Samples that relabelling left.', ({ kept }) => kept],
     ['scrape_series_added', '', 'Series that were not there in the scrape before.', ({ added }) => added],
   ]
+
+/** What is told about each target; its labels are the target's own. */
+export const reportMetrics: readonly MetricDeclaration[] = told.map(([name, unit, description]) => ({
+  name,
+  unit,
+  description,
+  kind: 'gauge',
+  attributes: [],
+}))
 
 /** Tells about the scrapes of one target. */
 export class TargetReport {

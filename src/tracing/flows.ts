@@ -1,6 +1,7 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Metric, NumberPoint } from '../model/metric.ts'
+import { type MetricDeclaration, overflowAttribute } from '../model/metric-declaration.ts'
 import type { NetworkPair } from '../model/network-pair.ts'
 
 export interface FlowsOptions {
@@ -105,10 +106,9 @@ export class Flows {
     return [
       {
         kind: 'sum',
-        name: 'svc.network.flow.io',
-        description:
-          'Bytes of TCP payload from one address to another; within this host each is counted once.',
-        unit: 'By',
+        name: flowMetric.name,
+        description: flowMetric.description,
+        unit: flowMetric.unit,
         monotonic: true,
         integer: true,
         points,
@@ -167,13 +167,33 @@ export class Flows {
 
   private overflowFlow(): Flow {
     this.overflow ??= {
-      attributes: Attributes.of({ 'otel.metric.overflow': true }),
+      attributes: Attributes.of({ [overflowAttribute]: true }),
       startUs: this.sinceUs,
       bytes: 0,
       idle: 0,
     }
     return this.overflow
   }
+}
+
+/** The one metric of flows. */
+export const flowMetric: MetricDeclaration = {
+  name: 'svc.network.flow.io',
+  description: 'Bytes of TCP payload from one address to another; within this host each is counted once.',
+  unit: 'By',
+  kind: 'counter',
+  attributes: [
+    'source.address',
+    'destination.address',
+    'server.port',
+    'network.transport',
+    'network.type',
+    'network.io.direction',
+    'network.interface.name',
+    'svc.source.service.name',
+    'svc.destination.service.name',
+    overflowAttribute,
+  ],
 }
 
 interface Flow {

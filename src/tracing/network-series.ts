@@ -1,5 +1,6 @@
 import { Attributes } from '../model/attributes.ts'
 import type { HistogramPoint, Metric, NumberPoint } from '../model/metric.ts'
+import { type MetricDeclaration, overflowAttribute } from '../model/metric-declaration.ts'
 import { connectBounds, connectFailures, type NetworkPair, rttBounds } from '../model/network-pair.ts'
 import type { Resource } from '../model/resource.ts'
 import type { ResourceMetrics } from './red.ts'
@@ -111,7 +112,7 @@ class ResourceSeries {
   }
 
   overflowSeries(startUs: number): Series {
-    this.overflow ??= new Series(Attributes.of({ 'otel.metric.overflow': true }), startUs)
+    this.overflow ??= new Series(Attributes.of({ [overflowAttribute]: true }), startUs)
     return this.overflow
   }
 
@@ -209,6 +210,8 @@ interface SumDesc {
   readonly unit: string
   /** It may fall: what there is now. */
   readonly rises?: false
+  /** The attribute that its points have beside those of the series. */
+  readonly told?: 'network.io.direction' | 'error.type'
   readonly points: (series: Series, add: (attributes: Attributes, value: number) => void) => void
 }
 
@@ -235,6 +238,7 @@ const sums: readonly SumDesc[] = [
     name: 'svc.network.connection.io',
     description: 'Bytes of payload by TCP peer, retransmissions left out.',
     unit: 'By',
+    told: 'network.io.direction',
     points(series, add) {
       if (series.sent > 0) add(series.sending, series.sent)
       if (series.received > 0) add(series.receiving, series.received)
@@ -260,6 +264,7 @@ const sums: readonly SumDesc[] = [
     name: 'svc.network.tcp.connect.failures',
     description: 'Attempts of the process to connect that failed.',
     unit: '{connection}',
+    told: 'error.type',
     points(series, add) {
       for (const [kind, times] of series.failures.entries()) if (times > 0) add(series.failed(kind), times)
     },
@@ -274,6 +279,7 @@ const sums: readonly SumDesc[] = [
     name: 'svc.network.tcp.resets',
     description: 'Connections that were reset: by this side (transmit) or by the peer (receive).',
     unit: '{packet}',
+    told: 'network.io.direction',
     points({ sending, receiving, resetsSent, resetsReceived }, add) {
       if (resetsSent > 0) add(sending, resetsSent)
       if (resetsReceived > 0) add(receiving, resetsReceived)
@@ -297,6 +303,39 @@ const histograms: readonly HistogramDesc[] = [
     buckets: series => series.rttBuckets,
     sum: series => series.rttUs / 1e6,
   },
+]
+
+/** What each series is told by. */
+const pairKeys = [
+  'network.peer.address',
+  'server.port',
+  'network.transport',
+  'network.type',
+  'svc.network.side',
+  overflowAttribute,
+]
+
+/** All metrics of connections. */
+export const networkMetrics: readonly MetricDeclaration[] = [
+  { ...processIo, kind: 'counter', attributes: ['network.io.direction'] },
+  ...sums.map(
+    ({ name, description, unit, rises, told }): MetricDeclaration => ({
+      name,
+      description,
+      unit,
+      kind: rises === false ? 'updowncounter' : 'counter',
+      attributes: told === undefined ? pairKeys : [...pairKeys, told],
+    }),
+  ),
+  ...histograms.map(
+    ({ name, description }): MetricDeclaration => ({
+      name,
+      description,
+      unit: 's',
+      kind: 'histogram',
+      attributes: pairKeys,
+    }),
+  ),
 ]
 
 function sum(

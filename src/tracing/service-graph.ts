@@ -1,5 +1,6 @@
 import { Attributes } from '../model/attributes.ts'
 import type { Metric, NumberPoint } from '../model/metric.ts'
+import { type MetricDeclaration, overflowAttribute } from '../model/metric-declaration.ts'
 import type { Resource } from '../model/resource.ts'
 import { explicit, Scale } from './duration-series.ts'
 
@@ -14,6 +15,39 @@ export interface ServiceGraphOptions {
 
 /** Bounds that the semantic conventions advise for durations of requests, in seconds. */
 const requestBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+
+const attributes = ['client', 'server', 'connection_type', overflowAttribute]
+const requests: MetricDeclaration = {
+  name: 'traces_service_graph_request_total',
+  description: 'Requests from one service to another.',
+  unit: '{request}',
+  kind: 'counter',
+  attributes,
+}
+const failures: MetricDeclaration = {
+  name: 'traces_service_graph_request_failed_total',
+  description: 'Requests from one service to another that failed.',
+  unit: '{request}',
+  kind: 'counter',
+  attributes,
+}
+const clientTimes: MetricDeclaration = {
+  name: 'traces_service_graph_request_client',
+  description: 'Duration of requests as the client sees it.',
+  unit: 's',
+  kind: 'histogram',
+  attributes,
+}
+const serverTimes: MetricDeclaration = {
+  name: 'traces_service_graph_request_server',
+  description: 'Duration of requests as the server sees it.',
+  unit: 's',
+  kind: 'histogram',
+  attributes,
+}
+
+/** All metrics of who asks whom. */
+export const graphMetrics: readonly MetricDeclaration[] = [requests, failures, clientTimes, serverTimes]
 
 /**
  * Who asks whom, and how that goes: the metrics of Tempo's and the Collector's service graphs, by the same names, so
@@ -75,30 +109,20 @@ export class ServiceGraph {
     const { bounds } = this
     return [
       sum(
-        'traces_service_graph_request_total',
-        'Requests from one service to another.',
+        requests,
         all.map(edge => point(edge, edge.total)),
       ),
       sum(
-        'traces_service_graph_request_failed_total',
-        'Requests from one service to another that failed.',
+        failures,
         all.map(edge => point(edge, edge.failed)),
       ),
       explicit.metric(
-        {
-          name: 'traces_service_graph_request_client',
-          description: 'Duration of requests as the client sees it.',
-          bounds,
-        },
+        { ...clientTimes, bounds },
         all.map(({ client }) => client).filter(({ count }) => count > 0),
         timeUs,
       ),
       explicit.metric(
-        {
-          name: 'traces_service_graph_request_server',
-          description: 'Duration of requests as the server sees it.',
-          bounds,
-        },
+        { ...serverTimes, bounds },
         all.map(({ server }) => server).filter(({ count }) => count > 0),
         timeUs,
       ),
@@ -113,7 +137,7 @@ export class ServiceGraph {
     if (known !== undefined) return known
     const virtual = typeof client === 'string' || typeof server === 'string'
     if (this.count >= this.maxEdges || (virtual && this.virtual >= this.maxEdges / 2)) {
-      this.overflow ??= this.made(Attributes.of({ 'otel.metric.overflow': true }))
+      this.overflow ??= this.made(Attributes.of({ [overflowAttribute]: true }))
       return this.overflow
     }
     if (servers === undefined) {
@@ -159,6 +183,6 @@ function nameOf(side: Resource | string): string {
   return typeof side === 'string' ? side : String(side.attributes.get('service.name') ?? '')
 }
 
-function sum(name: string, description: string, points: readonly NumberPoint[]): Metric {
-  return { kind: 'sum', name, description, unit: '{request}', monotonic: true, integer: true, points }
+function sum({ name, description, unit }: MetricDeclaration, points: readonly NumberPoint[]): Metric {
+  return { kind: 'sum', name, description, unit, monotonic: true, integer: true, points }
 }

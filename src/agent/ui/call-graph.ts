@@ -2,6 +2,7 @@
 
 import type { MapLine } from '../../api/ui/documents.ts'
 import type { Resource } from '../../model/resource.ts'
+import { protocols } from '../../protocols/index.ts'
 import { durationBuckets } from '../../window/duration-counts.ts'
 import type { Edge, EdgeNode } from '../../window/edge-graph.ts'
 import { type EdgeSum, type EdgeWindow, isRest } from '../../window/edge-window.ts'
@@ -48,18 +49,9 @@ export interface Call {
 }
 
 /** The kind of who is asked in a protocol; of others it is told by where they are. */
-const kinds: Readonly<Record<string, PartyKind>> = {
-  postgres: 'store',
-  mysql: 'store',
-  redis: 'store',
-  memcached: 'store',
-  mongodb: 'store',
-  kafka: 'broker',
-  amqp: 'broker',
-  mqtt: 'broker',
-  nats: 'broker',
-  dns: 'resolver',
-}
+const kinds: Readonly<Record<string, PartyKind | undefined>> = Object.fromEntries(
+  protocols.map(({ name, party }) => [name, party]),
+)
 /** Words for protocols that differ from those of the code. */
 const words: Readonly<Record<string, string>> = { http1: 'http', http2: 'http', postgres: 'postgresql' }
 

@@ -1,6 +1,7 @@
 // What a person should know of this host, its services and svc, in sentences.
 
 import type { OverviewLine } from '../../api/ui/documents.ts'
+import { dropReasons } from '../../model/drop-reasons.ts'
 import { signals } from '../../model/signal.ts'
 import { printable } from '../../profiling/frame-text.ts'
 import type { Vitals } from '../../window/vitals.ts'
@@ -162,20 +163,8 @@ function ofSubsystems(parts: UiParts): Finding[] {
   return findings
 }
 
-/** What is done about losses, by reason. */
-const remedies: Readonly<Record<string, string>> = {
-  queue_full: 'the receiver is slower than what comes, or away',
-  expired: 'they waited too long for the receiver',
-  retry_timeout: 'the receiver did not take them in time',
-  rejected: 'the receiver refused them for good',
-  ring_full: 'more came than svc could take from the kernel; raise agent.ebpf.ringbuf_size',
-  over_budget: 'more came than the budget allows',
-  too_large: 'single items are larger than a request may be',
-  unimplemented: 'the receiver does not know this signal',
-}
-
 export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
-  const why = remedies[reason]
+  const why = dropReasons[reason]?.means
   return {
     level: 'bad',
     text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,

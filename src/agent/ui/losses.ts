@@ -1,17 +1,13 @@
 // What was lost, as against what nobody was to receive.
 
+import { dropReasons } from '../../model/drop-reasons.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 
 /** Reasons of drops that somebody asked for. */
-export const wished = new Set([
-  'no_endpoint',
-  'sampled',
-  'transform',
-  'excluded_path',
-  'not_selected',
-  'instrumented',
-])
+export const wished: ReadonlySet<string> = new Set(
+  Object.keys(dropReasons).filter(reason => dropReasons[reason]!.wished),
+)
 
 /** Tells what was lost since the start: items of a signal by reason. `rejected`: the receiver refused them for good. */
 export function eachLoss(

@@ -185,6 +185,7 @@ export const svcProtocol = [
   'none',
   'http1',
   'http2',
+  'dns',
   'postgres',
   'mysql',
   'redis',
@@ -194,7 +195,6 @@ export const svcProtocol = [
   'amqp',
   'mqtt',
   'nats',
-  'dns',
 ] as const
 
 /** enum svc_tls_function. */

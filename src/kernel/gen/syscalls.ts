@@ -203,6 +203,7 @@ export const svcProtocol = [
   'none',
   'http1',
   'http2',
+  'dns',
   'postgres',
   'mysql',
   'redis',
@@ -212,7 +213,6 @@ export const svcProtocol = [
   'amqp',
   'mqtt',
   'nats',
-  'dns',
 ] as const
 
 /** enum svc_syscall_call_kind. */
