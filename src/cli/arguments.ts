@@ -1,5 +1,5 @@
 import { nearest } from '../lib/nearest.ts'
-import type { ExitCode } from '../lib/start-error.ts'
+import { type ExitCode, exitCodes } from '../lib/start-error.ts'
 import { wrapped } from './terminal.ts'
 
 export interface Flag {
@@ -198,8 +198,7 @@ export function helpText(commands: readonly Command[], command?: Command): strin
       ...entry('SVC_<KEY>'.padEnd(22), 'sets a key, as SVC_LOG_LEVEL=debug does log_level'),
       ...entry('OTEL_EXPORTER_OTLP_*'.padEnd(22), 'are honoured where the file does not set the key'),
       '',
-      'Exit codes: 0 good, 1 general, 2 configuration or usage,',
-      '3 no eBPF though required, 4 no permission, 5 export failed.',
+      ...wrapped(`Exit codes: ${exitCodeList()}.`, 80),
       'Help of one command: svc COMMAND --help',
       '',
     ].join('\n')
@@ -217,7 +216,14 @@ export function helpText(commands: readonly Command[], command?: Command): strin
   ].join('\n')
 }
 
-function usageOf(word: Word | undefined): string {
+function exitCodeList(): string {
+  return Object.entries(exitCodes)
+    .map(([code, means]) => `${code} ${means}`)
+    .join(', ')
+}
+
+/** How the words of a command are written behind its flags. */
+export function usageOf(word: Word | undefined): string {
   if (word === undefined) return ''
   return word.required ? ` ${word.name}` : ` [${word.name}]`
 }

@@ -1,6 +1,7 @@
 import type { Command } from './arguments.ts'
 import { completionOf } from './completion.ts'
 import { config } from './config.ts'
+import { convert } from './convert.ts'
 import { diagnostics } from './diagnostics.ts'
 import { doctor } from './doctor.ts'
 import { explain } from './explain.ts'
@@ -29,6 +30,7 @@ export const commands: readonly Command[] = [
   validate,
   pipeline,
   queue,
+  convert,
   nodeExporter,
   completionOf(() => commands),
   version,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bannerText } from './run-agent.ts'
+import type { BannerLine } from '../api/types.ts'
+import { bannerText, statusLine } from './run-agent.ts'
 
 test('the banner shows each subsystem with its mend, then where to look', () => {
   const text = bannerText(
@@ -20,4 +21,28 @@ test('the banner shows each subsystem with its mend, then where to look', () => 
     '  status  http://127.0.0.1:19090/status',
     '',
   ])
+})
+
+test('the status for a service manager names what needs somebody first, each once', () => {
+  const check = (lines: readonly (readonly [BannerLine['state'], string])[], want: string) =>
+    assert.equal(statusLine(lines.map(([state, name]) => ({ state, name, detail: 'x' }))), want)
+  check([], 'nothing is switched on')
+  check([['off', 'GPUs']], 'nothing is switched on')
+  check(
+    [
+      ['ok', 'traces'],
+      ['ok', 'logs'],
+      ['none', 'export'],
+    ],
+    'runs: traces, logs',
+  )
+  check(
+    [
+      ['ok', 'logs'],
+      ['limited', 'processes'],
+      ['limited', 'processes'],
+      ['failed', 'traces'],
+    ],
+    'failed: traces; limited: processes; runs: logs (why: svc status)',
+  )
 })

@@ -5,6 +5,7 @@ import { release } from 'node:os'
 import type { StartOptions } from '../agent.ts'
 import type { BannerLine, RunningAgent } from '../api/types.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
+import { ServiceNotify, type ServiceState } from '../kernel/service-notify.ts'
 import { build } from '../lib/build.ts'
 import { LogRing } from '../lib/log-ring.ts'
 import { createLogger, errorText, type Logger } from '../lib/logger.ts'
@@ -19,6 +20,13 @@ export type StartAgent = (options: StartOptions) => Promise<RunningAgent>
 
 /** What the end may take beyond the configured timeout before the process ends itself. */
 const graceMs = 5000
+/** What a busy host may take to end a process. */
+const spareMs = 5000
+
+/** When a process that was asked to end, and may take so long to deliver what is queued, has certainly ended. */
+export function endMs(timeoutMs: number): number {
+  return timeoutMs + graceMs + spareMs
+}
 
 /** Resolves when a signal ended the agent, with what it had delivered or counted, or when it refused to start. */
 export async function runAgent(args: Arguments, start: StartAgent): Promise<ExitCode> {
@@ -32,6 +40,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   const log = loggerOf(loaded, logRing)
   logConfiguration(loaded, log)
   endOnBugs(log)
+  const service = new ServiceNotify(log)
   let agent: RunningAgent | undefined
   // A reload may change it.
   const timeoutMs = () => agent?.shutdownTimeoutMs ?? loaded.config.pipeline.operations.shutdown.timeout
@@ -39,10 +48,18 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   const ended = endOnSignals(timeoutMs, log)
   const answer = answerSignals(log, () => agent)
   try {
-    agent = await start({ loaded, log, logRing, load: () => configurationOf(args) })
+    agent = await start({
+      loaded,
+      log,
+      logRing,
+      load: () => configurationOf(args),
+      aroundReload: attempt => service.reload(attempt),
+    })
     introduce(loaded, agent, log)
+    service.ready(stateOf(agent))
     const signal = await ended.signal
     log.info('stopping', { signal, timeout_ms: timeoutMs() })
+    service.stopping(endMs(timeoutMs()), 'delivers what is queued, then ends')
     await agent.stop()
     log.info('stopped')
     return ExitCode.ok
@@ -56,7 +73,30 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   } finally {
     answer.stop()
     ended.stop()
+    service.close()
   }
+}
+
+/** What the service manager shows of an agent, and by what it judges it: as /healthz does. */
+function stateOf({ banner, view }: RunningAgent): ServiceState {
+  return { status: () => statusLine(banner()), stuck: () => view.health().reason }
+}
+
+/** `failed: profiles; limited: queue; runs: traces, logs`, what needs somebody first. What is off by choice is left out. */
+export function statusLine(lines: readonly BannerLine[]): string {
+  const named = (state: BannerLine['state']) => [
+    ...new Set(lines.filter(line => line.state === state).map(({ name }) => name)),
+  ]
+  const groups = [
+    ['failed', named('failed')],
+    ['limited', named('limited')],
+    ['runs', named('ok')],
+  ] as const
+  const text = groups
+    .filter(([, names]) => names.length > 0)
+    .map(([what, names]) => `${what}: ${names.join(', ')}`)
+  const hint = named('failed').length + named('limited').length > 0 ? ' (why: svc status)' : ''
+  return text.length > 0 ? `${text.join('; ')}${hint}` : 'nothing is switched on'
 }
 
 /** Shows as `svc` rather than `node` in ps and top, with the command line left as it is. */

@@ -5,6 +5,7 @@ import { type Install, installOf } from '../../kernel/install.ts'
 import { type Finding, groups, type Outcome, outcomeOf, type Topic } from '../../kernel/need.ts'
 import { build } from '../../lib/build.ts'
 import { errorText } from '../../lib/logger.ts'
+import { protocols } from '../../protocols/index.ts'
 import type { Check, Circumstances } from './check.ts'
 import { table } from './table.ts'
 
@@ -115,7 +116,9 @@ function whyOff(topic: Topic, { mode, agent }: Config): string | undefined {
     if (!enabled) return 'agent.ebpf is off'
     return agent.profiling.enabled ? undefined : 'agent.profiling is off'
   }
-  return enabled && network.enabled && network.http ? undefined : 'agent.ebpf is off'
+  const switches: Readonly<Record<string, unknown>> = { ...network }
+  const isAny = protocols.some(({ key }) => switches[key] !== false)
+  return enabled && network.enabled && isAny ? undefined : 'agent.ebpf is off'
 }
 
 async function bounded<T>(work: () => Promise<T>, ms: number): Promise<T> {

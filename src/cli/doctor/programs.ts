@@ -17,9 +17,10 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
       state: 'missing',
       what: 'there is no memory for the maps: the cgroup’s limit, or the host’s memory, is used up',
       mends: {
-        systemd: 'MemoryMax=512M',
-        container: 'docker run --memory=512m',
-        kubernetes: 'resources: {limits: {memory: 512Mi}}',
+        // Twice of what the unit, the container and the chart have.
+        systemd: 'MemoryMax=1G',
+        container: 'docker run --memory=1g',
+        kubernetes: 'resources: {limits: {memory: 1Gi}}',
         ...(topic === 'traces' && { config: 'agent.ebpf.ringbuf_size: 512Ki' }),
       },
     },
