@@ -15,3 +15,10 @@ export const bundleOptions = {
   legalComments: 'none',
   logLevel: 'warning',
 } as const satisfies BuildOptions
+
+/** The programs that are shipped, and where their bundles lie in dist/. */
+export const programs = [
+  ['src/main.ts', 'svc.cjs'],
+  ['src/profiling/worker.ts', 'profiling-worker.cjs'],
+  ['src/agent/ui/try-worker.ts', 'try-worker.cjs'],
+] as const

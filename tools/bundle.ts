@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { build } from 'esbuild'
-import { bundleOptions } from './bundle-options.ts'
+import { bundleOptions, programs } from './bundle-options.ts'
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
@@ -21,16 +21,12 @@ function commit(): string {
 
 const epoch = process.env.SOURCE_DATE_EPOCH
 const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString().replace(/\.\d+Z$/, 'Z')
-const programs = [
-  ['src/main.ts', 'dist/svc.cjs'],
-  ['src/profiling/worker.ts', 'dist/profiling-worker.cjs'],
-  ['src/agent/ui/try-worker.ts', 'dist/try-worker.cjs'],
-  ['src/model/security.ts', 'dist/security.cjs'],
-] as const
-for (const [entry, outfile] of programs)
+/** What the package exports; no program of svc runs it. */
+const exported = [['src/model/security.ts', 'security.cjs']] as const
+for (const [entry, name] of [...programs, ...exported])
   await build({
     entryPoints: [entry],
-    outfile,
+    outfile: `dist/${name}`,
     ...bundleOptions,
     define: {
       'import.meta.dirname': '__dirname',

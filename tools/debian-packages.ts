@@ -4,12 +4,18 @@ import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { type Suite, suiteOptions } from './debian-mirror.ts'
 
-const folder = resolve(import.meta.dirname, '../../build/peers')
+const folder = resolve(import.meta.dirname, '../build/peers')
 
 /** The root that packages are unpacked to, once for each list of them; undefined where they cannot be had. */
-export function unpackedPackages(name: string, packages: readonly string[]): string | undefined {
-  const list = createHash('sha256').update(packages.join()).digest('hex').slice(0, 8)
+export function unpackedPackages(
+  name: string,
+  packages: readonly string[],
+  from: Suite = {},
+): string | undefined {
+  const wanted = [...packages, from.suite, from.architecture].filter(each => each !== undefined)
+  const list = createHash('sha256').update(wanted.join()).digest('hex').slice(0, 8)
   const kept = join(folder, `${name}-${list}`)
   if (existsSync(kept)) return kept
   mkdirSync(folder, { recursive: true })
@@ -17,7 +23,9 @@ export function unpackedPackages(name: string, packages: readonly string[]): str
   const own = mkdtempSync(join(folder, `${name}.`))
   try {
     const root = join(own, 'root')
-    if (!download(join(own, 'packages'), packages) || !unpack(join(own, 'packages'), root)) return undefined
+    const options = suiteOptions(own, from)
+    if (options === undefined || !download(join(own, 'packages'), packages, options)) return undefined
+    if (!unpack(join(own, 'packages'), root)) return undefined
     if (!existsSync(kept)) renameSync(root, kept)
   } finally {
     rmSync(own, { recursive: true, force: true })
@@ -26,17 +34,19 @@ export function unpackedPackages(name: string, packages: readonly string[]): str
 }
 
 /** apt takes it that nothing is installed, so that nothing is left out. It only downloads. */
-function download(to: string, packages: readonly string[]): boolean {
+function download(to: string, packages: readonly string[], options: readonly string[]): boolean {
   mkdirSync(join(to, 'partial'), { recursive: true })
-  const options = {
+  const settings = {
     'APT::Sandbox::User': 'root',
     'APT::Install-Recommends': 'false',
     'Debug::NoLocking': 'true',
     'Dir::Cache::archives': to,
     'Dir::State::status': '/dev/null',
   }
-  const set = Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`])
-  return spawnSync('apt-get', [...set, '-y', '--download-only', 'install', ...packages]).status === 0
+  const set = Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`])
+  return (
+    spawnSync('apt-get', [...options, ...set, '-y', '--download-only', 'install', ...packages]).status === 0
+  )
 }
 
 function unpack(from: string, root: string): boolean {

@@ -1,0 +1,35 @@
+// Programs that make packages.
+
+import { execFileSync } from 'node:child_process'
+
+interface How {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** What a program printed. Throws its own words where it fails or is not there. */
+export function output(command: string, args: readonly string[], { cwd, env }: How = {}): string {
+  try {
+    return execFileSync(command, args, {
+      encoding: 'utf8',
+      maxBuffer: 256 * 1024 * 1024,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(cwd !== undefined && { cwd }),
+      env: { ...process.env, LC_ALL: 'C', TZ: 'UTC', ...env },
+    })
+  } catch (error) {
+    const { stderr = '', message } = error as Error & { stderr?: string }
+    const words = stderr.trim() || message
+    throw new Error(`cannot run ${command} ${args.slice(0, 3).join(' ')}: ${words}`, { cause: error })
+  }
+}
+
+/** Whether a program is there. */
+export function isThere(command: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v "$0"`, command], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}

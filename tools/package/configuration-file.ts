@@ -1,0 +1,72 @@
+// /etc/svc/config.yaml as packages bring it: every section in the order in which one reads, all of it a comment.
+
+import { type Leaf, yamlTree } from '../../src/cli/config/yaml-tree.ts'
+import { wrapped } from '../../src/cli/terminal.ts'
+import { sameThing } from '../../src/config/effective.ts'
+import { schema } from '../../src/config/index.ts'
+import { signals } from '../../src/model/signal.ts'
+import { defaultOf } from '../../src/schema/collections.ts'
+import { type Branch, isBranch, type Key, leaves } from '../../src/schema/tree.ts'
+
+const columns = 100
+const batchSize = schema.keys.pipeline.keys.export.keys.batch.keys.size.default
+
+/** Where the data goes comes first: for that most files are written. */
+const first = ['otlp', 'resource']
+
+const intro = `## svc works without a line of this file: it shows this host at http://127.0.0.1:19090/ui and sends nothing.
+## Take the "#" from the lines that you want, and from those of the sections that they stand in.
+## Everybody may read this file: keep secrets in files of root:svc, mode 0640, and write \${file:/etc/svc/token}
+## What stands here is the default. Then: svc validate, systemctl reload svc. More: man svc, svc config --default.
+`
+
+/** A file that sets nothing. With one \`#\` less on each line it sets every key to its default. */
+export function configurationFile(): string {
+  const rows = [...leaves(schema)].filter(([key, leaf]) => isShown(key, leaf)).map(leafOf)
+  const sections = first.map(name => rows.filter(({ key }) => sectionOf(key) === name))
+  const others = rows.filter(({ key }) => !first.includes(sectionOf(key)))
+  const text = [...sections, others].map(each => yamlTree(each, titleOf)).join('\n')
+  return `${intro}\n${text.replace(/^(?=.)/gm, '#')}`
+}
+
+/** Not what stands in for another key, and would hide it. Nor what this version does nothing with. */
+function isShown(key: string, leaf: Key<unknown>): boolean {
+  const standsIn =
+    sameThing.some(([winner]) => winner === key) ||
+    signals.some(each => key.startsWith(`otlp.${each}.`)) ||
+    (signals.some(each => key === `queues.${each}.batch_size`) && leaf.default === batchSize)
+  return !standsIn && leaf.built !== false && parentsOf(key).every(each => branchOf(each)?.built !== false)
+}
+
+function leafOf([key, leaf]: [string, Key<unknown>]): Leaf {
+  const depth = key.split('.').length - 1
+  const restart = leaf.restart ? ' (after a restart)' : ''
+  return {
+    key,
+    value: defaultOf(leaf),
+    above: wrapped(`${leaf.description}${restart}`, columns - 2 * depth),
+    isComment: leaf.defaultText !== undefined,
+  }
+}
+
+function sectionOf(key: string): string {
+  return key.split('.', 1)[0]!
+}
+
+function parentsOf(key: string): string[] {
+  const words = key.split('.').slice(0, -1)
+  return words.map((_, i) => words.slice(0, i + 1).join('.'))
+}
+
+function branchOf(path: string): Branch | undefined {
+  const names = path.split('.')
+  const found = names.reduce<Branch | Key<unknown> | undefined>(
+    (at, name) => (at && isBranch(at) ? at.keys[name] : undefined),
+    schema,
+  )
+  return found && isBranch(found) ? found : undefined
+}
+
+function titleOf(path: string): string {
+  return branchOf(path)?.description ?? ''
+}

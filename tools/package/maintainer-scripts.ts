@@ -1,0 +1,104 @@
+// What dpkg and rpm run when the package comes, changes and goes. Plain sh; each may run twice.
+
+import { basename } from 'node:path'
+import { configuration, paths } from './system-files.ts'
+
+const unit = 'svc.service'
+
+/** Where to look, for the person who has just installed it. */
+const banner = `cat <<'END'
+svc: what this host can and cannot do, and how to mend it: svc doctor
+svc: the live page: http://127.0.0.1:19090/ui
+svc: where data is sent, and all else that can be set: ${configuration}
+svc: how it runs: systemctl status svc
+END
+`
+
+/** Makes the user; by hand where there is no systemd-sysusers. Somebody else's of that name is told of. */
+const user = `if command -v systemd-sysusers >/dev/null; then
+  systemd-sysusers ${basename(paths.user)}
+elif ! getent passwd svc >/dev/null; then
+  getent group svc >/dev/null || groupadd --system svc
+  useradd --system --gid svc --home-dir /var/lib/svc --no-create-home --shell /usr/sbin/nologin --comment 'svc agent' svc
+fi
+case $(getent passwd svc) in
+svc:*:/var/lib/svc:*/nologin) ;;
+*) echo 'svc: warning: a user svc was there before, and the agent runs as that user with its capabilities; to choose another: systemctl edit svc, User=' >&2 ;;
+esac
+`
+
+/** Sets what the next boot would: by all files of the host, for the administrator's own may say otherwise. */
+const sysctl = `for each in /usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl; do
+    if [ -x $each ]; then $each --prefix=/kernel/perf_event_paranoid || true; break; fi
+  done
+`
+
+/** Of an administrator's own user svc, who has another home or a shell, nothing is taken. A mount point stays, empty. */
+const purge = `rm -rf /var/lib/svc /run/svc /etc/svc || true
+case $(getent passwd svc) in
+svc:*:/var/lib/svc:*/nologin)
+  if command -v userdel >/dev/null; then userdel svc || true; fi
+  # It stays where userdel does not take it along, or where others are in it.
+  case $(getent group svc) in *:) if command -v groupdel >/dev/null; then groupdel svc || true; fi ;; esac
+  ;;
+esac
+`
+
+const script = (body: string) => `#!/bin/sh\nset -e\n${body}`
+
+/** Of a .deb, by name (deb-postinst(5) and its neighbours). */
+export const debianScripts: Readonly<Record<string, string>> = {
+  postinst: script(`case "$1" in
+configure)
+${user}  ;;
+abort-upgrade | abort-deconfigure | abort-remove) ;;
+*) exit 0 ;;
+esac
+# Debian's own way: what an administrator disabled stays disabled.
+if deb-systemd-helper --quiet was-enabled ${unit}; then
+  deb-systemd-helper enable ${unit} >/dev/null || true
+else
+  deb-systemd-helper update-state ${unit} >/dev/null || true
+fi
+if [ -d /run/systemd/system ]; then
+  ${sysctl}  systemctl --system daemon-reload >/dev/null || true
+  if [ -n "$2" ]; then action=restart; else action=start; fi
+  deb-systemd-invoke $action ${unit} >/dev/null || true
+fi
+if [ "$1" = configure ] && [ -z "$2" ]; then
+${banner}fi
+`),
+  prerm: script(`if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+  deb-systemd-invoke stop ${unit} >/dev/null || true
+fi
+`),
+  postrm: script(`if [ -d /run/systemd/system ]; then systemctl --system daemon-reload >/dev/null || true; fi
+case "$1" in
+purge)
+  if command -v deb-systemd-helper >/dev/null; then deb-systemd-helper purge ${unit} >/dev/null || true; fi
+${purge}  ;;
+esac
+`),
+}
+
+/** Of an .rpm, by section. rpm knows no purge: data and the user stay when the package goes. */
+export const rpmScripts: Readonly<Record<string, string>> = {
+  // Not preset: Fedora's and Red Hat's leave it off, and the agent would be gone after the next boot.
+  post: `${user}if [ "$1" = 1 ] && command -v systemctl >/dev/null; then systemctl enable ${unit} >/dev/null 2>&1 || true; fi
+if [ -d /run/systemd/system ]; then
+  ${sysctl}  systemctl --system daemon-reload >/dev/null || true
+  if [ "$1" = 1 ]; then systemctl start ${unit} || true; fi
+fi
+if [ "$1" = 1 ]; then
+${banner}fi
+`,
+  preun: `if [ "$1" = 0 ] && command -v systemctl >/dev/null; then
+  systemctl --no-reload disable --now ${unit} >/dev/null 2>&1 || true
+fi
+`,
+  postun: `if [ -d /run/systemd/system ]; then
+  systemctl --system daemon-reload >/dev/null || true
+  if [ "$1" -ge 1 ]; then systemctl try-restart ${unit} >/dev/null 2>&1 || true; fi
+fi
+`,
+}

@@ -1,0 +1,92 @@
+// svc(1), from the table of commands, in the language of man(7).
+
+import { type Command, everywhere, type Flag, helpText, usageOf } from '../../src/cli/arguments.ts'
+import { commands } from '../../src/cli/index.ts'
+import { exitCodes } from '../../src/lib/start-error.ts'
+import { timeText } from './release.ts'
+
+const files: readonly (readonly [path: string, what: string])[] = [
+  ['/etc/svc/config.yaml', 'The configuration. Everything in it is a comment until somebody changes it.'],
+  ['/var/lib/svc', 'What waits for the receiver, and how far logs were read.'],
+  ['/run/svc/svc.sock', 'Where commands of this host reach the agent.'],
+  ['/usr/lib/svc', 'The program with its own runtime.'],
+  ['/usr/share/doc/svc/sbom.cdx.json', 'What of others is in it: CycloneDX 1.6.'],
+]
+
+/** The page of a version. */
+export function manPage(version: string, epoch: number): string {
+  const day = timeText(epoch).slice(0, 10)
+  return `${[
+    `.TH SVC 1 ${day} "svc ${version}" "User Commands"`,
+    '.nh\n.ad l',
+    '.SH NAME',
+    'svc \\- observe a Linux host through eBPF and send what is seen over OTLP',
+    '.SH SYNOPSIS',
+    '.B svc',
+    '.RI [ command ]\n.RI [ flags ]',
+    '.SH DESCRIPTION',
+    text(
+      'One agent per host: traces, metrics, logs and profiles by eBPF, with no change to any application.',
+    ),
+    text(
+      'Where it runs, the live page is at http://127.0.0.1:19090/ui. Without a command the first one is meant.',
+    ),
+    '.SH COMMANDS',
+    ...commands.map(section),
+    '.SH FLAGS OF EVERY COMMAND',
+    ...everywhere.map(flagText),
+    '.SH EXIT STATUS',
+    ...Object.entries(exitCodes).map(([code, means]) => term(code, `${means}.`)),
+    '.SH ENVIRONMENT',
+    ...[...helpPart(/Environment:\n([\s\S]*?)\n\n/).matchAll(/^ {2}(\S+) +(.+)$/gm)].map(([, name, what]) =>
+      term(name!, `${what!}.`),
+    ),
+    '.SH FILES',
+    ...files.map(([path, what]) => term(path, what)),
+    '.SH EXAMPLES',
+    term('svc doctor', 'What this host can and cannot do, and how to mend it.'),
+    term('svc explain 8080', 'Why what listens at that port is, or is not, seen.'),
+    term('svc validate', 'Everything that is wrong with the configuration.'),
+    '.SH SEE ALSO',
+    '.BR systemctl (1),\n.BR journalctl (1)',
+  ].join('\n')}\n`
+}
+
+function section({ name, summary, flags, foreignFlags, word }: Command): string {
+  const shown = foreignFlags
+    ? [text('Its flags are those of the node exporter: svc node-exporter --help.')]
+    : flags.map(flagText)
+  return [
+    `.SS "svc ${escaped(name + usageOf(word))}"`,
+    text(`${summary[0]!.toUpperCase()}${summary.slice(1)}.`),
+    ...(word === undefined ? [] : [term(word.name, `${word.summary}.`)]),
+    ...shown,
+  ].join('\n')
+}
+
+function flagText({ name, short, value, summary }: Flag): string {
+  const spellings = `--${name}${short === undefined ? '' : `, -${short}`}${value === undefined ? '' : ` ${value}`}`
+  return term(spellings, `${summary}.`)
+}
+
+function term(name: string, what: string): string {
+  return `.TP\n.B "${escaped(name).replaceAll('"', '\\(dq')}"\n${text(what)}`
+}
+
+/** One paragraph. A line must not begin as a request does. */
+function text(words: string): string {
+  return `${escaped(words)
+    .replace(/\s+/g, ' ')
+    .replace(/^(?=[.'])/, '\\&')}`
+}
+
+function escaped(words: string): string {
+  return words.replaceAll('\\', '\\e').replaceAll('-', '\\-')
+}
+
+/** What the help of the program says, which is the one place where it stands. */
+function helpPart(pattern: RegExp): string {
+  const [, part] = pattern.exec(helpText(commands)) ?? []
+  if (part === undefined) throw new Error(`the help text has nothing like ${pattern}`)
+  return part
+}
