@@ -1,0 +1,67 @@
+// What a container of svc takes: what its needs say, and no more.
+import { table } from '../../src/cli/doctor/table.ts'
+import { endMs } from '../../src/cli/run-agent.ts'
+import { defaults, variableOf } from '../../src/config/index.ts'
+import { capabilityMends } from '../../src/kernel/need.ts'
+
+/** An option of `docker run` with its value. */
+type Option = readonly [name: string, value: string]
+
+/** Needs with the fault that a container has unless it is told otherwise. */
+const mended: readonly (readonly [need: string, fault: string])[] = [
+  ['host pid namespace', 'own'],
+  ['metrics address', 'foreign'],
+  ['eBPF programs', 'security_module'],
+  ['admin socket', 'read_only'],
+  ['log positions', 'refused'],
+  ['system call tracepoints', 'absent'],
+  ['container logs', 'denied'],
+  ['log files', 'none'],
+  ['capture programs', 'no_memory'],
+]
+
+/** What the container holds beside what its needs name. */
+const own: readonly Option[] = [
+  ['read-only', ''],
+  ['cap-drop', 'ALL'],
+  ['security-opt', 'no-new-privileges'],
+  ['cgroupns', 'host'],
+  ['stop-timeout', `${Math.ceil(endMs(defaults().pipeline.operations.shutdown.timeout) / 1000)}`],
+  // File systems that are mounted later are seen, too.
+  ['volume', '/:/host:ro,rslave'],
+  ['env', `${variableOf('agent.nodeexporter.path.rootfs')}=/host`],
+]
+
+const order =
+  'restart stop-timeout memory read-only tmpfs pid network cgroupns cap-drop cap-add security-opt volume env'.split(
+    ' ',
+  )
+
+/** All options, in the order in which people read them. */
+export function options(): Option[] {
+  const capabilities = [...new Set(table.flatMap(row => row.capabilities ?? []))]
+  const lines = [capabilityMends(...capabilities).container, ...mended.map(mendOf)]
+  const all: readonly Option[] = [['restart', 'unless-stopped'], ...own, ...lines.flatMap(optionsOf)]
+  return [...new Map(all.map(each => [each.join(), each])).values()]
+    .filter(([name]) => name !== 'user') // it is the image's
+    .sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
+}
+
+function mendOf([need, fault]: readonly [string, string]): string {
+  const line = table.find(({ name }) => name === need)?.faults[fault]?.mends.container
+  if (line === undefined) throw new Error(`${need}: ${fault} says no more what a container takes`)
+  return line
+}
+
+/** Of a line `docker run --NAME=VALUE -v VALUE …`. */
+function optionsOf(line: string): Option[] {
+  const words = line.replace(/^docker run /, '')
+  const pattern = /(?:--([a-z-]+)[= ]|-(v) )(\S+)(?: |$)/y
+  const found: Option[] = []
+  while (pattern.lastIndex < words.length) {
+    const match = pattern.exec(words)
+    if (match === null) throw new Error(`cannot read the options of "${line}"`)
+    found.push([match[1] ?? 'volume', match[3]!])
+  }
+  return found
+}

@@ -1,0 +1,72 @@
+// What the agent takes from the kernel, and what it does with it before it is sent.
+import type { Row } from './dashboard.ts'
+import { lines, table } from './panel-kinds.ts'
+
+const rate = (name: string, by: string) => `sum by (${by}) (rate(svc_${name}{AGENT}[RATE]))`
+
+export const captureRow: Row = {
+  title: 'Capture (eBPF)',
+  panels: [
+    lines(
+      'Programs loaded',
+      'eBPF programs by type. None: the kernel refused them, or nothing that needs them is on.',
+      'short',
+      { '{{program_type}}': 'sum by (program_type) (svc_ebpf_programs_loaded{AGENT})' },
+      { min: 0 },
+    ),
+    lines(
+      'Ring buffer',
+      'Records read from the ring, and those that found no room in it; requests stay in the metrics then.',
+      'ops',
+      {
+        read: 'sum(rate(svc_ebpf_ringbuf_events_total{AGENT}[RATE]))',
+        lost: 'sum(rate(svc_ebpf_ringbuf_lost_total{AGENT}[RATE]))',
+      },
+      { min: 0 },
+    ),
+    lines('Kernel side', 'What the programs in the kernel counted, by event.', 'ops', {
+      '{{event}}': rate('ebpf_capture_total', 'event'),
+    }),
+    lines(
+      'Map entries',
+      'Entries of the largest maps.',
+      'short',
+      { '{{map_name}}': 'topk(10, sum by (map_name) (svc_ebpf_map_entries{AGENT}))' },
+      { min: 0 },
+    ),
+    lines(
+      'Spans joined',
+      'Server spans that found their client on this host, and that waited in vain.',
+      'ops',
+      {
+        joined: 'sum(rate(svc_spans_joined_total{AGENT}[RATE]))',
+        'in vain': 'sum(rate(svc_spans_unjoined_total{AGENT}[RATE]))',
+      },
+      { min: 0 },
+    ),
+    lines(
+      'Request metrics without room',
+      'Calls without a series of their own, and calls in none.',
+      'ops',
+      {
+        overflow: 'sum(rate(svc_request_metrics_overflowed_total{AGENT}[RATE]))',
+        lost: 'sum(rate(svc_request_metrics_lost_total{AGENT}[RATE]))',
+      },
+      { min: 0 },
+    ),
+    lines(
+      'Processors',
+      'What limits, rules and redaction did.',
+      'ops',
+      { '{{processor}} {{rule}} {{outcome}}': rate('processor_outcomes_total', 'processor, rule, outcome') },
+      { min: 0 },
+    ),
+    table(
+      'Degraded',
+      'Subsystems that do not work, or do less than asked, and how many reasons there are.',
+      'short',
+      { Reasons: 'sum by (instance, subsystem) (svc_degraded{AGENT})' },
+      { width: 12, height: 8 },
+    ),
+  ],
+}

@@ -1,0 +1,16 @@
+// Items of the pipeline, as the agent's metrics call them.
+import { dropReasons } from '../../../src/model/drop-reasons.ts'
+
+/** Signal → what its items are called in metrics. */
+export const signalItems = {
+  traces: 'spans',
+  metrics: 'metrics',
+  logs: 'logs',
+  profiles: 'profiles',
+} as const
+
+/** Reasons that somebody asked for are no losses. */
+const wished = Object.entries(dropReasons).flatMap(([reason, { wished: asked }]) => (asked ? [reason] : []))
+
+/** Matches what was lost and nobody wanted to lose. */
+export const unwished = `reason!~"${wished.join('|')}"`

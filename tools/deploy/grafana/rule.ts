@@ -1,0 +1,53 @@
+// Rules in the form of Prometheus ("Recording rules", "Alerting rules").
+
+export interface Recording {
+  readonly record: string
+  readonly expr: string
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+export interface Alert {
+  readonly alert: string
+  readonly expr: string
+  readonly for: string
+  readonly labels: { readonly severity: 'warning' | 'critical' }
+  readonly annotations: Readonly<Record<'summary' | 'description' | 'runbook_url', string>>
+}
+
+export interface RuleGroup {
+  readonly name: string
+  readonly rules: readonly (Recording | Alert)[]
+}
+
+/** Template of a number in a text of an alert, in words: `4h 2m`, `12.5%`, `3.2k`. */
+export const value = {
+  plain: '{{ $value | humanize }}',
+  percent: '{{ $value | humanizePercentage }}',
+  duration: '{{ $value | humanizeDuration }}',
+  bytes: '{{ $value | humanize1024 }}B',
+}
+
+export interface AlertText {
+  /** One line with the place. */
+  readonly summary: string
+  /** What it means, and the first thing to do. */
+  readonly description: string
+}
+
+/** `lasts`: how long it must hold. What to do is told in docs/grafana.md, below a heading with the alert's name. */
+export function alert(
+  name: string,
+  severity: 'warning' | 'critical',
+  lasts: string,
+  expr: string,
+  { summary, description }: AlertText,
+): Alert {
+  const runbook = `docs/grafana.md#${name.toLowerCase()}`
+  return {
+    alert: name,
+    expr,
+    for: lasts,
+    labels: { severity },
+    annotations: { summary, description, runbook_url: runbook },
+  }
+}

@@ -1,0 +1,31 @@
+// What an account must be granted for the roles of discovery of targets. test/deploy holds it against what is asked.
+import { endpointSliceRole } from '../../src/scraping/sources/kubernetes/endpoint-slice.ts'
+import { endpointsRole } from '../../src/scraping/sources/kubernetes/endpoints.ts'
+import { ingressRole } from '../../src/scraping/sources/kubernetes/ingress.ts'
+import { nodeRole } from '../../src/scraping/sources/kubernetes/node.ts'
+import { podRole } from '../../src/scraping/sources/kubernetes/pod.ts'
+import { serviceRole } from '../../src/scraping/sources/kubernetes/service.ts'
+import type { Resource, Role } from '../../src/scraping/sources/kubernetes/watched.ts'
+
+const roles: Readonly<Record<string, Role>> = {
+  pod: podRole,
+  service: serviceRole,
+  endpoints: endpointsRole,
+  endpointslice: endpointSliceRole,
+  node: nodeRole,
+  ingress: ingressRole,
+}
+
+/** API groups of what is not in the core. */
+const groups: Partial<Readonly<Record<Resource, string>>> = {
+  endpointslices: 'discovery.k8s.io',
+  ingresses: 'networking.k8s.io',
+}
+
+/** `group/resource` by role. */
+export function rightsOfRoles(): Readonly<Record<string, readonly string[]>> {
+  const named = (resource: Resource) => `${groups[resource] ?? ''}/${resource}`
+  return Object.fromEntries(
+    Object.entries(roles).map(([name, { resource, joins }]) => [name, [resource, ...joins].map(named)]),
+  )
+}

@@ -1,0 +1,135 @@
+// The unit of systemd, and what is installed beside it. Rights, paths, times and exit codes come from the program.
+import { dirname, relative } from 'node:path'
+import { perfEvents } from '../../src/cli/doctor/profiling-rights.ts'
+import { table } from '../../src/cli/doctor/table.ts'
+import { doctor } from '../../src/cli/doctor.ts'
+import { run } from '../../src/cli/run.ts'
+import { endMs } from '../../src/cli/run-agent.ts'
+import { validate } from '../../src/cli/validate.ts'
+import { defaults } from '../../src/config/index.ts'
+import { ExitCode } from '../../src/lib/start-error.ts'
+import type { Generated } from '../generated.ts'
+import { confinement } from './systemd-confinement.ts'
+import { collector, docker, head, oldKernel, rights } from './systemd-drop-ins.ts'
+
+const config = defaults()
+const program = '/usr/bin/svc'
+const user = 'svc'
+const shutdownMs = config.pipeline.operations.shutdown.timeout
+const stateDirectory = below('/var/lib', dirname(config.pipeline.export.queue.directory))
+const runDirectory = below('/run', dirname(config.self_telemetry.admin_socket))
+
+/** What `svc doctor` finds to need rights, in the order of its table. */
+const capabilities = [...new Set(table.flatMap(row => row.capabilities ?? []))]
+
+function below(parent: string, path: string): string {
+  const name = relative(parent, path)
+  if (name.startsWith('..') || name.includes('/')) throw new Error(`${path} is not a directory in ${parent}`)
+  return name
+}
+
+const bounds = `CPUWeight=20
+IOWeight=20
+MemoryMax=512M
+# What is observed matters more than who observes.
+OOMScoreAdjust=500
+LimitNOFILE=65536
+# Kernels before 5.11 count eBPF maps against it.
+LimitMEMLOCK=infinity
+# A dump would hold what the agent has seen.
+LimitCORE=0`
+
+/** Who the agent is and where it may write, the same for all that runs as the agent does. */
+const identity = `User=${user}
+# Variables, such as OTEL_EXPORTER_OTLP_HEADERS, one NAME=VALUE a line.
+EnvironmentFile=-/etc/svc/environment
+StateDirectory=${stateDirectory}
+StateDirectoryMode=0700
+RuntimeDirectory=${runDirectory}
+UMask=0077`
+
+function service(): string {
+  return `# ${head} Change it with: systemctl edit svc
+[Unit]
+Description=svc, the observability agent of this host
+Documentation=man:svc(1)
+After=network.target
+
+[Service]
+Type=notify
+# There is no ExecStartPre=: the agent checks its configuration itself, and systemd would start a check that failed again
+# and again.
+ExecStart=${program} ${run.name}
+ExecReload=${program} ${validate.name}
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
+# The agent tells systemd that it works, until its event loop or a stage of it is stuck.
+WatchdogSec=60
+TimeoutStartSec=180
+# The agent asks for more where shutdown_timeout is longer.
+TimeoutStopSec=${Math.ceil(endMs(shutdownMs) / 1000)}
+KillMode=mixed
+Restart=on-failure
+RestartSec=5
+# A wrong configuration, or eBPF that is required and not there: starting again mends neither.
+RestartPreventExitStatus=${ExitCode.usage} ${ExitCode.ebpf}
+${identity}
+
+# What the needs of "svc doctor" name, and nothing else.
+${rights(capabilities)}
+
+${bounds}
+
+${confinement}
+
+[Install]
+WantedBy=multi-user.target
+`
+}
+
+function doctorService(): string {
+  return `# ${head} Tries what the agent may do, as the agent:
+# systemctl start svc-doctor; journalctl -u svc-doctor -o cat
+[Unit]
+Description=What svc can and cannot do on this host
+Documentation=man:svc(1)
+
+[Service]
+Type=oneshot
+ExecStart=${program} ${doctor.name}
+# Something is limited.
+SuccessExitStatus=${ExitCode.general}
+${identity}
+# The agent's socket is there.
+RuntimeDirectoryPreserve=yes
+
+${rights(capabilities)}
+
+${bounds}
+
+${confinement}
+`
+}
+
+const account = `# ${head}
+u ${user} - "svc, the observability agent" /var/lib/${stateDirectory}
+`
+
+/** What Debian and Ubuntu change, and no capability but CAP_SYS_ADMIN stands for. */
+const sysctl = `# ${head} Debian and Ubuntu have another value, by which CAP_PERFMON is not enough to record
+# profiles, and before Linux 6.3 to trace. This one is the kernel's own: users may measure their own processes.
+${/^sysctl -w (\S+)=(\S+)$/
+  .exec(perfEvents.faults.paranoid.mends.sysctl ?? '')!
+  .slice(1)
+  .join(' = ')}
+`
+
+const directory = 'deploy/systemd'
+export const systemdFiles: readonly Generated[] = [
+  { file: `${directory}/svc.service`, text: service },
+  { file: `${directory}/svc-doctor.service`, text: doctorService },
+  { file: `${directory}/svc.sysusers.conf`, text: () => account },
+  { file: `${directory}/svc.sysctl.conf`, text: () => sysctl },
+  { file: `${directory}/old-kernel.conf.example`, text: () => oldKernel },
+  { file: `${directory}/collector.conf.example`, text: () => collector },
+  { file: `${directory}/docker.conf.example`, text: () => docker },
+]

@@ -1,0 +1,36 @@
+// The names that a Prometheus gives what comes over OTLP ("OTLP Metric points to Prometheus" in the specification).
+import type { MetricDeclaration } from '../src/model/metric-declaration.ts'
+
+/** Words for units (UCUM); others stand for themselves. */
+const words: Readonly<Record<string, string>> = {
+  s: 'seconds',
+  ms: 'milliseconds',
+  us: 'microseconds',
+  By: 'bytes',
+  KiBy: 'kibibytes',
+  Cel: 'celsius',
+  Hz: 'hertz',
+  J: 'joules',
+  W: 'watts',
+  V: 'volts',
+  A: 'amperes',
+  '%': 'percent',
+  '1': '',
+}
+
+/** With its unit, unless that is in braces, and `_total` where it is a counter. */
+export function prometheusName({ name, unit, kind }: MetricDeclaration): string {
+  const parts = name.split(/[^a-zA-Z0-9]+/)
+  const known = parts.filter(part => kind !== 'counter' || part !== 'total')
+  for (const word of unitWords(unit, kind === 'gauge')) if (!known.includes(word)) known.push(word)
+  if (kind === 'counter') known.push('total')
+  return known.join('_')
+}
+
+function unitWords(unit: string, gauge: boolean): readonly string[] {
+  if (unit === '1' && gauge) return ['ratio']
+  const [main = '', per] = unit.replaceAll(/\{[^}]*\}/g, '').split('/')
+  const text = words[main] ?? main.replaceAll(/[^a-zA-Z0-9]+/g, '_')
+  const after = per === undefined ? [] : ['per', per === 's' ? 'second' : per]
+  return [...(text === '' ? [] : [text]), ...after]
+}
