@@ -59,10 +59,13 @@ ${rows.join('\n')}
 curl -s http://127.0.0.1:19090/status
 curl -s -X POST http://127.0.0.1:19090/admin/reload
 curl -s -X POST http://127.0.0.1:19090/admin/flush
+curl -s 'http://127.0.0.1:19090/debug/pprof/goroutine?debug=2'             # with self_telemetry.debug: true
+curl -so trace.json 'http://127.0.0.1:19090/debug/pprof/trace?seconds=2'   # for https://ui.perfetto.dev
+\`\`\`
+
+\`\`\`sh not-run: needs Go
 go tool pprof -top 'http://127.0.0.1:19090/profiles?seconds=10'  # all processes of the host
 go tool pprof -top http://127.0.0.1:19090/debug/pprof/heap       # with self_telemetry.debug: true
-curl -s 'http://127.0.0.1:19090/debug/pprof/goroutine?debug=2'
-curl -so trace.json 'http://127.0.0.1:19090/debug/pprof/trace?seconds=2'   # for https://ui.perfetto.dev
 \`\`\`
 `
 }

@@ -6,7 +6,7 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
   model: ['lib'],
   runtime: ['lib'],
   schema: ['lib'],
-  config: ['lib', 'model', 'schema', 'collectors', 'processors', 'scraping'],
+  config: ['lib', 'model', 'schema', 'collectors', 'processors', 'protocols', 'scraping'],
   kernel: ['lib', 'model'],
   protocols: ['lib', 'model'],
   processors: ['lib', 'model', 'schema'],

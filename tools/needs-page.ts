@@ -11,6 +11,7 @@ import {
   type Topic,
 } from '../src/kernel/need.ts'
 import { hostPid } from '../src/kernel/needs-processes.ts'
+import { capital, cell, code } from './markdown.ts'
 
 const labels: Readonly<Record<MendKind, string>> = {
   any: 'anywhere',
@@ -98,7 +99,7 @@ function row({ name, summary, lose, capabilities = [], faults }: Declaration): s
     return `| ${fault.state} | \`${key}\` | ${cell(`${fault.what}.${costs}`)} | ${mendCell(fault.mends)} |`
   })
   return [
-    `### ${name.replace(/^[a-z](?=[a-z])/, letter => letter.toUpperCase())}\n`,
+    `### ${capital(name)}\n`,
     `${summary}.${rights === '' ? '' : ` Rights: ${rights}.`} Without it you lose ${lose}.\n`,
     '| state | fault | means | mends |',
     '|---|---|---|---|',
@@ -108,18 +109,11 @@ function row({ name, summary, lose, capabilities = [], faults }: Declaration): s
 
 function mendCell(mends: Mends): string {
   const kinds = mendKinds.filter(kind => mends[kind] !== undefined)
-  return kinds.map(kind => `**${labels[kind]}** ${written(kind, mends[kind]!)}`).join('<br>')
+  return kinds.map(kind => mendText(kind, mends[kind]!)).join('<br>')
 }
 
-/** A sentence, or a line to copy. */
-function written(kind: MendKind, line: string): string {
-  return kind === 'any' || kind === 'package' || kind === 'kernel' ? cell(line) : code(line)
-}
-
-function code(line: string): string {
-  return `\`${cell(line)}\``
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|')
+/** Where a mend goes, and it: a sentence, or a line to copy. */
+export function mendText(kind: MendKind, line: string): string {
+  const isSentence = kind === 'any' || kind === 'package' || kind === 'kernel'
+  return `**${labels[kind]}** ${isSentence ? cell(line) : code(line)}`
 }

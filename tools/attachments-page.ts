@@ -1,0 +1,124 @@
+// The reference page of all that svc attaches to the kernel, from the sources of the programs.
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { capital, code, table } from './markdown.ts'
+
+const root = join(import.meta.dirname, '..')
+
+interface Purpose {
+  readonly for: string
+  /** When it is loaded. */
+  readonly when: string
+}
+
+/** By object. */
+const purposes: Readonly<Record<string, Purpose>> = {
+  sock: {
+    for: 'Requests and their answers, at the end of each call on a socket; inside TLS, at functions of its libraries',
+    when: '`agent.ebpf.network.enabled`, by the back end `sock`; the functions of libraries with `agent.ebpf.network.tls`',
+  },
+  syscalls: {
+    for: 'The same on kernels before 6.3, at system calls',
+    when: '`agent.ebpf.network.enabled`, by the back end `syscalls`',
+  },
+  net: {
+    for: 'Connections: bytes, round trips, retransmissions, resets, by process and peer',
+    when: '`agent.ebpf.network.tcp_metrics` or `agent.ebpf.network.flows`',
+  },
+  process: {
+    for: 'Processes that begin, end, or are killed for want of memory',
+    when: '`agent.ebpf.process.enabled`',
+  },
+  profile: {
+    for: 'Stacks of all processes, as often as `agent.profiling.sample_rate` says',
+    when: '`agent.profiling.enabled`; `sched_switch` with `off_cpu`, page faults with `memory`',
+  },
+  syscount: {
+    for: 'System calls by process, counted and timed',
+    when: '`agent.ebpf.syscalls.enabled`',
+  },
+  host: {
+    for: 'What the host’s metrics have beside /proc: round-trip times, retransmissions, open files of processes',
+    when: '`agent.nodeexporter.ebpf_enhanced`',
+  },
+}
+
+const kinds: readonly (readonly [prefix: string, what: string])[] = [
+  ['tp_btf/', 'tracepoint'],
+  ['tracepoint/', 'tracepoint'],
+  ['tracepoint', 'part of a tracepoint’s program'],
+  ['iter/', 'iterator, run when svc reads it'],
+  ['perf_event', 'perf event'],
+  ['uprobe', 'entry of a function of a TLS library'],
+  ['uretprobe', 'return of a function of a TLS library'],
+]
+
+export interface Attachment {
+  readonly program: string
+  /** The section, as libbpf reads it: `tp_btf/sched_switch`. */
+  readonly section: string
+}
+
+/** Every program of each object, by the object's name. */
+export function attachments(): ReadonlyMap<string, readonly Attachment[]> {
+  const objects = readdirSync(join(root, 'bpf'))
+    .filter(file => file.endsWith('.bpf.c'))
+    .sort()
+  return new Map(objects.map(file => [file.slice(0, -'.bpf.c'.length), programsOf(join('bpf', file))]))
+}
+
+function programsOf(file: string): readonly Attachment[] {
+  const text = sources(file, new Set())
+    .map(each => readFileSync(join(root, each), 'utf8'))
+    .join('\n')
+  const plain = text.matchAll(/^SEC\("([^".?]+)"\)\nint (?:BPF_PROG\()?(\w+)/gm)
+  const found = [...plain].map(([, section, program]) => ({ section: section!, program: program! }))
+  // System calls of one form have programs that a macro writes.
+  for (const [, way, call] of text.matchAll(/^ON_(ENTER|EXIT)\((\w+)/gm)) {
+    const side = way!.toLowerCase()
+    found.push({ section: `tracepoint/syscalls/sys_${side}_${call}`, program: `svc_${side}_${call}` })
+  }
+  return found.sort((a, b) => a.section.localeCompare(b.section) || a.program.localeCompare(b.program))
+}
+
+/** A file and what it includes of ours. */
+function sources(file: string, seen: Set<string>): string[] {
+  if (seen.has(file)) return []
+  seen.add(file)
+  let text: string
+  try {
+    text = readFileSync(join(root, file), 'utf8')
+  } catch {
+    return [] // made by the build: it has no programs
+  }
+  const included = [...text.matchAll(/^#include "([^"]+)"/gm)]
+  return [...included.flatMap(([, target]) => sources(join(dirname(file), target!), seen)), file]
+}
+
+/** The page, in Markdown. */
+export function attachmentsPage(): string {
+  const all = [...attachments()].map(([object, programs]) => section(object, programs))
+  return `${[intro, ...all].join('\n\n')}\n`
+}
+
+const intro = `# Attachments
+
+Generated from the sources in \`bpf\` by \`tools/gen-docs.ts\`; do not edit.
+
+Every eBPF program that svc has, and where it is attached. They read; none writes into a process, sends a signal, changes
+a packet or a return value. What is attached at the moment: \`GET /status/ebpf\`, the page Agent at \`/ui\`, and
+\`bpftool prog\`. All are gone when svc ends, however it ends. What else svc touches: [security](../security.md).`
+
+function section(object: string, programs: readonly Attachment[]): string {
+  const purpose = purposes[object]
+  if (purpose === undefined)
+    throw new Error(`what is ${object}.bpf.o for? say it in tools/attachments-page.ts`)
+  const rows = programs.map(({ section, program }) => [code(section), kindOf(section), code(program)])
+  return `## ${object}.bpf.o\n\n${capital(purpose.for)}. Loaded with ${purpose.when}.\n\n${table(['hook', 'kind', 'program'], rows)}`
+}
+
+function kindOf(section: string): string {
+  const kind = kinds.find(([prefix]) => section.startsWith(prefix))
+  if (kind === undefined) throw new Error(`what is ${section}? say it in tools/attachments-page.ts`)
+  return kind[1]
+}

@@ -1,0 +1,69 @@
+// The reference page of the commands, from the table that reads the command line.
+import { type Command, everywhere, type Flag, usageOf } from '../src/cli/arguments.ts'
+import { commands } from '../src/cli/index.ts'
+import { exitCodes } from '../src/lib/start-error.ts'
+import { capital, cell, code, table } from './markdown.ts'
+
+/** The page, in Markdown. */
+export function commandsPage(): string {
+  return `${[intro(), index(), ...commands.map(section)].join('\n\n')}\n`
+}
+
+function intro(): string {
+  const codes = Object.entries(exitCodes).map(([code, means]) => [code, means])
+  return `# Commands
+
+Generated from the commands in \`src/cli\` by \`tools/gen-docs.ts\`; do not edit.
+
+\`svc\` without a command runs the agent. What is asked for goes to standard output, everything else to standard error;
+where nobody looks, or with \`NO_COLOR\`, it is plain text. Commands that ask a running agent find it by its admin socket
+(as root, without a token), else at its address; \`--url\` names another, with the token in \`SVC_TOKEN\`.
+
+Everywhere:
+
+${flagTable(everywhere)}
+
+Exit codes:
+
+${table(['code', 'means'], codes)}
+
+\`svc doctor\` ends with 1 where something is missing or limited, \`svc status\` where the agent is not ready, \`svc explain\`
+where nothing was found, \`svc queue verify\` where something is damaged; \`svc validate\` with 2. What to do about a code:
+[it will not start](../troubleshooting.md#it-will-not-start).`
+}
+
+function index(): string {
+  return table(
+    ['command', 'does'],
+    commands.map(({ name, summary }) => [`[\`svc ${name}\`](#svc-${name})`, cell(summary)]),
+  )
+}
+
+function section({ name, summary, flags, word, foreignFlags }: Command): string {
+  const parts = [`## svc ${name}`, `${capital(summary)}.`, `    svc ${name} [flags]${usageOf(word)}`]
+  if (word !== undefined) {
+    const choices = fewOf(word)
+    parts.push(`\`${word.name}\`: ${word.summary.replace(/\.$/, '')}${choices}.`)
+  }
+  if (foreignFlags)
+    parts.push('Its flags are those of the node exporter: see [replacing it](../node-exporter.md).')
+  if (flags.length > 0) parts.push(flagTable(flags))
+  return parts.join('\n\n')
+}
+
+/** All that it can be, where the summary does not say it. */
+function fewOf({ summary, choices }: { summary: string; choices?: readonly string[] | undefined }): string {
+  if (choices === undefined || choices.every(choice => summary.includes(choice))) return ''
+  return `: ${choices.map(code).join(', ')}`
+}
+
+function flagTable(flags: readonly Flag[]): string {
+  return table(
+    ['flag', 'means'],
+    flags.map(({ name, short, value, summary, choices }) => {
+      const written = `--${name}${value === undefined ? '' : ` ${value}`}`
+      const brief = short === undefined ? '' : `, ${code(`-${short}`)}`
+      return [`${code(written)}${brief}`, `${cell(summary)}${fewOf({ summary, choices })}`]
+    }),
+  )
+}

@@ -1,0 +1,50 @@
+// Writes bpf/include/gen/protocols.h from src/protocols: what the BPF programs know of the list, so that a protocol is
+// listed once. --check compares instead, and exits 1 where it is stale.
+import { signs } from '../src/model/protocol.ts'
+import { protocols } from '../src/protocols/index.ts'
+import { writeGenerated } from './generated.ts'
+
+const recognised = signs.flatMap(sign => protocols.filter(unit => unit.sign === sign))
+const counted = protocols.filter(unit => unit.create({ route: () => '' }).count !== undefined)
+
+/** Terms that are joined, over as many lines as it takes; `none` where there are none. */
+function joined(terms: readonly string[], operator: string, none: string): string {
+  return terms.length === 0 ? none : `(${terms.join(` ${operator} \\\n\t `)})`
+}
+
+const bySign = signs.map(sign => {
+  const bits = protocols.filter(unit => unit.sign === sign).map(({ name }) => `1U << svc_protocol_${name}`)
+  return `#define BY_${sign.toUpperCase()} \\\n\t${joined(bits, '|', '0U')}\n`
+})
+
+function header(): string {
+  return `/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Written by tools/gen-protocols.ts from src/protocols/index.ts: change the list and run it again. */
+#pragma once
+${recognised
+  .map(({ name }) => `#include "../protocol/${name}.h"\n`)
+  .toSorted()
+  .join('')}
+/* Names as src/protocols has them, in the order of its list. */
+enum svc_protocol {
+\tsvc_protocol_none,
+${protocols.map(({ name }) => `\tsvc_protocol_${name},\n`).join('')}\tsvc_protocol_count,
+};
+
+/* Those that are recognised by their first bytes, the surest signs first. */
+#define EACH_BY_SIGN(DO) \\
+${recognised.map(({ name }) => `\tDO(${name})`).join(' \\\n')}
+
+/* The same as bits, by their sign. */
+${bySign.join('')}
+/* Those of which a turn of each side can be counted as an exchange. */
+#define IS_COUNTED(protocol) \\
+\t${joined(
+    counted.map(({ name }) => `(protocol) == svc_protocol_${name}`),
+    '||',
+    'false',
+  )}
+`
+}
+
+writeGenerated('tools/gen-protocols.ts', [{ file: 'bpf/include/gen/protocols.h', text: header }])

@@ -1,0 +1,44 @@
+// The reference page of the agent's metrics about itself, from the registry that serves them.
+import { type SelfMetricsSource, selfMetrics } from '../src/api/self-metrics.ts'
+import { dropReasons } from '../src/model/drop-reasons.ts'
+import { cell, code, table } from './markdown.ts'
+
+const namespace = 'svc'
+
+/** Every family, without values: nothing is asked of the source before a page is written. */
+export function declaredSelfMetrics() {
+  return selfMetrics(namespace, {} as SelfMetricsSource).registry.descriptions
+}
+
+/** The page, in Markdown. */
+export function selfMetricsPage(): string {
+  const rows = declaredSelfMetrics().map(({ name, type, labelNames, help }) => [
+    code(name),
+    type,
+    labelNames.join(', '),
+    cell(help),
+  ])
+  const reasons = Object.entries(dropReasons).map(([reason, { means, wished }]) => [
+    code(reason),
+    `${cell(means)}${wished ? ' (no loss: it was asked for)' : ''}`,
+  ])
+  return `# Metrics about svc itself
+
+Generated from the registry in \`src/api/self-metrics.ts\` by \`tools/gen-docs.ts\`; do not edit.
+
+At \`/metrics\` of the management API (\`self_telemetry.path\`), in the text format of Prometheus or as OpenMetrics, whatever
+the reader asks for. \`${namespace}\` is \`self_telemetry.prometheus_namespace\`. Those of the host are [others](metrics.md).
+
+At every moment, for each signal: collected + recovered = exported + rejected + dropped + queued.
+
+${table(['metric', 'type', 'labels', 'what it is'], rows)}
+
+## Reasons of drops
+
+The label \`reason\` of \`${namespace}_*_dropped_total\`. What a receiver refuses for good has the receiver's own word for it,
+such as \`invalid_argument\` or \`http_400\`. What to do about each:
+[data is missing at the receiver](../troubleshooting.md#data-is-missing-at-the-receiver).
+
+${table(['reason', 'means'], reasons)}
+`
+}

@@ -1,0 +1,83 @@
+// The reference page of spans: what each protocol tells, from the sources that tell it.
+import type { ProtocolUnit } from '../src/model/protocol.ts'
+import * as durations from '../src/protocols/durations.ts'
+import { protocols } from '../src/protocols/index.ts'
+import { code, table } from './markdown.ts'
+import { attributesOf, imports, reachable, sourcesOf, wordsOf } from './told-attributes.ts'
+
+const area = 'src/protocols/'
+
+/** What protocols share and single ones have no use for. */
+const unused: Readonly<Record<string, readonly string[]>> = {
+  memcached: ['db.namespace', 'db.query.text'],
+  mongodb: ['db.query.text'],
+  kafka: ['messaging.destination.anonymous', 'messaging.destination.template'],
+  mqtt: ['messaging.destination.anonymous'],
+}
+
+export interface Told {
+  /** Of the span. */
+  readonly attributes: readonly string[]
+  readonly kinds: readonly string[]
+  /** Histograms that its calls count in. */
+  readonly metrics: readonly durations.ProtocolDuration[]
+}
+
+/** What a protocol tells of a call. */
+export function toldBy({ name }: ProtocolUnit): Told {
+  const files = reachable(`${area}${name}.ts`, area)
+  const metrics = Object.entries(durations).flatMap(([exported, value]) =>
+    isDuration(value) && imports(files, exported, '/durations.ts') ? [value] : [],
+  )
+  return {
+    attributes: attributesOf(files).filter(key => !unused[name]?.includes(key)),
+    kinds: wordsOf(files, 'SpanKind'),
+    metrics,
+  }
+}
+
+/** The page, in Markdown. */
+export function spansPage(): string {
+  return `${[intro, ...protocols.map(section), resources()].join('\n\n')}\n`
+}
+
+const intro = `# Spans
+
+Generated from \`src/protocols\` and \`src/entities\` by \`tools/gen-docs.ts\`; do not edit.
+
+Every attribute that a span may have, by protocol, and every attribute of the resource that it belongs to. Names are those
+of the semantic conventions 1.44; one that is not known in a call is left out. Which calls are spans, what they are called
+and what is never told: [traces](../tracing.md). Which protocols there are: [protocols](protocols.md).`
+
+function section(unit: ProtocolUnit): string {
+  const { attributes, kinds, metrics } = toldBy(unit)
+  return `## ${unit.title}
+
+Kind: ${kinds.join(', ')}. Counts in: ${metrics.map(({ name }) => `[${code(name)}](sent-metrics.md)`).join(', ')}.
+
+${attributes.map(code).join(', ')}`
+}
+
+function resources(): string {
+  const files = [...sourcesOf('src/entities'), ...sourcesOf('src/discovery'), 'src/agent/host-resource.ts']
+  const groups = new Map<string, string[]>()
+  for (const key of attributesOf(files)) {
+    const group = key.slice(0, key.indexOf('.'))
+    groups.set(group, [...(groups.get(group) ?? []), key])
+  }
+  return `## Resource
+
+Whose a span is; metrics, logs and profiles of processes have the same. How the service gets its name:
+[discovery](../discovery.md). The owners of a pod are \`k8s.KIND.name\` and \`k8s.KIND.uid\`, as \`k8s.deployment.name\`. What is
+in \`resource.attributes\` of the configuration, in \`OTEL_RESOURCE_ATTRIBUTES\` of the process, and labels that
+\`agent.discovery\` lists stand beside it.
+
+${table(
+  ['of the', 'attributes'],
+  [...groups].map(([group, keys]) => [group, keys.map(code).join(', ')]),
+)}`
+}
+
+function isDuration(value: unknown): value is durations.ProtocolDuration {
+  return typeof value === 'object' && value !== null && 'dimensions' in value
+}
