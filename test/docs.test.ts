@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { anchor } from '../tools/markdown.ts'
 
 const pages = execFileSync('git', ['ls-files', '-coz', '--exclude-standard', '*.md'])
   .toString()
@@ -21,6 +22,38 @@ test('every link between the pages leads to a file', () => {
   assert.ok(links > 0)
   assert.deepEqual(broken, [])
 })
+
+test('every link to a part of a page leads to a heading or a mark of it', () => {
+  const broken: string[] = []
+  let links = 0
+  for (const page of pages) {
+    for (const [, target, part] of readFileSync(page, 'utf8').matchAll(
+      /\]\((?!https?:)([^)#\s]*)#([^)]+)\)/g,
+    )) {
+      links++
+      const file = target === '' ? page : join(dirname(page), target!)
+      if (existsSync(file) && !anchorsOf(file).has(part!)) broken.push(`${page}: ${target}#${part}`)
+    }
+  }
+  assert.ok(links > 0)
+  assert.deepEqual(broken, [])
+})
+
+const anchors = new Map<string, ReadonlySet<string>>()
+
+function anchorsOf(page: string): ReadonlySet<string> {
+  let found = anchors.get(page)
+  if (found === undefined) {
+    const text = readFileSync(page, 'utf8')
+    const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+      anchor(heading!.replaceAll('`', '')),
+    )
+    const marks = [...text.matchAll(/<a id="([^"]+)">/g)].map(([, mark]) => mark!)
+    found = new Set([...headings, ...marks])
+    anchors.set(page, found)
+  }
+  return found
+}
 
 test('every file of the tree that a page names exists', () => {
   const missing: string[] = []

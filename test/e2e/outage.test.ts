@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
-import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
+import { AgentProcess, type Lane, type Tree } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { spawnReceiver } from '../helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
@@ -19,15 +19,6 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one.close()
 })
 
-interface Lane {
-  readonly received: number
-  readonly recovered: number
-  readonly exported: number
-  readonly rejected: number
-  readonly dropped: Readonly<Record<string, number>>
-  readonly queued: number
-}
-
 function start(endpoint: string, peers: Peers, exporting: Tree): Promise<AgentProcess> {
   const config = {
     self_telemetry: { debug: true },
@@ -37,8 +28,7 @@ function start(endpoint: string, peers: Peers, exporting: Tree): Promise<AgentPr
 }
 
 async function traces(agent: AgentProcess): Promise<Lane> {
-  const { signals } = await agent.document<{ signals: Record<string, Lane> }>('/debug/pipeline/stats')
-  const lane = signals.traces!
+  const lane = (await agent.lanes()).traces!
   const dropped = Object.values(lane.dropped).reduce((sum, items) => sum + items, 0)
   assert.equal(lane.received + lane.recovered, lane.exported + lane.rejected + dropped + lane.queued)
   return lane

@@ -25,12 +25,26 @@ export interface AgentOptions {
   readonly wrapper?: readonly string[]
   /** What the first answer of /ready must be; left out: 200. */
   readonly readyStatus?: number
+  /** How long that may take; left out: 20 s. */
+  readonly readyMs?: number
+  /** As users run it, by bin/svc from the bundle, rather than from the sources. */
+  readonly shipped?: boolean
 }
 
 export interface LogLine {
   readonly level: string
   readonly msg: string
   readonly [field: string]: unknown
+}
+
+/** The books of one signal, from /debug/pipeline/stats: items. */
+export interface Lane {
+  readonly received: number
+  readonly recovered: number
+  readonly exported: number
+  readonly rejected: number
+  readonly dropped: Readonly<Record<string, number>>
+  readonly queued: number
 }
 
 /** Why an agent ended. */
@@ -82,6 +96,7 @@ export class AgentProcess {
     config = {},
     env = {},
     wrapper = [],
+    shipped = false,
   }: AgentOptions = {}): Promise<AgentProcess> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
     chmodSync(directory, 0o755) // an agent without rights is to read its configuration
@@ -115,14 +130,8 @@ export class AgentProcess {
     const file = join(directory, 'config.yaml')
     const written = merge(shared, config)
     writeFileSync(file, JSON.stringify(written)) // JSON is YAML
-    const [command, ...args] = [
-      ...wrapper,
-      process.execPath,
-      join(root, 'src/main.ts'),
-      'run',
-      '--config',
-      file,
-    ]
+    const program = shipped ? [join(root, 'bin/svc')] : [process.execPath, join(root, 'src/main.ts')]
+    const [command, ...args] = [...wrapper, ...program, 'run', '--config', file]
     const child = spawn(command!, args, {
       cwd: directory,
       env: { ...process.env, NODE_OPTIONS: '', ...env },
@@ -136,10 +145,10 @@ export class AgentProcess {
     const agent = await AgentProcess.spawn(options)
     let last = 0
     try {
-      const { readyStatus = 200 } = options
+      const { readyStatus = 200, readyMs = 20_000 } = options
       await until(
         () => `the agent answers ${readyStatus} (${last}):\n${agent.logText()}`,
-        20_000,
+        readyMs,
         async () => {
           last = (await agent.get('/ready').catch(() => ({ status: 0 }))).status
           return last === readyStatus
@@ -184,6 +193,11 @@ export class AgentProcess {
   /** What the kernel side counted. */
   async counters(): Promise<Record<string, number>> {
     return (await this.document<{ counters: Record<string, number> }>('/status/ebpf')).counters
+  }
+
+  /** The books by signal. Takes `self_telemetry.debug`. */
+  async lanes(): Promise<Readonly<Record<string, Lane>>> {
+    return (await this.document<{ signals: Record<string, Lane> }>('/debug/pipeline/stats')).signals
   }
 
   /** The agent's own metrics: values by name and labels as they are written. */

@@ -51,6 +51,6 @@ export function classify(openings: readonly Opening[]): Recognised[] {
 }
 
 function protocolNames(): string[] {
-  const header = readFileSync(join(import.meta.dirname, '../../bpf/include/classify.h'), 'utf8')
+  const header = readFileSync(join(import.meta.dirname, '../../bpf/include/gen/protocols.h'), 'utf8')
   return [...header.matchAll(/^\tsvc_protocol_(\w+),$/gm)].map(([, name]) => name!)
 }

@@ -2,8 +2,9 @@
 // a test starts. They need no libraries but those of every Debian.
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { suiteOptions } from '../../tools/debian-mirror.ts'
 
 const folder = resolve(import.meta.dirname, '../../build/peers')
 
@@ -24,7 +25,7 @@ export function debianProgram(wanted: DebianProgram): string | undefined {
   // Test files run side by side: each unpacks in a folder of its own, and one of them is kept.
   const own = mkdtempSync(`${kept}.`)
   try {
-    const options = wanted.suite === undefined ? [] : suiteOptions(own, wanted.suite)
+    const options = suiteOptions(own, wanted)
     if (options === undefined || !bring(wanted.package, options, own)) return undefined
     if (!existsSync(kept)) renameSync(join(own, 'root'), kept)
   } catch (error) {
@@ -47,36 +48,4 @@ function bring(name: string, options: readonly string[], to: string): boolean {
   spawnSync('apt-get', [...root, ...options, 'download', name], { cwd: to })
   const file = readdirSync(to).find(each => each.endsWith('.deb'))
   return file !== undefined && spawnSync('dpkg', ['-x', file, 'root'], { cwd: to }).status === 0
-}
-
-/** What makes apt know another suite and nothing else, in lists of its own; undefined where there is no mirror. */
-function suiteOptions(to: string, suite: string): string[] | undefined {
-  const mirror = ownMirror()
-  if (mirror === undefined) return undefined
-  const at = (...names: string[]) => join(to, ...names)
-  mkdirSync(at('lists', 'partial'), { recursive: true })
-  mkdirSync(at('cache'))
-  const keys = '/usr/share/keyrings/debian-archive-keyring.gpg'
-  writeFileSync(at('sources.list'), `deb [signed-by=${keys}] ${mirror} ${suite} main\n`)
-  const settings = {
-    'Dir::Etc::SourceList': at('sources.list'),
-    'Dir::Etc::SourceParts': '/dev/null',
-    'Dir::State::Lists': at('lists'),
-    'Dir::Cache': at('cache'),
-    'APT::Sandbox::User': 'root',
-    'Debug::NoLocking': 'true',
-  }
-  const options = Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`])
-  return spawnSync('apt-get', [...options, 'update', '-qq']).status === 0 ? options : undefined
-}
-
-/** Where this host has Debian itself from. */
-function ownMirror(): string | undefined {
-  const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(LABEL) $(SUITE) $(REPO_URI)'], {
-    encoding: 'utf8',
-  })
-  const lines = (stdout ?? '').split('\n').map(line => line.split(' '))
-  return lines.find(
-    ([label, suite]) => label === 'Debian' && suite !== undefined && !suite.includes('-'),
-  )?.[2]
 }

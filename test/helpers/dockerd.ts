@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { unpackedPackages } from './debian-packages.ts'
+import { unpackedPackages } from '../../tools/debian-packages.ts'
 import { until } from './program.ts'
 
 const run = promisify(execFile)

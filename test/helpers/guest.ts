@@ -2,19 +2,19 @@
 // Debian's packages and a test's files, all of it in memory. It has no disk and no network.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { unpackedPackages } from '../../tools/debian-packages.ts'
 import { CpioWriter } from './cpio.ts'
-import { unpackedPackages } from './debian-packages.ts'
 
 /** systemd as the first process, its bus and logins, and the libraries of Node.js and of the native addon. */
 const packages = [
   ...['bash', 'coreutils', 'usr-is-merged', 'systemd', 'dbus', 'libpam-systemd', 'libbpf1', 'libstdc++6'],
-  // The kernel needs a builder of initial file systems; this one is small, and never runs.
-  ...['linux-image-cloud-amd64', 'tiny-initramfs'],
 ]
+/** A kernel's package wants a builder of initial file systems; this one is small, and never runs. */
+const kernelPackages = ['linux-image-cloud-amd64', 'tiny-initramfs']
 const soak = process.env.SVC_SOAK === '1' && process.arch === 'x64'
 const root = soak ? unpackedPackages('guest', packages) : undefined
 const emulator = soak ? unpackedPackages('qemu', ['qemu-system-x86']) : undefined
@@ -54,6 +54,12 @@ done
 `
 
 export interface GuestOptions {
+  /** Debian's suite that the kernel is of, for example `trixie`. Left out: that of this host. */
+  readonly kernelOf?: string
+  /** What the kernel's command line has besides, for example `lockdown=integrity`. */
+  readonly parameters?: readonly string[]
+  /** A directory of this host that is the machine's root. Left out: one with systemd, bash and what svc needs. */
+  readonly root?: string
   /** Text by path. One that begins with #! may be run. */
   readonly files?: Readonly<Record<string, string>>
   /** Files, links and directories of this host, by their path in the machine. */
@@ -62,6 +68,16 @@ export interface GuestOptions {
   readonly links?: Readonly<Record<string, string>>
   /** What the first program becomes; nothing starts by itself where it is left out. */
   readonly init?: readonly string[]
+  /**
+   * Left out: 2. With one, nothing is held up for longer than on a processor while others go on: an emulated one may be,
+   * anywhere.
+   */
+  readonly processors?: number
+  /**
+   * Emulates all processors by one thread. Slower, and without the emulator's race where one processor runs what another
+   * one changes: a kernel that switches its tracing on and off often dies of it ("Oops: int3").
+   */
+  readonly inTurns?: boolean
   /** The machine's memory, its files included. */
   readonly memoryMb?: number
   /** When it is ended, whatever it does. */
@@ -94,7 +110,11 @@ export class Guest {
   static async start(options: GuestOptions = {}): Promise<Guest> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-guest-'))
     writeRoot(join(directory, 'root.cpio'), options)
-    const guest = new Guest(startEmulator(directory, options), directory, options.limitMs ?? 600_000)
+    const guest = new Guest(
+      startEmulator(directory, kernel(options.kernelOf), options),
+      directory,
+      options.limitMs ?? 600_000,
+    )
     try {
       while ((await guest.#reply()) !== 'ready');
     } catch (error) {
@@ -139,9 +159,25 @@ export class Guest {
   }
 }
 
-function writeRoot(path: string, { files = {}, trees = {}, links = {} }: GuestOptions): void {
+/** Path of the kernel of a suite. Throws where it cannot be had. */
+function kernel(suite: string | undefined): string {
+  const unpacked = unpackedPackages(`kernel-${suite ?? 'own'}`, kernelPackages, { suite })
+  if (unpacked === undefined)
+    throw new Error(`apt-get cannot download the kernel of ${suite ?? 'this suite'}`)
+  const boot = join(unpacked, 'boot')
+  const name = existsSync(boot) && readdirSync(boot).find(each => each.startsWith('vmlinuz-'))
+  if (name) return join(boot, name)
+  // Since Debian 14 the packages have it beside the modules.
+  const modules = join(unpacked, 'usr/lib/modules')
+  const release = readdirSync(modules).find(each => existsSync(join(modules, each, 'vmlinuz')))
+  if (release === undefined) throw new Error(`the packages of ${suite ?? 'this suite'} have no kernel`)
+  return join(modules, release, 'vmlinuz')
+}
+
+function writeRoot(path: string, options: GuestOptions): void {
+  const { files = {}, trees = {}, links = {} } = options
   const archive = new CpioWriter(path)
-  archive.addTree(root!, '/', each => unread.test(each))
+  archive.addTree(options.root ?? root!, '/', each => unread.test(each))
   for (const [at, source] of Object.entries(trees)) archive.addTree(source, at)
   for (const [at, target] of Object.entries({ ...made, ...links })) archive.addLink(at, target)
   for (const [at, text] of Object.entries({ ...files, '/init': init, '/answer': answer }))
@@ -151,10 +187,15 @@ function writeRoot(path: string, { files = {}, trees = {}, links = {} }: GuestOp
 
 function startEmulator(
   directory: string,
-  { init = ['sleep', 'infinity'], memoryMb = 1024 }: GuestOptions,
+  kernel: string,
+  {
+    init = ['sleep', 'infinity'],
+    memoryMb = 1024,
+    parameters = [],
+    processors = 2,
+    inTurns = false,
+  }: GuestOptions,
 ): ChildProcess {
-  const boot = join(root!, 'boot')
-  const kernel = readdirSync(boot).find(name => name.startsWith('vmlinuz-'))!
   const libraries = join(emulator!, 'usr/lib/x86_64-linux-gnu')
   const qemu = [
     ...[join(libraries, 'ld-linux-x86-64.so.2'), '--library-path', libraries],
@@ -162,11 +203,20 @@ function startEmulator(
     ...['-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-nic', 'none'],
     ...['-L', join(emulator!, 'usr/share/qemu'), '-L', join(emulator!, 'usr/share/seabios')],
     // Emulated even where the host has KVM, which a host that is a machine itself may have broken.
-    ...['-accel', 'tcg', '-cpu', 'max', '-smp', '2', '-m', `${memoryMb}`],
+    ...[
+      '-accel',
+      inTurns ? 'tcg,thread=single' : 'tcg',
+      '-cpu',
+      'max',
+      '-smp',
+      `${processors}`,
+      '-m',
+      `${memoryMb}`,
+    ],
     ...['-serial', `file:${join(directory, 'console')}`],
     ...['-chardev', 'stdio,id=talk,signal=off', '-serial', 'chardev:talk'],
-    ...['-kernel', join(boot, kernel), '-initrd', join(directory, 'root.cpio')],
-    ...['-append', `console=ttyS0 quiet panic=-1 -- ${init.join(' ')}`],
+    ...['-kernel', kernel, '-initrd', join(directory, 'root.cpio')],
+    ...['-append', ['console=ttyS0 quiet panic=-1', ...parameters, '--', ...init].join(' ')],
   ]
   // It ends with the test, however that ends.
   return spawn('setpriv', ['--pdeathsig', 'KILL', ...qemu], {

@@ -74,6 +74,7 @@ export class KubeApiserver {
     const directory = this.#directory
     const args = {
       'etcd-servers': `http://127.0.0.1:${this.#etcdPort}`,
+      'allow-privileged': 'true',
       'service-account-issuer': 'https://svc.example.com',
       'service-account-key-file': join(directory, 'sa.key'),
       'service-account-signing-key-file': join(directory, 'sa.key'),

@@ -37,6 +37,11 @@ interface MetricLine {
   readonly points: readonly PointLine[]
 }
 
+interface LogLine {
+  readonly signal: 'logs'
+  readonly body: unknown
+}
+
 /** One series of a duration histogram, at its last point. */
 export interface Counted {
   readonly metric: string
@@ -57,6 +62,7 @@ export class Telemetry {
   readonly #file: number
   readonly #series = new Map<string, Counted & { readonly timeNs: bigint }>()
   #spans: SpanLine[] = []
+  #bodies: string[] = []
   #at = 0
   #rest = Buffer.alloc(0)
   #marks = 0
@@ -92,6 +98,12 @@ export class Telemetry {
     )
   }
 
+  /** What log records said that are text. */
+  bodies(): readonly string[] {
+    this.#read()
+    return this.#bodies
+  }
+
   /** Series of the duration histograms for which `wanted` says yes. */
   counted(wanted: (series: Counted) => boolean): Counted[] {
     this.#read()
@@ -122,14 +134,20 @@ export class Telemetry {
   forget(): void {
     this.#read()
     this.#spans = []
+    this.#bodies = []
     this.#series.clear()
   }
 
   /** Resolves when `count` spans or more are there. */
-  async arrived(count: number, port: number, kind?: typeof server | typeof client): Promise<void> {
+  async arrived(
+    count: number,
+    port: number,
+    kind?: typeof server | typeof client,
+    limitMs = 60 * second,
+  ): Promise<void> {
     await until(
       () => `${count} spans of port ${port} are there: ${this.spans(port, kind).length} are`,
-      60 * second,
+      limitMs,
       () => this.spans(port, kind).length >= count,
     )
   }
@@ -186,11 +204,12 @@ export class Telemetry {
   }
 
   #take(text: string): void {
-    const line = JSON.parse(text) as SpanLine | MetricLine
+    const line = JSON.parse(text) as SpanLine | MetricLine | LogLine
     if (line.signal === 'traces') {
       this.#spans.push(line)
       return
     }
+    if (line.signal === 'logs' && typeof line.body === 'string') this.#bodies.push(line.body)
     if (line.signal !== 'metrics') return
     for (const point of line.points) {
       const { resource, name } = line

@@ -34,7 +34,7 @@ export class VictoriaMetrics {
     this.#directory = directory
   }
 
-  static async start(): Promise<VictoriaMetrics> {
+  static async start(flags: readonly string[] = []): Promise<VictoriaMetrics> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-victoria-metrics-'))
     const port = await freePort()
     const options = [
@@ -42,6 +42,7 @@ export class VictoriaMetrics {
       `-httpListenAddr=127.0.0.1:${port}`,
       '-memory.allowedBytes=128MiB',
       '-retentionPeriod=100y',
+      ...flags,
     ]
     const child = spawn(found ?? '', options, { stdio: ['ignore', 'ignore', 'pipe'] })
     let said = ''
@@ -75,6 +76,19 @@ export class VictoriaMetrics {
     if (status !== 200) throw new Error(`VictoriaMetrics said ${status} to ${selector}: ${body}`)
     const lines = body.toString().split('\n')
     return lines.filter(line => line !== '').map(line => JSON.parse(line) as StoredSeries)
+  }
+
+  /** What a query gives now, in the form of Prometheus (HTTP API, "Instant queries"). */
+  async query(expression: string): Promise<
+    readonly {
+      readonly metric: Readonly<Record<string, string>>
+      readonly value: readonly [seconds: number, value: string]
+    }[]
+  > {
+    const { status, body } = await call(this.port, `/api/v1/query?query=${encodeURIComponent(expression)}`)
+    if (status !== 200) throw new Error(`VictoriaMetrics said ${status} to ${expression}: ${body}`)
+    const { data } = JSON.parse(body.toString()) as { data: { result: [] } }
+    return data.result
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,82 @@
+// The agent's pod of the chart, as a container runs it: nothing is missing, and what it tells is the node's.
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { killPod, runAsPod } from '../helpers/as-pod.ts'
+import { renderChart, withoutHelmRender } from '../helpers/helm-chart.ts'
+import { objectsOf } from '../helpers/helm-objects.ts'
+import { withoutNamespaces } from '../helpers/network-namespace.ts'
+import { until } from '../helpers/program.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'svc-as-pod-'))
+after(() => rmSync(directory, { recursive: true }))
+
+/** Asks until the agent answers, and keeps what it says. */
+const script = `
+svc doctor --json > /var/lib/svc/doctor.json || true
+svc run > /var/lib/svc/log 2>&1 & agent=$!
+until curl -fs http://127.0.0.1:19090/healthz > /dev/null || ! kill -0 $agent; do sleep 0.2; done
+cd /var/lib/svc
+echo > started
+svc tap traces -n 1 --json --service as-pod.test > span.json
+curl -fs http://127.0.0.1:9100/metrics > metrics
+kill -TERM $agent; wait $agent; echo $? > ended
+touch /written 2> /dev/null && echo > root-written || true
+`
+
+test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, async () => {
+  const [result] = renderChart([{}])
+  const objects = objectsOf(result!)
+  const config = objects.find(({ kind }) => kind === 'ConfigMap')!.data['config.yaml']
+  const { spec } = objects.find(({ kind }) => kind === 'DaemonSet')!.spec.template
+  const state = (name: string) => readFileSync(join(directory, 'state', name), 'utf8')
+  const isThere = (name: string) => {
+    try {
+      return state(name) !== undefined
+    } catch {
+      return false // not yet
+    }
+  }
+  const server = createServer((_, response) => response.end('yes'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const pod = runAsPod({ spec, config, directory, command: script })
+  const exited = once(pod, 'exit')
+  try {
+    await until('it has started', 60_000, () => isThere('started') || pod.exitCode !== null)
+    await until('it has ended', 60_000, async () => {
+      if (pod.exitCode === null)
+        await once(
+          get({ port, path: '/of-the-node', agent: false }).on('error', () => undefined),
+          'close',
+        )
+      return pod.exitCode !== null
+    })
+  } finally {
+    if (pod.exitCode === null) killPod(pod)
+    await exited
+    server.close()
+  }
+
+  const { ok, groups } = JSON.parse(state('doctor.json'))
+  const faults = groups
+    .flatMap(({ checks }: { checks: readonly { state: string }[] }) => checks)
+    .filter(({ state }: { state: string }) => state === 'missing' || state === 'limited')
+  assert.deepEqual([faults, ok], [[], true])
+  assert.equal(Number(state('ended')), 0, state('log'))
+  const span = state('span.json')
+  assert.match(span, /GET \/of-the-node/)
+  assert.match(span, /"host.name","value":\{"stringValue":"node-a"\}/)
+  const metrics = state('metrics')
+  assert.match(metrics, /node_filesystem_size_bytes\{[^}]*mountpoint="\/"[^}]*\}/, 'as the node has it')
+  assert.match(metrics, /^node_load1 /m)
+  assert.doesNotMatch(metrics, /node_network_receive_bytes_total/, 'the pod has a network of its own')
+  assert.ok(!isThere('root-written'), 'its root is read-only')
+})

@@ -1,0 +1,101 @@
+// A control group that bounds the CPU time and memory of what runs in it, in either version of cgroups.
+
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+interface Mounts {
+  readonly version: 1 | 2
+  readonly cpu: string
+  readonly memory: string
+}
+
+const mounts = found()
+
+export const withoutResourceGroup: string | false =
+  mounts === undefined
+    ? 'bounds take control groups with the controllers cpu and memory, which cannot be made here'
+    : false
+
+export interface Bounds {
+  /** Of one core: 0.2 is what Kubernetes calls 200m. */
+  readonly cpus: number
+  readonly memoryBytes: number
+}
+
+/** What ran in a group took. */
+export interface Usage {
+  /** At its highest, page cache included. */
+  readonly peakBytes: number
+  /** Times in which the kernel ended a process for want of memory. */
+  readonly kills: number
+}
+
+export class ResourceGroup {
+  readonly #mounts: Mounts
+  readonly #cpu: string
+  readonly #memory: string
+
+  constructor({ cpus, memoryBytes }: Bounds) {
+    if (mounts === undefined) throw new Error('there are no control groups')
+    this.#mounts = mounts
+    const name = `svc-test-${process.pid}-${process.hrtime.bigint()}`
+    this.#cpu = join(mounts.cpu, name)
+    this.#memory = join(mounts.memory, name)
+    for (const directory of new Set([this.#cpu, this.#memory])) mkdirSync(directory)
+    const periodUs = 100_000
+    const quotaUs = Math.round(cpus * periodUs)
+    if (mounts.version === 2) {
+      this.#write(this.#cpu, 'cpu.max', `${quotaUs} ${periodUs}`)
+      this.#write(this.#memory, 'memory.max', memoryBytes)
+      this.#write(this.#memory, 'memory.swap.max', 0)
+    } else {
+      this.#write(this.#cpu, 'cpu.cfs_period_us', periodUs)
+      this.#write(this.#cpu, 'cpu.cfs_quota_us', quotaUs)
+      this.#write(this.#memory, 'memory.limit_in_bytes', memoryBytes)
+    }
+  }
+
+  /** What a command is passed to, to run in the group. */
+  get wrapper(): readonly string[] {
+    const joins = [...new Set([this.#cpu, this.#memory])].map(at => `echo $$ >"${at}/cgroup.procs"`)
+    return ['sh', '-c', `${joins.join(' && ')} && exec "$@"`, 'sh']
+  }
+
+  usage(): Usage {
+    const kill = (file: string) =>
+      Number(/^oom_kill (\d+)$/m.exec(readFileSync(join(this.#memory, file), 'utf8'))?.[1] ?? 0)
+    return this.#mounts.version === 2
+      ? { peakBytes: this.#number('memory.peak'), kills: kill('memory.events') }
+      : { peakBytes: this.#number('memory.max_usage_in_bytes'), kills: kill('memory.oom_control') }
+  }
+
+  /** After all that ran in it has ended. */
+  close(): void {
+    for (const directory of new Set([this.#cpu, this.#memory])) rmdirSync(directory)
+  }
+
+  #number(file: string): number {
+    return Number(readFileSync(join(this.#memory, file), 'utf8'))
+  }
+
+  #write(directory: string, file: string, value: string | number): void {
+    writeFileSync(join(directory, file), String(value))
+  }
+}
+
+function found(): Mounts | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const all = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map(line => line.split(' '))
+  const first = (controller: string) =>
+    all.find(([, , type, options]) => type === 'cgroup' && options?.split(',').includes(controller))?.[1]
+  const [cpu, memory] = [first('cpu'), first('memory')]
+  if (cpu !== undefined && memory !== undefined) return { version: 1, cpu, memory }
+  const unified = all.find(([, , type]) => type === 'cgroup2')?.[1]
+  if (unified === undefined || !existsSync(join(unified, 'cgroup.subtree_control'))) return undefined
+  const given = readFileSync(join(unified, 'cgroup.subtree_control'), 'utf8').split(/\s/)
+  return given.includes('cpu') && given.includes('memory')
+    ? { version: 2, cpu: unified, memory: unified }
+    : undefined
+}

@@ -1,0 +1,137 @@
+// The recipes are followed to the letter, in a copy of the tree: what they say is what a new unit takes.
+
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { withoutBpf } from './helpers/compile-bpf.ts'
+import { follow, type Recipe, readRecipe } from './helpers/recipe.ts'
+
+const root = join(import.meta.dirname, '..')
+/** Where the generators of tools/ write. */
+const generated = /^(bpf\/include\/gen|src\/kernel\/gen|docs|deploy)\//
+let tree: string
+
+before(() => {
+  // Beside the original, so that what is large can be linked: nothing in it is written in place but dist.
+  mkdirSync(join(root, 'build'), { recursive: true })
+  tree = mkdtempSync(join(root, 'build', 'recipes-'))
+  const list = filesOf(root).join('\0')
+  const packed = execFileSync('tar', ['-c', '--null', '-T', '-'], {
+    cwd: root,
+    input: list,
+    maxBuffer: 2 ** 28,
+  })
+  execFileSync('tar', ['-x'], { cwd: tree, input: packed })
+  mkdirSync(join(tree, 'build'))
+  for (const file of readdirSync(join(root, 'build')))
+    if (file.endsWith('.sum')) copyFileSync(join(root, 'build', file), join(tree, 'build', file))
+  execFileSync('cp', ['-al', join(root, 'node_modules'), tree])
+  execFileSync('cp', ['-a', join(root, 'dist'), tree])
+  run('git init -q')
+})
+
+after(() => {
+  if (tree !== undefined) rmSync(tree, { recursive: true, force: true })
+})
+
+/** Those that are kept, by their paths. */
+function filesOf(directory: string): string[] {
+  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], {
+    cwd: directory,
+    maxBuffer: 2 ** 26,
+  })
+  return listed
+    .toString()
+    .split('\0')
+    .filter(file => file !== '' && lstatSync(join(directory, file), { throwIfNoEntry: false }) !== undefined)
+}
+
+/** Each file of the copy with what is in it. */
+function snapshot(): Map<string, string> {
+  const content = (path: string) =>
+    lstatSync(path).isSymbolicLink() ? readlinkSync(path) : readFileSync(path)
+  const digest = (path: string) => createHash('sha256').update(content(path)).digest('hex')
+  return new Map(filesOf(tree).map(file => [file, digest(join(tree, file))]))
+}
+
+function run(command: string): void {
+  // What the test runner tells its files would make the runner in it one of them. Tests in it are to be short.
+  const { NODE_TEST_CONTEXT: _context, SVC_SOAK: _soak, ...env } = process.env
+  const path = `${dirname(process.execPath)}:${env.PATH}`
+  const { status, stdout, stderr } = spawnSync('bash', ['-ec', command], {
+    cwd: tree,
+    env: { ...env, PATH: path },
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26,
+  })
+  assert.equal(status, 0, `${command}\n${stdout}\n${stderr}`)
+}
+
+interface Touched {
+  readonly added: readonly string[]
+  readonly edited: readonly string[]
+}
+
+function difference(from: ReadonlyMap<string, string>, to: ReadonlyMap<string, string>): Touched {
+  for (const file of from.keys()) assert.ok(to.has(file), `${file} is gone`)
+  const others = [...to].filter(([file, digest]) => from.get(file) !== digest).map(([file]) => file)
+  return { added: others.filter(file => !from.has(file)), edited: others.filter(file => from.has(file)) }
+}
+
+/** Follows a recipe to its end; throws where it takes more than it may, or its commands write what is no generated file. */
+function prove(recipe: Recipe): void {
+  const original = snapshot()
+  follow(recipe, tree)
+  const touched = snapshot()
+  const { added, edited } = difference(original, touched)
+  assert.ok(added.length + edited.length <= 4, [...added, ...edited].join())
+  assert.ok(edited.length <= 1, edited.join())
+  for (const command of recipe.commands) run(command)
+  const written = difference(touched, snapshot())
+  for (const file of [...written.added, ...written.edited])
+    assert.match(file, generated, `${file} was written by a command of the recipe`)
+  checkSources([...added, ...edited].filter(file => file.endsWith('.ts')))
+}
+
+/** Types of these files; in the long run of all, and how they are written. */
+function checkSources(files: readonly string[]): void {
+  const part = { extends: '../tsconfig.json', include: [], files: files.map(file => `../${file}`) }
+  writeFileSync(join(tree, 'build/tsconfig.json'), JSON.stringify(part))
+  const isLong = Boolean(process.env.SVC_SOAK)
+  run(`node node_modules/typescript/bin/tsc -p ${isLong ? '.' : 'build/tsconfig.json'}`)
+  if (isLong)
+    run(`node_modules/@biomejs/cli-linux-${process.arch}/biome check --error-on-warnings ${files.join(' ')}`)
+}
+
+const recipeOf = (name: string) =>
+  readRecipe(readFileSync(join(tree, 'docs/develop', `recipe-${name}.md`), 'utf8'))
+
+test('a collector takes what its recipe says: four files at most, of which one is edited', () => {
+  prove(recipeOf('collector'))
+})
+
+test('a protocol takes what its recipe says: four files at most, of which one is edited', () => {
+  prove(recipeOf('protocol'))
+})
+
+test('the tree with both is as it has to be: architecture, generated files', () => {
+  run('node tools/check-architecture.ts')
+  run('bash tools/generate --check')
+})
+
+test('operations of the new protocol become spans', { skip: withoutBpf }, () => {
+  run('bash tools/test test/fixtures/recipes/nut-spans.ts')
+})
