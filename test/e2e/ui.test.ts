@@ -181,11 +181,25 @@ test('personal data is not shown, and what a trace says leads to its logs', { sk
   await says(page, /for \[REDACTED\] took item/)
   assert.equal(await page.locator('main').getByText('jane@example.com').count(), 0)
   await page.goto(url('traces?service=nginx'))
-  await page.locator('main table').getByRole('link', { name: /GET/ }).first().click()
+  // The newest may have come in part: this one has spans of the program that asks the stores.
+  const traces = page.locator('main table').getByRole('row').filter({ hasText: 'shop-server' })
+  await traces.getByRole('link', { name: /GET/ }).first().click({ timeout: patienceMs })
   await page.waitForURL(/trace=[0-9a-f]{32}/)
   await says(page, /redis|postgresql|INCR|select/i)
   await assertAccessible(page, 'a waterfall')
   await page.screenshot({ path: join(screenshots, 'waterfall-light.png') })
+  await page.context().close()
+})
+
+test('spans that come to a trace while somebody looks at it are shown', { skip }, async () => {
+  const id = '6ba7b8109dad41d180b400c04fd430c8'
+  await shop.ask('/cart', `00-${id}-00f067aa0ba902b7-01`)
+  await until('the trace is there', patienceMs, async () => (await fetch(url(`api/trace?id=${id}`))).ok)
+  const { page, faults } = await browser.open(url(`traces?trace=${id}`))
+  await says(page, '/cart')
+  await shop.ask('/items/23', `00-${id}-00f067aa0ba902b8-01`)
+  await says(page, '/items/23')
+  assert.deepEqual(faults, [])
   await page.context().close()
 })
 

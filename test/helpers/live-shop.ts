@@ -15,8 +15,8 @@ export interface LiveShop {
   readonly ports: readonly [front: number, shop: number, redis: number, postgres: number]
   /** What the program writes a line to for each request. */
   readonly log: string
-  /** One request through nginx; resolves with its status. */
-  ask(path: string): Promise<number>
+  /** One request through nginx, with a `traceparent` if told; resolves with its status. */
+  ask(path: string, traceparent?: string): Promise<number>
   close(): Promise<void>
 }
 
@@ -39,9 +39,10 @@ export async function startLiveShop(perSecond: number): Promise<LiveShop> {
   await listening(shop)
   const proxy = await startProxy(front, shop)
   const agent = new Agent({ keepAlive: true })
-  const ask = (path: string) =>
+  const ask = (path: string, traceparent?: string) =>
     new Promise<number>((resolve, reject) => {
-      const sent = request({ host: '127.0.0.1', port: front, path, agent }, response => {
+      const headers = traceparent === undefined ? {} : { traceparent }
+      const sent = request({ host: '127.0.0.1', port: front, path, agent, headers }, response => {
         response.resume().on('end', () => resolve(response.statusCode!))
       })
       sent.on('error', reject).end()

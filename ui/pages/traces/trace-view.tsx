@@ -1,11 +1,12 @@
 // One trace: its facts, its waterfall, and the span that is chosen.
 
-import { useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { TraceDocument } from '../../../src/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { nameColour } from '../../lib/colour.ts'
 import { duration, exactTime, whole } from '../../lib/format.ts'
-import { useDocument } from '../../lib/live.ts'
+import { paused, useDocument } from '../../lib/live.ts'
+import { agentNow } from '../../lib/now.ts'
 import { hrefOf, parameter, setParameters } from '../../lib/route.ts'
 import { Copy } from '../../parts/copy.tsx'
 import { Figure } from '../../parts/figure.tsx'
@@ -16,8 +17,20 @@ import { type Drawn, drawnOf, gapWords } from './drawn.ts'
 import { SpanDetails } from './span-details.tsx'
 import { WaterfallRows } from './waterfall-rows.tsx'
 
+/** Spans of a trace that ended less than this ago may still come: each comes after its own end, those of peers later. */
+const growsMs = 15_000
+const againMs = 2000
+
 export function TraceView({ id }: { readonly id: string }) {
-  const reading = useDocument<TraceDocument>(apiUrl('trace', { id }))
+  const [again, setAgain] = useState(0)
+  const reading = useDocument<TraceDocument>(apiUrl('trace', { id }), again)
+  const endMs = reading.value && reading.value.start_ms + reading.value.duration_ms
+  const waits = paused.value || endMs === undefined
+  useEffect(() => {
+    if (waits || agentNow() - endMs! > growsMs) return
+    const timer = setTimeout(() => setAgain(again + 1), againMs)
+    return () => clearTimeout(timer)
+  }, [waits, again, endMs])
   if (reading.missing)
     return (
       <>
