@@ -1,23 +1,36 @@
 // What `svc doctor` may find, in brief, for the page about troubles.
 import { table as needs } from '../src/cli/doctor/table.ts'
-import { type Declaration, type Mends, mendKinds, type Topic } from '../src/kernel/need.ts'
+import { type Mends, mendKinds, type Topic } from '../src/kernel/need.ts'
 import { anchor, cell, code, table } from './markdown.ts'
 import { mendText } from './needs-page.ts'
 
-/** What is missing or limited, of some topics. */
-export function doctorTable(topics: readonly Topic[]): string {
-  const rows = topics.flatMap(topic => needs.filter(({ group }) => group === topic).flatMap(doctorRows))
-  return table(['doctor says', 'means', 'do this'], rows)
+interface Row {
+  /** The checks that may say it. */
+  readonly names: string[]
+  readonly fault: string
+  readonly means: string
+  readonly mend: string
 }
 
-function doctorRows({ name, faults }: Declaration): readonly string[][] {
-  return Object.entries(faults)
-    .filter(([, { state }]) => state === 'missing' || state === 'limited')
-    .map(([fault, { what, mends }]) => [
-      `[${cell(name)}](reference/needs.md#${anchor(name)}): ${code(fault)}`,
-      cell(what),
-      mendOf(mends),
-    ])
+/** What is missing or limited, of some topics. What several checks may say stands in one row. */
+export function doctorTable(topics: readonly Topic[]): string {
+  const rows = new Map<string, Row>()
+  for (const { name, faults } of topics.flatMap(topic => needs.filter(({ group }) => group === topic)))
+    for (const [fault, { state, what, mends }] of Object.entries(faults)) {
+      if (state !== 'missing' && state !== 'limited') continue
+      const row: Row = { names: [], fault, means: cell(what), mend: mendOf(mends) }
+      const key = JSON.stringify(row)
+      if (!rows.has(key)) rows.set(key, row)
+      rows.get(key)!.names.push(`[${cell(name)}](reference/needs.md#${anchor(name)})`)
+    }
+  return table(
+    ['doctor says', 'means', 'do this'],
+    [...rows.values()].map(({ names, fault, means, mend }) => [
+      `${names.join(', ')}: ${code(fault)}`,
+      means,
+      mend,
+    ]),
+  )
 }
 
 /** What helps anywhere, else what there is. All of it stands on the page of the needs. */

@@ -63,9 +63,9 @@ and marks the line that hides it. \`--json\` has the cause by the name that stan
 
 ${table(['cause', 'means', 'do this'], rows)}
 
-What \`svc doctor traces\`, \`processes\` and \`profiles\` may say:
+What \`svc doctor traces\`, \`processes\`, \`profiles\` and \`kernel\` may say:
 
-${doctorTable(['traces', 'processes', 'profiles'])}`
+${doctorTable(['traces', 'processes', 'profiles', 'kernel'])}`
 }
 
 function noStart(): string {

@@ -81,7 +81,7 @@ export class KernelTelemetry {
       } catch (error) {
         const reason = errorText(error)
         log.warn(`${what} are not observed`, { reason })
-        faults.push({ subsystem: what, reason, mend: 'see svc doctor' })
+        faults.push({ subsystem: what, reason, mend: 'see svc doctor kernel' })
         return undefined
       }
     }

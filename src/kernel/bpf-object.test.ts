@@ -180,17 +180,20 @@ test('the log of a load tells the program or the map, and the cause', () => {
     map: 'ring',
     reason:
       'failed to create: Invalid argument(-22): the kernel does not know maps of its kind, or takes none of its size',
+    unknown: true,
   })
   const twice = 'libbpf: Error in bpf_create_map_xattr(m):Invalid argument(-22). Retrying without BTF.\n'
   check(`${twice}libbpf: map 'm': failed to create: Argument list too long(-7)\n`, {
     program: undefined,
     map: 'm',
     reason: 'failed to create: Argument list too long(-7)',
+    unknown: false,
   })
   check("libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\nBPF_STX uses reserved fields\n", {
     program: 'a',
     map: undefined,
     reason: 'the kernel has no atomic operations that give a result (Linux 5.12 has them)',
+    unknown: true,
   })
   const locked = 'program of this type cannot use helper bpf_probe_read#4'
   check(`libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\n5: (85) call bpf_probe_read#4\n${locked}\n`, {
@@ -198,11 +201,13 @@ test('the log of a load tells the program or the map, and the cause', () => {
     map: undefined,
     reason:
       'the kernel lets no program read its memory, locked down in mode confidentiality (kernel_lockdown(7))',
+    unknown: false,
   })
   check("libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\n0: r1\nbad thing\nprocessed 1 insns (limit 1)\n", {
     program: 'a',
     map: undefined,
     reason: 'bad thing',
+    unknown: false,
   })
-  check('', { program: undefined, map: undefined, reason: 'the kernel gave no reason' })
+  check('', { program: undefined, map: undefined, reason: 'the kernel gave no reason', unknown: false })
 })

@@ -13,6 +13,8 @@ export interface Refusal {
   readonly program: string | undefined
   readonly map: string | undefined
   readonly reason: string
+  /** The kernel does not know what the object is made of, as older ones do not. */
+  readonly unknown: boolean
 }
 
 /** An object that the kernel refused. `log` is whole, `message` is one line. */
@@ -156,17 +158,24 @@ export function explainLoadLog(log: string): Refusal {
   const map = program ? undefined : firstMatch(lines, /^map '([^']+)': failed to create/)
   const reason = verifier && lastFinding(verifier[2]!)
   const cause = reason ?? lines.find(isCause) ?? 'the kernel gave no reason'
-  return { program, map, reason: inWords(cause.replace(/^(prog|map) '[^']*': /, ''), map !== undefined) }
+  const said = cause.replace(/^(prog|map) '[^']*': /, '')
+  const lack = lackOf(said, map !== undefined)
+  return { program, map, reason: lack ?? inWords(said), unknown: lack !== undefined }
 }
 
-/** What kernels say of what they do not know, or do not allow. */
-function inWords(reason: string, ofMap: boolean): string {
+/** What kernels say of what they do not know. */
+function lackOf(reason: string, ofMap: boolean): string | undefined {
   if (reason === 'BPF_STX uses reserved fields')
     return 'the kernel has no atomic operations that give a result (Linux 5.12 has them)'
-  if (/^(program of this type cannot use helper|unknown func) bpf_probe_read(_str)?#/.test(reason))
-    return 'the kernel lets no program read its memory, locked down in mode confidentiality (kernel_lockdown(7))'
   return ofMap && /^failed to create: Invalid argument/.test(reason)
     ? `${reason}: the kernel does not know maps of its kind, or takes none of its size`
+    : undefined
+}
+
+/** What they say of what they do not allow. */
+function inWords(reason: string): string {
+  return /^(program of this type cannot use helper|unknown func) bpf_probe_read(_str)?#/.test(reason)
+    ? 'the kernel lets no program read its memory, locked down in mode confidentiality (kernel_lockdown(7))'
     : reason
 }
 

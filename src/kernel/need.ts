@@ -13,6 +13,10 @@ export const groups = {
     title: 'Profiles',
     gives: 'stacks of every process and of the kernel, with names of functions',
   },
+  kernel: {
+    title: 'Kernel counts',
+    gives: 'connections and flows, system calls, and programs that start and end, by eBPF',
+  },
   host: { title: 'Host metrics', gives: 'metrics of this host, as the node exporter has them' },
   discovery: { title: 'Discovery', gives: 'names of containers, pods and the cloud on all telemetry' },
   logs: { title: 'Logs', gives: 'logs of containers, files and the journal' },

@@ -15,7 +15,7 @@ import type { ProcessNews } from '../model/process-news.ts'
 
 const programs = ['svc_process_exec', 'svc_process_fork', 'svc_process_exit'] as const
 /** The first that the kernel takes: the tracepoint has had two forms. */
-const oomPrograms = ['svc_process_oom', 'svc_process_oom_pid'] as const
+export const oomPrograms = ['svc_process_oom', 'svc_process_oom_pid'] as const
 const drainMs = 250
 const clockMs = 10_000
 const drainBytes = 64 * 1024

@@ -48,12 +48,19 @@ test('for a user without rights', { skip }, () => {
     /log positions .*EACCES/,
     /admin socket .*EACCES/,
   ])
-  check(text, 'unknown', [/kernel memory/, /ring buffer/, /capture programs/, /profile programs/])
+  check(text, 'unknown', [
+    /kernel memory/,
+    /ring buffer/,
+    /capture programs/,
+    /profile programs/,
+    /connection programs/,
+    /process programs/,
+  ])
   assert.match(text, /^ +you lose: traces and request metrics\n +fix, one of:\n/m)
   assert.match(text, /^ +systemd +AmbientCapabilities=CAP_BPF CAP_PERFMON$/m)
   assert.match(text, /^ +container +docker run --user=0 --cap-add=BPF --cap-add=PERFMON$/m)
   assert.match(text, /^ +kubernetes +securityContext: \{.*\[BPF, PERFMON\]\}\}$/m)
-  assert.match(text, /^4 limited, 2 missing, 4 unknown\. Everything else works\.$/m)
+  assert.match(text, /^4 limited, 2 missing, 6 unknown\. Everything else works\.$/m)
 })
 
 test('where the kernel hides its types', { skip }, () => {
@@ -65,6 +72,8 @@ test('where the kernel hides its types', { skip }, () => {
     /socket tracepoints/,
     /capture programs +cannot be tried: .*BTF/,
     /profile programs +cannot be tried: .*BTF/,
+    /connection programs +cannot be tried: .*BTF/,
+    /process programs +cannot be tried: .*BTF/,
   ])
   check(text, 'limited', [])
 })

@@ -37,7 +37,7 @@ test('all groups are examined in their order, or the one that is asked for', asy
 })
 
 test('what is not needed is a note at most', async () => {
-  const check = async (text: string, topic: 'traces' | 'processes' | 'profiles', why: RegExp) => {
+  const check = async (text: string, topic: 'traces' | 'processes' | 'profiles' | 'kernel', why: RegExp) => {
     const { ok, groups } = await examine(configured(quiet + text), topic)
     assert.ok(ok)
     for (const { state, detail } of groups[0]!.checks) {
@@ -45,7 +45,7 @@ test('what is not needed is a note at most', async () => {
       if (state === 'note') assert.match(detail, why)
     }
   }
-  for (const topic of ['traces', 'processes', 'profiles'] as const) {
+  for (const topic of ['traces', 'processes', 'profiles', 'kernel'] as const) {
     await check('mode: collector\n', topic, /mode is collector/)
     await check('agent: {ebpf: {enabled: false}}\n', topic, /agent\.ebpf is off/)
   }

@@ -107,15 +107,19 @@ async function outcomesOf(row: Check, circumstances: Circumstances): Promise<Exa
   }
 }
 
+/** What only an agent with eBPF needs. */
+const ofKernel: ReadonlySet<Topic> = new Set(['traces', 'processes', 'profiles', 'kernel'])
+
 /** Why nobody needs a group; undefined where it is needed. */
 function whyOff(topic: Topic, { mode, agent }: Config): string | undefined {
-  if (topic !== 'traces' && topic !== 'processes' && topic !== 'profiles') return undefined
+  if (!ofKernel.has(topic)) return undefined
   if (mode === 'collector') return 'mode is collector'
   const { enabled, network } = agent.ebpf
   if (topic === 'profiles') {
     if (!enabled) return 'agent.ebpf is off'
     return agent.profiling.enabled ? undefined : 'agent.profiling is off'
   }
+  if (topic === 'kernel') return enabled ? undefined : 'agent.ebpf is off'
   const switches: Readonly<Record<string, unknown>> = { ...network }
   const isAny = protocols.some(({ key }) => switches[key] !== false)
   return enabled && network.enabled && isAny ? undefined : 'agent.ebpf is off'

@@ -8,6 +8,7 @@ import { cloudMetadata, cluster, containerRuntime } from './discovery.ts'
 import { diskQueue } from './disk-queue.ts'
 import { gpus } from './gpu.ts'
 import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
+import { kernelCounts } from './kernel-counts.ts'
 import { journal, logDirectories, logFiles, logPositions } from './logs.ts'
 import { address, certificate, exposure } from './management.ts'
 import { debugFiles, profilePrograms, tableCache } from './profiles.ts'
@@ -28,6 +29,7 @@ export const table: readonly Check[] = [
   kernelSymbols,
   tableCache,
   debugFiles,
+  ...kernelCounts,
   metricsAddress,
   farMounts,
   collectors,

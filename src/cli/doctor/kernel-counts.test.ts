@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
+import { loadConfig } from '../../config/index.ts'
+import { examine } from './examine.ts'
+
+const skip = withoutBpf
+
+async function found(env: Record<string, string>): Promise<string[][]> {
+  const nowhere = '/nonexistent'
+  const loaded = loadConfig({ explicit: false, cwd: nowhere, systemFile: nowhere, env })
+  assert.deepEqual(loaded.problems, [])
+  const { groups } = await examine(loaded, 'kernel')
+  return groups[0]!.checks.map(({ name, state }) => [name, state])
+}
+
+test('each part that is asked for is loaded, and no other', { skip }, async () => {
+  const byDefault = [
+    ['connection programs', 'ok'],
+    ['process programs', 'ok'],
+  ]
+  assert.deepEqual(await found({}), byDefault)
+  assert.deepEqual(await found({ SVC_AGENT_EBPF_SYSCALLS_ENABLED: 'true' }), [
+    ...byDefault,
+    ['system call programs', 'ok'],
+  ])
+  assert.deepEqual(await found({ SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }), byDefault.slice(1))
+})
+
+test('without the right to load programs nothing is said to be missing of the kernel', { skip }, () => {
+  const main = join(import.meta.dirname, '../../main.ts')
+  const args = [
+    '--reuid=65534',
+    '--regid=65534',
+    '--clear-groups',
+    process.execPath,
+    main,
+    'doctor',
+    'kernel',
+  ]
+  const { stdout, stderr } = spawnSync('setpriv', args, { cwd: '/', encoding: 'utf8' })
+  assert.equal(stderr, '')
+  assert.match(stdout, /unknown +connection programs +cannot be tried without the right to load programs/)
+  assert.match(stdout, /unknown +process programs/)
+  assert.doesNotMatch(stdout, /missing +\w/)
+})
