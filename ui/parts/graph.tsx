@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import './graph.css'
-import { type Layout, layeredLayout } from './layered-layout.ts'
+import { type Layout, layeredLayout, type Pass, pairOf } from './layered-layout.ts'
 
 export interface GraphNode {
   readonly id: string
@@ -140,23 +140,40 @@ function Edge({
   const isBack = b.layer <= a.layer
   const [x1, y1] = [a.x + (isBack ? 0 : nodeSize.width), a.y + nodeSize.height / 2]
   const [x2, y2] = [b.x + (isBack ? nodeSize.width : 0), b.y + nodeSize.height / 2]
+  const stops = [
+    { left: x1, right: x1, y: y1 },
+    ...(layout.passes.get(pairOf({ from, to })) ?? []).map(pass =>
+      isBack ? { left: pass.right, right: pass.left, y: pass.y } : pass,
+    ),
+    { left: x2, right: x2, y: y2 },
+  ]
   // Labels stand near the end at which edges lie apart.
-  const labelY = y1 + (y2 - y1) * (isOneOfMany ? 0.2 : 0.8)
-  const bend = (isBack ? -1 : 1) * Math.max(40, Math.abs(x2 - x1) / 2)
+  const labelled = isOneOfMany ? 1 : stops.length - 1
+  const [before, after] = [stops[labelled - 1]!, stops[labelled]!]
+  const labelX = (before.right + after.left) / 2
+  const labelY = before.y + (after.y - before.y) * (isOneOfMany ? 0.2 : 0.8)
   return (
     <g class={`edge ${tone}`}>
       <title>{label}</title>
-      <path
-        d={`M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`}
-        style={{ strokeWidth: `${width}px` }}
-      />
+      <path d={pathThrough(stops, isBack ? -1 : 1)} style={{ strokeWidth: `${width}px` }} />
       {tone === 'faint' ? null : (
-        <text x={(x1 + x2) / 2} y={labelY - 4}>
+        <text x={labelX} y={labelY - 4}>
           {label}
         </text>
       )}
     </g>
   )
+}
+
+/** A curve from stop to stop, level where it passes one. `way`: 1 to the right, -1 to the left. */
+function pathThrough(stops: readonly Pass[], way: number): string {
+  let path = `M${stops[0]!.right} ${stops[0]!.y}`
+  for (let i = 1; i < stops.length; i++) {
+    const [a, b] = [stops[i - 1]!, stops[i]!]
+    const bend = way * Math.max(40, Math.abs(b.left - a.right) / 2)
+    path += ` C${a.right + bend} ${a.y} ${b.left - bend} ${b.y} ${b.left} ${b.y} H${b.right}`
+  }
+  return path
 }
 
 /** Room for the labels, as far as there is sense in it. */

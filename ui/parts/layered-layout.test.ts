@@ -23,7 +23,29 @@ test('who asks stands left of who is asked', () => {
     [0, 1, 1, 2],
   )
   assert.equal(layout.width, 3 * 100 + 2 * 40)
-  assert.equal(layout.height, 2 * 30 + 10)
+  const lane = 10
+  assert.equal(layout.height, 2 * 30 + lane + 2 * 10)
+})
+
+test('an edge that skips layers runs behind no node', () => {
+  const layout = layeredLayout(
+    named('front', 'cart', 'pay', 'stock', 'redis'),
+    ['front>cart', 'front>pay', 'cart>stock', 'pay>stock', 'stock>redis', 'front>redis', 'redis>front'].map(
+      edge,
+    ),
+    gaps,
+  )
+  const there = layout.passes.get('front\nredis')!
+  assert.equal(there.length, 2, 'the layers of cart and of stock')
+  assert.deepEqual(layout.passes.get('redis\nfront'), there.toReversed())
+  assert.equal(layout.passes.get('front\ncart'), undefined)
+  for (const { left, right, y } of there) {
+    assert.equal(right - left, size.width)
+    const inColumn = [...layout.places.values()].filter(place => place.x === left)
+    assert.ok(inColumn.length > 0)
+    for (const place of inColumn) assert.ok(y < place.y || y > place.y + size.height, `${y} ${place.y}`)
+  }
+  assert.deepEqual([...layout.places.keys()].sort(), ['cart', 'front', 'pay', 'redis', 'stock'])
 })
 
 test('edges do not cross where they need not', () => {
@@ -66,7 +88,7 @@ test('no two nodes lie upon each other, whatever the graph', () => {
   const edges = fc.array(fc.record({ from: id, to: id }), { maxLength: 60 })
   fc.assert(
     fc.property(fc.uniqueArray(id), edges, (ids, all) => {
-      const { places, width, height } = layeredLayout(named(...ids), all, gaps)
+      const { places, passes, width, height } = layeredLayout(named(...ids), all, gaps)
       assert.equal(places.size, ids.length)
       const seen = new Set<string>()
       for (const { x, y } of places.values()) {
@@ -74,6 +96,9 @@ test('no two nodes lie upon each other, whatever the graph', () => {
         seen.add(`${x} ${y}`)
       }
       assert.equal(seen.size, ids.length)
+      for (const { left, y } of [...passes.values()].flat())
+        for (const place of places.values())
+          assert.ok(place.x !== left || y < place.y || y > place.y + size.height)
     }),
     { numRuns: process.env.SVC_SOAK === '1' ? 10_000 : 300 },
   )

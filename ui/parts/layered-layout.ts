@@ -18,8 +18,19 @@ export interface Place {
   readonly layer: number
 }
 
+/** Where an edge passes a layer between its ends: level, from its left side to its right one. */
+export interface Pass {
+  readonly left: number
+  readonly right: number
+  readonly y: number
+}
+
 export interface Layout {
   readonly places: ReadonlyMap<string, Place>
+  /** What lies between the ends of the edges that skip layers, by `pairOf`, from the end that asks. */
+  readonly passes: ReadonlyMap<string, readonly Pass[]>
+  /** How high all that was placed stands, for the layout after this one. */
+  readonly levels: ReadonlyMap<string, number>
   readonly width: number
   readonly height: number
 }
@@ -32,6 +43,13 @@ export interface LayoutOptions {
 }
 
 const sweeps = 6
+/** Room for an edge that passes a layer, so that it runs behind no node. */
+const passHeight = 10
+
+/** Names the edges between two nodes. */
+export function pairOf({ from, to }: LayoutEdge): string {
+  return `${from}\n${to}`
+}
 
 /** Edges from or to nodes that are not there, and those of a node to itself, place nothing. */
 export function layeredLayout(
@@ -42,8 +60,47 @@ export function layeredLayout(
   const ids = new Set(nodes.map(({ id }) => id))
   const known = edges.filter(({ from, to }) => from !== to && ids.has(from) && ids.has(to))
   const forward = withoutCycles(nodes, known)
-  const layers = orderLayers(layersOf(nodes, forward), forward, before)
-  return placed(layers, gapX, gapY)
+  const { layers, steps, chains } = withPasses(layersOf(nodes, forward), forward)
+  const { places, columns, ...size } = placed(orderLayers(layers, steps, before), gapX, gapY)
+  const levels = new Map([...places].map(([id, { y }]) => [id, y]))
+  const passes = new Map<string, readonly Pass[]>()
+  for (const edge of known) {
+    const chain =
+      chains.get(pairOf(edge)) ?? chains.get(pairOf({ from: edge.to, to: edge.from }))?.toReversed()
+    if (chain !== undefined)
+      passes.set(
+        pairOf(edge),
+        chain.map(id => passOf(places.get(id)!, columns)),
+      )
+  }
+  for (const id of [...chains.values()].flat()) places.delete(id)
+  return { places, passes, levels, ...size }
+}
+
+/** An edge that skips layers becomes a chain of stand-ins, one in each of them, which find their place as nodes do. */
+function withPasses(layers: LayoutNode[][], edges: readonly LayoutEdge[]) {
+  const layerOf = new Map(layers.flatMap((layer, number) => layer.map(({ id }) => [id, number] as const)))
+  const all = layers.map(layer => [...layer])
+  const steps: LayoutEdge[] = []
+  const chains = new Map<string, readonly string[]>()
+  for (const edge of edges) {
+    const pair = pairOf(edge)
+    if (chains.has(pair)) continue
+    const chain: string[] = []
+    for (let layer = layerOf.get(edge.from)! + 1; layer < layerOf.get(edge.to)!; layer++) {
+      const id = `${pair}\n${layer}`
+      chain.push(id)
+      all[layer]!.push({ id, width: 0, height: passHeight })
+    }
+    const stops = [edge.from, ...chain, edge.to]
+    for (let i = 1; i < stops.length; i++) steps.push({ from: stops[i - 1]!, to: stops[i]! })
+    if (chain.length > 0) chains.set(pair, chain)
+  }
+  return { layers: all, steps, chains }
+}
+
+function passOf({ x, y, layer }: Place, columns: readonly number[]): Pass {
+  return { left: x, right: x + columns[layer]!, y: y + passHeight / 2 }
 }
 
 /** The edges, turned round where they would close a circle. */
@@ -111,13 +168,11 @@ function orderLayers(
     })
   }
   const ordered = layers.map(layer =>
-    before === undefined
-      ? [...layer]
-      : sorted(layer, ({ id }) => before.places.get(id)?.y ?? Number.MAX_VALUE),
+    before === undefined ? [...layer] : sorted(layer, ({ id }) => before.levels.get(id) ?? Number.MAX_VALUE),
   )
   for (const layer of ordered) note(layer)
   // What stood there before was ordered, and would only jump.
-  if (before !== undefined && layers.flat().every(({ id }) => before.places.has(id))) return ordered
+  if (before !== undefined && layers.flat().every(({ id }) => before.levels.has(id))) return ordered
   for (let sweep = 0; sweep < sweeps; sweep++) {
     const right = sweep % 2 === 0
     for (let i = 0; i < ordered.length; i++) {
@@ -130,10 +185,12 @@ function orderLayers(
   return ordered
 }
 
-function placed(layers: readonly (readonly LayoutNode[])[], gapX: number, gapY: number): Layout {
+function placed(layers: readonly (readonly LayoutNode[])[], gapX: number, gapY: number) {
   const heights = layers.map(layer => layer.reduce((sum, { height }) => sum + height + gapY, -gapY))
   const height = Math.max(0, ...heights)
   const places = new Map<string, Place>()
+  /** Widths of the layers. */
+  const columns: number[] = []
   let x = 0
   layers.forEach((layer, number) => {
     let y = (height - heights[number]!) / 2
@@ -141,9 +198,10 @@ function placed(layers: readonly (readonly LayoutNode[])[], gapX: number, gapY: 
       places.set(node.id, { x, y, layer: number })
       y += node.height + gapY
     }
-    x += Math.max(0, ...layer.map(({ width }) => width)) + gapX
+    columns.push(Math.max(0, ...layer.map(({ width }) => width)))
+    x += columns.at(-1)! + gapX
   })
-  return { places, width: Math.max(0, x - gapX), height }
+  return { places, columns, width: Math.max(0, x - gapX), height }
 }
 
 function neighbours(
