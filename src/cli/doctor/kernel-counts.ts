@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/index.ts'
-import { BpfObject, LoadError } from '../../kernel/bpf-object.ts'
+import { BpfObject } from '../../kernel/bpf-object.ts'
 import { oomPrograms } from '../../probes/process-events.ts'
 import { type Check, check } from './check.ts'
 import { type ProgramFault, programFaults, tryPrograms } from './programs.ts'
-
-type KernelFault = ProgramFault | 'too_old'
 
 /** What the kernel counts beside requests: each part is an object of its own, which runs or fails by itself. */
 export interface KernelPart {
@@ -50,31 +48,19 @@ export const kernelParts: readonly KernelPart[] = [
 ]
 
 export const kernelCounts: readonly Check[] = kernelParts.map(({ name, summary, lose, wanted, ...part }) =>
-  check<KernelFault>({
+  check<ProgramFault>({
     name,
     group: 'kernel',
     summary,
     lose,
-    faults: {
-      ...programFaults('kernel'),
-      too_old: {
-        state: 'missing',
-        what: 'the kernel lacks what the programs are made of: storage for tasks, or atomic operations that give a result',
-        mends: { kernel: 'run Linux 5.12 or newer' },
-      },
-    },
+    faults: programFaults('kernel'),
     try: ({ loaded: { config } }) => (wanted(config.agent.ebpf) ? [tryPart(part)] : []),
   }),
 )
 
 function tryPart({ object, optional = [] }: Pick<KernelPart, 'object' | 'optional'>) {
-  return tryPrograms<KernelFault>(`${object}.bpf.o`, (native, path) => {
-    try {
-      BpfObject.load(native, readFileSync(path), { name: object, optional }).close()
-      return { ok: `those of the object "${object}" were loaded` }
-    } catch (error) {
-      if (!(error instanceof LoadError && error.refusal.unknown)) throw error
-      return { fault: 'too_old', detail: error.message }
-    }
+  return tryPrograms<ProgramFault>(`${object}.bpf.o`, (native, path) => {
+    BpfObject.load(native, readFileSync(path), { name: object, optional }).close()
+    return { ok: `those of the object "${object}" were loaded` }
   })
 }

@@ -3,7 +3,7 @@ import { LoadError } from '../../kernel/bpf-object.ts'
 import { loadNative, type Native, Unsupported } from '../../kernel/native.ts'
 import type { Fault, Finding, Topic } from '../../kernel/need.ts'
 
-export type ProgramFault = 'no_jit' | 'no_memory' | 'refused' | 'absent' | 'untried'
+export type ProgramFault = 'no_jit' | 'no_memory' | 'too_old' | 'refused' | 'absent' | 'untried'
 
 /** Why the kernel does not take an object of programs. `topic`: which group tries them. */
 export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault>> {
@@ -23,6 +23,11 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
         kubernetes: 'resources: {limits: {memory: 1Gi}}',
         ...(topic === 'traces' && { config: 'agent.ebpf.ringbuf_size: 512Ki' }),
       },
+    },
+    too_old: {
+      state: 'missing',
+      what: 'the kernel lacks what the programs are made of: storage for tasks, or atomic operations that give a result',
+      mends: { kernel: 'run Linux 5.12 or newer; from 6.3 on it has all that svc uses' },
     },
     refused: {
       state: 'missing',
@@ -66,6 +71,7 @@ export function tryPrograms<F extends string>(
     if (error.code === 'ESRCH')
       return { fault: 'untried', detail: `cannot be tried: ${error.refusal.reason}` }
     if (error.code === 'ENOMEM') return { fault: 'no_memory', detail: error.message }
+    if (error.refusal.unknown) return { fault: 'too_old', detail: error.message }
     return { fault: /\bJIT|non-JITed/.test(error.log) ? 'no_jit' : 'refused', detail: error.message }
   }
 }
