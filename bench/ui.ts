@@ -16,16 +16,9 @@ import { pageIds } from '../src/api/ui/pages.ts'
 import { LiveBrowser } from '../test/helpers/browser.ts'
 import { startLiveShop } from '../test/helpers/live-shop.ts'
 import { freePort, until } from '../test/helpers/program.ts'
+import { runtimeFlags } from '../test/helpers/runtime-flags.ts'
 import { startRedis } from '../test/helpers/servers/redis.ts'
-import {
-  type Agent,
-  BenchHost,
-  cpuSeconds,
-  fetchText,
-  median,
-  runtimeFlags,
-  statusOf,
-} from './lib/bench-host.ts'
+import { type Agent, BenchHost, cpuSeconds, fetchText, median, statusOf } from './lib/bench-host.ts'
 import { largeFlame, largeProfiles } from './lib/large-profile.ts'
 
 const { values: options } = parseArgs({
@@ -360,7 +353,7 @@ function weights(): void {
 }
 
 function windowCost(): void {
-  const args = [...runtimeFlags(), 'bench/lib/window-cost.ts']
+  const args = [...runtimeFlags, 'bench/lib/window-cost.ts']
   spawnSync(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] })
 }
 

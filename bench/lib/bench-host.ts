@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort, until } from '../../test/helpers/program.ts'
+import { runtimeFlags } from '../../test/helpers/runtime-flags.ts'
 
 const ticksPerSecond = Number(spawnSync('getconf', ['CLK_TCK']).stdout.toString())
 
@@ -54,7 +55,7 @@ export class BenchHost {
     writeFileSync(file, own + otlp)
     const [command, ...args] = [
       ...wrapper,
-      ...(node === undefined ? ['bin/svc'] : [node, ...runtimeFlags(), 'dist/svc.cjs']),
+      ...(node === undefined ? ['bin/svc'] : [node, ...runtimeFlags, 'dist/svc.cjs']),
       ...['run', '--config', file],
     ]
     const child = this.start(command!, args)
@@ -97,11 +98,6 @@ export class BenchHost {
     for (const child of [...this.#children]) await this.end(child)
     rmSync(this.directory, { recursive: true, force: true })
   }
-}
-
-/** Flags that bin/svc gives the runtime. */
-export function runtimeFlags(): readonly string[] {
-  return readFileSync('bin/svc', 'latin1').match(/--[a-z-]+(?:=\d+)?(?= )/g) ?? []
 }
 
 /** Status and body of a GET; status 0 where nobody answers. */

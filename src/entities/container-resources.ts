@@ -9,7 +9,7 @@ import { sameAttributes } from './same-attributes.ts'
 import type { Surroundings } from './surroundings.ts'
 
 export interface ContainerResourcesOptions {
-  readonly entities: Pick<Entities, 'surroundings' | 'containerOf'>
+  readonly entities: Pick<Entities, 'surroundings' | 'containerOf' | 'podOfUid'>
   readonly processes: Pick<ProcessTable, 'running' | 'about'>
   /** Whom that counts to which is in no container. */
   readonly host: () => Resource
@@ -24,6 +24,8 @@ interface Known {
   /** Of the first process of the container, the last that was known. */
   main: Resource | undefined
   checkedMs: number
+  /** A runtime or a cluster told who it is. */
+  isNamed: boolean
 }
 
 const checkEveryMs = 1_000
@@ -43,27 +45,36 @@ export class ContainerResources {
     this.known = new BoundedMap(options.maxContainers ?? 4_096)
   }
 
-  /** The same object for as long as nothing else is told; looks at most once in a second. */
+  /**
+   * The same object for as long as nothing else is told; looks at most once in a second, once it is known who the container
+   * is: what a new one logs first is not told of nobody.
+   */
   of(place: ContainerPlace): Resource {
     const key = place.id || place.podUid
     if (key === '') return this.options.host()
     const now = this.now()
     const known = this.known.get(key)
-    if (known !== undefined && now - known.checkedMs < checkEveryMs) return known.resource
+    if (known?.isNamed && now - known.checkedMs < checkEveryMs) return known.resource
     const surroundings = this.options.entities.surroundings(place)
     const main = this.mainOf(place) ?? known?.main
     if (known === undefined) {
       const resource = this.describe(surroundings, main)
-      this.known.set(key, { resource, surroundings, main, checkedMs: now })
+      this.known.set(key, { resource, surroundings, main, checkedMs: now, isNamed: this.isNamed(place) })
       return resource
     }
     known.checkedMs = now
+    known.isNamed = this.isNamed(place)
     if (surroundings === known.surroundings && main === known.main) return known.resource
     known.surroundings = surroundings
     known.main = main
     const made = this.describe(surroundings, main)
     if (!sameAttributes(made.attributes, known.resource.attributes)) known.resource = made
     return known.resource
+  }
+
+  private isNamed({ id, podUid }: ContainerPlace): boolean {
+    const { entities } = this.options
+    return entities.containerOf(id) !== undefined || entities.podOfUid(podUid) !== undefined
   }
 
   private mainOf(place: ContainerPlace): Resource | undefined {

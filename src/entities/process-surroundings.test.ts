@@ -346,8 +346,8 @@ test('a container is the service that its first process is, without what is the 
   assert.equal(resources.of({ id: '', runtime: '', podUid: '' }), host)
   assert.equal(resources.of(place).attributes.get('service.name'), 'unknown')
   run(60, { environ: ['OTEL_RESOURCE_ATTRIBUTES=service.name=pay,team=a'] })
+  // What a container logs first waits for no second look.
   entities.container(container({ name: 'clever_hopper' }))
-  clock.ms += 1_000
   assert.equal(resources.of(place).attributes.get('service.name'), 'shop')
   entities.container(container({ name: 'clever_hopper', pid: 60 }))
   clock.ms += 1_000

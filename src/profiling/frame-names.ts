@@ -199,14 +199,17 @@ export class FrameNames {
   private addressFrame(pid: number, address: number): Frame {
     const told = this.settings.perfMap ? this.perfMaps.find(pid, address) : undefined
     if (told !== undefined) return this.textFrame(told, 'native')
-    const mapping = this.mapsOf(pid)?.find(({ start, size }) => address >= start && address < start + size)
+    const mappings = this.mapsOf(pid)
+    const mapping = mappings?.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
       const known = this.workshop.mapped(pid, mapping)
       if (known !== undefined) return this.fileFrame(pid, known, address - mapping.start + mapping.offset)
       return this.textFrame(unreadableReason(mapping.path, 'not read yet'), 'native')
     }
-    const { justInTime, anonymousMemory } = reasons
-    return this.textFrame(this.runtimes.unit(pid) === undefined ? anonymousMemory : justInTime, 'native')
+    const { justInTime, anonymousMemory, processEnded } = reasons
+    if (this.runtimes.unit(pid) !== undefined) return this.textFrame(justInTime, 'native')
+    // A process that is ending has no memory any more, and maps without a line.
+    return this.textFrame(mappings?.length ? anonymousMemory : processEnded, 'native')
   }
 
   private kernelFrame(address: number): Frame {

@@ -67,11 +67,20 @@ class Scene {
     )
   }
 
+  /** What came of a signal and of no container, for whoever finds out why it did. */
+  others(signal: string): string {
+    return this.receiver.lines
+      .filter(({ signal: its, resource }) => its === signal && !('container.id' in (resource as object)))
+      .slice(-20)
+      .map(line => JSON.stringify(line))
+      .join('\n')
+  }
+
   /** Resolves when there is something of every signal from a container; checks that all of it says whose it is. */
   async carries(id: string, name: string, signals: readonly string[]): Promise<void> {
     for (const signal of signals) {
       await until(
-        () => `there are ${signal} of ${name}:\n${this.agent.logText()}`,
+        () => `there are ${signal} of ${name}, ${id}:\n${this.agent.logText()}\n${this.others(signal)}`,
         60_000,
         () => this.lines(signal, id).length > 0,
       )

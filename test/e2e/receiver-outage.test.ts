@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test'
 import type { Backlog, BacklogState } from '../helpers/backlog-shipper.ts'
 import { startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, Program, pause, until } from '../helpers/program.ts'
+import { runtimeEnv, runtimeFlags } from '../helpers/runtime-flags.ts'
 
 const soak = process.env.SVC_SOAK === '1'
 const exported = ['logs', 'traces', 'metrics'] as const
@@ -22,7 +23,7 @@ async function startShipper(t: TestContext, backlog: Omit<Backlog, 'directory'>)
     rmSync(directory, { recursive: true })
   })
   const wanted: Backlog = { ...backlog, directory }
-  shipper = await Program.start<object>('../../helpers/backlog-shipper.ts', wanted)
+  shipper = await Program.start<object>('../../helpers/backlog-shipper.ts', wanted, runtimeEnv, runtimeFlags)
   return shipper
 }
 

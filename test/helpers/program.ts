@@ -37,14 +37,15 @@ export class Program<Ready = { port: number }> {
   static async start<Ready = { port: number }>(
     script: string,
     options: unknown = {},
-    env: Record<string, string> = {},
+    env: Readonly<Record<string, string>> = {},
+    flags: readonly string[] = [],
   ): Promise<Program<Ready>> {
     const command = script.endsWith('.py') ? python : process.execPath
     const settings: SpawnOptions = {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...process.env, ...env, NODE_OPTIONS: '' },
     }
-    const child = spawn(command, [join(fixtures, script), JSON.stringify(options)], settings)
+    const child = spawn(command, [...flags, join(fixtures, script), JSON.stringify(options)], settings)
     const ended = new Promise<void>(resolve => child.once('close', () => resolve()))
     const replies = createInterface(child.stdout!)[Symbol.asyncIterator]()
     const { value, done } = await replies.next()

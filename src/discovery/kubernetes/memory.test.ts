@@ -8,13 +8,12 @@ import { test } from 'node:test'
 import { makeCertificates } from '../../../test/helpers/certificates.ts'
 import { KubernetesApi, podObject } from '../../../test/helpers/kubernetes-api.ts'
 import { pause, until } from '../../../test/helpers/program.ts'
+import { runtimeFlags } from '../../../test/helpers/runtime-flags.ts'
 
 const podCount = process.env.SVC_SOAK ? 5_000 : 1_000
 const changeSeconds = process.env.SVC_SOAK ? 20 : 2
 const perSecond = 100
 const mostAddedBytes = 30 * 1024 * 1024
-/** As bin/svc has them. */
-const flags = ['--optimize-for-size', '--no-maglev', '--max-semi-space-size=1', '--max-old-space-size=64']
 const program = join(import.meta.dirname, '../../../test/helpers/kubernetes-follower.ts')
 
 interface Memory {
@@ -30,7 +29,7 @@ class Follower {
   constructor(port: number, account: string) {
     this.#child = spawn(
       process.execPath,
-      [...flags, '--expose-gc', program, String(port), 'node-a', account],
+      [...runtimeFlags, '--expose-gc', program, String(port), 'node-a', account],
       {
         stdio: ['pipe', 'pipe', 'inherit'],
       },
