@@ -4,20 +4,23 @@ import type { ProcessFacts } from './service-name.ts'
 /** Environments and command lines may be 2 MB; the beginning is enough. */
 const maxFileBytes = 256 * 1024
 export const unknownStart = -1
+/** PF_EXITING of include/linux/sched.h. */
+const exiting = 4
 
 /** Reads what /proc tells of processes. What ended, or is not ours to read, is answered by an empty text. */
 export class ProcessFiles {
   readonly procDir: string
-  /** What `start` read beside its answer: the kernel's short name of the process, and its parent. */
+  /** What `start` read beside its answer: the kernel's short name of the process, its parent, and whether it is ending. */
   comm = ''
   parent = 0
+  ending = false
   private readonly buffer = Buffer.alloc(maxFileBytes)
 
   constructor(procDir: string) {
     this.procDir = procDir
   }
 
-  /** When the process started, in clock ticks since boot; `unknownStart` if there is none. Sets `comm` and `parent`. */
+  /** When the process started, in clock ticks since boot; `unknownStart` if there is none. Sets `comm`, `parent` and `ending`. */
   start(pid: number): number {
     const stat = this.text(pid, 'stat')
     // The name stands in parentheses and may itself hold any character (proc_pid_stat(5)).
@@ -27,7 +30,8 @@ export class ProcessFiles {
     this.comm = stat.slice(open + 1, close)
     const fields = stat.slice(close + 2).split(' ', 20)
     this.parent = Number(fields[1]) || 0
-    // starttime is field 22; the state, field 3, follows the name.
+    // flags is field 9 and starttime field 22; the state, field 3, follows the name.
+    this.ending = (Number(fields[6]) & exiting) !== 0
     const start = Number(fields[19])
     return Number.isSafeInteger(start) ? start : unknownStart
   }

@@ -5,7 +5,7 @@ import type { ProcessNews } from '../model/process-news.ts'
 import { type ContainerPlace, noPlace, placeOf } from './container-place.ts'
 import { bounded, emptyEnvironment, readEnvironment } from './process-environment.ts'
 import { ProcessFiles, unknownStart } from './process-files.ts'
-import { placeOfNews } from './process-news.ts'
+import { placeOfNews, sameStart } from './process-news.ts'
 import type { ProcessIdentity } from './process-resource.ts'
 import { RuntimeVersions } from './runtime-version.ts'
 import { type ProcessFacts, serviceName } from './service-name.ts'
@@ -14,7 +14,8 @@ import { UserNames } from './user-names.ts'
 /** A process and where it runs. */
 export interface FoundProcess {
   readonly identity: ProcessIdentity
-  readonly place: ContainerPlace
+  /** Undefined: /proc does not tell it any more. */
+  readonly place: ContainerPlace | undefined
 }
 
 const maxPlaces = 1_024
@@ -47,14 +48,14 @@ export class ProcessReader {
     const { parent } = files
     const facts = files.facts(pid)
     const user = files.user(pid)
-    const place = this.place(pid) ?? noPlace
+    const place = this.place(pid)
     const identity = {
       pid,
       start,
       startedUs: this.startedUs(start),
       parent,
       user,
-      owner: this.ownerOf(user, pid, place),
+      owner: this.ownerOf(user, pid, place ?? noPlace),
       ...programOf(facts),
       environment: readEnvironment(files.text(pid, 'environ')),
       runtimeVersion: this.versions.of(pid, facts.executable),
@@ -63,7 +64,7 @@ export class ProcessReader {
   }
 
   /** A process that ended before anybody looked. `comm` names it where the kernel told nothing of it. */
-  gone(pid: number, comm: string, news: ProcessNews | undefined): FoundProcess {
+  gone(pid: number, comm: string, news: ProcessNews | undefined) {
     const place = placeOfNews(news)
     const user = news?.user ?? -1
     const identity = {
@@ -80,15 +81,30 @@ export class ProcessReader {
     return { identity, place }
   }
 
-  /** Where a process runs; undefined where it has ended. */
+  /** One that is about to end, whose place /proc did not tell any more. */
+  ending({ identity }: FoundProcess, last: ProcessNews | undefined): FoundProcess {
+    const { pid, comm, start, executable } = identity
+    const news = last !== undefined && sameStart(last.start, start) ? last : undefined
+    const told = this.gone(pid, comm, news)
+    if (news !== undefined && executable === '') return told
+    return { ...told, identity: { ...identity, owner: told.place === noPlace ? identity.owner : '' } }
+  }
+
+  /**
+   * Where a process runs; undefined where it has ended, or is about to: hierarchies of version 1 show such a one in no
+   * group any more (proc_cgroup_show of kernel/cgroup/cgroup.c).
+   */
   place(pid: number): ContainerPlace | undefined {
-    const text = this.files.text(pid, 'cgroup')
+    const { files } = this
+    const text = files.text(pid, 'cgroup')
     if (text === '') return undefined
-    const known = this.places.get(text)
-    if (known !== undefined) return known
-    const place = placeOf(text.slice(0, maxGroupText))
-    this.places.set(text, place)
-    return place
+    let place = this.places.get(text)
+    if (place === undefined) {
+      place = placeOf(text.slice(0, maxGroupText))
+      this.places.set(text, place)
+    }
+    if (place !== noPlace) return place
+    return files.start(pid) === unknownStart || files.ending ? undefined : place
   }
 
   private ownerOf(user: number, pid: number, place: ContainerPlace): string {

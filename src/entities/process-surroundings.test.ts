@@ -26,6 +26,8 @@ interface Program {
   readonly comm?: string
   readonly exe?: string
   readonly cgroup?: string
+  /** Of include/linux/sched.h; 4: it is ending. */
+  readonly flags?: number
   readonly args?: readonly string[]
   readonly environ?: readonly string[]
 }
@@ -35,8 +37,9 @@ function run(pid: number, program: Program = {}): void {
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory)
   const { start = 1_000, comm = 'nginx', exe = '/usr/sbin/nginx', cgroup = `/docker/${id}` } = program
+  const { flags = 0 } = program
   const { args = ['nginx', '-g', 'daemon off;'], environ = [] } = program
-  const before = ['S', 77, ...Array.from({ length: 17 }, (_, i) => i)].join(' ')
+  const before = ['S', 77, 0, 0, 0, 0, flags, ...Array(12).fill(0)].join(' ')
   writeFileSync(join(directory, 'stat'), `${pid} (${comm}) ${before} ${start} 0 0\n`)
   writeFileSync(join(directory, 'cmdline'), args.map(arg => `${arg}\0`).join(''))
   writeFileSync(join(directory, 'environ'), environ.map(each => `${each}\0`).join(''))
@@ -313,6 +316,36 @@ test('a process that ended before anybody looked has the container and program t
   const read = started().processes.resource(40, 'c').attributes
   assert.equal(got['service.instance.id'], read.get('service.instance.id'))
   exit(40)
+})
+
+test('a process that is ending, which /proc shows in no control group, stays in its container', () => {
+  const { entities, processes } = started()
+  entities.container(container())
+  const ending = { flags: 4, cgroup: '/' }
+  const idOf = (pid: number) => processes.resource(pid, 'x').attributes.get('container.id')
+  // It was known.
+  run(63)
+  assert.equal(idOf(63), id)
+  run(63, ending)
+  clock.ms += 1_000
+  assert.equal(idOf(63), id)
+  // It is first seen now, and what it executed was told.
+  run(64, ending)
+  processes.noticed(news('exec', 64))
+  assert.equal(idOf(64), id)
+  // That belongs to who had the number before.
+  run(65, { ...ending, start: 2_000 })
+  processes.noticed(news('exec', 65))
+  assert.equal(idOf(65), undefined)
+  // Only its end was told, after it was seen.
+  run(66, ending)
+  assert.equal(idOf(66), undefined)
+  processes.noticed(news('exit', 66))
+  assert.equal(idOf(66), id)
+  // One that runs, and is in none.
+  run(67, { cgroup: '/' })
+  processes.noticed(news('exec', 67, { start: 500 }))
+  assert.equal(idOf(67), undefined)
 })
 
 test('what the kernel told of late is asked for where a process is not there', () => {

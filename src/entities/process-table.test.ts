@@ -38,7 +38,7 @@ function run(pid: number, program: Program): void {
     uid = 1000,
     cgroup = '0::/',
   } = program
-  const before = ['S', ...Array.from({ length: 18 }, (_, i) => i)].join(' ')
+  const before = ['S', ...Array(18).fill(0)].join(' ')
   writeFileSync(join(directory, 'stat'), `${pid} (${comm}) ${before} ${start} 0 0\n`)
   writeFileSync(join(directory, 'cmdline'), args.map(arg => `${arg}\0`).join(''))
   writeFileSync(join(directory, 'environ'), environ.map(each => `${each}\0`).join(''))

@@ -2,10 +2,10 @@ import { setImmediate } from 'node:timers/promises'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import type { Resource } from '../model/resource.ts'
-import type { ContainerPlace } from './container-place.ts'
+import { type ContainerPlace, noPlace } from './container-place.ts'
 import { allListeners, listeningPorts } from './listening-ports.ts'
 import { unknownStart } from './process-files.ts'
-import { LastNews, sameStart } from './process-news.ts'
+import { LastNews, placeOfNews, sameStart } from './process-news.ts'
 import { digestOf, type FoundProcess, ProcessReader } from './process-reader.ts'
 import { type ProcessIdentity, processResource, type ResourceOptions } from './process-resource.ts'
 import { describedProcess, type ProcessView } from './process-view.ts'
@@ -116,8 +116,10 @@ export class ProcessTable {
     const isSame = sameStart(known.identity.start, start)
     // Old news, of who had the number before.
     if (!isSame && start < known.identity.start) return
-    if (isSame && kind === 'exit') known.endedMs = now
-    else if (isSame) this.check(pid, news.comm, known, now, true)
+    if (isSame && kind === 'exit') {
+      known.endedMs = now
+      this.placeByNews(known, news)
+    } else if (isSame) this.check(pid, news.comm, known, now, true)
     else {
       this.processes.delete(pid)
       this.end(known.resource)
@@ -357,6 +359,15 @@ export class ProcessTable {
     if (place.id !== '') known.identity = { ...known.identity, owner: '' }
   }
 
+  /** One that was first looked at while it ended is placed by what the kernel told of it. */
+  private placeByNews(known: Process, news: ProcessNews): void {
+    const place = placeOfNews(news)
+    if (known.place !== noPlace || place === noPlace) return
+    known.place = place
+    known.identity = { ...known.identity, owner: '' }
+    this.renew(known)
+  }
+
   /** Something else may have been found out of what it runs in. */
   private renew(known: Process): void {
     const surroundings = this.options.surroundings?.(known.place)
@@ -377,13 +388,14 @@ export class ProcessTable {
 
   private made(pid: number, comm: string, now: number): Process {
     const found = this.proc ? this.reader.read(pid) : undefined
-    if (found !== undefined) return this.described(found, now)
+    if (found?.place !== undefined) return this.described(found, now)
     // Also where something was told: it may be of who had the number before.
     if (now - this.caughtUpMs >= catchUpMs) {
       this.caughtUpMs = now
       this.catchUp?.()
     }
     const news = this.news.of(pid, now)
+    if (found !== undefined) return this.described(this.reader.ending(found, news), now)
     const departed = this.departedOf(pid, news, now)
     if (departed !== undefined) return departed
     const process = this.described(this.reader.gone(pid, comm, news), now)
@@ -401,7 +413,7 @@ export class ProcessTable {
     return process
   }
 
-  private described({ identity, place }: FoundProcess, now: number): Process {
+  private described({ identity, place = noPlace }: FoundProcess, now: number): Process {
     const surroundings = this.options.surroundings?.(place)
     return {
       identity,
