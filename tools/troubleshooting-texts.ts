@@ -71,7 +71,7 @@ export const tooMuch = `## It uses too much
 
 | I see | it means | do this |
 |---|---|---|
-| memory of 80 to 140 MB on a quiet host | normal: about 40 MB of it are pages of the runtime’s own file, which the kernel takes back when it needs them | nothing; [what costs memory](develop/runtime.md#what-costs-memory) |
+| memory of 130 to 140 MB on a quiet host | normal: some 75 MB of it are pages of files, mostly the runtime’s own, which the kernel takes back when it needs them | nothing; [what costs memory](develop/runtime.md#what-costs-memory) |
 | memory that grows while the receiver is away | what waits is kept up to a bound | lower \`queues.SIGNAL.mem_limit\`; the queue on disk takes the rest |
 | more memory still | the look back, symbols of profiles, the ring | lower \`self_telemetry.ui.max_memory\`, \`agent.profiling.symbols.cache_size\`, \`agent.ebpf.ringbuf_size\` |
 | killed at its limit of memory | the limit is below what is switched on | give it 256 MB, or switch off \`agent.profiling.enabled\`, \`self_telemetry.ui.enabled\` |

@@ -22,6 +22,7 @@ import { NetworkSeries } from '../tracing/network-series.ts'
 import { RedTable, type ResourceMetrics } from '../tracing/red.ts'
 import { ServiceGraph } from '../tracing/service-graph.ts'
 import type { HostEntity } from './host-resource.ts'
+import { connections, type KernelPart, processEvents, systemCalls } from './kernel-parts.ts'
 
 export interface KernelTelemetryOptions {
   readonly config: Config
@@ -63,7 +64,8 @@ export class KernelTelemetry {
 
   constructor(options: KernelTelemetryOptions) {
     const { config, pipeline, processes, selfPid, log } = options
-    const { network, syscalls, process: events } = config.agent.ebpf
+    const { ebpf } = config.agent
+    const { network, syscalls } = ebpf
     const startUs = Date.now() * 1000
     this.options = options
     this.lastHost = options.host.resource
@@ -73,8 +75,11 @@ export class KernelTelemetry {
     this.findInterfaces()
     const faults: Degradation[] = []
     const native = loadNative()
-    const start = <T>(what: string, wanted: boolean, make: (native: Native) => T): T | undefined => {
-      if (!wanted) return undefined
+    const start = <T>(
+      { subsystem: what, wanted }: KernelPart,
+      make: (native: Native) => T,
+    ): T | undefined => {
+      if (!wanted(ebpf)) return undefined
       try {
         if (native instanceof Unsupported) throw new Error(native.reason)
         return make(native)
@@ -85,25 +90,20 @@ export class KernelTelemetry {
         return undefined
       }
     }
-    const connections = network.enabled && (network.tcp_metrics || network.flows)
-    this.network = start('connections', connections, each => new NetworkProbe(each))
+    this.network = start(connections, each => new NetworkProbe(each))
     if (this.network !== undefined && network.tcp_metrics) this.series = new NetworkSeries({ startUs })
     if (this.network !== undefined && network.flows) {
       const interfaceOf = (address: string) =>
         address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
       this.flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
     }
-    this.syscalls = start(
-      'system calls',
-      syscalls.enabled,
-      each => new SyscallCounts(each, syscalls, selfPid),
-    )
+    this.syscalls = start(systemCalls, each => new SyscallCounts(each, syscalls, selfPid))
     if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
       log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })
     const tables = [processes, options.profiled]
     let place = noPlace
     let began: number | undefined
-    this.events = start('process events', events.enabled, each => {
+    this.events = start(processEvents, each => {
       const logs = pipeline.intake('logs')
       return new ProcessEvents(each, {
         onProcess: news => {

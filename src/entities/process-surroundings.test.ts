@@ -44,7 +44,7 @@ function run(pid: number, program: Program = {}): void {
   writeFileSync(join(directory, 'cmdline'), args.map(arg => `${arg}\0`).join(''))
   writeFileSync(join(directory, 'environ'), environ.map(each => `${each}\0`).join(''))
   writeFileSync(join(directory, 'cgroup'), `0::${cgroup}\n`)
-  symlinkSync(exe, join(directory, 'exe'))
+  if (exe !== '') symlinkSync(exe, join(directory, 'exe'))
 }
 
 const exit = (pid: number) => rmSync(join(procDir, String(pid)), { recursive: true })
@@ -337,6 +337,12 @@ test('a process that is ending, which /proc shows in no control group, stays in 
   run(65, { ...ending, start: 2_000 })
   processes.noticed(news('exec', 65))
   assert.equal(idOf(65), undefined)
+  // It has let go of its program already.
+  run(68, { ...ending, exe: '' })
+  processes.noticed(news('exec', 68))
+  assert.equal(idOf(68), id)
+  const { attributes } = processes.resource(68, 'x')
+  assert.equal(attributes.get('process.executable.path'), '/usr/bin/curl')
   // Only its end was told, after it was seen.
   run(66, ending)
   assert.equal(idOf(66), undefined)
@@ -344,7 +350,7 @@ test('a process that is ending, which /proc shows in no control group, stays in 
   assert.equal(idOf(66), id)
   // One that runs, and is in none.
   run(67, { cgroup: '/' })
-  processes.noticed(news('exec', 67, { start: 500 }))
+  processes.noticed(news('exec', 67))
   assert.equal(idOf(67), undefined)
 })
 

@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs'
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText } from '../lib/logger.ts'
@@ -199,8 +200,8 @@ export class FrameNames {
   private addressFrame(pid: number, address: number): Frame {
     const told = this.settings.perfMap ? this.perfMaps.find(pid, address) : undefined
     if (told !== undefined) return this.textFrame(told, 'native')
-    const mappings = this.mapsOf(pid)
-    const mapping = mappings?.find(({ start, size }) => address >= start && address < start + size)
+    const { mappings, ended } = this.mapsOf(pid)
+    const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
       const known = this.workshop.mapped(pid, mapping)
       if (known !== undefined) return this.fileFrame(pid, known, address - mapping.start + mapping.offset)
@@ -208,8 +209,7 @@ export class FrameNames {
     }
     const { justInTime, anonymousMemory, processEnded } = reasons
     if (this.runtimes.unit(pid) !== undefined) return this.textFrame(justInTime, 'native')
-    // A process that is ending has no memory any more, and maps without a line.
-    return this.textFrame(mappings?.length ? anonymousMemory : processEnded, 'native')
+    return this.textFrame(ended ? processEnded : anonymousMemory, 'native')
   }
 
   private kernelFrame(address: number): Frame {
@@ -229,18 +229,19 @@ export class FrameNames {
     return frame
   }
 
-  private mapsOf(pid: number): readonly ProcessMapping[] | undefined {
+  private mapsOf(pid: number): ProcessMaps {
     const known = this.maps.get(pid)
     const now = performance.now()
-    if (known !== undefined && now - known.readMs < mapsMs) return known.mappings
-    let mappings: readonly ProcessMapping[] | undefined
+    if (known !== undefined && now - known.readMs < mapsMs) return known
+    let mappings: readonly ProcessMapping[] = []
     try {
       mappings = readMappings('/proc', pid)
     } catch {
-      // It has ended.
+      // It has ended, or may not be read.
     }
-    this.maps.set(pid, { mappings, readMs: now })
-    return mappings
+    const maps = { mappings, ended: mappings.length === 0 && hasEnded(pid), readMs: now }
+    this.maps.set(pid, maps)
+    return maps
   }
 
   private tell(frame: Frame): number {
@@ -282,6 +283,17 @@ interface FileFrames {
 }
 
 interface ProcessMaps {
-  readonly mappings: readonly ProcessMapping[] | undefined
+  readonly mappings: readonly ProcessMapping[]
+  readonly ended: boolean
   readonly readMs: number
+}
+
+/** One that is ending has no program any more. Of one that may not be looked at nothing is known. */
+function hasEnded(pid: number): boolean {
+  try {
+    readlinkSync(`/proc/${pid}/exe`)
+    return false
+  } catch (error) {
+    return !/^(EACCES|EPERM)$/.test((error as NodeJS.ErrnoException).code ?? '')
+  }
 }

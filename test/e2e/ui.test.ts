@@ -193,9 +193,11 @@ test('personal data is not shown, and what a trace says leads to its logs', { sk
 
 test('spans that come to a trace while somebody looks at it are shown', { skip }, async () => {
   const id = '6ba7b8109dad41d180b400c04fd430c8'
+  const { page, faults } = await browser.open(url('traces'))
+  await says(page, /GET/)
   await shop.ask('/cart', `00-${id}-00f067aa0ba902b7-01`)
   await until('the trace is there', patienceMs, async () => (await fetch(url(`api/trace?id=${id}`))).ok)
-  const { page, faults } = await browser.open(url(`traces?trace=${id}`))
+  await page.goto(url(`traces?trace=${id}`))
   await says(page, '/cart')
   await shop.ask('/items/23', `00-${id}-00f067aa0ba902b8-01`)
   await says(page, '/items/23')

@@ -7,7 +7,8 @@ import { ApiError, denied, read, readLines } from './api.ts'
 /** The person holds the picture still. What is followed is not read meanwhile. */
 export const paused = signal(false)
 
-const hidden = signal(document.hidden)
+/** Nobody sees the page. */
+export const hidden = signal(document.hidden)
 document.addEventListener('visibilitychange', () => {
   hidden.value = document.hidden
 })

@@ -48,6 +48,21 @@ test('an edge that skips layers runs behind no node', () => {
   assert.deepEqual([...layout.places.keys()].sort(), ['cart', 'front', 'pay', 'redis', 'stock'])
 })
 
+test('nodes that were there keep their order when a call comes that skips a layer', () => {
+  const nodes = named('a', 'b', 'c', 'x', 'y', 'z')
+  const edges = ['a>x', 'b>y', 'c>x', 'x>z', 'y>z'].map(edge)
+  const first = layeredLayout(nodes, edges, gaps)
+  const more = layeredLayout(nodes, [...edges, edge('b>z')], { ...gaps, before: first })
+  assert.equal(more.passes.get('b\nz')?.length, 1)
+  const order = (layout: Layout, ids: readonly string[]) =>
+    ids.toSorted((left, right) => layout.places.get(left)!.y - layout.places.get(right)!.y)
+  for (const ids of [
+    ['a', 'b', 'c'],
+    ['x', 'y'],
+  ])
+    assert.deepEqual(order(more, ids), order(first, ids))
+})
+
 test('edges do not cross where they need not', () => {
   const layout = layeredLayout(named('a', 'b', 'x', 'y'), ['a>y', 'b>x'].map(edge), gaps)
   const y = (id: string) => layout.places.get(id)!.y

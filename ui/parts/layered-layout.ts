@@ -60,8 +60,8 @@ export function layeredLayout(
   const ids = new Set(nodes.map(({ id }) => id))
   const known = edges.filter(({ from, to }) => from !== to && ids.has(from) && ids.has(to))
   const forward = withoutCycles(nodes, known)
-  const { layers, steps, chains } = withPasses(layersOf(nodes, forward), forward)
-  const { places, columns, ...size } = placed(orderLayers(layers, steps, before), gapX, gapY)
+  const { layers, steps, chains, standIns } = withPasses(layersOf(nodes, forward), forward)
+  const { places, columns, ...size } = placed(orderLayers(layers, steps, before, standIns), gapX, gapY)
   const levels = new Map([...places].map(([id, { y }]) => [id, y]))
   const passes = new Map<string, readonly Pass[]>()
   for (const edge of known) {
@@ -83,6 +83,7 @@ function withPasses(layers: LayoutNode[][], edges: readonly LayoutEdge[]) {
   const all = layers.map(layer => [...layer])
   const steps: LayoutEdge[] = []
   const chains = new Map<string, readonly string[]>()
+  const standIns = new Map<string, LayoutEdge>()
   for (const edge of edges) {
     const pair = pairOf(edge)
     if (chains.has(pair)) continue
@@ -90,13 +91,14 @@ function withPasses(layers: LayoutNode[][], edges: readonly LayoutEdge[]) {
     for (let layer = layerOf.get(edge.from)! + 1; layer < layerOf.get(edge.to)!; layer++) {
       const id = `${pair}\n${layer}`
       chain.push(id)
+      standIns.set(id, edge)
       all[layer]!.push({ id, width: 0, height: passHeight })
     }
     const stops = [edge.from, ...chain, edge.to]
     for (let i = 1; i < stops.length; i++) steps.push({ from: stops[i - 1]!, to: stops[i]! })
     if (chain.length > 0) chains.set(pair, chain)
   }
-  return { layers: all, steps, chains }
+  return { layers: all, steps, chains, standIns }
 }
 
 function passOf({ x, y, layer }: Place, columns: readonly number[]): Pass {
@@ -158,6 +160,7 @@ function orderLayers(
   layers: LayoutNode[][],
   edges: readonly LayoutEdge[],
   before: Layout | undefined,
+  standIns: ReadonlyMap<string, LayoutEdge>,
 ): LayoutNode[][] {
   const ins = neighbours(edges, 'to', 'from')
   const outs = neighbours(edges, 'from', 'to')
@@ -168,11 +171,12 @@ function orderLayers(
     })
   }
   const ordered = layers.map(layer =>
-    before === undefined ? [...layer] : sorted(layer, ({ id }) => before.levels.get(id) ?? Number.MAX_VALUE),
+    before === undefined ? [...layer] : sorted(layer, ({ id }) => formerLevel(id, before, standIns.get(id))),
   )
   for (const layer of ordered) note(layer)
   // What stood there before was ordered, and would only jump.
-  if (before !== undefined && layers.flat().every(({ id }) => before.levels.has(id))) return ordered
+  const isKnown = ({ id }: LayoutNode) => standIns.has(id) || before?.levels.has(id)
+  if (before !== undefined && layers.flat().every(isKnown)) return ordered
   for (let sweep = 0; sweep < sweeps; sweep++) {
     const right = sweep % 2 === 0
     for (let i = 0; i < ordered.length; i++) {
@@ -183,6 +187,13 @@ function orderLayers(
     }
   }
   return ordered
+}
+
+/** How high it stood; the stand-in of an edge that is new: between the ends of that. What comes new stands last. */
+function formerLevel(id: string, { levels }: Layout, edge: LayoutEdge | undefined): number {
+  const [from, to] = edge === undefined ? [] : [levels.get(edge.from), levels.get(edge.to)]
+  const between = from === undefined || to === undefined ? Number.MAX_VALUE : (from + to) / 2
+  return levels.get(id) ?? between
 }
 
 function placed(layers: readonly (readonly LayoutNode[])[], gapX: number, gapY: number) {

@@ -1,10 +1,12 @@
 // What `svc doctor` finds, tried by the agent itself without holding it up.
 
+import type { Degradation } from '../../api/types.ts'
 import type { DoctorDocument } from '../../api/ui/documents.ts'
 import type { Examined, Findings } from '../../cli/doctor/examine.ts'
-import type { KernelPart } from '../../cli/doctor/kernel-counts.ts'
+import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
 import type { Install } from '../../kernel/install.ts'
 import type { Finding, Mends } from '../../kernel/need.ts'
+import type { KernelPart } from '../kernel-parts.ts'
 import { Tracing } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
@@ -35,11 +37,11 @@ export function doctor(parts: UiParts): Promise<DoctorDocument> {
 async function examined(parts: UiParts): Promise<DoctorDocument> {
   // Nobody who does not look pays for what they are made of.
   const { examineGently } = await import('../../cli/doctor/examine.ts')
-  const { kernelParts } = await import('../../cli/doctor/kernel-counts.ts')
+  const { partPrograms } = await import('../../cli/doctor/kernel-counts.ts')
   const { mendOrder } = await import('../../cli/doctor/report.ts')
   const { installOf } = await import('../../kernel/install.ts')
   const install = installOf()
-  const groups = await examineGently(parts.loaded(), knownFindings(parts, kernelParts))
+  const groups = await examineGently(parts.loaded(), knownFindings(parts, partPrograms))
   return {
     checks: groups.flatMap(({ title, checks }) =>
       checks.map(check => ({
@@ -66,11 +68,11 @@ function mendsOf(
  * What the agent knows by running, or would find out only by loading its programs once more, which takes the kernel a
  * second.
  */
-function knownFindings(parts: UiParts, counts: readonly KernelPart[]): Findings {
+function knownFindings(parts: UiParts, counts: readonly PartPrograms[]): Findings {
   const known = new Map<string, readonly Finding[]>([
     ['capture programs', [capturePrograms(parts)]],
     ['profile programs', [profilePrograms(parts)]],
-    ...counts.map(part => [part.name, kernelPrograms(parts, part)] as const),
+    ...counts.map(({ name, part }) => [name, kernelPrograms(parts, part)] as const),
   ])
   const api = parts.api()
   if (api !== undefined) known.set('address', [{ ok: `${api.url('/')} is this svc, which runs` }])
@@ -94,12 +96,18 @@ function capturePrograms({ tracing }: UiParts): Finding {
 
 function kernelPrograms({ kernel, loaded }: UiParts, { subsystem, wanted }: KernelPart): Finding[] {
   if (!wanted(loaded().config.agent.ebpf)) return []
-  if (kernel === undefined)
-    return [{ fault: 'untried', detail: 'agent.ebpf does not run; svc doctor kernel loads them' }]
-  const fault = kernel.faults.find(each => each.subsystem === subsystem)
+  const why = kernel === undefined ? 'agent.ebpf is switched off' : reasonOf(kernel.faults, subsystem)
+  if (why === undefined) return [{ ok: 'are loaded and attached' }]
   return [
-    fault === undefined ? { ok: 'are loaded and attached' } : { fault: 'refused', detail: fault.reason },
+    {
+      fault: 'untried',
+      detail: `${why}; svc doctor kernel loads them, which the agent would stand still for`,
+    },
   ]
+}
+
+function reasonOf(faults: readonly Degradation[], what: string): string | undefined {
+  return faults.find(({ subsystem }) => subsystem === what)?.reason
 }
 
 function profilePrograms({ profiling }: UiParts): Finding {

@@ -26,7 +26,7 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
     },
     too_old: {
       state: 'missing',
-      what: 'the kernel lacks what the programs are made of: storage for tasks, or atomic operations that give a result',
+      what: 'the kernel does not know an instruction, or a kind of map, that the programs are made of; the detail says which',
       mends: { kernel: 'run Linux 5.12 or newer; from 6.3 on it has all that svc uses' },
     },
     refused: {

@@ -5,7 +5,7 @@ import type { TraceDocument } from '../../../src/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
 import { nameColour } from '../../lib/colour.ts'
 import { duration, exactTime, whole } from '../../lib/format.ts'
-import { paused, useDocument } from '../../lib/live.ts'
+import { hidden, paused, useDocument } from '../../lib/live.ts'
 import { agentNow } from '../../lib/now.ts'
 import { hrefOf, parameter, setParameters } from '../../lib/route.ts'
 import { Copy } from '../../parts/copy.tsx'
@@ -24,14 +24,16 @@ const againMs = 2000
 export function TraceView({ id }: { readonly id: string }) {
   const [again, setAgain] = useState(0)
   const reading = useDocument<TraceDocument>(apiUrl('trace', { id }), again)
-  const endMs = reading.value && reading.value.start_ms + reading.value.duration_ms
-  const waits = paused.value || endMs === undefined
+  const { value } = reading
+  const waits = paused.value || hidden.value || reading.state !== 'live'
   useEffect(() => {
-    if (waits || agentNow() - endMs! > growsMs) return
-    const timer = setTimeout(() => setAgain(again + 1), againMs)
+    if (waits || value === undefined) return
+    // A clock of somebody else may be ahead.
+    if (Math.abs(agentNow() - value.start_ms - value.duration_ms) > growsMs) return
+    const timer = setTimeout(() => setAgain(times => times + 1), againMs)
     return () => clearTimeout(timer)
-  }, [waits, again, endMs])
-  if (reading.missing)
+  }, [waits, value])
+  if (reading.missing && value === undefined)
     return (
       <>
         <Head title="Trace" question={id} />
@@ -76,7 +78,9 @@ function Trace({ trace }: { readonly trace: TraceDocument }) {
           <Legend trace={trace} />
           <WaterfallRows drawn={drawn} chosen={chosen} onChoose={choose} />
         </Figure>
-        {chosen >= 0 ? <SpanDetails key={chosen} drawn={drawn} at={chosen} onChoose={choose} /> : null}
+        {chosen >= 0 ? (
+          <SpanDetails key={trace.spans[chosen]!.span_id} drawn={drawn} at={chosen} onChoose={choose} />
+        ) : null}
       </div>
     </>
   )

@@ -25,10 +25,15 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
   const { tree, trace, path, gaps } = drawn
   const box = useRef<HTMLDivElement>(null)
   const id = useId()
-  const closed = useSignal<ReadonlySet<number>>(new Set())
+  /** By their ids: a span that comes later moves those behind it. */
+  const closedIds = useSignal<ReadonlySet<string>>(new Set())
   const top = useSignal(0)
   const heightPx = useSignal(600)
-  const rows = useMemo(() => rowsOf(tree, closed.value), [tree, closed.value])
+  const closed = useMemo(
+    () => new Set(tree.order.filter(i => closedIds.value.has(trace.spans[i]!.span_id))),
+    [trace, tree, closedIds.value],
+  )
+  const rows = useMemo(() => rowsOf(tree, closed), [tree, closed])
   const paths = useMemo(() => bySpan(path), [path])
   const holes = useMemo(() => bySpan(gaps), [gaps])
 
@@ -50,11 +55,12 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
     else if (element.scrollTop < below) element.scrollTop = below
   }, [chosen])
 
-  const turn = (span: number, open = closed.value.has(span)) => {
-    const next = new Set(closed.value)
-    if (open) next.delete(span)
-    else next.add(span)
-    closed.value = next
+  const turn = (span: number, open = closed.has(span)) => {
+    const next = new Set(closedIds.value)
+    const { span_id } = trace.spans[span]!
+    if (open) next.delete(span_id)
+    else next.add(span_id)
+    closedIds.value = next
   }
   const pick = (span: number) => {
     onChoose(span)
@@ -65,7 +71,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
     const at = Math.max(0, rows.indexOf(chosen))
     const page = Math.max(1, Math.floor(heightPx.value / rowPx) - 2)
     const parent = tree.parent[chosen] ?? -1
-    const isClosed = closed.value.has(chosen)
+    const isClosed = closed.has(chosen)
     const leaf = (tree.children[chosen]?.length ?? 0) === 0
     const to = (row: number) => onChoose(rows[Math.max(0, Math.min(rows.length - 1, row))]!)
     const acts: Readonly<Record<string, () => void>> = {
@@ -95,15 +101,17 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
   return (
     <>
       <div class="row">
-        <button type="button" class="quiet" onClick={() => (closed.value = new Set())}>
+        <button type="button" class="quiet" onClick={() => (closedIds.value = new Set())}>
           Open all
         </button>
         <button
           type="button"
           class="quiet"
           onClick={() =>
-            (closed.value = new Set(
-              tree.order.filter(i => tree.children[i]!.length > 0 && tree.depth[i]! > 0),
+            (closedIds.value = new Set(
+              tree.order
+                .filter(i => tree.children[i]!.length > 0 && tree.depth[i]! > 0)
+                .map(i => trace.spans[i]!.span_id),
             ))
           }
         >
@@ -133,7 +141,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
               row={from + k}
               rows={rows.length}
               chosen={span === chosen}
-              closed={closed.value.has(span)}
+              closed={closed.has(span)}
               path={paths.get(span) ?? none}
               gaps={holes.get(span) ?? none}
               onChoose={pick}
