@@ -38,6 +38,9 @@ test('the agent finds what svc doctor finds, but does not load its programs agai
   const programs = own.get('capture programs')!
   assert.equal(programs.state, 'note')
   assert.match(programs.detail, /svc doctor traces loads them/)
+  const counts = own.get('connection programs')!
+  assert.deepEqual([counts.group, counts.state], ['Kernel counts', 'note'])
+  assert.match(counts.detail, /svc doctor kernel loads them/)
   assert.match(own.get('address')!.detail, /this svc, which runs/)
   assert.match(own.get('collectors')!.detail, /^\d+ are at work$/)
   const lacking = checks.filter(({ state }) => state === 'missing' || state === 'limited')
