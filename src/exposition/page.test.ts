@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { collectGarbage } from '../../test/helpers/heap.ts'
 import { counter, type Family, family, gauge, type Readings } from '../model/collector.ts'
 import { type BoundsSettings, boundsOf } from './bounds.ts'
 import { Page, type Source } from './page.ts'
@@ -194,10 +193,9 @@ test('family objects that are never seen again leave nothing', async () => {
   const first = new WeakRef(gauge('up', 'Up, as told at first.'))
   for (let round = 0; round < 100; round++)
     read('one', readings => readings.set(round === 0 ? first.deref()! : gauge('up', `Up ${round}.`), 1))
-  setFlagsFromString('--expose-gc')
   // What a WeakRef was asked for stays until the turn ends.
   await new Promise(setImmediate)
-  runInNewContext('gc')()
+  collectGarbage()
   assert.equal(first.deref(), undefined)
 })
 

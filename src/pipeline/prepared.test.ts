@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
+import { heapAllocated } from '../../test/helpers/heap.ts'
 import { decodeRequest } from '../../test/helpers/otlp-proto.ts'
 import { placed, readMetric, withoutZeros } from '../../test/helpers/placed-metric.ts'
 import { installKey } from '../../test/helpers/processor-stage.ts'
@@ -388,8 +387,6 @@ test('what somebody watches comes whole each time, and not when nobody does any 
 })
 
 test('sending what was prepared allocates nothing for its points', () => {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
   const { batcher } = open(chainOf(plain), { ...room, maxItems: 1e9, maxBytes: 1e9 })
   const prepared = batcher.prepare(shop, scope, gauge(...Array.from({ length: 100 }, (_, place) => place)))!
   const values = new Float64Array(100)
@@ -398,11 +395,11 @@ test('sending what was prepared allocates nothing for its points', () => {
     batcher.cut()
   }
   send(2000)
-  collect()
-  const before = process.memoryUsage().heapUsed
-  for (let i = 0; i < 1000; i++) batcher.send(prepared, values, i)
-  const perSend = (process.memoryUsage().heapUsed - before) / 1000
+  const allocated = heapAllocated(() => {
+    for (let i = 0; i < 1000; i++) batcher.send(prepared, values, i)
+  })
   batcher.cut()
+  const perSend = allocated / 1000
   // A single number on the heap takes 16.
   assert.ok(perSend < 800, `${perSend} bytes for 100 points`)
 })

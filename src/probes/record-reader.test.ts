@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
+import { heapAllocated, heapGrowth } from '../../test/helpers/heap.ts'
 import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSide } from '../kernel/gen/sock.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Exchange } from '../model/exchange.ts'
 import { RecordReader } from './record-reader.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 const bytes = Buffer.from(new ArrayBuffer(64 * 1024))
 const words32 = new Uint32Array(bytes.buffer)
@@ -246,7 +242,7 @@ test('a key of what was only counted tells what its requests had in common, and 
   check('client', 'query', 1, 'QUERY * HTTP/1.1\r\n\r\n', ['', 0, '10.1.2.3', 65_535])
 })
 
-test('a hundred thousand records leave no growth behind, and nothing for the collector', () => {
+test('a hundred thousand records leave no growth behind, and nothing for the collector', async () => {
   const reader = new RecordReader()
   const exchange = new Exchange()
   const size = 256
@@ -256,23 +252,9 @@ test('a hundred thousand records leave no growth behind, and nothing for the col
     for (let round = 0; round < rounds; round++)
       for (let i = 0; i < kinds; i++) reader.record(exchange, bytes, words32, words16, i * size)
   }
-  const usedHeap = (rounds: number): number => {
-    run(rounds)
-    collectGarbage()
-    collectGarbage()
-    return process.memoryUsage().heapUsed
-  }
-  const before = usedHeap(1000)
-  const after = usedHeap(2000)
-  assert.ok(after - before < 256 * 1024, `${after - before} bytes more`)
-  // Few enough that no collection falls into them.
+  const grown = await heapGrowth(() => run(2000))
+  assert.ok(grown < 256 * 1024, `${grown} bytes more`)
   const rounds = 50
-  const each = (): number => {
-    const start = process.memoryUsage().heapUsed
-    run(rounds)
-    return (process.memoryUsage().heapUsed - start) / (rounds * kinds)
-  }
-  // The least of some: on a busy machine the compiler may take its time.
-  const least = Math.min(...Array.from({ length: 5 }, each))
-  assert.ok(least < 16, `${least} bytes a record`)
+  const each = heapAllocated(() => run(rounds)) / (rounds * kinds)
+  assert.ok(each < 16, `${each} bytes a record`)
 })

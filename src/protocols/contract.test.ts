@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
+import { heapGrowth } from '../../test/helpers/heap.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { agent } from '../config/schema-agent.ts'
 import { svcProtocol } from '../kernel/gen/sock.ts'
@@ -11,9 +10,6 @@ import type { Protocol } from '../model/protocol.ts'
 import type { Keys } from '../schema/tree.ts'
 import { durations } from './durations.ts'
 import { protocols } from './index.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 /** Those that switch protocols are among them. */
 const networkKeys: Keys = agent.keys.ebpf.keys.network.keys
@@ -165,25 +161,22 @@ for (const unit of protocols.filter(each => each.create({ route: () => '' }).par
     )
   })
 
-  test(`${unit.name}: a hundred thousand calls, no two alike, leave no growth behind`, () => {
+  test(`${unit.name}: a hundred thousand calls, no two alike, leave no growth behind`, async () => {
     const protocol = create()
     const exchange = new Exchange()
     const call = new Call()
     const bytes = Buffer.alloc(4_096)
     let counter = 0
-    const run = (count: number) => {
-      for (let i = 0; i < count; i++) {
+    const grown = await heapGrowth(() => {
+      for (let i = 0; i < 25_000; i++) {
         const size = bytes.write(messageNumber(counter++), 'latin1')
         fill(exchange, bytes, i % 2 === 0)
         exchange.requestEnd = size
         call.clear()
         protocol.parse?.(exchange, call)
       }
-      return usedHeap()
-    }
-    const before = run(50_000)
-    const after = run(100_000)
-    assert.ok(after - before < 4 << 20, `${Math.round((after - before) / 1024)} KiB more`)
+    })
+    assert.ok(grown < 1 << 20, `${grown} bytes more`)
   })
 }
 
@@ -193,11 +186,4 @@ function messageNumber(n: number): string {
     .replace('/users/42', `/users/${n}/${n}`)
     .replace('a.example', `host${n}`)
     .replace('curl', `agent${n}`)
-}
-
-/** Bytes in use behind a collection, which two of them settle. */
-function usedHeap(): number {
-  collectGarbage()
-  collectGarbage()
-  return process.memoryUsage().heapUsed
 }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
+import { heapAllocated, heapGrowth } from '../../test/helpers/heap.ts'
 import { Attributes } from '../model/attributes.ts'
 import { Exchange } from '../model/exchange.ts'
 import type { HistogramPoint } from '../model/metric.ts'
@@ -12,9 +11,6 @@ import { bounds } from '../protocols/durations.ts'
 import { http1 } from '../protocols/http1.ts'
 import { RedTable } from './red.ts'
 import { Tracer, type TracerOptions, type TracerRules } from './tracer.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 const scope = { name: 'svc/test', version: '1' }
 const nobody = '0000000000000000'
@@ -516,7 +512,7 @@ test('after any sequence of exchanges what was collected is emitted, dropped or 
   )
 })
 
-test('a hundred thousand exchanges leave no growth behind, and hardly anything for the collector', () => {
+test('a hundred thousand exchanges leave no growth behind, and hardly anything for the collector', async () => {
   let emitted = 0
   const seen = new Attributes()
   const made = resource({ 'service.name': 'shop' })
@@ -545,22 +541,9 @@ test('a hundred thousand exchanges leave no growth behind, and hardly anything f
     }
     tracer.flush()
   }
-  const before = usedHeap(() => run(50))
-  const after = usedHeap(() => run(100))
+  const grown = await heapGrowth(() => run(50))
   assert.ok(emitted > 100_000)
-  assert.ok(after - before < 1 << 20, `${Math.round((after - before) / 1024)} KiB more`)
-  // Few enough that no collection falls into them.
-  collectGarbage()
-  const start = process.memoryUsage().heapUsed
-  run(4)
-  const bytes = (process.memoryUsage().heapUsed - start) / (4 * given.length)
+  assert.ok(grown < 512 * 1024, `${grown} bytes more`)
+  const bytes = heapAllocated(() => run(4)) / (4 * given.length)
   assert.ok(bytes < 64, `${bytes} bytes an exchange`)
 })
-
-/** Bytes in use behind a collection, which two of them settle. */
-function usedHeap(work: () => void): number {
-  work()
-  collectGarbage()
-  collectGarbage()
-  return process.memoryUsage().heapUsed
-}
