@@ -1,62 +1,27 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { systemd } from '../../src/collectors/systemd.ts'
 import { readWith } from '../helpers/collector.ts'
-import { withoutRoot } from '../helpers/host-needs.ts'
 import { until } from '../helpers/program.ts'
+import { systemdFixtures, UserSystemd, withoutSystemd } from '../helpers/user-systemd.ts'
 
-const fixtures = join(import.meta.dirname, '../fixtures/systemd')
-const missing = ['/usr/lib/systemd/systemd', '/usr/bin/dbus-daemon', '/usr/bin/busctl'].filter(
-  path => !existsSync(path),
-)
-const skip = missing.length > 0 ? `a real systemd needs ${missing.join(', ')}` : withoutRoot
-
-let directory = ''
-let manager: ChildProcess | undefined
-let talk = ''
+const skip = withoutSystemd
+let manager: UserSystemd
 
 before(async () => {
   if (skip) return
-  directory = mkdtempSync(join(tmpdir(), 'svc-systemd-'))
-  manager = spawn('bash', [join(fixtures, 'manager.sh'), directory, join(fixtures, 'units')])
-  manager.stderr!.on('data', text => {
-    talk += text
-  })
-  let out = ''
-  manager.stdout!.on('data', text => {
-    out += text
-  })
-  await until(
-    () => `systemd is ready: ${talk}`,
-    20_000,
-    () => out.includes('ready') || manager!.exitCode !== null,
-  )
-  assert.ok(out.includes('ready'), talk)
-  process.env.DBUS_SYSTEM_BUS_ADDRESS = `unix:path=${directory}/bus`
+  manager = await UserSystemd.start(join(systemdFixtures, 'units'))
+  process.env.DBUS_SYSTEM_BUS_ADDRESS = manager.address
 })
 
 after(async () => {
-  if (manager?.exitCode === null) {
-    manager.stdin!.end()
-    await new Promise(resolve => manager!.once('close', resolve))
-  }
   delete process.env.DBUS_SYSTEM_BUS_ADDRESS
-  if (directory !== '') rmSync(directory, { recursive: true, force: true })
+  await manager?.stop()
 })
 
-const read = (options: Record<string, unknown> = {}) => readWith(systemd, options, directory)
-
-/** Asks systemd by a program of its own, which has its own D-Bus. */
-function busctl(...args: string[]): string {
-  const { stdout, stderr } = spawnSync('busctl', [`--address=unix:path=${directory}/bus`, ...args])
-  assert.equal(String(stderr), '')
-  return String(stdout).trim()
-}
+const read = (options: Record<string, unknown> = {}) => readWith(systemd, options, manager.directory)
 
 test('units of a real systemd are shown as it has them', { skip }, async () => {
   const state = (name: string, now: string, type: string) =>
@@ -92,15 +57,10 @@ test('units of a real systemd are shown as it has them', { skip }, async () => {
 })
 
 test('numbers are those that another client is told', { skip }, async () => {
-  const manager = [
-    'org.freedesktop.systemd1',
-    '/org/freedesktop/systemd1',
-    'org.freedesktop.systemd1.Manager',
-  ]
   const { lines } = await read()
-  const version = JSON.parse(busctl('get-property', ...manager, 'Version').slice(2)) as string
+  const version = JSON.parse(manager.manager('get-property', 'Version').slice(2)) as string
   assert.ok(lines.some(line => line.startsWith(`node_systemd_version{version="${version}"} `)))
-  const all = Number(busctl('call', ...manager, 'ListUnits').split(' ')[1])
+  const all = Number(manager.manager('call', 'ListUnits').split(' ')[1])
   const counted = lines
     .filter(line => line.startsWith('node_systemd_units{'))
     .reduce((sum, line) => sum + Number(line.split(' ')[1]), 0)
@@ -110,7 +70,7 @@ test('numbers are those that another client is told', { skip }, async () => {
 test('connections to a socket unit are counted', { skip }, async () => {
   const door = (lines: readonly string[], what: string) =>
     lines.find(line => line.startsWith(`node_systemd_socket_${what}{name="door.socket"}`))?.split(' ')[1]
-  const socket = connect(join(directory, 'door'))
+  const socket = connect(join(manager.directory, 'door'))
   await until(
     'systemd has accepted',
     10_000,
