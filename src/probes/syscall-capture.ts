@@ -391,9 +391,12 @@ export class SyscallCapture implements Capture {
     const first = words32[(at + svcSyscallSweep.first) >>> 2]!
     const last = words32[(at + svcSyscallSweep.last) >>> 2]!
     const { segment } = this
+    let ending: boolean | undefined
     this.connections.forEachOf(pid, first, last, connection => {
-      // After exec(2) most descriptors are there still.
-      if (this.sockets.find(pid, fdOf(connection)) !== 'gone') return
+      // After exec(2) most descriptors are there still. So they are while a process ends: kernels from 6.16 on tell of
+      // that before they close them.
+      ending ??= this.sockets.isEnding(pid)
+      if (!ending && this.sockets.find(pid, fdOf(connection)) !== 'gone') return
       segment.connection = connection
       segment.closed = true
       segment.errno = 0

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { ipText } from '../lib/ip-text.ts'
 import { ProcSockets, readTable, type SocketRow } from './syscall-sockets.ts'
@@ -57,4 +59,19 @@ test('descriptors of processes are told apart', async () => {
     client.destroy()
     server.close()
   }
+})
+
+test('a process that is on its way out is told from others by its flags', t => {
+  const proc = mkdtempSync(join(tmpdir(), 'svc-sockets-'))
+  t.after(() => rmSync(proc, { recursive: true }))
+  mkdirSync(join(proc, '7'))
+  const sockets = new ProcSockets(proc)
+  const check = (flags: number, want: boolean) => {
+    writeFileSync(join(proc, '7', 'stat'), `7 (odd) 4 4 4 4 4 4) R 1 7 7 0 -1 ${flags} 4 4 4 4\n`)
+    assert.equal(sockets.isEnding(7), want)
+  }
+  check(0x400000, false)
+  check(0x400004, true)
+  assert.equal(sockets.isEnding(8), false)
+  assert.equal(new ProcSockets().isEnding(process.pid), false)
 })

@@ -5,8 +5,12 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 const maxTableBytes = 64 * 2 ** 20
 const listening = 10
 const nonBlocking = 0o4000
+/** PF_EXITING of include/linux/sched.h. */
+const exiting = 4
 /** Tables are read again at the earliest after so many times the time that reading them took. */
 const rest = 20
+/** The kernel tells what CPU time a thread took late, by a tick of its clock at most. */
+const tickMs = 10
 
 /** A TCP socket as /proc/<pid>/net/tcp{,6} has it (proc(5)). */
 export interface SocketRow {
@@ -25,7 +29,7 @@ export type Side = 'client' | 'server' | 'unknown'
 
 interface Table {
   readonly rows: ReadonlyMap<number, SocketRow>
-  /** Of `performance.now()`: when it was read, and how long that took. */
+  /** Of `performance.now()`: when it was read. `tookMs`: how long that took, without what others had of the CPU meanwhile. */
   readonly atMs: number
   readonly tookMs: number
 }
@@ -64,6 +68,18 @@ export class ProcSockets {
     // Its descriptor may be another file by now.
     if (row === undefined) return this.inodeOf(pid, `${fd}`) === inode ? 'none' : 'gone'
     return { ...row, blocking: this.isBlocking(pid, fd) }
+  }
+
+  /** The process is on its way out: its descriptors are gone in a moment, however long the kernel takes for it. */
+  isEnding(pid: number): boolean {
+    try {
+      const stat = readFileSync(`${this.proc}/${pid}/stat`, 'latin1')
+      // flags is field 9; the name before the state, field 3, stands in parentheses and may hold any character.
+      const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
+      return (Number(flags) & exiting) !== 0
+    } catch {
+      return false // it has ended
+    }
   }
 
   /** Forgets what was read, as sockets come and go. */
@@ -143,7 +159,8 @@ export class ProcSockets {
   }
 
   private read(pid: number): Table {
-    const atMs = performance.now()
+    const beganMs = performance.now()
+    const cpu = process.threadCpuUsage()
     const rows = new Map<number, SocketRow>()
     for (const name of ['tcp', 'tcp6']) {
       try {
@@ -152,8 +169,9 @@ export class ProcSockets {
         // Without IPv6 there is no tcp6; without the process, neither.
       }
     }
-    const now = performance.now()
-    return { rows, atMs: now, tookMs: now - atMs }
+    const atMs = performance.now()
+    const { user, system } = process.threadCpuUsage(cpu)
+    return { rows, atMs, tookMs: Math.min(atMs - beganMs, (user + system) / 1000 + tickMs) }
   }
 }
 
