@@ -152,13 +152,7 @@ export class Tracing {
       this.limits = [{ reason: `${detail}: ${lose}`, mend }]
     }
     if (debug) this.measure(statsOf(options.log))
-    this.timers = [
-      setInterval(() => {
-        this.tracer.tick()
-        this.streams.tick(Number(process.hrtime.bigint()))
-      }, 250),
-      setInterval(() => this.findAddresses(), addressesMs),
-    ]
+    this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
     // From now on, for nobody forgets a reader that never came to be.
     processes.ended(this)
     this.exportedMs = performance.now()
@@ -305,6 +299,14 @@ export class Tracing {
   /** Unloads. */
   close(): void {
     this.capture.close()
+  }
+
+  /** Waits no longer for what did not come in time. */
+  private tick(): void {
+    // It may have come while this process, or all of its host, stood still.
+    this.capture.drain()
+    this.tracer.tick()
+    this.streams.tick(Number(process.hrtime.bigint()))
   }
 
   /** Exports the request metrics when the interval since the last time is over, and so on. */
