@@ -1,5 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises'
 
+/** A slice counts for no more: another program may have had the processor, or the machine stood still. */
+const mostMs = 10
+
 /** Long work in slices of `milliseconds`: others have the thread between them. */
 export class Slices {
   private readonly milliseconds: number
@@ -23,13 +26,13 @@ export class Slices {
   async rest(): Promise<void> {
     const passedMs = performance.now() - this.beganMs
     if (passedMs < this.milliseconds) return
-    this.workedMs += passedMs
+    this.workedMs += Math.min(mostMs, passedMs)
     await turn()
     this.begin()
   }
 
-  /** Milliseconds of all slices so far. */
+  /** Milliseconds of work in all slices so far, about. */
   get totalMs(): number {
-    return this.workedMs + performance.now() - this.beganMs
+    return this.workedMs + Math.min(mostMs, performance.now() - this.beganMs)
   }
 }

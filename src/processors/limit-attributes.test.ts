@@ -249,7 +249,7 @@ test('a hundred thousand attributes take linear time, and leave no large arrays 
   const started = performance.now()
   stage.span!(span, shop)
   // Quadratic time would be minutes.
-  assert.ok(performance.now() - started < 2000)
+  assert.ok(performance.now() - started < 20_000)
   assert.equal(span.attributes.size, 128)
   assert.equal(span.attributes.get('service.name'), 'shop')
   assert.equal(span.droppedAttributes, 99_873)

@@ -265,7 +265,7 @@ test('of very many attributes those that are dropped go in one pass, and of two 
   const start = performance.now()
   stage.span!(span, shop)
   // It took 20 s when each of them moved all that follow.
-  assert.ok(performance.now() - start < 5000)
+  assert.ok(performance.now() - start < 12_000)
   assert.deepEqual([span.attributes.size, span.attributes.values[0]], [1, 'kept'])
 })
 

@@ -10,6 +10,20 @@ function scannerOf(rules: readonly ScanRule[]): Scanner {
   return new Scanner(rules, { capacity, redactedAt: () => 0, nowMs: () => performance.now() })
 }
 
+/**
+ * Least milliseconds of five scans at most, as many as it takes to come below `enough`: another program may have had
+ * the processor.
+ */
+function quickest(scanner: Scanner, text: string, enough = 0): number {
+  let least = Number.POSITIVE_INFINITY
+  for (let i = 0; i < 5 && least >= enough; i++) {
+    const start = performance.now()
+    scanner.scan(text, 0)
+    least = Math.min(least, performance.now() - start)
+  }
+  return least
+}
+
 /** Pieces that, again and again, make detectors look far for nothing. */
 const nasty = [
   'a',
@@ -81,9 +95,7 @@ test('no text makes the built-in types look for long', () => {
     const scanner = scannerOf(types.map(type => ({ type, pattern: '' })))
     for (const piece of nasty) {
       const text = piece.repeat(Math.ceil(size / piece.length)).slice(0, size)
-      const start = performance.now()
-      scanner.scan(text, 0)
-      const took = performance.now() - start
+      const took = quickest(scanner, text, 5000)
       assert.ok(took < 5000, `${types} took ${took} ms for ${JSON.stringify(piece)}`)
       assert.equal(scanner.reached, size)
     }
@@ -93,28 +105,17 @@ test('no text makes the built-in types look for long', () => {
 test('values that stand within each other are looked at once', () => {
   const scanner = scannerOf(builtIn.map(type => ({ type, pattern: '' })))
   for (const piece of ['secret=', 'cookie:', '/secret=']) {
-    const start = performance.now()
-    scanner.scan(piece.repeat(capacity / piece.length), 0)
     // The first took 3 s and more.
-    assert.ok(performance.now() - start < 2000, piece)
+    assert.ok(quickest(scanner, piece.repeat(capacity / piece.length), 2000) < 2000, piece)
   }
 })
 
 test('twice the text takes about twice the time', () => {
   const scanner = scannerOf(builtIn.map(type => ({ type, pattern: '' })))
-  const median = (text: string) => {
-    const times: number[] = []
-    for (let i = 0; i < 5; i++) {
-      const start = performance.now()
-      scanner.scan(text, 0)
-      times.push(performance.now() - start)
-    }
-    return times.sort((a, b) => a - b)[2]!
-  }
   for (const piece of nasty) {
     const text = piece.repeat(Math.ceil((capacity >> (soak ? 1 : 4)) / piece.length / 2))
-    const [once, twice] = [median(text), median(text + text)]
-    // Another program on this processor may cost some milliseconds; what is quadratic costs seconds here.
+    const [once, twice] = [quickest(scanner, text), quickest(scanner, text + text)]
+    // A collection may cost some milliseconds; what is quadratic costs seconds here.
     assert.ok(twice < 4 * once + 50, `${JSON.stringify(piece)}: ${once} and ${twice} ms`)
   }
 })
@@ -153,9 +154,7 @@ test('no pattern of a user stops the agent, whatever the text', () => {
   for (const pattern of patterns) {
     const scanner = scannerOf([{ type: 'regex', pattern }])
     for (const text of texts) {
-      const start = performance.now()
-      scanner.scan(text, 0)
-      const took = performance.now() - start
+      const took = quickest(scanner, text, 5000)
       assert.ok(took < 5000, `${pattern} took ${took} ms on ${text.slice(0, 20)}`)
     }
   }

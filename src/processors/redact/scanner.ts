@@ -1,4 +1,5 @@
 import { SearchPattern } from '../../lib/search-pattern.ts'
+import { Patience } from '../patience.ts'
 import { areFourHex, beginsWord, is, isDigit, isHex, isUpper, margin, Units, word } from './characters.ts'
 import type { Detector, Find } from './detector.ts'
 import { detectors } from './detectors.ts'
@@ -13,13 +14,11 @@ const percent = 37
 const mostRun = 21
 /**
  * A pattern may look at all the rest of a text after each match. It is given up after so many, or where they took that
- * long together. One look at the clock counts for no more than a part of that: another program may have had the
- * processor.
+ * long together.
  */
 const mostMatches = 4096
 const matchesPerLook = 4
 const patienceMs = 50
-const mostPerLookMs = 10
 /** How far behind the end of what is searched something may reach that begins before it, in UTF-16 units. */
 const slack = 512
 
@@ -35,7 +34,7 @@ export interface ScannerOptions {
   /** Length of what stands in place of something that was redacted, 0 where nothing does. */
   redactedAt(text: string, at: number): number
   /** Monotonic, in milliseconds. */
-  nowMs(): number
+  readonly nowMs: () => number
 }
 
 /** What may follow a run of digits and matter: `runs` of a detector is asked for each. */
@@ -77,12 +76,12 @@ export class Scanner {
   private readonly patterns: PatternRule[] = []
   private readonly ruleOf = new Map<RuleType, number>()
   private readonly units: Units
-  private readonly options: ScannerOptions
+  private readonly patience: Patience
   private readonly find: Find
   private text = ''
 
   constructor(rules: readonly ScanRule[], options: ScannerOptions) {
-    this.options = options
+    this.patience = new Patience(patienceMs, options.nowMs)
     this.units = new Units(options.capacity)
     this.find = {
       type: 'regex',
@@ -183,7 +182,6 @@ export class Scanner {
 
   private match({ rule, pattern, literal }: PatternRule, whole: string): void {
     if (literal !== '' && !whole.includes(literal)) return
-    const { nowMs } = this.options
     let text = whole
     if (pattern.isBeyond(whole)) {
       // What lies behind was not looked into, and what reaches there from before may not have been seen.
@@ -192,20 +190,14 @@ export class Scanner {
     }
     const expression = pattern.all(text)
     const perLook = pattern.mayTakeLong(text) ? 1 : matchesPerLook
-    let before = nowMs()
-    let spent = 0
+    this.patience.begin()
     for (let matches = 1; ; matches++) {
       const found = expression.exec(text)
       if (found === null) return
       const length = found[0].length
       if (length > 0) this.add(found.index, found.index + length, rule)
       else expression.lastIndex++
-      if (matches >= mostMatches) break
-      if (matches % perLook !== 0) continue
-      const now = nowMs()
-      spent += Math.min(mostPerLookMs, now - before)
-      before = now
-      if (spent >= patienceMs) break
+      if (matches >= mostMatches || (matches % perLook === 0 && this.patience.isOver())) break
     }
     this.reached = Math.min(this.reached, expression.lastIndex)
   }

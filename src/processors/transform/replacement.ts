@@ -1,4 +1,5 @@
 import { type Group, SearchPattern } from '../../lib/search-pattern.ts'
+import { Patience } from '../patience.ts'
 
 /** Longest text, in UTF-16 units, that a replacement may make. */
 const longest = 1_048_576
@@ -15,13 +16,14 @@ export type Replace = (text: string) => string | undefined
 export function replacing(source: string, replacement: string, nowMs: () => number): Replace {
   const pattern = new SearchPattern(source, { keepsGroups: true })
   const { template, literals, references } = parseTemplate(replacement, pattern.groups)
+  const patience = new Patience(patienceMs, nowMs)
   return text => {
     if (pattern.isBeyond(text)) return undefined
     const all = pattern.all(text)
     // Matches do not overlap, so each reference adds at most the text once more.
     const most = text.length * (1 + references) + (text.length + 1) * literals
     if (most > longest || pattern.mayTakeLong(text)) {
-      const matches = countMatches(all, text, nowMs)
+      const matches = countMatches(all, text, patience)
       if (matches < 0 || text.length * (1 + references) + matches * literals > longest) return undefined
     }
     return text.replace(all, template)
@@ -29,8 +31,8 @@ export function replacing(source: string, replacement: string, nowMs: () => numb
 }
 
 /** -1: it took too long. */
-function countMatches(all: RegExp, text: string, nowMs: () => number): number {
-  const until = nowMs() + patienceMs
+function countMatches(all: RegExp, text: string, patience: Patience): number {
+  patience.begin()
   let matches = 0
   let from = 0
   all.lastIndex = 0
@@ -39,7 +41,7 @@ function countMatches(all: RegExp, text: string, nowMs: () => number): number {
     // An empty match would be found again.
     if (all.lastIndex === from) all.lastIndex++
     from = all.lastIndex
-    if (nowMs() > until) {
+    if (patience.isOver()) {
       all.lastIndex = 0
       return -1
     }
