@@ -156,7 +156,7 @@ test('the link to the content leads there, and the chosen window goes along with
   await says(page, 'nginx')
   await page.getByRole('link', { name: 'Skip to the content' }).focus()
   await page.keyboard.press('Enter')
-  await page.waitForFunction('document.activeElement.id === "main"')
+  await page.locator('#main:focus').waitFor({ timeout: patienceMs })
   await page.locator('main').getByRole('link', { name: 'nginx', exact: true }).first().click()
   await page.waitForURL(/\/ui\/service\?.*w=900/)
   await page.context().close()
@@ -165,6 +165,7 @@ test('the link to the content leads there, and the chosen window goes along with
 test('the search opens by a key, finds a service, and leads there', { skip }, async () => {
   const { page, faults } = await browser.open(url('overview'))
   await says(page, 'nginx')
+  // At once, as those do who know the key: no letter goes elsewhere.
   await page.keyboard.press('/')
   await page.keyboard.type('nginx')
   await page.getByRole('dialog').getByText('service', { exact: true }).first().waitFor()

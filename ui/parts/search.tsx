@@ -1,7 +1,7 @@
 // Finds pages, services, processes and metrics by a few letters: `/` or Ctrl K.
 
 import { signal, useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { MetricsDocument } from '../../src/api/ui/documents.ts'
 import { apiUrl } from '../lib/api.ts'
 import { overview } from '../lib/host.ts'
@@ -29,7 +29,8 @@ const mostFound = 20
 
 export function Search() {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // Before the next key is read: its letter is for the search.
+  useLayoutEffect(() => {
     const element = dialog.current!
     if (searching.value && !element.open) element.showModal()
     if (!searching.value && element.open) element.close()
