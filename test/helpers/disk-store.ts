@@ -22,7 +22,7 @@ export function queueDirectory(t: { after(end: () => void): void }): string {
   return directory
 }
 
-/** Opens a store whose lock is nobody's but for `lock`. */
+/** Opens a store whose lock is nobody's but for `lock`, and whose end waits for a disk that is slow. */
 export function openStore(directory: string, options: Partial<DiskStoreOptions> = {}): OpenStore {
   const said: string[] = []
   const log = createLogger({
@@ -37,6 +37,7 @@ export function openStore(directory: string, options: Partial<DiskStoreOptions> 
     directory,
     maxBytes: 100_000_000,
     fsyncMs: 200,
+    closeMs: 60_000,
     lock: () => true,
     reserve: () => 0,
     log,

@@ -72,7 +72,7 @@ export interface OpenedLog {
   readonly faults: string[]
 }
 
-/** A log with small segments. */
+/** A log with small segments, whose end waits for a disk that is slow. */
 export function openLog(
   directory: string,
   options: Partial<SegmentLogOptions> = {},
@@ -86,6 +86,7 @@ export function openLog(
     fsyncMs: () => 50,
     kind: 2,
     segmentBytes: 4096,
+    closeMs: 60_000,
     fault,
     ...options,
   })

@@ -28,6 +28,8 @@ export interface DiskStoreOptions {
   readonly lock: TakeLock
   readonly log: Logger
   readonly files?: Files
+  /** Longest wait for the disk at the end, in milliseconds: 1000. */
+  readonly closeMs?: number | undefined
   /** Bytes that stay free on a file system of a size; default: `reserveOf`. */
   readonly reserve?: (totalBytes: number) => number
 }
@@ -218,6 +220,7 @@ export class DiskStore {
       // Room is made by whole segments, so a small queue has small ones.
       segmentBytes: Math.min(Math.max(this.#maxBytes / 32, 64 * Ki), 8 * Mi),
       maxDeadBytes: Math.min(this.#maxBytes / 16, 16 * Mi),
+      closeMs: this.#options.closeMs,
       fault: (what, error) => this.#say(`A file of the queue on disk failed: ${what}.`, error),
       synced: () => this.#shelves?.[signal].queue?.synced(),
     })

@@ -110,7 +110,7 @@ test('the cursor follows within a moment by itself, and a settled record does no
   const { log } = openLog(directory)
   fill(log, 1, 10)
   for (const seq of [1, 2, 5]) log.settle(seq, itemsOf([seq]))
-  for (let tries = 0; tries < 200 && !readdirSync(directory).includes('cursor.json'); tries++)
+  for (let tries = 0; tries < 2000 && !readdirSync(directory).includes('cursor.json'); tries++)
     await new Promise(resolve => setTimeout(resolve, 20))
   const next = openLog(directory).log
   assert.deepEqual(readAll(next), [3, 4, 6, 7, 8, 9, 10])

@@ -31,6 +31,8 @@ export interface SegmentLogOptions {
   readonly maxDeadBytes?: number
   /** A segment that has come to it gets no more records: 8 MiB. */
   readonly segmentBytes?: number
+  /** Longest wait for the disk at the end, in milliseconds: 1000. */
+  readonly closeMs?: number | undefined
   /**
    * Something failed that no caller waits for: a sync, a cursor, a segment that is left alone. It comes again for as
    * long as it fails, every 2 s at most.
@@ -43,7 +45,7 @@ export interface SegmentLogOptions {
 const defaultSegmentBytes = 8 * 1024 * 1024
 const defaultDeadBytes = 16 * 1024 * 1024
 /** A disk that hangs holds nobody up for longer: what was written is the kernel's, and survives the process. */
-const mostCloseMs = 1000
+const defaultCloseMs = 1000
 const noReason = Buffer.alloc(0)
 const noSpace: readonly unknown[] = ['ENOSPC', 'EDQUOT']
 
@@ -225,7 +227,7 @@ class SegmentLog implements RecordLog {
     this.#commits.stop()
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, mostCloseMs)
+      timer = setTimeout(resolve, this.#options.closeMs ?? defaultCloseMs)
     })
     try {
       await Promise.race([this.sync(), patience])
