@@ -77,6 +77,11 @@ function checkBalance(agent: RunningAgent): number {
   return of('svc_spans_collected_total')
 }
 
+/** A sender's hook may run after the answer came. */
+function finished(agent: RunningAgent, exchanges: number): Promise<void> {
+  return until(`${exchanges} are finished`, () => agent.view.ebpf().counters.finished! >= exchanges)
+}
+
 async function until(what: string, done: () => boolean): Promise<void> {
   for (let tries = 0; !done(); tries++) {
     if (tries > 500) throw new Error(`never came: ${what}`)
@@ -135,6 +140,7 @@ test('at every scrape what was collected is exported, dropped or queued', kernel
     await sleep(5)
   }
   await traffic
+  await finished(agent, 4040)
   assert.ok(scrapes > 5)
   assert.equal(checkBalance(agent), 4040)
   await until('an export', () => receiver.counts.traces > 0)
@@ -152,6 +158,7 @@ test('the last metrics tell of every request', kernel, async () => {
   const agent = await start({ SVC_OTLP_ENDPOINT: receiver.endpoint })
   const { url } = agent.links().find(({ what }) => what === 'status')!
   await peers.requests(300, '/status/404')
+  await finished(agent, 600)
   let release: () => void = () => {}
   const held = new Promise<void>(resolve => {
     release = resolve
@@ -203,6 +210,7 @@ test('a receiver that never answers holds the end up for the drain timeout at mo
     SVC_PIPELINE_OPERATIONS_SHUTDOWN_DRAIN_TIMEOUT: '200ms',
   })
   await peers.requests(50, '/status/200')
+  await finished(agent, 100)
   await agent.stop()
   assert.equal(checkBalance(agent), 100)
   assert.equal(metrics(agent)('svc_spans_dropped_total{reason="shutdown"}'), 100)

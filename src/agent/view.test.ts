@@ -280,6 +280,8 @@ test('a receiver that refuses makes the agent not ready, until it takes somethin
     SVC_OTLP_ENDPOINT: receiver.endpoint,
     SVC_OTLP_INSECURE: 'true',
     SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: String(peers.port),
+    // Processes that come and go elsewhere would be told in logs, which it refuses too.
+    SVC_AGENT_EBPF_PROCESS_ENABLED: 'false',
     SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '20ms',
     SVC_BACKOFF_INITIAL: '20ms',
     SVC_BACKOFF_MAX: '50ms',

@@ -103,7 +103,7 @@ test('a client that asks on and does not read its answers is closed before they 
 })
 
 test('clients that never finish a request keep nobody out, and are answered 408 in the end', async t => {
-  const limits = { connections: 64, headersMs: 2000, requestMs: 2000 }
+  const limits = { connections: 64, headersMs: 6000, requestMs: 6000 }
   const { api } = await serve(t, {}, { limits })
   const slow = sockets(t)
   const heads = ['', 'G', 'GET /healthz HTTP/1.1\r\n', 'GET /healthz HTTP/1.1\r\nHost: h\r\nX: ']

@@ -199,7 +199,7 @@ test('a client that reads nothing for long loses its place, and one that is told
   const { api } = await serve(
     t,
     {},
-    { operations: [following(() => turns.shift()!)], limits: { headersMs: 150, requestMs: 150 } },
+    { operations: [following(() => turns.shift()!)], limits: { headersMs: 1500, requestMs: 1500 } },
   )
   const unread = await open(api.port)
   unread.response.on('error', () => undefined).pause()

@@ -79,7 +79,7 @@ test('a page that came without TLS is of another origin than the API with it', a
 })
 
 test('handshakes that fail are counted, tell nothing, and stop nothing', async t => {
-  const { api, log } = await serve(t, { tls: good() }, { limits: { headersMs: 300 } })
+  const { api, log } = await serve(t, { tls: good() }, { limits: { headersMs: 2000 } })
   assert.doesNotMatch(await raw(api.port, 'GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n'), /HTTP\/1/)
   await raw(api.port, 'x'.repeat(10_000))
   await assert.rejects(handshake(api.port, { ca: certificates.text('stranger.pem') }))

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { freePort } from '../../test/helpers/program.ts'
 
 const main = join(import.meta.dirname, '../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-cli-'))
@@ -157,10 +158,10 @@ interface Diagnosis {
 }
 
 test('doctor prints the same checks as text and as JSON, and exits by them', async () => {
-  // Two at once try no port twice.
+  // Two at once try no port twice, and no collector that may be in time for only one of them.
   const path = file(
     'doctor.yaml',
-    'self_telemetry: {listen: 127.0.0.1:0}\nagent: {nodeexporter: {listen_address: 127.0.0.1:0}}\n',
+    'self_telemetry: {listen: 127.0.0.1:0}\nagent: {nodeexporter: {enabled: false}}\n',
   )
   const [text, json] = await Promise.all([
     svc(['doctor', '--config', path]),
@@ -196,10 +197,7 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
   const taken = createServer()
   await new Promise<void>(resolve => taken.listen(0, '127.0.0.1', resolve))
   const { port } = taken.address() as AddressInfo
-  const free = createServer()
-  await new Promise<void>(resolve => free.listen(0, '127.0.0.1', resolve))
-  const closed = (free.address() as AddressInfo).port
-  await new Promise(resolve => free.close(resolve))
+  const closed = await freePort()
   const path = file(
     'trouble.yaml',
     `self_telemetry: {listen: "127.0.0.1:${port}"}\notlp: {endpoint: "127.0.0.1:${closed}", insecure: true}\n`,

@@ -117,7 +117,7 @@ test('it serves at all of its addresses and ends in good order by a signal', asy
   assert.doesNotMatch(exporter.said, /Debugger/)
   const began = performance.now()
   await exporter.stop()
-  assert.ok(performance.now() - began < 2000)
+  assert.ok(performance.now() - began < 10_000)
   assert.match(exporter.said, /level=INFO msg=Stopping signal=SIGTERM\n$/)
 })
 

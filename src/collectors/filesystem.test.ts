@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { mountBindfs } from '../../test/helpers/bindfs.ts'
 import { readWith, survivesJunk, treeOf } from '../../test/helpers/collector.ts'
 import { withoutBindfs } from '../../test/helpers/host-needs.ts'
+import { until } from '../../test/helpers/program.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
 import { boundsOf } from '../exposition/bounds.ts'
 import { Gatherer } from '../exposition/gatherer.ts'
@@ -74,7 +75,12 @@ test('a file system that gives no answer is shown with the reason, here and far 
     `${root}41 30 8:2 / /gone ro - xfs /dev/sdb ro\n42 30 0:50 / /nas rw - nfs4 filer:/x ro\n43 30 0:51 / /here rw - fuse.sshfs me@x: rw\n`,
     'here',
   )
-  const lines = await linesOf(tree)
+  let lines: readonly string[] = []
+  // The probe that is asked for what is far away has just been started.
+  await until('all is answered', 30_000, async () => {
+    lines = await linesOf(tree)
+    return !lines.some(line => line.includes('timeout'))
+  })
   for (const [device, type, point] of [
     ['/dev/sdb', 'xfs', '/gone'],
     ['filer:/x', 'nfs4', '/nas'],
@@ -202,17 +208,20 @@ const count = process.env.SVC_SOAK === '1' ? 8 : 2
 test('file systems that hang hold up no scrape, and are back when they answer', {
   skip: withoutBindfs,
 }, async t => {
-  const { directory, servers } = await mountBindfs(t, count)
-  const before = watch(t, directory)
-  const well = await before()
-  assert.equal(well.sizes.length, count + 1)
-  assert.deepEqual(well.errors, [])
-  for (const server of servers) server.kill('SIGSTOP')
-  const fresh = watch(t, directory)
+  const mounts = await mountBindfs(t, count)
+  const before = watch(t, mounts.directory)
+  const areWell = async (scrape: typeof before) => {
+    const { errors, sizes } = await scrape()
+    return errors.length === 0 && sizes.length === count + 1
+  }
+  await until('all are shown', 30_000, () => areWell(before))
+  await mounts.hang()
+  const fresh = watch(t, mounts.directory)
   for (const scrape of [before, fresh]) {
-    for (let i = 0; i < 3; i++) {
+    const times: number[] = []
+    for (let i = 0; i < 5; i++) {
       const { ms, errors, sizes, hasRoot } = await scrape()
-      assert.ok(ms < (i === 0 ? 1000 : 250), `scrape ${i} took ${ms} ms`)
+      times.push(ms)
       assert.equal(errors.length, count)
       assert.ok(
         errors.every(line => line.includes('device_error="mountpoint timeout",fstype="fuse"')),
@@ -221,44 +230,52 @@ test('file systems that hang hold up no scrape, and are back when they answer', 
       assert.ok(hasRoot)
       assert.equal(sizes.length, 1)
     }
+    // None waits as long as a mount may take, and who has waited once waits no more.
+    assert.ok(Math.max(...times) < 4500 && Math.min(...times.slice(1)) < 250, `they took ${times} ms`)
   }
-  for (const server of servers) server.kill('SIGCONT')
-  for (const scrape of [before, fresh]) {
-    const once = await scrape()
-    const twice = await scrape()
-    assert.ok(once.ms < 1000)
-    assert.deepEqual(twice.errors, [])
-    assert.equal(twice.sizes.length, count + 1)
-  }
-  for (const server of servers) server.kill('SIGSTOP')
+  mounts.answer()
+  for (const scrape of [before, fresh]) await until('they are back', 30_000, () => areWell(scrape))
+  await mounts.hang()
   const { gatherer } = await before()
   const start = performance.now()
   gatherer.close()
-  assert.ok(performance.now() - start < 100)
+  assert.ok(performance.now() - start < 2000)
 })
 
 test('a file system that is mounted where another one hangs for good is shown', {
   skip: withoutBindfs,
 }, async t => {
-  const { directory, servers, remount } = await mountBindfs(t, 1)
-  const scrape = watch(t, directory)
-  assert.deepEqual((await scrape()).errors, [])
-  servers[0]!.kill('SIGSTOP')
+  const mounts = await mountBindfs(t, 1)
+  const scrape = watch(t, mounts.directory)
+  const isWell = async () => {
+    const { errors, sizes } = await scrape()
+    return errors.length === 0 && sizes.length === 2
+  }
+  await until('it is shown', 30_000, isWell)
+  await mounts.hang()
   assert.equal((await scrape()).errors.length, 1)
-  await remount(0)
-  const { errors, sizes } = await scrape()
-  assert.deepEqual(errors, [])
-  assert.equal(sizes.length, 2)
+  await mounts.remount(0)
+  await until('the new one is shown', 30_000, isWell)
 })
 
 test('an answer that came between two scrapes is shown by the second', { skip: withoutBindfs }, async t => {
-  const { directory, servers } = await mountBindfs(t, 1)
-  const scrape = watch(t, directory)
-  servers[0]!.kill('SIGSTOP')
-  assert.equal((await scrape()).errors.length, 1)
-  servers[0]!.kill('SIGCONT')
-  await new Promise(resolve => setTimeout(resolve, 200))
-  servers[0]!.kill('SIGSTOP')
-  assert.deepEqual((await scrape()).errors, [])
-  assert.equal((await scrape()).errors.length, 1)
+  const mounts = await mountBindfs(t, 1)
+  const scrape = watch(t, mounts.directory)
+  const errors = async () => (await scrape()).errors.length
+  const isShown = async (answerMs: number) => {
+    await until('it answers', 30_000, async () => (await errors()) === 0)
+    await mounts.hang()
+    assert.equal(await errors(), 1)
+    mounts.answer()
+    await new Promise(resolve => setTimeout(resolve, answerMs))
+    await mounts.hang()
+    const between = await errors()
+    assert.equal(await errors(), 1)
+    mounts.answer()
+    return between === 0
+  }
+  // Of a busy machine the answer may take longer than it was given.
+  let shown = false
+  for (let answerMs = 200; !shown && answerMs < 4000; answerMs *= 2) shown = await isShown(answerMs)
+  assert.ok(shown)
 })

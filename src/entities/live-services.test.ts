@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { withoutNamespaces } from '../../test/helpers/network-namespace.ts'
-import { freePort, until } from '../../test/helpers/program.ts'
+import { freePort, runsItsProgram, until } from '../../test/helpers/program.ts'
 import { ProcessTable } from './process-table.ts'
 import type { Service } from './service-list.ts'
 
@@ -143,8 +143,9 @@ test('a listener counts for as long as it lives, found at most once in a second'
 test('a process that only calls others is a service without ports', async () => {
   const processes = table()
   const child = start('live-client', 'sleep', ['600'])
+  await runsItsProgram(child.pid!)
   const nameOf = () => processes.running(child.pid!)?.attributes.get('service.name')
-  await until('it runs its program', 60_000, () => nameOf() === 'live-client')
+  assert.equal(nameOf(), 'live-client')
   assert.equal(named(await processes.liveServices(), 'live-client'), undefined)
   processes.hidden(child.pid!, 'sleep')
   await until('it is listed', 60_000, async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { after, test } from 'node:test'
+import { runsItsProgram } from '../../test/helpers/program.ts'
 import { resource } from '../model/resource.ts'
 import { ProcessGroups } from './process-groups.ts'
 import { ProcessTable } from './process-table.ts'
@@ -10,9 +11,10 @@ after(() => {
   for (const child of children) child.kill('SIGKILL')
 })
 
-function sleeper(env: Readonly<Record<string, string>> = {}): number {
+async function sleeper(env: Readonly<Record<string, string>> = {}): Promise<number> {
   const child = spawn('sleep', ['60'], { env: { ...process.env, ...env }, stdio: 'ignore' })
   children.push(child)
+  await runsItsProgram(child.pid!)
   return child.pid!
 }
 
@@ -23,9 +25,8 @@ function groups(): ProcessGroups {
 
 test('processes of one program and service are one group, without what tells them apart', async () => {
   const of = groups()
-  const [one, two] = [sleeper(), sleeper()]
-  const other = sleeper({ OTEL_SERVICE_NAME: 'night' })
-  await new Promise(resolve => setTimeout(resolve, 100)) // until they run their program
+  const [one, two] = [await sleeper(), await sleeper()]
+  const other = await sleeper({ OTEL_SERVICE_NAME: 'night' })
   const group = of.of(one, 'sleep')
   assert.equal(of.of(two, 'sleep'), group)
   assert.notEqual(of.of(other, 'sleep'), group)
@@ -39,8 +40,7 @@ test('processes of one program and service are one group, without what tells the
 
 test('who ended before anybody looked counts to the group of its name', async () => {
   const of = groups()
-  const pid = sleeper()
-  await new Promise(resolve => setTimeout(resolve, 100))
+  const pid = await sleeper()
   const group = of.of(pid, 'sleep')
   assert.equal(of.of(2 ** 22 + 1, 'sleep'), group)
   const unknown = of.of(2 ** 22 + 2, 'gone-tool')

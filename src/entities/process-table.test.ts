@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { runsItsProgram } from '../../test/helpers/program.ts'
 import type { Resource } from '../model/resource.ts'
 import { ProcessTable, type ProcessTableOptions } from './process-table.ts'
 
@@ -297,7 +298,7 @@ test('real processes are found in the real /proc, and their end is seen', async 
   const own = processes.resource(process.pid, 'node')
   assert.equal(own.attributes.get('process.executable.path'), process.execPath)
   const child = spawn('sleep', ['60'], { env: { OTEL_SERVICE_NAME: 'sleeper', PATH: process.env.PATH } })
-  await once(child, 'spawn')
+  await runsItsProgram(child.pid!)
   const sleeper = processes.resource(child.pid!, 'sleep')
   const ended = once(child, 'exit')
   child.kill()

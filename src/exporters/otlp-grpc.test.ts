@@ -152,10 +152,10 @@ test('closing lets requests under way end, and then ends the connection', async 
 
 test('a receiver that stalls costs the deadline; one that cuts the connection is tried again', async t => {
   const receiver = await receive(t)
-  const sender = send(t, receiver.endpoint, { timeoutMs: 300 })
   receiver.answer = () => ({ kind: 'stall' })
-  const late = await failure(sender.send(batchOf(1), never))
+  const late = await failure(send(t, receiver.endpoint, { timeoutMs: 3000 }).send(batchOf(1), never))
   assert.deepEqual([late.type, late.retryable], ['deadline_exceeded', true])
+  const sender = send(t, receiver.endpoint)
   receiver.answer = () => ({ kind: 'cut' })
   const cut = await failure(sender.send(batchOf(1), never))
   assert.deepEqual([cut.type, cut.retryable], ['unavailable', true])

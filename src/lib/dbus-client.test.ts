@@ -7,7 +7,7 @@ import { DBusClient, DBusError, type DBusRequest, parseDBusAddress } from './dbu
 
 const request: DBusRequest = { destination: 'a.b', path: '/a', interface: 'a.b', member: 'M', returns: 's' }
 const echo = { signature: 's', body: ['hello'] }
-const soon = () => AbortSignal.timeout(5000)
+const soon = () => AbortSignal.timeout(20_000)
 
 async function talk(t: TestContext, options: DBusServerOptions, isBus = true) {
   const server = await dbusServer(t, options)
@@ -84,14 +84,15 @@ test('who does not answer in time is left, and asked anew over another connectio
 })
 
 test('a peer that does not talk as it should is an error in words, and leaves nothing open', async t => {
-  const check = async (options: Partial<DBusServerOptions>, want: RegExp) => {
+  const check = async (options: Partial<DBusServerOptions>, want: RegExp, within = soon) => {
     const { server, client } = await talk(t, { answer: () => echo, ...options })
-    const all = [1, 2, 3].map(() => client.call(request, AbortSignal.timeout(200)))
+    const all = [1, 2, 3].map(() => client.call(request, within()))
     for (const { reason } of (await Promise.allSettled(all)) as PromiseRejectedResult[])
       assert.match(String(reason?.message), want)
     await until('nothing is open', 5000, () => server.connections().open === 0)
     assert.ok(server.connections().all <= 1)
   }
+  const silence = [/no answer came in time/, () => AbortSignal.timeout(200)] as const
   const raw = (edit: (bytes: Buffer) => Buffer) => (call: { serial: number }) =>
     edit(encodeAnswer(call.serial, echo))
   const set = (at: number, ...values: number[]) =>
@@ -99,8 +100,8 @@ test('a peer that does not talk as it should is an error in words, and leaves no
       bytes.set(values, at)
       return bytes
     })
-  await check({ auth: undefined }, /no answer came in time/)
-  await check({ auth: 'OK' }, /no answer came in time/)
+  await check({ auth: undefined }, ...silence)
+  await check({ auth: 'OK' }, ...silence)
   await check({ auth: 'REJECTED EXTERNAL\r\n' }, /answered "REJECTED EXTERNAL" to AUTH/)
   await check({ auth: '\x1b[2J\r\n' }, /answered "\?\[2J"/)
   await check({ auth: 'x'.repeat(5000) }, /answered "x{60}"/)
@@ -113,7 +114,7 @@ test('a peer that does not talk as it should is an error in words, and leaves no
   let answers = 0
   await check(
     { answer: call => (answers++ === 0 ? encodeAnswer(call.serial, echo).subarray(0, -1) : undefined) },
-    /no answer came in time/,
+    ...silence,
   )
   await check(
     { answer: raw(bytes => Buffer.concat([Buffer.from('garbage'.repeat(9)), bytes])) },
@@ -124,7 +125,7 @@ test('a peer that does not talk as it should is an error in words, and leaves no
   await check({ answer: (_call, socket: Socket) => void socket.destroy() }, /the peer closed the connection/)
   await check({ answer: (_call, socket: Socket) => void socket.end() }, /the peer closed the connection/)
   const noise = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * 2654435761) >>> 13))
-  await check({ answer: () => noise }, /cannot read from D-Bus|no answer came/)
+  await check({ answer: () => noise }, /no byte order/)
 })
 
 test('no more than 1024 calls wait at once', async t => {

@@ -323,10 +323,11 @@ test('a silent server costs the deadline, and the next call takes a new connecti
     }),
   )
   const grpc = client(t, port)
-  const error = await failure(grpc.call({ ...request, timeoutMs: 100 }, never))
-  assert.equal(error.type, 'deadline_exceeded')
-  await failure(grpc.call({ ...request, timeoutMs: 100 }, never))
-  assert.equal(connections, 2)
+  for (let i = 1; i <= 2; i++) {
+    const error = await failure(grpc.call({ ...request, timeoutMs: 1000 }, never))
+    assert.equal(error.type, 'deadline_exceeded')
+    assert.equal(connections, i)
+  }
 })
 
 test('a server that answers no ping while a call runs is given up before the deadline', async t => {
@@ -364,9 +365,9 @@ test('where nothing listens, or no such name is, the fault is told', async t => 
   const refused = await failure(client(t, port).call(request, never))
   assert.equal(refused.type, 'connect')
   assert.match(refused.message, /ECONNREFUSED/)
-  const unknown = await failure(client(t, 4317, { host: 'no-such-host.invalid' }).call(request, never))
+  const unknown = await failure(client(t, 4317, { host: 'no..such' }).call(request, never))
   assert.equal(unknown.type, 'dns')
-  assert.match(unknown.message, /no-such-host\.invalid does not resolve/)
+  assert.match(unknown.message, /no\.\.such does not resolve/)
 })
 
 test('an HTTP/1 server on the port is a lost connection', async t => {

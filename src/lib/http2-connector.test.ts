@@ -74,9 +74,9 @@ test('a server that leaves and answers no ping any more finishes what it took', 
     if (type !== FrameType.ping) return
     pings++
     connection.goAway(1)
-    setTimeout(() => connection.succeed(1), 100)
+    setTimeout(() => connection.succeed(1), 1500)
   })
-  await client(t, server.port, { keepaliveMs: 10, keepaliveTimeoutMs: 30 }).call(request, never)
+  await client(t, server.port, { keepaliveMs: 10, keepaliveTimeoutMs: 1000 }).call(request, never)
   assert.equal(pings, 1)
 })
 
@@ -185,7 +185,7 @@ test('a server that opens no window costs the deadline, and the next call takes 
   server.on('stream', stream => stream.on('error', () => {})) // reset by the client
   const grpc = client(t, await listen(t, server))
   for (let i = 1; i <= 2; i++) {
-    const stalled = { ...request, message: Buffer.alloc(1 << 20), timeoutMs: 200 }
+    const stalled = { ...request, message: Buffer.alloc(1 << 20), timeoutMs: 1500 }
     const error = await failure(grpc.call(stalled, never))
     assert.equal(error.type, 'deadline_exceeded')
     assert.equal(sessions, i)

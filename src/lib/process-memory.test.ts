@@ -6,11 +6,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../test/helpers/program.ts'
 import { ProcessMemory, pointerAt } from './process-memory.ts'
 
-/** The address at which a process has its program's header. */
-function programStart(pid: number): number {
-  return parseInt(readFileSync(`/proc/${pid}/maps`, 'latin1'), 16)
+/** The address at which a process has its program's header, as soon as that is in its memory: a moment after execve. */
+async function programStart(pid: number, memory: ProcessMemory): Promise<number> {
+  let start = 0
+  await until(`the program of ${pid} is in memory`, 60_000, () => {
+    start = parseInt(readFileSync(`/proc/${pid}/maps`, 'latin1'), 16)
+    return memory.u8(start) === 0x7f
+  })
+  return start
 }
 
 test('the memory of another process is read, in pieces and as numbers', async () => {
@@ -18,7 +24,7 @@ test('the memory of another process is read, in pieces and as numbers', async ()
   const memory = ProcessMemory.open(child.pid!)!
   try {
     await once(child, 'spawn')
-    const start = programStart(child.pid!)
+    const start = await programStart(child.pid!, memory)
     assert.equal(memory.read(start, 4)?.toString('latin1'), '\x7fELF')
     assert.equal(memory.u8(start), 0x7f)
     assert.equal(memory.u32(start), 0x464c457f)
@@ -35,7 +41,7 @@ test('what cannot be read is undefined and throws nothing', async () => {
   const child = spawn('sleep', ['100'])
   await once(child, 'spawn')
   const memory = ProcessMemory.open(child.pid!)!
-  const start = programStart(child.pid!)
+  const start = await programStart(child.pid!, memory)
   const wrong = [0, -1, 1.5, 2 ** 47, 2 ** 47 - 4, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY, 4096]
   for (const address of wrong) {
     assert.equal(memory.read(address, 8), undefined, String(address))
@@ -59,13 +65,13 @@ test('the memory of a program that gave way to another is not that of the other'
   while (name() !== 'sh') await sleep(5)
   const memory = ProcessMemory.open(child.pid!)!
   try {
-    // Its first page is in its memory when its linker has read it.
-    for (let tries = 0; memory.u8(programStart(child.pid!)) === undefined && tries < 200; tries++)
-      await sleep(5)
-    assert.equal(memory.u8(programStart(child.pid!)), 0x7f)
+    await programStart(child.pid!, memory)
     child.stdin.write('\n')
     while (name() !== 'sleep') await sleep(5)
-    assert.equal(memory.u8(programStart(child.pid!)), undefined)
+    const other = ProcessMemory.open(child.pid!)!
+    const start = await programStart(child.pid!, other)
+    other.close()
+    assert.equal(memory.u8(start), undefined)
   } finally {
     child.kill('SIGKILL')
     memory.close()

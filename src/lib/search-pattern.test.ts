@@ -61,10 +61,10 @@ test('searching a long text takes no quadratic time', () => {
     '(?i)(A+)+Z',
   ]) {
     const pattern = new SearchPattern(source)
-    const started = performance.now()
+    const before = process.cpuUsage().user
     pattern.test(letters)
     // Quadratic time took 19 s and more.
-    assert.ok(performance.now() - started < 5000, source)
+    assert.ok(process.cpuUsage().user - before < 5e6, source)
   }
 })
 

@@ -124,9 +124,11 @@ export class NetworkProbe {
     this.object.close()
   }
 
-  /** How many pairs are known. */
-  get size(): number {
-    return this.known.size
+  /** How many pairs of a process are known. */
+  sizeOf(pid: number): number {
+    let pairs = 0
+    for (const { key } of this.known.values()) if (key.readUInt32LE(svcNetKey.pid) === pid) pairs++
+    return pairs
   }
 
   private lookAtFiles(): void {

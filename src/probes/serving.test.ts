@@ -103,6 +103,7 @@ class Watch {
 
   /** Looks every few milliseconds until it is told to stop. */
   look(): void {
+    clearInterval(this.timer)
     this.timer = setInterval(() => this.glance(), 3)
   }
 
@@ -125,7 +126,7 @@ class Watch {
 
   /** The end of a request that went by this path. */
   async endOf(path: string): Promise<Ended> {
-    for (let tries = 0; tries < 200; tries++) {
+    for (let tries = 0; tries < 2000; tries++) {
       this.capture.drain()
       const found = this.ended.find(each => each.path === path)
       if (found !== undefined) return found
@@ -235,8 +236,15 @@ async function during(watch: Watch, asked: Promise<Work>): Promise<Sight[]> {
   return watch.sights.filter(({ fromNs, toNs }) => done.startNs <= fromNs && toNs <= done.endNs)
 }
 
-/** The same of requests like it, until one was seen: on a busy host a server may sleep all the while. */
-async function met(watch: Watch, ask: (path: string) => Promise<Work>): Promise<Ended> {
+/**
+ * The same of requests like it, until one was seen and all went `asMeant`: on a busy host a server may sleep all the
+ * while.
+ */
+async function met(
+  watch: Watch,
+  ask: (path: string) => Promise<Work>,
+  asMeant: () => boolean = () => true,
+): Promise<void> {
   for (let i = 0; i < 20; i++) {
     const path = `/heavy/150/${i}`
     const seen = await during(watch, ask(path))
@@ -247,7 +255,7 @@ async function met(watch: Watch, ask: (path: string) => Promise<Work>): Promise<
       watch.sights.some(({ number }) => number === ended.number),
       path,
     )
-    if (seen.length > 0) return ended
+    if (seen.length > 0 && asMeant()) return
   }
   throw new Error('the server was never met at work')
 }
@@ -271,9 +279,14 @@ test('an event loop is known to work on a request that it just received', kernel
 
 test('an event loop that slept since it received a request may work on anything', kernel, () =>
   withNode(async (watch, port) => {
-    const seen = await during(watch, work(port, '/light/150/later'))
-    assert.deepEqual(seen, [])
-    await watch.endOf('/light/150/later')
+    // One that is held up finds its timer due, and does not sleep.
+    for (let i = 0; i < 3; i++) {
+      const path = `/light/150/later/${i}`
+      const seen = await during(watch, work(port, path))
+      await watch.endOf(path)
+      if (seen.length === 0) return
+    }
+    assert.fail('it was met at work each time')
   }),
 )
 
@@ -285,17 +298,26 @@ test('more of a request tells again that an event loop works on it', kernel, () 
 
 test('an event loop that hears from another connection leaves its request', kernel, () =>
   withNode(async (watch, port) => {
-    await met(watch, async path => {
+    let isLeft = false
+    const ask = async (path: string) => {
       // It waits for its timer, which is due while the other one is at work.
       const later = `/light/50/later${path}`
       const first = work(port, later)
       await pause(50)
       const second = await work(port, path)
-      await first
+      const one = await first
       const left = await watch.endOf(later)
-      assert.ok(!left.sampled)
+      const other = await watch.endOf(path)
+      // On a busy host it may be heard of last, or be done before the other one is heard of.
+      if (left.number < other.number && second.startNs < one.startNs) {
+        isLeft = true
+        const since = watch.sights.filter(({ fromNs }) => fromNs >= second.startNs)
+        assert.ok(!since.some(({ number }) => number === left.number))
+        assert.ok(!left.sampled)
+      }
       return second
-    })
+    }
+    await met(watch, ask, () => isLeft)
   }),
 )
 
@@ -311,7 +333,7 @@ test('inside TLS, too, a thread is known to work on what it received, until it a
     const secure = new SecureAgent({ keepAlive: true, ca: certificates.text('ca.pem') })
     for (let round = 0; round < rounds; round++) await secureWork(server.ready.port, secure)
     secure.destroy()
-    await until('all answers were told', 5000, () => {
+    await until('all answers were told', 30_000, () => {
       watch.capture.drain()
       return watch.calls.filter(({ received }) => !received).length >= rounds
     })

@@ -30,6 +30,9 @@ class Seen {
   /** By side and status. */
   readonly counts = new Map<string, number>()
   counted = 0
+  begun = 0
+  /** That any process of the host started. */
+  threads = 0
 
   exchange(exchange: Exchange): void {
     const { status, sequence, pid, bytes, requestStart, requestEnd } = exchange
@@ -86,6 +89,8 @@ async function capturing(
   const seen = new Seen()
   const capture = new SocketCapture(nativeOrThrow(), sock, options(given), {
     ...ignored,
+    begin: () => seen.begun++,
+    thread: () => seen.threads++,
     exchange: exchange => seen.exchange(exchange),
     counted: (exchange, count, sumNs, buckets) => seen.count(exchange, count, sumNs, buckets),
   })
@@ -94,6 +99,13 @@ async function capturing(
   } finally {
     capture.close()
   }
+}
+
+/** Resolves when the kernel side has ended so many exchanges: a sender's hook may run after the answer came. */
+function finished(capture: SocketCapture, exchanges: number): Promise<void> {
+  const now = () => capture.counters().finished
+  const what = () => `${exchanges} exchanges are finished (${now()} are)`
+  return until(what, 30_000, () => now() >= exchanges)
 }
 
 /** Descriptors of this process that belong to BPF, once the event loop has closed those of watches that ended. */
@@ -113,7 +125,7 @@ async function bpfDescriptors(): Promise<string[]> {
 
 /** Whether the kernel still knows a program. What frees it may run a moment later. */
 async function isLoaded(id: number): Promise<boolean> {
-  for (let tries = 0; tries < 50; tries++) {
+  for (let tries = 0; tries < 300; tries++) {
     try {
       execFileSync('bpftool', ['prog', 'show', 'id', String(id)], { stdio: 'pipe' })
     } catch {
@@ -130,6 +142,7 @@ test('every exchange comes once from each side, with one sequence number for bot
   capturing({}, async (capture, seen) => {
     await peers.requests(300, '/status/200')
     await peers.requests(100, '/status/404')
+    await finished(capture, 800)
     capture.detach()
     assert.deepEqual(
       seen.counts,
@@ -145,7 +158,7 @@ test('every exchange comes once from each side, with one sequence number for bot
     assert.deepEqual(sequences(true).sort(), sequences(false).sort())
     assert.ok(seen.records.every(({ path, status }) => path === `/status/${status}`))
     // Each was told when it began and when it was over.
-    assert.equal(capture.received, 1600)
+    assert.deepEqual([seen.begun, capture.received - seen.threads], [800, 1600])
     capture.collect()
     assert.equal(seen.counted, 0)
   }),
@@ -156,9 +169,10 @@ test('counters tell the sum over all CPUs, and every exchange is in one of them'
     const start = capture.counters()
     assert.equal(start.finished, 0)
     await peers.requests(200, '/status/200')
+    await finished(capture, 400)
     capture.detach()
-    const { finished, records, ring_full, over_budget, red_full } = capture.counters()
-    assert.deepEqual([finished, records, ring_full, over_budget, red_full], [400, 400, 0, 0, 0])
+    const { finished: all, records, ring_full, over_budget, red_full } = capture.counters()
+    assert.deepEqual([all, records, ring_full, over_budget, red_full], [400, 400, 0, 0, 0])
   }),
 )
 
@@ -166,6 +180,7 @@ test('what finds no room in the ring is counted instead, and nothing is missing'
   capturing({ ringBytes: 4096 }, async (capture, seen) => {
     await peers.requests(1500, '/status/200')
     await peers.requests(500, '/status/500')
+    await finished(capture, 4000)
     capture.detach()
     capture.collect()
     assert.deepEqual([...seen.counts].sort(), [
@@ -174,8 +189,8 @@ test('what finds no room in the ring is counted instead, and nothing is missing'
       ['server 200', 1500],
       ['server 500', 500],
     ])
-    const { finished, records, ring_full, red_full } = capture.counters()
-    assert.deepEqual([finished, red_full], [4000, 0])
+    const { finished: all, records, ring_full, red_full } = capture.counters()
+    assert.deepEqual([all, red_full], [4000, 0])
     assert.ok(records <= capture.received)
     assert.deepEqual([records, ring_full], [4000 - seen.counted, seen.counted])
     assert.ok(seen.counted > 0 && capture.received > 0)
@@ -200,6 +215,7 @@ test('collections in the midst of traffic count everything once', kernel, () =>
       await sleep(1)
     }
     await end
+    await finished(capture, 6000)
     capture.detach()
     capture.collect()
     assert.ok(collections > 5)
@@ -221,6 +237,7 @@ test('a counted series that is idle is let go, and counts anew from nothing', ke
     }
     const total = () => seen.records.length + seen.counted
     await peers.requests(500, '/status/200')
+    await finished(capture, 1000)
     capture.collect()
     assert.equal(total(), 1000)
     assert.ok(entries() > 0)
@@ -228,6 +245,7 @@ test('a counted series that is idle is let go, and counts anew from nothing', ke
     assert.ok(shown() > 0, 'counted anew too early')
     assert.equal(entries(), 0)
     await peers.requests(500, '/status/200')
+    await finished(capture, 2000)
     capture.collect()
     assert.equal(total(), 2000)
     assert.ok(entries() > 0)
@@ -241,6 +259,7 @@ test(
     capturing({ maxPerSecond: 10 }, async (capture, seen) => {
       await peers.requests(300, '/status/200')
       await peers.requests(100, '/status/500')
+      await finished(capture, 800)
       capture.detach()
       capture.collect()
       const recorded = (status: number) => seen.records.filter(each => each.status === status).length
@@ -262,6 +281,7 @@ test('a long head is kept up to the bound, by the object that has room for it', 
   const check = (captureBytes: number, want: number) =>
     capturing({ captureBytes }, async (capture, seen) => {
       await peers.requests(4, path)
+      await finished(capture, 8)
       capture.detach()
       assert.deepEqual(
         seen.records.map(record => record.path.length),
@@ -287,13 +307,6 @@ test('a port that is not included, or excluded, is not looked at', kernel, async
   await check({ includePorts: [1] })
   await check({ includePorts: [peers.port], excludePorts: [peers.port] })
 })
-
-/** Resolves when the kernel side has ended so many exchanges: a sender's hook may run after the answer came. */
-function finished(capture: SocketCapture, exchanges: number): Promise<void> {
-  const now = () => capture.counters().finished
-  const what = () => `${exchanges} exchanges are finished (${now()} are)`
-  return until(what, 30_000, () => now() >= exchanges)
-}
 
 test(
   'a kept connection gives exactly the exchanges of the times at which its port was included',
@@ -478,6 +491,7 @@ test('the agent does not see itself', kernel, () =>
           response.resume().on('end', resolve)
         }).on('error', reject)
       })
+    await finished(capture, 5)
     capture.detach()
     assert.deepEqual([...seen.counts], [['server 200', 5]])
   }),
@@ -504,6 +518,7 @@ test('the end leaves nothing in the kernel, and may come twice', kernel, async (
   const ids: number[] = []
   await capturing({}, async (capture, seen) => {
     await peers.requests(10, '/status/200')
+    await finished(capture, 20)
     ids.push(...capture.programs().map(({ id }) => id))
     assert.ok((await bpfDescriptors()).length > start.length)
     capture.close()

@@ -67,13 +67,14 @@ for i in range(6):
 
 test('a duration stands in the bucket whose bounds it is between', { skip }, () => {
   const probe = start({ include: ['clock_nanosleep'], exclude: [] })
-  const pid = run('for i in range(3): time.sleep(0.02)')
+  const pid = run('for i in range(9): time.sleep(0.02)')
   const { clock_nanosleep: slept } = looked(probe, pid)
-  assert.equal(slept?.count, 3)
-  assert.ok(slept.sumNs >= 60e6)
-  const first = slept.buckets.findIndex(times => times > 0)
+  assert.equal(slept?.count, 9)
+  // Python gives the kernel the time to wake it at: after a pause before the call it sleeps for less.
+  assert.ok(slept.sumNs >= 5 * 20e6)
+  const median = slept.buckets.flatMap((times, bucket) => Array<number>(times).fill(bucket))[4]!
   // 16.8 ms to 33.6 ms, or slower on a busy host.
-  assert.ok(syscallDuration.bounds[first]! > 0.02, `bucket ${first}`)
+  assert.ok(syscallDuration.bounds[median]! > 0.02, `bucket ${median}`)
 })
 
 test('include and exclude hold, change while it runs, and tell names that are not known', { skip }, () => {

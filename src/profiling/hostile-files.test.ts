@@ -4,6 +4,7 @@ import { closeSync, ftruncateSync, mkdtempSync, openSync, readdirSync, rmSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { collectGarbage } from '../../test/helpers/heap.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import { ElfError, sectionType } from '../lib/elf/elf-format.ts'
 import { readElfSymbols } from '../lib/elf-symbols.ts'
@@ -96,10 +97,12 @@ function cost(run: () => void): number {
 
 const { symtab, dynsym } = sectionType
 const place = headers
+/** More than a reading takes on any host. One that begins anew with each name or table takes minutes. */
+const mostSeconds = 30
 
 test('a table of symbols that is larger than any is not read', () => {
   write([{ type: symtab, offset: place, size: 2 ** 39, link: 0 }], [], 2 ** 40)
-  assert.ok(cost(readAll) < 5)
+  assert.ok(cost(readAll) < mostSeconds)
 })
 
 test('a thousand tables of the same bytes are one', async () => {
@@ -107,10 +110,10 @@ test('a thousand tables of the same bytes are one', async () => {
   const table = { type: dynsym, offset: place, size: 2 ** 24, link: 1 }
   const bytes = Buffer.concat([Buffer.from('v8dbg_x\0_PyRuntime\0SSL_write\0')])
   write([strings, ...Array.from({ length: 1000 }, () => table)], [[place, bytes]], 2 ** 25)
-  assert.ok(cost(readAll) < 5)
+  assert.ok(cost(readAll) < mostSeconds)
   const before = process.cpuUsage().user
   assert.equal((await readElfSymbols(path, ['SSL_write'])).functions.size, 0)
-  assert.ok(process.cpuUsage().user - before < 3e6)
+  assert.ok(process.cpuUsage().user - before < mostSeconds * 1e6)
 })
 
 test('names without an end are not searched for one again and again', () => {
@@ -120,7 +123,7 @@ test('names without an end are not searched for one again and again', () => {
     [[place, Buffer.alloc(2 ** 24, 'v8dbg_')]],
     2 ** 25,
   )
-  assert.ok(cost(readAll) < 5)
+  assert.ok(cost(readAll) < mostSeconds)
 })
 
 test('what was packed and is no ELF file takes no memory', () => {
@@ -147,8 +150,9 @@ test('of 1,000 hostile files none takes long, much memory, or a descriptor', () 
   const types = [1, symtab, dynsym, 3, sectionType.note, sectionType.nobits]
   const sections = ['', '.eh_frame', '.gnu_debugdata', '.gopclntab', '.text']
   const before = readdirSync('/proc/self/fd').length
+  collectGarbage()
   const residentBefore = process.memoryUsage.rss()
-  const seconds = cost(() => {
+  const took = cost(() => {
     for (let file = 0; file < 1000; file++) {
       const part = (): Part => ({
         type: types[next(types.length)]!,
@@ -161,7 +165,8 @@ test('of 1,000 hostile files none takes long, much memory, or a descriptor', () 
       readAll()
     }
   })
-  assert.ok(seconds < 60, `${seconds} s`)
+  assert.ok(took < 60, `${took} s`)
+  collectGarbage()
   assert.ok(process.memoryUsage.rss() - residentBefore < 300 * 1024 * 1024)
   assert.equal(readdirSync('/proc/self/fd').length, before)
 })

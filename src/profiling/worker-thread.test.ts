@@ -59,7 +59,7 @@ test('what kills it is told, and another one begins with nothing', async () => {
   worker.sendFile({ ...file, id: 2 }, openSync(program, 'r'))
   await until(
     () => 'its end',
-    10_000,
+    30_000,
     () => told.length > 0,
   )
   assert.match(told[0]!, /^ended: Cannot read properties/)
@@ -70,13 +70,13 @@ test('what kills it is told, and another one begins with nothing', async () => {
   assert.equal(worker.send({ kind: 'mark', mark: 1 }), false)
   await until(
     () => 'another one',
-    10_000,
+    30_000,
     () => told.includes('begun'),
   )
   worker.send({ kind: 'mark', mark: 2 })
   await until(
     () => 'its answer',
-    10_000,
+    30_000,
     () => answers.length > 0,
   )
   assert.ok(answers[0]?.kind === 'mark' && answers[0].mark === 2 && answers[0].state.files === 0)
@@ -91,7 +91,7 @@ test('one that does not answer is ended, and another one begins', async () => {
   worker.sendFile({ ...file, id: 1 }, openSync(program, 'r'))
   await until(
     () => 'its end',
-    10_000,
+    30_000,
     () => {
       worker.watch()
       return told.length > 0
@@ -101,7 +101,7 @@ test('one that does not answer is ended, and another one begins', async () => {
   assert.equal(descriptors(), before)
   await until(
     () => 'another one',
-    10_000,
+    30_000,
     () => told.includes('begun'),
   )
   assert.equal(worker.stuck, undefined)
@@ -117,7 +117,7 @@ test('one that is busy is handed no more files', async () => {
   assert.equal(descriptors(), before)
   await until(
     () => 'its answers',
-    10_000,
+    30_000,
     () => !worker.busy,
   )
   await worker.close()

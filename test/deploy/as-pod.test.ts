@@ -19,7 +19,7 @@ after(() => rmSync(directory, { recursive: true }))
 
 /** Asks until the agent answers, and keeps what it says. */
 const script = `
-svc doctor --json > /var/lib/svc/doctor.json || true
+for try in 1 2 3; do svc doctor --json > /var/lib/svc/doctor.json && break; done || true
 svc run > /var/lib/svc/log 2>&1 & agent=$!
 until curl -fs http://127.0.0.1:19090/healthz > /dev/null || ! kill -0 $agent; do sleep 0.2; done
 cd /var/lib/svc

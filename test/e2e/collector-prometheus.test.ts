@@ -91,7 +91,8 @@ test('promtool finds nothing in the page about the host but what it finds in tha
 
 test('Prometheus scrapes both pages and has nothing to say in its log', { skip }, async () => {
   const prometheus = await startPrometheus({
-    global: { scrape_interval: '1s', scrape_timeout: '1s' },
+    // A scrape may take as long as a host stands still at times.
+    global: { scrape_interval: '5s', scrape_timeout: '5s' },
     scrape_configs: [
       { job_name: 'svc', static_configs: [{ targets: [`127.0.0.1:${agent.port}`] }] },
       { job_name: 'host', static_configs: [{ targets: [`127.0.0.1:${hostPort}`] }] },
@@ -101,9 +102,9 @@ test('Prometheus scrapes both pages and has nothing to say in its log', { skip }
     const value = async (expression: string) =>
       Number((await prometheus.query(expression))[0]?.value[1] ?? Number.NaN)
     await until(
-      () => `Prometheus scraped both pages five times:\n${prometheus.log()}`,
-      60_000,
-      async () => (await value('min(count_over_time(up[5m]))')) >= 5 && (await value('count(up)')) === 2,
+      () => `Prometheus scraped both pages three times:\n${prometheus.log()}`,
+      120_000,
+      async () => (await value('min(count_over_time(up[5m]))')) >= 3 && (await value('count(up)')) === 2,
     )
     for (const { scrapeUrl, health, lastError } of (await prometheus.targets()).activeTargets)
       assert.deepEqual({ health, lastError }, { health: 'up', lastError: '' }, scrapeUrl)

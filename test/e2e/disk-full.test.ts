@@ -15,6 +15,8 @@ import { freePort, until } from '../helpers/program.ts'
 import { assertSettled, Shipment } from '../helpers/shipment.ts'
 
 const Mi = 1024 * 1024
+/** A disk is tried again every two seconds; a host may stand still for some. */
+const soonMs = 20_000
 
 /** A small file system of its own. */
 function tmpfs(t: TestContext, size: string): string {
@@ -79,7 +81,7 @@ test('a disk that others fill and empty holds nothing up for long', { skip: with
   const since = performance.now()
   await shipment.until('the disk has room', () => shipment.store.state.state === 'ok')
   const tookMs = performance.now() - since
-  assert.ok(tookMs <= 5000, `${tookMs} ms`)
+  assert.ok(tookMs <= soonMs, `${tookMs} ms`)
   await shipment.pipeline.close()
   assert.deepEqual(shipment.books.dropped, {}, 'what was in memory is on the disk')
   const receiver = await startReceiver({ keep: true, port })
@@ -112,7 +114,7 @@ test('a file system that becomes read-only, and writable again, holds nothing up
   const since = performance.now()
   await shipment.until('the disk can be written', () => store.state.state === 'ok')
   const tookMs = performance.now() - since
-  assert.ok(tookMs <= 5000, `${tookMs} ms`)
+  assert.ok(tookMs <= soonMs, `${tookMs} ms`)
   shipment.add(500, 200)
   const receiver = await startReceiver({ keep: true, port })
   t.after(() => receiver.close())
@@ -177,9 +179,9 @@ test('an agent on a full disk goes on, says so, and delivers everything', {
   assert.equal((await agent.get('/healthz')).status, 200)
   rmSync(other)
   const since = performance.now()
-  await until('it says that there is room', 20_000, diskIs('ok'))
+  await until('it says that there is room', 60_000, diskIs('ok'))
   const tookMs = performance.now() - since
-  assert.ok(tookMs <= 5000, `${tookMs} ms`)
+  assert.ok(tookMs <= soonMs, `${tookMs} ms`)
   const receiver = await startReceiver({ port })
   t.after(() => receiver.close())
   await until('all is delivered', 20_000, async () => (await traces()).exported >= 1000)

@@ -104,6 +104,7 @@ test('all that comes from a container says which it is, however short it lives',
   const scene = await Scene.start(t)
   const { dockerd, agent } = scene
   const status = async () => (await agent.document<DiscoveryStatus>('/status/discovery')).docker
+  await until('it follows Docker', 60_000, async () => (await status()).connected)
   const web = await dockerd.container('web', [], shop)
 
   await t.test('spans, metrics and logs of one that runs', () =>

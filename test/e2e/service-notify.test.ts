@@ -55,7 +55,7 @@ test('a service manager learns of the start, reloads, stops of all work, and the
 
   socket.forget()
   assert.deepEqual(await agent.stop(), { code: 0, signal: null })
-  assert.ok((await socket.take()).includes('STOPPING=1'))
+  await socket.told(/^STOPPING=1$/)
   const bound = Number(/EXTEND_TIMEOUT_USEC=(\d+)/.exec(socket.lines.join())?.[1])
   assert.ok(bound > 30e6 && bound <= 60e6, `${bound}`)
   for (const { pid } of socket.notices) assert.equal(pid, agent.pid)

@@ -15,7 +15,8 @@ const [count, scrapes] = process.env.SVC_SOAK === '1' ? [8, 20] : [2, 4]
 test('mounts that hang hold up no scrape and cost nothing else, and are back when they answer', {
   skip: withoutBindfs,
 }, async t => {
-  const { directory, servers } = await mountBindfs(t, count)
+  const mountPoints = await mountBindfs(t, count)
+  const { directory } = mountPoints
   const texts = join(treeOf(t, { 'text/near.prom': 'near 1\n' }), 'text')
   writeFileSync(join(directory, 'source', 'far.prom'), 'far 1\n')
   symlinkSync(join(directory, 'm0', 'far.prom'), join(texts, 'link.prom'))
@@ -26,18 +27,25 @@ test('mounts that hang hold up no scrape and cost nothing else, and are back whe
     const page = await exporter.page()
     return { page, ms: performance.now() - before, names: names(page), mounts: mounts(page, directory) }
   }
-  const well = await scrape()
+  let well = await scrape()
+  const isWell = ({ names, mounts }: typeof well) =>
+    names.has('far') && mounts.failed.length === 0 && mounts.sized.length === count
+  // What has just been started may take longer than a scrape waits.
+  await until('all are shown', 20_000, async () => {
+    well = await scrape()
+    return isWell(well)
+  })
   const labels = (error: string, i: number) =>
     `device="${join(directory, 'source')}",device_error="${error}",fstype="fuse",mountpoint="${directory}/m${i}"`
   const each = (error: string) => Array.from({ length: count }, (_, i) => labels(error, i))
-  assert.deepEqual(well.mounts.failed, [])
   assert.deepEqual(well.mounts.sized, each(''))
-  assert.ok(well.names.size > 100 && well.names.has('far'))
+  assert.ok(well.names.size > 100)
 
-  for (const server of servers) server.kill('SIGSTOP')
+  await mountPoints.hang()
+  const times: number[] = []
   for (let i = 0; i < scrapes; i++) {
     const { page, ms, names, mounts } = await scrape()
-    assert.ok(ms < 1000, `scrape ${i} took ${ms} ms`)
+    times.push(ms)
     assert.deepEqual(mounts.failed, each('mountpoint timeout'))
     assert.deepEqual(mounts.sized, [])
     assert.deepEqual(
@@ -48,25 +56,28 @@ test('mounts that hang hold up no scrape and cost nothing else, and are back whe
     assert.match(page, /^node_scrape_collector_success{collector="filesystem"} 1$/m)
   }
 
-  for (const server of servers) server.kill('SIGCONT')
+  // None waits as long as a mount may take, and who has waited once waits hardly any more.
+  assert.ok(Math.max(...times) < 4500 && Math.min(...times) < 1000, `scrapes took ${times} ms`)
+
+  mountPoints.answer()
   // What was asked of them before is answered first.
+  let again = well
   await until('they answer again', 20_000, async () => {
-    const { names, mounts } = await scrape()
-    return names.has('far') && mounts.failed.length === 0
+    again = await scrape()
+    return isWell(again)
   })
-  const again = await scrape()
   assert.deepEqual(again.mounts, well.mounts)
   assert.deepEqual(
     [...well.names].filter(name => !again.names.has(name)),
     [],
   )
 
-  for (const server of servers) server.kill('SIGSTOP')
+  await mountPoints.hang()
   await scrape()
   const before = performance.now()
   await exporter.stop()
   const ms = performance.now() - before
-  assert.ok(ms < 2000, `it took ${ms} ms to end`)
+  assert.ok(ms < 8000, `it took ${ms} ms to end`)
 })
 
 /** Of all metrics. */

@@ -50,7 +50,7 @@ async function startCollector(storage: VictoriaMetrics, job: object): Promise<Ag
     mode: 'collector',
     otlp: { endpoint: storage.otlpUrl, protocol: 'http/protobuf' },
     collectors: {
-      prometheus: { scrape_configs: [{ scrape_interval: '1s', scrape_timeout: '1s', ...job }] },
+      prometheus: { scrape_configs: [{ scrape_interval: '3s', scrape_timeout: '3s', ...job }] },
     },
   }
   const agent = await AgentProcess.start({ config: config as unknown as Tree })

@@ -25,7 +25,7 @@ export interface AgentOptions {
   readonly wrapper?: readonly string[]
   /** What the first answer of /ready must be; left out: 200. */
   readonly readyStatus?: number
-  /** How long that may take; left out: 20 s. */
+  /** How long that may take; left out: 60 s. */
   readonly readyMs?: number
   /** As users run it, by bin/svc from the bundle, rather than from the sources. */
   readonly shipped?: boolean
@@ -102,7 +102,8 @@ export class AgentProcess {
     chmodSync(directory, 0o755) // an agent without rights is to read its configuration
     const port = await freePort()
     const shared: Tree = {
-      otlp: { endpoint, insecure: true },
+      // What a busy host answers late is not to come twice.
+      otlp: { endpoint, insecure: true, timeout: '60s' },
       self_telemetry: { listen: `127.0.0.1:${port}`, admin_socket: join(directory, 'svc.sock') },
       agent: {
         // Its readings would be among those that a test counts.
@@ -145,7 +146,7 @@ export class AgentProcess {
     const agent = await AgentProcess.spawn(options)
     let last = 0
     try {
-      const { readyStatus = 200, readyMs = 20_000 } = options
+      const { readyStatus = 200, readyMs = 60_000 } = options
       await until(
         () => `the agent answers ${readyStatus} (${last}):\n${agent.logText()}`,
         readyMs,

@@ -36,7 +36,7 @@ export class ExporterProcess {
       if (options.ready ?? true)
         await until(
           () => `the exporter answers:\n${started.said}`,
-          20_000,
+          60_000,
           async () => (await call(port, '/').catch(() => undefined))?.status === 200,
         )
     } catch (error) {

@@ -188,7 +188,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     cut: () => {
       for (const socket of sockets) socket.resetAndDestroy()
     },
-    goAway: () => injector.drain(5000),
+    goAway: () => injector.drain(600_000),
     close: async () => {
       server.forceShutdown()
       const closed = new Promise<void>(resolve => listener.close(() => resolve()))

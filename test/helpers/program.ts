@@ -1,5 +1,5 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -72,17 +72,25 @@ export class Program<Ready = { port: number }> {
   }
 }
 
-/** A port of 127.0.0.1 that was free a moment ago. */
+/** Below the ports that the kernel gives to whoever asks for any, so that nobody gets one until its user has it. */
+const ports = { first: 28_100, count: 4_600 }
+let portsGiven = Math.floor(Math.random() * ports.count)
+
+/** A port of 127.0.0.1 where nobody listens, and no other one of this process was given. */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
+  for (;;) {
+    const port = ports.first + (portsGiven++ % ports.count)
+    const server = createServer()
+    const free = await new Promise<boolean>(resolve => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+    })
+    if (free) return port
+  }
 }
 
 /** Resolves when somebody listens there. */
-export async function listening(port: number, timeoutMs = 10_000): Promise<void> {
+export async function listening(port: number, timeoutMs = 60_000): Promise<void> {
   await until(`somebody listens at port ${port}`, timeoutMs, async () => {
     const socket = connect(port, '127.0.0.1')
     return new Promise<boolean>(resolve => {
@@ -90,6 +98,17 @@ export async function listening(port: number, timeoutMs = 10_000): Promise<void>
       socket.once('error', () => resolve(false))
     }).finally(() => socket.destroy())
   })
+}
+
+/** Resolves when a child that runs no Node.js has its own arguments and environment, and not those of this process. */
+export async function runsItsProgram(pid: number): Promise<void> {
+  await until(
+    `process ${pid} runs its program`,
+    60_000,
+    () =>
+      readlinkSync(`/proc/${pid}/exe`) !== process.execPath &&
+      readFileSync(`/proc/${pid}/environ`).length > 0,
+  )
 }
 
 /** Asks until the answer is yes. `what` names it in the error. */

@@ -16,10 +16,13 @@ import { silentLogger } from './silent-logger.ts'
 
 type Variables = Readonly<Record<string, string>>
 
-/** Waits of milliseconds, so that a test of many faults takes seconds. */
+/**
+ * Waits of milliseconds, so that a test of many faults takes seconds; but a receiver that means well is not given up
+ * where the host stands still for some.
+ */
 const quick: Variables = {
   SVC_OTLP_INSECURE: 'true',
-  SVC_OTLP_TIMEOUT: '5s',
+  SVC_OTLP_TIMEOUT: '20s',
   SVC_BACKOFF_INITIAL: '10ms',
   SVC_BACKOFF_MAX: '50ms',
   SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '5ms',

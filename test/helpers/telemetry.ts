@@ -161,12 +161,12 @@ export class Telemetry {
     const seen = await this.#mark(agent)
     await until(
       'no span waits in the agent',
-      20 * second,
+      60 * second,
       async () => (await agent.metrics()).sum('svc_export_queue_size', 'signal_type="traces"') === 0,
     )
     const mine = (series: Counted & { timeNs: bigint }): boolean =>
       series.resource['process.pid'] === process.pid && series.timeNs > seen
-    await until('metrics of a later moment are there', 10 * second, () => {
+    await until('metrics of a later moment are there', 60 * second, () => {
       this.#read()
       return [...this.#series.values()].some(mine)
     })

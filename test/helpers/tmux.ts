@@ -52,14 +52,16 @@ export class Tmux {
     return child ? Number(child) : undefined
   }
 
-  /** Waits until the screen is as wanted. */
+  /** Waits until the screen is as wanted, and stays so for two looks: a frame comes line by line. */
   async shows(wanted: RegExp | ((screen: string) => boolean), timeoutMs = 20_000): Promise<string> {
     let last = ''
     await until(
       () => `the screen shows ${wanted}:\n${last}`,
       timeoutMs,
       () => {
+        const before = last
         last = this.screen()
+        if (last !== before) return false
         return typeof wanted === 'function' ? wanted(last) : wanted.test(last)
       },
     )

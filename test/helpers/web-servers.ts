@@ -93,7 +93,7 @@ http {
   }
   try {
     await listening(port)
-    await until('nginx has a worker', 5000, () => childrenOf(child).length > 0)
+    await until('nginx has a worker', 60_000, () => childrenOf(child).length > 0)
   } catch (error) {
     await close()
     throw error

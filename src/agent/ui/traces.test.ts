@@ -56,13 +56,16 @@ function started(change: Partial<UiParts> = {}, config: Config = defaults()) {
   return { parts, spans }
 }
 
+/** One for all, so that what is told of them at two times is the same. */
+const nowMs = Date.now()
+
 function tell(spans: SpanWindow, change: (span: Span) => void): void {
   const span = new Span()
   span.traceId.fill(0xab)
   span.spanId.fill(1)
   span.name = 'GET /users/jane@example.com'
   span.kind = SpanKind.server
-  span.endUs = Date.now() * 1000
+  span.endUs = nowMs * 1000
   span.startUs = span.endUs - 20_000
   change(span)
   spans.add(shop, span)

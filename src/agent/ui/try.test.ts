@@ -36,6 +36,9 @@ function asked(rules: string, more: Partial<TryQuery> = {}): TryQuery {
   return { signal: 'traces', rules, items: 2, left: new AbortController().signal, ...more }
 }
 
+/** However slow the machine is. */
+const tried = (parts: UiParts, query: TryQuery) => tryRules(parts, query, 60_000)
+
 const span = new Span()
 function addSpans({ pipeline }: Outlets): void {
   for (const name of ['GET /health', 'GET /users']) {
@@ -76,7 +79,7 @@ test('items that come by are shown as the rules would leave them, and what runs 
     ),
     rule('idle', '{span_names: [POST /never]}', '{type: drop}'),
   )
-  const document = await tryRules(parts, asked(rules, { items: 4 }))!
+  const document = await tried(parts, asked(rules, { items: 4 }))!
   assert.deepEqual(document.problems, [])
   assert.equal(document.off, '')
   const fates = document.items.map(({ title, fate, reason }) => [title, fate, reason])
@@ -109,7 +112,7 @@ test('items that come by are shown as the rules would leave them, and what runs 
 
 test('what is wrong with rules is told with its place, and no item is waited for', async () => {
   const check = async (rules: string, want: object) => {
-    const document = await tryRules(flowing(), asked(rules))!
+    const document = await tried(flowing(), asked(rules))!
     const [{ line, column, key, message } = {} as TryDocument['problems'][number]] = document.problems
     assert.deepEqual({ line, column, key }, want)
     assert.ok(message!.length > 10)
@@ -131,7 +134,7 @@ test('what is wrong with rules is told with its place, and no item is waited for
 
 test('rules may stand below pipeline, and rules that are off are told of', async () => {
   const rules = `pipeline:\n${transform(health).replace('true', 'false').replaceAll(/^/gm, '  ')}`
-  const { problems, items, notes } = await tryRules(flowing(addSpans), asked(rules))!
+  const { problems, items, notes } = await tried(flowing(addSpans), asked(rules))!
   assert.deepEqual(problems, [])
   assert.ok(items.every(({ fate }) => fate === 'same'))
   assert.match(notes[0]!, /set transform\.enabled: true/)
@@ -141,7 +144,7 @@ test('neither files nor variables of the agent can be read by rules', async () =
   const actions = [`\${file:/proc/self/environ}`, `\${PATH}`].map(
     (value, i) => `{type: set_attribute, set_attribute: {key: k${i}, value: "${value}"}}`,
   )
-  const document = await tryRules(
+  const document = await tried(
     flowing(addSpans),
     asked(transform(rule('a', '{}', ...actions)), { items: 1 }),
   )!
@@ -153,7 +156,7 @@ test('neither files nor variables of the agent can be read by rules', async () =
 
 test('logs, metrics and profiles are tried, each by its parts', async () => {
   const check = async (signal: Signal, rules: string, add: (outlets: Outlets) => void, want: unknown) => {
-    const document = await tryRules(flowing(add), asked(rules, { signal, items: 1 }))!
+    const document = await tried(flowing(add), asked(rules, { signal, items: 1 }))!
     assert.deepEqual(document.problems, [])
     const [item] = document.items
     assert.deepEqual([item!.title, item!.fate, changesOf(document)], want, JSON.stringify(document))
@@ -228,14 +231,14 @@ test('logs, metrics and profiles are tried, each by its parts', async () => {
 
 test('where nothing comes by it says so, and one at a time is tried', async () => {
   const parts = flowing()
-  const first = tryRules(parts, asked('', { signal: 'metrics' }))!
-  assert.equal(tryRules(parts, asked('')), undefined)
+  const first = tried(parts, asked('', { signal: 'metrics' }))!
+  assert.equal(tried(parts, asked('')), undefined)
   const { items, off, waited_ms } = await first
   assert.deepEqual(items, [])
   assert.match(off, /^no metrics came by within 3 s: .*svc doctor host/)
   assert.ok(waited_ms >= 2990)
   const left = new AbortController()
-  const second = tryRules(parts, asked('', { left: left.signal }))!
+  const second = tried(parts, asked('', { left: left.signal }))!
   left.abort()
   assert.deepEqual((await second).items, [])
 })
@@ -249,7 +252,7 @@ test('items that are too large are counted, and as many as are tried are bounded
       pipeline.intake('logs').add(cart, scope, record)
     }
   })
-  const { items, skipped } = await tryRules(parts, asked('', { signal: 'logs', items: 50 }))!
+  const { items, skipped } = await tried(parts, asked('', { signal: 'logs', items: 50 }))!
   assert.ok(items.length >= 4 && items.length <= 6, `${items.length}`)
   assert.ok(skipped >= 4)
 })
@@ -275,5 +278,5 @@ test('rules that take all the time there is hold up nobody, and are given up', a
     `transform:\n  enabled: true\n  rules:\n    - name: a\n      match:\n        log_bodies:\n${monstrous}      actions: []\n`,
   )
   // Others are tried as before.
-  assert.equal((await tryRules(parts, asked(transform(health)))!).items.length, 2)
+  assert.equal((await tried(parts, asked(transform(health)))!).items.length, 2)
 })

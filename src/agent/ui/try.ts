@@ -11,8 +11,7 @@ import { TryThread } from './try-thread.ts'
 const waitMs = 3000
 /** For the items, once they are there. */
 const tryMs = 1500
-/** In all. */
-const mostMs = 5000
+const allMs = 5000
 const mostItemBytes = 64 * 1024
 /** Of all items. */
 const mostBytes = 256 * 1024
@@ -21,14 +20,23 @@ const maxText = 300
 const underWay = new WeakSet<UiParts['outlets']>()
 
 /** Undefined while another one is under way. Nothing that runs is changed, and nothing of it is counted. */
-export function tryRules(parts: UiParts, query: TryQuery): Promise<TryDocument> | undefined {
+export function tryRules(
+  parts: UiParts,
+  query: TryQuery,
+  /** In all. */
+  mostMs = allMs,
+): Promise<TryDocument> | undefined {
   const { outlets } = parts
   if (underWay.has(outlets)) return undefined
   underWay.add(outlets)
-  return tried(parts, query).finally(() => underWay.delete(outlets))
+  return tried(parts, query, mostMs).finally(() => underWay.delete(outlets))
 }
 
-async function tried(parts: UiParts, { signal, rules, items: most, left }: TryQuery): Promise<TryDocument> {
+async function tried(
+  parts: UiParts,
+  { signal, rules, items: most, left }: TryQuery,
+  mostMs: number,
+): Promise<TryDocument> {
   const nothing: TryDocument = { problems: [], items: [], notes: [], skipped: 0, waited_ms: 0, off: '' }
   const startMs = performance.now()
   const thread = new TryThread({ signal, rules }, mostMs)

@@ -20,11 +20,17 @@ writeFileSync(
 
 const asNobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
 
-/** Runs `svc doctor` where `wrapper` puts it. Returns what it says. */
+/** What a check says of which nothing is known, since it had no time. */
+const late = /not done within|no time was left for it|no answer within/
+
+/** Runs `svc doctor` where `wrapper` puts it, again while a check of it is late. Returns what it says. */
 function doctor(wrapper: readonly string[], code: number): string {
   const [program, ...args] = [...wrapper, process.execPath, main, 'doctor']
   const env = { PATH: process.env.PATH, SVC_CONFIG_FILE: join(directory, 'config.yaml') }
-  const { status, stdout, stderr } = spawnSync(program!, args, { env, cwd: '/', encoding: 'utf8' })
+  const run = () => spawnSync(program!, args, { env, cwd: '/', encoding: 'utf8' })
+  let ended = run()
+  for (let more = 2; more > 0 && late.test(ended.stdout.replaceAll(/\s+/g, ' ')); more--) ended = run()
+  const { status, stdout, stderr } = ended
   assert.deepEqual([status, stderr], [code, ''], stdout)
   return stdout
 }

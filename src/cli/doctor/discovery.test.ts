@@ -24,6 +24,7 @@ async function check(
   { rootfs = '/nonexistent', ...change }: Partial<Discovery> & { rootfs?: string },
   want: string,
   detail: RegExp,
+  timeoutMs = 20_000,
 ): Promise<void> {
   const config = defaults()
   const { agent } = config
@@ -39,7 +40,7 @@ async function check(
       },
     },
   }
-  const found = (await row.try({ loaded, timeoutMs: 1000 })).map(finding => outcomeOf(row, finding))
+  const found = (await row.try({ loaded, timeoutMs })).map(finding => outcomeOf(row, finding))
   assert.deepEqual(
     found.map(({ state, fault }) => fault ?? state),
     [want],
@@ -100,13 +101,14 @@ test('a daemon or an API server that hangs is there, and does not answer', async
     { docker: { ...docker, endpoint: path } },
     'silent',
     /^no answer within 1000 ms$/,
+    1000,
   )
   const api = await KubernetesApi.start()
   t.after(() => api.close())
   api.conduct.answer = () => true
   const { kubernetes } = defaults().agent.discovery
   const asked = { kubernetes: { ...kubernetes, kubeconfig: kubeconfig(t, api.port), node_name: 'node-a' } }
-  await check(cluster, asked, 'silent', /^no answer within 1000 ms$/)
+  await check(cluster, asked, 'silent', /^no answer within 1000 ms$/, 1000)
 })
 
 test('a cluster is well only when all that is asked for is granted', async t => {

