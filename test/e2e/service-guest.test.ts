@@ -27,6 +27,10 @@ pipeline: { export: { queue: { enabled: true } } }
 const whole = `${shared}agent: { logs: { journald: true } }\n`
 const light = `${shared}agent: { logs: { journald: true }, ebpf: false, profiling: false }\n`
 
+/** Emulated processors are slow: what takes a second elsewhere takes minutes. */
+const slow = (watchdogSeconds: number) =>
+  `[Service]\nTimeoutStartSec=900\nWatchdogSec=${watchdogSeconds}\nTimeoutAbortSec=3\n`
+
 let guest: Guest
 
 before(async () => {
@@ -54,9 +58,7 @@ before(async () => {
       '/etc/svc/config.yaml': light,
       '/opt/light.yaml': light,
       '/opt/whole.yaml': whole,
-      // Emulated processors are slow: what takes a second elsewhere takes minutes.
-      '/etc/systemd/system/svc.service.d/slow.conf':
-        '[Service]\nTimeoutStartSec=900\nWatchdogSec=900\nTimeoutAbortSec=3\n',
+      '/etc/systemd/system/svc.service.d/slow.conf': slow(900),
     },
     limitMs: 1_800_000,
     links: {
@@ -290,7 +292,7 @@ test('a reload takes up a good file, and ends before the agent with a bad one', 
 
 /** Changes the bound of time between two signs of life, which holds from the next start on. */
 async function watchEvery(seconds: number): Promise<void> {
-  await guest.run(`sed -i s/WatchdogSec=.*/WatchdogSec=${seconds}/ /etc/systemd/system/svc.service.d/slow.conf
+  await guest.run(`printf '${slow(seconds)}' >/etc/systemd/system/svc.service.d/slow.conf
     systemctl daemon-reload`)
 }
 
@@ -310,6 +312,7 @@ test('what waits for the receiver is there after a restart', { skip }, async () 
 })
 
 test('an agent that hangs is started anew', { skip }, async () => {
+  assert.equal(await property('WatchdogUSec'), '1min')
   const [pid, restarts] = [await property('MainPID'), Number(await property('NRestarts'))]
   await guest.run(`kill -STOP ${pid}`)
   await eventually('it is started anew', async () => Number(await property('NRestarts')) > restarts)
