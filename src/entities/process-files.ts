@@ -1,11 +1,10 @@
 import { closeSync, openSync, readlinkSync, readSync } from 'node:fs'
+import { isEnding, statFields } from '../lib/process-stat.ts'
 import type { ProcessFacts } from './service-name.ts'
 
 /** Environments and command lines may be 2 MB; the beginning is enough. */
 const maxFileBytes = 256 * 1024
 export const unknownStart = -1
-/** PF_EXITING of include/linux/sched.h. */
-const exiting = 4
 
 /** Reads what /proc tells of processes. What ended, or is not ours to read, is answered by an empty text. */
 export class ProcessFiles {
@@ -28,11 +27,10 @@ export class ProcessFiles {
     const close = stat.lastIndexOf(')')
     if (open < 0 || close < open) return unknownStart
     this.comm = stat.slice(open + 1, close)
-    const fields = stat.slice(close + 2).split(' ', 20)
+    const fields = statFields(stat, 20)
     this.parent = Number(fields[1]) || 0
-    // flags is field 9 and starttime field 22; the state, field 3, follows the name.
-    this.ending = (Number(fields[6]) & exiting) !== 0
-    const start = Number(fields[19])
+    this.ending = isEnding(fields)
+    const start = Number(fields[19]) // field 22
     return Number.isSafeInteger(start) ? start : unknownStart
   }
 

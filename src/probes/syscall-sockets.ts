@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { isEnding, statFields } from '../lib/process-stat.ts'
 
 /** Bytes of a table of sockets that are read, at most: some 400,000 sockets. */
 const maxTableBytes = 64 * 2 ** 20
 const listening = 10
 const nonBlocking = 0o4000
-/** PF_EXITING of include/linux/sched.h. */
-const exiting = 4
 /** Tables are read again at the earliest after so many times the time that reading them took. */
 const rest = 20
 /** The kernel tells what CPU time a thread took late, by a tick of its clock at most. */
@@ -73,10 +72,7 @@ export class ProcSockets {
   /** The process is on its way out: its descriptors are gone in a moment, however long the kernel takes for it. */
   isEnding(pid: number): boolean {
     try {
-      const stat = readFileSync(`${this.proc}/${pid}/stat`, 'latin1')
-      // flags is field 9; the name before the state, field 3, stands in parentheses and may hold any character.
-      const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
-      return (Number(flags) & exiting) !== 0
+      return isEnding(statFields(readFileSync(`${this.proc}/${pid}/stat`, 'latin1'), 7))
     } catch {
       return false // it has ended
     }
