@@ -1,3 +1,4 @@
+// owns: host
 // docs/security.md names every file that an agent opens and every address that it asks.
 
 import assert from 'node:assert/strict'
@@ -9,17 +10,15 @@ import { test } from 'node:test'
 import { AgentProcess } from './helpers/agent-process.ts'
 import { withoutBpf } from './helpers/compile-bpf.ts'
 import { freePort, until } from './helpers/program.ts'
+import { onlyInSoak } from './helpers/soak.ts'
 
 const root = join(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'docs/security.md'), 'utf8')
 
 const withoutTrace: string | false =
-  process.env.SVC_SOAK !== '1'
-    ? 'takes half a minute: SVC_SOAK=1'
-    : withoutBpf ||
-      (spawnSync('strace', ['-V']).status === 0
-        ? false
-        : 'system calls are seen by strace, which is not there')
+  onlyInSoak ||
+  withoutBpf ||
+  (spawnSync('strace', ['-V']).status === 0 ? false : 'system calls are seen by strace, which is not there')
 
 /** What stands as code in the first cells of a section's table. */
 function named(section: string): readonly string[] {

@@ -1,3 +1,4 @@
+// owns: host
 // The shell blocks of the pages, run beside a real agent.
 
 import assert from 'node:assert/strict'
@@ -11,9 +12,9 @@ import { AgentProcess } from './helpers/agent-process.ts'
 import { withoutBpf } from './helpers/compile-bpf.ts'
 import { blocksOf, type DocBlock, shellLines, userPages } from './helpers/doc-blocks.ts'
 import { freePort, until } from './helpers/program.ts'
+import { soak } from './helpers/soak.ts'
 
 const root = join(import.meta.dirname, '..')
-const full = process.env.SVC_SOAK === '1'
 /** For a line that ends by itself, on a machine that is busy. */
 const patienceMs = 60_000
 const atOnce = 3
@@ -77,7 +78,7 @@ after(async () => {
 /** The line for the agent and the service of this test in place of those of the page. */
 function here(line: string): string {
   const shorter = line.replace(/ -d \d\ds/, '').replace(/\bsvc profile\b/, 'svc profile -d 3s')
-  return (full ? line : shorter)
+  return (soak ? line : shorter)
     .replaceAll('bin/svc', 'svc')
     .replaceAll('127.0.0.1:19090', `127.0.0.1:${agent.port}`)
     .replaceAll('127.0.0.1:9100', `127.0.0.1:${metricsPort}`)

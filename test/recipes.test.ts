@@ -1,4 +1,6 @@
-// The recipes are followed to the letter, in a copy of the tree: what they say is what a new unit takes.
+// owns: host
+// The recipes are followed to the letter, in a copy of the tree: what they say is what a new unit takes. By default the
+// files are written, checked and tested; in a soak the commands of the recipes run, too, and the whole tree is checked.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -12,12 +14,15 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { withoutBpf } from './helpers/compile-bpf.ts'
+import { cleanEnvironment } from './helpers/program-under-test.ts'
 import { follow, type Recipe, readRecipe } from './helpers/recipe.ts'
+import { onlyInSoak, soak } from './helpers/soak.ts'
 
 const root = join(import.meta.dirname, '..')
 /** Where the generators of tools/ write. */
@@ -36,11 +41,15 @@ before(() => {
   })
   execFileSync('tar', ['-x'], { cwd: tree, input: packed })
   mkdirSync(join(tree, 'build'))
+  run('git init -q')
+  if (!soak) {
+    symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
+    return
+  }
   for (const file of readdirSync(join(root, 'build')))
     if (file.endsWith('.sum')) copyFileSync(join(root, 'build', file), join(tree, 'build', file))
   execFileSync('cp', ['-al', join(root, 'node_modules'), tree])
   execFileSync('cp', ['-a', join(root, 'dist'), tree])
-  run('git init -q')
 })
 
 after(() => {
@@ -68,8 +77,7 @@ function snapshot(): Map<string, string> {
 }
 
 function run(command: string): void {
-  // What the test runner tells its files would make the runner in it one of them. Tests in it are to be short.
-  const { NODE_TEST_CONTEXT: _context, SVC_SOAK: _soak, ...env } = process.env
+  const env = cleanEnvironment() // tests in it are to be short
   const path = `${dirname(process.execPath)}:${env.PATH}`
   const { status, stdout, stderr } = spawnSync('bash', ['-ec', command], {
     cwd: tree,
@@ -99,7 +107,11 @@ function prove(recipe: Recipe): void {
   const { added, edited } = difference(original, touched)
   assert.ok(added.length + edited.length <= 4, [...added, ...edited].join())
   assert.ok(edited.length <= 1, edited.join())
-  for (const command of recipe.commands) run(command)
+  if (soak) for (const command of recipe.commands) run(command)
+  else
+    run(
+      `node tools/gen-protocols.ts && bash tools/test ${added.filter(file => file.endsWith('.test.ts')).join(' ')}`,
+    )
   const written = difference(touched, snapshot())
   for (const file of [...written.added, ...written.edited])
     assert.match(file, generated, `${file} was written by a command of the recipe`)
@@ -110,9 +122,8 @@ function prove(recipe: Recipe): void {
 function checkSources(files: readonly string[]): void {
   const part = { extends: '../tsconfig.json', include: [], files: files.map(file => `../${file}`) }
   writeFileSync(join(tree, 'build/tsconfig.json'), JSON.stringify(part))
-  const isLong = Boolean(process.env.SVC_SOAK)
-  run(`node node_modules/typescript/bin/tsc -p ${isLong ? '.' : 'build/tsconfig.json'}`)
-  if (isLong)
+  run(`node node_modules/typescript/bin/tsc -p ${soak ? '.' : 'build/tsconfig.json'}`)
+  if (soak)
     run(`node_modules/@biomejs/cli-linux-${process.arch}/biome check --error-on-warnings ${files.join(' ')}`)
 }
 
@@ -127,11 +138,11 @@ test('a protocol takes what its recipe says: four files at most, of which one is
   prove(recipeOf('protocol'))
 })
 
-test('the tree with both is as it has to be: architecture, generated files', () => {
+test('the tree with both is as it has to be: architecture, generated files', { skip: onlyInSoak }, () => {
   run('node tools/check-architecture.ts')
   run('bash tools/generate --check')
 })
 
-test('operations of the new protocol become spans', { skip: withoutBpf }, () => {
+test('operations of the new protocol become spans', { skip: onlyInSoak || withoutBpf }, () => {
   run('bash tools/test test/fixtures/recipes/nut-spans.ts')
 })

@@ -1,16 +1,11 @@
 // The architecture: who may import whom, what no file may hold, how long a file may grow (budgets.json).
 // Prints a line for each fault, `file:line: rule: what`, and exits 1 where there is one.
-import { execFileSync } from 'node:child_process'
-import { existsSync, lstatSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { posix, resolve } from 'node:path'
 import { allow, bans, entries, shared, texts, units } from './architecture.ts'
-
-const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
-const isFile = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true // fixtures have links
-const isTest = (file: string) => file.startsWith('test/') || file.endsWith('.test.ts')
-const imports =
-  /^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"\n]+)['"]|\b(?:import|require|URL)\(\s*['"]([^'"\n]+)['"]|['"](node:[\w/]+)['"]/gm
+import { imports } from './imports.ts'
+import { countLines, filesOf, isTest, lineLimit } from './source-lines.ts'
 
 /** The faults of the files below `root` (absolute) that git knows or would add. */
 export function checkArchitecture(root: string): string[] {
@@ -21,8 +16,7 @@ export function checkArchitecture(root: string): string[] {
   const packages = Object.keys(dependencies)
   if (packages.length > most)
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
-  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], { cwd: root }).toString()
-  const files = listed.split('\0').filter(file => file !== '' && isFile(resolve(root, file)))
+  const files = filesOf(root)
   // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
   const isUnit = (file: string) => {
     const area = units.exec(file)?.[0]
@@ -42,10 +36,9 @@ export function checkArchitecture(root: string): string[] {
     }
     const own = text.indexOf(`${root}/`)
     if (own >= 0) report(own, 'paths', `"${root}/": a path of one machine`)
-    const limit = isTest(file) ? limits.test : file.startsWith('tools/') ? limits.tool : limits.source
-    const lines = text.split('\n').length - 1
-    if (counted.test(file) && lines > limit)
-      report(0, 'lines', `${lines}, the limit is ${limit}: split it by subject`)
+    const limit = limits[lineLimit(file) ?? '']
+    if (countLines(text) > limit)
+      report(0, 'lines', `${countLines(text)}, the limit is ${limit}: split it by subject`)
     if (isTest(file)) continue
     if (/^src\/.*\.ts$/.test(file)) graph.set(file, checkImports(file, text, { packages, isUnit, report }))
     if (/^ui\/.*(?<!\.d)\.tsx?$/.test(file))

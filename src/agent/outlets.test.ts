@@ -19,6 +19,7 @@ import {
   spawnReceiver,
   startReceiver,
 } from '../../test/helpers/otlp-receiver.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { type Config, loadConfig } from '../config/index.ts'
 import { createLogger } from '../lib/logger.ts'
 import { Attributes } from '../model/attributes.ts'
@@ -29,7 +30,7 @@ import { Span } from '../model/span.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { Outlets } from './outlets.ts'
 
-const switches = process.env.SVC_SOAK === '1' ? 2000 : 200
+const switches = soak ? 2000 : 200
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))

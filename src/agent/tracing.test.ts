@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

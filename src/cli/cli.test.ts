@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { freePort } from '../../test/helpers/program.ts'
+import { cleanEnvironment, svcProgram } from '../../test/helpers/program-under-test.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-cli-'))
 after(() => rmSync(directory, { recursive: true }))
 
@@ -17,12 +17,6 @@ function file(name: string, text: string): string {
   return path
 }
 
-/** The environment without what the machine that runs the tests may set. */
-function environment(more: Record<string, string> = {}): Record<string, string> {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name))
-  return { ...(Object.fromEntries(kept) as Record<string, string>), ...more }
-}
-
 interface Result {
   readonly code: number | null
   readonly out: string
@@ -30,7 +24,7 @@ interface Result {
 }
 
 function start(args: string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, args, { cwd: directory, env: environment(env) })
+  const child = spawn(process.execPath, args, { cwd: directory, env: cleanEnvironment(env) })
   let out = ''
   let talk = ''
   child.stdout.on('data', chunk => {
@@ -44,7 +38,7 @@ function start(args: string[], env: Record<string, string> = {}) {
 }
 
 function svc(args: string[], env?: Record<string, string>): Promise<Result> {
-  return start([main, ...args], env).ended
+  return start([svcProgram, ...args], env).ended
 }
 
 test('version goes to standard output, as a line or as JSON', async () => {
@@ -361,7 +355,7 @@ test('a mistake in the agent is logged with its stack and ends it', async () => 
 })
 
 test('a reader that goes away ends nothing with an error', async () => {
-  const child = spawn(process.execPath, [main, 'doctor'], { cwd: directory, env: environment() })
+  const child = spawn(process.execPath, [svcProgram, 'doctor'], { cwd: directory, env: cleanEnvironment() })
   child.stdout.destroy()
   let talk = ''
   child.stderr.on('data', chunk => {

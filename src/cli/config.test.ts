@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { parse } from 'yaml'
+import { svcProgram } from '../../test/helpers/program-under-test.ts'
 import { svc } from '../../test/helpers/svc.ts'
 import { startUiAgent } from '../../test/helpers/ui-agent.ts'
 import type { AgentDocument } from '../api/ui/documents.ts'
@@ -12,7 +13,6 @@ import { defaults, loadConfig } from '../config/index.ts'
 import { schema } from '../config/schema.ts'
 import { leaves } from '../schema/tree.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-config-'))
 after(() => rmSync(directory, { recursive: true }))
 /** No agent of the host answers there. */
@@ -39,7 +39,7 @@ test('the defaults have every key, are a valid file, and change nothing', async 
   assert.deepEqual([loaded.problems, loaded.config], [[], defaults()])
   // A pipe of the shell, as people write it.
   const line = `"$0" "$1" config --default | "$0" "$1" --validate-config /dev/stdin`
-  const checked = spawnSync('bash', ['-c', line, process.execPath, main], { encoding: 'utf8' })
+  const checked = spawnSync('bash', ['-c', line, process.execPath, svcProgram], { encoding: 'utf8' })
   assert.deepEqual([checked.status, checked.stderr], [0, ''])
   assert.match(checked.stdout, /^configuration is valid\n/)
 })

@@ -16,18 +16,12 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { cleanEnvironment, svcProgram } from '../../test/helpers/program-under-test.ts'
 import { secretBranches, secretKinds, secretVariables } from '../../test/helpers/secret-configuration.ts'
 import type { Manifest } from './diagnostics/bundle.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-diagnostics-'))
 after(() => rmSync(directory, { recursive: true }))
-
-/** The environment without what the machine that runs the tests may set. */
-function environment(more: Record<string, string> = {}): Record<string, string> {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name))
-  return { ...(Object.fromEntries(kept) as Record<string, string>), ...more }
-}
 
 interface Result {
   readonly code: number | null
@@ -46,11 +40,11 @@ function ended(child: ChildProcess): Promise<Result> {
 }
 
 function run(command: string, args: string[], env?: Record<string, string>): Promise<Result> {
-  return ended(spawn(command, args, { cwd: directory, env: environment(env) }))
+  return ended(spawn(command, args, { cwd: directory, env: cleanEnvironment(env) }))
 }
 
 function diagnose(args: string[], env?: Record<string, string>): Promise<Result> {
-  return run(process.execPath, [main, 'diagnostics', ...args], env)
+  return run(process.execPath, [svcProgram, 'diagnostics', ...args], env)
 }
 
 /** A configuration whose agent is on no port of this host. */
@@ -269,7 +263,7 @@ test('a write that fails leaves no file', {
     'sh',
     full,
     process.execPath,
-    main,
+    svcProgram,
     config,
   ])
   assert.equal(out.toString(), 'code 1\n', talk)
@@ -281,7 +275,7 @@ test('a terminal gets a bundle only by force', async () => {
   const onTerminal = (flags: string) =>
     run('script', [
       '-qec',
-      `"${process.execPath}" "${main}" diagnostics --config "${config}" ${flags}`,
+      `"${process.execPath}" "${svcProgram}" diagnostics --config "${config}" ${flags}`,
       '/dev/null',
     ])
   const refused = await onTerminal('')
@@ -320,10 +314,14 @@ test('an agent that never ends its answers makes a bundle of a bounded size that
 })
 
 test('a reader that goes away is no failure', async () => {
-  const child = spawn(process.execPath, [main, 'diagnostics', '--config', configuration('pipe.yaml', {})], {
-    cwd: directory,
-    env: environment(),
-  })
+  const child = spawn(
+    process.execPath,
+    [svcProgram, 'diagnostics', '--config', configuration('pipe.yaml', {})],
+    {
+      cwd: directory,
+      env: cleanEnvironment(),
+    },
+  )
   child.stdout.destroy()
   const code = await new Promise(resolve => child.on('close', resolve))
   assert.equal(code, 0)

@@ -10,15 +10,15 @@ import { ExporterProcess } from '../../test/helpers/exporter-process.ts'
 import { parseExposition } from '../../test/helpers/exposition.ts'
 import { call } from '../../test/helpers/http.ts'
 import { freePort, listening, until } from '../../test/helpers/program.ts'
+import { svcProgram } from '../../test/helpers/program-under-test.ts'
 import { ExporterFlags } from './node-exporter/flags.ts'
 
-const main = resolve(import.meta.dirname, '../main.ts')
 const fixture = [`--path.procfs=${hostTree}/proc`, `--path.sysfs=${hostTree}/sys`]
 const loadavg = ['--collector.disable-defaults', '--collector.loadavg']
 
 /** Runs the command to its end. */
 function run(...args: string[]): { status: number | null; out: string; talk: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'node-exporter', ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [svcProgram, 'node-exporter', ...args], {
     encoding: 'utf8',
     env: { ...process.env, NODE_OPTIONS: '' },
     timeout: 20_000,
@@ -143,7 +143,7 @@ test('it listens on the socket that systemd hands over', async t => {
   const { fd } = (server as Server & { _handle: { fd: number } })._handle
   const child = spawn(
     'sh',
-    ['-c', 'LISTEN_PID=$$ exec "$@"', 'sh', process.execPath, main, 'node-exporter', ...loadavg].concat(
+    ['-c', 'LISTEN_PID=$$ exec "$@"', 'sh', process.execPath, svcProgram, 'node-exporter', ...loadavg].concat(
       '--web.systemd-socket',
     ),
     {

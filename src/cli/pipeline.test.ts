@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { decodeRequest } from '../../test/helpers/otlp-proto.ts'
+import { cleanEnvironment, svcProgram } from '../../test/helpers/program-under-test.ts'
 import { jsonToRequest } from '../exporters/otlp/from-json.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const fixtures = join(import.meta.dirname, '../../test/fixtures/otlp')
 const traces = join(fixtures, 'traces.json')
 const requests = join(fixtures, 'requests.json')
@@ -27,10 +27,7 @@ interface Result {
 }
 
 function svc(args: readonly string[], input = ''): Promise<Result> {
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name)),
-  )
-  const child = spawn(process.execPath, [main, ...args], { cwd: directory, env })
+  const child = spawn(process.execPath, [svcProgram, ...args], { cwd: directory, env: cleanEnvironment() })
   let out = ''
   let talk = ''
   child.stdout.on('data', chunk => {

@@ -18,6 +18,7 @@ import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { settings } from '../../test/helpers/api-server.ts'
 import { frame, groupOf, sampleOf, shopAndWorker, taken } from '../../test/helpers/host-profile.ts'
+import { cleanEnvironment, svcProgram } from '../../test/helpers/program-under-test.ts'
 import { operations } from '../api/routes.ts'
 import { type Api, startApi } from '../api/server.ts'
 import type { AgentView } from '../api/types.ts'
@@ -26,7 +27,6 @@ import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/take
 import { profileFile } from '../profiling/profile-file.ts'
 import { writeOutput } from './profile/output-file.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-profile-'))
 const socket = join(directory, 'svc.sock')
 const asked: ProfileRequest[] = []
@@ -66,10 +66,9 @@ interface Result {
 }
 
 function svcProfile(...args: string[]): Promise<Result> {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name))
-  const child = spawn(process.execPath, [main, 'profile', ...args], {
+  const child = spawn(process.execPath, [svcProgram, 'profile', ...args], {
     cwd: directory,
-    env: Object.fromEntries(kept) as Record<string, string>,
+    env: cleanEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const out: Buffer[] = []

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { attach, drain, openStore, queueDirectory } from '../../test/helpers/disk-store.ts'
+import { cleanEnvironment, svcProgram } from '../../test/helpers/program-under-test.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
 import { plainBatch } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const native = loadNative()
 
 interface Result {
@@ -19,9 +19,8 @@ interface Result {
 }
 
 function svcQueue(...args: string[]): Promise<Result> {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name))
-  const child = spawn(process.execPath, [main, 'queue', ...args], {
-    env: Object.fromEntries(kept) as Record<string, string>,
+  const child = spawn(process.execPath, [svcProgram, 'queue', ...args], {
+    env: cleanEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let out = ''
@@ -137,7 +136,7 @@ test('a reader that has enough of an export is no failure', async t => {
   for (let n = 0; n < 3000; n++) queue.push(plainBatch('traces', 1, request('shop'), 1))
   await store.close()
   const command = 'set -o pipefail; "$0" "$1" queue export --directory "$2" --to - | head -n 1'
-  const child = spawn('bash', ['-c', command, process.execPath, main, directory])
+  const child = spawn('bash', ['-c', command, process.execPath, svcProgram, directory])
   let said = ''
   child.stdout.resume()
   child.stderr.on('data', chunk => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { withoutTmux } from '../../test/helpers/host-needs.ts'
 import { until } from '../../test/helpers/program.ts'
+import { svcProgram } from '../../test/helpers/program-under-test.ts'
 import { Tmux } from '../../test/helpers/tmux.ts'
 import {
   liveOf,
@@ -16,7 +16,6 @@ import {
   type UiAgent,
 } from '../../test/helpers/ui-agent.ts'
 
-const main = join(import.meta.dirname, '../main.ts')
 const cart = serviceOf('cart', { calls: ['redis', 'postgresql (orders)'] })
 const checkout = serviceOf('checkout', {
   protocols: ['grpc'],
@@ -67,7 +66,7 @@ after(() => agent?.close())
 
 function terminal(t: TestContext, options: ConstructorParameters<typeof Tmux>[1] = {}, args = 'top') {
   const tmux = new Tmux(
-    `${process.execPath} ${main} ${args} --config ${agent.config}; echo "ended with $?"`,
+    `${process.execPath} ${svcProgram} ${args} --config ${agent.config}; echo "ended with $?"`,
     options,
   )
   t.after(() => tmux.end())
@@ -75,7 +74,7 @@ function terminal(t: TestContext, options: ConstructorParameters<typeof Tmux>[1]
 }
 
 async function svc(...args: string[]): Promise<{ code: number | null; out: string; talk: string }> {
-  const child = spawn(process.execPath, [main, ...args, '--config', agent.config])
+  const child = spawn(process.execPath, [svcProgram, ...args, '--config', agent.config])
   let out = ''
   let talk = ''
   child.stdout.on('data', chunk => {
@@ -203,7 +202,7 @@ test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip
   assert.ok(!killed.isAlternate && killed.isCursorShown)
 
   const own = await startUiAgent({ overview })
-  const left = new Tmux(`${process.execPath} ${main} top --config ${own.config}; echo "ended with $?"`)
+  const left = new Tmux(`${process.execPath} ${svcProgram} top --config ${own.config}; echo "ended with $?"`)
   t.after(() => left.end())
   await left.shows(/checkout/)
   await own.close()
@@ -214,7 +213,7 @@ test('ctrl-c, SIGTERM and an agent that ends all give the terminal back', { skip
 test('ctrl-z stops it with the terminal given back, and fg goes on', { skip: withoutTmux }, async t => {
   const tmux = new Tmux(`bash --norc -i`, { env: { PS1: '$ ' } })
   t.after(() => tmux.end())
-  tmux.press(`${process.execPath} ${main} top --config ${agent.config}`, 'Enter')
+  tmux.press(`${process.execPath} ${svcProgram} top --config ${agent.config}`, 'Enter')
   await tmux.shows(/>checkout/)
   tmux.press('C-z')
   await tmux.shows(/Stopped/)
@@ -258,7 +257,7 @@ test('--json gives the lines as they came, once or on and on', async () => {
       .map(line => JSON.parse(line)),
     [overviewStart, overviewTick(services)],
   )
-  const child = spawn(process.execPath, [main, 'top', '--json', '--config', agent.config])
+  const child = spawn(process.execPath, [svcProgram, 'top', '--json', '--config', agent.config])
   let lines = 0
   for await (const chunk of child.stdout) {
     lines += String(chunk).split('\n').length - 1
@@ -284,7 +283,7 @@ test('foreign text controls no terminal', { skip: withoutTmux }, async t => {
 })
 
 test('without an agent it says which ways were tried, with exit code 1', async () => {
-  const child = spawn(process.execPath, [main, 'top'], {
+  const child = spawn(process.execPath, [svcProgram, 'top'], {
     env: {
       ...process.env,
       SVC_SELF_TELEMETRY_ADMIN_SOCKET: '/nowhere/svc.sock',

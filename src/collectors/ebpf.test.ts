@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { readWith, survivesJunk, treeOf } from '../../test/helpers/collector.ts'
 import { withoutBindfs } from '../../test/helpers/host-needs.ts'
 import { until } from '../../test/helpers/program.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { boundsOf } from '../exposition/bounds.ts'
 import { Gatherer } from '../exposition/gatherer.ts'
 import { Page } from '../exposition/page.ts'
@@ -203,7 +205,7 @@ function watch(t: TestContext, directory: string) {
   }
 }
 
-const count = process.env.SVC_SOAK === '1' ? 8 : 2
+const count = soak ? 8 : 2
 
 test('file systems that hang hold up no scrape, and are back when they answer', {
   skip: withoutBindfs,

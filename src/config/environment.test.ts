@@ -93,7 +93,6 @@ test('variables of the process and of Kubernetes services are left alone', () =>
     assert.equal(notes.length, noted ? 1 : 0, name)
   }
   check('SVC_TOKEN', false)
-  check('SVC_SOAK', false)
   for (const name of ['SVC_SERVICE_HOST', 'SVC_SERVICE_PORT_HTTP', 'SVC_PORT', 'SVC_PORT_80_TCP_ADDR'])
     check(name, true)
   for (const name of ['SVC_AGENT_SERVICE_HOST', 'SVC_AGENT_PORT', 'SVC_AGENT_PORT_9100_TCP'])

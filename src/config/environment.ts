@@ -4,12 +4,7 @@ import { type Branch, isBranch, join, type Key, readBranch, readKey, type Settin
 import { looseScalar } from '../schema/value.ts'
 
 /** Variables of the process itself: not keys of the configuration. */
-export const processVariables: ReadonlySet<string> = new Set([
-  'SVC_CONFIG_FILE',
-  'SVC_TOKEN',
-  'SVC_URL',
-  'SVC_SOAK',
-])
+export const processVariables: ReadonlySet<string> = new Set(['SVC_CONFIG_FILE', 'SVC_TOKEN', 'SVC_URL'])
 
 /** Variables that Kubernetes sets for a Service whose name begins with `svc`. */
 const serviceLink = /^SVC_(?:SERVICE_HOST$|SERVICE_PORT|PORT|.*_SERVICE_|.*_PORT)/

@@ -9,6 +9,7 @@ import {
   readCloud,
   startMetadataService,
 } from '../../test/helpers/metadata-services.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { MetadataError } from '../lib/metadata-service.ts'
 import { clouds } from './index.ts'
 
@@ -120,7 +121,7 @@ test('whatever a document holds, it becomes a cloud of bounded texts or a reason
         assert.ok(text.length <= 4096 && text.isWellFormed() && !/\p{Cc}/u.test(text), `${key}: ${text}`)
       }
     }),
-    { numRuns: process.env.SVC_SOAK ? 5000 : 150 },
+    { numRuns: soak ? 5000 : 150 },
   )
 })
 

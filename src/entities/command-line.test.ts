@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { commandLine } from './command-line.ts'
 
-const runs = process.env.SVC_SOAK ? 20_000 : 500
+const runs = soak ? 20_000 : 500
 
 test('values that something announces as secret are not shown', () => {
   for (const line of [

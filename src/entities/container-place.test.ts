@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { type ContainerPlace, noPlace, placeOf, placeOfNames } from './container-place.ts'
 
-const runs = process.env.SVC_SOAK ? 100_000 : 1_000
+const runs = soak ? 100_000 : 1_000
 const a = 'a1'.repeat(32)
 const b = 'b2'.repeat(32)
 const uid = '1f2e3d4c-5b6a-4978-8695-a4b3c2d1e0f9'

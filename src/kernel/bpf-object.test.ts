@@ -1,7 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compileBpf, withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { Lab, labObject, nativeOrThrow } from '../../test/helpers/lab.ts'
+import { Lab, labObject } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { BpfObject, explainLoadLog, LoadError } from './bpf-object.ts'
 
 const refused = withoutBpf ? new Uint8Array() : compileBpf('refused')

@@ -4,7 +4,7 @@ import { arch, endianness, hostname, release, tmpdir, type } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutPerfEvents } from '../../test/helpers/host-needs.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { NetworkNamespace, withoutNamespaces } from '../../test/helpers/network-namespace.ts'
 
 const native = nativeOrThrow()

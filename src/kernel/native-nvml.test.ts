@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { StandInNvml } from '../../test/helpers/stand-in-nvml/stand-in-nvml.ts'
 import type { NvmlAnswer, NvmlHandle } from './native.ts'
 

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -5,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { Lab, labObject, nativeOrThrow } from '../../test/helpers/lab.ts'
+import { Lab, labObject } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { findAsset } from './assets.ts'
 import { loadNativeFrom, mapType, type Native, programType, Unsupported } from './native.ts'
 

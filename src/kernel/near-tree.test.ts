@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { soak } from '../../test/helpers/soak.ts'
 import { readElfSymbols } from './elf-symbols.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-elf-'))
@@ -111,7 +112,7 @@ test('what is no ELF file of this kind is an error', async () => {
 test('whatever the bytes say, reading ends, and finds nothing outside of the file', async () => {
   const whole = readFileSync(library)
   const path = join(directory, 'mutated')
-  const rounds = process.env.SVC_SOAK ? 20_000 : 400
+  const rounds = soak ? 20_000 : 400
   let seed = 7
   const random = (below: number) => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { bucketIndex, ExponentialBucketCounts, mergePairs } from './exponential-buckets.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const numRuns = soak ? 20_000 : 500
 
 const positive = fc.double({ min: 1e-9, max: 1e9, noNaN: true })

@@ -3,6 +3,7 @@ import { connect, createServer, type IncomingHttpHeaders } from 'node:http2'
 import { type AddressInfo, createServer as createTcpServer, connect as dial } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { HpackDecoder, HpackFields, HpackNames, Known } from './hpack.ts'
 import { decodeHuffman } from './hpack-huffman.ts'
 
@@ -241,6 +242,6 @@ test('any bytes are read without a fault', () => {
     fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat(1), (bytes, which) => {
       read(decoders[which]!, Buffer.from(bytes))
     }),
-    { numRuns: process.env.SVC_SOAK ? 1_000_000 : 20_000 },
+    { numRuns: soak ? 1_000_000 : 20_000 },
   )
 })

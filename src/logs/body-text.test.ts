@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { BodyText } from './body-text.ts'
 
 function isIn(text: string, body: string): boolean {
@@ -34,7 +35,7 @@ test('it is found exactly where plain texts would find it', () => {
     fc.property(text(4), text(30), (wanted, body) => {
       assert.equal(isIn(wanted, body), body.toLowerCase().includes(wanted.toLowerCase()))
     }),
-    { numRuns: process.env.SVC_SOAK === '1' ? 20_000 : 500 },
+    { numRuns: soak ? 20_000 : 500 },
   )
 })
 

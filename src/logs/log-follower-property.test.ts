@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Following, plainSource } from '../../test/helpers/log-following.ts'
+import { soak } from '../../test/helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const scenarios = soak ? 600 : 60
 const atOnce = 60
 const steps = 25

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { SearchPattern } from '../lib/search-pattern.ts'
 import { type LogForm, type LogReaderOptions, logReader } from './log-reader.ts'
 
-const runs = process.env.SVC_SOAK ? 100_000 : 2000
-const fuzzRuns = process.env.SVC_SOAK ? 1_000_000 : 30_000
+const runs = soak ? 100_000 : 2000
+const fuzzRuns = soak ? 1_000_000 : 30_000
 
 const time = '2026-01-02T03:04:05.123456789Z'
 const timeUs = Date.UTC(2026, 0, 2, 3, 4, 5) * 1000 + 123_456

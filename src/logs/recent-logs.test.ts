@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { LogRecord } from '../model/log.ts'
 import type { LogSearchQuery, RecentLogQuery } from '../model/recent-log.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { RecentLogs } from './recent-logs.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const containerId = 'c'.repeat(64)
 const shop = resource({ 'service.name': 'shop', 'process.pid': 12, 'container.id': containerId })
 const cron = resource({ 'service.name': 'cron' })

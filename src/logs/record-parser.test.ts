@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { heapGrowth } from '../../test/helpers/heap.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { LogRecord } from '../model/log.ts'
 import { clearRecord, type ParseOptions, RecordParser } from './record-parser.ts'
 
-const runs = process.env.SVC_SOAK ? 300_000 : 5000
+const runs = soak ? 300_000 : 5000
 
 const all = { json: true, severity: true, traceContext: true }
 const trace = '0af7651916cd43dd8448eb211c80319c'

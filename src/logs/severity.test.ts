@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { namedSeverity, steppedSeverity, syslogSeverity, TextSeverity } from './severity.ts'
 
-const runs = process.env.SVC_SOAK ? 1_000_000 : 20_000
+const runs = soak ? 1_000_000 : 20_000
 
 const level = new TextSeverity()
 const found = (line: string) => (level.find(line) ? `${level.severity} ${level.text}` : '')

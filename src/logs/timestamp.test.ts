@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { epochUs, fieldUs, rfc3339Us } from './timestamp.ts'
 
-const runs = process.env.SVC_SOAK ? 100_000 : 3000
+const runs = soak ? 100_000 : 3000
 
 const read = (text: string) => rfc3339Us(Buffer.from(text), 0, Buffer.byteLength(text))
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { LogRecord } from '../model/log.ts'
 import { findTraceContext } from './trace-context.ts'
 
-const runs = process.env.SVC_SOAK ? 1_000_000 : 20_000
+const runs = soak ? 1_000_000 : 20_000
 
 const trace = '0af7651916cd43dd8448eb211c80319c'
 const span = 'b7ad6b7169203331'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { LogRecord } from './log.ts'
 import {
   auditedSyscalls,
@@ -214,7 +215,7 @@ test('whatever is given as an event is either recorded or refused', () => {
         assert.throws(() => fillSecurityRecord(given as SecurityEvent, record), TypeError)
       else fillSecurityRecord(given as SecurityEvent, record)
     }),
-    { numRuns: process.env.SVC_SOAK ? 20_000 : 500 },
+    { numRuns: soak ? 20_000 : 500 },
   )
 })
 

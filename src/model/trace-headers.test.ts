@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { TraceContext } from './stream.ts'
 import { readTraceHeaders } from './trace-headers.ts'
 
@@ -143,7 +144,7 @@ test('any bytes are read without a fault', () => {
     '-',
     '0',
   )
-  const runs = process.env.SVC_SOAK ? 200_000 : 5_000
+  const runs = soak ? 200_000 : 5_000
   const context = new TraceContext()
   fc.assert(
     fc.property(fc.array(fc.oneof(word, fc.string({ unit: 'binary' })), { maxLength: 40 }), parts => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { type Receiver, spawnReceiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { logEncoding } from '../exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
 import { profileEncoding } from '../exporters/otlp/encode-profile.ts'
@@ -17,7 +18,6 @@ import { signals } from '../model/signal.ts'
 import { Span } from '../model/span.ts'
 import { type LaneSettings, Pipeline, type PipelineSettings } from './pipeline.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 

@@ -6,6 +6,7 @@ import { decodeRequest } from '../../test/helpers/otlp-proto.ts'
 import { placed, readMetric, withoutZeros } from '../../test/helpers/placed-metric.ts'
 import { installKey } from '../../test/helpers/processor-stage.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
 import { RequestBuilder } from '../exporters/otlp/request.ts'
 import { Attributes } from '../model/attributes.ts'
@@ -21,7 +22,6 @@ import { branch, build } from '../schema/tree.ts'
 import { Batcher, type BatchLimits } from './batcher.ts'
 import { Account } from './ledger.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const defaults = build(branch('', { limits, pii_redaction: redaction, transform: transformation }), new Map())
 const scopes: readonly Scope[] = [
   { name: 'svc/test', version: '1' },

@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { openStore, queueDirectory, until } from '../../test/helpers/disk-store.ts'
 import { randomOf, ShadowFiles } from '../../test/helpers/shadow-files.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { createLogger } from '../lib/logger.ts'
 import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import { resource } from '../model/resource.ts'
@@ -18,7 +19,6 @@ import { Lane, type LaneSettings } from './lane.ts'
 import { Account } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const host = resource({ 'host.name': 'test' })
 const scope = { name: 'svc', version: '1' }
 const log = createLogger({ level: 'error', format: 'text', write: () => {} })

@@ -1,8 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { type LoadedConfig, loadConfig } from '../config/index.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { type BtfSection, readBtf } from '../kernel/btf.ts'

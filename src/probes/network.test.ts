@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,13 +7,14 @@ import { createInterface } from 'node:readline'
 import { afterEach, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { until } from '../../test/helpers/program.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { connectFailures, NetworkPair } from '../model/network-pair.ts'
 import { NetworkProbe } from './network.ts'
 
 const skip = withoutBpf
-const churn = process.env.SVC_SOAK === undefined ? 1_000 : 10_000
+const churn = soak ? 10_000 : 1_000
 const open: { close(): unknown }[] = []
 
 afterEach(async () => {

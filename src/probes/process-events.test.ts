@@ -1,9 +1,10 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { afterEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { until } from '../../test/helpers/program.ts'
 import type { AttributeValue } from '../model/attributes.ts'
 import type { ProcessNews } from '../model/process-news.ts'

@@ -1,3 +1,4 @@
+// owns: host
 // What the socket programs note of the requests that threads work on, read as the sampler reads it.
 
 import assert from 'node:assert/strict'
@@ -6,9 +7,10 @@ import { request as askInside, Agent as SecureAgent } from 'node:https'
 import { after, before, test } from 'node:test'
 import { makeCertificates } from '../../test/helpers/certificates.ts'
 import { compileBpf, withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { Program, pause, until } from '../../test/helpers/program.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import { readBtf } from '../kernel/btf.ts'
 import type { LinkHandle } from '../kernel/native.ts'
@@ -18,7 +20,7 @@ import { sock } from './sock.ts'
 import { SocketCapture } from './socket-capture.ts'
 
 const kernel = { skip: withoutBpf }
-const rounds = process.env.SVC_SOAK ? 40 : 6
+const rounds = soak ? 40 : 6
 
 /** What a server answers: the thread that worked, and from when to when. */
 interface Work {

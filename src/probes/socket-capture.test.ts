@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,7 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
 import { Program, until } from '../../test/helpers/program.ts'
 import { head } from '../../test/helpers/raw-talk.ts'

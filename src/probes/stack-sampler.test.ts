@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
@@ -15,7 +16,8 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import {
   svcFrameSpace,
@@ -46,7 +48,6 @@ import { primesNear, softwareEvent } from './stack-events.ts'
 import { StackSampler, type StackSamplerSettings } from './stack-sampler.ts'
 
 const skip = withoutBpf
-const soak = process.env.SVC_SOAK !== undefined
 const rate = 997
 const everything: StackSamplerSettings = {
   sampleRate: rate,

@@ -1,8 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { get } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { SyscallPeer } from '../../test/helpers/syscall-peer.ts'
 import { hasTracefs, withoutTracepoints, withTracefs } from '../../test/helpers/tracefs.ts'
 import { svcProtocol } from '../kernel/gen/syscalls.ts'

@@ -1,8 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { afterEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { SyscallCounts, type SyscallFilter, syscallDuration } from './syscall-counts.ts'
 
 const skip = withoutBpf

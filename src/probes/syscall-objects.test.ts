@@ -1,8 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 

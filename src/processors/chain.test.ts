@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import * as arbitrary from '../../test/helpers/otlp-arbitrary.ts'
 import { installKey, profileWith, recordWith, spanWith } from '../../test/helpers/processor-stage.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { Metric } from '../model/metric.ts'
 import { resource } from '../model/resource.ts'
@@ -14,7 +15,6 @@ import { limits } from './limit-settings.ts'
 import { redaction } from './redact/settings.ts'
 import { transformation } from './transform/settings.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const runs = soak ? 5000 : 250
 const shop = resource({ 'service.name': 'shop', owner: 'bob@example.com' })
 const scope = { name: 'svc/test', version: '1' }

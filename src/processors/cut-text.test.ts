@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { cutText } from './cut-text.ts'
 
-const numRuns = process.env.SVC_SOAK === '1' ? 20_000 : 1000
+const numRuns = soak ? 20_000 : 1000
 
 test('a text is cut between two characters', () => {
   const check = (text: string, limit: number, want: string) => assert.equal(cutText(text, limit), want)

@@ -10,6 +10,7 @@ import {
   spanWith,
   stageOf,
 } from '../../test/helpers/processor-stage.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import { resource } from '../model/resource.ts'
 import { type Signal, signals } from '../model/signal.ts'
@@ -17,7 +18,7 @@ import { limitAttributes } from './limit-attributes.ts'
 import { limits } from './limit-settings.ts'
 import type { Stage } from './processor.ts'
 
-const numRuns = process.env.SVC_SOAK === '1' ? 5000 : 300
+const numRuns = soak ? 5000 : 300
 const shop = resource({ 'service.name': 'shop' })
 
 function compile(attributes: string, signal: Signal = 'traces', before?: Stage): Stage | undefined {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { Metric } from '../model/metric.ts'
 import { resource } from '../model/resource.ts'
@@ -9,7 +10,6 @@ import { limitSeries } from './limit-series.ts'
 import { type LimitSettings, limits } from './limit-settings.ts'
 import type { ProcessorEnv, Stage } from './processor.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const shop = resource({ 'service.name': 'shop' })
 const defaults: LimitSettings = build(branch('', { limits }), new Map())
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import type { HistogramPoint, Metric, NumberPoint } from '../model/metric.ts'
 import { type Resource, resource, type Scope } from '../model/resource.ts'
@@ -10,7 +11,6 @@ import { type LimitSettings, limits } from './limit-settings.ts'
 import { type MetricChain, type MetricOut, metricChain } from './metric-chain.ts'
 import { overflow, type ProcessorEnv, type Stage } from './processor.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const shop = resource({ 'service.name': 'shop' })
 const scope: Scope = { name: 'svc/test', version: '1' }
 const cumulative = { temporality: 'cumulative', maxSeries: 1000 } as const

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import { ElfError } from '../lib/elf/elf-format.ts'
 import { cfaRule, rbpRule, ruleBytes, type UnwindTable } from '../model/unwind-table.ts'
 import { buildUnwindTable, type UnwindLimits } from './eh-frame.ts'
 
 const skip = process.arch === 'x64' ? false : 'tables are made for x86-64, and this is another machine'
-const isSoak = process.env.SVC_SOAK === '1'
 const directory = mkdtempSync(join(tmpdir(), 'svc-eh-frame-'))
 after(() => rmSync(directory, { recursive: true }))
 
@@ -150,7 +150,7 @@ const goldenFiles = [
   '/bin/bash',
   '/lib64/ld-linux-x86-64.so.2',
   `${libraries}/libc.so.6`,
-  ...(isSoak
+  ...(soak
     ? [
         '/usr/bin/python3.11',
         `${libraries}/libcrypto.so.3`,
@@ -533,7 +533,7 @@ function assertBounded(path: string): void {
 test('whatever .eh_frame says, its table is sound', { skip }, () => {
   const frames = withElf('/bin/bash', elf => elf.bytes(elf.section('.eh_frame')!)).subarray(0, 4000)
   const change = fc.tuple(fc.nat(frames.length - 1), fc.nat(255))
-  const numRuns = isSoak ? 2000 : 100
+  const numRuns = soak ? 2000 : 100
   fc.assert(
     fc.property(fc.array(change, { maxLength: 50 }), changes => {
       const changed = Buffer.from(frames)
@@ -574,7 +574,7 @@ test('whatever a file says, there is a sound table or an error', { skip }, () =>
     () => whole.length - 1 - random(1000),
   ]
   const path = join(directory, 'changed')
-  for (let round = 0; round < (isSoak ? 1000 : 100); round++) {
+  for (let round = 0; round < (soak ? 1000 : 100); round++) {
     const changed = Buffer.from(random(8) ? whole : whole.subarray(0, random(whole.length)))
     for (let i = 0; i < 6 && changed.length > 0; i++)
       changed[places[random(3)]!() % changed.length] = random(2) ? random(256) : 255

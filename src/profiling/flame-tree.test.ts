@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Frame, FrameType, Sample } from '../model/profile.ts'
 import { type FlameTree, FlameTreeBuilder, frameTypes, otherName } from './flame-tree.ts'
@@ -142,7 +143,7 @@ test('whatever the samples are, a tree adds up and keeps its bound', () => {
         whole,
       )
     }),
-    { numRuns: process.env.SVC_SOAK ? 2000 : 150 },
+    { numRuns: soak ? 2000 : 150 },
   )
 })
 

@@ -8,6 +8,7 @@ import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { Profile as Pprof } from 'pprof-format'
 import * as arbitrary from '../../test/helpers/otlp-arbitrary.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Frame, Mapping, Profile, Sample } from '../model/profile.ts'
 import { profileToPprof } from './pprof-profile.ts'
@@ -15,7 +16,7 @@ import { profileToPprof } from './pprof-profile.ts'
 const directory = mkdtempSync(join(tmpdir(), 'svc-pprof-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
 
-const runs = process.env.SVC_SOAK === '1' ? 2000 : 100
+const runs = soak ? 2000 : 100
 
 interface Read {
   readonly pprof: Pprof

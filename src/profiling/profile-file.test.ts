@@ -11,6 +11,7 @@ import {
   shopAndWorker,
   taken,
 } from '../../test/helpers/host-profile.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import type { FlameDocument } from '../api/schemas.ts'
 import type { ProfileFormat, TakenProfile } from '../model/taken-profile.ts'
 import { profileFile } from './profile-file.ts'
@@ -145,7 +146,7 @@ test('a drawing of a very large or very deep profile stays below 500 KB and says
   const wide = groupOf(
     'wide',
     [1],
-    Array.from({ length: process.env.SVC_SOAK ? 50_000 : 5_000 }, (_, i) =>
+    Array.from({ length: soak ? 50_000 : 5_000 }, (_, i) =>
       sampleOf(
         i % 20 === 0 ? 100 : 1,
         [0, 1, 2, 3, 4].map(n => frames[(i * 31 + n * n * 997 * (i % 101)) % 20_000]!),

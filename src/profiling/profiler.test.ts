@@ -1,8 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { after, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/lab.ts'
+import { nativeOrThrow } from '../../test/helpers/native.ts'
 import type { Profile } from '../model/profile.ts'
 import { resource } from '../model/resource.ts'
 import { StackSampler } from '../probes/stack-sampler.ts'

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { heapGrowth } from '../../test/helpers/heap.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { agent } from '../config/schema-agent.ts'
 import { svcProtocol } from '../kernel/gen/sock.ts'
@@ -95,7 +96,7 @@ for (const unit of protocols) {
         assert.equal(session.streams.underWay, 0)
         for (const { duration, dimensions } of session.ended) isDeclared(duration, Object.keys(dimensions))
       }),
-      { numRuns: process.env.SVC_SOAK === '1' ? 200_000 : 2_000 },
+      { numRuns: soak ? 200_000 : 2_000 },
     )
   })
 }

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { block, frame } from '../../test/helpers/http2-bytes.ts'
 import { GrpcShopper, startGrpc } from '../../test/helpers/servers/grpc.ts'
 import { RecordingProxy, type Said } from '../../test/helpers/servers/recording-proxy.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { type SessionOptions, StreamSession } from '../../test/helpers/stream-session.ts'
 import { http2 } from './http2.ts'
 
@@ -766,7 +767,7 @@ test('any bytes are read without a fault, and nothing stays', () => {
     }),
   )
   const step = fc.record({ client: fc.boolean(), bytes: piece, lose: fc.nat(30) })
-  const runs = process.env.SVC_SOAK ? 100_000 : 2_000
+  const runs = soak ? 100_000 : 2_000
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 12 }),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seeded } from '../../test/helpers/page-mutation.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { NumberBytes } from './number-bytes.ts'
 
 const numbers = new NumberBytes()
@@ -86,7 +87,7 @@ test('numbers are rounded correctly, however many digits they have', () => {
   const random = seeded(1)
   const digits = (most: number) =>
     Array.from({ length: 1 + Math.floor(random() * most) }, () => Math.floor(random() * 10)).join('')
-  const count = process.env.SVC_SOAK === undefined ? 30_000 : 3_000_000
+  const count = soak ? 3_000_000 : 30_000
   for (let i = 0; i < count; i++) {
     const exponent = random() < 0.5 ? '' : `e${random() < 0.5 ? '-' : '+'}${digits(random() < 0.9 ? 2 : 3)}`
     const text = `${random() < 0.2 ? '-' : ''}${digits(20)}${random() < 0.7 ? `.${digits(20)}` : ''}${exponent}`

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mutated, seeded, shapes } from '../../test/helpers/page-mutation.ts'
 import { referencePage } from '../../test/helpers/reference-page.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import type { LineFault, Page, PageFormat } from './exposition.ts'
 import { PageLayout } from './page-layout.ts'
 import { PageReader, readPage } from './page-reader.ts'
 import { sampleKey } from './sample-key.ts'
 
-const pages = process.env.SVC_SOAK === undefined ? 10_000 : 1_000_000
+const pages = soak ? 1_000_000 : 10_000
 const limits = { maxSamples: 0, maxLineBytes: 0 }
 
 function plain(page: Page | LineFault, body: Buffer): unknown {

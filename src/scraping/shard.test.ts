@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { soak } from '../../test/helpers/soak.ts'
 import { type Shard, shardIndex, shardOf } from './shard.ts'
 
-const some = process.env.SVC_SOAK ? 100_000 : 10_000
+const some = soak ? 100_000 : 10_000
 const ids = Array.from({ length: some }, (_, i) => `target-${i}`)
 
 /** Which agents take each target. */

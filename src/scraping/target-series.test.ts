@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mutated, seeded, shapes } from '../../test/helpers/page-mutation.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { looksAtAll, openMetrics, pageOf, ToldSeries, targetOf } from '../../test/helpers/told-series.ts'
 import { PageError } from './page-error.ts'
 import { compileRelabel, type RelabelRule } from './relabel.ts'
@@ -8,7 +9,7 @@ import type { ScrapeJob } from './scrape-job.ts'
 import { type Taken, TargetSeries } from './target-series.ts'
 
 const timeUs = 1.75e15
-const sequences = process.env.SVC_SOAK === undefined ? 300 : 30_000
+const sequences = soak ? 30_000 : 300
 
 function open(own: Partial<ScrapeJob> = {}, told = new ToldSeries()) {
   const target = targetOf(own)

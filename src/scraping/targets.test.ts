@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { scrapeJob } from '../../test/helpers/scrape-job.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { durationOf, durationText } from './duration-text.ts'
 import { compileRelabel, type RelabelRule } from './relabel.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
@@ -265,7 +266,7 @@ test('thousands of targets take little time', () => {
     return performance.now() - started
   }
   const [first, again] = [timed(), timed()]
-  if (process.env.SVC_SOAK) console.log(`5000 targets: ${first.toFixed(1)} ms, then ${again.toFixed(1)} ms`)
+  if (soak) console.log(`5000 targets: ${first.toFixed(1)} ms, then ${again.toFixed(1)} ms`)
   assert.ok(first < 10_000, `${first} ms`)
 })
 
@@ -279,7 +280,7 @@ test('a group that is told again keeps its targets, until the job is another', (
 
 test('many new targets are read in turns with others', async () => {
   const job = scrapeJob({ relabel: rules({ action: 'labelmap', regex: '__meta_(.+)' }) })
-  const addresses = Array.from({ length: process.env.SVC_SOAK ? 20_000 : 5000 }, (_, i) => `a${i}`)
+  const addresses = Array.from({ length: soak ? 20_000 : 5000 }, (_, i) => `a${i}`)
   const groups = [group(addresses, { __meta_x: 'y' }), group(['b', 'c/d'])]
   let turns = 0
   let busy = true

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { Call, Exchange } from '../model/exchange.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
 import { type Resource, resource } from '../model/resource.ts'
@@ -9,7 +10,6 @@ import { http1 } from '../protocols/http1.ts'
 import { RedTable } from './red.ts'
 import { Tracer, type TracerOptions, type TracerRules } from './tracer.ts'
 
-const soak = process.env.SVC_SOAK !== undefined
 const host = '127.0.0.1'
 const elsewhere = '10.0.0.2'
 

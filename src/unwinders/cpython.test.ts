@@ -15,11 +15,10 @@ import {
   systemPython,
   withoutPython,
 } from '../../test/helpers/runtimes/script-program.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { shim } from './cpython/merge.ts'
 import { cpython } from './cpython.ts'
 import type { RuntimeProcess } from './runtime.ts'
-
-const soak = process.env.SVC_SOAK === '1'
 
 /** Others that stand beside it on a machine for development. */
 const pyenv = join(process.env.PYENV_ROOT ?? join(homedir(), '.pyenv'), 'versions')

@@ -19,13 +19,13 @@ import {
   systemPython,
   withoutPython,
 } from '../../test/helpers/runtimes/script-program.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import type { Frame } from '../model/profile.ts'
 import type { RuntimeFile, RuntimeProcess } from './runtime.ts'
 import { readConstants, type V8Constants } from './v8/constants.ts'
 import { v8 } from './v8.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const runtimes = [
   { binary: process.execPath, name: `Node.js ${process.versions.node}`, skip: false as const },
   { binary: systemNode, name: "the distribution's Node.js", skip: withoutNode20 },

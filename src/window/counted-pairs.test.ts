@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { CountedPairs } from './counted-pairs.ts'
 
 test('pairs come and go, and each is found where it is', () => {
@@ -31,6 +32,6 @@ test('pairs come and go, and each is found where it is', () => {
       }
       assert.ok(pairs.end <= capacity)
     }),
-    { numRuns: process.env.SVC_SOAK === '1' ? 2000 : 50 },
+    { numRuns: soak ? 2000 : 50 },
   )
 })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { bucketOf, percentileMs } from './duration-counts.ts'
 import type { EdgeNode } from './edge-graph.ts'
 import { EdgeWindow, isRest, slotMs } from './edge-window.ts'
 
-const soak = process.env.SVC_SOAK !== undefined
 const windowMs = 120_000
 const slots = windowMs / slotMs + 1
 const begin = 1_700_000_003_500

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { LatencyHeatmap } from './latency-heatmap.ts'
 
 const begin = 1_700_000_000_000
@@ -70,7 +71,7 @@ test('all spans of the window are counted, and no others', () => {
           inside.filter(({ startMs }) => Math.floor((startMs - fromMs) / 10_000) === column).length,
         )
     }),
-    { numRuns: process.env.SVC_SOAK ? 2000 : 100 },
+    { numRuns: soak ? 2000 : 100 },
   )
 })
 

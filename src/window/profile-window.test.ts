@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Frame, Profile, Sample } from '../model/profile.ts'
 import { resource } from '../model/resource.ts'
 import type { FlameColumns } from './flame-columns.ts'
 import { type FlameOptions, ProfileWindow } from './profile-window.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const always = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }
 const none = new Attributes()
 const shop = resource({ 'service.name': 'shop' })

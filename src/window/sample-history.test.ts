@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { SampleHistory } from './sample-history.ts'
 
-const runs = process.env.SVC_SOAK ? 2000 : 100
+const runs = soak ? 2000 : 100
 
 type Step =
   | { readonly kind: 'begin'; readonly afterMs: number }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { mostRecordBytes, SpanRing } from './span-ring.ts'
 
 test('records go out in the order in which they came in, and the newest are found page by page', () => {
@@ -42,6 +43,6 @@ test('records go out in the order in which they came in, and the newest are foun
         assert.deepEqual([gone.length, ring.records, told().length], [sizes.length, 0, 0])
       },
     ),
-    { numRuns: process.env.SVC_SOAK ? 1000 : 40 },
+    { numRuns: soak ? 1000 : 40 },
   )
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import type { AttributeValue } from '../model/attributes.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../model/span.ts'
@@ -8,7 +9,6 @@ import { Interest } from './span-routes.ts'
 import type { TraceSearch } from './span-search.ts'
 import { SpanWindow } from './span-window.ts'
 
-const soak = Boolean(process.env.SVC_SOAK)
 const windowMs = 900_000
 const least = 384 * 1024
 const begin = 1_700_000_000_000

@@ -1,10 +1,10 @@
+// owns: host
 // The agent's pod of the chart, as a container runs it: nothing is missing, and what it tells is the node's.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -12,7 +12,7 @@ import { killPod, runAsPod } from '../helpers/as-pod.ts'
 import { renderChart, withoutHelmRender } from '../helpers/helm-chart.ts'
 import { objectsOf } from '../helpers/helm-objects.ts'
 import { withoutNamespaces } from '../helpers/network-namespace.ts'
-import { until } from '../helpers/program.ts'
+import { freePort, Program, until } from '../helpers/program.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-as-pod-'))
 after(() => rmSync(directory, { recursive: true }))
@@ -24,7 +24,7 @@ svc run > /var/lib/svc/log 2>&1 & agent=$!
 until curl -fs http://127.0.0.1:19090/healthz > /dev/null || ! kill -0 $agent; do sleep 0.2; done
 cd /var/lib/svc
 echo > started
-svc tap traces -n 1 --json --service as-pod.test > span.json
+svc tap traces -n 1 --json --service shop-of-the-node > span.json
 curl -fs http://127.0.0.1:9100/metrics > metrics
 kill -TERM $agent; wait $agent; echo $? > ended
 touch /written 2> /dev/null && echo > root-written || true
@@ -43,10 +43,9 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
       return false // not yet
     }
   }
-  const server = createServer((_, response) => response.end('yes'))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const name = { OTEL_SERVICE_NAME: 'shop-of-the-node' }
+  const shop = await Program.start('shop-node.ts', { port: await freePort() }, name)
+  const { port } = shop.ready
   const pod = runAsPod({ spec, config, directory, command: script })
   const exited = once(pod, 'exit')
   try {
@@ -54,7 +53,7 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
     await until('it has ended', 60_000, async () => {
       if (pod.exitCode === null)
         await once(
-          get({ port, path: '/of-the-node', agent: false }).on('error', () => undefined),
+          get({ port, path: '/items/7', agent: false }).on('error', () => undefined),
           'close',
         )
       return pod.exitCode !== null
@@ -62,7 +61,7 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
   } finally {
     if (pod.exitCode === null) killPod(pod)
     await exited
-    server.close()
+    await shop.close()
   }
 
   const { ok, groups } = JSON.parse(state('doctor.json'))
@@ -72,7 +71,7 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
   assert.deepEqual([faults, ok], [[], true])
   assert.equal(Number(state('ended')), 0, state('log'))
   const span = state('span.json')
-  assert.match(span, /GET \/of-the-node/)
+  assert.match(span, /GET \/items/)
   assert.match(span, /"host.name","value":\{"stringValue":"node-a"\}/)
   const metrics = state('metrics')
   assert.match(metrics, /node_filesystem_size_bytes\{[^}]*mountpoint="\/"[^}]*\}/, 'as the node has it')

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
@@ -12,6 +13,7 @@ import { withoutRoot } from '../helpers/host-needs.ts'
 import { type Call, call, callRaw, type Reply } from '../helpers/http.ts'
 import { output } from '../helpers/load.ts'
 import { Api, type DescribedOperation } from '../helpers/openapi.ts'
+import { soak } from '../helpers/soak.ts'
 
 const token = 'the-token-of-the-test'
 
@@ -322,7 +324,7 @@ test('debug paths do not exist while debug mode is off', async () => {
 
 test('a body that does not come in time is answered', async () => {
   // All at once: each takes the server's bound of 30 s.
-  const slow = targets().filter(({ path }) => process.env.SVC_SOAK !== undefined || path === '/admin/flush')
+  const slow = targets().filter(({ path }) => soak || path === '/admin/flush')
   await Promise.all(
     slow.map(async ({ method, path, operation }) => {
       const head = `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nslow`

@@ -1,3 +1,4 @@
+// owns: process
 // What is made for 64-bit ARM on this machine: it is whole, and runs under emulation as far as that goes.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

@@ -1,3 +1,4 @@
+// owns: ports
 // The same traffic over each capture back end gives the same spans and the same counts.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { Agent, request } from 'node:http'
 import { afterEach, test } from 'node:test'
@@ -8,8 +9,9 @@ import { call } from '../helpers/http.ts'
 import { type Answer, type Counts, type SpawnedReceiver, spawnReceiver } from '../helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
 import { pause, until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 
-const rounds = process.env.SVC_SOAK === '1' ? 20 : 1
+const rounds = soak ? 20 : 1
 const second = 1000
 const patience = 30 * second
 

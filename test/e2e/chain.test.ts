@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { Agent, get } from 'node:http'
@@ -7,12 +8,12 @@ import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { freePort, Program } from '../helpers/program.ts'
 import { type Postgres, postgresName, startPostgres, withoutPostgres } from '../helpers/servers/postgres.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../helpers/servers/redis.ts'
+import { soak } from '../helpers/soak.ts'
 import { client, type SpanLine, server, Telemetry } from '../helpers/telemetry.ts'
 import { withoutTracepoints, withTracefs } from '../helpers/tracefs.ts'
 import { startProxy } from '../helpers/web-servers.ts'
 
 const skip = withoutBpf || withoutPostgres || withoutRedis || withoutTracepoints
-const soak = process.env.SVC_SOAK === '1'
 const requests = soak ? 2_000 : 200
 const items = 64
 

@@ -1,17 +1,17 @@
+// owns: host
 // The commands that look at a running agent, over a real one that looks at a real server under load.
 
 import assert from 'node:assert/strict'
 import { createServer, get, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { withoutTmux } from '../helpers/host-needs.ts'
 import { freePort, until } from '../helpers/program.ts'
+import { svcProgram } from '../helpers/program-under-test.ts'
 import { svc } from '../helpers/svc.ts'
 import { Tmux } from '../helpers/tmux.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
 /** Two cores run the agent, the load and the command. */
 const patienceMs = 60_000
 
@@ -50,7 +50,7 @@ after(async () => {
 const of = (...args: string[]) => svc([...args, '--config', agent.file])
 
 test('top shows the service that is asked', { skip: withoutTmux }, async t => {
-  const tmux = new Tmux(`${process.execPath} ${main} top --config ${agent.file}; echo "ended with $?"`)
+  const tmux = new Tmux(`${process.execPath} ${svcProgram} top --config ${agent.file}; echo "ended with $?"`)
   t.after(() => tmux.end())
   await tmux.shows(/^[> ]\S.* http +\d+\.\d .*▲/m, patienceMs)
   await tmux.shows(/^ \S+ {2}cpu \d+% {2}mem \S+ .*svc \S+% cpu \d+M {2}drops 0$/m, patienceMs)

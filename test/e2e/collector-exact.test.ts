@@ -1,3 +1,4 @@
+// owns: process
 // Collector mode under load: each sample of each page that a target served is in what the receiver has.
 
 import assert from 'node:assert/strict'
@@ -6,8 +7,8 @@ import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { MetricSink } from '../helpers/metric-sink.ts'
 import { PageGenerator } from '../helpers/page-generator.ts'
 import { until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const rounds = soak ? 60 : 5
 
 const open: (() => Promise<unknown>)[] = []

@@ -1,3 +1,4 @@
+// owns: host
 // A real Prometheus scrapes what the agent serves, the page about itself and that about its host, and finds nothing to
 // say about either; nor does promtool.
 

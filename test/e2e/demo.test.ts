@@ -1,3 +1,4 @@
+// owns: host
 // The demo: what deploy/demo promises to show is on the map.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

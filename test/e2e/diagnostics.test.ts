@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -6,8 +7,8 @@ import { join, relative } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Manifest } from '../../src/cli/diagnostics/bundle.ts'
 import { AgentProcess } from '../helpers/agent-process.ts'
+import { cleanEnvironment, svcProgram } from '../helpers/program-under-test.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
 const token = 'a-token-that-nobody-may-see'
 
 let directory: string
@@ -36,12 +37,15 @@ before(async () => {
 
 async function collect(file: string): Promise<void> {
   rmSync(file, { force: true })
-  const env = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name))
-  const child = spawn(process.execPath, [main, 'diagnostics', '--config', agent.file, '--output', file], {
-    cwd: directory,
-    env: Object.fromEntries(env),
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const child = spawn(
+    process.execPath,
+    [svcProgram, 'diagnostics', '--config', agent.file, '--output', file],
+    {
+      cwd: directory,
+      env: cleanEnvironment(),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
   talk = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     talk += text

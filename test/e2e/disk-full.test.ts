@@ -1,3 +1,4 @@
+// owns: ports
 // A file system that fills while the receiver is down: nobody ends, nothing is lost uncounted, and it goes on by itself
 // when there is room (P6 of docs/develop/pipeline.md).
 import assert from 'node:assert/strict'

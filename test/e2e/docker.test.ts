@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { AgentProcess } from '../helpers/agent-process.ts'
@@ -5,8 +6,8 @@ import { Dockerd, withoutDocker } from '../helpers/dockerd.ts'
 import type { Line } from '../helpers/otlp-items.ts'
 import { type Receiver, startReceiver } from '../helpers/otlp-receiver.ts'
 import { until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 
-const isSoak = process.env.SVC_SOAK === '1'
 const port = 8080
 
 /** A server, and who asks it five times a second and says so. Both are processes of one container. */
@@ -118,7 +119,7 @@ test('all that comes from a container says which it is, however short it lives',
   })
 
   await t.test('spans, metrics and logs of many that are over in a moment', async () => {
-    for (let number = 0; number < (isSoak ? 50 : 6); number++) {
+    for (let number = 0; number < (soak ? 50 : 6); number++) {
       const name = `moment-${number}`
       const said = await dockerd.docker('run', '--net', 'none', '--name', name, 'shop:1.2', ...moment)
       const id = /[0-9a-f]{64}/.exec(said)![0]

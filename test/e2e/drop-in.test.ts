@@ -1,3 +1,4 @@
+// owns: host
 // The claim to be a drop-in replacement, held against the real exporter on this host: what it serves is served, with the
 // same types, series and values.
 
@@ -9,8 +10,9 @@ import { after, before, test } from 'node:test'
 import { exporterProgram, withoutExporter } from '../helpers/exporter-peer.ts'
 import { ExporterProcess } from '../helpers/exporter-process.ts'
 import { type Exposition, type Family, parseExposition, type Sample } from '../helpers/exposition.ts'
+import { soak } from '../helpers/soak.ts'
 
-const rounds = process.env.SVC_SOAK === '1' ? 20 : 4
+const rounds = soak ? 20 : 4
 
 /** The package is of another version, whose default leaves out fewer disks. */
 const both = ['--collector.diskstats.device-exclude=^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$']

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess } from '../helpers/agent-process.ts'

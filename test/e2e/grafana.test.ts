@@ -1,3 +1,4 @@
+// owns: host
 // A real agent, scraped by a real Prometheus, its OTLP taken by a VictoriaMetrics: what arrives is what is declared, and the
 // dashboards show it.
 
@@ -13,13 +14,11 @@ import { call } from '../helpers/http.ts'
 import { startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, pause } from '../helpers/program.ts'
 import { startPrometheus, withoutPrometheus } from '../helpers/prometheus-server.ts'
+import { onlyInSoak } from '../helpers/soak.ts'
 import { VictoriaMetrics, withoutVictoriaMetrics } from '../helpers/victoria-metrics.ts'
 import { startPythonShop } from '../helpers/web-servers.ts'
 
-const skip =
-  process.env.SVC_SOAK === '1'
-    ? withoutBpf || withoutPrometheus || withoutVictoriaMetrics
-    : 'dashboards are looked at live with SVC_SOAK=1'
+const skip = onlyInSoak || withoutBpf || withoutPrometheus || withoutVictoriaMetrics
 
 /** Panels that may have nothing to show on a host such as this one, by the reason. */
 const mayBeEmpty: Readonly<Record<string, readonly string[]>> = {

@@ -1,3 +1,4 @@
+// owns: host
 // The agent's host metrics as a whole: its endpoint, its export, its reload, and a port that somebody else has.
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,5 @@
-// The image: what is in it, and, with SVC_SOAK=1, that Docker runs it by the very command of docs/docker.md.
+// owns: host
+// The image: what is in it, and, in a soak, that Docker runs it by the very command of docs/docker.md.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -19,10 +20,9 @@ import { type ImageConfig, programsIn, unpackImage } from '../helpers/image-cont
 import { NewerDockerd, withoutNewerDocker } from '../helpers/newer-dockerd.ts'
 import { startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, Program, until } from '../helpers/program.ts'
+import { onlyInSoak, soak } from '../helpers/soak.ts'
 
-const isSoak = process.env.SVC_SOAK === '1'
-const tooLong = isSoak ? false : 'it takes a minute: SVC_SOAK=1'
-const compose = isSoak
+const compose = soak
   ? debianProgram({
       package: 'docker-compose',
       path: 'usr/libexec/docker/cli-plugins/docker-compose',
@@ -117,7 +117,7 @@ function documented(): string {
   return /^docker run --detach[^`]+(?=\n```$)/m.exec(page)![0]
 }
 
-test('the same sources make the same image', { skip: tooLong }, async () => {
+test('the same sources make the same image', { skip: onlyInSoak }, async () => {
   const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
   assert.equal(digest(await makeArchive('second')), digest(await archive()))
 })

@@ -1,3 +1,4 @@
+// owns: process
 // The journal of a machine that systemd has started, read by the agent in it.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// owns: process
 // P1 and P4 of docs/develop/pipeline.md: a process that is killed loses nothing that its queue had accepted, and sends
 // again only what it had sent a moment before.
 import assert from 'node:assert/strict'
@@ -7,9 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { startReceiver } from '../helpers/otlp-receiver.ts'
+import { soak } from '../helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
-const cycles = Number(process.env.SVC_KILL_CYCLES ?? (soak ? 1000 : 200))
+const cycles = soak ? 1000 : 20
 /** What arrived this long before the end is not sent again: the cursor follows in a tenth of a second, and disks stall. */
 const lateMs = 5000
 /** How long the first one lives, so that there is such. The others live for a fifth of a second at most. */

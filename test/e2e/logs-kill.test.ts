@@ -1,3 +1,4 @@
+// owns: process
 // A follower of logs that is killed at random loses no line of a file that is rotated all the while.
 
 import assert from 'node:assert/strict'
@@ -19,8 +20,8 @@ import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { soak } from '../helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const totalBytes = (soak ? 200 : 20) * 1024 * 1024
 const bytesPerSecond = (soak ? 50 : 4) * 1024 * 1024
 const fileBytes = (soak ? 10 : 1) * 1024 * 1024

@@ -1,3 +1,4 @@
+// owns: process
 // Logs, from the file of a program to the receiver, by the whole agent.
 
 import assert from 'node:assert/strict'
@@ -8,8 +9,8 @@ import { type TestContext, test } from 'node:test'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { type Receiver, startReceiver } from '../helpers/otlp-receiver.ts'
 import { until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 
-const isSoak = process.env.SVC_SOAK === '1'
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const spanId = 'b7ad6b7169203331'
 
@@ -142,7 +143,7 @@ test('an agent that is killed again and again while a log is written and rotated
   timeout: 300_000,
 }, async t => {
   const { log, start, bodies } = await place(t)
-  const kills = isSoak ? 10 : 2
+  const kills = soak ? 10 : 2
   let written = 0
   let rotations = 0
   const write = () => {

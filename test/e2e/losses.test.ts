@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'

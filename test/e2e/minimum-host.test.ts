@@ -1,3 +1,4 @@
+// owns: host
 // The smallest host that the specification names: 200m of CPU and 256 MB for an agent with everything on, under light
 // load, while its receiver is away.
 
@@ -11,10 +12,11 @@ import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
 import { freePort, pause, until } from '../helpers/program.ts'
 import { ResourceGroup, withoutResourceGroup } from '../helpers/resource-group.ts'
+import { soak } from '../helpers/soak.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
 
 const skip = withoutBpf || withoutResourceGroup
-const awaySeconds = process.env.SVC_SOAK === '1' ? 600 : 15
+const awaySeconds = soak ? 600 : 15
 /** What waited is sent beside what comes, with a fifth of a core. */
 const arriveMs = 60_000 + awaySeconds * 1000
 const timeout = awaySeconds * 1000 + 3 * arriveMs

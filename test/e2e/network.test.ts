@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { afterEach, test } from 'node:test'
@@ -5,10 +6,11 @@ import { AgentProcess } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { type Receiver, startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 import { startPythonShop } from '../helpers/web-servers.ts'
 
 const skip = withoutBpf
-const connections = process.env.SVC_SOAK === undefined ? 300 : 10_000
+const connections = soak ? 10_000 : 300
 const open: { close(): Promise<unknown> }[] = []
 
 afterEach(async () => {

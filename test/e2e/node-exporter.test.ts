@@ -1,3 +1,4 @@
+// owns: host
 // `svc node-exporter` as its users run it: over the project's host tree with most collectors on, behind TLS and users.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// owns: ports
 // The end of an agent while its receiver is away: with the queue on disk nothing is lost and nobody waits; without it
 // the agent waits as long as it was told to, and says what it gave up.
 import assert from 'node:assert/strict'

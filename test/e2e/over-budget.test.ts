@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Redis } from 'ioredis'

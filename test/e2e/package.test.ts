@@ -1,3 +1,4 @@
+// owns: process
 // Packages as users meet them: installed into a copy of this host, unpacked anywhere, looked at by dpkg.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -32,13 +33,13 @@ import { type BillOfMaterials, checkBillOfMaterials } from '../helpers/cyclonedx
 import { debianRoot, ThrowawayRoot } from '../helpers/debian-root.ts'
 import { withoutRoot } from '../helpers/host-needs.ts'
 import { freePort, until } from '../helpers/program.ts'
+import { onlyInSoak } from '../helpers/soak.ts'
 import { svc } from '../helpers/svc.ts'
 
 /** What dpkg, apt, systemd and the tools for accounts keep of everything they do. */
 const books =
   /^(var\/lib\/(dpkg|apt)|var\/log|var\/cache|run\/systemd)\/|^etc\/((passwd|group|shadow|gshadow|subuid|subgid)-|\.pwd\.lock)$/
 
-const soak = process.env.SVC_SOAK ? false : 'takes minutes: SVC_SOAK=1'
 const architecture = process.arch === 'arm64' ? 'arm64' : 'x64'
 const withoutRpmbuild =
   spawnSync('rpmbuild', ['--version']).status === 0 ? false : 'an .rpm is made by rpmbuild (rpm)'
@@ -141,7 +142,7 @@ test('the scripts of the package are plain sh', async context => {
 })
 
 test('the .rpm puts the same files on a host as the .deb, and takes all of them away', {
-  skip: soak || withoutRoot || withoutRpmbuild,
+  skip: onlyInSoak || withoutRoot || withoutRpmbuild,
 }, async context => {
   const { staged } = await builtPackages()
   const directory = scratch(context)
@@ -210,7 +211,7 @@ test('the archive runs from any directory, of a user without rights', {
 })
 
 test('in a fresh Debian: apt installs it, systemd takes its unit, a newer version replaces it', {
-  skip: soak || withoutRoot,
+  skip: onlyInSoak || withoutRoot,
 }, async context => {
   const fresh = debianRoot()
   assert.ok(fresh, 'debootstrap made no root: see build/peers')
@@ -231,7 +232,7 @@ test('in a fresh Debian: apt installs it, systemd takes its unit, a newer versio
   assert.deepEqual(accountsOf(system), accounts)
 })
 
-test('the same sources give the same bytes', { skip: soak }, async context => {
+test('the same sources give the same bytes', { skip: onlyInSoak }, async context => {
   const options = {
     architecture,
     dist: join(root, 'dist'),

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { AgentProcess } from '../helpers/agent-process.ts'
@@ -77,7 +78,7 @@ test('an agent that is killed leaves no program behind, and the next one starts 
 })
 
 async function checkDegraded(wrapper: readonly string[], reason: RegExp, mend: RegExp): Promise<void> {
-  const agent = killing(await AgentProcess.start({ wrapper, readyStatus: 503 }))
+  const agent = killing(await AgentProcess.start({ wrapper, ports: [], readyStatus: 503 }))
   const ready = await agent.document<Readiness>('/ready')
   assert.equal(ready.status, 'not_ready')
   assert.match(ready.checks.ebpf!, /^failed: /)
@@ -99,7 +100,7 @@ test('without BTF the agent runs, and says what is missing and how to mend it', 
 
 test('where eBPF is required and missing the agent refuses to start with exit code 3', async () => {
   const config = { agent: { ebpf: { required: true } } }
-  const agent = killing(await AgentProcess.spawn({ wrapper: asNobody, config }))
+  const agent = killing(await AgentProcess.spawn({ wrapper: asNobody, ports: [], config }))
   assert.deepEqual(await agent.exited, { code: 3, signal: null })
   const last = agent.log.at(-1)!
   assert.equal(last.level, 'error')

@@ -1,3 +1,4 @@
+// owns: process
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the syntax of replacements.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,6 +10,7 @@ import { debianProgram, withoutProgram } from '../helpers/debian-program.ts'
 import { pause } from '../helpers/program.ts'
 import { type PrometheusTargets, startPrometheus } from '../helpers/prometheus-server.ts'
 import { scrapeJob } from '../helpers/scrape-job.ts'
+import { soak } from '../helpers/soak.ts'
 
 // Version 2.53: that of Debian 12, 2.42, tells of dropped targets the labels that relabelling had already changed. In soak
 // runs it may be that of sid, 3.x, which may need newer libraries one day.
@@ -237,9 +239,9 @@ function groupsOf(written: WrittenJob) {
 test('targets come out of generated configurations as in Prometheus', {
   skip: withoutProgram(program, 'prometheus'),
 }, async () => {
-  const [starts, each] = process.env.SVC_SOAK ? [10, 400] : [1, 200]
+  const [starts, each] = soak ? [10, 400] : [1, 200]
   for (let start = 0; start < starts; start++) {
-    const seed = process.env.SVC_SOAK ? Date.now() % 2 ** 31 : 9
+    const seed = soak ? Date.now() % 2 ** 31 : 9
     const written = fc.sample(job, { numRuns: each, seed })
     const jobs = new Map(written.map((one, i) => [`j${i}`, one]))
     const server = await startPrometheus(

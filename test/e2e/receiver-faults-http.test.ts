@@ -1,3 +1,4 @@
+// owns: process
 // The same as receiver-faults.test.ts over OTLP/HTTP, in both of its forms.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

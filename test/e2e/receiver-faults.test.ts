@@ -1,3 +1,4 @@
+// owns: process
 // Whatever a receiver of OTLP over gRPC does, every record arrives or is counted as lost under its reason, and the
 // books are exact at every look (P3, P4 and P8 of docs/develop/pipeline.md).
 import assert from 'node:assert/strict'

@@ -1,5 +1,6 @@
+// owns: process
 // All faults of a receiver in random order, with changes of the configuration and restarts among them: the books are
-// exact at every look, and in the end every record has arrived or is counted. With SVC_SOAK=1 for longer.
+// exact at every look, and in the end every record has arrived or is counted. In a soak for longer.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,8 +9,9 @@ import { test } from 'node:test'
 import { type Answer, type Receiver, startReceiver } from '../helpers/otlp-receiver.ts'
 import { pause } from '../helpers/program.ts'
 import { arrivals, Shipment } from '../helpers/shipment.ts'
+import { soak } from '../helpers/soak.ts'
 
-const rounds = process.env.SVC_SOAK === '1' ? 2000 : 100
+const rounds = soak ? 2000 : 100
 
 const below = (most: number): number => Math.floor(Math.random() * most)
 const ok: Answer = { kind: 'ok' }

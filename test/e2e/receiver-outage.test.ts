@@ -1,4 +1,5 @@
-// What an outage of the receiver costs the process: CPU, attempts and memory. With SVC_SOAK=1 it lasts longer and the
+// owns: process
+// What an outage of the receiver costs the process: CPU, attempts and memory. In a soak it lasts longer and the
 // backlog is larger.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -9,8 +10,8 @@ import type { Backlog, BacklogState } from '../helpers/backlog-shipper.ts'
 import { startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, Program, pause, until } from '../helpers/program.ts'
 import { runtimeEnv, runtimeFlags } from '../helpers/runtime-flags.ts'
+import { soak } from '../helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const exported = ['logs', 'traces', 'metrics'] as const
 
 type Shipper = Program<object>

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
@@ -7,10 +8,11 @@ import { call } from '../helpers/http.ts'
 import { Buyer, plan, requests } from '../helpers/load.ts'
 import { startReceiver } from '../helpers/otlp-receiver.ts'
 import { freePort, until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
 import { startNodeShop } from '../helpers/web-servers.ts'
 
-const reloads = process.env.SVC_SOAK === '1' ? 1000 : 60
+const reloads = soak ? 1000 : 60
 
 let first: Telemetry
 let second: Telemetry

@@ -1,3 +1,4 @@
+// owns: process
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -10,6 +11,7 @@ import type { TargetsDocument } from '../../src/api/types.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { MetricReceiver } from '../helpers/metric-receiver.ts'
 import { until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 
 const waitMs = 30_000
 let open: { close(): unknown }[] = []
@@ -284,7 +286,7 @@ test('hostile targets are named, and others are not touched', async () => {
 })
 
 test('a million new series a minute are bounded, and named, and others are not touched', async () => {
-  const scrapes = process.env.SVC_SOAK === '1' ? 30 : 4
+  const scrapes = soak ? 30 : 4
   const perScrape = 33_334
   const bomb = await startTarget(
     page(n => Array.from({ length: perScrape }, (_, i) => `bomb{id="${n}-${i}"} 1\n`).join('')),

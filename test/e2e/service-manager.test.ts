@@ -1,3 +1,4 @@
+// owns: process
 // What a real systemd makes of the life of the agent, by the lines of the unit that are about it.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// owns: process
 // What a service manager is told by the agent itself.
 
 import assert from 'node:assert/strict'
@@ -8,8 +9,8 @@ import { after, afterEach, test } from 'node:test'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { NotifySocket } from '../helpers/notify-socket.ts'
 import { pause, until } from '../helpers/program.ts'
+import { onlyInSoak } from '../helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const directory = mkdtempSync(join(tmpdir(), 'svc-service-'))
 let socket: NotifySocket
 let agent: AgentProcess
@@ -62,7 +63,7 @@ test('a service manager learns of the start, reloads, stops of all work, and the
 })
 
 test('after a loop that was stuck for long the manager hears nothing until /healthz is well again', {
-  skip: soak ? false : 'a loop that is stuck for long takes half a minute: npm run soak',
+  skip: onlyInSoak,
 }, async () => {
   await start('stuck', 400_000)
   await socket.told(/^WATCHDOG=1$/)

@@ -1,3 +1,4 @@
+// owns: process
 // The units as systemd reads them. What they do to the agent is tested in a machine of its own, by service-guest.test.ts.
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,5 @@
-// `svc node-exporter` beside file systems whose servers stop: eight of them with SVC_SOAK=1.
+// owns: host
+// `svc node-exporter` beside file systems whose servers stop: eight of them in a soak.
 
 import assert from 'node:assert/strict'
 import { symlinkSync, writeFileSync } from 'node:fs'
@@ -9,8 +10,9 @@ import { treeOf } from '../helpers/collector.ts'
 import { ExporterProcess } from '../helpers/exporter-process.ts'
 import { withoutBindfs } from '../helpers/host-needs.ts'
 import { until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 
-const [count, scrapes] = process.env.SVC_SOAK === '1' ? [8, 20] : [2, 4]
+const [count, scrapes] = soak ? [8, 20] : [2, 4]
 
 test('mounts that hang hold up no scrape and cost nothing else, and are back when they answer', {
   skip: withoutBindfs,

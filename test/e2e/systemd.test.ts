@@ -1,3 +1,4 @@
+// owns: process
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { join } from 'node:path'

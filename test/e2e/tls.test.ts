@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { after, afterEach, before, test } from 'node:test'
@@ -5,10 +6,11 @@ import { AgentProcess } from '../helpers/agent-process.ts'
 import { type Certificates, makeCertificates } from '../helpers/certificates.ts'
 import { output } from '../helpers/load.ts'
 import { freePort, Program, until } from '../helpers/program.ts'
+import { soak } from '../helpers/soak.ts'
 import { client, type SpanLine, server, Telemetry } from '../helpers/telemetry.ts'
 import { startNginx } from '../helpers/web-servers.ts'
 
-const requests = process.env.SVC_SOAK ? 2000 : 60
+const requests = soak ? 2000 : 60
 const sockets = 3
 
 /** Clients by GnuTLS. */

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { MapLine, ServiceLine } from '../../src/api/ui/documents.ts'

@@ -1,5 +1,6 @@
+// owns: host
 // The window of the live page under load: it is full, and the agent's memory stands still. Half a minute of it; an hour
-// with SVC_SOAK=1.
+// in a soak.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -14,8 +15,8 @@ import { startLiveShop } from '../helpers/live-shop.ts'
 import { freePort } from '../helpers/program.ts'
 import { withoutPostgres } from '../helpers/servers/postgres.ts'
 import { withoutRedis } from '../helpers/servers/redis.ts'
+import { soak } from '../helpers/soak.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const skip = withoutBpf || withoutRedis || withoutPostgres
 const maxBytes = 2 * 2 ** 20
 /** Ticks of the overview, one a second: at most until the window is half full, which its young spans are, and then. */

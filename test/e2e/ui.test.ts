@@ -1,3 +1,4 @@
+// owns: host
 // The live page over a real agent that looks at a real shop under load, in a real browser.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// owns: process
 // What collector mode reads from a page is what a receiver that nobody here wrote has afterwards: VictoriaMetrics takes
 // it over OTLP and gives each series back under the name and labels of the page.
 
@@ -9,9 +10,10 @@ import { parseExposition } from '../helpers/exposition.ts'
 import { call } from '../helpers/http.ts'
 import { until } from '../helpers/program.ts'
 import { startPrometheus, withoutPrometheus } from '../helpers/prometheus-server.ts'
+import { soak } from '../helpers/soak.ts'
 import { type StoredSeries, VictoriaMetrics, withoutVictoriaMetrics } from '../helpers/victoria-metrics.ts'
 
-const scrapes = process.env.SVC_SOAK === '1' ? 100 : 6
+const scrapes = soak ? 100 : 6
 
 const open: (() => Promise<unknown>)[] = []
 afterEach(async () => {

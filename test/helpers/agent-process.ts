@@ -4,8 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, until } from './program.ts'
-
-const root = join(import.meta.dirname, '..', '..')
+import { root, svcProgram } from './program-under-test.ts'
 
 /** A configuration, or a part of one. */
 export interface Tree {
@@ -27,7 +26,7 @@ export interface AgentOptions {
   readonly readyStatus?: number
   /** How long that may take; left out: 60 s. */
   readonly readyMs?: number
-  /** As users run it, by bin/svc from the bundle, rather than from the sources. */
+  /** As users run it, by bin/svc with its flags, whatever else a test runs. */
   readonly shipped?: boolean
 }
 
@@ -53,7 +52,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** The agent, run from its sources as a process of its own. */
+/** The agent as a process of its own. */
 export class AgentProcess {
   readonly pid: number
   readonly port: number
@@ -130,12 +129,13 @@ export class AgentProcess {
     }
     const file = join(directory, 'config.yaml')
     const written = merge(shared, config)
+    checkOwner(written)
     writeFileSync(file, JSON.stringify(written)) // JSON is YAML
-    const program = shipped ? [join(root, 'bin/svc')] : [process.execPath, join(root, 'src/main.ts')]
+    const program = shipped ? [join(root, 'bin/svc')] : [process.execPath, svcProgram]
     const [command, ...args] = [...wrapper, ...program, 'run', '--config', file]
     const child = spawn(command!, args, {
       cwd: directory,
-      env: { ...process.env, NODE_OPTIONS: '', ...env },
+      env: { ...process.env, ...env },
       stdio: ['ignore', 'inherit', 'pipe'],
     })
     return new AgentProcess(child, port, directory, written)
@@ -248,6 +248,26 @@ export class Metrics {
       if ((series === name || series.startsWith(`${name}{`)) && series.includes(labels)) sum += value
     return sum
   }
+}
+
+/** Throws where this test file does not say that it owns what an agent of this configuration looks at. */
+function checkOwner(config: Tree): void {
+  const at = (...keys: readonly string[]) =>
+    keys.reduce<Tree[string] | undefined>((tree, key) => (isTree(tree) ? tree[key] : undefined), config)
+  const ebpf = (...keys: readonly string[]) => at('agent', 'ebpf', ...keys)
+  if (at('mode') === 'collector' || ebpf() === false || ebpf('enabled') === false) return
+  const included = ebpf('network', 'include_ports')
+  const whole =
+    (Array.isArray(included) && included.length === 0) ||
+    // Profiles are of all that runs, too; a test that counts in them says so itself.
+    [ebpf('process'), ebpf('syscalls')].some(part => isTree(part) && part.enabled !== false) ||
+    ['tcp_metrics', 'flows'].some(key => ebpf('network', key) === true)
+  const allowed = process.env.TEST_OWNS?.split(',')
+  if (allowed === undefined || allowed.includes(whole ? 'host' : 'ports')) return
+  const what = whole ? 'the whole host' : 'ports of its own'
+  throw new Error(
+    `this test file starts an agent that looks at ${what}: add "// owns: ${whole ? 'host' : 'ports'}"`,
+  )
 }
 
 function parseLog(line: string): LogLine {

@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { withoutArm64 } from '../../tools/package/arm64-compiler.ts'
 import { startOf } from '../../tools/package/image-launcher.ts'
 import { root } from '../../tools/package/release.ts'
+import { onlyInSoak } from './soak.ts'
 
 const emulator = 'qemu-aarch64-static'
 
 export const withoutEmulation: string | false =
-  process.env.SVC_SOAK !== '1'
-    ? 'packages of another processor are made by `npm run soak`'
-    : withoutArm64() ||
-      (spawnSync(emulator, ['--version']).status === 0
-        ? false
-        : `programs of arm64 are run by ${emulator}, which is not there (Debian package qemu-user-static)`)
+  onlyInSoak ||
+  withoutArm64() ||
+  (spawnSync(emulator, ['--version']).status === 0
+    ? false
+    : `programs of arm64 are run by ${emulator}, which is not there (Debian package qemu-user-static)`)
 
 /** The command of svc in a root: the emulator starts no program by another, so the launcher's work is done here. */
 export function svcCommand(image: string, args: readonly string[]): readonly [string, ...string[]] {

@@ -1,3 +1,4 @@
+// owns: host
 // File systems that a test can stop from answering.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'

@@ -117,12 +117,13 @@ export function encodeAnswer(serial: number, answer: Exclude<Answer, Buffer | un
   return Buffer.concat([header.bytes(), body.bytes()])
 }
 
-/** As `DBUS_SYSTEM_BUS_ADDRESS` for the rest of the test. */
-export function useSystemBus(t: TestContext, path: string): void {
-  const before = process.env.DBUS_SYSTEM_BUS_ADDRESS
-  process.env.DBUS_SYSTEM_BUS_ADDRESS = `unix:path=${path}`
+const outerBus = process.env.DBUS_SYSTEM_BUS_ADDRESS
+
+/** As `DBUS_SYSTEM_BUS_ADDRESS` for the rest of the test: a socket, or the system's own place where there is no path. */
+export function useSystemBus(t: TestContext, path?: string): void {
+  process.env.DBUS_SYSTEM_BUS_ADDRESS = path === undefined ? '' : `unix:path=${path}`
   t.after(() => {
-    if (before === undefined) delete process.env.DBUS_SYSTEM_BUS_ADDRESS
-    else process.env.DBUS_SYSTEM_BUS_ADDRESS = before
+    if (outerBus === undefined) delete process.env.DBUS_SYSTEM_BUS_ADDRESS
+    else process.env.DBUS_SYSTEM_BUS_ADDRESS = outerBus
   })
 }

@@ -1,3 +1,4 @@
+// owns: host
 // A Docker daemon of a test's own: Debian's, installed or only unpacked. It has no network, keeps all that it makes in
 // a directory of its own, and sees that directory as its /run.
 

@@ -1,9 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { resolve } from 'node:path'
 import { call } from './http.ts'
 import { freePort, until } from './program.ts'
-
-const root = resolve(import.meta.dirname, '../..')
+import { svcProgram } from './program-under-test.ts'
 
 /** A program that serves a metrics page and takes the flags of the replaced exporter: that one, or ours. */
 export class ExporterProcess {
@@ -28,7 +26,6 @@ export class ExporterProcess {
     const port = await freePort()
     const child = spawn(command, [...args, `--web.listen-address=127.0.0.1:${port}`], {
       stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, NODE_OPTIONS: '' },
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     })
     const started = new ExporterProcess(child, port)
@@ -46,13 +43,12 @@ export class ExporterProcess {
     return started
   }
 
-  /** Starts `svc node-exporter` from its sources. */
+  /** Starts `svc node-exporter`. */
   static own(
     args: readonly string[] = [],
     options: { cwd?: string; ready?: boolean } = {},
   ): Promise<ExporterProcess> {
-    const main = resolve(root, 'src/main.ts')
-    return ExporterProcess.start(process.execPath, [main, 'node-exporter', ...args], options)
+    return ExporterProcess.start(process.execPath, [svcProgram, 'node-exporter', ...args], options)
   }
 
   /** What it wrote to standard error. */

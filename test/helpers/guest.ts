@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { unpackedPackages } from '../../tools/debian-packages.ts'
 import { CpioWriter } from './cpio.ts'
+import { onlyInSoak, soak } from './soak.ts'
 
 /** systemd as the first process, its bus and logins, and the libraries of Node.js and of the native addon. */
 const packages = [
@@ -15,19 +16,18 @@ const packages = [
 ]
 /** A kernel's package wants a builder of initial file systems; this one is small, and never runs. */
 const kernelPackages = ['linux-image-cloud-amd64', 'tiny-initramfs']
-const soak = process.env.SVC_SOAK === '1' && process.arch === 'x64'
-const root = soak ? unpackedPackages('guest', packages) : undefined
+const wanted = soak && process.arch === 'x64'
+const root = wanted ? unpackedPackages('guest', packages) : undefined
 /** That of Debian 12 errs in atomic operations of 16 bytes, of which kernels die or lose what programs count. */
-const emulator = soak ? unpackedPackages('qemu', ['qemu-system-x86'], { suite: 'trixie' }) : undefined
+const emulator = wanted ? unpackedPackages('qemu', ['qemu-system-x86'], { suite: 'trixie' }) : undefined
 
 export const withoutGuest: string | false =
-  process.env.SVC_SOAK !== '1'
-    ? 'a machine of its own is started by `npm run soak`'
-    : process.arch !== 'x64'
-      ? `a machine of its own needs x86-64, and this is ${process.arch}`
-      : root === undefined || emulator === undefined
-        ? 'a machine of its own needs packages of Debian 12 and 13, which apt-get cannot download here'
-        : false
+  onlyInSoak ||
+  (process.arch !== 'x64'
+    ? `a machine of its own needs x86-64, and this is ${process.arch}`
+    : root === undefined || emulator === undefined
+      ? 'a machine of its own needs packages of Debian 12 and 13, which apt-get cannot download here'
+      : false)
 
 /** Nothing in the machine reads these, and they are most of what packages have. */
 const unread = /^\/(boot|usr\/(lib\/modules|share\/(doc|locale|man)))$/

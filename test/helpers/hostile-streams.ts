@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import type { ProtocolUnit } from '../../src/model/protocol.ts'
+import { soak } from './soak.ts'
 import { type SeenOperation, type SessionOptions, StreamSession } from './stream-session.ts'
 
 /** A call of the client or the server, or the end of the connection. */
 export type Call = readonly [from: 'client' | 'server', bytes: Buffer] | 'closed'
 
 /** How many hostile inputs a test tries. */
-export const hostileInputs = process.env.SVC_SOAK ? 1_000_000 : 20_000
+export const hostileInputs = soak ? 1_000_000 : 20_000
 
 export function replay(
   unit: ProtocolUnit,

@@ -1,14 +1,8 @@
+// owns: host
 import { BpfObject } from '../../src/kernel/bpf-object.ts'
 import { readBtf } from '../../src/kernel/btf.ts'
-import { loadNative, type Native, Unsupported } from '../../src/kernel/native.ts'
 import { compileBpf } from './compile-bpf.ts'
-
-/** The addon, which tests cannot do without. */
-export function nativeOrThrow(): Native {
-  const native = loadNative()
-  if (native instanceof Unsupported) throw new Error(`${native.reason}: ${native.mend}`)
-  return native
-}
+import { nativeOrThrow } from './native.ts'
 
 let object: Uint8Array | undefined
 export function labObject(): Uint8Array {

@@ -5,13 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Program } from './program.ts'
+import { soak } from './soak.ts'
 import { client, type SpanLine, server, type Telemetry } from './telemetry.ts'
 import type { Shop } from './web-servers.ts'
 
-const full = process.env.SVC_SOAK === '1'
-
-/** How many requests a load makes: the full count with SVC_SOAK=1. */
-export const requests = full ? 10_000 : 600
+/** How many requests a load makes: all of them in a soak. */
+export const requests = soak ? 10_000 : 600
 export const concurrency = 50
 
 /** A request of the load and what must be told of it. */

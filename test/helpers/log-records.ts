@@ -9,8 +9,6 @@ import type { Files, RecordLog, Stored } from '../../src/pipeline/disk/log.ts'
 import { realFiles } from '../../src/pipeline/disk/real-files.ts'
 import { openSegmentLog, type SegmentLogOptions } from '../../src/pipeline/disk/segment-log.ts'
 
-export const full = process.env.SVC_SOAK === '1'
-
 /** A record with a body of about `bytes`. */
 export function recordOf(seq: number, bytes = 600): Stored {
   const body = Buffer.alloc(bytes + (seq % 13))

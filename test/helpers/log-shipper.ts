@@ -7,7 +7,7 @@ import { Outlets } from '../../src/agent/outlets.ts'
 import { loadConfig } from '../../src/config/index.ts'
 import { LogRecord } from '../../src/model/log.ts'
 import { resource } from '../../src/model/resource.ts'
-import { nativeOrThrow } from './lab.ts'
+import { nativeOrThrow } from './native.ts'
 import { silentLogger } from './silent-logger.ts'
 
 const [endpoint, directory, prefix] = process.argv.slice(2) as [string, string, string]

@@ -1,3 +1,4 @@
+// owns: host
 // A Docker daemon that knows CAP_BPF, which that of Debian 12 does not: Debian 13's, only unpacked. It has no network but
 // the host's, and keeps all that it makes in a directory of its own, which it sees as /run and /var/lib/docker.
 
@@ -8,12 +9,13 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { unpackedPackages } from '../../tools/debian-packages.ts'
 import { until } from './program.ts'
+import { onlyInSoak, soak } from './soak.ts'
 
 const run = promisify(execFile)
 /** Where containers look for the logs of others. */
 const data = '/var/lib/docker'
 const isRoot = process.getuid?.() === 0
-const isWanted = isRoot && process.env.SVC_SOAK === '1'
+const isWanted = isRoot && soak
 const packages = isWanted
   ? unpackedPackages('docker', ['docker.io', 'docker-cli'], { suite: 'trixie' })
   : undefined
@@ -21,7 +23,7 @@ const packages = isWanted
 const older = isWanted ? unpackedPackages('docker', ['docker.io', 'busybox-static']) : undefined
 
 export const withoutNewerDocker: string | false = !isWanted
-  ? 'a Docker daemon that knows CAP_BPF is started by root with `npm run soak`'
+  ? onlyInSoak || 'a Docker daemon is started by root'
   : packages === undefined || older === undefined
     ? 'a Docker daemon needs the package docker.io of Debian 12 and 13, which apt-get cannot download here'
     : false

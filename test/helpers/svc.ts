@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
-
-const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+import { cleanEnvironment, svcProgram } from './program-under-test.ts'
 
 export interface Result {
   readonly code: number | null
@@ -17,11 +15,10 @@ interface How {
   readonly onTalk?: (talk: string) => void
 }
 
-/** Runs a command of svc from its sources, no terminal in sight, without what the environment sets for svc. */
+/** Runs a command of svc, no terminal in sight, without what the environment sets for svc. */
 export function svc(args: readonly string[], { env = {}, cwd, onTalk }: How = {}): Promise<Result> {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL|NODE)_/.test(name))
-  const child = spawn(process.execPath, [main, ...args], {
-    env: { ...Object.fromEntries(kept), ...env },
+  const child = spawn(process.execPath, [svcProgram, ...args], {
+    env: cleanEnvironment(env),
     ...(cwd !== undefined && { cwd }),
   })
   let out = ''

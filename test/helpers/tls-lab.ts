@@ -8,7 +8,7 @@ import { BpfObject } from '../../src/kernel/bpf-object.ts'
 import { readBtf } from '../../src/kernel/btf.ts'
 import type { Native } from '../../src/kernel/native.ts'
 import { compileBpf } from './compile-bpf.ts'
-import { nativeOrThrow } from './lab.ts'
+import { nativeOrThrow } from './native.ts'
 
 const fixtures = join(import.meta.dirname, '..', 'fixtures', 'tls')
 const cookies = 16

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { type Layout, type LayoutEdge, layeredLayout } from './layered-layout.ts'
 
 const gaps = { gapX: 40, gapY: 10 }
@@ -115,6 +116,6 @@ test('no two nodes lie upon each other, whatever the graph', () => {
         for (const place of places.values())
           assert.ok(place.x !== left || y < place.y || y > place.y + size.height)
     }),
-    { numRuns: process.env.SVC_SOAK === '1' ? 10_000 : 300 },
+    { numRuns: soak ? 10_000 : 300 },
   )
 })

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { debianProgram, withoutProgram } from '../../../test/helpers/debian-program.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { collectors as units } from '../../collectors/index.ts'
 import { collectorOptions, loadConfig } from '../../config/index.ts'
 import { ExporterFlags } from '../node-exporter/flags.ts'
@@ -75,7 +76,7 @@ test('any switches of collectors go over', () => {
     ...units.flatMap(({ name }) => [`--collector.${name}`, `--no-collector.${name}`]),
   )
   const flags = fc.uniqueArray(flag, { selector: each => each.replace('no-', ''), maxLength: 12 })
-  fc.assert(fc.property(flags, checkSame), { numRuns: process.env.SVC_SOAK ? 200 : 8 })
+  fc.assert(fc.property(flags, checkSame), { numRuns: soak ? 200 : 8 })
 })
 
 test('what svc has no key for is named, and the rest goes over', () => {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { loadConfig } from '../../config/index.ts'
 import { Conversion } from './conversion.ts'
 import { fromObi, knownSettings } from './from-obi.ts'
@@ -235,6 +236,6 @@ test('no value gets out of its place, whatever it is', () => {
       const { config } = converted(JSON.stringify(tree), { A: '1' })
       assert.equal(config.mode, 'agent')
     }),
-    { numRuns: process.env.SVC_SOAK ? 1000 : 40 },
+    { numRuns: soak ? 1000 : 40 },
   )
 })

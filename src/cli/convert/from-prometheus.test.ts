@@ -8,6 +8,7 @@ import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { debianProgram, withoutProgram } from '../../../test/helpers/debian-program.ts'
 import { readScraping } from '../../../test/helpers/scrape-configs.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { loadConfig } from '../../config/index.ts'
 import { jobsOf } from '../../scraping/jobs/jobs.ts'
 import { Conversion } from './conversion.ts'
@@ -144,7 +145,7 @@ test('no text of a value gets out of its place', () => {
       assert.deepEqual(leftOut, [])
       assert.deepEqual(JSON.parse(JSON.stringify(prometheus.scrape_configs)), input.scrape_configs)
     }),
-    { numRuns: process.env.SVC_SOAK ? 500 : 25 },
+    { numRuns: soak ? 500 : 25 },
   )
 })
 

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
+import { svcProgram } from '../../../test/helpers/program-under-test.ts'
 import { hasTracefs } from '../../../test/helpers/tracefs.ts'
 
 const skip = withoutBpf
-const main = join(import.meta.dirname, '../../main.ts')
 const directory = mkdtempSync(join(tmpdir(), 'svc-confined-'))
 after(() => rmSync(directory, { recursive: true }))
 chmodSync(directory, 0o755) // everybody may read it
@@ -25,7 +25,7 @@ const late = /not done within|no time was left for it|no answer within/
 
 /** Runs `svc doctor` where `wrapper` puts it, again while a check of it is late. Returns what it says. */
 function doctor(wrapper: readonly string[], code: number): string {
-  const [program, ...args] = [...wrapper, process.execPath, main, 'doctor']
+  const [program, ...args] = [...wrapper, process.execPath, svcProgram, 'doctor']
   const env = { PATH: process.env.PATH, SVC_CONFIG_FILE: join(directory, 'config.yaml') }
   const run = () => spawnSync(program!, args, { env, cwd: '/', encoding: 'utf8' })
   let ended = run()

@@ -1,8 +1,9 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
+import { svcProgram } from '../../../test/helpers/program-under-test.ts'
 import { loadConfig } from '../../config/index.ts'
 import { examine } from './examine.ts'
 
@@ -30,13 +31,12 @@ test('each part that is asked for is loaded, and no other', { skip }, async () =
 })
 
 test('without the right to load programs nothing is said to be missing of the kernel', { skip }, () => {
-  const main = join(import.meta.dirname, '../../main.ts')
   const args = [
     '--reuid=65534',
     '--regid=65534',
     '--clear-groups',
     process.execPath,
-    main,
+    svcProgram,
     'doctor',
     'kernel',
   ]

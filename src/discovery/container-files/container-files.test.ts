@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { ContainerFiles } from './container-files.ts'
 
 const id = '7d482844a6c8911c57af3ede58c6950215b4c0ce7e635bffe368a656d888b7aa'
@@ -241,7 +242,7 @@ test('whatever the files hold, every text is a text', t => {
     fc.string().map(tail => `[{"id":"${id}"${tail}`),
   )
   const storage = '/var/lib/containers/storage/overlay-containers'
-  const runs = process.env.SVC_SOAK === '1' ? 5000 : 200
+  const runs = soak ? 5000 : 200
   fc.assert(
     fc.property(annotations, list, (told, listed) => {
       write(rootfs, `${storage}/${id}/userdata/config.json`, { annotations: told })

@@ -1,15 +1,15 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { test } from 'node:test'
 import { Dockerd, withoutDocker } from '../../../test/helpers/dockerd.ts'
 import { pause, until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { ToldContainers } from '../../../test/helpers/told-containers.ts'
 import type { Container } from '../../model/entity.ts'
 import { ContainerFiles } from '../container-files/container-files.ts'
 import { DockerSource } from './docker-source.ts'
-
-const isSoak = process.env.SVC_SOAK === '1'
 
 test('a Docker daemon', { skip: withoutDocker }, async t => {
   const dockerd = await Dockerd.start()
@@ -78,7 +78,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
   })
 
   await t.test('tells of each of many that live for a moment, and the files know each of them', async () => {
-    const count = isSoak ? 50 : 10
+    const count = soak ? 50 : 10
     const found = new Map<string, Container>()
     const names = Array.from({ length: count }, (_, number) => `moment-${number}`)
     let running = 2

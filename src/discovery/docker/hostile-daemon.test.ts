@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { pause, until } from '../../../test/helpers/program.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { ToldContainers } from '../../../test/helpers/told-containers.ts'
 import { createLogger } from '../../lib/logger.ts'
 import { dockerContainer } from '../_docker-container.ts'
 import { containerEvent } from './container-event.ts'
 import { DockerSource, type DockerSourceOptions } from './docker-source.ts'
 
-const isSoak = process.env.SVC_SOAK === '1'
 const idOf = (number: number) => number.toString(16).padStart(64, '0')
 
 /** Answers as a test wants it to; left alone it is a daemon without containers. */
@@ -338,7 +338,7 @@ test('a line without an end costs bounded memory, and the events after it are he
   const chunk = Buffer.alloc(2 ** 20, 0x61)
   const before = process.memoryUsage().arrayBuffers
   let most = 0
-  for (let i = 0; i < (isSoak ? 1024 : 192); i++) {
+  for (let i = 0; i < (soak ? 1024 : 192); i++) {
     await new Promise<void>(resolve => stream!.write(chunk, () => resolve()))
     most = Math.max(most, process.memoryUsage().arrayBuffers)
   }
@@ -420,6 +420,6 @@ test('whatever a description or an event holds, every text is a text', () => {
       containerEvent(Buffer.from(JSON.stringify(event)), 'docker')
       containerEvent(Buffer.from(JSON.stringify({ ...event, Action: 'create' })), 'docker')
     }),
-    { numRuns: isSoak ? 20_000 : 500 },
+    { numRuns: soak ? 20_000 : 500 },
   )
 })

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { LineSplitter } from '../../lib/line-splitter.ts'
 import { FormatError, ListReader } from './list-reader.ts'
 
-const runs = process.env.SVC_SOAK ? 5_000 : 200
+const runs = soak ? 5_000 : 200
 
 function pieces(bytes: Buffer, sizes: readonly number[]): Buffer[] {
   const parts: Buffer[] = []

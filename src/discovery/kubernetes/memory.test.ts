@@ -9,9 +9,10 @@ import { makeCertificates } from '../../../test/helpers/certificates.ts'
 import { KubernetesApi, podObject } from '../../../test/helpers/kubernetes-api.ts'
 import { pause, until } from '../../../test/helpers/program.ts'
 import { runtimeFlags } from '../../../test/helpers/runtime-flags.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 
-const podCount = process.env.SVC_SOAK ? 5_000 : 1_000
-const changeSeconds = process.env.SVC_SOAK ? 20 : 2
+const podCount = soak ? 5_000 : 1_000
+const changeSeconds = soak ? 20 : 2
 const perSecond = 100
 const mostAddedBytes = 30 * 1024 * 1024
 const program = join(import.meta.dirname, '../../../test/helpers/kubernetes-follower.ts')

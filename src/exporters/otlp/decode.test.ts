@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Attributes } from '../../model/attributes.ts'
 import { type Resource, resource, type Scope } from '../../model/resource.ts'
 import type { Signal } from '../../model/signal.ts'
@@ -13,7 +14,7 @@ import { traceEncoding } from './encode-trace.ts'
 import { jsonToRequest } from './from-json.ts'
 import { type Encoding, RequestBuilder } from './request.ts'
 
-const numRuns = process.env.SVC_SOAK === '1' ? 2000 : 100
+const numRuns = soak ? 2000 : 100
 
 const shop = resource({ 'service.name': 'shop', n: 1 })
 const bank = resource({})

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest } from '../../../test/helpers/otlp-proto.ts'
 import { assertConformant } from '../../../test/helpers/profcheck.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../../model/attributes.ts'
 import type { Frame, Mapping, Profile, Sample } from '../../model/profile.ts'
 import { resource, type Scope, schemaUrl } from '../../model/resource.ts'
@@ -61,7 +62,7 @@ interface WireRequest {
   dictionary: WireDictionary
 }
 
-const numRuns = process.env.SVC_SOAK === '1' ? 5000 : 200
+const numRuns = soak ? 5000 : 200
 
 const shop = resource({ 'service.name': 'shop' })
 const scope: Scope = { name: 'svc/profile', version: '1' }

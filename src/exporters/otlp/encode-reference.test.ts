@@ -8,6 +8,7 @@ import {
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest } from '../../../test/helpers/otlp-proto.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
 import type { ExponentialHistogramPoint, Metric, NumberPoint, Summary } from '../../model/metric.ts'
@@ -18,8 +19,6 @@ import { logEncoding } from './encode-log.ts'
 import { metricEncoding } from './encode-metric.ts'
 import { traceEncoding } from './encode-trace.ts'
 import { type Encoding, RequestBuilder } from './request.ts'
-
-const soak = process.env.SVC_SOAK === '1'
 
 const shop = resource({ 'service.name': 'shop', 'process.pid': 42 })
 const scope: Scope = { name: 'svc/http', version: '0.1.0' }

@@ -3,6 +3,7 @@ import test from 'node:test'
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../../model/attributes.ts'
 import type { LogRecord } from '../../model/log.ts'
 import type {
@@ -222,7 +223,7 @@ function checkSignal<T>(
         ],
       })
     }),
-    { numRuns: process.env.SVC_SOAK === '1' ? 35_000 : 300 },
+    { numRuns: soak ? 35_000 : 300 },
   )
 }
 

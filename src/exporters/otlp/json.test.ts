@@ -3,12 +3,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import protobuf, { type Type } from 'protobufjs'
 import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { fieldKey, WireType, Writer } from '../../lib/protobuf.ts'
 import { signals } from '../../model/signal.ts'
 import { jsonToRequest } from './from-json.ts'
 import { requestToJson } from './json.ts'
 
-const runs = process.env.SVC_SOAK === '1' ? 5000 : 200
+const runs = soak ? 5000 : 200
 
 const doubles = fc.oneof(
   fc.double(),

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { decodeRequest } from '../../../test/helpers/otlp-proto.ts'
 import { placed, readMetric, withoutZeros } from '../../../test/helpers/placed-metric.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Attributes } from '../../model/attributes.ts'
 import type { Histogram, Metric } from '../../model/metric.ts'
 import { resource, type Scope } from '../../model/resource.ts'
@@ -10,7 +11,6 @@ import { metricEncoding } from './encode-metric.ts'
 import { metricTemplate } from './metric-template.ts'
 import { RequestBuilder } from './request.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const shop = resource({ 'service.name': 'shop' })
 const scope: Scope = { name: 'svc/test', version: '1' }
 const builder = new RequestBuilder(metricEncoding)

@@ -8,6 +8,7 @@ import { startHttpReceiver } from '../../../test/helpers/otlp-http-receiver.ts'
 import { decodeRequest as decodeByDefinitions, requestType } from '../../../test/helpers/otlp-proto.ts'
 import { assertConformant, profileFaults } from '../../../test/helpers/profcheck.ts'
 import { never, noTls } from '../../../test/helpers/sending.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import type { Batch } from '../../model/batch.ts'
 import { resource } from '../../model/resource.ts'
 import { pack } from '../compression.ts'
@@ -19,7 +20,7 @@ import { jsonToRequest } from './from-json.ts'
 import { requestToJson } from './json.ts'
 import { RequestBuilder } from './request.ts'
 
-const numRuns = process.env.SVC_SOAK === '1' ? 2000 : 100
+const numRuns = soak ? 2000 : 100
 
 const shop = resource({ 'service.name': 'shop' })
 const bank = resource({ 'service.name': 'bank' })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
 import { decodeRequest, requestType } from '../../../test/helpers/otlp-proto.ts'
 import { assertConformant } from '../../../test/helpers/profcheck.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Attributes } from '../../model/attributes.ts'
 import type { Profile } from '../../model/profile.ts'
 import { resource, type Scope } from '../../model/resource.ts'
@@ -17,7 +18,7 @@ import { jsonToRequest } from './from-json.ts'
 import { type Encoding, RequestBuilder } from './request.ts'
 import { countItems, splitRequest } from './split.ts'
 
-const numRuns = process.env.SVC_SOAK === '1' ? 2000 : 100
+const numRuns = soak ? 2000 : 100
 
 // protobufjs decodes to objects whose shape only the definitions know.
 // biome-ignore lint/suspicious/noExplicitAny: see above

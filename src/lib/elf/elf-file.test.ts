@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
+import { soak } from '../../../test/helpers/soak.ts'
 import { ElfFile } from './elf-file.ts'
 import { ElfError, isCode } from './elf-format.ts'
 
@@ -195,7 +196,7 @@ test('what is no ELF file of this kind is an error that says so', () => {
 })
 
 test('whatever the bytes say, reading ends, with what is wrong or with parts of the file', () => {
-  const rounds = process.env.SVC_SOAK ? 1000 : 100
+  const rounds = soak ? 1000 : 100
   let seed = 11
   const random = (below: number) => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0

@@ -2,13 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { full, itemsOf, openLog, range, readAll, recordOf } from '../../../test/helpers/log-records.ts'
+import { itemsOf, openLog, range, readAll, recordOf } from '../../../test/helpers/log-records.ts'
 import { type Random, randomOf, ShadowFiles } from '../../../test/helpers/shadow-files.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 
 const directory = '/queue/logs'
 const bodyBytes = 200
 const records = 60
-const flips = full ? 10_000 : 1000
+const flips = soak ? 10_000 : 1000
 const settled = [...range(1, 9), 12, 13, 20]
 const unsettled = range(1, records).filter(seq => !settled.includes(seq))
 

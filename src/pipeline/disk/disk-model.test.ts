@@ -12,6 +12,7 @@ import {
   queueDirectory,
   told,
 } from '../../../test/helpers/disk-store.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import type { Entry } from '../batch-queue.ts'
 import type { Files } from './log.ts'
 import { realFiles } from './real-files.ts'
@@ -272,6 +273,6 @@ test('it holds what a list would hold, in its order, whatever happens', async t 
       await run.end()
       rmSync(directory, { recursive: true })
     }),
-    { numRuns: process.env.SVC_SOAK === '1' ? 2000 : 60 },
+    { numRuns: soak ? 2000 : 60 },
   )
 })

@@ -3,6 +3,7 @@ import { cpSync } from 'node:fs'
 import { test } from 'node:test'
 import { drain, numbered, openQueue, queueDirectory, told } from '../../../test/helpers/disk-store.ts'
 import { collectGarbage } from '../../../test/helpers/heap.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { plainBatch } from '../../model/batch.ts'
 
 const count = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i)
@@ -170,7 +171,7 @@ test('compression and lanes come back from the disk as they went', async t => {
 })
 
 test('memory stays within its bound whatever the backlog', async t => {
-  const megabytes = process.env.SVC_SOAK === '1' ? 200 : 40
+  const megabytes = soak ? 200 : 40
   const memoryBytes = 4 << 20
   const { queue, store, drops } = openQueue(queueDirectory(t), { memoryBytes, maxBytes: 1e9 })
   // Buffers are freed by a thread that a collection only starts: the least of three tells.

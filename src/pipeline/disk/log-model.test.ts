@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { full, itemsOf, openLog, readAll, recordOf } from '../../../test/helpers/log-records.ts'
+import { itemsOf, openLog, readAll, recordOf } from '../../../test/helpers/log-records.ts'
 import { ShadowFiles } from '../../../test/helpers/shadow-files.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import type { RecordLog } from './log.ts'
 
 const directory = '/queue/profiles'
@@ -151,6 +152,6 @@ test('a log holds what a set of numbers holds, through kills, damage and full di
       assert.deepEqual(readAll(world.log, 1, bodyBytes), [...world.held])
       await world.log.close()
     }),
-    { numRuns: full ? 100_000 : 1000 },
+    { numRuns: soak ? 100_000 : 1000 },
   )
 })

@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertRecord, full, itemsOf, openLog, readAll, recordOf } from '../../../test/helpers/log-records.ts'
+import { assertRecord, itemsOf, openLog, readAll, recordOf } from '../../../test/helpers/log-records.ts'
 import { type Random, randomOf, ShadowFiles } from '../../../test/helpers/shadow-files.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import type { RecordLog } from './log.ts'
 
 const directory = '/queue/traces'
-const states = full ? 100_000 : 10_000
+const states = soak ? 100_000 : 10_000
 const bodyBytes = 300
 
 /** What a log promised so far. */

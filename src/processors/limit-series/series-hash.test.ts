@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import * as arbitrary from '../../../test/helpers/otlp-arbitrary.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Attributes, type AttributeValue } from '../../model/attributes.ts'
 import { type Resource, resource } from '../../model/resource.ts'
 import { ownCopy, SeriesHash } from './series-hash.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const shop = resource({ 'service.name': 'shop' })
 
 function hashOf(attributes: Attributes, of: Resource = shop, metric = 'm', scope = ''): string {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { SeriesTable } from './series-table.ts'
-
-const soak = process.env.SVC_SOAK === '1'
 
 /** Few places, so that entries collide; both ends of the range are among them. */
 const word = fc.constantFrom(0, 1, 5, 0x80000000, 0xfffffffe, 0xffffffff)

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { type Mode, Redactor, unscanned } from './redactor.ts'
 import { builtIn, type RuleType } from './settings.ts'
-
-const soak = process.env.SVC_SOAK === '1'
 
 interface Made {
   readonly type: RuleType

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Scanner, type ScanRule } from './scanner.ts'
 import { builtIn } from './settings.ts'
 
-const soak = process.env.SVC_SOAK === '1'
 const capacity = 1 << 20
 
 function scannerOf(rules: readonly ScanRule[]): Scanner {

@@ -13,12 +13,12 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { after } from 'node:test'
+import { soak } from '../../../test/helpers/soak.ts'
 import { ElfFile } from '../../lib/elf/elf-file.ts'
 import { ElfError } from '../../lib/elf/elf-format.ts'
 import { FileSymbols } from './file-symbols.ts'
 import { vdsoSymbols } from './vdso.ts'
 
-const soak = process.env.SVC_SOAK !== undefined
 const debugDir = '/usr/lib/debug'
 const scratch = mkdtempSync(join(tmpdir(), 'svc-symbols-'))
 after(() => rmSync(scratch, { recursive: true }))

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import test from 'node:test'
+import { soak } from '../../../test/helpers/soak.ts'
 import { functionName } from './function-name.ts'
-
-const soak = process.env.SVC_SOAK !== undefined
 
 /** What binutils, which has the same library, makes of names. */
 function filtered(names: readonly string[]): string[] {

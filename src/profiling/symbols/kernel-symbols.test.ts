@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { after } from 'node:test'
+import { soak } from '../../../test/helpers/soak.ts'
 import { KernelSymbols } from './kernel-symbols.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-kallsyms-'))
@@ -29,7 +30,7 @@ test('functions of this kernel are named as kallsyms has them', { skip: withoutK
     else names.set(low, [name])
   }
   const kernel = new KernelSymbols()
-  const stride = process.env.SVC_SOAK === undefined ? 50 : 1
+  const stride = soak ? 1 : 50
   const starts = [...names.keys()].sort((a, b) => a - b)
   let checked = 0
   for (let i = 0; i < starts.length; i += stride) {

@@ -23,6 +23,7 @@ import { join } from 'node:path'
 import test, { after } from 'node:test'
 import fc from 'fast-check'
 import { withoutRoot } from '../../../test/helpers/host-needs.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { PerfMap } from './perf-map.ts'
 import { PerfMaps } from './perf-maps.ts'
 
@@ -187,6 +188,6 @@ test('whatever bytes a map has, there is an answer', () => {
         for (const address of [0, 1, 0x1000, 2 ** 47]) assert.ok(map.at(address)?.length !== 0)
       },
     ),
-    { numRuns: process.env.SVC_SOAK === undefined ? 200 : 20_000 },
+    { numRuns: soak ? 20_000 : 200 },
   )
 })

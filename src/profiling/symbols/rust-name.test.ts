@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { rustName } from './rust-name.ts'
 
 const check = (symbol: string, want: string | undefined) => assert.equal(rustName(symbol), want)
@@ -99,6 +100,6 @@ test('whatever text follows, there is an answer', () => {
         assert.ok(name === undefined || name.length <= 4096)
       }
     }),
-    { numRuns: process.env.SVC_SOAK === undefined ? 2000 : 100_000 },
+    { numRuns: soak ? 100_000 : 2000 },
   )
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { Operation } from '../../model/stream.ts'
 import { UnderWay } from './under-way.ts'
 
@@ -50,7 +51,7 @@ test('operations come back by their tags, whatever the order, and each once', ()
         assert.ok(underWay.size <= most)
       }
     }),
-    { numRuns: process.env.SVC_SOAK ? 20_000 : 500 },
+    { numRuns: soak ? 20_000 : 500 },
   )
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { type SessionOptions, StreamSession } from '../../../test/helpers/stream-session.ts'
 import { Call, Exchange } from '../../model/exchange.ts'
 import { http1 } from '../http1.ts'
@@ -530,7 +531,7 @@ test('any bytes are read without a fault, and nothing stays', () => {
     fc.string({ unit: 'binary', maxLength: 40 }),
   )
   const step = fc.record({ client: fc.boolean(), piece, from: fc.nat(60), lose: fc.nat(20) })
-  const runs = process.env.SVC_SOAK ? 200_000 : 3_000
+  const runs = soak ? 200_000 : 3_000
   fc.assert(
     fc.property(fc.array(step, { maxLength: 12 }), fc.boolean(), fc.boolean(), (steps, server, joined) => {
       const one = session({ server, joined })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { classify, type Opening } from '../../../test/helpers/classify.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
@@ -101,7 +102,7 @@ test('what others send is not taken for it', () => {
 })
 
 test('random bytes are hardly ever taken for it', () => {
-  const count = process.env.SVC_SOAK ? 200_000 : 10_000
+  const count = soak ? 200_000 : 10_000
   let seed = 12_345
   const random = () => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff

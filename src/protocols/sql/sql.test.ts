@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { mysqlDialects, postgresqlDialects, type SqlDialect } from './dialect.ts'
 import { SqlStatements } from './statements.ts'
 
@@ -229,7 +230,7 @@ test('texts and summaries are bounded and end with a whole token', () => {
 })
 
 test('no bytes make it throw, nor exceed its bounds', () => {
-  const runs = process.env.SVC_SOAK ? 200_000 : 4_000
+  const runs = soak ? 200_000 : 4_000
   const pieces = fc.constantFrom(
     "'",
     '"',

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { type AnswerFault, AnswerReader } from './answer-reader.ts'
 import { PageBuffers } from './page-buffers.ts'
 
-const numRuns = process.env.SVC_SOAK ? 20_000 : 1000
+const numRuns = soak ? 20_000 : 1000
 const buffers = new PageBuffers({ keptBytes: 1e6, leasedBytes: 1e8, keptMs: 1000 })
 
 interface Told {

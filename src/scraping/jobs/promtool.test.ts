@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { promtoolProgram, withoutPrometheus } from '../../../test/helpers/prometheus-server.ts'
 import { readScraping } from '../../../test/helpers/scrape-configs.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 
 /** Why each text is refused, '' where it is taken. */
 function judged(texts: readonly string[]): string[] {
@@ -222,11 +223,11 @@ const job = some(
 )
 
 test('promtool takes and refuses what svc does', { skip: withoutPrometheus }, () => {
-  const count = process.env.SVC_SOAK ? 20_000 : 400
+  const count = soak ? 20_000 : 400
   let taken = 0
   for (let done = 0; done < count; done += 400) {
     const few = fc.record({ scrape_configs: lists(job) })
-    const made = fc.sample(few, { numRuns: 400, ...(process.env.SVC_SOAK ? {} : { seed: 9 }) })
+    const made = fc.sample(few, { numRuns: 400, ...(soak ? {} : { seed: 9 }) })
     taken += check(made.map(each => JSON.stringify(each))).taken
   }
   assert.ok(taken > count / 10 && taken < count * 0.9, `${taken} of ${count} were taken`)

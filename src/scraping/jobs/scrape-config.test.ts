@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readScraping } from '../../../test/helpers/scrape-configs.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import { relabel } from '../relabel.ts'
 import type { ScrapeJob } from '../scrape-job.ts'
 
@@ -322,7 +323,7 @@ test('no text makes the reader throw', () => {
     fc.property(text, written => {
       readScraping(written)
     }),
-    { numRuns: process.env.SVC_SOAK ? 50_000 : 1000 },
+    { numRuns: soak ? 50_000 : 1000 },
   )
   const tree = fc.jsonValue({ maxDepth: 3 })
   const keys = fc.constantFrom(
@@ -340,6 +341,6 @@ test('no text makes the reader throw', () => {
     fc.property(fc.dictionary(keys, tree), job => {
       readScraping(JSON.stringify({ scrape_configs: [{ job_name: 'a', ...job }] }))
     }),
-    { numRuns: process.env.SVC_SOAK ? 50_000 : 500 },
+    { numRuns: soak ? 50_000 : 500 },
   )
 })

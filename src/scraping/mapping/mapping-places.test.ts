@@ -3,11 +3,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { scrapeUs } from '../../../test/helpers/mapping-cases.ts'
 import { assertSamePlaces } from '../../../test/helpers/mapping-places.ts'
+import { soak } from '../../../test/helpers/soak.ts'
 import type { FamilyType } from '../exposition.ts'
 import { type MappedSeries, mapFamily, staleMetrics } from './map-family.ts'
 import { startUsOf } from './start-time.ts'
 
-const numRuns = process.env.SVC_SOAK === '1' ? 100_000 : 3000
+const numRuns = soak ? 100_000 : 3000
 
 const label = fc.tuple(
   fc.constantFrom('a', 'b', 'le', 'quantile', 'job', 'instance', 'otel_scope_name', 'otel_scope_x', 'é.ü'),

@@ -4,12 +4,12 @@ import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
+import { soak } from '../../../test/helpers/soak.ts'
 import { isObject } from '../../lib/json-fields.ts'
 import { jsonElements } from './_json-list.ts'
 import { yamlElements } from './_yaml-list.ts'
 
-const isSoak = process.env.SVC_SOAK === '1'
-const numRuns = isSoak ? 1_000 : 25
+const numRuns = soak ? 1_000 : 25
 /** Beyond this a list is taken apart. */
 const longChars = 70_000
 

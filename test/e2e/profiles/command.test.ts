@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,9 +11,10 @@ import { Bench, type MeasuredProgram } from '../../helpers/profiles/measured-pro
 import { checkTwoToOne, describeOverlap, noiseFloor, overlap } from '../../helpers/profiles/overlap.ts'
 import { PerfRecording, withoutPerf } from '../../helpers/profiles/perf.ts'
 import { ProfiledHost } from '../../helpers/profiles/profiled-host.ts'
+import { svcProgram } from '../../helpers/program-under-test.ts'
+import { soak } from '../../helpers/soak.ts'
 
-const main = join(import.meta.dirname, '../../../src/main.ts')
-const seconds = process.env.SVC_SOAK ? 8 : 2
+const seconds = soak ? 8 : 2
 
 test('svc profile records what perf does at the same time', { skip: withoutBpf || withoutPerf }, async () => {
   const bench = new Bench()
@@ -24,7 +26,7 @@ test('svc profile records what perf does at the same time', { skip: withoutBpf |
       const file = join(bench.directory, name)
       const target = ['profile', String(program.pid), '--config', host.agent.file]
       const how = ['-d', `${seconds}s`, '-r', '997', '-o', file]
-      await promisify(execFile)(process.execPath, [main, ...target, ...how])
+      await promisify(execFile)(process.execPath, [svcProgram, ...target, ...how])
       return file
     }
     await record('before.folded') // until then the program's table may not be there

@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -15,10 +16,9 @@ import {
   partOf,
   sumOf,
 } from '../../helpers/profiles/profiled-host.ts'
+import { soak } from '../../helpers/soak.ts'
 
 // Whether everything is there: CPU time, names, memory and waiting, each against what the kernel or the program knows.
-
-const soak = process.env.SVC_SOAK !== undefined
 
 let host: ProfiledHost
 let bench: Bench
@@ -97,7 +97,7 @@ test('at least 95 of 100 frames of a busy host have a name, where their file has
   ]
   const loops = [...runtimes, ...others]
   const sinceMs = Date.now()
-  for (const loop of runtimes.slice(0, 2)) await loop.busyFor(soak ? 10 : 1)
+  for (const loop of runtimes.slice(0, 2)) await loop.busyFor(soak ? 10 : 0.2)
   const seen = await host.upToNow(({ kind }) => kind === 'cpu', sinceMs)
   await Promise.all(loops.map(loop => loop.end('SIGKILL')))
 

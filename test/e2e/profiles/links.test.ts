@@ -1,3 +1,4 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { get as getInside, Agent as SecureAgent } from 'node:https'
@@ -8,9 +9,9 @@ import { withoutBpf } from '../../helpers/compile-bpf.ts'
 import type { Line, ReceivedSample } from '../../helpers/otlp-items.ts'
 import { type Receiver, startReceiver } from '../../helpers/otlp-receiver.ts'
 import { Program, until } from '../../helpers/program.ts'
+import { soak } from '../../helpers/soak.ts'
 
 const kernel = { skip: withoutBpf }
-const soak = process.env.SVC_SOAK !== undefined
 /** Samples that decide how many of them have a link. */
 const enough = soak ? 3000 : 300
 

@@ -1,3 +1,4 @@
+// owns: processor
 import assert from 'node:assert/strict'
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,15 +23,16 @@ import {
   fold,
   type HostSample,
   inFile,
+  latest,
   ofProgram,
   ProfiledHost,
   sumOf,
 } from '../../helpers/profiles/profiled-host.ts'
+import { soak } from '../../helpers/soak.ts'
 
 // The agent's stacks beside those of perf and of the runtimes' own profilers, of the same time and by other rates:
 // docs/develop/profiling.md.
 
-const soak = process.env.SVC_SOAK !== undefined
 const samples = soak ? 6000 : 1500
 
 let host: ProfiledHost
@@ -68,7 +70,9 @@ for (const [what, flag] of [
     const file = bench.compile('ratio', [flag], name)
     const program = bench.start(file)
     const complete = ({ frames }: HostSample) => frames.at(-1)?.name === '_start'
-    await host.wait('its stacks are complete', ofProgram(file), seen => seen.some(complete))
+    // Files are read as their code is met: of an interval every stack has to be.
+    const read = (seen: readonly HostSample[]) => seen.length > 0 && latest(seen).every(complete)
+    await host.wait('its stacks are complete', ofProgram(file), read)
     const { pid } = program
     const { directory } = bench
     const sinceMs = Date.now()

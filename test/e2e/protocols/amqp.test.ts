@@ -1,14 +1,16 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import amqplib, { type ChannelModel, type ConfirmChannel } from 'amqplib'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { type Rabbitmq, startRabbitmq, withoutRabbitmq } from '../../helpers/servers/rabbitmq.ts'
+import { soak } from '../../helpers/soak.ts'
 import { type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
 
 const producer = 4
 const consumer = 5
 const client = 3
-const messages = process.env.SVC_SOAK ? 5_000 : 300
+const messages = soak ? 5_000 : 300
 const skip = withoutRabbitmq
 
 let telemetry: Telemetry

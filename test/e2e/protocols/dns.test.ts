@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { Resolver } from 'node:dns/promises'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,9 +9,10 @@ import { AgentProcess } from '../../helpers/agent-process.ts'
 import { output } from '../../helpers/load.ts'
 import { until } from '../../helpers/program.ts'
 import { type NameServer, startDnsmasq, withoutDnsmasq } from '../../helpers/servers/dnsmasq.ts'
+import { soak } from '../../helpers/soak.ts'
 import { client, type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
 
-const count = process.env.SVC_SOAK ? 2_000 : 100
+const count = soak ? 2_000 : 100
 const skip = withoutDnsmasq
 const port = 53
 

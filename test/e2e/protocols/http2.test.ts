@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess } from '../../helpers/agent-process.ts'
@@ -10,9 +11,9 @@ import {
   withoutCurlHttp2,
   withoutH2load,
 } from '../../helpers/servers/nghttp2.ts'
+import { soak } from '../../helpers/soak.ts'
 import { client, server, Telemetry } from '../../helpers/telemetry.ts'
 
-const soak = process.env.SVC_SOAK !== undefined
 const requests = soak ? 20_000 : 1_000
 let telemetry: Telemetry
 const open: { close(): Promise<unknown> }[] = []

@@ -1,13 +1,15 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { Kafka, logLevel, Partitioners, type Producer } from 'kafkajs'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { until } from '../../helpers/program.ts'
 import { KafkaServer } from '../../helpers/servers/kafka.ts'
+import { soak } from '../../helpers/soak.ts'
 import { client, type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
 
 const producer = 4
-const requests = process.env.SVC_SOAK ? 5_000 : 200
+const requests = soak ? 5_000 : 200
 
 let telemetry: Telemetry
 const open: (() => Promise<unknown>)[] = []

@@ -1,11 +1,13 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { type MemcachedServer, startMemcached, withoutMemcached } from '../../helpers/servers/memcached.ts'
+import { soak } from '../../helpers/soak.ts'
 import { client, Telemetry } from '../../helpers/telemetry.ts'
 
-const count = process.env.SVC_SOAK ? 5_000 : 300
+const count = soak ? 5_000 : 300
 const skip = withoutMemcached
 
 let telemetry: Telemetry

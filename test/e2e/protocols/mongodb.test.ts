@@ -1,13 +1,15 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { type Collection, MongoClient, type MongoClientOptions } from 'mongodb'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { MongodbServer } from '../../helpers/servers/mongodb.ts'
+import { soak } from '../../helpers/soak.ts'
 import { client, type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
 
 /** Commands between driver and server alone. */
 const silent = ['hello', 'isMaster', 'ismaster', 'endSessions']
-const rounds = process.env.SVC_SOAK ? 500 : 25
+const rounds = soak ? 500 : 25
 const concurrency = 4
 
 let telemetry: Telemetry

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { after, afterEach, before, test } from 'node:test'
@@ -6,11 +7,12 @@ import { promisify } from 'node:util'
 import { connectAsync, type MqttClient } from 'mqtt'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { type Mosquitto, startMosquitto, withoutMosquitto } from '../../helpers/servers/mosquitto.ts'
+import { soak } from '../../helpers/soak.ts'
 import { Telemetry } from '../../helpers/telemetry.ts'
 
 const producer = 4
 const consumer = 5
-const messages = process.env.SVC_SOAK ? 3_000 : 200
+const messages = soak ? 3_000 : 200
 const skip = withoutMosquitto
 
 let telemetry: Telemetry

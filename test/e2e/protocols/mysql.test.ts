@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,11 +16,12 @@ import {
   startMariadb,
   withoutMariadb,
 } from '../../helpers/servers/mariadb.ts'
+import { soak } from '../../helpers/soak.ts'
 import { Telemetry } from '../../helpers/telemetry.ts'
 
 const run = promisify(execFile)
 const skip = withoutMariadb || withoutBpf
-const count = process.env.SVC_SOAK ? 2_000 : 200
+const count = soak ? 2_000 : 200
 
 let telemetry: Telemetry
 let mariadb: Mariadb

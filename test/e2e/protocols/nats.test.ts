@@ -1,14 +1,16 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { connect, type NatsConnection } from 'nats'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { type Nats, startNats, withoutNats } from '../../helpers/servers/nats.ts'
+import { soak } from '../../helpers/soak.ts'
 import { Telemetry } from '../../helpers/telemetry.ts'
 
 const client = 3
 const producer = 4
 const consumer = 5
-const messages = process.env.SVC_SOAK ? 5_000 : 300
+const messages = soak ? 5_000 : 300
 const skip = withoutNats
 
 let telemetry: Telemetry

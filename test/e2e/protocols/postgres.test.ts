@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,6 +15,7 @@ import {
   startPostgres,
   withoutPostgres,
 } from '../../helpers/servers/postgres.ts'
+import { soak } from '../../helpers/soak.ts'
 import { Telemetry } from '../../helpers/telemetry.ts'
 
 /** The package brings no types. */
@@ -27,7 +29,7 @@ const pg = createRequire(import.meta.url)('pg') as { Client: new (options: objec
 
 const run = promisify(execFile)
 const skip = withoutPostgres || withoutBpf
-const count = process.env.SVC_SOAK ? 2_000 : 200
+const count = soak ? 2_000 : 200
 
 let telemetry: Telemetry
 let postgres: Postgres

@@ -1,12 +1,14 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { AgentProcess } from '../../helpers/agent-process.ts'
 import { output } from '../../helpers/load.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../../helpers/servers/redis.ts'
+import { soak } from '../../helpers/soak.ts'
 import { client, type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
 
-const count = process.env.SVC_SOAK ? 20_000 : 1_000
+const count = soak ? 20_000 : 1_000
 const skip = withoutRedis
 
 let telemetry: Telemetry

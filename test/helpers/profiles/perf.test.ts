@@ -1,8 +1,10 @@
+// owns: host
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { systemNode, withoutNode20 } from '../host-needs.ts'
+import { soak } from '../soak.ts'
 import { type CpuProfile, foldCpuProfile } from './cpu-profile.ts'
 import { below, type Folded, parseFolded, plain, shareOf, totalOf } from './folded.ts'
 import { Bench, sourceFile } from './measured-program.ts'
@@ -11,7 +13,7 @@ import { foldScript, PerfRecording, withoutPerf } from './perf.ts'
 
 // The referees of the profiles' tests, held against each other and against programs whose shares are known.
 
-const samples = process.env.SVC_SOAK ? 5000 : 600
+const samples = soak ? 5000 : 600
 
 test('what perf script prints is folded root first', () => {
   const text = '\n\t    118a spin\n\t    1080 main\n\n\n\t    118a spin\n\t    1080 main\n\n\n\t    ffff\n\n'

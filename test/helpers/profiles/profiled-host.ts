@@ -118,6 +118,12 @@ const kinds: Readonly<Record<string, HostSample['kind']>> = {
   off_cpu: 'off_cpu',
 }
 
+/** The samples of the last interval among these. */
+export function latest(samples: readonly HostSample[]): readonly HostSample[] {
+  const startMs = Math.max(...samples.map(sample => sample.startMs))
+  return samples.filter(sample => sample.startMs === startMs)
+}
+
 /** Of processes that run this file, which may be gone from its place. */
 export function ofProgram(path: string, kind: HostSample['kind'] = 'cpu'): Choice {
   return ({ kind: own, resource }) =>

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { folded, type LogRecord, pattern, unfolded } from './fold.ts'
 
 let id = 0
@@ -59,7 +60,7 @@ test('folding loses no record, and no two rows beside each other are alike', () 
       for (let i = 1; i < rows.length; i++)
         assert.notEqual(pattern(rows[i - 1]!.record.body), pattern(rows[i]!.record.body))
     }),
-    { numRuns: process.env.SVC_SOAK ? 20_000 : 300 },
+    { numRuns: soak ? 20_000 : 300 },
   )
 })
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { callsOf, type FlameColumns, type FlameTree, flameTree, nodeOfPath } from './flame-tree.ts'
 import { folded } from './folded.ts'
 import { matching, topFunctions } from './functions.ts'
 
-const runs = process.env.SVC_SOAK ? 2000 : 100
+const runs = soak ? 2000 : 100
 
 /** Stacks, the outermost function first, as the document has them: largest siblings first. */
 export function columnsOf(stacks: readonly (readonly [stack: string, self: number, base?: number])[]) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { type FlameColumns, type FlameTree, flameTree } from './flame-tree.ts'
 import {
   eachBar,
@@ -14,7 +15,7 @@ import {
   zoomed,
 } from './icicle-layout.ts'
 
-const runs = process.env.SVC_SOAK ? 1000 : 60
+const runs = soak ? 1000 : 60
 
 /** Children of random earlier nodes; some without a value. */
 const trees = fc

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { soak } from '../../../test/helpers/soak.ts'
 import { criticalPath, gapsOf, rowsOf, type Span, selfMs, treeOf } from './waterfall.ts'
 
 function span(id: string, parent: string, start: number, end: number): Span {
@@ -167,7 +168,7 @@ test('whatever the spans are, each has one place and the critical path runs forw
       }
       for (const { from, to } of gapsOf(tree, end)) assert.ok(to - from > end / 10)
     }),
-    { numRuns: process.env.SVC_SOAK ? 20_000 : 500 },
+    { numRuns: soak ? 20_000 : 500 },
   )
 })
 

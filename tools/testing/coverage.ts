@@ -1,0 +1,66 @@
+// Lines and branches of src/ that tests run, in all of their processes, by the runtime's own coverage.
+//
+// Each process writes what V8 counted (NODE_V8_COVERAGE). The runtime merges such files of one test run alone, so the
+// summary is a test run of its own: this file, which brings them to where that run gathers its own, and reports it.
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { test } from 'node:test'
+import type { TestEvent } from 'node:test/reporters'
+import { pathToFileURL } from 'node:url'
+
+const root = resolve(import.meta.dirname, '../..')
+const raw = join(root, 'build/coverage/raw')
+const source = `${pathToFileURL(join(root, 'src'))}/`
+
+/** Variables for the processes of tests. Those that run svc run it from its sources. */
+export function openCoverage(): NodeJS.ProcessEnv {
+  rmSync(raw, { recursive: true, force: true })
+  mkdirSync(raw, { recursive: true })
+  // Functions that come from the compile cache are counted less precisely (Node.js, module.enableCompileCache).
+  return { NODE_V8_COVERAGE: raw, NODE_DISABLE_COMPILE_CACHE: '1', TEST_FROM_SOURCES: '1' }
+}
+
+/** Leaves out of what was written so far all that is not of src/: a hundredth is left. */
+export function thinCoverage(): void {
+  for (const name of readdirSync(raw)) {
+    if (!name.startsWith('coverage-')) continue
+    const path = join(raw, name)
+    const { result } = JSON.parse(readFileSync(path, 'utf8')) as { result: { url: string }[] }
+    const kept = result.filter(({ url }) => url.startsWith(source) && !url.endsWith('.test.ts'))
+    writeFileSync(join(raw, `thin-${name}`), JSON.stringify({ result: kept }))
+    rmSync(path)
+  }
+}
+
+/** Merges what was written. Prints the totals and writes all files to build/coverage/report.json. */
+export function reportCoverage(): void {
+  thinCoverage()
+  const flags = [
+    '--experimental-test-coverage',
+    '--test-coverage-include=src/**/*.ts',
+    '--test-coverage-exclude=**/*.test.ts',
+    `--test-reporter=${import.meta.filename}`,
+    '--max-old-space-size=8192',
+  ]
+  spawnSync(process.execPath, [...flags, import.meta.filename, 'merge'], { cwd: root, stdio: 'inherit' })
+}
+
+export default async function* totals(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  for await (const { type, data } of events) {
+    if (type === 'test:fail') yield `coverage: ${data.details.error.message}\n`
+    if (type !== 'test:coverage') continue
+    const { totals, files } = data.summary
+    writeFileSync(join(root, 'build/coverage/report.json'), JSON.stringify({ totals, files }, undefined, 1))
+    const share = (covered: number, total: number, percent: number) =>
+      `${percent.toFixed(2)} % (${covered} of ${total})`
+    yield `coverage of src: lines ${share(totals.coveredLineCount, totals.totalLineCount, totals.coveredLinePercent)}, ` +
+      `branches ${share(totals.coveredBranchCount, totals.totalBranchCount, totals.coveredBranchPercent)}\n`
+  }
+}
+
+if (import.meta.main && process.argv[2] === 'merge')
+  test('what processes wrote is brought together', () => {
+    for (const name of readdirSync(raw))
+      copyFileSync(join(raw, name), join(process.env.NODE_V8_COVERAGE!, name.replace('thin-', '')))
+  })

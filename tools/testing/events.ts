@@ -1,0 +1,79 @@
+// A reporter for node:test that passes each result on as a line of JSON, for the program that runs the tests.
+import { writeSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import type { TestEvent } from 'node:test/reporters'
+import { inspect } from 'node:util'
+
+/** The descriptor that lines go to: a pipe to the runner. */
+export const channel = 3
+const mostErrorChars = 20_000
+
+/** What a worker says of its files, in this order: begin, tests, file, end. */
+export type WorkerLine =
+  | { readonly kind: 'begin'; readonly file: string }
+  | {
+      readonly kind: 'test'
+      /** Names of the suites around it and its own, joined by ` > `. */
+      readonly name: string
+      readonly ms: number
+      readonly result: Result
+      /** Why it was skipped or failed; empty where it passed. */
+      readonly reason: string
+    }
+  /** What happened outside of all tests. */
+  | { readonly kind: 'late'; readonly text: string }
+  /** All tests of a file have ended. `reason`: why the file itself could not be run. */
+  | { readonly kind: 'file'; readonly file: string; readonly ms: number; readonly reason: string }
+  /** Nothing of a file goes on. `faults`: what it left behind in the process. */
+  | { readonly kind: 'end'; readonly file: string; readonly faults: readonly string[] }
+
+export type Result = 'passed' | 'failed' | 'skipped'
+
+export function say(line: WorkerLine): void {
+  writeSync(channel, `${JSON.stringify(line)}\n`)
+}
+
+/** The other end of the channel. */
+export function readLines(channel: Readable, take: (line: WorkerLine) => void): void {
+  let rest = ''
+  channel.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) take(JSON.parse(line) as WorkerLine)
+  })
+}
+
+export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  /** Names of the suites that are under way, by depth: those of a test come before it. */
+  const around: string[] = []
+  for await (const { type, data } of source) {
+    if (type === 'test:start') around[data.nesting] = data.name
+    if (type === 'test:diagnostic' && /asynchronous activity/.test(data.message))
+      say({ kind: 'late', text: data.message })
+    if (type !== 'test:pass' && type !== 'test:fail') continue
+    const { nesting, name, details, skip } = data
+    const ms = Math.round(details.duration_ms)
+    const reason = type === 'test:fail' ? reasonOf(data.details.error) : ''
+    if (nesting === 0) say({ kind: 'file', file: name, ms, reason: isOfSubtests(reason) ? '' : reason })
+    else if (details.type !== 'suite' || (reason !== '' && !isOfSubtests(reason)))
+      say({
+        kind: 'test',
+        name: [...around.slice(1, nesting), name].join(' > '),
+        ms,
+        result: type === 'test:fail' ? 'failed' : skip === undefined ? 'passed' : 'skipped',
+        reason: type === 'test:fail' ? reason : typeof skip === 'string' ? skip : '',
+      })
+  }
+  yield ''
+}
+
+/** Of a suite: it failed because tests in it did, which were reported. */
+function isOfSubtests(reason: string): boolean {
+  return /^\d+ subtests? failed$/.test(reason)
+}
+
+function reasonOf(error: Error & { failureType?: string }): string {
+  if (error.failureType === 'subtestsFailed') return error.message
+  const text = inspect(error.cause ?? error)
+  return text.length <= mostErrorChars ? text : `${text.slice(0, mostErrorChars)} [...]`
+}

@@ -1,0 +1,15 @@
+// Preloaded by the runtime in all processes of a test file that does not own the host (owns.ts): there the native addon
+// loads no program into the kernel, and who tries is reported to the runner.
+const { appendFileSync } = require('node:fs')
+
+const open = process.dlopen
+process.dlopen = function dlopen(module, filename, ...rest) {
+  const result = open.call(this, module, filename, ...rest)
+  if (filename.endsWith('/svc.node'))
+    module.exports.objectLoad = () => {
+      const fault = 'loads programs into the kernel and does not say so: add "// owns: host"'
+      appendFileSync(process.env.TEST_FAULTS, `${process.env.TEST_FILE}\t${fault}\n`)
+      throw new Error(`this test file ${fault}`)
+    }
+  return result
+}

@@ -1,0 +1,61 @@
+// The command line of tools/test.
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+
+const usage = `usage: tools/test [OPTION...] [FILE...]
+  FILE...                     these files, with what they print
+  --since COMMIT              files that the changes since a commit can touch
+  --soak                      full counts of the tests that have some; goes on where it was interrupted
+  --anew                      with --soak: from the beginning
+  --coverage                  lines and branches of src that the tests run, at the end
+  --at-once N                 files under way at most; default: one for each CPU
+  --limit SECONDS             what a file may take; default: 480, in a soak 7200
+  --test-name-pattern TEXT    tests with this in their name`
+
+export interface RunOptions {
+  readonly files: readonly string[]
+  readonly since: string | undefined
+  readonly soak: boolean
+  readonly anew: boolean
+  readonly coverage: boolean
+  readonly atOnce: number
+  readonly limitMs: number
+  readonly patterns: readonly string[]
+}
+
+/** Ends the process with status 2 where the arguments mean nothing. */
+export function readOptions(): RunOptions {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        since: { type: 'string' },
+        soak: { type: 'boolean', default: false },
+        anew: { type: 'boolean', default: false },
+        coverage: { type: 'boolean', default: false },
+        'at-once': { type: 'string', default: String(availableParallelism()) },
+        limit: { type: 'string' },
+        'test-name-pattern': { type: 'string', multiple: true, default: [] },
+      },
+    })
+    const whole = (name: string, text: string): number => {
+      if (!/^[1-9]\d{0,5}$/.test(text))
+        throw new Error(`--${name} takes a whole number from 1 on, not "${text}"`)
+      return Number(text)
+    }
+    return {
+      files: positionals,
+      since: values.since,
+      soak: values.soak,
+      anew: values.anew,
+      coverage: values.coverage,
+      atOnce: whole('at-once', values['at-once']),
+      // An hour of a full window is the longest of a soak.
+      limitMs: 1000 * whole('limit', values.limit ?? (values.soak ? '7200' : '480')),
+      patterns: values['test-name-pattern'],
+    }
+  } catch (error) {
+    console.error(`tools/test: ${(error as Error).message}\n${usage}`)
+    process.exit(2)
+  }
+}

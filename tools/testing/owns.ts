@@ -1,0 +1,54 @@
+// What a test file owns while it runs: said in the file, derived from the helpers it imports, and held here.
+//
+// A line `// owns: WHAT[, WHAT]` among the first ten of a test file or of a helper:
+//
+//   host         all that goes on in the kernel, cgroups, mounts, settings of the host: one such file at a time
+//   ports        the range of ports that the runner gives it (freePort): its agents look at no others. Any number of
+//                such files at a time, and none that owns the host
+//   processor    it measures time or load: nothing runs beside it
+//   process      a process of its own: it measures the heap, or changes what a process has once
+//
+// Without the line a file owns nothing, loads no programs into the kernel, and shares a process with others. A file that
+// imports a helper with such a line owns the same, and says so.
+import type { ImportGraph } from '../imports.ts'
+
+const words = ['host', 'ports', 'processor', 'process'] as const
+type Word = (typeof words)[number]
+
+export type Owns = ReadonlySet<Word>
+
+/** What a file says that it owns. Throws where it says what means nothing. */
+export function readOwns(text: string): Owns {
+  const line = /^\/\/ owns: (.*)$/m.exec(text.split('\n', 10).join('\n'))
+  const owns = new Set<Word>()
+  for (const text of line?.[1]?.split(/, */) ?? []) {
+    const word = words.find(each => each === text)
+    if (word === undefined) throw new Error(`"owns: ${text}" means nothing: say ${words.join(', ')}`)
+    owns.add(word)
+  }
+  // Whoever is alone has all the others could have.
+  if (owns.has('processor')) owns.add('host')
+  if (owns.has('host')) owns.add('ports')
+  return owns
+}
+
+/** Faults of a file: what it owns by its helpers and does not say. */
+export function ownsFaults(file: string, graph: ImportGraph): string[] {
+  const own = readOwns(graph.text(file))
+  const faults: string[] = []
+  // What tests import of src/ is under test, and says nothing of who owns what.
+  for (const helper of graph.reached(file, each => !each.startsWith('src/') && !each.startsWith('ui/'))) {
+    if (helper === file || helper.endsWith('.test.ts') || !/^(?:test|tools)\//.test(helper)) continue
+    for (const word of readOwns(graph.text(helper)))
+      if (!own.has(word))
+        faults.push(`${file}: owns the ${word} through ${helper} and does not say so: add "// owns: ${word}"`)
+  }
+  return faults
+}
+
+/** Whether two files may be under way at the same time. */
+export function together(a: Owns, b: Owns): boolean {
+  if (a.has('processor') || b.has('processor')) return false
+  const alone = (one: Owns, other: Owns) => one.has('host') && (other.has('host') || other.has('ports'))
+  return !alone(a, b) && !alone(b, a)
+}

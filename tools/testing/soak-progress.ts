@@ -1,0 +1,72 @@
+// Results of a soak in a file, as they come: a soak that was interrupted goes on behind them.
+import { createHash } from 'node:crypto'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { git, unknownFiles } from '../git.ts'
+import type { FileResult } from './results.ts'
+
+/** A line of the file: the state of the tree, the beginning of a part, or a result with its time. */
+type Line = { tree: string } | { beganMs: number } | { atMs: number; result: FileResult }
+
+export interface SoakProgressOptions {
+  /** From the beginning, whatever was done. */
+  readonly anew: boolean
+  readonly path?: string
+  /** What the tree holds: the same text for the same files. */
+  readonly tree?: string
+}
+
+export class SoakProgress {
+  /** Results of earlier parts. */
+  readonly results: FileResult[] = []
+  /** What earlier parts took. */
+  readonly spentMs: number = 0
+
+  readonly #path: string
+
+  /** Goes on with an earlier soak of the same tree, unless `anew`. */
+  constructor({ anew, path = 'build/soak/progress.jsonl', tree = treeState() }: SoakProgressOptions) {
+    this.#path = path
+    const text = !anew && existsSync(path) ? readFileSync(path, 'utf8') : ''
+    const lines = text.split('\n').filter(Boolean)
+    const [head, ...rest] = lines.map(line => JSON.parse(line) as Line)
+    if (head !== undefined && 'tree' in head && head.tree === tree) {
+      let beganMs = 0
+      let atMs = 0
+      for (const line of rest) {
+        if ('beganMs' in line) {
+          this.spentMs += atMs - beganMs
+          beganMs = atMs = line.beganMs
+        } else if ('result' in line) {
+          atMs = line.atMs
+          this.results.push(line.result)
+        }
+      }
+      this.spentMs += atMs - beganMs
+    } else {
+      mkdirSync(dirname(path), { recursive: true })
+      rmSync(path, { force: true })
+      this.#write({ tree })
+    }
+    this.#write({ beganMs: Date.now() })
+  }
+
+  add(result: FileResult): void {
+    this.#write({ atMs: Date.now(), result })
+  }
+
+  /** All files have results: the next soak begins anew. */
+  end(): void {
+    rmSync(this.#path)
+  }
+
+  #write(line: Line): void {
+    appendFileSync(this.#path, `${JSON.stringify(line)}\n`)
+  }
+}
+
+function treeState(): string {
+  const hash = createHash('sha256').update(git('rev-parse', 'HEAD')).update(git('diff', 'HEAD'))
+  for (const file of unknownFiles()) hash.update(file).update(readFileSync(file))
+  return hash.digest('hex')
+}
