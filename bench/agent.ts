@@ -1,7 +1,8 @@
 // What the whole agent costs: throughput of nginx under wrk with and without it (pairs, interleaved), its CPU time for
-// each request, at saturation and at 10,000 requests a second, its memory over a million requests, and how fast it starts. Runs dist/svc.cjs through bin/svc, as users
-// do. Options: --pairs N, --seconds N, --requests N, --node PATH (another runtime for the same bundle),
-// --part NAME (only one of start, idle, throughput, export, rate, memory).
+// each request, at saturation and at 10,000 requests a second, its memory over a million requests, and how fast it
+// starts. Runs dist/svc.cjs through bin/svc, as users do. Options: --pairs N, --seconds N, --requests N, --node PATH
+// (another runtime for the same bundle), --part NAME (only one of start, idle, throughput, export, rate, memory).
+// at most: 12 min
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { freePort } from '../test/helpers/program.ts'
 import { withTracefs } from '../test/helpers/tracefs.ts'
-import { BenchHost, cpuSeconds, fetchText, median, memory, statusOf } from './lib/bench-host.ts'
+import { BenchHost, cpuSeconds, fetchText, memory, statusOf } from './lib/bench-host.ts'
+import { report } from './lib/figures.ts'
 
 const { values: options } = parseArgs({
   options: {
@@ -32,7 +34,7 @@ function wrk(url: string, forSeconds: number): number {
   return Number(/Requests\/sec:\s*([\d.]+)/.exec(stdout.toString())?.[1])
 }
 
-async function throughput(url: string, endpoint: string): Promise<void> {
+async function throughput(name: string, url: string, endpoint: string): Promise<void> {
   const without: number[] = []
   const withAgent: number[] = []
   const cpu: number[] = []
@@ -46,21 +48,21 @@ async function throughput(url: string, endpoint: string): Promise<void> {
     withAgent.push(rate)
     await host.end(agent.child)
   }
-  const ratios = withAgent.map((rate, i) => rate / without[i]!)
-  console.log(
-    `throughput ${endpoint === '' ? 'without' : 'with'} export: ${Math.round(median(without))} req/s alone, ` +
-      `${Math.round(median(withAgent))} observed: ${(100 * median(ratios)).toFixed(1)} % ` +
-      `(pairs ${ratios.map(ratio => (100 * ratio).toFixed(0)).join(' ')}); ` +
-      `agent CPU ${median(cpu).toFixed(2)} µs a request`,
-  )
+  const kept = withAgent.map((rate, i) => (100 * rate) / without[i]!)
+  report(`agent.${name}.alone_per_s`, without, '{request}/s', 'more')
+  report(`agent.${name}.observed_per_s`, withAgent, '{request}/s', 'more')
+  report(`agent.${name}.kept_percent`, kept, '%', 'more')
+  report(`agent.${name}.cpu_us_per_request`, cpu, 'us', 'less')
 }
 
 /** CPU time of the agent at a fixed rate of requests, of which each has two sides: all as spans, and above the budget. */
 async function steadyRate(url: string, endpoint: string, rate: number): Promise<void> {
   const perConnection = rate / 50
+  const windows = 5
+  const windowSeconds = 2
   for (const [what, most] of [
-    ['all spans', 0],
-    ['over budget', 100],
+    ['all_spans', 0],
+    ['over_budget', 100],
   ] as const) {
     for (const backend of ['sock', 'syscalls']) {
       const network = `network: {sampling: {max_spans_per_second: ${most}}}`
@@ -71,14 +73,20 @@ async function steadyRate(url: string, endpoint: string, rate: number): Promise<
         wrapper: backend === 'syscalls' ? withTracefs : [],
       })
       await sleep(1000)
-      const before = cpuSeconds(agent.pid)
-      const { stdout } = spawnSync('h2load', ['--h1', '-c50', `--rps=${perConnection}`, '-D5', url])
-      await sleep(300)
-      const done = Number(/(\d+) succeeded/.exec(stdout.toString())?.[1])
-      const cpu = ((cpuSeconds(agent.pid) - before) * 1e6) / done
-      console.log(
-        `${backend} at ${Math.round(done / 5)} req/s, ${what}: agent CPU ${cpu.toFixed(1)} µs a request`,
-      )
+      const rates: number[] = []
+      const cpu: number[] = []
+      for (let i = 0; i < windows; i++) {
+        const before = cpuSeconds(agent.pid)
+        const { stdout } = spawnSync('h2load', [
+          ...['--h1', '-c50', `--rps=${perConnection}`, `-D${windowSeconds}`, url],
+        ])
+        await sleep(300)
+        const done = Number(/(\d+) succeeded/.exec(stdout.toString())?.[1])
+        rates.push(done / windowSeconds)
+        cpu.push(((cpuSeconds(agent.pid) - before) * 1e6) / done)
+      }
+      report(`agent.rate.${backend}.${what}.requests_per_s`, rates, '{request}/s', 'more')
+      report(`agent.rate.${backend}.${what}.cpu_us_per_request`, cpu, 'us', 'less')
       await host.end(agent.child)
     }
   }
@@ -86,20 +94,23 @@ async function steadyRate(url: string, endpoint: string, rate: number): Promise<
 
 async function memoryOverTime(url: string, endpoint: string): Promise<void> {
   const agent = await host.startAgent(endpoint, { node })
-  const steps: string[] = []
+  const resident: number[] = []
+  const anonymous: number[] = []
   let sent = 0
   for (let next = 0; sent < requests; ) {
     sent += wrk(url, 5) * 5
     if (sent < next) continue
-    const { rss, anonymous } = memory(agent.pid)
-    steps.push(`${(sent / 1e6).toFixed(2)} M: ${rss.toFixed(0)} (${anonymous.toFixed(0)})`)
+    const now = memory(agent.pid)
+    resident.push(now.rss)
+    anonymous.push(now.anonymous)
     next = sent + requests / 5
   }
   await sleep(3000)
-  const { rss, anonymous } = memory(agent.pid)
-  console.log(
-    `memory, MB resident (anonymous) after requests: ${steps.join(', ')}; settled ${rss.toFixed(0)} (${anonymous.toFixed(0)})`,
-  )
+  const settled = memory(agent.pid)
+  report('agent.memory.loaded_rss_mib', resident, 'MiB', 'less')
+  report('agent.memory.loaded_anonymous_mib', anonymous, 'MiB', 'less')
+  report('agent.memory.settled_rss_mib', settled.rss, 'MiB', 'less')
+  report('agent.memory.settled_anonymous_mib', settled.anonymous, 'MiB', 'less')
   await host.end(agent.child)
 }
 
@@ -123,20 +134,27 @@ async function startTimes(url: string): Promise<void> {
     toSpan.push(performance.now() - began)
     await host.end(child)
   }
-  console.log(
-    `start: ${median(toHealth).toFixed(0)} ms to /healthz, ${median(toSpan).toFixed(0)} ms to the first span`,
-  )
+  report('agent.start.to_healthz_ms', toHealth, 'ms', 'less')
+  report('agent.start.to_first_span_ms', toSpan, 'ms', 'less')
 }
 
 async function idle(): Promise<void> {
   const agent = await host.startAgent('', { node })
   await sleep(2000)
-  const before = cpuSeconds(agent.pid)
-  await sleep(8000)
-  const { rss, anonymous } = memory(agent.pid)
-  console.log(
-    `idle: ${(((cpuSeconds(agent.pid) - before) / 8) * 100).toFixed(2)} % of a core, ${rss.toFixed(0)} MB resident (${anonymous.toFixed(0)} anonymous)`,
-  )
+  const windowSeconds = 8
+  const cpu: number[] = []
+  const looks: ReturnType<typeof memory>[] = []
+  for (let i = 0; i < 5; i++) {
+    const before = cpuSeconds(agent.pid)
+    await sleep(windowSeconds * 1000)
+    cpu.push(((cpuSeconds(agent.pid) - before) / windowSeconds) * 100)
+    looks.push(memory(agent.pid))
+  }
+  const resident = looks.map(({ rss }) => rss)
+  const anonymous = looks.map(look => look.anonymous)
+  report('agent.idle.cpu_percent', cpu, '%', 'less', 'of one core')
+  report('agent.idle.rss_mib', resident, 'MiB', 'less')
+  report('agent.idle.anonymous_mib', anonymous, 'MiB', 'less')
   await host.end(agent.child)
 }
 
@@ -147,8 +165,8 @@ async function main(): Promise<void> {
     const parts = {
       start: () => startTimes(url),
       idle,
-      throughput: () => throughput(url, ''),
-      export: () => throughput(url, endpoint),
+      throughput: () => throughput('throughput', url, ''),
+      export: () => throughput('export', url, endpoint),
       rate: () => steadyRate(url, endpoint, 10_000),
       memory: () => memoryOverTime(url, endpoint),
     }

@@ -1,15 +1,17 @@
 // The management API: small answers a second on one core, and how fast /healthz answers while the agent handles a busy
 // host. Runs dist/svc.cjs through bin/svc. Options: --runs N, --seconds N, --connections N.
+// at most: 5 min
 import { spawn, spawnSync } from 'node:child_process'
 import { Agent as Connections, get } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Agent, BenchHost, cpuSeconds, median } from './lib/bench-host.ts'
+import { type Agent, BenchHost, cpuSeconds } from './lib/bench-host.ts'
+import { report } from './lib/figures.ts'
 
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '4' },
+    seconds: { type: 'string', default: '3' },
     connections: { type: 'string', default: '16' },
   },
 })
@@ -35,9 +37,8 @@ async function smallAnswers(): Promise<void> {
       rates.push(rate(agent.base + path))
       cpu.push(((cpuSeconds(agent.pid) - before) / (rates.at(-1)! * seconds)) * 1e6)
     }
-    console.log(
-      `${path}: ${Math.round(median(rates))} answers a second on one core, ${median(cpu).toFixed(0)} µs of CPU each (${runs} runs)`,
-    )
+    report(`api${path.replace('/', '.')}.answers_per_s`, rates, '{answer}/s', 'more', 'on one core')
+    report(`api${path.replace('/', '.')}.cpu_us`, cpu, 'us', 'less')
   }
   await host.end(agent.child)
 }
@@ -56,33 +57,36 @@ async function latencies(agent: Agent, forMs: number): Promise<number[]> {
     found.push(performance.now() - began)
   }
   connections.destroy()
-  return found.sort((a, b) => a - b)
+  return found
+}
+
+function reportLatencies(when: 'quiet' | 'busy', found: readonly number[], note = ''): void {
+  const sorted = found.toSorted((a, b) => a - b)
+  report(`api.healthz.${when}.latency_ms`, found, 'ms', 'less')
+  report(`api.healthz.${when}.p99_ms`, sorted[Math.floor(sorted.length * 0.99)]!, 'ms', 'less', note)
+  report(`api.healthz.${when}.worst_ms`, sorted.at(-1)!, 'ms', 'less')
 }
 
 async function underLoad(): Promise<void> {
   const url = await host.startNginx()
   const agent = await host.startAgent(await host.startSink())
-  const of = (sorted: readonly number[], part: number) =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]!.toFixed(2)
   const quiet = await latencies(agent, seconds * 1000)
   const load = spawn('wrk', ['-t1', '-c50', `-d${2 * seconds}s`, url], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
+  const ended = new Promise(resolve => load.once('close', resolve))
   let said = ''
   load.stdout.on('data', part => {
     said += part
   })
   await sleep(1000)
   const busy = await latencies(agent, seconds * 1000)
-  await new Promise(resolve => load.once('exit', resolve))
-  const requests = Math.round(Number(/Requests\/sec:\s*([\d.]+)/.exec(said)?.[1]))
-  console.log(
-    `/healthz quiet: median ${of(quiet, 0.5)} ms, p99 ${of(quiet, 0.99)} ms, worst ${of(quiet, 1)} ms`,
-  )
-  console.log(
-    `/healthz while wrk and nginx exchange ${requests} req/s, both sides traced and exported: ` +
-      `median ${of(busy, 0.5)} ms, p99 ${of(busy, 0.99)} ms, worst ${of(busy, 1)} ms (bar: p99 50 ms)`,
-  )
+  await ended
+  const requests = Number(/Requests\/sec:\s*([\d.]+)/.exec(said)?.[1])
+  reportLatencies('quiet', quiet)
+  console.log('busy: wrk and nginx exchange requests, both sides traced and exported')
+  report('api.healthz.busy.requests_per_s', requests, '{request}/s', 'more')
+  reportLatencies('busy', busy, 'bar 50 ms')
   await host.end(agent.child)
 }
 

@@ -2,6 +2,8 @@
  * Records of 16 KiB through the queue's log on disk, written and settled, by turns with SQLite (WAL, synchronous
  * NORMAL) as Node.js brings it: records per second and CPU per record. In DIRECTORY (first argument; default below the
  * system's temporary directory), which should be a real disk.
+ *
+ * at most: 4 min
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,6 +11,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { realFiles } from '../src/pipeline/disk/real-files.ts'
 import { openSegmentLog } from '../src/pipeline/disk/segment-log.ts'
+import { report } from './lib/figures.ts'
 
 const records = 20_000
 const rounds = 5
@@ -60,8 +63,8 @@ try {
   const results = new Map<string, { rates: number[]; cpu: number[] }>()
   for (let round = 0; round < rounds; round++)
     for (const [name, run] of [
-      ['segment log', ours],
-      ['SQLite', sqlite],
+      ['segment_log', ours],
+      ['sqlite', sqlite],
     ] as const) {
       const began = performance.now()
       const cpu = process.cpuUsage()
@@ -71,13 +74,12 @@ try {
       results.set(name, result)
       result.rates.push((records * 1000) / (performance.now() - began))
       result.cpu.push((user + system) / records)
-      rmSync(join(directory, name === 'SQLite' ? `sqlite-${round}` : `log-${round}`), { recursive: true })
+      rmSync(join(directory, name === 'sqlite' ? `sqlite-${round}` : `log-${round}`), { recursive: true })
     }
-  const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!
-  for (const [name, { rates, cpu }] of results)
-    console.log(
-      `${name}: ${Math.round(median(rates))} records of 16 KiB a second, ${median(cpu).toFixed(1)} µs of CPU each`,
-    )
+  for (const [name, { rates, cpu }] of results) {
+    report(`disk-queue.${name}.records_per_s`, rates, '{record}/s', 'more')
+    report(`disk-queue.${name}.cpu_us_per_record`, cpu, 'us', 'less')
+  }
 } finally {
   rmSync(directory, { recursive: true, force: true })
 }

@@ -1,18 +1,24 @@
 // What svc takes of a host, as a Markdown table for docs/footprint.md: memory and CPU time on a quiet host, at 1,000 and at
 // 10,000 requests a second, with everything on, and of its parts alone. All states within one run; each row is a process
 // of its own. Runs dist/svc.cjs through bin/svc, as users do. Options: --seconds N of each row, --part NAME.
+// at most: 8 min
 
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { freePort, until } from '../test/helpers/program.ts'
-import { BenchHost, cpuSeconds, fetchText, median, memory, statusOf } from './lib/bench-host.ts'
+import { BenchHost, cpuSeconds, fetchText, memory, statusOf } from './lib/bench-host.ts'
+import { report } from './lib/figures.ts'
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '60' }, part: { type: 'string' } },
+  options: { seconds: { type: 'string', default: '20' }, part: { type: 'string' } },
 })
 const seconds = Number(values.seconds)
 const host = new BenchHost()
+const table = [
+  '| | CPU of one core | resident MiB | of it anonymous | highest resident |',
+  '|---|---|---|---|---|',
+]
 
 interface State {
   readonly name: string
@@ -49,28 +55,50 @@ const states: readonly State[] = [
   },
 ]
 
-/** A row: CPU of one core in percent, resident and anonymous memory in MiB at the end, and the highest resident. */
-function row(name: string, cpu: number, samples: readonly { rss: number; anonymous: number }[]): string {
-  const last = samples.at(-1)!
-  const most = Math.max(...samples.map(({ rss }) => rss))
-  const settled = median(samples.slice(-5).map(({ anonymous }) => anonymous))
-  return `| ${name} | ${cpu.toFixed(2)} % | ${last.rss.toFixed(0)} | ${settled.toFixed(0)} | ${most.toFixed(0)} |`
+/** What `watched` saw. */
+interface Seen {
+  /** Of one core. */
+  readonly cpuPercent: number
+  /** One each second. */
+  readonly memory: readonly ReturnType<typeof memory>[]
+  /** Of scrapes, in ms. */
+  readonly times: readonly number[]
 }
 
-/** Watches a process for `seconds`. */
-async function watched(
-  pid: number,
-  each: () => Promise<void>,
-): Promise<[cpu: number, ReturnType<typeof memory>[]]> {
-  const samples = []
+/** Reports what was seen, and adds a row to the table. */
+function addRow(part: string, name: string, { cpuPercent, memory, times }: Seen): void {
+  const resident = memory.map(({ rss }) => rss)
+  const anonymous = memory.slice(-5).map(each => each.anonymous)
+  const cpu = report(`footprint.${part}.cpu_percent`, cpuPercent, '%', 'less', 'of one core')
+  const last = report(`footprint.${part}.rss_mib`, resident.at(-1)!, 'MiB', 'less')
+  const settled = report(`footprint.${part}.anonymous_mib`, anonymous, 'MiB', 'less')
+  const most = report(`footprint.${part}.most_rss_mib`, Math.max(...resident), 'MiB', 'less')
+  let what = name
+  if (times.length > 0) {
+    const time = report(`footprint.${part}.scrape_ms`, times, 'ms', 'less')
+    what += ` (${time.toFixed(0)} ms a scrape)`
+  }
+  table.push(
+    `| ${what} | ${cpu.toFixed(2)} % | ${last.toFixed(0)} | ${settled.toFixed(0)} | ${most.toFixed(0)} |`,
+  )
+}
+
+/** Watches a process for `seconds`, and scrapes a page each 15 s where it has one. */
+async function watched(pid: number, page = ''): Promise<Seen> {
+  const seen: ReturnType<typeof memory>[] = []
+  const times: number[] = []
   const before = cpuSeconds(pid)
   const began = performance.now()
   for (let second = 0; second < seconds; second++) {
     await sleep(began + (second + 1) * 1000 - performance.now())
-    samples.push(memory(pid))
-    if (second % 15 === 14) await each()
+    seen.push(memory(pid))
+    if (page === '' || second % 15 !== 14) continue
+    const asked = performance.now()
+    const { text } = await fetchText(page)
+    if (text.length > 10_000) times.push(performance.now() - asked)
   }
-  return [((cpuSeconds(pid) - before) / ((performance.now() - began) / 1000)) * 100, samples]
+  const took = (performance.now() - began) / 1000
+  return { cpuPercent: ((cpuSeconds(pid) - before) / took) * 100, memory: seen, times }
 }
 
 async function agentRow(state: State, url: string, endpoint: string): Promise<void> {
@@ -87,16 +115,8 @@ async function agentRow(state: State, url: string, endpoint: string): Promise<vo
           stdio: 'ignore',
         })
       : undefined
-  const times: number[] = []
-  const scrape = async () => {
-    if (state.part !== 'host-metrics') return
-    const began = performance.now()
-    const { text } = await fetchText(`http://127.0.0.1:${exporter}/metrics`)
-    if (text.length > 10_000) times.push(performance.now() - began)
-  }
-  const [cpu, samples] = await watched(agent.pid, scrape)
-  const name = times.length > 0 ? `${state.name} (${median(times).toFixed(0)} ms a scrape)` : state.name
-  console.log(row(name, cpu, samples))
+  const page = state.part === 'host-metrics' ? `http://127.0.0.1:${exporter}/metrics` : ''
+  addRow(state.part, state.name, await watched(agent.pid, page))
   if (load !== undefined) await host.end(load)
   await host.end(agent.child)
 }
@@ -106,14 +126,7 @@ async function exporterRow(): Promise<void> {
   const child = host.start('bin/svc', ['node-exporter', `--web.listen-address=127.0.0.1:${port}`])
   const page = `http://127.0.0.1:${port}/metrics`
   await until('the exporter answers', 20_000, async () => (await statusOf(page)) === 200)
-  const times: number[] = []
-  const [cpu, samples] = await watched(child.pid!, async () => {
-    const began = performance.now()
-    await fetchText(page)
-    times.push(performance.now() - began)
-  })
-  const name = `\`svc node-exporter\`, scraped each 15 s (${median(times).toFixed(0)} ms a scrape)`
-  console.log(row(name, cpu, samples))
+  addRow('exporter', '`svc node-exporter`, scraped each 15 s', await watched(child.pid!, page))
   await host.end(child)
 }
 
@@ -121,12 +134,10 @@ async function main(): Promise<void> {
   try {
     const url = await host.startNginx()
     const endpoint = await host.startSink()
-    console.log(
-      '| | CPU of one core | resident MiB | of it anonymous | highest resident |\n|---|---|---|---|---|',
-    )
     const wanted = (part: string) => values.part === undefined || values.part === part
     for (const state of states) if (wanted(state.part)) await agentRow(state, url, endpoint)
     if (wanted('exporter')) await exporterRow()
+    console.log(table.join('\n'))
   } finally {
     await host.close()
   }

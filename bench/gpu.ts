@@ -2,12 +2,15 @@
  * What NVIDIA's GPUs of this machine say, and what a measurement costs: of the whole process, and the longest time that
  * the event loop is held up. Another library than the driver's: SVC_NVML=FILE. There is no more to see it on real
  * hardware than to run this beside `nvidia-smi -q`.
+ *
+ * at most: 2 min
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GpuSource } from '../src/gpu/gpu-source.ts'
 import { loadNative, Unsupported } from '../src/kernel/native.ts'
 import type { Metric } from '../src/model/metric.ts'
+import { report, skip } from './lib/figures.ts'
 
 const rounds = 20
 const intervalMs = 250
@@ -53,7 +56,7 @@ if (source.state.on) {
       console.log(`${metric.name} ${gpu} ${own.map(([, of]) => of).join(' ')} ${value} ${metric.unit}`)
     }
   }
-  console.log(`CPU of a measurement: ${((user + system) / 1000 / measured).toFixed(2)} ms`)
-  console.log(`longest hold of the event loop: ${(delay.max / 1e6 - 1).toFixed(2)} ms`)
-}
+  report('gpu.cpu_ms_per_measurement', (user + system) / 1000 / measured, 'ms', 'less')
+  report('gpu.longest_hold_ms', delay.max / 1e6 - 1, 'ms', 'less', 'of the event loop')
+} else skip(source.state.reason)
 source.stop()

@@ -1,9 +1,14 @@
-/** What one exchange costs from its bytes to a finished call, and then into the RED table, in nanoseconds. */
+/**
+ * What one exchange costs from its bytes to a finished call, and then into the RED table, in nanoseconds.
+ *
+ * at most: 2 min
+ */
 import { Call, Exchange } from '../src/model/exchange.ts'
 import { resource } from '../src/model/resource.ts'
 import { protocols } from '../src/protocols/index.ts'
 import { RedTable } from '../src/tracing/red.ts'
 import { Routes } from '../src/tracing/routes.ts'
+import { report } from './lib/figures.ts'
 
 const routes = new Routes({ patterns: [], unmatched: 'heuristic', maxSegmentCardinality: 10 })
 const protocol = protocols
@@ -37,15 +42,15 @@ function measure(name: string, heads: readonly Buffer[], server: boolean, withRe
     return Number(process.hrtime.bigint() - start) / count
   }
   run(200_000)
-  const times = Array.from({ length: 7 }, () => run(200_000)).sort((a, b) => a - b)
-  console.log(`${name}: ${times[0]!.toFixed(0)} ns an exchange (median ${times[3]!.toFixed(0)})`)
+  const times = Array.from({ length: 7 }, () => run(200_000))
+  report(`http1.${name}.ns_per_exchange`, times, 'ns', 'less')
 }
 
 const few = Array.from({ length: 20 }, (_, i) => headOf(`/api/v1/users/${i}?page=${i}`))
 const many = Array.from({ length: 50_000 }, (_, i) => headOf(`/api/v1/users/${i}?page=${i}`))
-measure('server, 20 URLs', few, true, false)
-measure('server, 20 URLs, with RED', few, true, true)
-measure('client, 20 URLs', few, false, false)
-measure('client, 20 URLs, with RED', few, false, true)
-measure('server, 50,000 URLs, with RED', many, true, true)
-measure('client, 50,000 URLs, with RED', many, false, true)
+measure('server.20_urls', few, true, false)
+measure('server.20_urls_red', few, true, true)
+measure('client.20_urls', few, false, false)
+measure('client.20_urls_red', few, false, true)
+measure('server.50000_urls_red', many, true, true)
+measure('client.50000_urls_red', many, false, true)

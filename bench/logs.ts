@@ -1,6 +1,8 @@
 /**
  * Following a log file: µs of CPU a line, from the file to a reader that does nothing, and to records of lines as
  * Docker writes them, plain and JSON.
+ *
+ * at most: 3 min
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,6 +11,7 @@ import type { LineReader } from '../src/logs/line-reader.ts'
 import { LogFollower } from '../src/logs/log-follower.ts'
 import { LogPositions } from '../src/logs/log-positions.ts'
 import { logReader } from '../src/logs/log-reader.ts'
+import { report } from './lib/figures.ts'
 
 const lines = 400_000
 const rounds = 5
@@ -55,21 +58,16 @@ async function follow(line: string, make: (path: string) => LineReader): Promise
 }
 
 const cases: readonly [string, string, (path: string) => LineReader][] = [
-  ['no reader', plain, () => nothing],
-  ['docker', plain, reader],
-  ['docker, JSON', json, reader],
+  ['no_reader', plain, () => nothing],
+  ['docker_plain', plain, reader],
+  ['docker_json', json, reader],
 ]
 try {
   const results = new Map<string, number[]>()
   for (let round = 0; round < rounds; round++)
     for (const [name, line, make] of cases)
       results.set(name, [...(results.get(name) ?? []), await follow(line, make)])
-  for (const [name, values] of results) {
-    const median = values.toSorted((a, b) => a - b)[rounds >> 1]!
-    console.log(
-      `${name}: ${median.toFixed(2)} µs of CPU a line (${values.map(value => value.toFixed(2)).join(' ')})`,
-    )
-  }
+  for (const [name, values] of results) report(`logs.${name}.cpu_us_per_line`, values, 'us', 'less')
 } finally {
   rmSync(directory, { recursive: true })
 }

@@ -1,6 +1,7 @@
 // The system-metrics endpoint beside Debian's package of the exporter that it replaces, in one run and in turns: CPU of a
 // scrape, latency, memory. Each scrape is a connection of its own that takes gzip, one a second as the busiest scrapers
 // do. Options: --scrapes N, --rounds N.
+// at most: 8 min
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { get } from 'node:http'
@@ -8,24 +9,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { exporterProgram, withoutExporter } from '../test/helpers/exporter-peer.ts'
 import { freePort, until } from '../test/helpers/program.ts'
-import { BenchHost, median, memory, statusOf } from './lib/bench-host.ts'
+import { BenchHost, memory, statusOf } from './lib/bench-host.ts'
+import { median, report, skip } from './lib/figures.ts'
 
 const { values } = parseArgs({
-  options: { scrapes: { type: 'string', default: '20' }, rounds: { type: 'string', default: '3' } },
+  options: { scrapes: { type: 'string', default: '8' }, rounds: { type: 'string', default: '5' } },
 })
 const scrapes = Number(values.scrapes)
 const rounds = Number(values.rounds)
 const host = new BenchHost()
 
 interface Target {
+  /** In the names of figures. */
   readonly name: string
   readonly pid: number
   readonly url: string
   readonly latencies: number[]
   /** Milliseconds of CPU of each scrape, by round. */
   readonly cpu: number[]
-  /** Milliseconds of CPU in a second without scrapes. */
-  idle: number
+  /** Milliseconds of CPU in a second without scrapes, by round. */
+  readonly idle: number[]
   bytes: number
 }
 
@@ -56,7 +59,7 @@ async function startCommand(name: string, command: string, args: readonly string
   const child = host.start(command, [...args, `--web.listen-address=127.0.0.1:${port}`])
   const url = `http://127.0.0.1:${port}/metrics`
   await until(`${name} has started`, 20_000, async () => (await statusOf(url)) === 200)
-  return { name, pid: child.pid!, url, latencies: [], cpu: [], idle: 0, bytes: 0 }
+  return { name, pid: child.pid!, url, latencies: [], cpu: [], idle: [], bytes: 0 }
 }
 
 async function startAgent(name: string, endpoint: boolean): Promise<Target> {
@@ -71,7 +74,7 @@ async function startAgent(name: string, endpoint: boolean): Promise<Target> {
     url: endpoint ? `http://127.0.0.1:${port}/metrics` : '',
     latencies: [],
     cpu: [],
-    idle: 0,
+    idle: [],
     bytes: 0,
   }
 }
@@ -79,7 +82,8 @@ async function startAgent(name: string, endpoint: boolean): Promise<Target> {
 async function measure(target: Target): Promise<void> {
   const idleFrom = cpuMs(target.pid)
   await sleep(3000)
-  target.idle = (cpuMs(target.pid) - idleFrom) / 3
+  const idle = (cpuMs(target.pid) - idleFrom) / 3
+  target.idle.push(idle)
   const from = cpuMs(target.pid)
   const began = performance.now()
   for (let i = 0; i < scrapes; i++) {
@@ -89,35 +93,39 @@ async function measure(target: Target): Promise<void> {
     await sleep(Math.max(0, began + (i + 1) * 1000 - performance.now()))
   }
   const seconds = (performance.now() - began) / 1000
-  target.cpu.push((cpuMs(target.pid) - from - target.idle * seconds) / scrapes)
+  target.cpu.push((cpuMs(target.pid) - from - idle * seconds) / scrapes)
 }
 
 async function main(): Promise<void> {
-  if (withoutExporter !== false) throw new Error(withoutExporter)
+  if (withoutExporter !== false) {
+    skip(withoutExporter)
+    return
+  }
   try {
-    const peer = await startCommand("Debian's exporter", exporterProgram, ['--no-collector.systemd'])
-    const command = await startCommand('svc node-exporter', 'bin/svc', ['node-exporter'])
-    const agent = await startAgent('agent with endpoint', true)
-    const without = await startAgent('agent without endpoint', false)
+    const peer = await startCommand('debian', exporterProgram, ['--no-collector.systemd'])
+    const command = await startCommand('svc', 'bin/svc', ['node-exporter'])
+    const agent = await startAgent('agent', true)
+    const without = await startAgent('agent_without', false)
     const targets = [peer, command, agent]
     for (let round = 0; round < rounds; round++) for (const target of targets) await measure(target)
     for (const { name, pid, latencies, cpu, idle, bytes } of targets) {
       const sorted = latencies.toSorted((a, b) => a - b)
       const { rss, anonymous } = memory(pid)
-      console.log(
-        `${name}: ${median(cpu).toFixed(2)} ms of CPU a scrape, latency median ${median(sorted).toFixed(1)} ms ` +
-          `p95 ${sorted[Math.floor(sorted.length * 0.95)]!.toFixed(1)} ms, ${bytes} bytes gzipped, ` +
-          `idle ${idle.toFixed(1)} ms a second, ${rss.toFixed(1)} MB resident, ${anonymous.toFixed(1)} MB anonymous`,
-      )
+      const of = `node-exporter.${name}`
+      report(`${of}.cpu_ms_per_scrape`, cpu, 'ms', 'less')
+      report(`${of}.latency_ms`, latencies, 'ms', 'less')
+      report(`${of}.latency_p95_ms`, sorted[Math.floor(sorted.length * 0.95)]!, 'ms', 'less')
+      report(`${of}.gzip_bytes`, bytes, 'By', 'less')
+      report(`${of}.idle_cpu_ms_per_s`, idle, 'ms/s', 'less')
+      report(`${of}.rss_mib`, rss, 'MiB', 'less')
+      report(`${of}.anonymous_mib`, anonymous, 'MiB', 'less')
     }
-    console.log(
-      `CPU of svc node-exporter to the exporter's: ${(median(command.cpu) / median(peer.cpu)).toFixed(2)} (bar 0.5), ` +
-        `latency ${(median(command.latencies) / median(peer.latencies)).toFixed(2)} (bar 1)`,
-    )
-    console.log(
-      `anonymous memory that the endpoint adds to the agent: ` +
-        `${(memory(agent.pid).anonymous - memory(without.pid).anonymous).toFixed(1)} MB (bar 20)`,
-    )
+    const cpuRatios = command.cpu.map((each, round) => each / peer.cpu[round]!)
+    const latencyRatio = median(command.latencies) / median(peer.latencies)
+    const added = memory(agent.pid).anonymous - memory(without.pid).anonymous
+    report('node-exporter.svc.cpu_ratio', cpuRatios, '1', 'less', "to Debian's, bar 0.5")
+    report('node-exporter.svc.latency_ratio', latencyRatio, '1', 'less', "to Debian's, bar 1")
+    report('node-exporter.agent.added_anonymous_mib', added, 'MiB', 'less', 'by the endpoint, bar 20')
   } finally {
     await host.close()
   }

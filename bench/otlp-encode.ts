@@ -1,6 +1,8 @@
 /**
  * Encodes spans as OTLP requests with svc's encoder and with OpenTelemetry's, and metrics that were encoded before but
- * for their numbers, by turns: CPU per span or point, and how many of them in a second.
+ * for their numbers, by turns: nanoseconds and bytes of a span or point.
+ *
+ * at most: 2 min
  */
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import { metricEncoding } from '../src/exporters/otlp/encode-metric.ts'
@@ -11,6 +13,7 @@ import { Attributes } from '../src/model/attributes.ts'
 import type { PlacedMetric } from '../src/model/prepared-metric.ts'
 import { resource, type Scope, schemaUrl } from '../src/model/resource.ts'
 import { Span, SpanKind } from '../src/model/span.ts'
+import { report } from './lib/figures.ts'
 
 const spansPerRequest = 6000
 const rounds = 15
@@ -127,7 +130,7 @@ function templateSeries(kind: 'gauge' | 'histogram'): Series {
     return metrics.take()[0]!.body.length
   }
   return {
-    name: `${kind}s, prepared`,
+    name: `${kind}s.prepared`,
     encode,
     items: familiesPerRequest * pointsPerFamily,
     nanoseconds: [],
@@ -144,7 +147,7 @@ function fillSeries(kind: 'gauge' | 'histogram'): Series {
     return familiesPerRequest * template.sizeBytes
   }
   return {
-    name: `${kind}s, filled`,
+    name: `${kind}s.filled`,
     encode,
     items: familiesPerRequest * pointsPerFamily,
     nanoseconds: [],
@@ -162,17 +165,13 @@ interface Series {
 }
 
 const series: Series[] = [
-  { name: 'svc', encode: encodeOurs, items: spansPerRequest, nanoseconds: [], bytes: 0 },
-  { name: 'otlp-transformer', encode: encodeTheirs, items: spansPerRequest, nanoseconds: [], bytes: 0 },
+  { name: 'spans.svc', encode: encodeOurs, items: spansPerRequest, nanoseconds: [], bytes: 0 },
+  { name: 'spans.otlp-transformer', encode: encodeTheirs, items: spansPerRequest, nanoseconds: [], bytes: 0 },
   templateSeries('gauge'),
   fillSeries('gauge'),
   templateSeries('histogram'),
   fillSeries('histogram'),
 ]
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!
-}
 
 for (let round = -3; round < rounds; round++) {
   for (const one of series) {
@@ -185,12 +184,9 @@ for (let round = -3; round < rounds; round++) {
 }
 
 console.log(
-  `${spansPerRequest} spans with 12 attributes, or ${familiesPerRequest} families of ${pointsPerFamily} points, a request: median (least) of ${rounds} rounds by turns`,
+  `${spansPerRequest} spans with 12 attributes, or ${familiesPerRequest} families of ${pointsPerFamily} points, a request; ${rounds} rounds by turns`,
 )
 for (const { name, items, nanoseconds, bytes } of series) {
-  const ns = median(nanoseconds)
-  const least = Math.min(...nanoseconds)
-  const rate = Math.round(1e9 / ns).toLocaleString('en')
-  const size = (bytes / items).toFixed(0)
-  console.log(`${name.padEnd(18)} ${ns.toFixed(1)} (${least.toFixed(1)}) ns  ${rate}/s  ${size} bytes`)
+  report(`otlp-encode.${name}.ns_per_item`, nanoseconds, 'ns', 'less')
+  report(`otlp-encode.${name}.bytes_per_item`, bytes / items, 'By', 'less')
 }

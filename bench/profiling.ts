@@ -2,16 +2,18 @@
 // agent while tables are made and after, CPU time of the agent, and what a busy program loses. Runs dist/svc.cjs
 // through bin/svc, as users do. Options: --seconds N, --pairs N, --part NAME (only one of kernel, memory, cpu,
 // throughput). The switch kernel.bpf_stats_enabled is on meanwhile.
+// at most: 15 min
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Agent, BenchHost, cpuSeconds, median, memory } from './lib/bench-host.ts'
+import { type Agent, BenchHost, cpuSeconds, memory } from './lib/bench-host.ts'
+import { report } from './lib/figures.ts'
 
 const { values: options } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '30' },
+    seconds: { type: 'string', default: '15' },
     pairs: { type: 'string', default: '5' },
     part: { type: 'string' },
   },
@@ -82,14 +84,17 @@ async function kernel(endpoint: string): Promise<void> {
     writeFileSync(statistics, '1')
     const runs = () => held(agent.pid, 'prog').filter(({ prog_type: type }) => type === perfEventProgram)
     const sum = (key: string) => runs().reduce((all, run) => all + (run[key] ?? 0), 0)
-    const [count, time] = [sum('run_cnt'), sum('run_time_ns')]
-    await sleep(seconds * 1000)
-    const each = (sum('run_time_ns') - time) / (sum('run_cnt') - count)
+    const times: number[] = []
+    const windows = 5
+    for (let i = 0; i < windows; i++) {
+      const [count, time] = [sum('run_cnt'), sum('run_time_ns')]
+      await sleep((seconds / windows) * 1000)
+      times.push((sum('run_time_ns') - time) / (sum('run_cnt') - count))
+    }
     const bytes = held(agent.pid, 'map').reduce((all, map) => all + (map.memlock ?? 0), 0)
-    console.log(
-      `kernel: ${(each / 1000).toFixed(2)} µs a sample of a busy host (${sum('run_cnt') - count} samples), ` +
-        `maps of ${(bytes / 2 ** 20).toFixed(1)} MiB, ${sum('verified_insns')} verified instructions`,
-    )
+    report('profiling.kernel.ns_per_sample', times, 'ns', 'less', 'of a busy host')
+    report('profiling.kernel.maps_mib', bytes / 2 ** 20, 'MiB', 'less')
+    report('profiling.kernel.verified_instructions', sum('verified_insns'), '{instruction}', 'less')
   } finally {
     writeFileSync(statistics, before)
     await host.end(agent.child)
@@ -113,10 +118,9 @@ async function memoryAdded(endpoint: string): Promise<void> {
   }
   await endLoad()
   const [without, taken] = [measured[0]!, measured[19]!]
-  console.log(
-    `memory: ${without.settled.toFixed(0)} MB resident without profiles; added at most ` +
-      `${(taken.most - without.settled).toFixed(0)} MB, after ${seconds} s ${(taken.settled - without.settled).toFixed(0)} MB`,
-  )
+  report('profiling.memory.without_rss_mib', without.settled, 'MiB', 'less')
+  report('profiling.memory.added_most_mib', taken.most - without.settled, 'MiB', 'less')
+  report('profiling.memory.added_settled_mib', taken.settled - without.settled, 'MiB', 'less')
 }
 
 async function cpu(endpoint: string): Promise<void> {
@@ -126,16 +130,14 @@ async function cpu(endpoint: string): Promise<void> {
     await sleep(seconds * 1000)
     return ((cpuSeconds(agent.pid) - before) / seconds) * 100
   }
-  for (const what of ['a silent host', 'a busy host']) {
-    const endLoad = what === 'a busy host' ? startLoad() : async () => {}
-    const parts: string[] = []
+  for (const what of ['silent', 'busy']) {
+    const endLoad = what === 'busy' ? startLoad() : async () => {}
     for (const rate of [0, 19, 99]) {
       const agent = await startAgent(endpoint, rate)
-      parts.push(`${rate} Hz ${(await percent(agent)).toFixed(2)} %`)
+      report(`profiling.cpu.${what}_${rate}_hz_percent`, await percent(agent), '%', 'less', 'of one core')
       await host.end(agent.child)
     }
     await endLoad()
-    console.log(`cpu of the agent on ${what}, of one core: ${parts.join(', ')}`)
   }
 }
 
@@ -151,8 +153,7 @@ async function throughput(endpoint: string): Promise<void> {
       kept.push((100 * alone) / run())
       await host.end(agent.child)
     }
-    const all = kept.map(part => part.toFixed(1)).join(' ')
-    console.log(`throughput at ${rate} Hz: ${median(kept).toFixed(1)} % kept (pairs ${all})`)
+    report(`profiling.throughput.${rate}_hz_kept_percent`, kept, '%', 'more')
   }
 }
 

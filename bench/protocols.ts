@@ -1,15 +1,19 @@
 /**
  * What reading a connection's bytes costs in user space, by protocol: nanoseconds from the segments of an operation to
  * its end, with an empty sink; and of a segment in the midst of a long message, which is passed over.
+ *
+ * at most: 3 min
  */
 import { Segment } from '../src/model/stream.ts'
 import { protocols } from '../src/protocols/index.ts'
 import { type StreamSink, Streams } from '../src/tracing/streams.ts'
+import { report } from './lib/figures.ts'
 
 type Say = readonly [from: 'client' | 'server', bytes: Buffer]
 
 interface Conversation {
   readonly protocol: string
+  /** In the name of its figure. */
   readonly what: string
   readonly opening: readonly Say[]
   /** Said again and again. */
@@ -81,7 +85,7 @@ function numberStream(round: number): void {
 const conversations: readonly Conversation[] = [
   {
     protocol: 'http1',
-    what: 'GET',
+    what: 'get',
     opening: [],
     round: [
       client(text('GET /users/42 HTTP/1.1\r\nHost: a.example\r\nAccept: */*\r\nUser-Agent: bench/1\r\n\r\n')),
@@ -91,7 +95,7 @@ const conversations: readonly Conversation[] = [
   },
   {
     protocol: 'http2',
-    what: 'GET',
+    what: 'get',
     opening: [
       client(Buffer.concat([text('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0)])),
       server(frame(4, 0)),
@@ -102,7 +106,7 @@ const conversations: readonly Conversation[] = [
   },
   {
     protocol: 'postgres',
-    what: 'extended query, 10 rows',
+    what: 'extended_query',
     opening: [
       client(text(postgres('', `${int32(196_608)}user\0shop\0database\0shop\0\0`))),
       server(text(postgres('R', int32(0)) + ready)),
@@ -125,7 +129,7 @@ const conversations: readonly Conversation[] = [
   },
   {
     protocol: 'mysql',
-    what: 'statement without rows',
+    what: 'statement',
     opening: [
       server(
         text(
@@ -153,14 +157,14 @@ const conversations: readonly Conversation[] = [
   },
   {
     protocol: 'redis',
-    what: 'GET',
+    what: 'get',
     opening: [],
     round: [client(text('*2\r\n$3\r\nGET\r\n$8\r\nsession1\r\n')), server(text('$11\r\nhello world\r\n'))],
     operations: 1,
   },
   {
     protocol: 'redis',
-    what: 'pipeline of 100',
+    what: 'pipeline_of_100',
     opening: [],
     round: [
       client(text('*2\r\n$3\r\nGET\r\n$8\r\nsession1\r\n'.repeat(100))),
@@ -193,7 +197,7 @@ const conversations: readonly Conversation[] = [
   },
   {
     protocol: 'kafka',
-    what: 'Produce',
+    what: 'produce',
     opening: [],
     round: [
       client(
@@ -231,7 +235,7 @@ const conversations: readonly Conversation[] = [
   },
   {
     protocol: 'mqtt',
-    what: 'PUBLISH, QoS 1',
+    what: 'publish_qos_1',
     opening: [client(hex('10 0e 0004 4d515454 04 02 003c 0002 6331')), server(hex('20 02 00 00'))],
     round: [client(hex('32 0f 0006 73686f702f61 0001 68656c6c6f')), server(hex('40 02 0001'))],
     operations: 1,
@@ -333,17 +337,15 @@ class Connection {
   }
 }
 
-/** Runs it `rounds` times, and once before. Prints nanoseconds of one `each`. */
-function measure(name: string, each: string, count: number, run: () => void): void {
+/** Runs it `rounds` times, and once before. Reports nanoseconds of one of `count`. */
+function measure(name: string, count: number, run: () => void): void {
   run()
   const times = Array.from({ length: rounds }, () => {
     const start = process.hrtime.bigint()
     run()
     return Number(process.hrtime.bigint() - start) / count
-  }).sort((a, b) => a - b)
-  console.log(
-    `${name}: ${times[0]!.toFixed(0)} ns ${each} (median ${times[Math.floor(rounds / 2)]!.toFixed(0)})`,
-  )
+  })
+  report(`protocols.${name}`, times, 'ns', 'less')
 }
 
 for (const { protocol, what, opening, round, operations, number } of conversations) {
@@ -351,7 +353,7 @@ for (const { protocol, what, opening, round, operations, number } of conversatio
   const connection = new Connection(protocol)
   let told = 0
   connection.all(opening)
-  measure(`${protocol}, ${what}`, 'an operation', talks * operations, () => {
+  measure(`${protocol}.${what}.ns_per_operation`, talks * operations, () => {
     for (let i = 0; i < talks; i++) {
       number?.(told++)
       connection.all(round)
@@ -365,7 +367,7 @@ for (const { protocol, says } of longOnes) {
   const connection = new Connection(protocol)
   connection.all(says)
   const content = Buffer.alloc(segmentBytes, 0x61)
-  measure(`${protocol}, inside of a long message`, `a segment of ${segmentBytes} bytes`, roundsOfTalk, () => {
+  measure(`${protocol}.long_message.ns_per_segment`, roundsOfTalk, () => {
     for (let i = 0; i < roundsOfTalk; i++) connection.say('server', content)
   })
 }

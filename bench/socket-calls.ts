@@ -1,11 +1,13 @@
 // What capture adds to the calls of applications: a write and its read over TCP, of protocols that are followed and of
 // others, and a read of another file. Pairs without and with the agent, interleaved, for each back end; medians.
 // Options: --pairs N, --rounds N.
+// at most: 6 min
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { withTracefs } from '../test/helpers/tracefs.ts'
-import { BenchHost, median } from './lib/bench-host.ts'
+import { BenchHost } from './lib/bench-host.ts'
+import { report } from './lib/figures.ts'
 
 const { values: options } = parseArgs({
   options: { pairs: { type: 'string', default: '5' }, rounds: { type: 'string', default: '100000' } },
@@ -41,7 +43,10 @@ for (const backend of ['sock', 'syscalls']) {
       added[k]!.push(observed[k]! - time)
     }
   }
-  const text = kinds.map((kind, k) => `${kind} ${median(base[k]!)} + ${median(added[k]!)}`)
-  console.log(`${backend}: ns of a write and its read (zero: of a read), alone + added: ${text.join(', ')}`)
+  for (const [k, kind] of kinds.entries()) {
+    const what = kind === 'zero' ? 'a read' : 'a write and its read'
+    report(`socket-calls.${backend}.${kind}.alone_ns`, base[k]!, 'ns', 'less', what)
+    report(`socket-calls.${backend}.${kind}.added_ns`, added[k]!, 'ns', 'less')
+  }
 }
 await host.close()

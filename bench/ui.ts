@@ -2,14 +2,14 @@
 // the page weighs, and what its window adds to a span. Runs dist/svc.cjs through bin/svc, as users do, and chromium.
 // Options: --starts N, --seconds N (of each look at the cost), --rounds N, --pages NAME,NAME, --frames N,
 // --part NAME (only one of start, cost, profile, weight, window).
+// at most: 20 min
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { brotliDecompressSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import type { MapLine, OverviewLine, TracesLine } from '../src/api/ui/documents.ts'
 import { pageIds } from '../src/api/ui/pages.ts'
@@ -18,14 +18,16 @@ import { startLiveShop } from '../test/helpers/live-shop.ts'
 import { freePort, until } from '../test/helpers/program.ts'
 import { runtimeFlags } from '../test/helpers/runtime-flags.ts'
 import { startRedis } from '../test/helpers/servers/redis.ts'
-import { type Agent, BenchHost, cpuSeconds, fetchText, median, statusOf } from './lib/bench-host.ts'
+import { pageWeights } from '../tools/page-weights.ts'
+import { type Agent, BenchHost, cpuSeconds, fetchText, statusOf } from './lib/bench-host.ts'
+import { report } from './lib/figures.ts'
 import { largeFlame, largeProfiles } from './lib/large-profile.ts'
 
 const { values: options } = parseArgs({
   options: {
     starts: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '20' },
-    rounds: { type: 'string', default: '2' },
+    seconds: { type: 'string', default: '4' },
+    rounds: { type: 'string', default: '3' },
     pages: { type: 'string', default: pageIds.join(',') },
     frames: { type: 'string', default: '100000' },
     part: { type: 'string' },
@@ -94,10 +96,24 @@ const drawn = `[...document.querySelectorAll('figure')].some(figure => figure.qu
   /CPU/.test(figure.querySelector('h2').textContent) &&
   [...figure.querySelectorAll('.legend b')].some(value => /\\d/.test(value.textContent)))`
 
+/** What they say, and what it is held to. */
+const startFigures = {
+  ready_ms: 'to /ready',
+  first_values_ms: 'to the first values of the CPU over HTTP, bound 3 s',
+  first_chart_ms: 'to the first chart of the page with values, bound 3 s',
+  first_paint_ms: 'from asking for the page to its first paint',
+  span_ms: 'from curl to its span in /ui/api/traces, bound 2 s',
+  edge_ms: 'from redis-cli to its edge in /ui/api/map, bound 5 s',
+}
+
 async function startTimes(browser: LiveBrowser): Promise<void> {
-  const found: Record<string, number[]> = {}
-  const note = (what: string, ms: number) => {
-    found[what] = [...(found[what] ?? []), ms]
+  const found: Record<keyof typeof startFigures, number[]> = {
+    ready_ms: [],
+    first_values_ms: [],
+    first_chart_ms: [],
+    first_paint_ms: [],
+    span_ms: [],
+    edge_ms: [],
   }
   const nginx = await host.startNginx()
   const redis = await startRedis()
@@ -112,16 +128,16 @@ async function startTimes(browser: LiveBrowser): Promise<void> {
       const since = () => performance.now() - began
       const child = host.start('bin/svc', ['run', '--config', file])
       await until('it answers', patienceMs, async () => (await statusOf(`${base}/ready`)) === 200)
-      note('to /ready', since())
+      found.ready_ms.push(since())
       await Promise.all([
-        firstValues(base).then(() => note('to the first values of the CPU over HTTP (bound 3 s)', since())),
+        firstValues(base).then(() => found.first_values_ms.push(since())),
         browser.open(`${base}/ui/overview`).then(async ({ page }) => {
           await until('the chart is drawn', patienceMs, () => page.evaluate<boolean>(drawn))
-          note('to the first chart of the page with values (bound 3 s)', since())
+          found.first_chart_ms.push(since())
           const paint = await page.evaluate<number>(
             `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN`,
           )
-          note('from asking for the page to its first paint', paint)
+          found.first_paint_ms.push(paint)
           await page.context().close()
         }),
       ])
@@ -134,31 +150,28 @@ async function startTimes(browser: LiveBrowser): Promise<void> {
         return line?.edges.some(({ protocol }) => protocol === 'redis') ?? false
       }
       const curl = ['-s', '-o', '/dev/null', `${nginx}/looked-for`]
-      note('from curl to its span in /ui/api/traces (bound 2 s)', await waited('curl', curl, isTold))
+      found.span_ms.push(await waited('curl', curl, isTold))
       if (await isOnMap()) console.log('another program asks a Redis: the next figure says nothing')
       const redisCall = ['-p', String(redis.port), 'incr', 'visits']
-      note(
-        'from redis-cli to its edge in /ui/api/map (bound 5 s)',
-        await waited('redis-cli', redisCall, isOnMap),
-      )
+      found.edge_ms.push(await waited('redis-cli', redisCall, isOnMap))
       await host.end(child)
     }
   } finally {
     await redis.close()
   }
-  for (const [what, times] of Object.entries(found))
-    console.log(`${what}: ${median(times).toFixed(0)} ms (${times.map(time => time.toFixed(0)).join(' ')})`)
+  for (const [name, note] of Object.entries(startFigures))
+    report(`ui.start.${name}`, found[name as keyof typeof found], 'ms', 'less', note)
 }
 
 interface Cost {
   /** Of one core. */
   readonly cpuPercent: number
-  /** MB. */
+  /** MiB. */
   readonly rss: number
   readonly anonymous: number
 }
 
-/** MB, summed over its mappings at this moment. */
+/** MiB, summed over its mappings at this moment. */
 function memoryNow(pid: number): Omit<Cost, 'cpuPercent'> {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')
   const of = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(text)?.[1]) / 1024
@@ -220,25 +233,22 @@ async function costs(browser: LiveBrowser): Promise<void> {
         open.set(id, [...(open.get(id) ?? []), { closed: without, open: seen, read }])
       }
     const first = closed[0]!
-    console.log(
-      `no page open: ${median(closed.map(each => each.cpuPercent)).toFixed(2)} % of a core (${closed.map(each => each.cpuPercent.toFixed(1)).join(' ')}); ` +
-        `at first ${first.rss.toFixed(0)} MB resident, ${first.anonymous.toFixed(0)} anonymous`,
-    )
+    const most = Math.max(...peaks)
+    const closedCpu = closed.map(each => each.cpuPercent)
+    report('ui.cost.closed.cpu_percent', closedCpu, '%', 'less', 'of one core, no page open')
+    report('ui.cost.closed.rss_mib', first.rss, 'MiB', 'less', 'before the first page')
+    report('ui.cost.closed.anonymous_mib', first.anonymous, 'MiB', 'less', 'before the first page')
     for (const [id, looks] of open) {
       const added = (what: 'open' | 'read', of: keyof Cost) =>
-        median(looks.map(each => each[what][of] - each.closed[of]))
-      const signed = (value: number, digits: number) => `${value < 0 ? '' : '+'}${value.toFixed(digits)}`
-      const [cpu, reader] = [added('open', 'cpuPercent'), added('read', 'cpuPercent')]
-      console.log(
-        `${id}: ${signed(cpu, 2)} % of a core (bound 5), of which ${signed(reader, 2)} serve the same to curl, and ` +
-          `${signed(cpu - reader, 2)} are that chromium works and is observed; ` +
-          `${signed(added('open', 'rss'), 1)} MB resident, ${signed(added('open', 'anonymous'), 1)} anonymous`,
-      )
+        looks.map(each => each[what][of] - each.closed[of])
+      const cpu = added('open', 'cpuPercent')
+      report(`ui.cost.${id}.added_cpu_percent`, cpu, '%', 'less', 'of one core, bound 5')
+      report(`ui.cost.${id}.served_cpu_percent`, added('read', 'cpuPercent'), '%', 'less', 'the same to curl')
+      report(`ui.cost.${id}.added_rss_mib`, added('open', 'rss'), 'MiB', 'less')
+      report(`ui.cost.${id}.added_anonymous_mib`, added('open', 'anonymous'), 'MiB', 'less')
     }
-    console.log(
-      `the most resident with a page: ${Math.max(...peaks).toFixed(0)} MB, ` +
-        `${(Math.max(...peaks) - first.rss).toFixed(0)} more than before the first (bound 48)`,
-    )
+    report('ui.cost.most_rss_mib', most, 'MiB', 'less', 'with a page')
+    report('ui.cost.most_added_rss_mib', most - first.rss, 'MiB', 'less', 'bound 48')
     await host.end(agent.child)
   } finally {
     await shop.close()
@@ -276,27 +286,25 @@ async function largeProfile(browser: LiveBrowser): Promise<void> {
   await page.goto(`${agent.base}/ui/profiles`)
   const icicle = page.locator('.icicle')
   await icicle.locator('canvas').waitFor({ timeout: patienceMs })
-  console.log(
-    `a profile of ${flame.parent.length} frames stands ${(performance.now() - began).toFixed(0)} ms after it was asked for`,
-  )
+  report('ui.profile.shown_ms', performance.now() - began, 'ms', 'less', `${flame.parent.length} frames`)
   const { x, y, width } = (await icicle.boundingBox())!
   const { keyboard, mouse } = page
   let step = 0
   const acts: Readonly<Record<string, () => Promise<void>>> = {
-    'at rest': () => sleep(50),
-    'moving by keys': () => keyboard.press(['ArrowDown', 'ArrowRight', 'ArrowDown', 'ArrowLeft'][step % 4]!),
-    'zooming by keys': async () => {
+    rest: () => sleep(50),
+    keys_move: () => keyboard.press(['ArrowDown', 'ArrowRight', 'ArrowDown', 'ArrowLeft'][step % 4]!),
+    keys_zoom: async () => {
       await keyboard.press(step % 8 < 4 ? 'ArrowDown' : 'Escape')
       if (step % 8 < 4) await keyboard.press('Enter')
       await sleep(100)
     },
-    'zooming by mouse': async () => {
+    mouse_zoom: async () => {
       await mouse.move(x + width / 3, y + 60)
       await keyboard.down('Control')
       await mouse.wheel(0, step % 80 < 40 ? -40 : 40)
       await keyboard.up('Control')
     },
-    'panning by mouse': async () => {
+    mouse_pan: async () => {
       if (step % 50 === 0) {
         await mouse.up()
         await mouse.move(x + width / 2, y + 60)
@@ -308,53 +316,35 @@ async function largeProfile(browser: LiveBrowser): Promise<void> {
   for (const [what, act] of Object.entries(acts)) {
     await icicle.focus()
     // Some of it stands beside the picture when a part is as wide as the whole.
-    if (what.startsWith('panning')) for (let i = 0; i < 10; i++) await acts['zooming by mouse']!()
+    if (what === 'mouse_pan') for (let i = 0; i < 10; i++) await acts.mouse_zoom!()
     const told = await pictures(page)
     const end = performance.now() + forMs
     for (step = 0; performance.now() < end; step++) await act()
-    const gaps = (await told()).toSorted((a, b) => a - b)
-    const whole = gaps.reduce((a, b) => a + b, 0)
-    console.log(
-      `${what}: ${((1000 * gaps.length) / whole).toFixed(1)} pictures a second over ${step} steps (bound 60); ` +
-        `one takes ${median(gaps).toFixed(1)} ms, p95 ${gaps[Math.floor(gaps.length * 0.95)]!.toFixed(1)}, at most ${gaps.at(-1)!.toFixed(0)}`,
-    )
+    const gaps = await told()
+    const sorted = gaps.toSorted((a, b) => a - b)
+    const rate = (1000 * gaps.length) / gaps.reduce((a, b) => a + b, 0)
+    const of = `ui.profile.${what}`
+    report(`${of}.pictures_per_s`, rate, '{picture}/s', 'more', `${step} steps, bound 60`)
+    report(`${of}.picture_ms`, gaps, 'ms', 'less')
+    report(`${of}.picture_p95_ms`, sorted[Math.floor(sorted.length * 0.95)]!, 'ms', 'less')
+    report(`${of}.picture_most_ms`, sorted.at(-1)!, 'ms', 'less')
   }
   await mouse.up()
   await page.context().close()
   await host.end(agent.child)
 }
 
-/** Bytes of the page on the wire: before any page, with the first, and all. */
 function weights(): void {
-  const folder = 'dist/ui'
-  const sizes = new Map(
-    readdirSync(folder)
-      .filter(name => name.endsWith('.br'))
-      .map(name => [name.slice(0, -3), readFileSync(join(folder, `${name}`))] as const),
-  )
-  /** What a file needs at once, as it names it; `import(…)` is later. */
-  const needed = (name: string, found = new Set<string>()): Set<string> => {
-    if (found.has(name)) return found
-    found.add(name)
-    const text = brotliDecompressSync(sizes.get(name)!).toString()
-    const named = name.endsWith('.html') ? /\/assets\/([\w.-]+)"/g : /(?:\bfrom|\bimport)\s*"\.\/([\w.-]+)"/g
-    for (const [, next] of text.matchAll(named)) needed(next!, found)
-    return found
-  }
-  const sum = (names: Iterable<string>) =>
-    [...names].reduce((total, name) => total + sizes.get(name)!.length, 0)
-  const begin = needed('index.html')
-  const overview = [...sizes.keys()].find(name => /^overview-.*\.js$/.test(name))!
-  const { ui } = JSON.parse(readFileSync('budgets.json', 'utf8')) as { ui: Record<string, number> }
-  console.log(
-    `weight, brotli: ${sum(begin)} bytes of the first paint (bound ${ui.first_brotli_bytes}), ` +
-      `${sum(needed(overview, new Set(begin)))} with the overview, ${sum(sizes.keys())} of all pages (bound ${ui.brotli_bytes})`,
-  )
+  const { first, overview, all } = pageWeights('dist/ui')
+  report('ui.weight.first_bytes', first, 'By', 'less', 'brotli, of the first paint')
+  report('ui.weight.overview_bytes', overview, 'By', 'less', 'with the overview')
+  report('ui.weight.all_bytes', all, 'By', 'less', 'of all pages')
 }
 
 function windowCost(): void {
   const args = [...runtimeFlags, 'bench/lib/window-cost.ts']
-  spawnSync(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] })
+  const { status } = spawnSync(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] })
+  if (status !== 0) throw new Error(`bench/lib/window-cost.ts ends with ${status}`)
 }
 
 async function main(): Promise<void> {

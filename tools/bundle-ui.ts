@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { pageWeights } from './page-weights.ts'
 
 const to = 'dist/ui'
 const { ui } = JSON.parse(readFileSync('budgets.json', 'utf8')) as {
@@ -12,7 +13,7 @@ const { ui } = JSON.parse(readFileSync('budgets.json', 'utf8')) as {
 
 rmSync(to, { recursive: true, force: true })
 mkdirSync(to, { recursive: true })
-const { outputFiles, metafile } = await build({
+const { outputFiles } = await build({
   entryPoints: ['ui/main.tsx'],
   outdir: to,
   bundle: true,
@@ -25,19 +26,15 @@ const { outputFiles, metafile } = await build({
   jsxImportSource: 'preact',
   entryNames: '[name]-[hash]',
   chunkNames: '[name]-[hash]',
-  metafile: true,
   write: false,
   logLevel: 'warning',
   legalComments: 'none',
 })
 
-/** Bytes on the wire, by name. */
-const weights = new Map<string, number>()
 function put(name: string, content: Uint8Array): void {
-  const packed = brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } })
-  writeFileSync(join(to, `${name}.br`), packed)
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 11 }
+  writeFileSync(join(to, `${name}.br`), brotliCompressSync(content, { params }))
   writeFileSync(join(to, `${name}.gz`), gzipSync(content, { level: 9 }))
-  weights.set(name, packed.length)
 }
 
 const named = (pattern: RegExp) =>
@@ -53,20 +50,9 @@ const page = readFileSync('ui/index.html', 'utf8')
   .replace('{style}', `/ui/assets/${style}`)
 put('index.html', Buffer.from(page))
 
-// What is loaded before any page: the entry with all that it imports, and not later.
-const first = new Set(['index.html', style])
-const visit = (path: string) => {
-  if (first.has(basename(path))) return
-  first.add(basename(path))
-  for (const { path: next, kind } of metafile.outputs[path]!.imports)
-    if (kind === 'import-statement') visit(next)
-}
-visit(join(to, script))
-const sum = (names: Iterable<string>) =>
-  [...names].reduce((total, name) => total + (weights.get(name) ?? 0), 0)
-const [whole, begin] = [sum(weights.keys()), sum(first)]
-console.error(`setup: the page: ${begin} bytes to begin with, ${whole} in all (brotli)`)
-if (whole > ui.brotli_bytes || begin > ui.first_brotli_bytes) {
+const { first, all } = pageWeights(to)
+console.error(`setup: the page: ${first} bytes to begin with, ${all} in all (brotli)`)
+if (all > ui.brotli_bytes || first > ui.first_brotli_bytes) {
   console.error(
     `setup: error: the page may weigh ${ui.first_brotli_bytes} and ${ui.brotli_bytes} bytes (budgets.json)`,
   )

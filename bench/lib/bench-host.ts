@@ -30,7 +30,7 @@ export class BenchHost {
   }
 
   async end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-    if (child.exitCode !== null) return
+    if (child.exitCode !== null || child.signalCode !== null) return
     const gone = new Promise(resolve => child.once('exit', resolve))
     child.kill(signal)
     await gone
@@ -117,19 +117,13 @@ export async function statusOf(url: string): Promise<number> {
   return (await fetchText(url)).status
 }
 
-export function median(numbers: readonly number[]): number {
-  const sorted = numbers.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
-}
-
 /** User and system time of a process in seconds. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
 }
 
-/** Resident memory of a process in MB. */
+/** Resident memory of a process in MiB. */
 export function memory(pid: number): { rss: number; anonymous: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1')
   const of = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(status)?.[1]) / 1024

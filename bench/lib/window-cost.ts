@@ -4,7 +4,7 @@ import { resource } from '../../src/model/resource.ts'
 import { Span, SpanKind, StatusCode } from '../../src/model/span.ts'
 import { EdgeWindow } from '../../src/window/edge-window.ts'
 import { SpanWindow } from '../../src/window/span-window.ts'
-import { median } from './bench-host.ts'
+import { report } from './figures.ts'
 
 const count = Number(process.argv[2] ?? 200_000)
 const runs = 7
@@ -99,11 +99,10 @@ for (let run = 0; run <= runs; run++)
     const ns = nanoseconds(work)
     if (run > 0) times[name as Work].push(ns)
   }
-const beyond = (name: Work, of: (values: readonly number[]) => number) =>
-  (of(times[name]) - of(times.nothing)).toFixed(0)
-const words = (name: Work) =>
-  `${beyond(name, median)} ns (best ${beyond(name, values => Math.min(...values))})`
-console.log(
-  `the window takes ${words('span')} for a span of ${attributes.length} attributes, ${words('edge')} for a request; ` +
-    `${(spans.bytes / 2 ** 20).toFixed(1)} MiB and ${(edges.bytes / 2 ** 20).toFixed(2)} MiB are taken by ${spans.kept} spans and ${edges.edges().length} edges`,
-)
+const beyondNothing = (name: Work) => times[name].map((ns, run) => ns - times.nothing[run]!)
+report('ui.window.ns_per_span', beyondNothing('span'), 'ns', 'less', `${attributes.length} attributes`)
+report('ui.window.ns_per_request', beyondNothing('edge'), 'ns', 'less')
+report('ui.window.spans_mib', spans.bytes / 2 ** 20, 'MiB', 'less')
+report('ui.window.edges_mib', edges.bytes / 2 ** 20, 'MiB', 'less')
+report('ui.window.spans_kept', spans.kept, '{span}', 'more')
+report('ui.window.edges_kept', edges.edges().length, '{edge}', 'more')

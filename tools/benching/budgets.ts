@@ -1,0 +1,94 @@
+// The limits of budgets.json: what each is held against, and whether it holds.
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { type Figure, numberText } from '../../bench/lib/figures.ts'
+import { pageWeights } from '../page-weights.ts'
+import { countLines, filesOf, lineLimit } from '../source-lines.ts'
+
+interface Known {
+  readonly bound: 'at most' | 'at least'
+  /** A number of the tree below a root; undefined where what it counts is not built. */
+  readonly count?: (root: string) => number | undefined
+  /** Or the figure of a benchmark, whose median it is. */
+  readonly figure?: string
+}
+
+/** A limit beside what was measured. */
+export interface Verdict {
+  /** Its keys in budgets.json, with points between them. */
+  readonly name: string
+  readonly bound: 'at most' | 'at least'
+  readonly limit: number
+  readonly result: 'held' | 'not held' | 'not measured'
+  readonly value?: number
+  /** What has to be measured where it was not. */
+  readonly needs: string
+}
+
+function longest(root: string, kind: 'source' | 'test' | 'tool'): number {
+  const files = filesOf(root).filter(file => lineLimit(file) === kind)
+  return Math.max(0, ...files.map(file => countLines(readFileSync(resolve(root, file), 'latin1'))))
+}
+
+function countDependencies(root: string): number {
+  const { dependencies = {} } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8'))
+  return Object.keys(dependencies).length
+}
+
+function weights(root: string): ReturnType<typeof pageWeights> | undefined {
+  const folder = resolve(root, 'dist/ui')
+  return existsSync(resolve(folder, 'index.html.br')) ? pageWeights(folder) : undefined
+}
+
+const known: Readonly<Record<string, Known>> = {
+  'lines.source': { bound: 'at most', count: root => longest(root, 'source') },
+  'lines.test': { bound: 'at most', count: root => longest(root, 'test') },
+  'lines.tool': { bound: 'at most', count: root => longest(root, 'tool') },
+  dependencies: { bound: 'at most', count: countDependencies },
+  'agent.rss_mib': { bound: 'at most', figure: 'agent.memory.loaded_rss_mib' },
+  'agent.start_to_healthz_ms': { bound: 'at most', figure: 'agent.start.to_healthz_ms' },
+  'agent.start_to_first_span_ms': { bound: 'at most', figure: 'agent.start.to_first_span_ms' },
+  'agent.nginx_throughput_kept_percent': { bound: 'at least', figure: 'agent.export.kept_percent' },
+  'ui.brotli_bytes': { bound: 'at most', count: root => weights(root)?.all },
+  'ui.first_brotli_bytes': { bound: 'at most', count: root => weights(root)?.first },
+}
+
+/** The limits of budgets.json below `root`, by name. Throws where nothing measures one of them. */
+export function readLimits(root: string): Map<string, number> {
+  const limits = new Map<string, number>()
+  const visit = (of: Readonly<Record<string, unknown>>, above: string) => {
+    for (const [key, value] of Object.entries(of)) {
+      const name = `${above}${key}`
+      if (typeof value === 'object' && value !== null) visit(value as Record<string, unknown>, `${name}.`)
+      else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is no number`)
+      else if (!Object.hasOwn(known, name))
+        throw new Error(
+          `budgets.json: nothing measures ${name}: tools/benching/budgets.ts says what a limit is held against`,
+        )
+      else limits.set(name, value)
+    }
+  }
+  visit(JSON.parse(readFileSync(resolve(root, 'budgets.json'), 'utf8')), '')
+  return limits
+}
+
+/** Holds each limit against the tree below `root` and the figures of a run. */
+export function judge(
+  limits: ReadonlyMap<string, number>,
+  figures: ReadonlyMap<string, Figure>,
+  root: string,
+): Verdict[] {
+  return [...limits].map(([name, limit]) => {
+    const { bound, count, figure = '' } = known[name]!
+    const value = count ? count(root) : figures.get(figure)?.median
+    const needs = figure || 'the built page'
+    if (value === undefined) return { name, bound, limit, result: 'not measured', needs }
+    const holds = bound === 'at most' ? value <= limit : value >= limit
+    return { name, bound, limit, result: holds ? 'held' : 'not held', value, needs: '' }
+  })
+}
+
+export function verdictText({ name, bound, limit, result, value, needs }: Verdict): string {
+  const measured = value === undefined ? `needs ${needs}` : `measured ${numberText(value)}`
+  return `${result.padEnd(12)}  ${name.padEnd(35)}  ${bound} ${numberText(limit)}, ${measured}`
+}

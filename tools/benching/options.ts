@@ -1,0 +1,47 @@
+// The command line of tools/bench.
+import { parseArgs } from 'node:util'
+
+const usage = `usage: tools/bench [--results FILE] [NAME...] [-- OPTION...]
+       tools/bench --compare OLD NEW
+  NAME...            these scripts of bench/; without them all
+  --results FILE     where figures are written; default: build/bench/results.json
+  -- OPTION...       given to each script, such as -- --part idle
+  --compare OLD NEW  prints what changed between two files of results beyond noise`
+
+export const defaultResults = 'build/bench/results.json'
+
+export interface BenchOptions {
+  readonly names: readonly string[]
+  readonly results: string
+  /** Options of the scripts. */
+  readonly args: readonly string[]
+  /** The two files to compare; undefined: scripts are run. */
+  readonly compare: readonly [old: string, now: string] | undefined
+}
+
+/** Prints why the arguments mean nothing, and ends the process with status 2. */
+export function refuse(reason: string): never {
+  console.error(`tools/bench: ${reason}\n${usage}`)
+  process.exit(2)
+}
+
+export function readOptions(argv: readonly string[]): BenchOptions {
+  const end = argv.indexOf('--')
+  const [own, args] = end < 0 ? [argv, []] : [argv.slice(0, end), argv.slice(end + 1)]
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...own],
+      allowPositionals: true,
+      options: { results: { type: 'string' }, compare: { type: 'boolean', default: false } },
+    })
+    const { results = defaultResults, compare } = values
+    if (!compare) return { names: positionals, results, args, compare: undefined }
+    const [old, now, ...more] = positionals
+    if (old === undefined || now === undefined || more.length > 0 || end >= 0)
+      throw new Error('--compare takes two files')
+    if (values.results !== undefined) throw new Error('--compare writes no results')
+    return { names: [], results, args, compare: [old, now] }
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}

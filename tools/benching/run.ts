@@ -1,0 +1,87 @@
+// Runs benchmarks one after the other, or compares two runs. Called by tools/bench, in the root of the tree.
+import { existsSync, readdirSync } from 'node:fs'
+import { cpus, release } from 'node:os'
+import { checkedOut } from '../git.ts'
+import { clock } from '../testing/report.ts'
+import { judge, readLimits, verdictText } from './budgets.ts'
+import { comparisonText } from './compare.ts'
+import { type BenchOptions, readOptions, refuse } from './options.ts'
+import { figuresOf, type Results, readResults, type ScriptResult, writeResults } from './results.ts'
+import { limitMinutes, runScript } from './script.ts'
+
+const root = process.cwd()
+/** What a run of all scripts may take on two processors. */
+const mostMinutes = 60
+
+function resultLine({ name, result, reason, wall_ms, left, figures }: ScriptResult): string {
+  const sign = { passed: '✔', failed: '✖', skipped: '-' }[result]
+  const what = result === 'passed' ? `${figures.length} figures` : `${result}: ${reason}`
+  return [
+    `${sign} ${name} (${clock(wall_ms)}): ${what}`,
+    ...left.map(line => `  left, and ended: ${line}`),
+  ].join('\n')
+}
+
+async function runBenchmarks({ names, results: path, args }: BenchOptions): Promise<number> {
+  const all = existsSync('bench') ? readdirSync('bench').filter(file => file.endsWith('.ts')) : []
+  const scripts = names.length > 0 ? names.map(name => `${name}.ts`) : all
+  const unknown = scripts.find(file => !all.includes(file))
+  if (unknown !== undefined)
+    return refuse(`no script bench/${unknown}; there are ${all.map(file => file.slice(0, -3)).join(', ')}`)
+  // These throw where the tree has a fault, so that it is known before an hour has gone.
+  const limits = readLimits(root)
+  // A script with options may measure longer.
+  const factor = args.length > 0 ? 10 : 1
+  const planned = scripts.map(file => [`bench/${file}`, factor * limitMinutes(`bench/${file}`)] as const)
+
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const began = Date.now()
+  const done: ScriptResult[] = []
+  const run = {
+    ...checkedOut(),
+    node: process.version,
+    kernel: release(),
+    cpu: { model: cpus()[0]?.model ?? '', count: cpus().length },
+    began: new Date(began).toISOString(),
+  }
+  const resultsNow = (): Results => {
+    const budgets = judge(limits, figuresOf({ scripts: done }), root)
+    return { ...run, wall_ms: Date.now() - began, scripts: done, budgets }
+  }
+  for (const [file, limit] of planned) {
+    if (stop.signal.aborted) break
+    console.log(`\n== ${file}`)
+    const result = await runScript(file, { args, limit, stop: stop.signal })
+    done.push(result)
+    if (result.result !== 'passed' || result.left.length > 0) console.log(resultLine(result))
+    writeResults(path, resultsNow())
+  }
+  const results = resultsNow()
+  console.log('\n== scripts')
+  for (const script of done) console.log(resultLine(script))
+  console.log('\n== budgets.json')
+  for (const verdict of results.budgets) console.log(verdictText(verdict))
+  const failed = done.filter(({ result }) => result === 'failed').map(({ name }) => name)
+  const long = results.wall_ms > mostMinutes * 60_000 ? `, longer than the ${mostMinutes}:00 it may take` : ''
+  console.log(`\n${done.length} of ${planned.length} scripts in ${clock(results.wall_ms)}${long}`)
+  console.log(`results: ${path}`)
+  if (failed.length > 0) console.log(`failed: ${failed.join(', ')}`)
+  if (stop.signal.aborted) return 130
+  return failed.length > 0 ? 1 : 0
+}
+
+async function main(): Promise<number> {
+  const options = readOptions(process.argv.slice(2))
+  try {
+    if (options.compare === undefined) return await runBenchmarks(options)
+    const [old, now] = options.compare
+    console.log(comparisonText(readResults(old), readResults(now)))
+    return 0
+  } catch (error) {
+    console.error(`tools/bench: ${(error as Error).message}`)
+    return 2
+  }
+}
+
+process.exitCode = await main()

@@ -1,0 +1,27 @@
+// Which files are held to a limit of lines in budgets.json, and how many lines they have.
+import { execFileSync } from 'node:child_process'
+import { lstatSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
+const isFile = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true // fixtures have links
+
+export function isTest(file: string): boolean {
+  return file.startsWith('test/') || file.endsWith('.test.ts')
+}
+
+/** Files below `root` (absolute) that git knows or would add. */
+export function filesOf(root: string): string[] {
+  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], { cwd: root }).toString()
+  return listed.split('\0').filter(file => file !== '' && isFile(resolve(root, file)))
+}
+
+/** Which limit a file is held to; undefined: none. */
+export function lineLimit(file: string): 'source' | 'test' | 'tool' | undefined {
+  if (!counted.test(file)) return undefined
+  return isTest(file) ? 'test' : file.startsWith('tools/') ? 'tool' : 'source'
+}
+
+export function countLines(text: string): number {
+  return text.split('\n').length - 1
+}
