@@ -163,7 +163,7 @@ static __noinline int on_stream(struct sock *sk, struct conn *c, struct work *w,
 		id.peer_port = c->udp_port;
 		__builtin_memcpy(id.peer_address, c->udp_peer, 16);
 	}
-	follow(w, &c->follow, &id, p, sequence);
+	svc_follow(w, &c->follow, &id, p, sequence);
 	if (c->follow.off)
 		c->mode = OFF;
 	return 0;

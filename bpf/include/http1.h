@@ -69,9 +69,16 @@ static __always_inline u8 method_of(u64 x)
 
 #define LOWER 0x2020202020202020ULL
 
+/* Eight bytes at any address. What is cast in place, of an array of bytes, the compiler takes one byte at a time, for want
+ * of alignment. */
+static __always_inline u64 *word(void *at)
+{
+	return at;
+}
+
 static __always_inline u64 word_at(struct work *w, u32 index)
 {
-	return *(u64 *)&w->win[bounded(index, WIN_MASK)];
+	return *word(&w->win[bounded(index, WIN_MASK)]);
 }
 
 /* One complete line [w->line, p) of a head. 1: the head ends here. 2: this is not HTTP/1. Global, so that the verifier
@@ -150,7 +157,7 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 		if (end < value || end - value < 55 || r->has_traceparent)
 			return 0;
 		for (int n = 0; n < SVC_TRACEPARENT / 8; n++)
-			*(u64 *)&r->traceparent[n * 8] = word_at(w, value + n * 8);
+			*word(&r->traceparent[n * 8]) = word_at(w, value + n * 8);
 		r->has_traceparent = 1;
 	} else if (kind == REQUEST) {
 		r->more_context = 1;
@@ -220,7 +227,7 @@ __noinline int svc_capture_short(struct work *w, struct exchange *ex, u32 from, 
 	if (!w || !ex)
 		return 0;
 	for (u32 i = 0; i < 256 && i < n; i += 8)
-		*(u64 *)&ex->data[i] = word_at(w, from + i);
+		*word(&ex->data[i]) = word_at(w, from + i);
 	ex->record.captured = n;
 	return 0;
 }

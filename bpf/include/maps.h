@@ -148,9 +148,10 @@ struct work {
 	u32 direction;
 	u32 failed;
 	u32 gathered;
+	u32 missing; /* what is still to be gathered, or skipped */
 	u32 foreign; /* these bytes are no HTTP/1 */
 	s32 budget[2]; /* what is left of this CPU's share */
-	u8 win[WIN_SIZE + 64];
+	u8 win[WIN_SIZE + 64] __attribute__((aligned(8)));
 	struct exchange blank;
 };
 

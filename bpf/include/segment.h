@@ -13,6 +13,7 @@
 #define TURN_WHOLE 16384
 #define TAIL 64
 #define GATHER_MAX 128     /* buffers of a call that one record takes bytes from: with PARTS_MAX, all that there may be */
+#define GATHER_STEP 16     /* of them in one loop: the verifier walks each round */
 
 /* Of a connection's number, which user space reads as a double: it is what goes inside the TLS of the socket with this
  * cookie, inside a TLS inside of that (to a proxy), inside the TLS of a session without a socket. */
@@ -63,34 +64,42 @@ static __always_inline void identify(struct identity *id, struct sock *sk)
 	id->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 }
 
-/* Copies up to `want` bytes of the caller's buffers to p->data, and consumes them. Global, so that the verifier walks
- * its loop once; what changes in it stands in memory, where it is unknown to the verifier and all rounds are alike.
- * Returns how many; fewer where a page is not readable, or there are no buffers. */
-__noinline int svc_gather(struct work *w, struct part *p, u32 want)
+/* Goes on with what gather() began, for GATHER_STEP buffers. Returns how much is missing still; 0 where there is no more.
+ * Global, so that the verifier walks its loop once. What a round leaves to the next one stands in memory, where it is
+ * unknown to the verifier: all ways through a round end alike, and only the first of them is walked on. */
+__noinline int svc_gather(struct work *w, struct part *p)
 {
 	if (!w || !p)
 		return 0;
-	w->gathered = 0;
-	for (int i = 0; i < GATHER_MAX; i++) {
+	for (int i = 0; i < GATHER_STEP && w->missing; i++) {
 		if (!w->segment && !next_segment(w))
-			break;
-		u32 have = w->gathered, n = want > have ? want - have : 0;
-		if (w->segment < n)
-			n = w->segment;
+			return 0;
+		u32 n = w->segment < w->missing ? w->segment : w->missing;
 		if (n > PART)
 			n = PART;
-		if (!n) {
-			if (w->segment)
-				break;
+		if (!n)
 			continue;
-		}
-		if (bpf_probe_read_user(&p->data[bounded(have, PART - 1)], bounded(n, 2 * PART - 1), (void *)w->base)) {
+		if (bpf_probe_read_user(&p->data[bounded(w->gathered, PART - 1)], bounded(n, 2 * PART - 1), (void *)w->base)) {
 			w->failed = svc_counter_fault;
-			break;
+			return 0;
 		}
 		consume(w, n);
-		w->gathered = have + n;
+		w->gathered += n;
+		w->missing -= n;
+		barrier();
 	}
+	return w->missing;
+}
+
+/* Copies up to `want` bytes of the caller's buffers to p->data, and consumes them. Returns how many; fewer where a page
+ * is not readable, or there are no buffers. */
+static __always_inline u32 gather(struct work *w, struct part *p, u32 want)
+{
+	w->gathered = 0;
+	w->missing = want;
+	for (int i = 0; i < GATHER_MAX / GATHER_STEP; i++)
+		if (!svc_gather(w, p))
+			break;
 	return w->gathered;
 }
 
@@ -205,7 +214,7 @@ static __noinline int recognise(struct work *w, struct stream_state *s, struct i
 	u32 iov_left = w->iov_left;
 	struct head *h = (struct head *)p->data; /* its bytes come first */
 	__builtin_memset(h, 0, sizeof(*h));
-	h->have = svc_gather(w, p, HEAD_BYTES);
+	h->have = gather(w, p, HEAD_BYTES);
 	w->base = base;
 	w->segment = segment;
 	w->iov = iov;
@@ -232,9 +241,20 @@ static __noinline int recognise(struct work *w, struct stream_state *s, struct i
 	return 1;
 }
 
-/* Passes on the bytes of the call that `w` describes. `sequence`: TCP sequence number of its first byte, or 0. */
-static __noinline int follow(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u32 sequence)
+/* Consumes what is missing as far as the current segment has it, and takes the next one where it has too little. 1: no
+ * more is to be done, or can be. A callback, unlike the loop of gather(): few calls need it again. */
+static long skip_missing(u32 i, struct work **of)
 {
+	struct work *w = *of;
+	w->missing -= skip(w, w->missing);
+	return !w->missing || !next_segment(w);
+}
+
+/* Passes on the bytes of the call that `w` describes. `sequence`: TCP sequence number of its first byte, or 0. */
+__noinline int svc_follow(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u32 sequence)
+{
+	if (!w || !s || !id || !p)
+		return 0;
 	u32 direction = w->direction & 1;
 	bool first = s->turn != direction + 1 || s->protocol == svc_protocol_http2;
 	if (s->turn != direction + 1 || !(takes_turns(s->protocol) || s->protocol == svc_protocol_http1)) {
@@ -271,7 +291,7 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 		u32 want = w->left < PART ? w->left : PART;
 		if (!want || (s->captured >= TURN_WHOLE && s->protocol != svc_protocol_http2))
 			break;
-		u32 got = svc_gather(w, p, want);
+		u32 got = gather(w, p, want);
 		if (!got || got > PART)
 			break;
 		p->segment.length = got;
@@ -293,21 +313,13 @@ static __noinline int follow(struct work *w, struct stream_state *s, struct iden
 	u64 left = w->left;
 	if (!left)
 		return 0;
-	/* The rest, with its end where that lies in one buffer. */
-	u32 tail = 0;
-	for (int i = 0; i < GATHER_MAX && w->left; i++) {
-		if (!w->segment && !next_segment(w))
-			break;
-		if (w->left - w->segment < TAIL) { /* it begins in this one */
-			consume(w, w->left > TAIL ? w->left - TAIL : 0);
-			tail = svc_gather(w, p, TAIL);
-			if (w->left) /* a page is not readable: these are not the last ones */
-				tail = 0;
-			break;
-		}
-		consume(w, w->segment);
-	}
-	if (tail > TAIL)
+	/* The rest, with its end. */
+	struct work *of = w;
+	w->missing = left > TAIL ? left - TAIL : 0;
+	if (!skip_missing(0, &of))
+		bpf_loop(GATHER_MAX - 1, skip_missing, &of, 0);
+	u32 tail = w->missing ? 0 : gather(w, p, TAIL);
+	if (w->left || tail > TAIL) /* a page is not readable: these are not the last ones */
 		tail = 0;
 	p->segment.length = left;
 	p->segment.position = s->position[direction];

@@ -185,7 +185,7 @@ static __always_inline int on_head(struct step *step)
 	if (s->state == START) {
 		u32 carried = s->start_len & 7;
 		if (carried) {
-			*(u64 *)&w->win[CARRY - 8] = s->start << (8 * (8 - carried));
+			*word(&w->win[CARRY - 8]) = s->start << (8 * (8 - carried));
 			from = CARRY - carried;
 		} else if (kind == REQUEST) { /* line ends before a request are to be ignored (RFC 9112, 2.2) */
 			for (int i = 0; i < 4 && from < w->end; i++) {
@@ -199,6 +199,10 @@ static __always_inline int on_head(struct step *step)
 				return 0;
 			}
 		}
+		/* By way of memory it is any number to the verifier, which else would walk all that follows for each. */
+		w->scan = from;
+		barrier();
+		from = w->scan;
 		u64 x = word_at(w, from);
 		u32 have = w->end - from;
 		int verdict = kind == REQUEST ? request_start(x, have) : response_start(x, have);

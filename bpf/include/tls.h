@@ -110,7 +110,7 @@ static __noinline int on_inside(struct work *w, struct tls_session *s, struct pa
 		return 0;
 	}
 	u32 sequence = f->flags & SVC_SEGMENT_JOINED ? 0 : f->position[direction] + 1;
-	return follow(w, f, &s->socket.id, p, sequence);
+	return svc_follow(w, f, &s->socket.id, p, sequence);
 }
 
 /* A call of the library moved `bytes` of plaintext. */

@@ -211,6 +211,7 @@ export const svcTlsFunction = [
 export const bss = {
   size: 65860,
   protocolsEnabled: 0,
+  trackRequests: 4,
   selfPid: 64,
   exportSvcSide: 72,
   exportSvcMethod: 80,
@@ -225,7 +226,6 @@ export const bss = {
   budgetShare: 152,
   alwaysErrors: 156,
   alwaysSlow: 157,
-  trackRequests: 158,
   budgetBurst: 160,
   ports: 168,
   portsSize: 65536,
