@@ -79,6 +79,9 @@ test('files that own the same are not under way together, and beside one that me
   }
   check('host', 'host', false)
   check('host', 'ports', false)
+  check('load', 'load', false)
+  check('load', 'ports', true)
+  check('host, load', 'ports, load', false)
   check('ports', 'ports', true)
   check('host', 'process', true)
   check('ports', '', true)
@@ -203,6 +206,9 @@ test('an error that comes after its test fails the file', async () => {
 })
 
 test('a command line that means nothing is refused with the usage', async () => {
+  const help = await run(['--help'])
+  assert.equal(help.code, 0, help.out)
+  assert.match(help.out, /usage: tools\/test/)
   for (const args of [['--sok'], ['--at-once', '0'], ['--limit', 'x']]) {
     const { code, out } = await run(args)
     assert.equal(code, 2, out)
@@ -213,6 +219,7 @@ test('a command line that means nothing is refused with the usage', async () => 
 const result = (file: string, ms: number, tests: FileResult['tests'] = []): FileResult => ({
   file,
   ms,
+  cpu_ms: 0,
   tests,
   faults: [],
   output: '',
@@ -235,7 +242,7 @@ test('the summary names the ten slowest files and tests, and why tests were skip
     began: '',
     load: [0, 0],
   })
-  assert.match(text, /slowest files\n +11\.0 s {2}f11\n/)
+  assert.match(text, /slowest files\n +11\.0 s {2}f11, 0\.0 s of CPU\n/)
   assert.doesNotMatch(text, / f1$/m)
   assert.match(text, / 9\.9 s {2}f11: t11$/m)
   assert.match(text, /^ +12 +needs root$/m)
@@ -290,5 +297,5 @@ test('a soak has the tests that do more in one, and goes on behind what it has d
 test('a unit test answers with one line for each of its tests, and the time of the file', async () => {
   const { code, out } = await run([relative(root, join(root, 'src/lib/size.test.ts'))])
   assert.equal(code, 0)
-  assert.match(out, /^✔ src\/lib\/size\.test\.ts \(\d+\.\d s\)\n {2}✔ .+ \(\d+ ms\)\n/)
+  assert.match(out, /^✔ src\/lib\/size\.test\.ts \(\d+\.\d s, \d+\.\d s of CPU\)\n {2}✔ .+ \(\d+ ms\)\n/)
 })

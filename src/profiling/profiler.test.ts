@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { after, test } from 'node:test'

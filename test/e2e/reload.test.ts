@@ -12,7 +12,7 @@ import { soak } from '../helpers/soak.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
 import { startNodeShop } from '../helpers/web-servers.ts'
 
-const reloads = soak ? 1000 : 60
+const reloads = soak ? 1000 : 24
 
 let first: Telemetry
 let second: Telemetry
@@ -294,7 +294,7 @@ test('the end may take what the configuration that runs allows', async () => {
   // The default of drain_timeout is longer than all of this; the agent ends itself 5 s after its time is over.
   assert.equal(await end(await AgentProcess.start({ ...away, config: shutdown('1s') })), 1000)
   const agent = await AgentProcess.start({ ...away, config: shutdown('1s', '1s') })
-  agent.configure(shutdown('15s', '8s'))
+  agent.configure(shutdown('15s', '2s'))
   assert.equal((await reload(agent)).code, 200)
   assert.equal(await end(agent), 15_000)
 })

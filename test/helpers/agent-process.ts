@@ -258,7 +258,7 @@ function checkOwner(config: Tree): void {
   if (at('mode') === 'collector' || ebpf() === false || ebpf('enabled') === false) return
   const included = ebpf('network', 'include_ports')
   const whole =
-    (Array.isArray(included) && included.length === 0) ||
+    (Array.isArray(included) && included.length === 0 && ebpf('network', 'enabled') !== false) ||
     // Profiles are of all that runs, too; a test that counts in them says so itself.
     [ebpf('process'), ebpf('syscalls')].some(part => isTree(part) && part.enabled !== false) ||
     ['tcp_metrics', 'flows'].some(key => ebpf('network', key) === true)

@@ -24,8 +24,13 @@ export type WorkerLine =
   | { readonly kind: 'late'; readonly text: string }
   /** All tests of a file have ended. `reason`: why the file itself could not be run. */
   | { readonly kind: 'file'; readonly file: string; readonly ms: number; readonly reason: string }
-  /** Nothing of a file goes on. `faults`: what it left behind in the process. */
-  | { readonly kind: 'end'; readonly file: string; readonly faults: readonly string[] }
+  /** Nothing of a file goes on. `faults`: what it left behind in the process. `cpuMs`: with its children that ended. */
+  | {
+      readonly kind: 'end'
+      readonly file: string
+      readonly faults: readonly string[]
+      readonly cpuMs: number
+    }
 
 export type Result = 'passed' | 'failed' | 'skipped'
 

@@ -1,5 +1,6 @@
 // A process that runs the files of a group, and what became of each.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,8 +27,7 @@ export interface ProcessOptions {
 const worker = join(import.meta.dirname, 'worker.ts')
 const reporter = join(import.meta.dirname, 'events.ts')
 const mostOutput = 64 * 1024
-/** What the processes of a group may take to be gone after it. */
-const endMs = 3000
+const endMs = 3000 // what is left of a group has this long to be gone
 let groups = 0
 
 export class GroupProcess {
@@ -74,10 +74,9 @@ export class GroupProcess {
 
   /** Resolves when all has ended, with the files that were not begun. */
   async finished(): Promise<readonly string[]> {
-    const closed = new Promise(resolve => this.#child.once('close', resolve))
-    const how = await new Promise<string>(resolve =>
-      this.#child.once('exit', (code, signal) => resolve(signal ?? (code === 0 ? '' : `code ${code}`))),
-    )
+    const closed = once(this.#child, 'close')
+    const [code, signal] = await once(this.#child, 'exit')
+    const how: string = signal ?? (code === 0 ? '' : `code ${code}`)
     clearTimeout(this.#watch)
     // Whoever is left may hold its output open.
     const remaining = await sessionEnds(this.#members, endMs)
@@ -101,7 +100,7 @@ export class GroupProcess {
   #record(file: string): FileRecord {
     let record = this.#records.get(file)
     if (record === undefined) {
-      record = { tests: [], faults: [], ended: false }
+      record = { tests: [], faults: [], cpuMs: 0, ended: false }
       this.#records.set(file, record)
     }
     return record
@@ -122,6 +121,7 @@ export class GroupProcess {
       if (line.reason !== '') record.faults.push(line.reason)
     } else {
       record.ended = true
+      record.cpuMs += line.cpuMs
       record.faults.push(...line.faults)
     }
     // What the end of the process shows is the last file's.
@@ -139,12 +139,12 @@ export class GroupProcess {
   #finish(file: string): void {
     this.#left.splice(this.#left.indexOf(file), 1)
     const record = this.#records.get(file)!
-    const { tests, faults, ms = 0 } = record
+    const { tests, faults, cpuMs, ms = 0 } = record
     faults.push(...this.#late, ...guardFaults(this.#options.faultsPath, file))
     this.#late = []
     const failed = hasFailed(record)
     this.#failed ||= failed
-    this.#options.onResult({ file, ms, tests, faults, output: failed ? this.#output : '' })
+    this.#options.onResult({ file, ms, cpu_ms: cpuMs, tests, faults, output: failed ? this.#output : '' })
     this.#output = ''
   }
 }

@@ -8,9 +8,10 @@ const usage = `usage: tools/test [OPTION...] [FILE...]
   --soak                      full counts of the tests that have some; goes on where it was interrupted
   --anew                      with --soak: from the beginning
   --coverage                  lines and branches of src that the tests run, at the end
-  --at-once N                 files under way at most; default: one for each CPU
+  --at-once N                 files under way at most; default: one for each CPU and one more, as files wait
   --limit SECONDS             what a file may take; default: 480, in a soak 7200
-  --test-name-pattern TEXT    tests with this in their name`
+  --test-name-pattern TEXT    tests with this in their name
+  --help                      this text`
 
 export interface RunOptions {
   readonly files: readonly string[]
@@ -23,7 +24,7 @@ export interface RunOptions {
   readonly patterns: readonly string[]
 }
 
-/** Ends the process with status 2 where the arguments mean nothing. */
+/** Ends the process where somebody asks for help, and with status 2 where the arguments mean nothing. */
 export function readOptions(): RunOptions {
   try {
     const { values, positionals } = parseArgs({
@@ -33,11 +34,16 @@ export function readOptions(): RunOptions {
         soak: { type: 'boolean', default: false },
         anew: { type: 'boolean', default: false },
         coverage: { type: 'boolean', default: false },
-        'at-once': { type: 'string', default: String(availableParallelism()) },
+        'at-once': { type: 'string', default: String(availableParallelism() + 1) },
         limit: { type: 'string' },
+        help: { type: 'boolean', default: false },
         'test-name-pattern': { type: 'string', multiple: true, default: [] },
       },
     })
+    if (values.help) {
+      console.log(usage)
+      process.exit(0)
+    }
     const whole = (name: string, text: string): number => {
       if (!/^[1-9]\d{0,5}$/.test(text))
         throw new Error(`--${name} takes a whole number from 1 on, not "${text}"`)

@@ -5,6 +5,7 @@
 //   host         all that goes on in the kernel, cgroups, mounts, settings of the host: one such file at a time
 //   ports        the range of ports that the runner gives it (freePort): its agents look at no others. Any number of
 //                such files at a time, and none that owns the host
+//   load         it keeps processors busy: one such file at a time, whatever else it owns
 //   processor    it measures time or load: nothing runs beside it
 //   process      a process of its own: it measures the heap, or changes what a process has once
 //
@@ -12,7 +13,7 @@
 // imports a helper with such a line owns the same, and says so.
 import type { ImportGraph } from '../imports.ts'
 
-const words = ['host', 'ports', 'processor', 'process'] as const
+const words = ['host', 'ports', 'load', 'processor', 'process'] as const
 type Word = (typeof words)[number]
 
 export type Owns = ReadonlySet<Word>
@@ -27,7 +28,7 @@ export function readOwns(text: string): Owns {
     owns.add(word)
   }
   // Whoever is alone has all the others could have.
-  if (owns.has('processor')) owns.add('host')
+  if (owns.has('processor')) owns.add('host').add('load')
   if (owns.has('host')) owns.add('ports')
   return owns
 }
@@ -49,6 +50,7 @@ export function ownsFaults(file: string, graph: ImportGraph): string[] {
 /** Whether two files may be under way at the same time. */
 export function together(a: Owns, b: Owns): boolean {
   if (a.has('processor') || b.has('processor')) return false
+  if (a.has('load') && b.has('load')) return false
   const alone = (one: Owns, other: Owns) => one.has('host') && (other.has('host') || other.has('ports'))
   return !alone(a, b) && !alone(b, a)
 }

@@ -46,6 +46,8 @@ export function planGroups(files: readonly string[], graph: ImportGraph): Group[
     else shared[shared.length - 1] = { files: [...last.files, file], owns }
   }
   // One file at a time owns the host: what else there is runs beside those, and the rest of it behind them.
-  const rank = ({ owns }: Group) => (owns.has('processor') ? 3 : owns.has('host') ? 0 : owns.size > 0 ? 1 : 2)
+  const ranks = ['host', 'load', 'ports', 'process', ''] as const
+  const rank = ({ owns }: Group) =>
+    owns.has('processor') ? ranks.length : ranks.findIndex(word => word === '' || owns.has(word))
   return [...alone, ...shared].sort((a, b) => rank(a) - rank(b))
 }

@@ -45,11 +45,11 @@ export function failureText({ file, ms, tests, faults, output }: FileResult): st
 }
 
 /** A file that passed, with its tests. */
-export function passText({ file, ms, tests }: FileResult): string {
+export function passText({ file, ms, cpu_ms, tests }: FileResult): string {
   const lines = tests.map(({ name, ms, result, reason }) =>
     result === 'skipped' ? `  - ${name}: skipped: ${reason}` : `  ✔ ${name} (${ms} ms)`,
   )
-  return [`✔ ${file} (${seconds(ms)})`, ...lines].join('\n')
+  return [`✔ ${file} (${seconds(ms)}, ${seconds(cpu_ms)} of CPU)`, ...lines].join('\n')
 }
 
 /** The end of a run: counts, why tests were skipped, and what took longest. */
@@ -60,7 +60,9 @@ export function summaryText(report: Report): string {
   const slowFiles = files.toSorted((a, b) => b.ms - a.ms).slice(0, slowest)
   const slowTests = tests.toSorted((a, b) => b.ms - a.ms).slice(0, slowest)
   if (files.length > slowest) {
-    lines.push('slowest files', ...slowFiles.map(({ file, ms }) => `${seconds(ms).padStart(9)}  ${file}`))
+    const line = ({ file, ms, cpu_ms }: FileResult) =>
+      `${seconds(ms).padStart(9)}  ${file}, ${seconds(cpu_ms)} of CPU`
+    lines.push('slowest files', ...slowFiles.map(line))
     lines.push('slowest tests')
     for (const { file, name, ms } of slowTests) lines.push(`${seconds(ms).padStart(9)}  ${file}: ${name}`)
   }

@@ -12,6 +12,8 @@ export interface TestResult {
 export interface FileResult {
   readonly file: string
   readonly ms: number
+  /** Processor time, with that of the children that its process waited for. */
+  readonly cpu_ms: number
   readonly tests: readonly TestResult[]
   /** Why the file failed beside its tests: it cannot be loaded, crashed, hung, or left something behind. */
   readonly faults: readonly string[]
@@ -25,6 +27,7 @@ export interface FileRecord {
   readonly faults: string[]
   /** Undefined: its tests have not all ended. */
   ms?: number
+  cpuMs: number
   /** Whether nothing of it goes on in the process. */
   ended: boolean
 }

@@ -1,5 +1,6 @@
 // Runs test files in this process, one after the other, each as a suite of its own, and looks at what each left behind.
 // Arguments: the files. Reports through events.ts.
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { suite } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,6 +19,12 @@ function openHandles(): string[] {
   return process
     .getActiveResourcesInfo()
     .filter(kind => !/^(?:TTYWrap|FSReq|Immediate|TCPSocketWrap|PipeWrap)/.test(kind))
+}
+
+/** Processor time of this process and of its children that have ended, in ms (proc_pid_stat(5), fields 14 to 17). */
+function cpuMs(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]!.split(' ')
+  return 10 * fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0)
 }
 
 interface Surroundings {
@@ -73,17 +80,18 @@ for (const file of files) {
   process.env.TEST_FILE = file
   say({ kind: 'begin', file })
   const before = surroundings()
+  const cpuBefore = cpuMs()
   await suite(file, () => import(pathToFileURL(resolve(file)).href))
   const faults = await leftBehind(before)
   leaking ||= faults.length > 0
-  say({ kind: 'end', file, faults })
+  say({ kind: 'end', file, faults, cpuMs: cpuMs() - cpuBefore })
 }
 clearInterval(running)
 setTimeout(
   () => {
     const open = process.getActiveResourcesInfo().join(', ')
     const fault = `the process of ${files.join(', ')} does not end: ${open}`
-    if (!leaking) say({ kind: 'end', file: files.at(-1)!, faults: [fault] })
+    if (!leaking) say({ kind: 'end', file: files.at(-1)!, faults: [fault], cpuMs: 0 })
     process.exit()
   },
   leaking ? 500 : patienceMs,

@@ -8,7 +8,7 @@ import { soak } from '../../../test/helpers/soak.ts'
 import type { RecordLog } from './log.ts'
 
 const directory = '/queue/traces'
-const states = soak ? 100_000 : 10_000
+const states = soak ? 100_000 : 3000
 const bodyBytes = 300
 
 /** What a log promised so far. */

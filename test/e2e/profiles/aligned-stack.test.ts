@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { withoutBpf } from '../../helpers/compile-bpf.ts'

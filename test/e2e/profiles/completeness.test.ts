@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -57,17 +57,17 @@ function checkTime(what: string, ns: number, seconds: number, stolen: number): v
   assert.ok(excess >= -room && excess <= room + stolen, text)
 }
 
-for (const [what, source] of [
+for (const [what, source, ...args] of [
   ['one thread', 'ratio'],
-  ['eight threads', 'threads'],
+  ['eight threads', 'threads', '8'],
   ['signal handlers', 'signals'],
   ['page faults', 'touch'],
 ] as const) {
   test(`samples of a program with ${what} add up to its CPU time`, { skip: withoutBpf }, async () => {
     const file = bench.compile(source, [], `time-${source}`)
     const stolenBefore = stolenSeconds()
-    const program = bench.start(file)
-    await program.busyFor(soak ? 10 : 3)
+    const program = bench.start(file, args)
+    await program.busyFor(soak ? 10 : 2)
     const seconds = halt(program)
     const stolen = stolenSeconds() - stolenBefore
     const seen = await host.upToNow(ofProgram(file))

@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 import assert from 'node:assert/strict'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { get as getInside, Agent as SecureAgent } from 'node:https'

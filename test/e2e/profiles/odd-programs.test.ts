@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs'
@@ -47,16 +47,19 @@ function endsLike(...names: string[]): (sample: HostSample) => boolean {
   return sample => `;${namesOf(sample).join(';')}`.endsWith(`;${end}`)
 }
 
-/** Waits until stacks of a program are as wanted, and then holds nearly all of a second's to that. */
+/** Waits until stacks of a program are as wanted, and holds nearly all of the intervals behind that one to it. */
 async function checkStacks(
   file: string,
   wanted: (names: readonly string[]) => boolean,
   least = 0.95,
 ): Promise<HostSample[]> {
-  const found = (seen: readonly HostSample[]) => seen.some(sample => wanted(namesOf(sample)))
-  await host.wait(`a stack of ${file} is as wanted`, ofProgram(file), found)
-  const sinceMs = Date.now()
-  const later = (sample: HostSample) => sample.startMs >= sinceMs && ofProgram(file)(sample)
+  const found = (sample: HostSample) => ofProgram(file)(sample) && wanted(namesOf(sample))
+  const [first] = await host.wait(
+    `a stack of ${file} is as wanted`,
+    found,
+    ([sample]) => sample !== undefined,
+  )
+  const later = (sample: HostSample) => sample.startMs >= first!.endMs && ofProgram(file)(sample)
   const seen = await host.wait('half a second of it is told', later, found => sumOf(found) > 5e8)
   const part = partOf(seen, wanted)
   assert.ok(part >= least, `${part} of the stacks are as wanted: ${[...fold(seen)].slice(0, 10).join('\n')}`)
@@ -65,7 +68,7 @@ async function checkStacks(
 
 test('threads are unwound to where they began', { skip: withoutBpf }, async () => {
   const file = bench.compile('threads', ['-fomit-frame-pointer'])
-  const program = bench.start(file)
+  const program = bench.start(file, ['2'])
   // clone3 in glibc 2.34 and newer, clone before.
   await checkStacks(file, names => /^(__)?clone3?;.*thread_body;spin$/.test(names.join(';')))
   await program.end('SIGKILL')

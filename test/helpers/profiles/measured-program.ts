@@ -1,10 +1,13 @@
+// owns: load
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../program.ts'
 
 const sources = join(import.meta.dirname, 'programs')
+/** Programs burn what the agent and other tests leave: at this nice value a third of what each of those gets. */
+const nice = 5
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK']))
 
 /** Where programs of `programs/` stand as they are. */
@@ -45,6 +48,7 @@ export class MeasuredProgram {
 
   constructor(child: ChildProcess) {
     if (child.pid === undefined) throw new Error(`cannot start ${child.spawnfile}`)
+    setPriority(child.pid, nice)
     this.pid = child.pid
     this.#child = child
     this.#ended = new Promise(resolve => child.once('close', () => resolve()))

@@ -1,4 +1,4 @@
-// owns: host
+// owns: ports, load
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
-// Eight threads, each of which spends all its time in one function below its body.
+// Threads, as many as the first argument says, each of which spends all its time in one function below its body.
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #define OWN_FRAME __attribute__((noinline, noclone))
 
 volatile uint64_t sink;
@@ -24,10 +25,10 @@ OWN_FRAME void *thread_body(void *argument)
 	return argument;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	pthread_t threads[8];
-	for (int i = 0; i < 8; i++)
-		pthread_create(&threads[i], 0, thread_body, 0);
-	pthread_join(threads[0], 0);
+	pthread_t thread;
+	for (int i = argc > 1 ? atoi(argv[1]) : 1; i > 0; i--)
+		pthread_create(&thread, 0, thread_body, 0);
+	pthread_join(thread, 0);
 }
