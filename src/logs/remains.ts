@@ -1,7 +1,7 @@
 import { type FoundFile, statsOf } from './file-finder.ts'
 import type { LogSource } from './line-reader.ts'
 import type { LogPositions } from './log-positions.ts'
-import { byAge, type Sibling, siblings } from './rotation.ts'
+import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 import { Slices } from './slices.ts'
 
 export interface RemainsOptions {
@@ -35,7 +35,7 @@ async function lastOf(path: string, positions: LogPositions, slices: Slices): Pr
   const sinceMs = positions.ofPath(path).at(-1)?.currentMs ?? Number.POSITIVE_INFINITY
   const isOfLog = ({ stats, isCompressed, isRotated }: Sibling) =>
     !isCompressed &&
-    (positions.at(stats.dev, stats.ino)?.path === path || (isRotated && stats.mtimeMs >= sinceMs))
+    (positions.at(stats.dev, stats.ino)?.path === path || (isRotated && stats.mtimeMs >= sinceMs - tickMs))
   try {
     return (await siblings(path, slices)).filter(isOfLog).sort(byAge).at(-1)
   } catch {

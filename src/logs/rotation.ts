@@ -6,6 +6,8 @@ import { basename, dirname, extname } from 'node:path'
 import { statsOf } from './file-finder.ts'
 import type { Slices } from './slices.ts'
 
+/** The clock of a file system goes in steps: a file may be said to be older by one of them than it is. */
+export const tickMs = 20
 const maxEntries = 100_000
 /** Files of one log that are looked at; beyond it those are left that a rotator numbers highest. */
 const maxSiblings = 1000

@@ -4,15 +4,13 @@ import type { Stats } from 'node:fs'
 import { statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
-import { byAge, type Sibling, siblings } from './rotation.ts'
+import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 import { Slices } from './slices.ts'
 
 /** Files that are kept open before their turn comes: what a rotator removes can still be read. */
 const maxKeptOpen = 32
 /** Copies were changed last when they were made, which a clock of the file system may tell a little too early. */
 const clockMs = 1000
-/** The clock of a file system goes in steps. */
-const tickMs = 20
 /** First bytes that are enough to know a file by, whenever it was changed. */
 const distinctBytes = 64
 
