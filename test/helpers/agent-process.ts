@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync 
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, until } from './program.ts'
+import { freePort, until, witnesses } from './program.ts'
 import { root, svcProgram } from './program-under-test.ts'
 
 /** A configuration, or a part of one. */
@@ -80,8 +80,11 @@ export class AgentProcess {
       rest = lines.pop()!
       for (const line of lines) this.log.push(parseLog(line))
     })
+    const losses = () => this.#losses()
+    witnesses.add(losses)
     this.exited = new Promise(resolve =>
       child.once('close', (code, signal) => {
+        witnesses.delete(losses)
         rmSync(directory, { recursive: true, force: true })
         resolve({ code, signal })
       }),
@@ -199,6 +202,13 @@ export class AgentProcess {
   /** The books by signal. Takes `self_telemetry.debug`. */
   async lanes(): Promise<Readonly<Record<string, Lane>>> {
     return (await this.document<{ signals: Record<string, Lane> }>('/debug/pipeline/stats')).signals
+  }
+
+  /** What it counts that is missing somewhere, but for zeros. */
+  async #losses(): Promise<string> {
+    const { text } = await this.get('/metrics')
+    const counts = text.match(/^svc_\S*(?:dropped|lost|rejected|failed|failures|errors)\S* (?!0$).*$/gm) ?? []
+    return [`agent ${this.pid}:`, ...counts, JSON.stringify(await this.counters())].join('\n')
   }
 
   /** The agent's own metrics: values by name and labels as they are written. */

@@ -118,6 +118,9 @@ export async function runsItsProgram(pid: number): Promise<void> {
   )
 }
 
+/** What can say why something does not come: asked where somebody waited in vain. */
+export const witnesses = new Set<() => Promise<string>>()
+
 /** Asks until the answer is yes, for a fifth of the time where asking is much work. `what` names it in the error. */
 export async function until(
   what: string | (() => string),
@@ -128,8 +131,11 @@ export async function until(
   for (;;) {
     const asked = performance.now()
     if (await test()) return
-    if (performance.now() > end)
-      throw new Error(`waited ${timeoutMs} ms in vain until ${typeof what === 'string' ? what : what()}`)
+    if (performance.now() > end) {
+      const said = await Promise.all(Array.from(witnesses, witness => witness().catch(String)))
+      const wanted = typeof what === 'string' ? what : what()
+      throw new Error([`waited ${timeoutMs} ms in vain until ${wanted}`, ...said].join('\n'))
+    }
     await pause(Math.max(25, Math.min(1000, 4 * (performance.now() - asked))))
   }
 }

@@ -165,7 +165,7 @@ test('waiting is told of the functions that wait, and adds up to the time that p
   const file = bench.compile('naps', [])
   const startedMs = Date.now()
   const program = bench.start(file)
-  const long = soak ? 20e9 : 4e9
+  const long = soak ? 20e9 : 8e9
   await host.wait('it has waited', ofProgram(file, 'off_cpu'), seen => sumOf(seen) > long)
   const haltedMs = Date.now()
   halt(program)

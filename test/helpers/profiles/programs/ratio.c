@@ -1,9 +1,11 @@
-// Spends its time in three callers as 6:3:1, one of them under 20 frames of recursion, and some more below qsort(3).
+// Spends its time in three callers as 6:3:1, one of them under 20 frames of recursion, and some more below qsort(3). No
+// two rounds in a row take the same time, so that a sampler whose period is near to theirs sees all of them alike.
 #include <stdint.h>
 #include <stdlib.h>
 #define OWN_FRAME __attribute__((noinline, noclone))
 
 volatile uint64_t sink;
+static uint64_t unit = 100000; // rounds of spin: changes with each round of work
 
 OWN_FRAME uint64_t spin(uint64_t rounds)
 {
@@ -44,15 +46,16 @@ OWN_FRAME uint64_t descend(int depth, uint64_t rounds)
 
 static int compare(const void *a, const void *b)
 {
-	sink += leaf_b(5000);
+	sink += leaf_b(unit / 20);
 	return *(const int *)a - *(const int *)b;
 }
 
 OWN_FRAME void work(void)
 {
-	large_frame(600000);
-	small_frame(300000);
-	descend(20, 100000);
+	unit = 50000 + (unit * 48271 + 11) % 100000;
+	large_frame(6 * unit);
+	small_frame(3 * unit);
+	descend(20, unit);
 	int numbers[8] = {8, 7, 6, 5, 4, 3, 2, 1};
 	qsort(numbers, 8, sizeof(int), compare);
 }
