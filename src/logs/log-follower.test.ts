@@ -161,7 +161,9 @@ test('what was rotated away while nobody looked is read, also where nothing foll
   renameSync(`${log}.1`, `${log}.2`)
   renameSync(log, `${log}.1`)
   // What the clock of the file system may say, whose steps are longer than those of the follower's.
-  const { currentMs } = new LogPositions(join(directory, 'state', 'positions'), assert.fail).ofPath(log).at(-1)!
+  const { currentMs } = new LogPositions(join(directory, 'state', 'positions'), assert.fail)
+    .ofPath(log)
+    .at(-1)!
   utimesSync(`${log}.1`, (currentMs - 10) / 1000, (currentMs - 10) / 1000)
   utimesSync(`${log}.2`, (currentMs - 12) / 1000, (currentMs - 12) / 1000)
   writeFileSync(at('other.log.1'), 'of nobody\n')

@@ -65,6 +65,15 @@ export class AgentProcess {
   readonly #child: ChildProcess
   readonly #directory: string
   readonly #config: Tree
+  /** What it counts that is missing somewhere, but for zeros. */
+  readonly #losses = async (): Promise<string> => {
+    const { exitCode, signalCode } = this.#child
+    if (exitCode !== null || signalCode !== null)
+      return `agent ${this.pid} ended with ${signalCode ?? exitCode}:\n${this.logText().slice(-4000)}`
+    const { text } = await this.get('/metrics')
+    const counts = text.match(/^svc_\S*(?:dropped|lost|rejected|failed|failures|errors)\S* (?!0$).*$/gm) ?? []
+    return [`agent ${this.pid}:`, ...counts, JSON.stringify(await this.counters())].join('\n')
+  }
 
   private constructor(child: ChildProcess, port: number, directory: string, config: Tree) {
     this.#child = child
@@ -80,11 +89,9 @@ export class AgentProcess {
       rest = lines.pop()!
       for (const line of lines) this.log.push(parseLog(line))
     })
-    const losses = () => this.#losses()
-    witnesses.add(losses)
+    witnesses.add(this.#losses)
     this.exited = new Promise(resolve =>
       child.once('close', (code, signal) => {
-        witnesses.delete(losses)
         rmSync(directory, { recursive: true, force: true })
         resolve({ code, signal })
       }),
@@ -204,13 +211,6 @@ export class AgentProcess {
     return (await this.document<{ signals: Record<string, Lane> }>('/debug/pipeline/stats')).signals
   }
 
-  /** What it counts that is missing somewhere, but for zeros. */
-  async #losses(): Promise<string> {
-    const { text } = await this.get('/metrics')
-    const counts = text.match(/^svc_\S*(?:dropped|lost|rejected|failed|failures|errors)\S* (?!0$).*$/gm) ?? []
-    return [`agent ${this.pid}:`, ...counts, JSON.stringify(await this.counters())].join('\n')
-  }
-
   /** The agent's own metrics: values by name and labels as they are written. */
   async metrics(): Promise<Metrics> {
     const { text } = await this.get('/metrics')
@@ -232,11 +232,13 @@ export class AgentProcess {
 
   /** Asks it to end and waits for that. */
   async stop(): Promise<Exit> {
+    witnesses.delete(this.#losses)
     this.signal('SIGTERM')
     return this.exited
   }
 
   async kill(): Promise<Exit> {
+    witnesses.delete(this.#losses)
     this.signal('SIGKILL')
     const exit = await this.exited
     rmSync(this.#directory, { recursive: true, force: true })
