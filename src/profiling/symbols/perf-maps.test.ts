@@ -59,7 +59,7 @@ test('code that a runtime made is named by its map, with 0x in front of numbers 
 
 test('the map of a Node.js that writes one is read', { timeout: 60_000 }, async () => {
   const program = 'function leafOfTest(){return 1} console.log(leafOfTest()); setInterval(() => {}, 1000)'
-  const child = spawn(process.execPath, ['--perf-basic-prof', '-e', program])
+  const child = spawn(process.execPath, ['--perf-basic-prof', '-e', program], { cwd: scratch })
   const path = `/tmp/perf-${child.pid}.map`
   try {
     await once(child.stdout, 'data')
