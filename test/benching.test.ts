@@ -1,14 +1,14 @@
 // owns: process
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { type Figure, median } from '../bench/lib/figures.ts'
-import { judge, readLimits } from '../tools/benching/budgets.ts'
+import { judge, readLimits, verdictText } from '../tools/benching/budgets.ts'
 import { compareResults, noiseOf } from '../tools/benching/compare.ts'
-import { type Results, readResults } from '../tools/benching/results.ts'
+import { type Results, readResults, type ScriptResult } from '../tools/benching/results.ts'
 import { until } from './helpers/program.ts'
 
 const root = resolve(import.meta.dirname, '..')
@@ -21,13 +21,23 @@ interface Ended {
   readonly err: string
 }
 
-/** Runs tools/benching/run.ts as tools/bench does, in `cwd`. */
-function bench(cwd: string, ...args: string[]): Promise<Ended> {
+const runner = join(root, 'tools/benching/run.ts')
+
+function run(program: string, args: readonly string[], cwd: string, from?: string): Promise<Ended> {
+  const env = { ...process.env, BENCH_FROM: from }
   return new Promise(resolve =>
-    execFile(process.execPath, [join(root, 'tools/benching/run.ts'), ...args], { cwd }, (error, out, err) =>
-      resolve({ status: error === null ? 0 : Number(error.code), out, err }),
+    execFile(
+      program,
+      args,
+      { cwd, env, timeout: 60_000, killSignal: 'SIGKILL' as const },
+      (error, out, err) => resolve({ status: error === null ? 0 : Number(error.code), out, err }),
     ),
   )
+}
+
+/** Runs tools/benching/run.ts as tools/bench does, in `cwd`. */
+function bench(cwd: string, ...args: string[]): Promise<Ended> {
+  return run(process.execPath, [runner, ...args], cwd)
 }
 
 let trees = 0
@@ -62,7 +72,7 @@ function isAlive(pid: number): boolean {
   return existsSync(`/proc/${pid}/stat`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
 }
 
-test('scripts run one after the other, whatever comes of one, and the results say it', async () => {
+test('scripts run one after the other, also after one that fails, and the results have the reason', async () => {
   const folder = makeTree({
     'bench/passes.ts': script(
       1,
@@ -81,10 +91,17 @@ test('scripts run one after the other, whatever comes of one, and the results sa
         "report('leaves.pid', child.pid!, '1', 'less')\nprocess.exit(0)",
     ),
     'bench/foreign.ts': script(1, "report('passes.a_ms', 1, 'ms', 'less')"),
+    'bench/silent.ts': script(1, ''),
+    'bench/garbles.ts': script(
+      1,
+      "import { appendFileSync } from 'node:fs'\nreport('garbles.a', 1, '1', 'less')\n" +
+        "appendFileSync(process.env.BENCH_FIGURES!, '{\"name\":\\n')\nreport('garbles.b', 1, '1', 'less')",
+    ),
+    'bench/last.ts': script(1, "report('last.a', 1, '1', 'less')"),
     'bench/lib/no-script.ts': 'throw new Error()',
   })
-  const args = ['passes', 'fails', 'measures-nothing', 'hangs', 'lacks', 'leaves', 'foreign']
-  const { status, out, err } = await bench(folder, ...args)
+  const first = ['passes', 'fails', 'measures-nothing', 'hangs', 'lacks', 'leaves', 'foreign']
+  const { status, out, err } = await bench(folder, ...first, 'silent', 'garbles', 'last')
   assert.equal(status, 1, err)
   const { scripts, commit, changed, cpu, budgets } = readWritten(folder)
   assert.deepEqual(
@@ -97,6 +114,9 @@ test('scripts run one after the other, whatever comes of one, and the results sa
       ['lacks', 'skipped', 'no such hardware'],
       ['leaves', 'passed', ''],
       ['foreign', 'failed', 'reports passes.a_ms, which does not begin with foreign.'],
+      ['silent', 'failed', 'reports no figure, and no reason to skip'],
+      ['garbles', 'failed', 'reports a line that is no figure: it is not JSON: {"name":'],
+      ['last', 'passed', ''],
     ],
   )
   assert.deepEqual(scripts[0]!.figures, [
@@ -104,7 +124,13 @@ test('scripts run one after the other, whatever comes of one, and the results sa
     { name: 'passes.b', unit: '1', better: 'more', samples: [7], median: 7 },
   ])
   assert.match(out, /^passes\.a_ms +2 ms +1 to 3, 3 samples$/m)
-  assert.equal(scripts[1]!.figures.length, 1, 'what was reported before the failure is kept')
+  const failed = { unit: '1', better: 'less', samples: [1], median: 1, failed: true } as const
+  assert.deepEqual(scripts[1]!.figures, [{ name: 'fails.a', ...failed }], 'kept, and marked')
+  assert.deepEqual(
+    scripts[8]!.figures,
+    ['garbles.a', 'garbles.b'].map(name => ({ name, ...failed })),
+  )
+  assert.match(out, /^✖ fails \(.*\): failed: ends with code 1; figures of it, marked: 1$/m)
   assert.match(err, /cannot report measures-nothing\.rate: its measurements are \[1, NaN\]/)
   assert.deepEqual(scripts[5]!.left, ['sleep 1234'])
   assert.equal(isAlive(scripts[5]!.figures[0]!.median), false)
@@ -115,51 +141,99 @@ test('scripts run one after the other, whatever comes of one, and the results sa
   assert.match(out, /^held +dependencies +at most 2, measured 2$/m)
   assert.match(
     out,
-    /^7 of 7 scripts in \d+:\d\d\nresults: build\/bench\/results\.json\nfailed: fails, measures-/m,
+    /^10 of 10 scripts in \d+:\d\d\nresults: build\/bench\/results\.json\nfailed: fails, measures-/m,
   )
 })
 
-test('without names all scripts run; an interrupted run ends its script and keeps what it has', async () => {
+/** Starts a process with a session of its own, and reports its pid as NAME.away. */
+function startAway(name: string): string {
+  return (
+    "import { spawn as start } from 'node:child_process'\n" +
+    "const away = start('sleep', ['4321'], { detached: true, stdio: 'ignore' })\n" +
+    `report('${name}.away', away.pid!, '1', 'less')\n`
+  )
+}
+
+test('without names all scripts run; a run that a signal ends leaves no process, and keeps its figures', async () => {
+  const check = async (signal: NodeJS.Signals, hangUp = false) => {
+    const folder = makeTree({
+      'bench/a.ts': script(1, "report('a.b', 1, '1', 'less')"),
+      'bench/c.ts': script(
+        1,
+        `${startAway('c')}report('c.pid', process.pid, '1', 'less'); setInterval(() => {}, 1000)`,
+      ),
+      'bench/d.ts': script(1, ''),
+    })
+    const child = spawn(process.execPath, [runner], { cwd: folder })
+    const ended = new Promise(resolve => child.once('exit', (code, by) => resolve(by ?? code)))
+    let out = ''
+    child.stdout.on('data', part => {
+      out += part
+    })
+    await until('the second script has reported', 20_000, () => /^c\.pid/m.test(out))
+    if (hangUp) for (const stream of [child.stdout, child.stderr]) stream.destroy()
+    child.kill(signal)
+    assert.equal(await ended, 130, signal)
+    const { scripts } = readWritten(folder)
+    assert.deepEqual(
+      scripts.map(({ name, reason }) => [name, reason]),
+      [
+        ['a', ''],
+        ['c', 'was interrupted'],
+      ],
+    )
+    const alive = scripts[1]!.figures.filter(({ median }) => isAlive(median)).map(({ name }) => name)
+    assert.deepEqual([scripts[1]!.figures.length, alive], [2, []], signal)
+  }
+  await Promise.all([check('SIGINT'), check('SIGTERM'), check('SIGQUIT'), check('SIGHUP', true)])
+})
+
+test('a run goes on where nobody reads what it prints', async () => {
+  const one = (name: string) => script(1, `report('${name}.a', 1, '1', 'less')`)
+  const skips = script(1, "skip('no such hardware')")
   const folder = makeTree({
-    'bench/a.ts': script(1, "report('a.b', 1, '1', 'less')"),
-    'bench/c.ts': script(1, "report('c.pid', process.pid, '1', 'less'); setInterval(() => {}, 1000)"),
-    'bench/d.ts': script(1, ''),
+    'bench/a.ts': skips,
+    'bench/b.ts': skips,
+    'bench/c.ts': skips,
+    'bench/d.ts': one('d'),
   })
-  const child = spawn(process.execPath, [join(root, 'tools/benching/run.ts')], { cwd: folder })
-  const ended = new Promise(resolve => child.once('exit', resolve))
-  let out = ''
-  child.stdout.on('data', part => {
-    out += part
-  })
-  await until('the second script has reported', 20_000, () => /^c\.pid/m.test(out))
-  child.kill('SIGTERM')
-  assert.equal(await ended, 130)
-  const { scripts } = readWritten(folder)
-  assert.deepEqual(
-    scripts.map(({ name, reason }) => [name, reason]),
-    [
-      ['a', ''],
-      ['c', 'was interrupted'],
-    ],
-  )
-  assert.equal(isAlive(scripts[1]!.figures[0]!.median), false)
+  const child = spawn(process.execPath, [runner], { cwd: folder })
+  for (const stream of [child.stdout, child.stderr]) stream.destroy()
+  const status = await new Promise(resolve => child.once('exit', (code, by) => resolve(by ?? code)))
+  assert.deepEqual([status, readWritten(folder).scripts.map(({ name }) => name)], [0, ['a', 'b', 'c', 'd']])
 })
 
-test('what stands behind -- is for the script, and --results says where figures go', async () => {
+test('a process that a script leaves in a session of its own is reported and ended', async () => {
+  const folder = makeTree({ 'bench/a.ts': script(1, `${startAway('a')}process.exit(0)`) })
+  const { out } = await bench(folder)
+  const { left, figures } = readWritten(folder).scripts[0]!
+  const alive = isAlive(figures[0]!.median)
+  if (alive) process.kill(figures[0]!.median, 'SIGKILL')
+  assert.deepEqual([left, alive], [['sleep 4321'], false])
+  assert.match(out, /^ {2}left, and ended: sleep 4321$/m)
+})
+
+test('what comes after -- is for the script, and --results takes a file relative to the caller', async () => {
   const folder = makeTree({
     'bench/a.ts': script(1, "report('a.b', Number(process.argv[3]), '1', 'less')"),
+    'new/empty': '',
   })
-  const { status } = await bench(folder, '--results', 'new/own.json', 'a', '--', '--part', '7')
+  const { status, out } = await bench(folder, '--results', 'new/own.json', 'a', '--', '--part', '7')
   assert.equal(status, 0)
   assert.deepEqual(readWritten(folder, 'new/own.json').scripts[0]!.figures[0]!.samples, [7])
+  assert.match(out, /^results: new\/own\.json$/m)
+  const from = join(folder, 'new')
+  const args = [runner, '--results', 'near.json', 'a', '--', '--part', '8']
+  const near = await run(process.execPath, args, folder, from)
+  assert.deepEqual(readWritten(from, 'near.json').scripts[0]!.figures[0]!.samples, [8])
+  assert.match(near.out, /^results: near\.json$/m)
 })
 
-test('a wrong command line, tree or file ends with status 2, says what is wrong and runs nothing', async () => {
+test('a wrong command line, tree or file ends with status 2, prints what is wrong and runs nothing', async () => {
   const folder = makeTree({
     'bench/a.ts': script(1, "throw new Error('it ran')"),
     'bench/endless.ts': '// How fast it is.\n',
     'half.json': '{"commit"',
-    'other.json': '[1]',
   })
   const over = makeTree({ 'bench/a.ts': script(1, ''), 'budgets.json': '{"agent":{"rss_gib":1}}' })
   const check = async (want: RegExp, cwd: string, ...args: string[]) => {
@@ -170,16 +244,72 @@ test('a wrong command line, tree or file ends with status 2, says what is wrong 
   await Promise.all([
     check(/Unknown option '--fast'.*\nusage: tools\/bench /s, folder, '--fast'),
     check(/no script bench\/b\.ts; there are a, endless\nusage: /, folder, 'a', 'b'),
-    check(/bench\/endless\.ts does not say how long .*: add a line "at most: N min"/, folder),
+    check(/bench\/endless\.ts has no limit of time: add a line "at most: N min"/, folder),
     check(/--compare takes two files\nusage: /, folder, '--compare', 'half.json'),
-    check(/cannot read half\.json: .*: give a file/, folder, '--compare', 'half.json', 'half.json'),
+    check(
+      /cannot read \/.*\/half\.json: .*JSON.*: give a file/,
+      folder,
+      '--compare',
+      'half.json',
+      'half.json',
+    ),
     check(/budgets\.json: nothing measures agent\.rss_gib: .*budgets\.ts/, over, 'a'),
   ])
-  const file = (name: string) => join(folder, name)
-  assert.throws(() => readResults(file('none.json')), /cannot read .*none\.json: ENOENT.*: give a file/)
+})
+
+test('--results in a place where no file can be written is refused before the first script', async () => {
+  const folder = makeTree({ 'bench/a.ts': script(1, "throw new Error('it ran')"), 'file.txt': '' })
+  const check = async (want: RegExp, path: string) => {
+    const { status, out, err } = await bench(folder, '--results', path, 'a')
+    assert.match(err, want)
+    assert.match(err, /^tools\/bench: cannot write results to \/.* give another file to --results$/m)
+    assert.deepEqual([status, out], [2, ''])
+  }
+  await Promise.all([
+    check(/ENOENT.*: make its folder with mkdir -p \/.*\/new, or give/, 'new/own.json'),
+    check(/ENOENT.*: make its folder with/, '/proc/x/y'),
+    check(/ENOENT|EACCES/, '/proc/y'),
+    check(/ENOTDIR.*own\.json\.next': give/, 'file.txt/own.json'),
+    check(/it is no regular file/, 'bench'),
+  ])
+  assert.deepEqual(readdirSync(folder).sort(), ['.git', 'bench', 'budgets.json', 'file.txt', 'package.json'])
+  // The default place, too.
+  writeFileSync(join(folder, 'build'), '')
+  const { status, out, err } = await bench(folder, 'a')
+  assert.match(err, /cannot write results to .*build\/bench\/results\.json: (EEXIST|ENOTDIR)/)
+  assert.deepEqual([status, out], [2, ''])
+})
+
+test('a file that holds no results is refused, with its name and what is wrong', () => {
+  const file = join(directory, 'other.json')
+  const check = (want: RegExp, change: (results: Record<string, unknown>) => unknown) => {
+    const results = JSON.parse(JSON.stringify(resultsOf(figure('s.a', [1]))))
+    writeFileSync(file, JSON.stringify(change(results) ?? results))
+    assert.throws(() => readResults(file), want)
+  }
+  const holdsNone = (what: string) =>
+    new RegExp(`^Error: cannot read .*other\\.json: it holds no results of benchmarks: ${what}: give a file`)
+  const inScript = (members: object) => (results: Record<string, unknown>) => {
+    Object.assign((results.scripts as object[])[0]!, members)
+  }
+  check(holdsNone('it is not an object'), () => [1])
+  check(holdsNone('scripts is missing'), () => ({}))
+  check(holdsNone('commit is missing'), () => ({ scripts: [] }))
+  check(holdsNone('scripts\\[0\\] is not an object'), () => ({ scripts: [null] }))
+  check(holdsNone('cpu\\.count is not a number'), results => {
+    results.cpu = { model: '', count: 'two' }
+  })
+  check(
+    holdsNone('scripts\\[0\\]\\.result is not one of passed, failed, skipped'),
+    inScript({ result: 'good' }),
+  )
+  check(holdsNone('scripts\\[0\\]\\.figures is not a list'), inScript({ figures: {} }))
+  const broken = (members: object) => inScript({ figures: [{ ...figure('s.a', [1]), ...members }] })
+  check(holdsNone('scripts\\[0\\]\\.figures\\[0\\]\\.samples is empty'), broken({ samples: [] }))
+  check(holdsNone('scripts\\[0\\]\\.figures\\[0\\]\\.median is not a number'), broken({ median: null }))
   assert.throws(
-    () => readResults(file('other.json')),
-    /cannot read .*other\.json: it holds no results .*: give/,
+    () => readResults(join(directory, 'none.json')),
+    /cannot read .*none\.json: ENOENT.*: give a file/,
   )
 })
 
@@ -281,6 +411,40 @@ test('--compare prints the figures that changed, and those that only one run has
   )
 })
 
+test('--compare names the scripts that failed or are missing in a run, and takes files of the caller', async () => {
+  const all = resultsOf(figure('s.a', [100]))
+  const only = (name: string, more: Partial<ScriptResult> = {}) => ({
+    ...all.scripts[0]!,
+    ...{ name, figures: [], ...more },
+  })
+  const failed = { result: 'failed', reason: 'ends with code 1' } as const
+  const lacks = { result: 'skipped', reason: 'no GPU' } as const
+  const marked = [{ ...figure('s.a', [200]), failed: true as const }]
+  const old = [all.scripts[0]!, only('gone'), only('gpu', lacks), only('bad', failed), only('good')]
+  const now = [
+    only('s', { ...failed, figures: marked }),
+    only('gpu', lacks),
+    only('bad', failed),
+    only('good'),
+  ]
+  const folder = makeTree({
+    'near/old.json': JSON.stringify({ ...all, scripts: old }),
+    'near/new.json': JSON.stringify({ ...all, scripts: [...now, only('late', lacks)] }),
+  })
+  const files = ['--compare', 'old.json', 'new.json']
+  const { status, out, err } = await run('bash', [join(root, 'tools/bench'), ...files], join(folder, 'near'))
+  assert.equal(status, 0, err)
+  assert.match(out, /^s\.a +100 ms +200 ms .* worse, script failed$/m)
+  const want = [
+    'scripts that failed, were skipped or are missing in a run:',
+    '  s: OLD passed, NEW failed: ends with code 1',
+    '  gone: OLD passed, NEW missing',
+    '  bad: OLD failed: ends with code 1, NEW failed: ends with code 1',
+    '  late: OLD missing, NEW skipped: no GPU',
+  ]
+  assert.equal(out.split('\n').slice(-6).join('\n'), `${want.join('\n')}\n`)
+})
+
 test('limits are held by the tree and by the medians of figures', () => {
   const budgets = {
     lines: { source: 3, test: 2, tool: 9 },
@@ -298,7 +462,12 @@ test('limits are held by the tree and by the medians of figures', () => {
     figure('agent.memory.loaded_rss_mib', [100, 110, 400]),
     figure('agent.export.kept_percent', [66, 97.5, 96.9], 'more'),
   ]
-  const verdicts = judge(readLimits(folder), new Map(figures.map(each => [each.name, each])), folder)
+  const verdicts = judge(
+    readLimits(folder),
+    new Map(figures.map(each => [each.name, each])),
+    new Set(),
+    folder,
+  )
   assert.deepEqual(
     verdicts.map(({ name, bound, value, result }) => [name, bound, value, result]),
     [
@@ -314,14 +483,45 @@ test('limits are held by the tree and by the medians of figures', () => {
   )
 })
 
+test('figures of a script that failed hold no limit', async () => {
+  const folder = makeTree({
+    'budgets.json': '{"agent":{"rss_mib":110,"start_to_healthz_ms":1000}}',
+    'bench/agent.ts': script(1, "report('agent.start.to_healthz_ms', 600, 'ms', 'less'); process.exit(1)"),
+  })
+  const { status, out } = await bench(folder)
+  assert.equal(status, 1)
+  assert.match(out, /^not measured +agent\.rss_mib +at most 110: agent failed$/m)
+  assert.match(out, /^not measured +agent\.start_to_healthz_ms +at most 1,000: agent failed$/m)
+  assert.deepEqual(
+    readWritten(folder).budgets.map(({ result, value, reason }) => [result, value, reason]),
+    Array(2).fill(['not measured', undefined, 'agent failed']),
+  )
+})
+
+test('a limit and what was measured have so many digits that they agree with the verdict', () => {
+  const check = (value: number, bound: 'at most' | 'at least', limit: number, want: string) => {
+    const result = (bound === 'at most' ? value <= limit : value >= limit) ? 'held' : 'not held'
+    const text = verdictText({ name: 'a', bound, limit, result, value, reason: '' })
+    assert.match(text, new RegExp(`^${want.replaceAll('.', '\\.').replaceAll(' ', ' +')}$`))
+  }
+  check(110.04, 'at most', 110, 'not held a at most 110, measured 110.04')
+  check(110, 'at most', 110, 'held a at most 110, measured 110')
+  check(96.9996, 'at least', 97, 'not held a at least 97, measured 96.9996')
+  check(102401, 'at most', 102400, 'not held a at most 102,400, measured 102,401')
+  check(12345, 'at most', 12345, 'held a at most 12,345, measured 12,345')
+  check(12344, 'at most', 12345, 'held a at most 12,345, measured 12,340')
+  check(612.3456, 'at most', 1000, 'held a at most 1,000, measured 612.3')
+})
+
 test('every limit of budgets.json is held against a figure that a script reports, or against the tree', () => {
   const limits = readLimits(root)
   assert.ok(limits.size >= 10)
   const agent = readFileSync(join(root, 'bench/agent.ts'), 'utf8')
-  for (const { name, needs, result } of judge(limits, new Map(), root)) {
-    if (needs === '' || needs === 'the built page') continue
+  for (const { name, reason, result } of judge(limits, new Map(), new Set(), root)) {
+    if (reason === '' || reason === 'needs the built page') continue
     assert.equal(result, 'not measured')
-    // The name stands in the script as it is, or the part of it that is the part's own.
+    const needs = reason.replace('needs ', '')
+    // The script has the name in full, or without its part.
     const [, part, what] = needs.split('.')
     const written = new RegExp(`agent\\.(${part}|\\$\\{name\\})\\.${what}|throughput\\('${part}'`)
     assert.match(agent, written, `${name} needs ${needs}`)

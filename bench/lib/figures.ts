@@ -1,5 +1,5 @@
-// How a benchmark reports what it measured. Each figure is printed for people, and goes to tools/bench where that runs the
-// script.
+// How a benchmark reports what it measured. Each figure is printed for people. Where tools/bench runs the script, it gets
+// the figures, too.
 import { appendFileSync } from 'node:fs'
 
 /** Names the file that takes figures: a line of JSON for each. Without it they are only printed. */
@@ -26,9 +26,9 @@ export function median(numbers: readonly number[]): number {
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** A number with four digits that count: `45,210`, `0.01234`. */
-export function numberText(value: number): string {
-  return value.toLocaleString('en', { maximumSignificantDigits: 4 })
+/** A number with at most so many significant digits: `45,210`, `0.01234`. */
+export function numberText(value: number, digits = 4): string {
+  return value.toLocaleString('en', { maximumSignificantDigits: digits })
 }
 
 function write(line: FiguresLine): void {
@@ -38,7 +38,7 @@ function write(line: FiguresLine): void {
 
 /**
  * Prints and hands over a figure, and returns its median. Give all measurements, so that the noise can be judged. `note`
- * is printed behind it. Throws where the name has not its form, or a measurement is no number: what was to be measured
+ * is printed behind it. Throws where the name is malformed, or a measurement is no finite number: then what it measures
  * did not run.
  */
 export function report(
@@ -63,7 +63,7 @@ export function report(
   return middle
 }
 
-/** Says that the script can measure nothing on this host, and why. */
+/** Reports that the script can measure nothing on this host, and why. */
 export function skip(reason: string): void {
   write({ skipped: reason })
   console.log(`skipped: ${reason}`)

@@ -21,8 +21,8 @@ export interface Verdict {
   readonly limit: number
   readonly result: 'held' | 'not held' | 'not measured'
   readonly value?: number
-  /** What has to be measured where it was not. */
-  readonly needs: string
+  /** Why it was not measured; '' where it was. */
+  readonly reason: string
 }
 
 function longest(root: string, kind: 'source' | 'test' | 'tool'): number {
@@ -63,7 +63,7 @@ export function readLimits(root: string): Map<string, number> {
       else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is no number`)
       else if (!Object.hasOwn(known, name))
         throw new Error(
-          `budgets.json: nothing measures ${name}: tools/benching/budgets.ts says what a limit is held against`,
+          `budgets.json: nothing measures ${name}: add to tools/benching/budgets.ts what it is held against`,
         )
       else limits.set(name, value)
     }
@@ -72,23 +72,38 @@ export function readLimits(root: string): Map<string, number> {
   return limits
 }
 
-/** Holds each limit against the tree below `root` and the figures of a run. */
+/** Holds each limit against the tree below `root` and the figures of a run, but not against those of `failed` scripts. */
 export function judge(
   limits: ReadonlyMap<string, number>,
   figures: ReadonlyMap<string, Figure>,
+  failed: ReadonlySet<string>,
   root: string,
 ): Verdict[] {
   return [...limits].map(([name, limit]) => {
     const { bound, count, figure = '' } = known[name]!
-    const value = count ? count(root) : figures.get(figure)?.median
-    const needs = figure || 'the built page'
-    if (value === undefined) return { name, bound, limit, result: 'not measured', needs }
+    const script = figure.split('.')[0]!
+    const measured = failed.has(script) ? undefined : figures.get(figure)?.median
+    const value = count ? count(root) : measured
+    if (value === undefined) {
+      const reason = failed.has(script) ? `${script} failed` : `needs ${figure || 'the built page'}`
+      return { name, bound, limit, result: 'not measured', reason }
+    }
     const holds = bound === 'at most' ? value <= limit : value >= limit
-    return { name, bound, limit, result: holds ? 'held' : 'not held', value, needs: '' }
+    return { name, bound, limit, result: holds ? 'held' : 'not held', value, reason: '' }
   })
 }
 
-export function verdictText({ name, bound, limit, result, value, needs }: Verdict): string {
-  const measured = value === undefined ? `needs ${needs}` : `measured ${numberText(value)}`
-  return `${result.padEnd(12)}  ${name.padEnd(35)}  ${bound} ${numberText(limit)}, ${measured}`
+/** `value` with as many digits as it takes to see on which side of `limit` it is. */
+function besideLimit(value: number, limit: number): string {
+  const side = (of: number) => Math.sign(of - limit)
+  for (let digits = 4; digits < 17; digits++) {
+    const text = numberText(value, digits)
+    if (side(Number(text.replaceAll(',', ''))) === side(value)) return text
+  }
+  return String(value)
+}
+
+export function verdictText({ name, bound, limit, result, value, reason }: Verdict): string {
+  const measured = value === undefined ? `: ${reason}` : `, measured ${besideLimit(value, limit)}`
+  return `${result.padEnd(12)}  ${name.padEnd(35)}  ${bound} ${numberText(limit, 15)}${measured}`
 }

@@ -11,6 +11,8 @@ export interface Change {
   /** How far the medians may lie apart by chance; in the unit of the figure. */
   readonly noise: number
   readonly better: boolean
+  /** Whether its script failed in one of the runs. */
+  readonly failed: boolean
 }
 
 export interface Comparison {
@@ -19,6 +21,8 @@ export interface Comparison {
   readonly compared: number
   readonly onlyOld: readonly string[]
   readonly onlyNew: readonly string[]
+  /** Scripts that failed or are missing in a run, or that only one run skipped: a line for each. */
+  readonly scripts: readonly string[]
 }
 
 const fewSamples = 5
@@ -35,7 +39,7 @@ function deviation({ samples, median: middle }: Figure): number {
  *   fewer than five samples.
  * - four standard errors of the difference of the medians, each of them 1.2533 × 1.4826 × MAD / √n (normal samples; the
  *   MAD passes over single samples that lie far out). Of medians of five equal distributions 2 % differ by more. With
- *   fewer than five samples instead of that the larger range, as the MAD of so few says little.
+ *   fewer than five samples instead of that the larger range, as the MAD of so few means little.
  */
 export function noiseOf(a: Figure, b: Figure): number {
   const larger = Math.max(Math.abs(a.median), Math.abs(b.median))
@@ -45,6 +49,23 @@ export function noiseOf(a: Figure, b: Figure): number {
   }
   const error = (of: Figure) => (1.2533 * 1.4826 * deviation(of)) / Math.sqrt(of.samples.length)
   return Math.max(0.05 * larger, 4 * Math.hypot(error(a), error(b)))
+}
+
+/** How a script ended in a run. Of one that ran twice: the failure, if there is one. */
+function endOf({ scripts }: Results, name: string): string {
+  const ends = scripts.filter(script => script.name === name)
+  const { result, reason } = ends.find(script => script.result === 'failed') ?? ends.at(-1) ?? {}
+  return reason ? `${result}: ${reason}` : (result ?? 'missing')
+}
+
+function compareScripts(old: Results, now: Results): string[] {
+  const lines: string[] = []
+  for (const name of new Set([...old.scripts, ...now.scripts].map(script => script.name))) {
+    const ends = [endOf(old, name), endOf(now, name)] as const
+    const alike = ['passed', 'skipped'].some(result => ends.every(end => end.startsWith(result)))
+    if (!alike) lines.push(`${name}: OLD ${ends[0]}, NEW ${ends[1]}`)
+  }
+  return lines
 }
 
 /** Figures are the same where name and unit are. */
@@ -61,17 +82,19 @@ export function compareResults(old: Results, now: Results): Comparison {
     const noise = noiseOf(a, b)
     if (Math.abs(b.median - a.median) <= noise) continue
     const better = b.better === 'less' ? b.median < a.median : b.median > a.median
-    changes.push({ name: a.name, unit: a.unit, old: a.median, new: b.median, noise, better })
+    const failed = a.failed === true || b.failed === true
+    changes.push({ name: a.name, unit: a.unit, old: a.median, new: b.median, noise, better, failed })
   }
   const missing = (from: typeof before, to: typeof before) => [...from.keys()].filter(key => !to.has(key))
-  return { changes, compared, onlyOld: missing(before, after), onlyNew: missing(after, before) }
+  const [onlyOld, onlyNew] = [missing(before, after), missing(after, before)]
+  return { changes, compared, onlyOld, onlyNew, scripts: compareScripts(old, now) }
 }
 
 function percent(part: number, whole: number): string {
   return whole === 0 ? '' : `${numberText((100 * part) / Math.abs(whole))} %`
 }
 
-function rowOf({ name, unit, old, new: now, noise, better }: Change): string[] {
+function rowOf({ name, unit, old, new: now, noise, better, failed }: Change): string[] {
   const change = percent(now - old, old)
   return [
     name,
@@ -79,7 +102,7 @@ function rowOf({ name, unit, old, new: now, noise, better }: Change): string[] {
     `${numberText(now)} ${unit}`,
     change.startsWith('-') || change === '' ? change : `+${change}`,
     `±${numberText(noise)} ${unit}`,
-    better ? 'better' : 'worse',
+    `${better ? 'better' : 'worse'}${failed ? ', script failed' : ''}`,
   ]
 }
 
@@ -98,11 +121,16 @@ function tableText(rows: readonly (readonly string[])[]): string[] {
 }
 
 export function comparisonText(old: Results, now: Results): string {
-  const { changes, compared, onlyOld, onlyNew } = compareResults(old, now)
+  const { changes, compared, onlyOld, onlyNew, scripts } = compareResults(old, now)
   const lines = [`OLD: ${runText(old)}`, `NEW: ${runText(now)}`, '']
   const head = ['figure', 'old', 'new', 'change', 'noise', '']
   if (changes.length > 0) lines.push(...tableText([head, ...changes.map(rowOf)]), '')
   lines.push(`${changes.length} of ${compared} figures changed beyond noise`)
+  if (scripts.length > 0)
+    lines.push(
+      'scripts that failed, were skipped or are missing in a run:',
+      ...scripts.map(line => `  ${line}`),
+    )
   if (onlyOld.length > 0) lines.push('only in OLD:', ...onlyOld.map(name => `  ${name}`))
   if (onlyNew.length > 0) lines.push('only in NEW:', ...onlyNew.map(name => `  ${name}`))
   return lines.join('\n')

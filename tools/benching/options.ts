@@ -1,17 +1,22 @@
 // The command line of tools/bench.
+import { relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const usage = `usage: tools/bench [--results FILE] [NAME...] [-- OPTION...]
        tools/bench --compare OLD NEW
   NAME...            these scripts of bench/; without them all
-  --results FILE     where figures are written; default: build/bench/results.json
+  --results FILE     where figures are written, in a folder that exists; default: build/bench/results.json
   -- OPTION...       given to each script, such as -- --part idle
   --compare OLD NEW  prints what changed between two files of results beyond noise`
 
-export const defaultResults = 'build/bench/results.json'
+/** Where tools/bench was called: it changes to the root of the tree, and files are relative to the caller's folder. */
+const from = process.env.BENCH_FROM ?? process.cwd()
+
+export const defaultResults = resolve('build/bench/results.json')
 
 export interface BenchOptions {
   readonly names: readonly string[]
+  /** An absolute path, as are those of `compare`. */
   readonly results: string
   /** Options of the scripts. */
   readonly args: readonly string[]
@@ -19,7 +24,13 @@ export interface BenchOptions {
   readonly compare: readonly [old: string, now: string] | undefined
 }
 
-/** Prints why the arguments mean nothing, and ends the process with status 2. */
+/** A path as the caller would write it. */
+export function callerPath(path: string): string {
+  const short = relative(from, path)
+  return short.startsWith('..') ? path : short
+}
+
+/** Prints what is wrong with the arguments, and ends the process with status 2. */
 export function refuse(reason: string): never {
   console.error(`tools/bench: ${reason}\n${usage}`)
   process.exit(2)
@@ -34,13 +45,14 @@ export function readOptions(argv: readonly string[]): BenchOptions {
       allowPositionals: true,
       options: { results: { type: 'string' }, compare: { type: 'boolean', default: false } },
     })
-    const { results = defaultResults, compare } = values
+    const { compare } = values
+    const results = values.results === undefined ? defaultResults : resolve(from, values.results)
     if (!compare) return { names: positionals, results, args, compare: undefined }
     const [old, now, ...more] = positionals
     if (old === undefined || now === undefined || more.length > 0 || end >= 0)
       throw new Error('--compare takes two files')
     if (values.results !== undefined) throw new Error('--compare writes no results')
-    return { names: [], results, args, compare: [old, now] }
+    return { names: [], results, args, compare: [resolve(from, old), resolve(from, now)] }
   } catch (error) {
     return refuse((error as Error).message)
   }

@@ -1,10 +1,17 @@
 // The file that a run of benchmarks leaves, and that --compare reads.
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Figure } from '../../bench/lib/figures.ts'
 import type { Verdict } from './budgets.ts'
+import { defaultResults } from './options.ts'
+import { resultsFault } from './results-fault.ts'
 
-/** What came of a script. */
+export interface ResultFigure extends Figure {
+  /** Its script failed: the figure may be wrong, and holds no limit. */
+  readonly failed?: true
+}
+
+/** How a script ended, and what it measured. */
 export interface ScriptResult {
   readonly name: string
   /** `skipped`: this host lacks what it measures. */
@@ -16,18 +23,18 @@ export interface ScriptResult {
   readonly load: readonly number[]
   /** Command lines of the processes that it left, which were ended. */
   readonly left: readonly string[]
-  /** Of a script that failed: those that it had reported by then. */
-  readonly figures: readonly Figure[]
+  /** Of a script that failed: those that it reported before, each of them marked. */
+  readonly figures: readonly ResultFigure[]
 }
 
-/** One run: one JSON document, written anew behind each script. */
+/** One run: one JSON document, written again after each script. */
 export interface Results {
-  /** '' where the tree is none of git's. */
+  /** '' where git knows no commit of the tree. */
   readonly commit: string
   /** Whether files differed from the commit. */
   readonly changed: boolean
   readonly node: string
-  /** As uname -r says it. */
+  /** As `uname -r` prints it. */
   readonly kernel: string
   readonly cpu: { readonly model: string; readonly count: number }
   /** ISO 8601. */
@@ -39,12 +46,38 @@ export interface Results {
 }
 
 /** All figures of a run, by name. */
-export function figuresOf({ scripts }: Pick<Results, 'scripts'>): Map<string, Figure> {
+export function figuresOf({ scripts }: Pick<Results, 'scripts'>): Map<string, ResultFigure> {
   return new Map(scripts.flatMap(({ figures }) => figures.map(figure => [figure.name, figure] as const)))
 }
 
+/** Names of the scripts that failed. */
+export function failedScripts({ scripts }: Pick<Results, 'scripts'>): Set<string> {
+  return new Set(scripts.filter(({ result }) => result === 'failed').map(({ name }) => name))
+}
+
+/**
+ * Tries whether results can be written to `path` (absolute). Throws, with the file and what to do, where they cannot.
+ * Makes the folder of the default place only, and not with `recursive`: below /proc mkdirSync would never return then.
+ */
+export function tryResults(path: string): void {
+  const folder = dirname(path)
+  try {
+    if (path === defaultResults)
+      for (const each of [dirname(folder), folder]) if (!existsSync(each)) mkdirSync(each)
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false)
+      throw new Error('it is no regular file')
+    writeFileSync(`${path}.next`, '')
+    rmSync(`${path}.next`)
+  } catch (cause) {
+    const fix = existsSync(folder) ? '' : `make its folder with mkdir -p ${folder}, or `
+    throw new Error(
+      `cannot write results to ${path}: ${(cause as Error).message}: ${fix}give another file to --results`,
+      { cause },
+    )
+  }
+}
+
 export function writeResults(path: string, results: Results): void {
-  mkdirSync(dirname(path), { recursive: true })
   writeFileSync(`${path}.next`, `${JSON.stringify(results, undefined, 1)}\n`)
   renameSync(`${path}.next`, path)
 }
@@ -53,9 +86,10 @@ export function writeResults(path: string, results: Results): void {
 export function readResults(path: string): Results {
   let cause: unknown
   try {
-    const results = JSON.parse(readFileSync(path, 'utf8')) as Partial<Results> | null
-    if (Array.isArray(results?.scripts)) return results as Results
-    cause = new Error('it holds no results of benchmarks')
+    const results: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    const fault = resultsFault(results)
+    if (fault === '') return results as Results
+    cause = new Error(`it holds no results of benchmarks: ${fault}`)
   } catch (error) {
     cause = error
   }

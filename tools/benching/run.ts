@@ -5,8 +5,9 @@ import { checkedOut } from '../git.ts'
 import { clock } from '../testing/report.ts'
 import { judge, readLimits, verdictText } from './budgets.ts'
 import { comparisonText } from './compare.ts'
-import { type BenchOptions, readOptions, refuse } from './options.ts'
-import { figuresOf, type Results, readResults, type ScriptResult, writeResults } from './results.ts'
+import { type BenchOptions, callerPath, readOptions, refuse } from './options.ts'
+import type { Results, ScriptResult } from './results.ts'
+import { failedScripts, figuresOf, readResults, tryResults, writeResults } from './results.ts'
 import { limitMinutes, runScript } from './script.ts'
 
 const root = process.cwd()
@@ -16,8 +17,10 @@ const mostMinutes = 60
 function resultLine({ name, result, reason, wall_ms, left, figures }: ScriptResult): string {
   const sign = { passed: '✔', failed: '✖', skipped: '-' }[result]
   const what = result === 'passed' ? `${figures.length} figures` : `${result}: ${reason}`
+  const doubtful =
+    result === 'failed' && figures.length > 0 ? `; figures of it, marked: ${figures.length}` : ''
   return [
-    `${sign} ${name} (${clock(wall_ms)}): ${what}`,
+    `${sign} ${name} (${clock(wall_ms)}): ${what}${doubtful}`,
     ...left.map(line => `  left, and ended: ${line}`),
   ].join('\n')
 }
@@ -28,14 +31,18 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
   const unknown = scripts.find(file => !all.includes(file))
   if (unknown !== undefined)
     return refuse(`no script bench/${unknown}; there are ${all.map(file => file.slice(0, -3)).join(', ')}`)
-  // These throw where the tree has a fault, so that it is known before an hour has gone.
+  // These throw where the tree or the file of results has a fault: before the first script, not after an hour.
   const limits = readLimits(root)
   // A script with options may measure longer.
   const factor = args.length > 0 ? 10 : 1
   const planned = scripts.map(file => [`bench/${file}`, factor * limitMinutes(`bench/${file}`)] as const)
+  tryResults(path)
 
   const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
+    process.on(signal, () => stop.abort())
+  // The terminal or the reader of a pipe has gone: results still go to their file.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const began = Date.now()
   const done: ScriptResult[] = []
   const run = {
@@ -46,8 +53,9 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
     began: new Date(began).toISOString(),
   }
   const resultsNow = (): Results => {
-    const budgets = judge(limits, figuresOf({ scripts: done }), root)
-    return { ...run, wall_ms: Date.now() - began, scripts: done, budgets }
+    const scripts = { scripts: done }
+    const budgets = judge(limits, figuresOf(scripts), failedScripts(scripts), root)
+    return { ...run, wall_ms: Date.now() - began, ...scripts, budgets }
   }
   for (const [file, limit] of planned) {
     if (stop.signal.aborted) break
@@ -62,10 +70,10 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
   for (const script of done) console.log(resultLine(script))
   console.log('\n== budgets.json')
   for (const verdict of results.budgets) console.log(verdictText(verdict))
-  const failed = done.filter(({ result }) => result === 'failed').map(({ name }) => name)
+  const failed = [...failedScripts(results)]
   const long = results.wall_ms > mostMinutes * 60_000 ? `, longer than the ${mostMinutes}:00 it may take` : ''
   console.log(`\n${done.length} of ${planned.length} scripts in ${clock(results.wall_ms)}${long}`)
-  console.log(`results: ${path}`)
+  console.log(`results: ${callerPath(path)}`)
   if (failed.length > 0) console.log(`failed: ${failed.join(', ')}`)
   if (stop.signal.aborted) return 130
   return failed.length > 0 ? 1 : 0

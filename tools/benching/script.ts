@@ -1,14 +1,18 @@
-// One script of bench/, in a session of its own: how long it may take, what it reports, and what it leaves behind.
+// One script of bench/, in a session of its own: how long it may take, what it reports, and what it leaves running.
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type Figure, type FiguresLine, figuresVariable } from '../../bench/lib/figures.ts'
-import { endSession, sessionEnds } from '../testing/sessions.ts'
+import { endSession, type Members, sessionEnds } from '../testing/sessions.ts'
 import type { ScriptResult } from './results.ts'
+import { figureFault } from './results-fault.ts'
 
-/** How long processes of a script have to end behind it. */
+/** How long processes of a script have to end after it. */
 const endMs = 500
+/** In the environment of a script and of all that it starts: finds those that began a session of their own. */
+const scriptVariable = 'BENCH_SCRIPT'
 
 export interface ScriptOptions {
   /** Given to the script. */
@@ -27,22 +31,41 @@ export function limitMinutes(file: string): number {
   const lines = readFileSync(file, 'utf8').split('\n', 20).join('\n')
   const found = /^(?:\/\/| \*) at most: ([\d.]+) min$/m.exec(lines)
   if (found) return Number(found[1])
-  throw new Error(
-    `${file} does not say how long it may take: add a line "at most: N min" to its first comment`,
-  )
+  throw new Error(`${file} has no limit of time: add a line "at most: N min" to its first comment`)
 }
 
-/** What a script reported. The fault is '' where each figure has the script's name in front and comes once. */
+/** Throws where the line is neither a figure nor a reason to skip. */
+function parseLine(text: string): FiguresLine {
+  let [line, fault]: [unknown, string] = [undefined, 'it is not JSON']
+  try {
+    line = JSON.parse(text)
+    fault = figureFault(line)
+  } catch {
+    // The fault is set.
+  }
+  if (fault === '') return line as Figure
+  const { skipped } = (line ?? {}) as { skipped?: unknown }
+  if (typeof skipped === 'string' && skipped !== '') return { skipped }
+  throw new Error(`reports a line that is no figure: ${fault}: ${text.slice(0, 80)}`)
+}
+
+/** What a script reported. The fault is '' where each line is a figure of the script that comes once, or one skips. */
 function readFigures(name: string, path: string): { figures: Figure[]; skipped: string; fault: string } {
-  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
+  const written = existsSync(path) ? readFileSync(path, 'utf8') : ''
   const figures = new Map<string, Figure>()
   let [skipped, fault] = ['', '']
-  for (const line of lines.map(text => JSON.parse(text) as FiguresLine))
-    if ('skipped' in line) skipped = line.skipped
-    else if (figures.has(line.name)) fault = `reports ${line.name} twice`
-    else if (!line.name.startsWith(`${name}.`))
-      fault = `reports ${line.name}, which does not begin with ${name}.`
-    else figures.set(line.name, line)
+  for (const text of written === '' ? [] : written.replace(/\n$/, '').split('\n'))
+    try {
+      const line = parseLine(text)
+      if ('skipped' in line) skipped = line.skipped
+      else if (figures.has(line.name)) throw new Error(`reports ${line.name} twice`)
+      else if (!line.name.startsWith(`${name}.`))
+        throw new Error(`reports ${line.name}, which does not begin with ${name}.`)
+      else figures.set(line.name, line)
+    } catch (error) {
+      fault ||= (error as Error).message
+    }
+  if (figures.size === 0 && skipped === '') fault ||= 'reports no figure, and no reason to skip'
   return { figures: [...figures.values()], skipped, fault }
 }
 
@@ -54,13 +77,14 @@ export async function runScript(file: string, { args, limit, stop }: ScriptOptio
   const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
   try {
     const path = join(folder, 'figures')
+    const id = randomUUID()
     const child = spawn(process.execPath, ['--expose-gc', file, ...args], {
       stdio: ['ignore', 'inherit', 'inherit'],
-      env: { ...process.env, [figuresVariable]: path },
+      env: { ...process.env, [figuresVariable]: path, [scriptVariable]: id },
       detached: true, // a session of its own, so that all that it starts can be found
     })
-    const session = child.pid!
-    const end = () => endSession({ session })
+    const members: Members = { session: child.pid!, variable: `${scriptVariable}=${id}` }
+    const end = () => endSession(members)
     let late = false
     const timer = setTimeout(() => {
       late = true
@@ -73,14 +97,16 @@ export async function runScript(file: string, { args, limit, stop }: ScriptOptio
     )
     clearTimeout(timer)
     stop.removeEventListener('abort', end)
+    const interrupted = stop.aborted
     const wall = Math.round(performance.now() - began)
-    const left = await sessionEnds({ session }, endMs)
+    const left = await sessionEnds(members, endMs)
     const { figures, skipped, fault } = readFigures(name, path)
     let reason = how === '' ? fault : `ends with ${how}`
     if (late) reason = `takes more than ${limit} minutes`
-    if (stop.aborted) reason = 'was interrupted'
-    const result = reason !== '' ? 'failed' : skipped !== '' ? 'skipped' : 'passed'
-    return { name, result, reason: reason || skipped, wall_ms: wall, load, left, figures }
+    if (interrupted) reason = 'was interrupted'
+    const common = { name, reason: reason || skipped, wall_ms: wall, load, left }
+    if (reason === '') return { ...common, result: skipped === '' ? 'passed' : 'skipped', figures }
+    return { ...common, result: 'failed', figures: figures.map(figure => ({ ...figure, failed: true })) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

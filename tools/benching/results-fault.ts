@@ -1,0 +1,78 @@
+// What is wrong with a JSON document that should be a figure, or the results of a run. Checks what readers of it use.
+
+/** Returns '' where the value at `path` is right, or what is wrong. */
+type Check = (value: unknown, path: string) => string
+
+function kind(what: string, holds: (value: unknown) => boolean): Check {
+  return (value, path) => {
+    if (holds(value)) return ''
+    return value === undefined ? `${path} is missing` : `${path || 'it'} is not ${what}`
+  }
+}
+
+const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const object = kind('an object', isObject)
+const text = kind('a string', value => typeof value === 'string')
+const truth = kind('true or false', value => typeof value === 'boolean')
+const number = kind('a number', Number.isFinite)
+const oneOf = (...values: readonly unknown[]) =>
+  kind(`one of ${values.join(', ')}`, value => values.includes(value))
+
+/** Other members than those of `shape` may be there. */
+function objectOf(shape: Readonly<Record<string, Check>>): Check {
+  return (value, path) => {
+    const members = value as Readonly<Record<string, unknown>>
+    let fault = object(value, path)
+    for (const [key, check] of Object.entries(shape))
+      fault ||= check(members[key], path === '' ? key : `${path}.${key}`)
+    return fault
+  }
+}
+
+function listOf(item: Check, least = 0): Check {
+  const list = kind('a list', Array.isArray)
+  return (value, path) => {
+    let fault = list(value, path)
+    if (fault !== '') return fault
+    const items = value as readonly unknown[]
+    if (items.length < least) return `${path} is empty`
+    for (const [index, each] of items.entries()) fault ||= item(each, `${path}[${index}]`)
+    return fault
+  }
+}
+
+const figure = objectOf({
+  name: text,
+  unit: text,
+  better: oneOf('less', 'more'),
+  samples: listOf(number, 1),
+  median: number,
+})
+
+const results = objectOf({
+  scripts: listOf(
+    objectOf({
+      name: text,
+      result: oneOf('passed', 'failed', 'skipped'),
+      reason: text,
+      load: listOf(number),
+      figures: listOf(figure),
+    }),
+  ),
+  commit: text,
+  changed: truth,
+  began: text,
+  node: text,
+  kernel: text,
+  cpu: objectOf({ model: text, count: number }),
+})
+
+/** What is wrong with a figure; '' where nothing is. */
+export function figureFault(value: unknown): string {
+  return figure(value, '')
+}
+
+/** What is wrong with the results of a run; '' where nothing is. */
+export function resultsFault(value: unknown): string {
+  return results(value, '')
+}
