@@ -1,4 +1,4 @@
-// owns: process
+// owns: host
 // Packages as users meet them: installed into a copy of this host, unpacked anywhere, looked at by dpkg.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'

@@ -10,9 +10,10 @@ export const svcProgram: string = join(
   process.env.TEST_FROM_SOURCES === '1' ? 'src/main.ts' : 'dist/svc.cjs',
 )
 
-/** This process's environment without what it sets for svc or for the runtime, but with what serves the tests. */
+/** This process's environment without what it sets for svc, but with what the runner of the tests set for all. */
 export function cleanEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const ours = /^(NODE_(COMPILE_CACHE|DISABLE_COMPILE_CACHE|V8_COVERAGE)|TEST_GROUP)$/
+  const ours =
+    /^(NODE_(OPTIONS|COMPILE_CACHE|DISABLE_COMPILE_CACHE|V8_COVERAGE)|TEST_(GROUP|FAULTS|FILE|OWNS))$/
   const kept = Object.entries(process.env).filter(
     ([name]) => ours.test(name) || !/^(SVC|OTEL|NODE|TEST)_/.test(name),
   )

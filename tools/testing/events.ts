@@ -38,14 +38,33 @@ export function say(line: WorkerLine): void {
   writeSync(channel, `${JSON.stringify(line)}\n`)
 }
 
-/** The other end of the channel. */
-export function readLines(channel: Readable, take: (line: WorkerLine) => void): void {
+const kinds: ReadonlySet<unknown> = new Set(['begin', 'test', 'late', 'file', 'end'])
+
+/** The other end of the channel. `odd`: text that is no line of a worker, as a test may write to any descriptor. */
+export function readLines(
+  channel: Readable,
+  take: (line: WorkerLine) => void,
+  odd: (text: string) => void,
+): void {
   let rest = ''
   channel.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop()!
-    for (const line of lines) take(JSON.parse(line) as WorkerLine)
+    for (const line of lines) {
+      const said = parsed(line)
+      if (said === undefined) odd(line)
+      else take(said)
+    }
   })
+}
+
+function parsed(line: string): WorkerLine | undefined {
+  try {
+    const said = JSON.parse(line) as WorkerLine | null
+    return kinds.has(said?.kind) ? said! : undefined
+  } catch {
+    return undefined
+  }
 }
 
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
@@ -60,10 +79,10 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     const ms = Math.round(details.duration_ms)
     const reason = type === 'test:fail' ? reasonOf(data.details.error) : ''
     if (nesting === 0) say({ kind: 'file', file: name, ms, reason: isOfSubtests(reason) ? '' : reason })
-    else if (details.type !== 'suite' || (reason !== '' && !isOfSubtests(reason)))
+    else if (reason === '' ? details.type !== 'suite' || skip !== undefined : !isOfSubtests(reason))
       say({
         kind: 'test',
-        name: [...around.slice(1, nesting), name].join(' > '),
+        name: printable([...around.slice(1, nesting), name].join(' > ')),
         ms,
         result: type === 'test:fail' ? 'failed' : skip === undefined ? 'passed' : 'skipped',
         reason: type === 'test:fail' ? reason : typeof skip === 'string' ? skip : '',
@@ -72,7 +91,11 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
   yield ''
 }
 
-/** Of a suite: it failed because tests in it did, which were reported. */
+function printable(name: string): string {
+  return name.replaceAll(/\p{Cc}/gu, each => JSON.stringify(each).slice(1, -1))
+}
+
+/** Of a suite or a test: it failed because tests in it did, which were reported. */
 function isOfSubtests(reason: string): boolean {
   return /^\d+ subtests? failed$/.test(reason)
 }

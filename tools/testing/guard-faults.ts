@@ -1,9 +1,9 @@
-// What processes of a test file did and may not, as guard.cjs reports it.
+// What processes of a test file did against what it says that it owns, as guard.cjs reports it.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** For NODE_OPTIONS of a file that does not own the host. */
-export const guardOptions = `--require ${join(import.meta.dirname, 'guard.cjs')}`
+export const guardOptions = `--require ${JSON.stringify(join(import.meta.dirname, 'guard.cjs'))}`
 
 /** What was reported of a file, each fault once. */
 export function guardFaults(path: string, file: string): string[] {

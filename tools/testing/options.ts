@@ -1,19 +1,21 @@
 // The command line of tools/test.
 import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const usage = `usage: tools/test [OPTION...] [FILE...]
-  FILE...                     these files, with what they print
+  FILE...                     these files, or all below these folders, with what they print
   --since COMMIT              files that the changes since a commit can touch
   --soak                      full counts of the tests that have some; goes on where it was interrupted
   --anew                      with --soak: from the beginning
   --coverage                  lines and branches of src that the tests run, at the end
-  --at-once N                 files under way at most; default: one for each CPU and one more, as files wait
+  --at-once N                 files under way at most; default: one more than there are CPUs
   --limit SECONDS             what a file may take; default: 480, in a soak 7200
   --test-name-pattern TEXT    tests with this in their name
   --help                      this text`
 
 export interface RunOptions {
+  /** Absolute paths. */
   readonly files: readonly string[]
   readonly since: string | undefined
   readonly soak: boolean
@@ -49,13 +51,19 @@ export function readOptions(): RunOptions {
         throw new Error(`--${name} takes a whole number from 1 on, not "${text}"`)
       return Number(text)
     }
+    if (values.since !== undefined && positionals.length > 0)
+      throw new Error('--since chooses the files itself: leave FILE out')
+    if (values.anew && (!values.soak || positionals.length > 0))
+      throw new Error('--anew goes with --soak of all files')
+    const atOnce = whole('at-once', values['at-once'])
+    if (atOnce > 64) throw new Error('--at-once takes 64 at most')
     return {
-      files: positionals,
+      files: positionals.map(file => resolve(process.env.TEST_CALLER ?? '.', file)),
       since: values.since,
       soak: values.soak,
       anew: values.anew,
       coverage: values.coverage,
-      atOnce: whole('at-once', values['at-once']),
+      atOnce,
       // An hour of a full window is the longest of a soak.
       limitMs: 1000 * whole('limit', values.limit ?? (values.soak ? '7200' : '480')),
       patterns: values['test-name-pattern'],

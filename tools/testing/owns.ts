@@ -20,12 +20,17 @@ export type Owns = ReadonlySet<Word>
 
 /** What a file says that it owns. Throws where it says what means nothing. */
 export function readOwns(text: string): Owns {
-  const line = /^\/\/ owns: (.*)$/m.exec(text.split('\n', 10).join('\n'))
+  const lines = text.split('\n', 10).filter(line => /^\s*(?:\/\/|\/?\*)\s*owns\b/i.test(line))
+  if (lines.length > 1) throw new Error('has two lines of what it owns: say all in one')
   const owns = new Set<Word>()
-  for (const text of line?.[1]?.split(/, */) ?? []) {
-    const word = words.find(each => each === text)
-    if (word === undefined) throw new Error(`"owns: ${text}" means nothing: say ${words.join(', ')}`)
-    owns.add(word)
+  if (lines[0] !== undefined) {
+    const said = /^\/\/ owns: (.+)$/.exec(lines[0])?.[1]
+    if (said === undefined) throw new Error(`"${lines[0]}" means nothing: write "// owns: WHAT[, WHAT]"`)
+    for (const text of said.split(/, */)) {
+      const word = words.find(each => each === text)
+      if (word === undefined) throw new Error(`"owns: ${text}" means nothing: say ${words.join(', ')}`)
+      owns.add(word)
+    }
   }
   // Whoever is alone has all the others could have.
   if (owns.has('processor')) owns.add('host').add('load')
@@ -33,14 +38,25 @@ export function readOwns(text: string): Owns {
   return owns
 }
 
-/** Faults of a file: what it owns by its helpers and does not say. */
+/** Faults of a file: what it owns by its helpers and does not say, and what would keep other tests from being run. */
 export function ownsFaults(file: string, graph: ImportGraph): string[] {
-  const own = readOwns(graph.text(file))
+  const read = (path: string): Owns => {
+    try {
+      return readOwns(graph.text(path))
+    } catch (error) {
+      throw new Error(`${path}: ${(error as Error).message}`)
+    }
+  }
+  const own = read(file)
   const faults: string[] = []
+  if (/\b(?:test|it|suite|describe)\.only\(|\bonly: true\b/.test(graph.text(file)))
+    faults.push(
+      `${file}: has an "only", which hides other tests: name tests with --test-name-pattern instead`,
+    )
   // What tests import of src/ is under test, and says nothing of who owns what.
   for (const helper of graph.reached(file, each => !each.startsWith('src/') && !each.startsWith('ui/'))) {
     if (helper === file || helper.endsWith('.test.ts') || !/^(?:test|tools)\//.test(helper)) continue
-    for (const word of readOwns(graph.text(helper)))
+    for (const word of read(helper))
       if (!own.has(word))
         faults.push(`${file}: owns the ${word} through ${helper} and does not say so: add "// owns: ${word}"`)
   }

@@ -98,6 +98,7 @@ export function makeReport(
 
 export function writeReport(path: string, report: Report): void {
   mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(`${path}.next`, `${JSON.stringify(report, undefined, 1)}\n`)
-  renameSync(`${path}.next`, path)
+  const next = `${path}.${process.pid}`
+  writeFileSync(next, `${JSON.stringify(report, undefined, 1)}\n`)
+  renameSync(next, path)
 }

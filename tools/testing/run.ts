@@ -1,8 +1,8 @@
 // Runs tests, and says what came of them. Called by tools/test.
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { loadavg } from 'node:os'
-import { relative, resolve } from 'node:path'
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
 import { checkedOut } from '../git.ts'
 import { ImportGraph } from '../imports.ts'
 import { openCoverage, reportCoverage, thinCoverage } from './coverage.ts'
@@ -22,17 +22,26 @@ const options = readOptions()
 const named = options.files.length > 0
 
 function chosenTests(graph: ImportGraph): readonly string[] {
-  const missing = options.files.find(file => !existsSync(file))
-  if (missing !== undefined) throw new Error(`${missing}: no such file`)
-  if (named) return options.files.map(file => relative(root, resolve(file)))
   const all = allTests()
+  if (named) return [...new Set(options.files.flatMap(path => testsAt(path, all)))]
   const since = options.since === undefined ? all : touched(all, changedSince(options.since), graph)
   return options.soak ? soakTests(since, graph) : since
 }
 
+/** The file at a path, or all below a folder. Throws where there is none. */
+function testsAt(path: string, all: readonly string[]): readonly string[] {
+  const file = relative(root, path)
+  if (!existsSync(path)) throw new Error(`${file}: no such file`)
+  if (file.endsWith('.test.ts')) return [file]
+  const below = all.filter(each => each.startsWith(`${file}/`))
+  if (below.length === 0) throw new Error(`${file}: no test file: its name ends in .test.ts`)
+  return below
+}
+
 function environment({ owns }: Group, slot: number, coverage: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const own = /^(?:TEST_|NODE_OPTIONS$|NODE_TEST_CONTEXT$)/
   return {
-    ...process.env,
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !own.test(name))),
     NODE_COMPILE_CACHE: resolve(root, 'build/compile-cache'),
     TEST_OWNS: [...owns].join(),
     TEST_PORTS: portsOf(slot),
@@ -55,7 +64,9 @@ async function main(): Promise<number> {
   const all = groupsOf(chosen)
   if (needsBundle(chosen, graph)) execFileSync('bash', ['tools/setup'], { stdio: 'inherit' })
   const coverage = options.coverage ? openCoverage() : {}
-  const progress = options.soak && !named ? new SoakProgress(options) : undefined
+  const isPart = options.patterns.length > 0
+  const isWhole = !named && !isPart && options.since === undefined
+  const progress = options.soak && isWhole ? new SoakProgress(options) : undefined
   const results: FileResult[] = [...(progress?.results ?? [])]
   const done = new Set(results.map(({ file }) => file))
   const groups = done.size === 0 ? all : groupsOf(chosen.filter(file => !done.has(file)))
@@ -65,40 +76,60 @@ async function main(): Promise<number> {
   const began = Date.now() - (progress?.spentMs ?? 0)
   const load = loadavg()[2]!
   const stop = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
+    process.once(signal, () => stop.abort())
   const onResult = (result: FileResult) => {
+    if (stop.signal.aborted) return
     results.push(result)
-    if (!stop.signal.aborted) progress?.add(result)
+    progress?.add(result)
     if (hasFailed(result)) console.log(failureText(result))
     else if (named) console.log(passText(result))
   }
-  rmSync('build/test/faults', { recursive: true, force: true })
-  mkdirSync('build/test/faults', { recursive: true })
+  const path = options.soak ? 'build/soak/report.json' : 'build/test/report.json'
+  if (!named) rmSync(path, { force: true })
+  const faults = mkdtempSync(join(tmpdir(), 'svc-test-faults-'))
+  const marker = `${process.pid}-${Date.now()}.`
+  const watchdog = spawn(
+    process.execPath,
+    [join(import.meta.dirname, 'watchdog.ts'), `TEST_GROUP=${marker}`],
+    {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true, // what ends this program from a terminal leaves it
+    },
+  )
   let begun = 0
   const timer = setInterval(() => {
     const { failed } = countResults(results)
     console.log(`${clock(Date.now() - began)}  ${results.length} of ${chosen.length} files, ${failed} failed`)
     if (options.coverage) thinCoverage()
   }, progressMs)
-  await schedule(groups, options.atOnce, stop.signal, (group, slot) => ({
-    flags: options.patterns.map(pattern => `--test-name-pattern=${pattern}`),
-    limitMs: options.limitMs,
-    env: environment(group, slot, coverage),
-    faultsPath: resolve(root, `build/test/faults/${begun++}`),
-    verbose: named,
-    stop: stop.signal,
-    onResult,
-  }))
-  clearInterval(timer)
+  try {
+    await schedule(groups, options.atOnce, stop.signal, (group, slot) => ({
+      flags: options.patterns.map(pattern => `--test-name-pattern=${pattern}`),
+      limitMs: options.limitMs,
+      env: environment(group, slot, coverage),
+      faultsPath: join(faults, String(begun++)),
+      verbose: named,
+      run: marker,
+      isPart,
+      stop: stop.signal,
+      onResult,
+    }))
+  } finally {
+    clearInterval(timer)
+    watchdog.stdin.end()
+    rmSync(faults, { recursive: true })
+  }
   if (stop.signal.aborted) return 130
   const report = makeReport(results, run, began, load)
   console.log(summaryText(report))
   if (!named) {
-    const path = options.soak ? 'build/soak/report.json' : 'build/test/report.json'
     writeReport(path, report)
     console.log(`report: ${path}`)
     progress?.end()
   }
+  if (report.passed + report.failed + report.skipped === 0 && chosen.length > 0)
+    throw new Error('no test has such a name')
   if (options.coverage) reportCoverage()
   return report.failed === 0 ? 0 : 1
 }

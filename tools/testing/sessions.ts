@@ -4,8 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Members {
-  readonly session: number
-  /** `NAME=VALUE`. */
+  /** Undefined: of none. */
+  readonly session?: number
+  /** How a variable in their environment begins: `NAME=VALUE`, or less of it. */
   readonly variable?: string
 }
 
@@ -16,7 +17,9 @@ function living({ session, variable }: Members): Map<number, string> {
     if (!/^\d+$/.test(name)) continue
     try {
       const [state, , , id] = readFileSync(`/proc/${name}/stat`, 'latin1').split(') ').at(-1)!.split(' ')
-      const ours = Number(id) === session || (variable !== undefined && hasVariable(name, variable))
+      const ours =
+        (session !== undefined && Number(id) === session) ||
+        (variable !== undefined && hasVariable(name, variable))
       if (ours && state !== 'Z')
         found.set(Number(name), readFileSync(`/proc/${name}/cmdline`, 'latin1').replaceAll('\0', ' ').trim())
     } catch {
@@ -27,7 +30,7 @@ function living({ session, variable }: Members): Map<number, string> {
 }
 
 function hasVariable(pid: string, variable: string): boolean {
-  return `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`.includes(`\0${variable}\0`)
+  return `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`.includes(`\0${variable}`)
 }
 
 export function endSession(members: Members): void {

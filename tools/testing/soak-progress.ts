@@ -1,6 +1,14 @@
 // Results of a soak in a file, as they come: a soak that was interrupted goes on behind them.
 import { createHash } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { git, unknownFiles } from '../git.ts'
 import type { FileResult } from './results.ts'
@@ -27,10 +35,10 @@ export class SoakProgress {
   /** Goes on with an earlier soak of the same tree, unless `anew`. */
   constructor({ anew, path = 'build/soak/progress.jsonl', tree = treeState() }: SoakProgressOptions) {
     this.#path = path
-    const text = !anew && existsSync(path) ? readFileSync(path, 'utf8') : ''
-    const lines = text.split('\n').filter(Boolean)
-    const [head, ...rest] = lines.map(line => JSON.parse(line) as Line)
+    const [head, ...rest] = anew ? [] : readLines(path)
     if (head !== undefined && 'tree' in head && head.tree === tree) {
+      // Without a line that was cut off.
+      writeFileSync(path, [head, ...rest].map(line => `${JSON.stringify(line)}\n`).join(''), { flush: true })
       let beganMs = 0
       let atMs = 0
       for (const line of rest) {
@@ -61,12 +69,28 @@ export class SoakProgress {
   }
 
   #write(line: Line): void {
-    appendFileSync(this.#path, `${JSON.stringify(line)}\n`)
+    appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { flush: true })
   }
+}
+
+/** The lines up to the first that cannot be read: an interruption may have cut the last one off. */
+function readLines(path: string): Line[] {
+  const lines: Line[] = []
+  if (!existsSync(path)) return lines
+  for (const text of readFileSync(path, 'utf8').split('\n'))
+    try {
+      lines.push(JSON.parse(text) as Line)
+    } catch {
+      break
+    }
+  return lines
 }
 
 function treeState(): string {
   const hash = createHash('sha256').update(git('rev-parse', 'HEAD')).update(git('diff', 'HEAD'))
-  for (const file of unknownFiles()) hash.update(file).update(readFileSync(file))
+  for (const file of unknownFiles()) {
+    hash.update(file)
+    if (lstatSync(file, { throwIfNoEntry: false })?.isFile()) hash.update(readFileSync(file))
+  }
   return hash.digest('hex')
 }

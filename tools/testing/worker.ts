@@ -9,7 +9,7 @@ import { say } from './events.ts'
 
 /** What handles that were closed may take to be gone. */
 const patienceMs = 3000
-const mostIdleSeconds = 20
+const mostIdleSeconds = 10
 
 /**
  * What keeps the event loop running, by kind. A socket is listed as long as it is not collected, also where nothing is
@@ -27,10 +27,32 @@ function cpuMs(): number {
   return 10 * fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0)
 }
 
+/** What tests replace, by name. */
+const replaceable: Readonly<Record<string, () => unknown>> = {
+  fetch: () => fetch,
+  setTimeout: () => setTimeout,
+  setInterval: () => setInterval,
+  setImmediate: () => setImmediate,
+  Date: () => Date,
+  'Date.now': () => Date.now,
+  'performance.now': () => performance.now,
+  'Math.random': () => Math.random,
+  'process.exit': () => process.exit,
+  'process.kill': () => process.kill,
+  'process.getuid': () => process.getuid,
+  'process.stdout.write': () => process.stdout.write,
+  'process.stderr.write': () => process.stderr.write,
+}
+/** Of these the runtime's own come with the first test: they must stay. */
+const ofRuntime = ['uncaughtException', 'unhandledRejection'] as const
+const ofTests = ['warning', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
 interface Surroundings {
   readonly handles: readonly string[]
   readonly directory: string
   readonly environment: string
+  readonly globals: ReadonlyMap<string, unknown>
+  readonly listeners: ReadonlyMap<string, readonly unknown[]>
 }
 
 function surroundings(): Surroundings {
@@ -38,6 +60,8 @@ function surroundings(): Surroundings {
     handles: openHandles(),
     directory: process.cwd(),
     environment: JSON.stringify(Object.entries(process.env).sort()),
+    globals: new Map(Object.entries(replaceable).map(([name, of]) => [name, of()])),
+    listeners: new Map([...ofRuntime, ...ofTests].map(event => [event, process.listeners(event as 'exit')])),
   }
 }
 
@@ -64,17 +88,28 @@ async function leftBehind(before: Surroundings): Promise<string[]> {
   const now = surroundings()
   if (now.directory !== before.directory) faults.push(`leaves the process in ${now.directory}`)
   if (now.environment !== before.environment) faults.push('leaves the environment of the process changed')
+  for (const [name, value] of now.globals)
+    if (value !== before.globals.get(name)) faults.push(`leaves ${name} replaced`)
+  for (const [event, listeners] of now.listeners) {
+    const was = before.listeners.get(event)!
+    const isRemoved = was.some(each => !listeners.includes(each))
+    if (isRemoved || (ofTests.some(each => each === event) && listeners.length > was.length))
+      faults.push(`leaves other listeners of ${event}`)
+  }
   return faults
 }
 
 const files = process.argv.slice(2)
 let leaking = false
-// Tests wait for children and timers that keep no loop running. Where nothing else does for long, they wait in vain.
+// Tests wait for children and timers that keep no loop running. Where nothing is open for long, nothing comes any more.
 let idleSeconds = 0
 const running = setInterval(() => {
-  const others = process.getActiveResourcesInfo().filter(kind => kind !== 'TTYWrap').length - 1
+  const others = process.getActiveResourcesInfo().filter(kind => !/^(?:TTY|Pipe)Wrap$/.test(kind)).length - 1
   idleSeconds = others > 0 ? 0 : idleSeconds + 1
-  if (idleSeconds === mostIdleSeconds) clearInterval(running)
+  if (idleSeconds < mostIdleSeconds) return
+  const fault = `waits for what cannot come: nothing was open for ${mostIdleSeconds} s`
+  say({ kind: 'end', file: process.env.TEST_FILE!, faults: [fault], cpuMs: 0 })
+  process.exit(1)
 }, 1000)
 for (const file of files) {
   process.env.TEST_FILE = file
