@@ -1,4 +1,5 @@
 // owns: process
+// reads: the tree
 // What `npm run check` holds, as a part of the tests.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

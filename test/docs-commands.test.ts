@@ -1,3 +1,4 @@
+// reads: the tree
 // What pages name exists: commands, flags, paths of the API, keys of the configuration.
 
 import assert from 'node:assert/strict'

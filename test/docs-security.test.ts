@@ -1,4 +1,5 @@
 // owns: host
+// reads: the tree
 // docs/security.md names every file that an agent opens and every address that it asks.
 
 import assert from 'node:assert/strict'

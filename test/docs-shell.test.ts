@@ -1,4 +1,5 @@
 // owns: host
+// reads: the tree
 // The shell blocks of the pages, run beside a real agent.
 
 import assert from 'node:assert/strict'

@@ -1,3 +1,4 @@
+// reads: the tree
 // The tables that pages are made of are whole: what the program may say or attach stands in them.
 
 import assert from 'node:assert/strict'

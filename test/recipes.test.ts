@@ -1,4 +1,5 @@
 // owns: host
+// reads: the tree
 // The recipes are followed to the letter, in a copy of the tree: what they say is what a new unit takes. By default the
 // files are written, checked and tested; in a soak the commands of the recipes run, too, and the whole tree is checked.
 

@@ -2,7 +2,7 @@
 // The program that runs the tests, over small files with every fault that a test file may have.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { after, test } from 'node:test'
@@ -11,8 +11,8 @@ import { ownsFaults, readOwns, together } from '../tools/testing/owns.ts'
 import { planGroups, soakTests } from '../tools/testing/plan.ts'
 import { summaryText } from '../tools/testing/report.ts'
 import type { FileResult } from '../tools/testing/results.ts'
-import { touched } from '../tools/testing/since.ts'
 import { SoakProgress } from '../tools/testing/soak-progress.ts'
+import { until } from './helpers/program.ts'
 import { cleanEnvironment, root } from './helpers/program-under-test.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-testing-'))
@@ -158,6 +158,12 @@ test('hangs', () => { const { pid } = spawn('sleep', ['1000']); console.log('pid
   assert.ok(hasEnded(pid))
 })
 
+test('a file that waits where nothing can come any more is ended', async () => {
+  const { code, out } = await runFirst(`${head}test('x', () => new Promise(() => {}))\n`)
+  assert.match(out, /a\.test\.ts.*waits for what cannot come: nothing was open for 10 s/s)
+  assert.equal(code, 1)
+})
+
 test('what a file leaves behind is its fault', async () => {
   const check = async (text: string, want: RegExp) => {
     const { code, out } = await runFirst(head + text)
@@ -171,6 +177,8 @@ test('what a file leaves behind is its fault', async () => {
     ),
     check("test('x', () => { process.env.SVC_X = '1' })", /leaves the environment of the process changed/),
     check("test('x', () => process.chdir('/'))", /leaves the process in \//),
+    check("test('x', () => { Date.now = () => 0 })", /leaves Date\.now replaced/),
+    check("test('x', () => { process.on('SIGHUP', () => {}) })", /leaves other listeners of SIGHUP/),
   ])
 })
 
@@ -195,6 +203,65 @@ test('x', () => { execFileSync(process.execPath, ['-e', ${script}]) })\n`
   const owner = await runFirst(`// owns: host\n${head}test('x', async () => { ${loads} })\n`)
   assert.equal(owner.code, 0, owner.out)
   assert.deepEqual([here.code, there.code], [1, 1])
+})
+
+test('a child whose environment is clean is held to what its file owns, too', async () => {
+  const helpers = join(root, 'test/helpers/program-under-test.ts')
+  const script = `import('${join(root, 'src/kernel/native.ts')}').then(({ loadNative }) => loadNative().objectLoad(undefined)).catch(() => {})`
+  const { code, out } = await runFirst(`${head}import { execFileSync } from 'node:child_process'
+import { cleanEnvironment } from '${helpers}'
+test('x', () => { execFileSync(process.execPath, ['-e', ${JSON.stringify(script)}], { env: cleanEnvironment() }) })\n`)
+  assert.match(out, /loads programs into the kernel/)
+  assert.equal(code, 1)
+})
+
+test('a file without tests fails, what is skipped is listed, and a name that no test has is an error', async () => {
+  const skipped =
+    "import { describe, test } from 'node:test'\ndescribe.skip('all', () => { test('x', () => {}) })\n"
+  const [none, suite, pattern, hidden, typo] = await Promise.all([
+    runFirst(''),
+    runFirst(skipped),
+    run([
+      join(tree({ 'a.test.ts': `${head}test('x', () => {})\n` }), 'a.test.ts'),
+      '--test-name-pattern',
+      'zzz',
+    ]),
+    run([join(tree({ 'a.test.ts': `${head}test.${'only'}('x', () => {})\n` }), 'a.test.ts')]),
+    run([join(tree({ 'a.test.ts': `// owns host\n${head}test('x', () => {})\n` }), 'a.test.ts')]),
+  ])
+  assert.match(none.out, /has no tests/)
+  assert.match(suite.out, /- all: skipped/)
+  assert.match(pattern.out, /no test has such a name/)
+  assert.match(hidden.out, /a\.test\.ts: has an "only"/)
+  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" means nothing/)
+  assert.deepEqual([none.code, suite.code, pattern.code, hidden.code, typo.code], [1, 0, 2, 2, 2])
+})
+
+test('what is no result on the channel of results fails the file, and no other', async () => {
+  const { code, out } = await runFirst(
+    `${head}import { writeSync } from 'node:fs'\ntest('x', () => { writeSync(3, 'rubbish\\n42\\n') })\n`,
+  )
+  assert.match(out, /writes to descriptor 3: rubbish/)
+  assert.equal(code, 1)
+})
+
+test('a runner that is killed leaves no process behind', async () => {
+  const file = `${head}import { spawn } from 'node:child_process'
+test('x', () => { console.log('pid=' + spawn('sleep', ['1002']).pid); return new Promise(() => setInterval(() => {}, 1000)) })\n`
+  const folder = tree({ 'a.test.ts': file })
+  const runner = spawn(process.execPath, [join(root, 'tools/testing/run.ts'), join(folder, 'a.test.ts')], {
+    cwd: root,
+    env: cleanEnvironment(),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let out = ''
+  for await (const chunk of runner.stderr) {
+    out += chunk
+    if (/pid=\d+/.test(out)) break
+  }
+  runner.kill('SIGKILL')
+  const pid = Number(/pid=(\d+)/.exec(out)![1])
+  await until('the child has ended', 20_000, () => hasEnded(pid))
 })
 
 test('an error that comes after its test fails the file', async () => {
@@ -249,30 +316,6 @@ test('the summary names the ten slowest files and tests, and why tests were skip
   assert.match(text, /12 passed, 0 failed, 12 skipped, 12 files in 2:05$/)
 })
 
-test('a change touches the tests that import it, start it as a program, or name it', () => {
-  const folder = tree({
-    'src/main.ts': "import './lib/size.ts'\n",
-    'src/profiling/worker.ts': '',
-    'src/agent/ui/try-worker.ts': '',
-    'src/lib/size.ts': '',
-    'src/lib/other.ts': '',
-    'src/lib/size.test.ts': "import './size.ts'\n",
-    'src/lib/other.test.ts':
-      "import './other.ts'\nimport { readFileSync } from 'node:fs'\nreadFileSync('test/fixtures/host/proc/stat')\n",
-    'test/helpers/program-under-test.ts': '',
-    'test/e2e/all.test.ts': "import '../helpers/program-under-test.ts'\n",
-  })
-  const tests = ['src/lib/size.test.ts', 'src/lib/other.test.ts', 'test/e2e/all.test.ts']
-  const graph = new ImportGraph(folder)
-  const check = (changed: string[], want: string[]) => assert.deepEqual(touched(tests, changed, graph), want)
-  check(['src/lib/size.ts'], ['src/lib/size.test.ts', 'test/e2e/all.test.ts'])
-  check(['src/lib/other.ts'], ['src/lib/other.test.ts'])
-  check(['src/lib/other.test.ts'], ['src/lib/other.test.ts'])
-  check(['test/fixtures/host/proc/stat'], ['src/lib/other.test.ts'])
-  check(['docs/ui.md'], [])
-  check(['package-lock.json'], tests)
-})
-
 test('a soak has the tests that do more in one, and goes on behind what it has done, as long as the tree is the same', () => {
   const folder = tree({
     'test/helpers/soak.ts': '',
@@ -289,6 +332,12 @@ test('a soak has the tests that do more in one, and goes on behind what it has d
   assert.deepEqual(open('one').results, [result('a', 5)])
   assert.deepEqual(open('one', true).results, [])
   open('one').add(result('b', 5))
+  assert.deepEqual(open('two').results, [])
+  open('two').add(result('c', 5))
+  appendFileSync(path, '{"atMs":17') // a soak that was cut off in the midst of a line
+  assert.deepEqual(open('two').results, [result('c', 5)])
+  assert.deepEqual(open('two').results, [result('c', 5)])
+  writeFileSync(path, '\0\0')
   assert.deepEqual(open('two').results, [])
   open('two').end()
   assert.throws(() => readFileSync(path), /ENOENT/)

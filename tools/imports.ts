@@ -1,5 +1,5 @@
-// Which files of the tree a file of TypeScript imports, read from its text.
-import { existsSync, readFileSync } from 'node:fs'
+// Which files of the tree a file of TypeScript imports, and which paths it names, read from its text.
+import { readFileSync, statSync } from 'node:fs'
 import { posix, resolve } from 'node:path'
 
 /** Specifiers of imports and exports, of `import()`, `require()` and `new URL()`, and of modules named by themselves. */
@@ -8,23 +8,29 @@ export const imports =
 
 /** The files below `root` that each file imports, and all that it reaches. Paths are relative to `root`. */
 export class ImportGraph {
-  readonly #root: string
+  readonly root: string
   readonly #texts = new Map<string, string>()
   readonly #direct = new Map<string, readonly string[]>()
 
   constructor(root: string) {
-    this.#root = root
+    this.root = root
   }
 
+  /** '' where there is no such file. */
   text(file: string): string {
     let text = this.#texts.get(file)
     if (text === undefined) {
-      text = readFileSync(resolve(this.#root, file), 'latin1')
+      text = this.has(file) ? readFileSync(resolve(this.root, file), 'latin1') : ''
       this.#texts.set(file, text)
     }
     return text
   }
 
+  has(file: string): boolean {
+    return statSync(resolve(this.root, file), { throwIfNoEntry: false })?.isFile() === true
+  }
+
+  /** What a file imports, also where no such file exists: somebody may have removed it. */
   direct(file: string): readonly string[] {
     let targets = this.#direct.get(file)
     if (targets === undefined) {
@@ -32,7 +38,7 @@ export class ImportGraph {
       targets = found
         .filter(specifier => specifier.startsWith('.'))
         .map(specifier => posix.join(posix.dirname(file), specifier))
-        .filter(target => /\.tsx?$/.test(target) && existsSync(resolve(this.#root, target)))
+        .filter(target => /\.(?:[cm]?[jt]s|tsx|css)$/.test(target))
       this.#direct.set(file, targets)
     }
     return targets
@@ -45,4 +51,99 @@ export class ImportGraph {
       if (each === file || enter(each)) for (const target of this.direct(each)) reached.add(target)
     return reached
   }
+}
+
+/** A path that a text names. */
+export interface NamedPath {
+  /** Without dots and slashes in front and slashes at the end. */
+  readonly path: string
+  /** The same as the text has it, for a path relative to the file. */
+  readonly relative: string
+  /** Whether it is a whole string: a single word names something only then. */
+  readonly whole: boolean
+  /** Whether it is the first argument of a call, or the first one behind `root`. */
+  readonly first: boolean
+}
+
+/** What may be a path in a text: in strings, in what is joined (`join(root, 'docs', 'ui.md')`) and before and after `${}`. */
+export function namedPaths(text: string): Iterable<NamedPath> {
+  const code = text.replace(/^[ \t]*(?:\/\/|\/?\*).*$/gm, '')
+  const joined = code.replace(/(['"`])\s*,\s*['"`]/g, '/')
+  const found = new Map<string, NamedPath>()
+  for (const each of joined === code ? [code] : [code, joined])
+    for (const match of each.matchAll(/[\w@.+/-]+/g)) {
+      const [token] = match
+      const [before, after] = [each[match.index - 1]!, each[match.index + token.length]!]
+      const whole = isQuote(before) && isQuote(after)
+      if (!whole && !/[./]/.test(token)) continue
+      // Of a name that goes on, `recipe-${name}.md` or `gen-*.ts`, the folder is known.
+      const relative = after === '$' || after === '*' ? token.replace(/[^/]*$/, '') : token
+      const path = posix.normalize(relative).replace(/^(?:\.{0,2}\/)+|\/+$/g, '')
+      const first =
+        whole && each === joined && /\((?:root, )?$/.test(each.slice(match.index - 8, match.index - 1))
+      if (/\w/.test(path)) found.set(`${relative} ${whole} ${first}`, { path, relative, whole, first })
+    }
+  return found.values()
+}
+
+function isQuote(character: string): boolean {
+  return character === "'" || character === '"' || character === '`'
+}
+
+/** The files of a tree, by the paths that texts name them with. */
+export class KnownPaths {
+  readonly #files: ReadonlySet<string>
+  /** The end of the path of a file or of its folder → files. */
+  readonly #ends = new Map<string, string[]>()
+  readonly #folders = new Map<string, string[]>()
+
+  constructor(files: Iterable<string>) {
+    this.#files = new Set(files)
+    for (const file of this.#files) {
+      // `check` and `svc` are words first, and programs of tools/ and bin/ second. So are `logs` and the like.
+      const isWord = /^(?:tools|bin)\/[^.]*$/.test(file)
+      for (const end of ends(file)) if (end.includes('/') || !isWord) add(this.#ends, end, file)
+      if (/\.test\.tsx?$/.test(file)) continue
+      const parent = posix.dirname(file)
+      for (let folder = parent; folder !== '.'; folder = posix.dirname(folder)) {
+        add(this.#folders, folder, file)
+        for (const end of ends(folder))
+          if (end.includes('/') || (folder === parent && !/\.tsx?$/.test(file))) add(this.#ends, end, file)
+      }
+    }
+  }
+
+  matching(pattern: RegExp): string[] {
+    return [...this.#files].filter(file => pattern.test(file))
+  }
+
+  /** The file that lies at a path, relative to another file or to the root. */
+  exact(path: string, from: string): string[] {
+    return places(path, from).filter(place => this.#files.has(place))
+  }
+
+  /** What `from` can mean: that file, or all whose path or folder ends so, and what a folder has below it. */
+  named({ path, relative, first }: NamedPath, from: string): string[] {
+    const exact = this.exact(relative, from)
+    if (exact.length > 0) return exact
+    const isPath = first || relative.startsWith('.') || path.includes('/')
+    const folders = isPath ? places(relative.replace(/\/$/, ''), from) : []
+    return [...(this.#ends.get(path) ?? []), ...folders.flatMap(folder => this.#folders.get(folder) ?? [])]
+  }
+}
+
+function places(path: string, from: string): string[] {
+  return [posix.join(posix.dirname(from), path), posix.normalize(path)]
+}
+
+/** A path and all that is left of it without its first folders. */
+function ends(path: string): string[] {
+  const parts = path.split('/')
+  return parts.map((_, index) => parts.slice(index).join('/'))
+}
+
+function add(map: Map<string, string[]>, key: string, value: string): void {
+  const values = map.get(key)
+  if (values) values.push(value)
+  else map.set(key, [value])
 }

@@ -1,3 +1,4 @@
+// owns: ports
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {

@@ -3,7 +3,7 @@
 // A line `// owns: WHAT[, WHAT]` among the first ten of a test file or of a helper:
 //
 //   host         all that goes on in the kernel, cgroups, mounts, settings of the host: one such file at a time
-//   ports        the range of ports that the runner gives it (freePort): its agents look at no others. Any number of
+//   ports        programs in the kernel, and the ports that the runner gives it (freePort): its agents look at no others. Any number of
 //                such files at a time, and none that owns the host
 //   load         it keeps processors busy: one such file at a time, whatever else it owns
 //   processor    it measures time or load: nothing runs beside it

@@ -1,48 +1,110 @@
-// Which test files a change can touch.
+// Which test files a change can touch: rather too many than too few.
+//
+// A file depends on what it imports. Tests, their helpers and tools also depend on every file and folder that their text
+// names, as they start programs, bundle sources and read pages by path. What reads files that no text names says so in a
+// line among the first ten of a test or of a helper, and every change selects it:
+//
+//   // reads: the tree
+import { execFileSync } from 'node:child_process'
 import { posix } from 'node:path'
 import { programs } from '../bundle-options.ts'
-import { git, unknownFiles } from '../git.ts'
-import type { ImportGraph } from '../imports.ts'
+import { git } from '../git.ts'
+import { type ImportGraph, KnownPaths, namedPaths } from '../imports.ts'
 
 /** What every test depends on. */
-const everything = /^(?:package(?:-lock)?\.json|tools\/(?:setup|test|testing\/.*|imports\.ts))$/
+const everything =
+  /^(?:package(?:-lock)?\.json|\.npmrc|biome\.json|(?:.*\/)?tsconfig[^/]*\.json|tools\/(?:setup|test|testing\/.*|imports\.ts|git\.ts|bundle.*))$/
 /** What programs in the kernel and the addon are made of: tests that reach them load both. */
 const native = /^(?:bpf|native)\//
+const isCode = /^[^.]*$|\.(?:[cm]?[jt]s|tsx|sh|py|c|h)$/
+/** Whose text names what it needs, beside its imports. */
+const namesFiles = /^(?:test|tools|bench|bin|bpf|native)\/|\.test\.tsx?$/
+const isSource = /\.tsx?$/
+/** What tools/setup bundles into dist/. */
+const built = programs.map(([entry]) => entry)
+/** Paths of the live page, without what it asks for. */
+const page = /^(?:dist|(?:dist\/)?ui(?!\/api)(?:\/.*)?)$/
+const builtPage = ['ui/main.tsx', 'ui/index.html']
 
-/** Files that differ between a commit and the working tree, those that git does not know yet included. Throws: no commit. */
-export function changedSince(commit: string): string[] {
-  if (git('rev-parse', '--verify', '--quiet', `${commit}^{commit}`) === '')
+/** Files that differ between a commit and the working tree: both names of one that was renamed, and those that git does
+ * not know yet. Throws: no such commit. */
+export function changedSince(commit: string, root: string = process.cwd()): string[] {
+  if (git('-C', root, 'rev-parse', '--verify', '--quiet', '--end-of-options', `${commit}^{commit}`) === '')
     throw new Error(`--since ${commit}: git knows no such commit; give one that \`git log\` shows`)
-  const changed = git('diff', '--name-only', '--no-renames', '-z', commit, '--').split('\0')
-  return [...changed.filter(file => file !== ''), ...unknownFiles()]
+  const changed = listed(root, 'diff', '--name-only', '--no-renames', '--no-relative', '-z', commit, '--')
+  return [...new Set([...changed, ...listed(root, 'ls-files', '-oz', '--exclude-standard')])]
 }
 
-/** Those of `tests` that a change can touch: what they import, start as a program, or name in their text. */
+/** Those of `tests` that a change can touch. */
 export function touched(tests: readonly string[], changed: readonly string[], graph: ImportGraph): string[] {
+  if (changed.length === 0) return []
   if (changed.some(file => everything.test(file))) return [...tests]
-  const set = new Set(changed)
-  const bundled = programs.flatMap(([entry]) => [...graph.reached(entry)])
-  return tests.filter(test => {
-    const reached = new Set(graph.reached(test))
-    if (reached.has('test/helpers/program-under-test.ts')) for (const file of bundled) reached.add(file)
-    for (const file of reached) if (set.has(file)) return true
-    if (reached.has('src/kernel/native.ts') && changed.some(file => native.test(file))) return true
-    const texts = [...reached]
-      .filter(file => file === test || file.startsWith('test/'))
-      .map(file => graph.text(file))
-    return changed.some(file => !reached.has(file) && texts.some(text => names(text, file)))
+  const known = new KnownPaths([...listed(graph.root, 'ls-files', '-coz', '--exclude-standard'), ...changed])
+  const users = new Map<string, string[]>() // file → those that need it
+  const missing: string[] = []
+  const all = new Set(tests)
+  for (const file of all)
+    for (const target of needsOf(file, graph, known)) {
+      if (!all.has(target) && isSource.test(target) && !graph.has(target)) missing.push(target)
+      all.add(target)
+      const found = users.get(target)
+      if (found) found.push(file)
+      else users.set(target, [file])
+    }
+  const reached = new Set([...changed, ...missing])
+  for (const file of reached) for (const user of users.get(file) ?? []) reached.add(user)
+  return tests.filter(test => reached.has(test) || readers(test, graph).length > 0)
+}
+
+/** Faults of a test: it reads the whole tree, itself or by a helper, and does not say so. */
+export function treeFaults(test: string, graph: ImportGraph): string[] {
+  if (saysTree(graph.text(test))) return []
+  return readers(test, graph).map(
+    file => `${test}: reads the tree in ${file} and does not say so: add "// reads: the tree"`,
+  )
+}
+
+/** Whoever of a test and its helpers reads the whole tree. What stands behind `...` limits what git lists. */
+function readers(test: string, graph: ImportGraph): string[] {
+  const lists = /'ls-files'(?![^\]]*\.\.\.)/
+  const walks =
+    /\bfilesOf\(root\)|(?:const root = .*import\.meta|\broot\b.*program-under-test)[\s\S]*\breaddirSync\(root\b/
+  return [...graph.reached(test, file => file.startsWith('test/'))].filter(file => {
+    if (file !== test && (!file.startsWith('test/') || file.endsWith('.test.ts'))) return false
+    const text = graph.text(file)
+    return saysTree(text) || lists.test(text) || (file === test && walks.test(text))
   })
 }
 
-/** Whether a text names a file, or the folder that it lies in, as a part of a path or a string of its own. */
-function names(text: string, file: string): boolean {
-  if (/\.tsx?$/.test(file) && file.startsWith('src/')) return false // it is imported, or not touched
-  const folder = posix.dirname(file)
-  const candidates = new Set([posix.basename(file), folder, posix.basename(folder)])
-  candidates.delete('.')
-  const ends = new Set(["'", '"', '`', '/'])
-  for (const name of candidates)
-    for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1))
-      if (ends.has(text[at - 1]!) && ends.has(text[at + name.length]!)) return true
-  return false
+function saysTree(text: string): boolean {
+  return /^\/\/ reads: the tree$/m.test(text.split('\n', 10).join('\n'))
+}
+
+function listed(root: string, ...args: readonly string[]): string[] {
+  const text = execFileSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 })
+  return text.split('\0').filter(file => file !== '')
+}
+
+/** What a file needs: by its imports, and by the paths in its text. */
+function needsOf(file: string, graph: ImportGraph, known: KnownPaths): ReadonlySet<string> {
+  if (!isCode.test(posix.basename(file)) || everything.test(file)) return new Set()
+  const needs = new Set(graph.direct(file))
+  const addAll = (files: Iterable<string>) => {
+    for (const each of files) needs.add(each)
+  }
+  if (file === 'src/kernel/native.ts') addAll(known.matching(native))
+  const text = graph.text(file)
+  if (!namesFiles.test(file)) {
+    // A source starts threads and processes that lie beside it.
+    for (const [, path] of text.matchAll(/['"`]([\w@./-]+\.tsx?)['"`]/g)) addAll(known.exact(path!, file))
+    return needs
+  }
+  for (const named of namedPaths(text)) {
+    const { path, whole } = named
+    if (native.test(file) && !/\.[ch]$/.test(path)) continue
+    if (whole ? /^dist(?:\/|$)/.test(path) : path.startsWith('dist/')) addAll(built)
+    if (page.test(path)) addAll(builtPage)
+    addAll(known.named(named, file))
+  }
+  return needs
 }
