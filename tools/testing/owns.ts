@@ -3,8 +3,8 @@
 // A line `// owns: WHAT[, WHAT]` among the first ten of a test file or of a helper:
 //
 //   host         all that goes on in the kernel, cgroups, mounts, settings of the host: one such file at a time
-//   ports        programs in the kernel, and the ports that the runner gives it (freePort): its agents look at no others. Any number of
-//                such files at a time, and none that owns the host
+//   ports        programs in the kernel, and the ports that the runner gives it (freePort): its agents look at no
+//                others. Any number of such files at a time, and none that owns the host
 //   load         it keeps processors busy: one such file at a time, whatever else it owns
 //   processor    it measures time or load: nothing runs beside it
 //   process      a process of its own: it measures the heap, or changes what a process has once
