@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, test } from 'node:test'
 import { withoutBpf } from '../../helpers/compile-bpf.ts'
 import { systemNode } from '../../helpers/host-needs.ts'
-import { Bench, type MeasuredProgram, sourceFile } from '../../helpers/profiles/measured-program.ts'
+import { Bench, sourceFile } from '../../helpers/profiles/measured-program.ts'
 import {
   describe,
   type HostSample,
@@ -31,12 +31,6 @@ after(async () => {
   await host?.close()
   await bench?.close()
 })
-
-/** Stops a program where it is, so that its CPU time stays what it was, and returns that in seconds. */
-function halt(program: MeasuredProgram): number {
-  program.signal('SIGSTOP')
-  return program.cpuSeconds()
-}
 
 /** Time that other machines took from all CPUs of this one so far, in seconds (proc_stat(5), steal). */
 function stolenSeconds(): number {
@@ -68,7 +62,7 @@ for (const [what, source, ...args] of [
     const stolenBefore = stolenSeconds()
     const program = bench.start(file, args)
     await program.busyFor(soak ? 10 : 2)
-    const seconds = halt(program)
+    const seconds = await program.halt()
     const stolen = stolenSeconds() - stolenBefore
     const seen = await host.upToNow(ofProgram(file))
     await program.end('SIGKILL')
@@ -159,7 +153,7 @@ test('memory that is told adds up to what was touched', { skip: withoutBpf }, as
   const file = bench.compile('touch', [], 'touch-sum')
   const program = bench.start(file)
   await program.busyFor(soak ? 5 : 1)
-  halt(program)
+  await program.halt()
   const faults = program.minorFaults()
   const seen = await host.upToNow(ofProgram(file, 'memory'))
   await program.end('SIGKILL')
@@ -177,7 +171,7 @@ test('waiting is told of the functions that wait, and adds up to the time that p
   const long = soak ? 20e9 : 8e9
   await host.wait('it has waited', ofProgram(file, 'off_cpu'), seen => sumOf(seen) > long)
   const haltedMs = Date.now()
-  halt(program)
+  await program.halt()
   const seen = await host.upToNow(ofProgram(file, 'off_cpu'))
   await program.end('SIGKILL')
   const naps = seen.filter(({ frames }) => frames.some(({ name }) => name === 'nap'))

@@ -1,6 +1,6 @@
 // owns: load
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '../program.ts'
@@ -80,6 +80,18 @@ export class MeasuredProgram {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name)
+  }
+
+  /** Stops it where it is, so that its CPU time stays what it was, and returns that in seconds. */
+  async halt(): Promise<number> {
+    this.signal('SIGSTOP')
+    const stateOf = (tid: string) =>
+      / ([A-Z]) /.exec(readFileSync(`/proc/${this.pid}/task/${tid}/stat`, 'latin1').split(')').at(-1)!)![1]
+    // Threads that had no CPU at the moment stop when they get one.
+    await until(`all threads of ${this.pid} have stopped`, 20_000, () =>
+      readdirSync(`/proc/${this.pid}/task`).every(tid => stateOf(tid) === 'T'),
+    )
+    return this.cpuSeconds()
   }
 
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
