@@ -157,66 +157,55 @@ async function measure(row: Row, scraper: Scraper): Promise<Result> {
   }
 }
 
+/** What is reported of a scraper. */
+interface Column {
+  readonly suffix: string
+  readonly unit: string
+  readonly of?: string
+  readonly better?: 'more'
+  /** Whether the rounds are added. */
+  readonly sum?: true
+  readonly value: (result: Result, row: Row) => number
+}
+
+const cpuShare = (result: Result, row: Row) => result.cpuSeconds / row.windowSeconds
+const inAll = { unit: '{scrape}', of: 'in all rounds', sum: true } as const
+const memory: readonly Column[] = [
+  { suffix: 'rss_mib', unit: 'MiB', value: ({ resident }) => resident },
+  { suffix: 'most_rss_mib', unit: 'MiB', value: ({ peak }) => peak },
+  { suffix: 'anonymous_mib', unit: 'MiB', value: ({ anonymous }) => anonymous },
+]
+const idle: readonly Column[] = [
+  { suffix: 'cpu_ms_per_s', unit: 'ms/s', value: (result, row) => cpuShare(result, row) * 1000 },
+  ...memory,
+]
+const busy: readonly Column[] = [
+  {
+    suffix: 'cpu_s_per_million',
+    unit: 's',
+    of: 'samples',
+    value: ({ cpuSeconds, samples }) => (cpuSeconds / samples) * 1e6,
+  },
+  {
+    suffix: 'cpu_percent',
+    unit: '%',
+    of: 'of one core',
+    value: (result, row) => cpuShare(result, row) * 100,
+  },
+  { suffix: 'missed_scrapes', ...inAll, value: ({ missed }) => missed },
+  { suffix: 'broken_scrapes', ...inAll, value: ({ broken }) => broken },
+  { suffix: 'delivered_percent', unit: '%', better: 'more', value: ({ delivered }) => delivered * 100 },
+  { suffix: 'wire_bytes_per_sample', unit: 'By', value: ({ wireBytes, samples }) => wireBytes / samples },
+  ...memory,
+]
+
 function reportAll(row: Row, scraper: Scraper, results: readonly Result[]): void {
   const of = `collector.${row.name.replace('@', '_')}.${scraper.name}`
-  const each = (what: (result: Result) => number) => results.map(what)
-  const sum = (what: (result: Result) => number) => each(what).reduce((a, b) => a + b, 0)
-  const perSecond = (result: Result) => result.cpuSeconds / row.windowSeconds
   if (scraper.name === 'svc') console.log(`${row.name}: svc is held to ${row.bar}`)
-  if (row.targets === 0)
-    report(
-      `${of}.cpu_ms_per_s`,
-      each(result => perSecond(result) * 1000),
-      'ms/s',
-      'less',
-    )
-  else {
-    const cpu = each(result => (result.cpuSeconds / result.samples) * 1e6)
-    const delivered = each(result => result.delivered * 100)
-    const wire = each(result => result.wireBytes / result.samples)
-    report(`${of}.cpu_s_per_million`, cpu, 's', 'less', 'samples')
-    report(
-      `${of}.cpu_percent`,
-      each(result => perSecond(result) * 100),
-      '%',
-      'less',
-      'of one core',
-    )
-    report(
-      `${of}.missed_scrapes`,
-      sum(result => result.missed),
-      '{scrape}',
-      'less',
-      'in all rounds',
-    )
-    report(
-      `${of}.broken_scrapes`,
-      sum(result => result.broken),
-      '{scrape}',
-      'less',
-      'in all rounds',
-    )
-    report(`${of}.delivered_percent`, delivered, '%', 'more')
-    report(`${of}.wire_bytes_per_sample`, wire, 'By', 'less')
+  for (const { suffix, unit, of: per, better = 'less', sum, value } of row.targets === 0 ? idle : busy) {
+    const all = results.map(result => value(result, row))
+    report(`${of}.${suffix}`, sum ? all.reduce((a, b) => a + b, 0) : all, unit, better, per)
   }
-  report(
-    `${of}.rss_mib`,
-    each(result => result.resident),
-    'MiB',
-    'less',
-  )
-  report(
-    `${of}.most_rss_mib`,
-    each(result => result.peak),
-    'MiB',
-    'less',
-  )
-  report(
-    `${of}.anonymous_mib`,
-    each(result => result.anonymous),
-    'MiB',
-    'less',
-  )
 }
 
 function chosen<T extends { readonly name: string }>(all: readonly T[], names: string | undefined): T[] {

@@ -188,7 +188,21 @@ test('without names all scripts run; a run that a signal ends leaves no process,
   await Promise.all([check('SIGINT'), check('SIGTERM'), check('SIGQUIT'), check('SIGHUP', true)])
 })
 
-test('a run goes on where nobody reads what it prints', async () => {
+test('a run that is killed leaves no process either', async () => {
+  const pids = "console.log('pids', process.pid, away.pid); setInterval(() => {}, 1000)"
+  const folder = makeTree({ 'bench/a.ts': script(1, startAway('a') + pids) })
+  const child = spawn(process.execPath, [runner], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] })
+  let out = ''
+  child.stdout.on('data', part => {
+    out += part
+  })
+  const found = () => /^pids (\d+) (\d+)$/m.exec(out)?.slice(1).map(Number)
+  await until('the script has started', 20_000, () => found() !== undefined)
+  child.kill('SIGKILL')
+  await until('both have ended', 20_000, () => !found()!.some(isAlive))
+})
+
+test('a run continues where nobody reads what it prints', async () => {
   const one = (name: string) => script(1, `report('${name}.a', 1, '1', 'less')`)
   const skips = script(1, "skip('no such hardware')")
   const folder = makeTree({

@@ -1,15 +1,12 @@
 // reads: the tree
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { treeFiles } from '../tools/git.ts'
 import { anchor } from '../tools/markdown.ts'
 
-const pages = execFileSync('git', ['ls-files', '-coz', '--exclude-standard', '*.md'])
-  .toString()
-  .split('\0')
-  .filter(page => page !== '' && existsSync(page))
+const pages = treeFiles('.', '*.md')
 
 test('every link between the pages leads to a file', () => {
   const broken: string[] = []

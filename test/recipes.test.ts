@@ -20,6 +20,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { treeFiles } from '../tools/git.ts'
 import { withoutBpf } from './helpers/compile-bpf.ts'
 import { cleanEnvironment } from './helpers/program-under-test.ts'
 import { follow, type Recipe, readRecipe } from './helpers/recipe.ts'
@@ -34,7 +35,7 @@ before(() => {
   // Beside the original, so that what is large can be linked: nothing in it is written in place but dist.
   mkdirSync(join(root, 'build'), { recursive: true })
   tree = mkdtempSync(join(root, 'build', 'recipes-'))
-  const list = filesOf(root).join('\0')
+  const list = treeFiles(root).join('\0')
   const packed = execFileSync('tar', ['-c', '--null', '-T', '-'], {
     cwd: root,
     input: list,
@@ -57,24 +58,12 @@ after(() => {
   if (tree !== undefined) rmSync(tree, { recursive: true, force: true })
 })
 
-/** Those that are kept, by their paths. */
-function filesOf(directory: string): string[] {
-  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], {
-    cwd: directory,
-    maxBuffer: 2 ** 26,
-  })
-  return listed
-    .toString()
-    .split('\0')
-    .filter(file => file !== '' && lstatSync(join(directory, file), { throwIfNoEntry: false }) !== undefined)
-}
-
 /** Each file of the copy with what is in it. */
 function snapshot(): Map<string, string> {
   const content = (path: string) =>
     lstatSync(path).isSymbolicLink() ? readlinkSync(path) : readFileSync(path)
   const digest = (path: string) => createHash('sha256').update(content(path)).digest('hex')
-  return new Map(filesOf(tree).map(file => [file, digest(join(tree, file))]))
+  return new Map(treeFiles(tree).map(file => [file, digest(join(tree, file))]))
 }
 
 function run(command: string): void {

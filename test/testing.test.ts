@@ -65,10 +65,10 @@ async function runFirst(text: string, args: readonly string[] = []): Promise<Ran
 
 const head = "import { test } from 'node:test'\n"
 
-test('a file says what it owns in one line, and what means nothing is an error', () => {
+test('a file says what it owns in one line, and an unknown word is an error', () => {
   assert.deepEqual([...readOwns('// A page.\n// owns: host, process\n')], ['host', 'process', 'ports'])
   assert.equal(readOwns('').size, 0)
-  assert.throws(() => readOwns('// owns: hosts\n'), /"owns: hosts" means nothing: say host, ports/)
+  assert.throws(() => readOwns('// owns: hosts\n'), /"owns: hosts": unknown word: use host, ports/)
 })
 
 test('files that own the same are not under way together, and beside one that measures nothing is', () => {
@@ -100,7 +100,7 @@ test('what a helper owns is said by the files that import it', () => {
   const graph = new ImportGraph(folder)
   assert.match(
     ownsFaults('src/one.test.ts', graph).join(),
-    /^src\/one\.test\.ts: .*through test\/helpers\/lab\.ts/,
+    /^src\/one\.test\.ts: imports test\/helpers\/lab\.ts, which owns /,
   )
   assert.deepEqual(ownsFaults('src/two.test.ts', graph), [])
   assert.deepEqual(ownsFaults('src/three.test.ts', graph), [])
@@ -160,7 +160,7 @@ test('hangs', () => { const { pid } = spawn('sleep', ['1000']); console.log('pid
 
 test('a file that waits where nothing can come any more is ended', async () => {
   const { code, out } = await runFirst(`${head}test('x', () => new Promise(() => {}))\n`)
-  assert.match(out, /a\.test\.ts.*waits for what cannot come: nothing was open for 10 s/s)
+  assert.match(out, /a\.test\.ts.*is stuck: nothing was open for 10 s/s)
   assert.equal(code, 1)
 })
 
@@ -194,7 +194,10 @@ test('a file that loads programs into the kernel and does not own the host is to
   const addon = join(root, 'src/kernel/native.ts')
   const loads = `const { loadNative } = await import('${addon}'); try { loadNative().objectLoad(undefined) } catch {}`
   const here = await runFirst(`${head}test('x', async () => { ${loads} })\n`)
-  assert.match(here.out, /loads programs into the kernel and does not say so: add "\/\/ owns: host"/)
+  assert.match(
+    here.out,
+    /loads programs into the kernel and owns neither ports nor host: add "\/\/ owns: ports"/,
+  )
   const script = JSON.stringify(`(async () => { ${loads} })()`)
   const child = `${head}import { execFileSync } from 'node:child_process'
 test('x', () => { execFileSync(process.execPath, ['-e', ${script}]) })\n`
@@ -233,7 +236,7 @@ test('a file without tests fails, what is skipped is listed, and a name that no 
   assert.match(suite.out, /- all: skipped/)
   assert.match(pattern.out, /no test has such a name/)
   assert.match(hidden.out, /a\.test\.ts: has an "only"/)
-  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" means nothing/)
+  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" is no "owns" line/)
   assert.deepEqual([none.code, suite.code, pattern.code, hidden.code, typo.code], [1, 0, 2, 2, 2])
 })
 
@@ -272,7 +275,7 @@ test('an error that comes after its test fails the file', async () => {
   assert.match(out, /late/)
 })
 
-test('a command line that means nothing is refused with the usage', async () => {
+test('a wrong command line is refused with the usage', async () => {
   const help = await run(['--help'])
   assert.equal(help.code, 0, help.out)
   assert.match(help.out, /usage: tools\/test/)
@@ -316,7 +319,7 @@ test('the summary names the ten slowest files and tests, and why tests were skip
   assert.match(text, /12 passed, 0 failed, 12 skipped, 12 files in 2:05$/)
 })
 
-test('a soak has the tests that do more in one, and goes on behind what it has done, as long as the tree is the same', () => {
+test('a soak has the tests that do more in one, and continues after an interruption, as long as the tree is the same', () => {
   const folder = tree({
     'test/helpers/soak.ts': '',
     'test/helpers/streams.ts': "import './soak.ts'\n",

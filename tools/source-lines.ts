@@ -1,7 +1,7 @@
 // Which files are held to a limit of lines in budgets.json, and how many lines they have.
-import { execFileSync } from 'node:child_process'
 import { lstatSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { treeFiles } from './git.ts'
 
 const counted = /^(?!src\/kernel\/gen\/|bpf\/gen\/|test\/fixtures\/).*\.(ts|tsx|css|c|h)$/
 const isFile = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true // fixtures have links
@@ -12,8 +12,7 @@ export function isTest(file: string): boolean {
 
 /** Files below `root` (absolute) that git knows or would add. */
 export function filesOf(root: string): string[] {
-  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard'], { cwd: root }).toString()
-  return listed.split('\0').filter(file => file !== '' && isFile(resolve(root, file)))
+  return treeFiles(root).filter(file => isFile(resolve(root, file)))
 }
 
 /** Which limit a file is held to; undefined: none. */

@@ -93,6 +93,7 @@ export class AgentProcess {
     this.exited = new Promise(resolve =>
       child.once('close', (code, signal) => {
         rmSync(directory, { recursive: true, force: true })
+        if (code === 0) witnesses.delete(this.#losses)
         resolve({ code, signal })
       }),
     )
@@ -192,7 +193,9 @@ export class AgentProcess {
   /** Replaces its configuration by that of its start with `config` laid over it, as editors do. It is not told. */
   configure(config: Tree): void {
     const next = `${this.file}.next`
-    writeFileSync(next, JSON.stringify(merge(this.#config, config)))
+    const written = merge(this.#config, config)
+    checkOwner(written)
+    writeFileSync(next, JSON.stringify(written))
     renameSync(next, this.file)
   }
 

@@ -1,6 +1,5 @@
 // The packages of this tree, pressed as little as can be and made once for each state of it.
 
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   lstatSync,
@@ -13,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
+import { treeFiles } from '../../tools/git.ts'
 import { root, sourceEpoch } from '../../tools/package/release.ts'
 import type { Tree } from '../../tools/package/stage.ts'
 import { programDirectory } from '../../tools/package/system-files.ts'
@@ -102,11 +102,7 @@ function isThere(directory: string): boolean {
 }
 
 function checksum(): string {
-  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard', ...sources], { cwd: root })
-  const tracked = listed
-    .toString()
-    .split('\0')
-    .filter(file => file !== '' && isThere(join(root, file)))
+  const tracked = treeFiles(root, ...sources)
   const built = pathsBelow(join(root, 'dist')).map(path => join('dist', path))
   const hash = createHash('sha256').update(String(sourceEpoch()))
   for (const file of [...tracked, ...built].sort())

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type Figure, type FiguresLine, figuresVariable } from '../../bench/lib/figures.ts'
-import { endSession, type Members, sessionEnds } from '../testing/sessions.ts'
+import { endSession, type Members, sessionEnds, startWatchdog } from '../testing/sessions.ts'
 import type { ScriptResult } from './results.ts'
 import { figureFault } from './results-fault.ts'
 
@@ -78,12 +78,14 @@ export async function runScript(file: string, { args, limit, stop }: ScriptOptio
   try {
     const path = join(folder, 'figures')
     const id = randomUUID()
+    const variable = `${scriptVariable}=${id}`
+    const endWatchdog = startWatchdog(variable)
     const child = spawn(process.execPath, ['--expose-gc', file, ...args], {
       stdio: ['ignore', 'inherit', 'inherit'],
       env: { ...process.env, [figuresVariable]: path, [scriptVariable]: id },
       detached: true, // a session of its own, so that all that it starts can be found
     })
-    const members: Members = { session: child.pid!, variable: `${scriptVariable}=${id}` }
+    const members: Members = { session: child.pid!, variable }
     const end = () => endSession(members)
     let late = false
     const timer = setTimeout(() => {
@@ -100,6 +102,7 @@ export async function runScript(file: string, { args, limit, stop }: ScriptOptio
     const interrupted = stop.aborted
     const wall = Math.round(performance.now() - began)
     const left = await sessionEnds(members, endMs)
+    endWatchdog()
     const { figures, skipped, fault } = readFigures(name, path)
     let reason = how === '' ? fault : `ends with ${how}`
     if (late) reason = `takes more than ${limit} minutes`

@@ -21,21 +21,33 @@ export function openCoverage(): NodeJS.ProcessEnv {
   return { NODE_V8_COVERAGE: raw, NODE_DISABLE_COMPILE_CACHE: '1', TEST_FROM_SOURCES: '1' }
 }
 
-/** Leaves out of what was written so far all that is not of src/: a hundredth is left. */
-export function thinCoverage(): void {
+/**
+ * Leaves out of what was written so far all that is not of src/: a hundredth is left. Returns how many files it cannot
+ * read: a process writes them, or was killed meanwhile.
+ */
+export function thinCoverage(): number {
+  let unreadable = 0
   for (const name of readdirSync(raw)) {
     if (!name.startsWith('coverage-')) continue
     const path = join(raw, name)
-    const { result } = JSON.parse(readFileSync(path, 'utf8')) as { result: { url: string }[] }
+    let result: { url: string }[]
+    try {
+      result = (JSON.parse(readFileSync(path, 'utf8')) as { result: typeof result }).result
+    } catch {
+      unreadable++
+      continue
+    }
     const kept = result.filter(({ url }) => url.startsWith(source) && !url.endsWith('.test.ts'))
     writeFileSync(join(raw, `thin-${name}`), JSON.stringify({ result: kept }))
     rmSync(path)
   }
+  return unreadable
 }
 
 /** Merges what was written. Prints the totals and writes all files to build/coverage/report.json. */
 export function reportCoverage(): void {
-  thinCoverage()
+  const unreadable = thinCoverage()
+  if (unreadable > 0) console.log(`coverage: ${unreadable} processes were killed while they wrote theirs`)
   const flags = [
     '--experimental-test-coverage',
     '--test-coverage-include=src/**/*.ts',
@@ -61,6 +73,6 @@ export default async function* totals(events: AsyncIterable<TestEvent>): AsyncGe
 
 if (import.meta.main && process.argv[2] === 'merge')
   test('what processes wrote is brought together', () => {
-    for (const name of readdirSync(raw))
+    for (const name of readdirSync(raw).filter(name => name.startsWith('thin-')))
       copyFileSync(join(raw, name), join(process.env.NODE_V8_COVERAGE!, name.replace('thin-', '')))
   })

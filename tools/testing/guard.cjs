@@ -1,4 +1,4 @@
-// Preloaded by the runtime in all processes of a test file that does not own the host (owns.ts): there the native addon
+// Preloaded by the runtime in all processes of a test file that owns neither ports nor the host (owns.ts): there the native addon
 // loads no program into the kernel, and who tries is reported to the runner.
 const { appendFileSync } = require('node:fs')
 
@@ -7,7 +7,8 @@ process.dlopen = function dlopen(module, filename, ...rest) {
   const result = open.call(this, module, filename, ...rest)
   if (filename.endsWith('/svc.node'))
     module.exports.objectLoad = () => {
-      const fault = 'loads programs into the kernel and does not say so: add "// owns: host"'
+      const fault =
+        'loads programs into the kernel and owns neither ports nor host: add "// owns: ports" or "// owns: host"'
       appendFileSync(process.env.TEST_FAULTS, `${process.env.TEST_FILE}\t${fault}\n`)
       throw new Error(`this test file ${fault}`)
     }

@@ -6,8 +6,8 @@ import { parseArgs } from 'node:util'
 const usage = `usage: tools/test [OPTION...] [FILE...]
   FILE...                     these files, or all below these folders, with what they print
   --since COMMIT              files that the changes since a commit can touch
-  --soak                      full counts of the tests that have some; goes on where it was interrupted
-  --anew                      with --soak: from the beginning
+  --soak                      full counts of the tests that have some; continues after an interruption
+  --anew                      with --soak: starts over
   --coverage                  lines and branches of src that the tests run, at the end
   --at-once N                 files under way at most; default: one more than there are CPUs
   --limit SECONDS             what a file may take; default: 480, in a soak 7200
@@ -26,7 +26,7 @@ export interface RunOptions {
   readonly patterns: readonly string[]
 }
 
-/** Ends the process where somebody asks for help, and with status 2 where the arguments mean nothing. */
+/** Ends the process where somebody asks for help, and with status 2 where an argument is wrong. */
 export function readOptions(): RunOptions {
   try {
     const { values, positionals } = parseArgs({

@@ -18,17 +18,17 @@ type Word = (typeof words)[number]
 
 export type Owns = ReadonlySet<Word>
 
-/** What a file says that it owns. Throws where it says what means nothing. */
+/** What a file says that it owns. Throws where a word is unknown. */
 export function readOwns(text: string): Owns {
   const lines = text.split('\n', 10).filter(line => /^\s*(?:\/\/|\/?\*)\s*owns\b/i.test(line))
-  if (lines.length > 1) throw new Error('has two lines of what it owns: say all in one')
+  if (lines.length > 1) throw new Error('has two "// owns:" lines: put all words in one')
   const owns = new Set<Word>()
   if (lines[0] !== undefined) {
     const said = /^\/\/ owns: (.+)$/.exec(lines[0])?.[1]
-    if (said === undefined) throw new Error(`"${lines[0]}" means nothing: write "// owns: WHAT[, WHAT]"`)
+    if (said === undefined) throw new Error(`"${lines[0]}" is no "owns" line: write "// owns: WHAT[, WHAT]"`)
     for (const text of said.split(/, */)) {
       const word = words.find(each => each === text)
-      if (word === undefined) throw new Error(`"owns: ${text}" means nothing: say ${words.join(', ')}`)
+      if (word === undefined) throw new Error(`"owns: ${text}": unknown word: use ${words.join(', ')}`)
       owns.add(word)
     }
   }
@@ -58,7 +58,7 @@ export function ownsFaults(file: string, graph: ImportGraph): string[] {
     if (helper === file || helper.endsWith('.test.ts') || !/^(?:test|tools)\//.test(helper)) continue
     for (const word of read(helper))
       if (!own.has(word))
-        faults.push(`${file}: owns the ${word} through ${helper} and does not say so: add "// owns: ${word}"`)
+        faults.push(`${file}: imports ${helper}, which owns "${word}": add "// owns: ${word}"`)
   }
   return faults
 }

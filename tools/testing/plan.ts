@@ -1,6 +1,5 @@
 // Which test files are run, and which of them share a process.
-import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { treeFiles } from '../git.ts'
 import type { ImportGraph } from '../imports.ts'
 import { ownsFaults, readOwns } from './owns.ts'
 import type { Group } from './schedule.ts'
@@ -10,12 +9,7 @@ const mostShared = 24
 
 /** Tests of the tree, sorted. */
 export function allTests(): string[] {
-  const patterns = ['src/*.test.ts', 'ui/*.test.ts', 'test/*.test.ts']
-  const listed = execFileSync('git', ['ls-files', '-coz', '--exclude-standard', ...patterns]).toString()
-  return listed
-    .split('\0')
-    .filter(file => file !== '' && existsSync(file))
-    .sort()
+  return treeFiles('.', 'src/*.test.ts', 'ui/*.test.ts', 'test/*.test.ts').sort()
 }
 
 /** Tests that do more in a soak: those that reach its helper. */

@@ -1,5 +1,5 @@
 // Runs tests, and says what came of them. Called by tools/test.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
@@ -12,6 +12,7 @@ import { allTests, needsBundle, planGroups, soakTests } from './plan.ts'
 import { clock, failureText, makeReport, passText, summaryText, writeReport } from './report.ts'
 import { countResults, type FileResult, hasFailed } from './results.ts'
 import { type Group, schedule } from './schedule.ts'
+import { startWatchdog } from './sessions.ts'
 import { changedSince, touched } from './since.ts'
 import { SoakProgress } from './soak-progress.ts'
 
@@ -71,7 +72,7 @@ async function main(): Promise<number> {
   const done = new Set(results.map(({ file }) => file))
   const groups = done.size === 0 ? all : groupsOf(chosen.filter(file => !done.has(file)))
   if (done.size > 0)
-    console.log(`goes on behind ${done.size} files of an interrupted soak (--anew: from the beginning)`)
+    console.log(`continuing an interrupted soak: ${done.size} files are done (--anew starts over)`)
   const run = { kind: options.soak ? 'soak' : 'test', ...checkedOut() } as const
   const began = Date.now() - (progress?.spentMs ?? 0)
   const load = loadavg()[2]!
@@ -85,18 +86,13 @@ async function main(): Promise<number> {
     if (hasFailed(result)) console.log(failureText(result))
     else if (named) console.log(passText(result))
   }
+  // A part of the tests leaves the report of all alone.
   const path = options.soak ? 'build/soak/report.json' : 'build/test/report.json'
-  if (!named) rmSync(path, { force: true })
+  const reported = !named && !isPart && (progress !== undefined || !options.soak)
+  if (reported) rmSync(path, { force: true })
   const faults = mkdtempSync(join(tmpdir(), 'svc-test-faults-'))
   const marker = `${process.pid}-${Date.now()}.`
-  const watchdog = spawn(
-    process.execPath,
-    [join(import.meta.dirname, 'watchdog.ts'), `TEST_GROUP=${marker}`],
-    {
-      stdio: ['pipe', 'ignore', 'ignore'],
-      detached: true, // what ends this program from a terminal leaves it
-    },
-  )
+  const endWatchdog = startWatchdog(`TEST_GROUP=${marker}`)
   let begun = 0
   const timer = setInterval(() => {
     const { failed } = countResults(results)
@@ -117,13 +113,13 @@ async function main(): Promise<number> {
     }))
   } finally {
     clearInterval(timer)
-    watchdog.stdin.end()
+    endWatchdog()
     rmSync(faults, { recursive: true })
   }
   if (stop.signal.aborted) return 130
   const report = makeReport(results, run, began, load)
   console.log(summaryText(report))
-  if (!named) {
+  if (reported) {
     writeReport(path, report)
     console.log(`report: ${path}`)
     progress?.end()

@@ -1,6 +1,8 @@
 // Processes of a session (setsid(2)), or with a variable in their environment: a worker's own and all that it started,
 // also where that began a session of its own.
+import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Members {
@@ -40,6 +42,16 @@ export function endSession(members: Members): void {
     } catch {
       // It has ended.
     }
+}
+
+/** Ends processes by a variable in their environment when this process ends, however it ends. Returns what calls that off. */
+export function startWatchdog(variable: string): () => void {
+  const watchdog = spawn(process.execPath, [join(import.meta.dirname, 'watchdog.ts'), variable], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true, // what ends this program from a terminal leaves it
+  })
+  watchdog.unref()
+  return () => watchdog.stdin.end()
 }
 
 /** Waits for a session's end for at most `mostMs`, ends what is left then, and returns its command lines. */

@@ -5,10 +5,9 @@
 // line among the first ten of a test or of a helper, and every change selects it:
 //
 //   // reads: the tree
-import { execFileSync } from 'node:child_process'
 import { posix } from 'node:path'
 import { programs } from '../bundle-options.ts'
-import { git } from '../git.ts'
+import { git, gitPaths, treeFiles, unknownFiles } from '../git.ts'
 import { type ImportGraph, KnownPaths, namedPaths } from '../imports.ts'
 
 /** What every test depends on. */
@@ -31,15 +30,15 @@ const builtPage = ['ui/main.tsx', 'ui/index.html']
 export function changedSince(commit: string, root: string = process.cwd()): string[] {
   if (git('-C', root, 'rev-parse', '--verify', '--quiet', '--end-of-options', `${commit}^{commit}`) === '')
     throw new Error(`--since ${commit}: git knows no such commit; give one that \`git log\` shows`)
-  const changed = listed(root, 'diff', '--name-only', '--no-renames', '--no-relative', '-z', commit, '--')
-  return [...new Set([...changed, ...listed(root, 'ls-files', '-oz', '--exclude-standard')])]
+  const changed = gitPaths(root, 'diff', '--name-only', '--no-renames', '--no-relative', '-z', commit, '--')
+  return [...new Set([...changed, ...unknownFiles(root)])]
 }
 
 /** Those of `tests` that a change can touch. */
 export function touched(tests: readonly string[], changed: readonly string[], graph: ImportGraph): string[] {
   if (changed.length === 0) return []
   if (changed.some(file => everything.test(file))) return [...tests]
-  const known = new KnownPaths([...listed(graph.root, 'ls-files', '-coz', '--exclude-standard'), ...changed])
+  const known = new KnownPaths([...treeFiles(graph.root), ...changed])
   const users = new Map<string, string[]>() // file → those that need it
   const missing: string[] = []
   const all = new Set(tests)
@@ -66,7 +65,7 @@ export function treeFaults(test: string, graph: ImportGraph): string[] {
 
 /** Whoever of a test and its helpers reads the whole tree. What stands behind `...` limits what git lists. */
 function readers(test: string, graph: ImportGraph): string[] {
-  const lists = /'ls-files'(?![^\]]*\.\.\.)/
+  const lists = /\btreeFiles\((?![^)]*\.\.\.)|'ls-files'/
   const walks =
     /\bfilesOf\(root\)|(?:const root = .*import\.meta|\broot\b.*program-under-test)[\s\S]*\breaddirSync\(root\b/
   return [...graph.reached(test, file => file.startsWith('test/'))].filter(file => {
@@ -78,11 +77,6 @@ function readers(test: string, graph: ImportGraph): string[] {
 
 function saysTree(text: string): boolean {
   return /^\/\/ reads: the tree$/m.test(text.split('\n', 10).join('\n'))
-}
-
-function listed(root: string, ...args: readonly string[]): string[] {
-  const text = execFileSync('git', args, { cwd: root, encoding: 'utf8', maxBuffer: 2 ** 28 })
-  return text.split('\0').filter(file => file !== '')
 }
 
 /** What a file needs: by its imports, and by the paths in its text. */

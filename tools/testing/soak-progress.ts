@@ -1,4 +1,4 @@
-// Results of a soak in a file, as they come: a soak that was interrupted goes on behind them.
+// Results of a soak in a file, as they come: a soak that was interrupted continues after them.
 import { createHash } from 'node:crypto'
 import {
   appendFileSync,
@@ -10,14 +10,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { git, unknownFiles } from '../git.ts'
+import { gitText, unknownFiles } from '../git.ts'
 import type { FileResult } from './results.ts'
 
 /** A line of the file: the state of the tree, the beginning of a part, or a result with its time. */
 type Line = { tree: string } | { beganMs: number } | { atMs: number; result: FileResult }
 
 export interface SoakProgressOptions {
-  /** From the beginning, whatever was done. */
+  /** Whether what was done before is done again. */
   readonly anew: boolean
   readonly path?: string
   /** What the tree holds: the same text for the same files. */
@@ -32,7 +32,7 @@ export class SoakProgress {
 
   readonly #path: string
 
-  /** Goes on with an earlier soak of the same tree, unless `anew`. */
+  /** Continues an earlier soak of the same tree, unless `anew`. */
   constructor({ anew, path = 'build/soak/progress.jsonl', tree = treeState() }: SoakProgressOptions) {
     this.#path = path
     const [head, ...rest] = anew ? [] : readLines(path)
@@ -87,8 +87,9 @@ function readLines(path: string): Line[] {
 }
 
 function treeState(): string {
-  const hash = createHash('sha256').update(git('rev-parse', 'HEAD')).update(git('diff', 'HEAD'))
-  for (const file of unknownFiles()) {
+  const hash = createHash('sha256').update(gitText('.', 'rev-parse', 'HEAD'))
+  hash.update(gitText('.', 'diff', 'HEAD'))
+  for (const file of unknownFiles('.')) {
     hash.update(file)
     if (lstatSync(file, { throwIfNoEntry: false })?.isFile()) hash.update(readFileSync(file))
   }

@@ -107,7 +107,7 @@ const running = setInterval(() => {
   const others = process.getActiveResourcesInfo().filter(kind => !/^(?:TTY|Pipe)Wrap$/.test(kind)).length - 1
   idleSeconds = others > 0 ? 0 : idleSeconds + 1
   if (idleSeconds < mostIdleSeconds) return
-  const fault = `waits for what cannot come: nothing was open for ${mostIdleSeconds} s`
+  const fault = `is stuck: nothing was open for ${mostIdleSeconds} s`
   say({ kind: 'end', file: process.env.TEST_FILE!, faults: [fault], cpuMs: 0 })
   process.exit(1)
 }, 1000)
