@@ -1,4 +1,4 @@
-// owns: process
+// owns: load
 // The journal of a machine that systemd has started, read by the agent in it.
 
 import assert from 'node:assert/strict'

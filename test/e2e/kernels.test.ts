@@ -1,4 +1,4 @@
-// owns: host
+// owns: load
 // The agent on Debian's kernels, each in a machine of its own: what of it works there is a table of docs/kernels.md,
 // each cell of it from a run. UPDATE_GOLDEN=1 writes the tables.
 

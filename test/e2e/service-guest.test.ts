@@ -1,4 +1,4 @@
-// owns: process
+// owns: load
 // The unit and the tree of the package in a machine that systemd has started: what the agent does there as a user with few
 // rights, and what it does not, told exactly.
 

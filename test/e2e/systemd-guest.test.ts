@@ -1,4 +1,4 @@
-// owns: process
+// owns: load
 // systemd as the first process of a machine, with the system's bus and logins, and in it the exporter that is replaced
 // beside ours: as root, and as a user who reaches systemd over the bus only.
 

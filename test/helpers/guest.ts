@@ -1,3 +1,4 @@
+// owns: load
 // A machine of its own for what no test may do to its host: Debian's kernel in qemu, over a root that is made of
 // Debian's packages and a test's files, all of it in memory. It has no disk and no network.
 
