@@ -33,8 +33,8 @@ export interface ProcessTableOptions extends ResourceOptions {
  */
 export class ProcessTable {
   /**
-   * Has what the kernel told of late handed to `noticed`: asked for, at most every 10 ms, where a process ended before
-   * anybody looked.
+   * Has what the kernel told of late handed to `noticed`: asked for wherever a process ended before anybody looked, as it
+   * may have begun and ended since the last time. Without news it costs a look at the ring.
    */
   catchUp: (() => void) | undefined
   private readonly processes: BoundedMap<number, Process>
@@ -50,7 +50,6 @@ export class ProcessTable {
   private proc = true
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
-  private caughtUpMs = Number.NEGATIVE_INFINITY
   private live: { readonly services: Promise<Service[]>; readonly ms: number } | undefined
 
   constructor(options: ProcessTableOptions) {
@@ -390,10 +389,7 @@ export class ProcessTable {
     const found = this.proc ? this.reader.read(pid) : undefined
     if (found?.place !== undefined) return this.described(found, now)
     // Also where something was told: it may be of who had the number before.
-    if (now - this.caughtUpMs >= catchUpMs) {
-      this.caughtUpMs = now
-      this.catchUp?.()
-    }
+    this.catchUp?.()
     const news = this.news.of(pid, now)
     if (found !== undefined) return this.described(this.reader.ending(found, news), now)
     const departed = this.departedOf(pid, news, now)
@@ -486,7 +482,6 @@ const placeEveryMs = 30_000
 const lingerMs = 5_000
 /** What is counted, such as bytes of connections, is told later: some intervals of metrics. */
 const lateMs = 60_000
-const catchUpMs = 10
 /** So long a search works before it lets others. */
 const workMs = 2
 /** How long a decision holds that ports may change. */
