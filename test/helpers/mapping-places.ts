@@ -74,7 +74,7 @@ function filled(metric: Metric, values: Float64Array): Metric | undefined {
       const { count, sum, buckets } = point as HistogramPoint
       const cumulative = Array.from(buckets, place => values[place]!)
       const own = cumulative.map((value, i) => value - (cumulative[i - 1] ?? 0))
-      fits &&= own.every(isCount) && cumulative.at(-1) === values[count]
+      fits &&= own.every(isCount) && isCount(values[count]!) && cumulative.at(-1) === values[count]
       return {
         ...point,
         ...times,

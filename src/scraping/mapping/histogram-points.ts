@@ -151,7 +151,7 @@ function boundsOf(buckets: readonly Bucket[]): number[] {
  * last is not the histogram's.
  */
 function ownCounts(cumulative: readonly number[], count: number): number[] | undefined {
-  if (cumulative.at(-1) !== count) return undefined
+  if (cumulative.at(-1) !== count || !isCount(count)) return undefined
   const own: number[] = []
   let before = 0
   for (const value of cumulative) {
