@@ -47,6 +47,7 @@ before(async () => {
   symlinkSync(join(root, 'bin/svc'), join(directory, 'path/svc'))
   metricsPort = await freePort()
   agent = await AgentProcess.start({
+    readyStatus: 503, // once an export has failed
     // Nobody is there, so that something waits in the queue.
     endpoint: `127.0.0.1:${await freePort()}`,
     config: {

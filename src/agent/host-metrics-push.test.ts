@@ -113,7 +113,7 @@ function push(t: TestContext, metrics: SystemMetrics, way: Outlets, intervalMs =
 async function received(t: TestContext, metrics: SystemMetrics): Promise<readonly Line[]> {
   const { receiver, outlets: way } = await outlets(t)
   await push(t, metrics, way).push()
-  await way.pipeline.flush(5000)
+  await way.pipeline.flush(20_000)
   return receiver.lines as unknown as readonly Line[]
 }
 
@@ -352,7 +352,7 @@ test('readings are pushed in intervals, and no more after the end', async t => {
   const pushing = push(t, metrics, way)
   assert.equal(reads, 0)
   pushing.configure(20)
-  await until('three readings were received', 10_000, () => receiver.counts.metrics >= 3)
+  await until('three readings were received', 20_000, () => receiver.counts.metrics >= 3)
   pushing.close()
   const before = reads
   await new Promise(resolve => setTimeout(resolve, 60))
@@ -378,6 +378,6 @@ test('a fault is told once, and the next push is tried', async t => {
     log: log as typeof silentLogger,
   })
   t.after(() => made.close())
-  await until('it was asked often', 10_000, () => asked >= 5)
+  await until('it was asked often', 20_000, () => asked >= 5)
   assert.deepEqual(told, ['cannot export the host metrics'])
 })

@@ -83,7 +83,7 @@ test('a target that is down is shown before a thousand that are up in another jo
     configOf(
       t,
       `scrape_interval: 1h
-scrape_timeout: 1s
+scrape_timeout: 20s
 scrape_configs:
   - { job_name: many, static_configs: [${many}] }
   - { job_name: few, scrape_interval: 200ms, scrape_timeout: 100ms, static_configs: [{ targets: ["127.0.0.1:1"] }] }`,

@@ -152,12 +152,12 @@ test('OpenMetrics keeps the bound on families', async t => {
 test('with an interval the readings of the background answer, and before the first it is not ready', async t => {
   const metrics = start(t, { intervalMs: 20 })
   assert.equal(metrics.notReady(), 'the collectors have not been read yet')
-  await until('it is ready', 5000, () => metrics.notReady() === '')
+  await until('it is ready', 20_000, () => metrics.notReady() === '')
   const value = async () =>
     Number(/^node_reads (\d+)$/m.exec(await metrics.scrape({ ...all, collectors: metrics.enabled }))![1])
   const [first, second] = [await value(), await value()]
   assert.ok(second - first <= 1, 'a scrape read')
-  await until('it was read again', 5000, async () => (await value()) > second + 1)
+  await until('it was read again', 20_000, async () => (await value()) > second + 1)
   const part = await metrics.scrape({ ...all, collectors: ['arp'] })
   assert.deepEqual(samples(part), ['node_scrape_collector_success{collector="arp"} 0'])
 })

@@ -66,14 +66,14 @@ test('lines come until the client goes, and then nobody looks any longer', async
   response.on('data', chunk => {
     text += chunk
   })
-  await until('lines came', 10_000, () => text.split('\n').length > 20)
+  await until('lines came', 20_000, () => text.split('\n').length > 20)
   const lines = text.split('\n').slice(0, 20)
   assert.deepEqual(
     lines.map(line => JSON.parse(line).n),
     lines.map((_, i) => i),
   )
   sent.destroy()
-  await until('it is closed', 10_000, () => live.closed === 1)
+  await until('it is closed', 20_000, () => live.closed === 1)
   const { n } = live
   await new Promise(resolve => setTimeout(resolve, 50))
   assert.equal(live.n, n)
@@ -95,7 +95,7 @@ test('a client that does not read is not written to, and costs no memory', async
   // What sockets hold on their way, of both sides.
   assert.ok(live.n < 100, `${live.n} lines of 256 KiB`)
   sent.destroy()
-  await until('it is closed', 10_000, () => live.closed === 1)
+  await until('it is closed', 20_000, () => live.closed === 1)
 })
 
 test('a document that fails ends its answer and no other', async t => {
@@ -122,7 +122,7 @@ test('a document that fails ends its answer and no other', async t => {
   assert.equal(Buffer.concat(chunks).toString().trim().split('\n').length, 5)
   assert.equal(made[0]!.closed, 1)
   const { n } = made[1]!
-  await until('the other goes on', 10_000, () => made[1]!.n > n + 5)
+  await until('the other goes on', 20_000, () => made[1]!.n > n + 5)
   second.sent.destroy()
 })
 
@@ -167,17 +167,17 @@ test('what goes on ends when the settings would no longer let it begin, and goes
   bare.response.setEncoding('utf8').on('data', part => {
     text += part
   })
-  await until('both go on', 10_000, () => made.every(({ n }) => n > 5))
+  await until('both go on', 20_000, () => made.every(({ n }) => n > 5))
   api.prepare({ ...settings, auth }).commit()
   const last = made[0]!.n
-  await until('it has ended', 10_000, () => bare.response.readableEnded)
+  await until('it has ended', 20_000, () => bare.response.readableEnded)
   assert.ok(text.endsWith('\n'))
   assert.ok(text.trim().split('\n').length <= last, 'nothing was told after it')
   assert.equal((await ask(api.port, '/count')).status, 401)
   const { n } = made[1]!
-  await until('who has the token reads on', 10_000, () => made[1]!.n > n + 5)
+  await until('who has the token reads on', 20_000, () => made[1]!.n > n + 5)
   api.prepare({ ...settings, auth: { ...auth, bearer_token: 'other' } }).commit()
-  await until('the token is withdrawn', 10_000, () => made[1]!.closed === 1)
+  await until('the token is withdrawn', 20_000, () => made[1]!.closed === 1)
 })
 
 test('a client that reads nothing for long loses its place, and one that is told nothing keeps it', async t => {
@@ -199,16 +199,16 @@ test('a client that reads nothing for long loses its place, and one that is told
   const { api } = await serve(
     t,
     {},
-    { operations: [following(() => turns.shift()!)], limits: { headersMs: 1500, requestMs: 1500 } },
+    { operations: [following(() => turns.shift()!)], limits: { headersMs: 2500, requestMs: 2500 } },
   )
   const unread = await open(api.port)
   unread.response.on('error', () => undefined).pause()
   const sent = request({ port: api.port, host: '127.0.0.1', path: '/count', agent: false })
   sent.on('error', () => undefined).end()
-  await until('it lost its place', 20_000, () => filler.closed === 1)
+  await until('it lost its place', 60_000, () => filler.closed === 1)
   const before = looks
   await until('the other is asked on', 20_000, () => looks > before + 30)
   assert.equal(closed, 0)
   sent.destroy()
-  await until('it is closed', 10_000, () => closed === 1)
+  await until('it is closed', 20_000, () => closed === 1)
 })

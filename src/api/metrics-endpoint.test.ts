@@ -175,7 +175,7 @@ test('who asks for the same at once is answered by one reading', async t => {
     text('/metrics', { 'Accept-Encoding': 'gzip' }),
   ]
   const other = text('/metrics?collect[]=cpu')
-  await until('all are under way', 5000, () => endpoint.stats().underWay === 4)
+  await until('all are under way', 20_000, () => endpoint.stats().underWay === 4)
   assert.equal(source.scrapes.length, 2)
   source.release()
   assert.equal(new Set((await Promise.all(same)).slice(0, 2)).size, 1)
@@ -190,7 +190,7 @@ test('more scrapes than may be at once are sent away', async t => {
   const { source, text, endpoint, port } = await start(t, { maxRequests: 2 })
   source.holds = true
   const two = [text('/metrics'), text('/metrics')]
-  await until('two are under way', 5000, () => endpoint.stats().underWay === 2)
+  await until('two are under way', 20_000, () => endpoint.stats().underWay === 2)
   const third = await call(port, '/metrics')
   assert.deepEqual(
     [third.status, third.body.toString()],
@@ -203,7 +203,7 @@ test('more scrapes than may be at once are sent away', async t => {
   const without = await start(t, { maxRequests: 0 })
   without.source.holds = true
   const many = Array.from({ length: 70 }, () => call(without.port, '/metrics', { method: 'POST' }))
-  await until('all are under way', 5000, () => without.endpoint.stats().underWay === 70)
+  await until('all are under way', 20_000, () => without.endpoint.stats().underWay === 70)
   without.source.release()
   for (const { status } of await Promise.all(many)) assert.equal(status, 200)
 })
@@ -225,9 +225,9 @@ test('nobody waits longer for a reading that others began than they said', async
   const { source, text, endpoint } = await start(t)
   source.holds = true
   const patient = text('/metrics')
-  await until('one is under way', 5000, () => endpoint.stats().underWay === 1)
+  await until('one is under way', 20_000, () => endpoint.stats().underWay === 1)
   const hasty = text('/metrics', { 'X-Prometheus-Scrape-Timeout-Seconds': '2' })
-  await until('two are under way', 5000, () => endpoint.stats().underWay === 2)
+  await until('two are under way', 20_000, () => endpoint.stats().underWay === 2)
   assert.deepEqual(
     source.scrapes.map(({ withinMs }) => withinMs),
     [10_000, 1500],
@@ -240,13 +240,13 @@ test('a client that goes costs no page, and is no failure', async t => {
   const { source, port, endpoint } = await start(t)
   source.holds = true
   const socket = connect(port, '127.0.0.1', () => socket.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n'))
-  await until('it is under way', 5000, () => endpoint.stats().underWay === 1)
+  await until('it is under way', 20_000, () => endpoint.stats().underWay === 1)
   socket.destroy()
   await new Promise(resolve => socket.once('close', resolve))
   // Its end has come over the same event loop before this answer.
   assert.equal((await call(port, '/')).status, 200)
   source.release()
-  await until('it is over', 5000, () => endpoint.stats().underWay === 0)
+  await until('it is over', 20_000, () => endpoint.stats().underWay === 0)
   assert.deepEqual(endpoint.stats().answered, { 200: 0, 500: 0, 503: 0 })
 })
 
@@ -286,7 +286,7 @@ test('other collectors and bounds take over while it runs', async t => {
   const { endpoint, port, text, source } = await start(t)
   source.holds = true
   const before = text('/metrics')
-  await until('it is under way', 5000, () => source.scrapes.length === 1)
+  await until('it is under way', 20_000, () => source.scrapes.length === 1)
   const next = new Collectors()
   endpoint.use(next, { maxRequests: 2, timeoutMs: 300 })
   await text('/metrics')

@@ -158,5 +158,5 @@ test('it listens on the socket that systemd hands over', async t => {
   })
   server.close()
   await listening(port)
-  await until('it answers', 10_000, async () => (await call(port, '/metrics')).status === 200)
+  await until('it answers', 20_000, async () => (await call(port, '/metrics')).status === 200)
 })

@@ -104,7 +104,7 @@ test('the first frame has the host, the agent and the services in 80 columns', {
   await tmux.shows(/^ended with 0$/m)
   assert.ok(!tmux.isAlternate && tmux.isCursorShown, 'the terminal is as it was')
   assert.equal(asked[0], 'overview 60')
-  await until('nobody looks any longer', 10_000, () => open === 0)
+  await until('nobody looks any longer', 20_000, () => open === 0)
 })
 
 test('arrows and enter open a service, p the pipeline, ? the keys, and esc leads back', {

@@ -83,7 +83,7 @@ test('signs of life come as often as asked for, while the process does its work'
   await pause(120)
   assert.deepEqual(await socket.take(), [], 'none before the start is over')
   service.ready({ status: () => 'well', stuck: () => stuck })
-  await until('three signs of life', 10_000, async () => {
+  await until('three signs of life', 20_000, async () => {
     return (await socket.take()).filter(line => line === 'WATCHDOG=1').length > 2
   })
   stuck = 'the event loop was stuck for 11.0 s'

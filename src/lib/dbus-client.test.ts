@@ -76,9 +76,9 @@ test('who does not answer in time is left, and asked anew over another connectio
     await assert.rejects(client.call(request, AbortSignal.timeout(20)), /no answer came in time/)
   isSilent = false
   assert.deepEqual(await client.call(request, soon()), ['hello'])
-  await until('one connection is left', 5000, () => server.connections().open === 1)
+  await until('one connection is left', 20_000, () => server.connections().open === 1)
   client.close()
-  await until('none is left', 5000, () => server.connections().open === 0)
+  await until('none is left', 20_000, () => server.connections().open === 0)
   assert.deepEqual(await client.call(request, soon()), ['hello'])
   await assert.rejects(client.call(request, AbortSignal.abort()), /no time is left/)
 })
@@ -89,7 +89,7 @@ test('a peer that does not talk as it should is an error in words, and leaves no
     const all = [1, 2, 3].map(() => client.call(request, within()))
     for (const { reason } of (await Promise.allSettled(all)) as PromiseRejectedResult[])
       assert.match(String(reason?.message), want)
-    await until('nothing is open', 5000, () => server.connections().open === 0)
+    await until('nothing is open', 20_000, () => server.connections().open === 0)
     assert.ok(server.connections().all <= 1)
   }
   const silence = [/no answer came in time/, () => AbortSignal.timeout(200)] as const

@@ -10,6 +10,7 @@ import {
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { freePort, until } from '../../test/helpers/program.ts'
 import { GrpcClient, type GrpcClientOptions, type GrpcRequest } from './grpc-client.ts'
 import { GrpcError } from './grpc-status.ts'
 
@@ -78,7 +79,7 @@ function client(t: TestContext, port: number, options: Partial<GrpcClientOptions
     host: '127.0.0.1',
     port,
     tls: undefined,
-    connectTimeoutMs: 5000,
+    connectTimeoutMs: 20_000,
     maxResponseBytes: 65536,
     ...options,
   })
@@ -91,7 +92,7 @@ const request: GrpcRequest = {
   message: Buffer.from('question'),
   encoding: 'identity',
   headers: { 'x-key': 'value' },
-  timeoutMs: 10_000,
+  timeoutMs: 20_000,
 }
 
 async function failure(call: Promise<unknown>): Promise<GrpcError> {
@@ -270,11 +271,11 @@ test('after a GOAWAY what runs is finished, and the next call goes over a new co
   const server = await serve(t, stream => waiting.push(stream))
   const grpc = client(t, server.port)
   const first = grpc.call(request, never)
-  await until(() => waiting.length === 1)
+  await until('the server has it', 20_000, () => waiting.length === 1)
   const gone = once(server.sessions[0]!, 'close')
   server.sessions[0]!.goaway(0)
   const second = grpc.call(request, never)
-  await until(() => waiting.length === 2)
+  await until('the server has it', 20_000, () => waiting.length === 2)
   for (const stream of waiting) succeed(stream)
   await Promise.all([first, second, gone])
   assert.equal(server.sessions.length, 2)
@@ -289,10 +290,11 @@ test('a GOAWAY with an error ends what runs, and says so', async t => {
 
 test('a lost connection is made anew by the next call', async t => {
   let cut = true
-  const server = await serve(t, stream => {
+  const cutOrServed = (stream: ServerHttp2Stream) => {
     if (cut) stream.session!.socket.destroy()
     else succeed(stream)
-  })
+  }
+  const server = await serve(t, cutOrServed, await freePort())
   const grpc = client(t, server.port)
   const error = await failure(grpc.call(request, never))
   assert.equal(error.type, 'unavailable')
@@ -324,8 +326,9 @@ test('a silent server costs the deadline, and the next call takes a new connecti
   )
   const grpc = client(t, port)
   for (let i = 1; i <= 2; i++) {
-    const error = await failure(grpc.call({ ...request, timeoutMs: 1000 }, never))
+    const error = await failure(grpc.call({ ...request, timeoutMs: 3000 }, never))
     assert.equal(error.type, 'deadline_exceeded')
+    await until('it was accepted', 20_000, () => connections >= i)
     assert.equal(connections, i)
   }
 })
@@ -359,10 +362,7 @@ test('a connection is pinged while calls run and left alone without', async t =>
 })
 
 test('where nothing listens, or no such name is, the fault is told', async t => {
-  const tcp = createTcp()
-  const port = await listen(t, tcp)
-  tcp.close()
-  const refused = await failure(client(t, port).call(request, never))
+  const refused = await failure(client(t, await freePort()).call(request, never))
   assert.equal(refused.type, 'connect')
   assert.match(refused.message, /ECONNREFUSED/)
   const unknown = await failure(client(t, 4317, { host: 'no..such' }).call(request, never))
@@ -382,7 +382,7 @@ test('a call that is stopped ends at once, before and while it runs', async t =>
   assert.equal((await failure(grpc.call(request, AbortSignal.abort()))).type, 'cancelled')
   const stop = new AbortController()
   const call = failure(grpc.call(request, stop.signal))
-  await until(() => streams.length === 1)
+  await until('the server has it', 20_000, () => streams.length === 1)
   const stream = streams[0]!
   stop.abort()
   assert.equal((await call).type, 'cancelled')
@@ -395,7 +395,7 @@ test('closing ends what runs and refuses what comes', async t => {
   const { port } = await serve(t, () => streams++)
   const grpc = client(t, port)
   const call = failure(grpc.call(request, never))
-  await until(() => streams === 1)
+  await until('the server has it', 20_000, () => streams === 1)
   grpc.close()
   grpc.close()
   assert.match((await call).message, /client is closed/)
@@ -403,6 +403,3 @@ test('closing ends what runs and refuses what comes', async t => {
 })
 
 /** Looks again and again; the test's own time limit ends it. */
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(resolve => setTimeout(resolve, 2))
-}

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { HttpClient, type HttpClientOptions, HttpError, type HttpRequest } from './http-client.ts'
 
 const never = new AbortController().signal
-const request: HttpRequest = { path: '/', headers: {}, body: Buffer.from('question'), timeoutMs: 10_000 }
+const request: HttpRequest = { path: '/', headers: {}, body: Buffer.from('question'), timeoutMs: 20_000 }
 
 async function serve(t: TestContext, listener: RequestListener, port = 0) {
   const server: Server = createServer(listener)
@@ -26,7 +26,7 @@ function client(t: TestContext, port: number, options: Partial<HttpClientOptions
     host: '127.0.0.1',
     port,
     tls: undefined,
-    connectTimeoutMs: 5000,
+    connectTimeoutMs: 20_000,
     maxAnswerBytes: 65536,
     keptConnections: 4,
     ...options,
@@ -128,7 +128,7 @@ test('a connection whose request was answered unread is given up, with what was 
 test('a server that takes nothing of a large request costs the deadline', async t => {
   const server = await serve(t, () => {})
   const http = client(t, server.port)
-  const large = { ...request, body: Buffer.alloc(16 << 20), timeoutMs: 1500 }
+  const large = { ...request, body: Buffer.alloc(16 << 20), timeoutMs: 3000 }
   await assert.rejects(http.post(large, never), { name: 'HttpError', type: 'deadline_exceeded' })
 })
 

@@ -7,6 +7,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { makeCertificates } from '../../test/helpers/certificates.ts'
 import { startConnectProxy } from '../../test/helpers/connect-proxy.ts'
 import { type Frame, FrameConnection, FrameType, startFrameServer } from '../../test/helpers/http2-frames.ts'
+import { until } from '../../test/helpers/program.ts'
 import { GrpcClient, type GrpcClientOptions, type GrpcRequest } from './grpc-client.ts'
 import { GrpcError } from './grpc-status.ts'
 import { Http2Connector } from './http2-connector.ts'
@@ -21,7 +22,7 @@ const request: GrpcRequest = {
   message: Buffer.from('question'),
   encoding: 'identity',
   headers: {},
-  timeoutMs: 10_000,
+  timeoutMs: 20_000,
 }
 
 function client(t: TestContext, port: number, options: Partial<GrpcClientOptions> = {}): GrpcClient {
@@ -29,7 +30,7 @@ function client(t: TestContext, port: number, options: Partial<GrpcClientOptions
     host: '127.0.0.1',
     port,
     tls: undefined,
-    connectTimeoutMs: 5000,
+    connectTimeoutMs: 20_000,
     maxResponseBytes: 65536,
     ...options,
   })
@@ -74,9 +75,9 @@ test('a server that leaves and answers no ping any more finishes what it took', 
     if (type !== FrameType.ping) return
     pings++
     connection.goAway(1)
-    setTimeout(() => connection.succeed(1), 1500)
+    setTimeout(() => connection.succeed(1), 6000)
   })
-  await client(t, server.port, { keepaliveMs: 10, keepaliveTimeoutMs: 1000 }).call(request, never)
+  await client(t, server.port, { keepaliveMs: 10, keepaliveTimeoutMs: 5000 }).call(request, never)
   assert.equal(pings, 1)
 })
 
@@ -147,7 +148,7 @@ test('frames that are none end the connection, not the client', async t => {
     else connection.succeed(stream)
   })
   const grpc = client(t, server.port)
-  const error = await failure(grpc.call({ ...request, timeoutMs: 2000 }, never))
+  const error = await failure(grpc.call(request, never))
   assert.ok(['unavailable', 'internal'].includes(error.type), error.type)
   broken = false
   await grpc.call(request, never)
@@ -161,7 +162,7 @@ test('a server that complains of pings is asked half as often, down to every two
     host: '127.0.0.1',
     port: server.port,
     tls: undefined,
-    connectTimeoutMs: 5000,
+    connectTimeoutMs: 20_000,
     keepaliveMs: 3_000_000,
   })
   t.after(() => connector.close())
@@ -185,9 +186,10 @@ test('a server that opens no window costs the deadline, and the next call takes 
   server.on('stream', stream => stream.on('error', () => {})) // reset by the client
   const grpc = client(t, await listen(t, server))
   for (let i = 1; i <= 2; i++) {
-    const stalled = { ...request, message: Buffer.alloc(1 << 20), timeoutMs: 1500 }
+    const stalled = { ...request, message: Buffer.alloc(1 << 20), timeoutMs: 3000 }
     const error = await failure(grpc.call(stalled, never))
     assert.equal(error.type, 'deadline_exceeded')
+    await until('it was accepted', 20_000, () => sessions >= i)
     assert.equal(sessions, i)
   }
 })

@@ -4,6 +4,7 @@ import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { freePort } from '../../test/helpers/program.ts'
 import { MetadataError, MetadataFields, MetadataService, metadataText } from './metadata-service.ts'
 
 /** Answers each connection with these bytes, and keeps it open. */
@@ -123,13 +124,7 @@ test('closing ends what is under way, and refuses what comes after', async t => 
 })
 
 test('a port where nobody listens is no connection', async t => {
-  const { port } = await new Promise<AddressInfo>(resolve => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address() as AddressInfo
-      server.close(() => resolve(address))
-    })
-  })
-  await assert.rejects(service(t, `http://127.0.0.1:${port}`).text({ path: '/' }), {
+  await assert.rejects(service(t, `http://127.0.0.1:${await freePort()}`).text({ path: '/' }), {
     fault: 'connect',
     message: /ECONNREFUSED/,
   })

@@ -51,9 +51,14 @@ test('hexadecimal words are read', () => {
 })
 
 test('what is no number costs no more time than it is long', () => {
-  const before = process.cpuUsage().user
-  assert.ok(Number.isNaN(decimal(`${'1'.repeat(1024 * 1024)}x`)))
-  assert.ok(process.cpuUsage().user - before < 1e6)
+  const text = `${'1'.repeat(1024 * 1024)}x`
+  const took = () => {
+    const before = process.cpuUsage().user
+    assert.ok(Number.isNaN(decimal(text)))
+    return process.cpuUsage().user - before
+  }
+  // A virtual machine that stood still may have that time booked as the process's.
+  assert.ok(Math.min(took(), took(), took()) < 1e6)
 })
 
 test('a beginning that is there is passed over', () => {

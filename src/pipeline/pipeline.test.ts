@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { type Receiver, spawnReceiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
+import { freePort } from '../../test/helpers/program.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { logEncoding } from '../exporters/otlp/encode-log.ts'
 import { metricEncoding } from '../exporters/otlp/encode-metric.ts'
@@ -28,7 +29,7 @@ interface Options extends Partial<Omit<LaneSettings, 'sender'>> {
 
 /** Settings for an endpoint, undefined for none, with short waits and small bounds. */
 function settingsFor(endpoint: string | undefined, options: Options = {}): PipelineSettings {
-  const { timeoutMs = 5000, retry, ...overrides } = options
+  const { timeoutMs = 20_000, retry, ...overrides } = options
   const sender =
     endpoint === undefined
       ? undefined
@@ -170,9 +171,7 @@ test('without an endpoint items are counted with that reason, and nothing is kep
 })
 
 test('a receiver that comes late gets everything', async t => {
-  const first = await receive(t)
-  const { port } = first
-  await first.close()
+  const port = await freePort()
   const pipeline = open(t, `127.0.0.1:${port}`)
   const sent = addSpans(pipeline, 1000)
   await until(pipeline, () => pipeline.state('traces').destination?.lastError !== null)
@@ -238,7 +237,11 @@ test('a partial success parts a batch between exported and rejected', async t =>
 
 test('requests under way stay below the bound of the signal', async t => {
   const receiver = await receive(t)
+  let first = true
   receiver.answer = async () => {
+    // Behind the first, which is alone, others wait for one another.
+    for (let i = 0; i < 400 && !first && receiver.mostOpen < 3; i++) await pause(5)
+    first = false
     await pause(5)
     return { kind: 'ok' }
   }
@@ -328,7 +331,7 @@ test('a metric that is larger than requests may be goes in several, with all of 
 })
 
 test('a receiver that is away and back, in a process of its own, loses nothing', async t => {
-  const first = await spawnReceiver()
+  const first = await spawnReceiver({ port: await freePort() })
   const pipeline = open(t, first.endpoint)
   addSpans(pipeline, 500)
   await until(pipeline, () => pipeline.state('traces').exported === 500)
@@ -486,7 +489,7 @@ test('metrics that were prepared arrive with the numbers of each time, and balan
     values[1] = value
     assert.equal(prepared.send(second, values, value * 1e15), 'sent')
   }
-  await pipeline.flush(5000)
+  await pipeline.flush(20_000)
   balanced(pipeline)
   const { collected, exported, dropped } = pipeline.state('metrics')
   assert.deepEqual([collected, exported, [...dropped]], [6, 4, [['no_endpoint', 2]]])

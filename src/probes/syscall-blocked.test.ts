@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { withoutRoot } from '../../test/helpers/host-needs.ts'
+import { until } from '../../test/helpers/program.ts'
 import { SyscallPeer } from '../../test/helpers/syscall-peer.ts'
 import { svcSyscallCall, svcSyscallCallKind } from '../kernel/gen/syscalls.ts'
 import { blockedCalls, parseSyscall } from './syscall-blocked.ts'
@@ -34,10 +35,10 @@ test('the threads of a process are asked, and one that is gone has none', { skip
     const fd = await peer.run<number>(`
     client, server = pair()
     threading.Thread(target=lambda: server.recv(100), daemon=True).start()
-    time.sleep(0.05)
     result = server.fileno()`)
-    const fds = blockedCalls(peer.pid).map(({ bytes }) => bytes.readUInt32LE(svcSyscallCall.fd))
-    assert.ok(fds.includes(fd))
+    await until('the thread waits', 20_000, () =>
+      blockedCalls(peer.pid).some(({ bytes }) => bytes.readUInt32LE(svcSyscallCall.fd) === fd),
+    )
   } finally {
     await peer.close()
   }

@@ -8,7 +8,7 @@ import { type Exposition, type ExpositionFormat, parseExposition } from '../help
 import { call } from '../helpers/http.ts'
 import { type Answer, type Counts, type SpawnedReceiver, spawnReceiver } from '../helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
-import { pause, until } from '../helpers/program.ts'
+import { freePort, pause, until } from '../helpers/program.ts'
 import { soak } from '../helpers/soak.ts'
 
 const rounds = soak ? 20 : 1
@@ -255,7 +255,7 @@ class Scene {
   static async start(otlp: Tree): Promise<Scene> {
     const peers = await startPeers()
     open.push(peers)
-    const receiver = await spawnReceiver()
+    const receiver = await spawnReceiver({ port: await freePort() })
     const closeReceiver = { close: () => receiver.close() }
     open.push(closeReceiver)
     const agent = await AgentProcess.start({

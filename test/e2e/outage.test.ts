@@ -10,7 +10,7 @@ import { AgentProcess, type Lane, type Tree } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { spawnReceiver } from '../helpers/otlp-receiver.ts'
 import { type Peers, startPeers } from '../helpers/peers.ts'
-import { until } from '../helpers/program.ts'
+import { freePort, until } from '../helpers/program.ts'
 
 const kernel = { skip: withoutBpf }
 const requests = 2000
@@ -39,7 +39,7 @@ async function traces(agent: AgentProcess): Promise<Lane> {
 
 /** An agent that took in both sides of every request, and whose receiver has gone away since. */
 async function cutOff(peers: Peers, exporting: Tree): Promise<{ agent: AgentProcess; port: number }> {
-  const receiver = await spawnReceiver()
+  const receiver = await spawnReceiver({ port: await freePort() })
   const agent = await start(receiver.endpoint, peers, exporting)
   open.push({ close: () => agent.kill() })
   await receiver.close()

@@ -118,7 +118,7 @@ async function checkBooks(agent: AgentProcess): Promise<void> {
 }
 
 test('while the receiver is away nothing is lost and the books are right, and it gets everything later', async () => {
-  const away = await Telemetry.start()
+  const away = await Telemetry.start(await freePort())
   const port = await freePort()
   const agent = killing(await AgentProcess.start({ endpoint: away.endpoint, ports: [port] }))
   const shop = closing(await startNodeShop(port))

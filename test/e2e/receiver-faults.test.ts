@@ -3,7 +3,7 @@
 // books are exact at every look (P3, P4 and P8 of docs/develop/pipeline.md).
 import assert from 'node:assert/strict'
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -87,8 +87,8 @@ test('whoever else listens at the port is no receiver, and costs nothing', async
       socket.on('error', () => {}) // cut by either side
       other(socket)
     })
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const port = await freePort()
+    await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
     const shipment = ship(t, `127.0.0.1:${port}`, { env: { SVC_OTLP_TIMEOUT: '300ms' } })
     shipment.add(100)
     await shipment.until('it was tried', () => shipment.logs.failedRequests >= 2)
@@ -483,6 +483,7 @@ test('certificates of both sides change under load', async t => {
   copyFileSync(file('ca.pem'), ca)
   show('client')
   const first = await startReceiver({
+    port: await freePort(),
     keep: true,
     tls: { cert: text('server.pem'), key: text('server.key'), clientCa: text('ca.pem') },
   })

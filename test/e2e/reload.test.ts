@@ -192,7 +192,7 @@ test('SIGHUP and the look at the file take up changes; the same content does not
   const level = async () => (await agent.document<{ log_level: string }>('/config')).log_level
   agent.configure({ log_level: 'debug', pipeline: { operations: { hot_reload: { check_interval: '1h' } } } })
   agent.signal('SIGHUP')
-  await until('SIGHUP took effect', 10_000, async () => (await level()) === 'debug')
+  await until('SIGHUP took effect', 20_000, async () => (await level()) === 'debug')
   agent.configure({ log_level: 'warn', pipeline: { operations: { hot_reload } } })
   const { changed } = await reload(agent)
   assert.deepEqual(changed.toSorted(), ['log_level', 'pipeline.operations.hot_reload.check_interval'])

@@ -346,10 +346,12 @@ test('with everything on, all of it runs', { skip }, async () => {
 test('doctor finds nothing that the unit costs', { skip }, async () => {
   // There is none.
   const pid = await property('MainPID')
-  assert.deepEqual(
-    (await doctor()).filter(name => name !== 'receiver'),
-    [],
-  )
+  // Where the emulated processor is slow, the answers of the agent are late.
+  let found: string[] = []
+  await eventually('nothing is found', async () => {
+    found = (await doctor()).filter(name => name !== 'receiver')
+    return found.length === 0
+  }).catch(error => assert.fail(`${found}: ${error}`))
   assert.equal(await property('MainPID'), pid, await guest.run('journalctl --no-pager --lines=80'))
 })
 
@@ -358,14 +360,17 @@ async function answered(command: string): Promise<string> {
   let said = ''
   await eventually(`"${command}" is answered`, async () => {
     said = await guest.run(command).catch(String)
-    return !said.includes('no agent answers')
+    return !/no agent answers|no answer within/.test(said)
   })
   return said
 }
 
 test('requests of other users are traced, those within TLS too', { skip }, async () => {
-  const spans = await answered('timeout 300 svc tap traces -n 40 --json')
-  for (const path of ['/plain', '/secret']) assert.ok(spans.includes(`"${path}"`), spans.slice(0, 4000))
+  let spans = ''
+  await eventually('both are traced', async () => {
+    spans = await answered('timeout 300 svc tap traces -n 40 --json')
+    return ['/plain', '/secret'].every(path => spans.includes(`"${path}"`))
+  }).catch(error => assert.fail(`${spans.slice(0, 4000)}\n${error}`))
 })
 
 test('profiles name functions of other users’ programs and of the kernel', { skip }, async t => {

@@ -74,14 +74,14 @@ test('connections to a socket unit are counted', { skip }, async () => {
   const socket = connect(join(manager.directory, 'door'))
   await until(
     'systemd has accepted',
-    10_000,
+    20_000,
     async () => door((await read()).lines, 'accepted_connections_total') === '1',
   )
   assert.equal(door((await read()).lines, 'current_connections'), '1')
   socket.destroy()
   await until(
     'the service has ended',
-    10_000,
+    20_000,
     async () => door((await read()).lines, 'current_connections') === '0',
   )
 })

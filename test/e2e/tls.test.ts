@@ -192,7 +192,7 @@ test('a request that gnutls-cli was given has its span', { skip: without('gnutls
   cli.stdout.setEncoding('latin1').on('data', text => {
     said += text
   })
-  await until('the handshake is done', 10_000, () => said.includes('Simple Client Mode'))
+  await until('the handshake is done', 20_000, () => said.includes('Simple Client Mode'))
   cli.stdin.write(`GET /items/7 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`)
   await ended
   await telemetry.arrived(2, port)

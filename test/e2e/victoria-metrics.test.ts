@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { afterEach, test } from 'node:test'
+import type { TargetsDocument } from '../../src/api/types.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { parseExposition } from '../helpers/exposition.ts'
 import { call } from '../helpers/http.ts'
@@ -145,6 +146,12 @@ async function storedAs(storage: VictoriaMetrics, target: PageServer, job: strin
   return [...stored.values()]
 }
 
+/** Scrapes that are over. */
+async function scrapesOf(agent: AgentProcess): Promise<number> {
+  const { jobs } = await agent.document<TargetsDocument>('/status/targets')
+  return jobs.flatMap(({ targets }) => targets)[0]?.scrapes ?? 0
+}
+
 /** Runs a collector until a target has served all of its pages. */
 async function collect(storage: VictoriaMetrics, job: string, page: (n: number) => string, pages: number) {
   const target = await startTarget(page, pages)
@@ -155,7 +162,8 @@ async function collect(storage: VictoriaMetrics, job: string, page: (n: number) 
   await until(
     () => `${pages} pages were asked for, not ${target.served.length}:\n${agent.logText()}`,
     pages * 10_000 + 30_000,
-    () => target.served.length === pages,
+    // One that was served is not yet read.
+    async () => target.served.length === pages && (await scrapesOf(agent)) >= pages,
   )
   // Its end sends what waits.
   assert.deepEqual(await agent.stop(), { code: 0, signal: null })

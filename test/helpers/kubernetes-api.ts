@@ -4,6 +4,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { freePort } from './program.ts'
 
 export type Json = Record<string, unknown>
 
@@ -121,7 +122,8 @@ export class KubernetesApi {
 
   static async start(options: KubernetesApiOptions = {}): Promise<KubernetesApi> {
     const api = new KubernetesApi(options)
-    await api.listen(options.port ?? 0)
+    // Where it listens again after an end, nobody else does meanwhile.
+    await api.listen(options.port ?? (await freePort()))
     return api
   }
 

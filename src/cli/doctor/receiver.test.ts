@@ -120,9 +120,9 @@ test('signals that fare alike are told in one line, signals of other receivers i
 test('a receiver that never answers, or cuts the connection, costs no more than the bound', async t => {
   const slow = await receive(t)
   slow.answer = () => ({ kind: 'stall' })
-  const stalled = await tryWith({ ENDPOINT: slow.endpoint, INSECURE: 'true' }, 2000)
+  const stalled = await tryWith({ ENDPOINT: slow.endpoint, INSECURE: 'true' }, 4000)
   assert.deepEqual(states(stalled), [['limited', 'unavailable']])
-  assert.match(stalled[0]!.detail, /no answer within 2000 ms/)
+  assert.match(stalled[0]!.detail, /no answer within 4000 ms/)
   slow.answer = () => ({ kind: 'cut' })
   const cut = await tryWith({ ENDPOINT: slow.endpoint, METRICS_ENABLED: 'false', INSECURE: 'true' })
   assert.deepEqual(states(cut), [['limited', 'lost']])
@@ -133,9 +133,9 @@ test('nothing there, no such name and no endpoint are three things', async () =>
   const nothing = await tryWith({ ENDPOINT: `127.0.0.1:${port}`, INSECURE: 'true' })
   assert.deepEqual(states(nothing), [['missing', 'connect']])
   assert.match(nothing[0]!.detail, /ECONNREFUSED/)
-  const nameless = await tryWith({ ENDPOINT: 'nobody.invalid:4317' }, 10_000)
+  const nameless = await tryWith({ ENDPOINT: 'no..such:4317' })
   assert.deepEqual(states(nameless), [['missing', 'name']])
-  assert.match(nameless[0]!.detail, /nobody\.invalid/)
+  assert.match(nameless[0]!.detail, /no\.\.such/)
   assert.deepEqual(states(await tryWith({})), [['note', 'none']])
 })
 

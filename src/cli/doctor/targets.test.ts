@@ -74,7 +74,7 @@ test('what hangs is waited for so long and no longer', async t => {
     createTcpServer(socket => socket.on('error', () => undefined).unref()),
   )
   await checkWithin(
-    2000,
+    4000,
     t,
     `scrape_configs: [{ job_name: slow, static_configs: [{ targets: ['${hanging}'] }] }]`,
     /^down: slow: .*after \d+ ms it does not answer/,

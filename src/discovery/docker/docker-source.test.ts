@@ -84,7 +84,9 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     let running = 2
     const lookers = Array.from({ length: running }, async () => {
       for (let name = names.shift(); name !== undefined; name = names.shift()) {
-        const args = ['--rm', '--net', 'none', '--name', name, 'shop:1.2', 'cat', '/proc/self/cgroup']
+        // So long that this program, which may be held up, sees it.
+        const moment = ['sh', '-c', 'cat /proc/self/cgroup; sleep 0.3']
+        const args = ['--rm', '--net', 'none', '--name', name, 'shop:1.2', ...moment]
         const id = /[0-9a-f]{64}/.exec(await dockerd.docker('run', ...args))?.[0]
         assert.ok(id !== undefined, 'a container knows its own control group')
         ids.add(id)

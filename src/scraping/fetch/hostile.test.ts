@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import {
@@ -10,6 +10,7 @@ import {
   pour,
   startHostileTarget,
 } from '../../../test/helpers/hostile-target.ts'
+import { freePort } from '../../../test/helpers/program.ts'
 import { noAccess } from '../scrape-job.ts'
 import { pageBuffers } from './page-buffers.ts'
 import { FetchError, TargetClient, type TargetClientOptions } from './target-client.ts'
@@ -121,7 +122,7 @@ check(
   /^timeout: .*head of its answer/,
   3000,
 )
-check('no answer', () => undefined, /^timeout: .* after 2000 ms it does not answer$/, 2000)
+check('no answer', () => undefined, /^timeout: .* after 4000 ms it does not answer$/, 4000)
 check(
   'a head of 1 MB',
   socket => socket.write(`${ok}X: ${'x'.repeat(1024 * 1024)}\r\n\r\n`),
@@ -266,11 +267,7 @@ test('a server that speaks first is no target', async t => {
 })
 
 test('a port that nobody listens on', async () => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  assert.match(await fault(`http://127.0.0.1:${port}/metrics`), /^connect: .*ECONNREFUSED/)
+  assert.match(await fault(`http://127.0.0.1:${await freePort()}/metrics`), /^connect: .*ECONNREFUSED/)
 })
 
 test('a name that nobody has', async () => {

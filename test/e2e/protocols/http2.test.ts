@@ -72,7 +72,7 @@ test('statuses, large bodies and cancelled requests are told of curl', {
   assert.equal(await curlHttp2(`${url}/big/300000`), 200)
   assert.equal(await curlHttp2(`${url}/missing`), 404)
   assert.equal(await curlHttp2(`${url}/failed`, '-d', 'x'.repeat(100_000)), 503)
-  await curlHttp2(`${url}/never`, '-m', '0.3')
+  await curlHttp2(`${url}/never`, '-m', '3')
   const counts = await told(agent, port, 8)
   assert.equal(counts['server GET /big/* 200'], 1)
   assert.equal(counts['client GET 200'], 1)

@@ -37,7 +37,8 @@ async function startAgent(port: number): Promise<AgentProcess> {
 
 function clientOf(server: KafkaServer): Kafka {
   const brokers = [`127.0.0.1:${server.port}`]
-  return new Kafka({ clientId: 'shop', brokers, logLevel: logLevel.NOTHING, retry: { retries: 0 } })
+  const patient = { connectionTimeout: 20_000, authenticationTimeout: 20_000, retry: { retries: 0 } }
+  return new Kafka({ clientId: 'shop', brokers, logLevel: logLevel.NOTHING, ...patient })
 }
 
 async function startProducer(kafka: Kafka): Promise<Producer> {
@@ -125,7 +126,7 @@ test('every answer with records has one span and one count, and those that waite
   const read = await startReading(kafka, 'orders', 25)
   await send(sender, 20)
   await read()
-  await until('the reader has waited in vain', 10_000, async () => (await server.counts()).waited > 3)
+  await until('the reader has waited in vain', 20_000, async () => (await server.counts()).waited > 3)
   const { fetched, produced } = await server.counts()
   await telemetry.arrived(produced + fetched, server.port)
   await telemetry.settle(agent)
@@ -146,13 +147,13 @@ test('connections that are older than the agent are seen exactly', async () => {
   const sender = await startProducer(kafka)
   await send(sender, 1)
   const read = await startReading(kafka, 'orders', requests + 1)
-  await until('the reader has waited in vain', 10_000, async () => (await server.counts()).waited > 1)
+  await until('the reader has waited in vain', 20_000, async () => (await server.counts()).waited > 1)
   const agent = await startAgent(server.port)
   const before = await server.counts()
   // A fetch that the agent did not see begin has no span.
   await until(
     'the reader has asked again',
-    10_000,
+    20_000,
     async () => (await server.counts()).waited > before.waited + 1,
   )
   await send(sender, requests)

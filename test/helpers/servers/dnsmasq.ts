@@ -40,7 +40,7 @@ export async function startDnsmasq(): Promise<NameServer> {
   const resolver = new Resolver({ timeout: 200, tries: 1 })
   resolver.setServers([address])
   try {
-    await until('the name server answers', 10_000, async () =>
+    await until('the name server answers', 20_000, async () =>
       resolver.resolve4('web.test').then(
         () => true,
         () => false,

@@ -11,8 +11,8 @@ OWN_FRAME void nap(long milliseconds)
 	sink++;
 }
 
-OWN_FRAME void nap_long(void) { nap(20); sink++; }
-OWN_FRAME void nap_short(void) { nap(10); sink++; }
+OWN_FRAME void nap_long(void) { nap(60); sink++; }
+OWN_FRAME void nap_short(void) { nap(30); sink++; }
 
 int main(void)
 {
