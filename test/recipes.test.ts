@@ -134,5 +134,7 @@ test('the tree with both is as it has to be: architecture, generated files', { s
 })
 
 test('operations of the new protocol become spans', { skip: onlyInSoak || withoutBpf }, () => {
-  run('bash tools/test test/fixtures/recipes/nut-spans.ts')
+  const file = 'test/e2e/protocols/nut-spans.test.ts'
+  copyFileSync(join(tree, 'test/fixtures/recipes/nut-spans.ts'), join(tree, file))
+  run(`bash tools/test ${file}`)
 })

@@ -1,6 +1,6 @@
-// owns: host
+// owns: processor
 // The window of the live page under load: it is full, and the agent's memory stands still. Half a minute of it; an hour
-// in a soak.
+// in a soak. What the agent learns of programs that begin meanwhile takes memory, too, so none does.
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
