@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
+import { AgentProcess, largeRing, type Tree } from '../helpers/agent-process.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { call } from '../helpers/http.ts'
 import { Buyer, plan, requests } from '../helpers/load.ts'
@@ -54,7 +54,7 @@ async function reload(agent: AgentProcess): Promise<Reloaded & { readonly code: 
 test(`${reloads} reloads under traffic lose no span, no count, no descriptor and no memory`, async () => {
   const port = await freePort()
   const other = await freePort()
-  const agent = await startAgent([port], { self_telemetry: { debug: true } })
+  const agent = await startAgent([port], { ...largeRing, self_telemetry: { debug: true } })
   const shop = await startNodeShop(port)
   open.push(shop)
   const rounds = 4
@@ -265,10 +265,13 @@ test('a renewed certificate of the export is taken up by a new connection', asyn
   assert.equal(receiver.counts.connections, 1)
   show('server')
   const { code, changed } = await reload(agent)
-  assert.deepEqual([code, changed], [200, ['otlp.tls.cert_file', 'otlp.tls.key_file']])
-  await until('a second connection', 20_000, async () => {
+  assert.equal(code, 200)
+  // The agent's own look at the files may have come before.
+  const told = [...changed, ...agent.log.map(({ msg }) => msg)].join()
+  for (const key of ['otlp.tls.cert_file', 'otlp.tls.key_file']) assert.ok(told.includes(key), told)
+  await until('another connection', 20_000, async () => {
     await agent.get('/status')
-    return receiver.counts.connections === 2
+    return receiver.counts.connections > 1
   })
 })
 

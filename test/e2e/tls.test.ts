@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess } from '../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../helpers/agent-process.ts'
 import { type Certificates, makeCertificates } from '../helpers/certificates.ts'
 import { output } from '../helpers/load.ts'
 import { freePort, Program, until } from '../helpers/program.ts'
@@ -53,7 +53,7 @@ async function attachments(agent: AgentProcess): Promise<readonly Attachment[]> 
 
 /** The agent, once it reads the TLS of the programs in the files whose paths hold `paths`. */
 async function startAgent(port: number, ...paths: string[]): Promise<AgentProcess> {
-  const agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port] })
+  const agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port], config: largeRing })
   open.push({ close: () => agent.stop() })
   await until(`TLS is read in ${paths.join()}`, 20_000, async () => {
     const all = await attachments(agent)

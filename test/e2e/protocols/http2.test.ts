@@ -1,7 +1,7 @@
 // owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { freePort } from '../../helpers/program.ts'
 import { GrpcShopper, startGrpc } from '../../helpers/servers/grpc.ts'
 import {
@@ -28,7 +28,8 @@ afterEach(async () => {
 })
 
 async function startAgent(port: number): Promise<AgentProcess> {
-  const agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port] })
+  const { endpoint } = telemetry
+  const agent = await AgentProcess.start({ endpoint, ports: [port], config: largeRing })
   open.push({ close: () => agent.stop() })
   return agent
 }

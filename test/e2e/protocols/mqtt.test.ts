@@ -5,7 +5,8 @@ import { after, afterEach, before, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { connectAsync, type MqttClient } from 'mqtt'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
+import { until } from '../../helpers/program.ts'
 import { type Mosquitto, startMosquitto, withoutMosquitto } from '../../helpers/servers/mosquitto.ts'
 import { soak } from '../../helpers/soak.ts'
 import { Telemetry } from '../../helpers/telemetry.ts'
@@ -23,7 +24,8 @@ before(async () => {
   if (skip) return
   telemetry = await Telemetry.start()
   mosquitto = await startMosquitto(['topic readwrite shop/#'])
-  agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [mosquitto.port] })
+  const { endpoint } = telemetry
+  agent = await AgentProcess.start({ endpoint, ports: [mosquitto.port], config: largeRing })
 })
 
 after(async () => {
@@ -56,18 +58,16 @@ for (const version of [4, 5] as const)
       const subscriber = await connect(version)
       const publisher = await connect(version)
       await subscriber.subscribeAsync('shop/#', { qos })
-      const all = new Promise<void>(resolve => {
-        let received = 0
-        subscriber.on('message', () => {
-          if (++received === messages) resolve()
-        })
-      })
+      let received = 0
+      subscriber.on('message', () => received++)
       for (let i = 0; i < messages; i++) {
         await publisher.publishAsync('shop/orders', `message ${i}`, { qos })
-        // mqtt.js gathers what is written in one turn of its loop, in five buffers for a message: a call has a bound for both.
+        // A call has a bound of buffers and of bytes: mqtt.js gathers what is written in one turn of its loop, in five
+        // buffers for a message, and a subscriber that was held up reads all that waits at once.
         if (i % 10 === 9) await setImmediate()
+        if (i - received > 50) await until('the subscriber follows', 20_000, () => i - received < 10)
       }
-      await all
+      await until('all have come', 20_000, () => received === messages)
       await publisher.endAsync()
       await subscriber.endAsync()
       assert.deepEqual(await told(2 * messages), {
