@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { AgentProcess } from '../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../helpers/agent-process.ts'
 import { Buyer, checkCounts, checkSpans, plan, requests } from '../helpers/load.ts'
 import { freePort } from '../helpers/program.ts'
 import { type SpanLine, Telemetry } from '../helpers/telemetry.ts'
@@ -25,7 +25,7 @@ function startAgent(backend: string, port: number): Promise<AgentProcess> {
     ports: [port],
     wrapper: withTracefs,
     config: {
-      agent: { ebpf: { backend, ringbuf_size: 64 * 2 ** 20 } },
+      agent: { ebpf: { backend, ...largeRing } },
       queues: { traces: { mem_limit: '512Mi' } },
     },
   })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { Agent, get } from 'node:http'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess } from '../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { freePort, Program } from '../helpers/program.ts'
 import { type Postgres, postgresName, startPostgres, withoutPostgres } from '../helpers/servers/postgres.ts'
@@ -62,7 +62,7 @@ async function startChain(backend: string): Promise<Chain & { agent: AgentProces
     wrapper: backend === 'syscalls' ? withTracefs : [],
     endpoint: telemetry.endpoint,
     ports: [front.port, app.ready.port, postgres.port, redis.port],
-    config: { agent: { ebpf: { backend, ringbuf_size: 64 * 2 ** 20 } } },
+    config: { agent: { ebpf: { backend, ...largeRing } } },
   })
   open.push({ close: () => agent.stop() })
   return { front: front.port, app: app.ready.port, agent }

@@ -1,7 +1,7 @@
 // owns: ports
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess } from '../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../helpers/agent-process.ts'
 import { Buyer, checkCounts, checkSpans, concurrency, output, plan, requests } from '../helpers/load.ts'
 import { freePort } from '../helpers/program.ts'
 import { client, server, Telemetry } from '../helpers/telemetry.ts'
@@ -29,7 +29,7 @@ async function startAgent(port: number): Promise<AgentProcess> {
   const agent = await AgentProcess.start({
     endpoint: telemetry.endpoint,
     ports: [port],
-    config: { agent: { ebpf: { ringbuf_size: 64 * 2 ** 20 } }, queues: { traces: { mem_limit: '512Mi' } } },
+    config: { agent: { ebpf: largeRing }, queues: { traces: { mem_limit: '512Mi' } } },
   })
   open.push({ close: () => agent.stop() })
   return agent

@@ -54,7 +54,7 @@ async function reload(agent: AgentProcess): Promise<Reloaded & { readonly code: 
 test(`${reloads} reloads under traffic lose no span, no count, no descriptor and no memory`, async () => {
   const port = await freePort()
   const other = await freePort()
-  const agent = await startAgent([port], { ...largeRing, self_telemetry: { debug: true } })
+  const agent = await startAgent([port], { self_telemetry: { debug: true }, agent: { ebpf: largeRing } })
   const shop = await startNodeShop(port)
   open.push(shop)
   const rounds = 4

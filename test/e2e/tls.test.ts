@@ -53,7 +53,11 @@ async function attachments(agent: AgentProcess): Promise<readonly Attachment[]> 
 
 /** The agent, once it reads the TLS of the programs in the files whose paths hold `paths`. */
 async function startAgent(port: number, ...paths: string[]): Promise<AgentProcess> {
-  const agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port], config: largeRing })
+  const agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [port],
+    config: { agent: { ebpf: largeRing } },
+  })
   open.push({ close: () => agent.stop() })
   await until(`TLS is read in ${paths.join()}`, 20_000, async () => {
     const all = await attachments(agent)

@@ -6,7 +6,7 @@
 //   ports        programs in the kernel, and the ports that the runner gives it (freePort): its agents look at no
 //                others. Any number of such files at a time, and none that owns the host
 //   load         it keeps processors busy: one such file at a time, whatever else it owns
-//   processor    it measures time or load: nothing runs beside it
+//   processor    it measures time, load, or memory that other programs change: nothing runs beside it
 //   process      a process of its own: it measures the heap, or changes what a process has once
 //
 // Without the line a file owns nothing, loads no programs into the kernel, and shares a process with others. A file that

@@ -44,7 +44,10 @@ export function endSession(members: Members): void {
     }
 }
 
-/** Ends processes by a variable in their environment when this process ends, however it ends. Returns what calls that off. */
+/**
+ * Starts a process that ends others, by a variable in their environment, when this one ends, however it ends. Call what it
+ * returns when none of them is left: it ends the watchdog.
+ */
 export function startWatchdog(variable: string): () => void {
   const watchdog = spawn(process.execPath, [join(import.meta.dirname, 'watchdog.ts'), variable], {
     stdio: ['pipe', 'ignore', 'ignore'],

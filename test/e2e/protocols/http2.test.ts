@@ -29,7 +29,7 @@ afterEach(async () => {
 
 async function startAgent(port: number): Promise<AgentProcess> {
   const { endpoint } = telemetry
-  const agent = await AgentProcess.start({ endpoint, ports: [port], config: largeRing })
+  const agent = await AgentProcess.start({ endpoint, ports: [port], config: { agent: { ebpf: largeRing } } })
   open.push({ close: () => agent.stop() })
   return agent
 }

@@ -25,7 +25,11 @@ before(async () => {
   telemetry = await Telemetry.start()
   mosquitto = await startMosquitto(['topic readwrite shop/#'])
   const { endpoint } = telemetry
-  agent = await AgentProcess.start({ endpoint, ports: [mosquitto.port], config: largeRing })
+  agent = await AgentProcess.start({
+    endpoint,
+    ports: [mosquitto.port],
+    config: { agent: { ebpf: largeRing } },
+  })
 })
 
 after(async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { output } from '../../helpers/load.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../../helpers/servers/redis.ts'
 import { soak } from '../../helpers/soak.ts'
@@ -24,7 +24,7 @@ before(async () => {
   agent = await AgentProcess.start({
     endpoint: telemetry.endpoint,
     ports: [server.port],
-    config: { agent: { ebpf: { ringbuf_size: 64 * 2 ** 20 } }, queues: { traces: { mem_limit: '512Mi' } } },
+    config: { agent: { ebpf: largeRing }, queues: { traces: { mem_limit: '512Mi' } } },
   })
 })
 
