@@ -412,9 +412,13 @@ test('what runs in the kernel has the stacks of both sides, unless the kernel’
   assert.ok(settled.length > 0)
   for (const { stack, kernel } of settled) {
     assert.ok(host.names(stack).includes('read_zeros'))
-    assert.ok(kernel!.length > 0 && kernel!.every(address => address > 2 ** 47))
+    const hexadecimal = [...kernel!].map(address => address.toString(16)).join(' ')
+    assert.ok(
+      kernel!.length > 0 && kernel!.every(address => address > 2 ** 47),
+      `kernel stack: ${hexadecimal}`,
+    )
   }
-  // Where the kernel is entered there is one frame.
+  // The kernel's own walk is not always whole: few of its stacks may be shorter than the path of a read.
   assert.ok(settled.some(({ kernel }) => kernel!.length > 3))
   host.sampler.apply({ ...everything, includeKernel: false })
   host.collect()

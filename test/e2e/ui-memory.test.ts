@@ -1,108 +1,11 @@
-// owns: processor
-// The window of the live page under load: it is full, and the agent's memory stands still. Half a minute of it; an hour
-// in a soak. What the agent learns of programs that begin meanwhile takes memory, too, so none does.
-import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { get, type IncomingMessage } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { type TestContext, test } from 'node:test'
-import type { OverviewLine } from '../../src/api/ui/documents.ts'
-import { AgentProcess } from '../helpers/agent-process.ts'
-import { withoutBpf } from '../helpers/compile-bpf.ts'
-import { startLiveShop } from '../helpers/live-shop.ts'
-import { freePort } from '../helpers/program.ts'
-import { withoutPostgres } from '../helpers/servers/postgres.ts'
-import { withoutRedis } from '../helpers/servers/redis.ts'
-import { soak } from '../helpers/soak.ts'
+// owns: ports
+import { test } from 'node:test'
+import { memoryStandsStill, withoutFullWindow } from '../helpers/full-window.ts'
 
-const skip = withoutBpf || withoutRedis || withoutPostgres
-const maxBytes = 2 * 2 ** 20
-/** Ticks of the overview, one a second: at most until the window is half full, which its young spans are, and then. */
-const [patience, measured] = [120, soak ? 3600 : 16]
-/** The least of so many is held against the least of so many later: garbage comes and goes. */
-const few = soak ? 60 : 4
-/** Where the collector does not come by in time another stretch is measured: what leaks grows in each of them. */
-const stretches = 3
-/**
- * What the heap breathes in and out, and what the host's programs make the agent learn. Some 400 spans come each second:
- * those that stayed as objects would show at once, and in an hour a dozen bytes for each.
- */
-const boundMiB = 12
-
-/** Follows a document as an open page does. */
-async function* lines<T>(t: TestContext, agent: AgentProcess, path: string): AsyncGenerator<T> {
-  const url = `http://127.0.0.1:${agent.port}/ui/api/${path}`
-  const response = await new Promise<IncomingMessage>((resolve, reject) =>
-    get(url, { agent: false }, resolve).on('error', reject),
-  )
-  t.after(() => response.destroy())
-  assert.equal(response.statusCode, 200, path)
-  for await (const line of createInterface(response)) yield JSON.parse(line) as T
-}
-
-/** MiB that no file stands behind. */
-function anonymousMiB(pid: number): number {
-  const told = readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1')
-  return Number(/^Anonymous:\s+(\d+) kB/m.exec(told)![1]) / 1024
-}
-
-test('a full window keeps within its bound, and the memory of the agent stands still', { skip }, async t => {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-ui-memory-'))
-  const close: (() => unknown)[] = [() => rmSync(directory, { recursive: true })]
-  // The last first: the agent writes into the folder until it has ended.
-  t.after(async () => {
-    for (const each of close.toReversed()) await each()
-  })
-  const shop = await startLiveShop(50)
-  close.push(() => shop.close())
-  const agent = await AgentProcess.start({
-    // A heap that may grow would hide what stays; the sources need more of it than the bundle.
-    env: { NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=96' },
-    config: {
-      self_telemetry: { ui: { window: '1m', max_memory: '2Mi' } },
-      agent: {
-        nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
-        profiling: { enabled: true },
-        logs: {
-          enabled: true,
-          container_logs: false,
-          paths: [shop.log],
-          position_file: join(directory, 'positions'),
-        },
-        discovery: { enabled: false },
-      },
-      pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
-    },
-  })
-  close.push(() => agent.stop())
-  // Those who look make the agent compute all that there is.
-  for (const path of ['traces', 'map', 'logs', 'profiles', 'service?name=nginx'])
-    void (async () => {
-      const following = lines(t, agent, `${path}${path.includes('?') ? '&' : '?'}follow=1`)
-      while (!(await following.next()).done);
-    })().catch(() => undefined) // it ends with the agent
-  const anonymous: number[] = []
-  let waited = 0
-  let grown = Number.POSITIVE_INFINITY
-  for await (const line of lines<OverviewLine>(t, agent, 'overview?follow=1&seconds=60')) {
-    if (line.kind !== 'tick') continue
-    const { window_bytes: bytes, window_max_bytes: most } = line.agent
-    assert.equal(most, maxBytes)
-    assert.ok(bytes <= maxBytes, `the window takes ${bytes} bytes of ${maxBytes}`)
-    if (bytes < maxBytes / 2) {
-      assert.ok(++waited < patience, `the window does not fill: ${bytes} bytes of ${maxBytes}`)
-      continue
-    }
-    anonymous.push(anonymousMiB(agent.pid))
-    if (anonymous.length % measured > 0) continue
-    const stretch = anonymous.slice(-measured)
-    grown = Math.min(...stretch.slice(-few)) - Math.min(...stretch.slice(0, few))
-    if (grown < boundMiB || anonymous.length === stretches * measured) break
-  }
-  assert.ok(
-    grown < boundMiB,
-    `with a full window the agent took ${grown.toFixed(1)} MiB more after ${measured} s: ${anonymous.map(each => each.toFixed(0)).join(' ')}`,
-  )
-})
+test(
+  'a full window keeps within its bound, and the memory of the agent stands still',
+  {
+    skip: withoutFullWindow,
+  },
+  t => memoryStandsStill(t, 16, 4),
+)
