@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { AgentProcess } from './agent-process.ts'
+import { AgentProcess, largeRing } from './agent-process.ts'
 import type { SpanLine, Telemetry } from './telemetry.ts'
 
 /** An agent that looks at the server of one database, and the spans of its clients since they were last asked for. */
@@ -63,5 +63,5 @@ export class DatabaseSpans {
 }
 
 function startAgent({ endpoint }: Telemetry, port: number): Promise<AgentProcess> {
-  return AgentProcess.start({ endpoint, ports: [port] })
+  return AgentProcess.start({ endpoint, ports: [port], config: { agent: { ebpf: largeRing } } })
 }

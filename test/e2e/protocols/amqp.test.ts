@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import amqplib, { type ChannelModel, type ConfirmChannel } from 'amqplib'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { type Rabbitmq, startRabbitmq, withoutRabbitmq } from '../../helpers/servers/rabbitmq.ts'
 import { soak } from '../../helpers/soak.ts'
 import { type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
@@ -22,7 +22,11 @@ before(async () => {
   if (skip) return
   telemetry = await Telemetry.start()
   rabbitmq = await startRabbitmq()
-  agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [rabbitmq.port] })
+  agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [rabbitmq.port],
+    config: { agent: { ebpf: largeRing } },
+  })
   connection = await amqplib.connect(`amqp://127.0.0.1:${rabbitmq.port}`)
 })
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { output } from '../../helpers/load.ts'
 import { until } from '../../helpers/program.ts'
 import { type NameServer, startDnsmasq, withoutDnsmasq } from '../../helpers/servers/dnsmasq.ts'
@@ -24,7 +24,11 @@ before(async () => {
   if (skip) return
   telemetry = await Telemetry.start()
   server = await startDnsmasq()
-  agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port] })
+  agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [port],
+    config: { agent: { ebpf: largeRing } },
+  })
 })
 
 after(async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { Kafka, logLevel, Partitioners, type Producer } from 'kafkajs'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { until } from '../../helpers/program.ts'
 import { KafkaServer } from '../../helpers/servers/kafka.ts'
 import { soak } from '../../helpers/soak.ts'
@@ -30,7 +30,11 @@ async function startServer(): Promise<KafkaServer> {
 }
 
 async function startAgent(port: number): Promise<AgentProcess> {
-  const agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port] })
+  const agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [port],
+    config: { agent: { ebpf: largeRing } },
+  })
   open.push(() => agent.stop())
   return agent
 }

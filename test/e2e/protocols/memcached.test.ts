@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { type MemcachedServer, startMemcached, withoutMemcached } from '../../helpers/servers/memcached.ts'
 import { soak } from '../../helpers/soak.ts'
 import { client, Telemetry } from '../../helpers/telemetry.ts'
@@ -20,7 +20,11 @@ before(async () => {
   if (skip) return
   telemetry = await Telemetry.start()
   server = await startMemcached()
-  agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [server.port] })
+  agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [server.port],
+    config: { agent: { ebpf: largeRing } },
+  })
 })
 
 after(async () => {

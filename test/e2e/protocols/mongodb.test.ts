@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { type Collection, MongoClient, type MongoClientOptions } from 'mongodb'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { MongodbServer } from '../../helpers/servers/mongodb.ts'
 import { soak } from '../../helpers/soak.ts'
 import { client, type SpanLine, Telemetry } from '../../helpers/telemetry.ts'
@@ -30,7 +30,11 @@ function closing<T extends { close(): Promise<unknown> }>(one: T): T {
 }
 
 async function startAgent(port: number): Promise<AgentProcess> {
-  const agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [port] })
+  const agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [port],
+    config: { agent: { ebpf: largeRing } },
+  })
   open.push({ close: () => agent.stop() })
   return agent
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { connect, type NatsConnection } from 'nats'
-import { AgentProcess } from '../../helpers/agent-process.ts'
+import { AgentProcess, largeRing } from '../../helpers/agent-process.ts'
 import { type Nats, startNats, withoutNats } from '../../helpers/servers/nats.ts'
 import { soak } from '../../helpers/soak.ts'
 import { Telemetry } from '../../helpers/telemetry.ts'
@@ -23,7 +23,11 @@ before(async () => {
   if (skip) return
   telemetry = await Telemetry.start()
   server = await startNats()
-  agent = await AgentProcess.start({ endpoint: telemetry.endpoint, ports: [server.port] })
+  agent = await AgentProcess.start({
+    endpoint: telemetry.endpoint,
+    ports: [server.port],
+    config: { agent: { ebpf: largeRing } },
+  })
 })
 
 after(async () => {
