@@ -29,13 +29,10 @@ const fromYaml = (text: string) => all(yamlElements(text))
 const words = fc.oneof(
   fc.string(),
   fc.string({ unit: 'grapheme' }),
-  fc.constantFrom('- a', '[', '"', '\\', '# x', '\n- b', '&a', '*a', 'a?b&c=*', '!a'),
+  fc.constantFrom('- a', '[', '"', '\\', '# x', '\n- b', '&a', '*a', 'a?b&c=*', '!a', '<<'),
 )
-/**
- * V8 13.6 takes a key of one escaped character for one of backslashes, where it has met that (`JSON.parse`). The YAML
- * library's `stringify` writes the key `<<` without quotes, which merges.
- */
-const names = words.filter(name => !/^(?:["\\]+|<<)$/.test(name))
+/** V8 13.6 takes a key of one escaped character for one of backslashes, where it has met that (`JSON.parse`). */
+const names = words.filter(name => !/^["\\]+$/.test(name))
 const groups = fc.array(
   fc.record({
     targets: fc.array(words, { maxLength: 5 }),
@@ -64,7 +61,9 @@ test('a long list in YAML is what the parser makes of the whole', async () => {
   await fc.assert(
     fc.asyncProperty(groups, async list => {
       const long = lengthened(list, 20_000)
-      const text = stringify(long, { aliasDuplicateObjects: false })
+      // Without quotes the key `<<` merges, and the library writes none.
+      const defaultKeyType = list.some(({ labels }) => '<<' in labels) ? 'QUOTE_DOUBLE' : 'PLAIN'
+      const text = stringify(long, { aliasDuplicateObjects: false, defaultKeyType })
       assert.deepEqual(await fromYaml(`# first\n\n${text}`), JSON.parse(JSON.stringify(long)))
     }),
     { numRuns },
