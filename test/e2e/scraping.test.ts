@@ -56,7 +56,7 @@ async function startCollector(
   more: Tree = {},
 ): Promise<AgentProcess> {
   const agent = await AgentProcess.start({
-    // With the heap that it has on a host: a larger one is collected when it is full.
+    // With its own heap: V8 lets a larger one grow before it collects.
     shipped: true,
     endpoint: receiver.endpoint,
     config: {
@@ -326,8 +326,6 @@ test('a collector needs no privileges', {
   const target = await startTarget(page(n => `n ${n}\n`))
   const receiver = await startReceiver()
   const agent = await AgentProcess.start({
-    // With the heap that it has on a host: a larger one is collected when it is full.
-    shipped: true,
     endpoint: receiver.endpoint,
     wrapper: [
       'setpriv',

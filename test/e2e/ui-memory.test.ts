@@ -7,5 +7,5 @@ test(
   {
     skip: withoutFullWindow,
   },
-  t => memoryStandsStill(t, { settle: 0, seconds: 16, few: 4, most: 3 }),
+  t => memoryStandsStill(t, { seconds: 16, few: 4, most: 3 }),
 )

@@ -10,7 +10,7 @@ import type { Page } from 'playwright-core'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { assertAccessible, assertFits, LiveBrowser, screenshots } from '../helpers/browser.ts'
 import { withoutChromium } from '../helpers/host-needs.ts'
-import { type LiveShop, startLiveShop } from '../helpers/live-shop.ts'
+import { everythingOf, type LiveShop, startLiveShop } from '../helpers/live-shop.ts'
 import { freePort, until } from '../helpers/program.ts'
 import { withoutPostgres } from '../helpers/servers/postgres.ts'
 import { withoutRedis } from '../helpers/servers/redis.ts'
@@ -30,20 +30,7 @@ before(async () => {
   shop = await startLiveShop(10)
   agent = await AgentProcess.start({
     ports: shop.ports,
-    config: {
-      agent: {
-        nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
-        profiling: { enabled: true },
-        logs: {
-          enabled: true,
-          container_logs: false,
-          paths: [shop.log],
-          position_file: join(directory, 'positions'),
-        },
-        discovery: { enabled: false },
-      },
-      pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
-    },
+    config: await everythingOf(shop, directory),
   })
   browser = await LiveBrowser.start()
 })

@@ -10,8 +10,7 @@ import type { TestContext } from 'node:test'
 import type { OverviewLine } from '../../src/api/ui/documents.ts'
 import { AgentProcess } from './agent-process.ts'
 import { withoutBpf } from './compile-bpf.ts'
-import { startLiveShop } from './live-shop.ts'
-import { freePort } from './program.ts'
+import { everythingOf, startLiveShop } from './live-shop.ts'
 import { withoutPostgres } from './servers/postgres.ts'
 import { withoutRedis } from './servers/redis.ts'
 
@@ -44,21 +43,16 @@ function anonymousMiB(pid: number): number {
 }
 
 /** In seconds, from when the window is half full. */
-export interface Stretches {
-  /** Not measured: code is compiled and the symbols of the programs are read meanwhile. */
-  readonly settle: number
+export interface Stretch {
   readonly seconds: number
-  /** The least of so many measurements at the begin is held against the least at the end: garbage comes and goes. */
+  /** The least of so many measurements at its start is held against the least at its end: garbage comes and goes. */
   readonly few: number
   /** Where the collector does not come by in time another stretch is measured: what leaks grows in each of them. */
   readonly most: number
 }
 
 /** Fails where the window grows beyond its bound, or the agent takes more memory after a stretch with a full window. */
-export async function memoryStandsStill(
-  t: TestContext,
-  { settle, seconds, few, most }: Stretches,
-): Promise<void> {
+export async function memoryStandsStill(t: TestContext, { seconds, few, most }: Stretch): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-ui-memory-'))
   const close: (() => unknown)[] = [() => rmSync(directory, { recursive: true })]
   // The last first: the agent writes into the folder until it has ended.
@@ -69,22 +63,11 @@ export async function memoryStandsStill(
   close.push(() => shop.close())
   const agent = await AgentProcess.start({
     ports: shop.ports,
-    // A heap that may grow would hide what stays; the sources need more of it than the bundle.
+    // A heap that may grow would hide what stays.
     env: { NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=96' },
     config: {
+      ...(await everythingOf(shop, directory)),
       self_telemetry: { ui: { window: '1m', max_memory: '2Mi' } },
-      agent: {
-        nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
-        profiling: { enabled: true },
-        logs: {
-          enabled: true,
-          container_logs: false,
-          paths: [shop.log],
-          position_file: join(directory, 'positions'),
-        },
-        discovery: { enabled: false },
-      },
-      pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
     },
   })
   close.push(() => agent.stop())
@@ -107,11 +90,10 @@ export async function memoryStandsStill(
       continue
     }
     anonymous.push(anonymousMiB(agent.pid))
-    const measured = anonymous.length - settle
-    if (measured <= 0 || measured % seconds > 0) continue
+    if (anonymous.length % seconds > 0) continue
     const stretch = anonymous.slice(-seconds)
     grown = Math.min(...stretch.slice(-few)) - Math.min(...stretch.slice(0, few))
-    if (grown < boundMiB || measured === most * seconds) break
+    if (grown < boundMiB || anonymous.length === most * seconds) break
   }
   const shown = anonymous.filter((_, i) => i % few === 0).map(each => each.toFixed(0))
   assert.ok(

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Tree } from './agent-process.ts'
 import { freePort, listening, pause } from './program.ts'
 import { startPostgres } from './servers/postgres.ts'
 import { startRedis } from './servers/redis.ts'
@@ -69,5 +70,23 @@ export async function startLiveShop(perSecond: number): Promise<LiveShop> {
       await postgres.close()
       rmSync(directory, { recursive: true, force: true })
     },
+  }
+}
+
+/** The configuration of an agent that follows a shop's metrics, profiles and lines; what it stores is in `directory`. */
+export async function everythingOf(shop: LiveShop, directory: string): Promise<Tree> {
+  return {
+    agent: {
+      nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
+      profiling: { enabled: true },
+      logs: {
+        enabled: true,
+        container_logs: false,
+        paths: [shop.log],
+        position_file: join(directory, 'positions'),
+      },
+      discovery: { enabled: false },
+    },
+    pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
   }
 }
