@@ -3,7 +3,7 @@
 // Each process writes what V8 counted (NODE_V8_COVERAGE). The runtime merges such files of one test run alone, so the
 // summary is a test run of its own: this file, which brings them to where that run gathers its own, and reports it.
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
@@ -17,6 +17,8 @@ const source = `${pathToFileURL(join(root, 'src'))}/`
 export function openCoverage(): NodeJS.ProcessEnv {
   rmSync(raw, { recursive: true, force: true })
   mkdirSync(raw, { recursive: true })
+  // Tests run programs as users without rights, who write theirs beside.
+  chmodSync(raw, 0o1777)
   // Functions that come from the compile cache are counted less precisely (Node.js, module.enableCompileCache).
   return { NODE_V8_COVERAGE: raw, NODE_DISABLE_COMPILE_CACHE: '1', TEST_FROM_SOURCES: '1' }
 }
