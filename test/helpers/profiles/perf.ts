@@ -30,7 +30,9 @@ export class PerfRecording {
     this.#file = join(directory, `perf-${pid}-${rate}-${callGraph}.data`)
     const graph = callGraph === 'dwarf' ? 'dwarf,8192' : 'fp'
     const what = ['-e', 'cpu-clock:u', '-F', String(rate), '--call-graph', graph, '-p', String(pid)]
-    this.#child = spawn('perf', ['record', '-q', '-m', '2M', '-o', this.#file, ...what], {
+    // The cache has a hard link to each file: that changes the file's times, and the agent reads it again.
+    const to = ['-q', '--no-buildid-cache', '-m', '2M', '-o', this.#file]
+    this.#child = spawn('perf', ['record', ...to, ...what], {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     this.#child.stderr!.setEncoding('utf8').on('data', (text: string) => {
