@@ -63,8 +63,8 @@ export async function memoryStandsStill(t: TestContext, { seconds, few, most }: 
   close.push(() => shop.close())
   const agent = await AgentProcess.start({
     ports: shop.ports,
-    // A heap that may grow would hide what stays.
-    env: { NODE_OPTIONS: '--max-semi-space-size=2 --max-old-space-size=96' },
+    // With its own heap: one that may grow would hide what stays.
+    shipped: true,
     config: {
       ...(await everythingOf(shop, directory)),
       self_telemetry: { ui: { window: '1m', max_memory: '2Mi' } },
