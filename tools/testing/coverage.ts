@@ -48,6 +48,7 @@ export function thinCoverage(): number {
 
 /** Merges what was written. Prints the totals and writes all files to build/coverage/report.json. */
 export function reportCoverage(): void {
+  chmodSync(raw, 0o755)
   const unreadable = thinCoverage()
   if (unreadable > 0) console.log(`coverage: ${unreadable} processes were killed while they wrote theirs`)
   const flags = [
