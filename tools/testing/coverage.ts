@@ -3,7 +3,7 @@
 // Each process writes what V8 counted (NODE_V8_COVERAGE). The runtime merges such files of one test run alone, so the
 // summary is a test run of its own: this file, which brings them to where that run gathers its own, and reports it.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
@@ -74,8 +74,45 @@ export default async function* totals(events: AsyncIterable<TestEvent>): AsyncGe
   }
 }
 
+interface Script {
+  readonly url: string
+  readonly functions: readonly {
+    readonly functionName: string
+    readonly isBlockCoverage: boolean
+    readonly ranges: { readonly startOffset: number; readonly endOffset: number; count: number }[]
+  }[]
+}
+
+/**
+ * Functions that V8 counted as a whole, not by blocks, and that ran in one of the processes, ran in all of them. The
+ * runtime takes what the first process says of such a function otherwise, by chance one where it did not run. Counts by
+ * blocks still go before these.
+ */
+function spreadCounts(processes: readonly (readonly Script[])[]): void {
+  const ran = new Set<string>()
+  const each = function* () {
+    for (const scripts of processes)
+      for (const { url, functions } of scripts)
+        for (const { functionName, isBlockCoverage, ranges } of functions) {
+          const [whole] = ranges
+          if (isBlockCoverage || !whole) continue
+          yield { whole, key: `${url} ${functionName} ${whole.startOffset} ${whole.endOffset}` }
+        }
+  }
+  for (const { whole, key } of each()) if (whole.count > 0) ran.add(key)
+  for (const { whole, key } of each()) if (ran.has(key)) whole.count = Math.max(1, whole.count)
+}
+
 if (import.meta.main && process.argv[2] === 'merge')
   test('what processes wrote is brought together', () => {
-    for (const name of readdirSync(raw).filter(name => name.startsWith('thin-')))
-      copyFileSync(join(raw, name), join(process.env.NODE_V8_COVERAGE!, name.replace('thin-', '')))
+    const names = readdirSync(raw).filter(name => name.startsWith('thin-'))
+    const reports = names.map(
+      name => JSON.parse(readFileSync(join(raw, name), 'utf8')) as { result: Script[] },
+    )
+    spreadCounts(reports.map(({ result }) => result))
+    for (const [index, name] of names.entries())
+      writeFileSync(
+        join(process.env.NODE_V8_COVERAGE!, name.replace('thin-', '')),
+        JSON.stringify(reports[index]),
+      )
   })
