@@ -12,7 +12,7 @@ import { metricsSource } from './agent/metrics-source.ts'
 import { Outlets } from './agent/outlets.ts'
 import type { Parts } from './agent/parts.ts'
 import { Profiling } from './agent/profiling.ts'
-import { Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
+import { contentsOf, Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
 import { Scraping } from './agent/scraping.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
@@ -71,6 +71,8 @@ export async function startAgent({
 }: StartOptions): Promise<RunningAgent> {
   const { config } = loaded
   const startedMs = performance.now()
+  // Before any part reads them.
+  const contents = await contentsOf(loaded)
   const profiler = new RuntimeProfiler()
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined
@@ -174,6 +176,7 @@ export async function startAgent({
   let stopping: Promise<void> | undefined
   const reloader = new Reloader({
     loaded,
+    contents,
     load,
     log,
     around: async (cause, attempt) => {

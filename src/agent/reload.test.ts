@@ -17,8 +17,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { heapGrowth } from '../../test/helpers/heap.ts'
 import { soak } from '../../test/helpers/soak.ts'
-import { type Config, formatProblems, loadConfig, redacted } from '../config/index.ts'
+import { type Config, contentFiles, formatProblems, loadConfig, redacted } from '../config/index.ts'
 import type { Change } from '../lib/change.ts'
+import { readContent } from '../lib/file-content.ts'
 import { createLogger, type LogFormat } from '../lib/logger.ts'
 import {
   type Reloadable,
@@ -101,8 +102,10 @@ function scene(context: TestContext, yaml: string, options: SceneOptions = {}) {
   const log: { level: string; msg: string; [field: string]: unknown }[] = []
   const format: LogFormat = 'json'
   const listener = new Listener(loaded.config)
+  const named = [...contentFiles(loaded).values()]
   const reloader = new Reloader({
     loaded,
+    contents: new Map(named.map(path => [path, readContent(path, false).state])),
     load,
     log: createLogger({ level: 'debug', format, write: line => log.push(JSON.parse(line)) }),
     settleMs: 1,
@@ -343,6 +346,17 @@ test('a new content of a certificate is a change of its key; a bad one is refuse
   assert.equal((await reloader.reload('request')).kind, 'applied')
   assert.equal(listener.certificate, 'three')
   assert.equal(reloader.current.file, file)
+})
+
+test('a certificate that is replaced while the agent starts is a change', async context => {
+  const certificate = join(directory, 'at-start.crt')
+  writeFileSync(certificate, 'one')
+  const { listener, reloader } = scene(context, `self_telemetry: {tls: {cert_file: ${certificate}}}\n`)
+  assert.equal(listener.certificate, 'one')
+  writeFileSync(certificate, 'two')
+  const outcome = await reloader.reload('request')
+  assert.deepEqual(outcome.kind === 'applied' && outcome.changed, ['self_telemetry.tls.cert_file'])
+  assert.equal(listener.certificate, 'two')
 })
 
 test('the look at the files takes up a new configuration, secret or certificate by itself', async context => {

@@ -21,6 +21,11 @@ import {
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 
+/** Contents of the files that keys name, by path (`contentState`). */
+export function contentsOf(loaded: LoadedConfig): Promise<Map<string, string>> {
+  return contentStates(contentFiles(loaded).values())
+}
+
 /** A part of the agent that can change while it runs. */
 export interface Reloadable {
   /** For messages. */
@@ -71,6 +76,8 @@ export interface ReloadState {
 export interface ReloaderOptions {
   /** What runs. */
   readonly loaded: LoadedConfig
+  /** Contents of the files that its keys name, from before any part read them: what changes since is a change. */
+  readonly contents: ReadonlyMap<string, string>
   /** Loads the configuration again, as at the start. */
   readonly load: () => LoadedConfig
   /** Asked in this order. */
@@ -101,7 +108,7 @@ export class Reloader {
   #current: LoadedConfig
   #state: ReloadState
   /** Contents of the files that keys name, by path, as the parts last took them up. */
-  #contents: ReadonlyMap<string, string> = new Map()
+  #contents: ReadonlyMap<string, string>
   #watch: FileWatch | undefined
   #watchIntervalMs = 0
   #stopped = false
@@ -116,8 +123,9 @@ export class Reloader {
       prepareMs: 30_000,
       ...options,
     }
-    const { loaded } = options
+    const { loaded, contents } = options
     this.#current = loaded
+    this.#contents = contents
     const now = this.#options.now()
     this.#state = {
       lastSuccessful: true,
@@ -129,7 +137,7 @@ export class Reloader {
       lastError: '',
       requiresRestart: [],
     }
-    this.#last = this.#begin()
+    this.#last = this.#lookAt(loaded.files, contents, new Map())
   }
 
   /** What runs: the file, with the old values of keys that wait for a restart. */
@@ -161,11 +169,6 @@ export class Reloader {
   stop(): void {
     this.#stopped = true
     this.#watch?.stop()
-  }
-
-  async #begin(): Promise<void> {
-    this.#contents = await contentStates(contentFiles(this.#current).values())
-    await this.#lookAt(this.#current.files, this.#contents, new Map())
   }
 
   async #attempt(cause: ReloadCause): Promise<ReloadOutcome> {
@@ -220,7 +223,7 @@ export class Reloader {
       if (problems.length > 0) return { kind: 'invalid', problems }
       const { live, restart, ignored } = changedKeys(before, after)
       const next = keeping(before, after, restart)
-      contents = await contentStates(contentFiles(next).values())
+      contents = await contentsOf(next)
       const renewed = this.#renewed(next, contents)
       const changed = new Set([...live, ...ignored, ...renewed])
       const failure = await this.#apply(next, changed)
