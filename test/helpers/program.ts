@@ -10,6 +10,14 @@ const fixtures = join(import.meta.dirname, '..', 'fixtures', 'web')
 const python = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3'
 
 /**
+ * The environment of programs whose code is looked at, or whose files have a bound: without the counts of --coverage,
+ * which change code and write files.
+ */
+export function uncounted(): NodeJS.ProcessEnv {
+  return { ...process.env, NODE_V8_COVERAGE: undefined }
+}
+
+/**
  * A program of its own that answers each line on its standard input by one line of JSON, and ends with its input. Its
  * first line, unasked, says that it is ready.
  */

@@ -27,6 +27,7 @@ import {
   until,
 } from '../../../test/helpers/disk-store.ts'
 import { withoutLoopMounts, withoutRoot } from '../../../test/helpers/host-needs.ts'
+import { uncounted } from '../../../test/helpers/program.ts'
 import { signals } from '../../model/signal.ts'
 import { reserveOf } from './disk-store.ts'
 import type { Files } from './log.ts'
@@ -482,12 +483,8 @@ test('a limit on the size of files ends neither the process nor the queue', t =>
     const delivered = drain(queue).length
     await store.close()
     console.log(JSON.stringify({ state, reason, delivered, drops }))`
-  const run = spawnSync('bash', [
-    '-c',
-    'ulimit -f 40; exec "$0" --input-type=module -e "$1"',
-    process.execPath,
-    script,
-  ])
+  const limited = 'ulimit -f 40; exec "$0" --input-type=module -e "$1"'
+  const run = spawnSync('bash', ['-c', limited, process.execPath, script], { env: uncounted() })
   assert.equal(run.status, 0, String(run.stderr))
   const { state, reason, delivered, drops } = JSON.parse(String(run.stdout))
   assert.equal(state, 'degraded')

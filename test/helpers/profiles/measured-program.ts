@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { until } from '../program.ts'
+import { uncounted, until } from '../program.ts'
 
 const sources = join(import.meta.dirname, 'programs')
 /** Programs burn what the agent and other tests leave: at this nice value a third of what each of those gets. */
@@ -28,7 +28,8 @@ export class Bench {
   }
 
   start(command: string, args: readonly string[] = [], cwd = this.directory): MeasuredProgram {
-    const child = spawn(command, args, { cwd, stdio: 'ignore', env: { ...process.env, NODE_OPTIONS: '' } })
+    const env = { ...uncounted(), NODE_OPTIONS: '' }
+    const child = spawn(command, args, { cwd, stdio: 'ignore', env })
     const program = new MeasuredProgram(child)
     this.#programs.push(program)
     return program

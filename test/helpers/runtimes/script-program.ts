@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ElfFile } from '../../../src/lib/elf/elf-file.ts'
 import { ProcessMemory } from '../../../src/lib/process-memory.ts'
 import type { RuntimeFile, RuntimeUnit } from '../../../src/unwinders/runtime.ts'
+import { uncounted } from '../program.ts'
 
 /** The distribution's Python, rather than one in the path, which may be a wrapper. */
 export const systemPython = '/usr/bin/python3'
@@ -42,7 +43,7 @@ export class ScriptProgram {
   static async start(binary: string, name: string, source: string): Promise<ScriptProgram> {
     const path = join(realpathSync(mkdtempSync(join(tmpdir(), 'svc-runtime-'))), name)
     writeFileSync(path, source)
-    const child = spawn(binary, [path], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(binary, [path], { stdio: ['ignore', 'pipe', 'pipe'], env: uncounted() })
     let complaint = ''
     child.stderr.on('data', (text: Buffer) => {
       complaint += text
