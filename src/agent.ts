@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { banner } from './agent/banner.ts'
 import { Discovery } from './agent/discovery.ts'
 import { Gpu } from './agent/gpu.ts'
@@ -61,6 +62,9 @@ export interface StartOptions {
 /** Memory for the log records that the API shows where there is no page. */
 const recentLogBytes = 4 * 1024 * 1024
 
+/** Longest wait of the start for the files that keys name, in milliseconds. */
+const mostContentMs = 1000
+
 /** Starts all that the configuration asks for. What cannot start is told in the banner and in `/ready`; it stops nothing else. */
 export async function startAgent({
   loaded,
@@ -71,8 +75,9 @@ export async function startAgent({
 }: StartOptions): Promise<RunningAgent> {
   const { config } = loaded
   const startedMs = performance.now()
-  // Before any part reads them.
-  const contents = await contentsOf(loaded)
+  // Before any part reads these files. One that hangs, as on a network file system, must not keep the agent from starting.
+  const contents = contentsOf(loaded)
+  await Promise.race([contents, delay(mostContentMs, undefined, { ref: false })])
   const profiler = new RuntimeProfiler()
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined

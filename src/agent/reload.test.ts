@@ -105,7 +105,7 @@ function scene(context: TestContext, yaml: string, options: SceneOptions = {}) {
   const named = [...contentFiles(loaded).values()]
   const reloader = new Reloader({
     loaded,
-    contents: new Map(named.map(path => [path, readContent(path, false).state])),
+    contents: Promise.resolve(new Map(named.map(path => [path, readContent(path, false).state]))),
     load,
     log: createLogger({ level: 'debug', format, write: line => log.push(JSON.parse(line)) }),
     settleMs: 1,

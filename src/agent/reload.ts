@@ -76,8 +76,11 @@ export interface ReloadState {
 export interface ReloaderOptions {
   /** What runs. */
   readonly loaded: LoadedConfig
-  /** Contents of the files that its keys name, from before any part read them: what changes since is a change. */
-  readonly contents: ReadonlyMap<string, string>
+  /**
+   * `contentsOf` it, begun before any part reads these files: what changes later is a change. No reload begins before
+   * this is there.
+   */
+  readonly contents: Promise<ReadonlyMap<string, string>>
   /** Loads the configuration again, as at the start. */
   readonly load: () => LoadedConfig
   /** Asked in this order. */
@@ -108,7 +111,7 @@ export class Reloader {
   #current: LoadedConfig
   #state: ReloadState
   /** Contents of the files that keys name, by path, as the parts last took them up. */
-  #contents: ReadonlyMap<string, string>
+  #contents: ReadonlyMap<string, string> = new Map()
   #watch: FileWatch | undefined
   #watchIntervalMs = 0
   #stopped = false
@@ -123,9 +126,8 @@ export class Reloader {
       prepareMs: 30_000,
       ...options,
     }
-    const { loaded, contents } = options
+    const { loaded } = options
     this.#current = loaded
-    this.#contents = contents
     const now = this.#options.now()
     this.#state = {
       lastSuccessful: true,
@@ -137,7 +139,7 @@ export class Reloader {
       lastError: '',
       requiresRestart: [],
     }
-    this.#last = this.#lookAt(loaded.files, contents, new Map())
+    this.#last = this.#begin()
   }
 
   /** What runs: the file, with the old values of keys that wait for a restart. */
@@ -169,6 +171,11 @@ export class Reloader {
   stop(): void {
     this.#stopped = true
     this.#watch?.stop()
+  }
+
+  async #begin(): Promise<void> {
+    this.#contents = await this.#options.contents
+    await this.#lookAt(this.#current.files, this.#contents, new Map())
   }
 
   async #attempt(cause: ReloadCause): Promise<ReloadOutcome> {
