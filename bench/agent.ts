@@ -1,7 +1,7 @@
 // What the whole agent costs: throughput of nginx under wrk with and without it (pairs, interleaved), its CPU time for
 // each request, at saturation and at 10,000 requests a second, its memory over a million requests, and how fast it
 // starts. Runs dist/svc.cjs through bin/svc, as users do. Options: --pairs N, --seconds N, --requests N, --node PATH
-// (another runtime for the same bundle), --part NAME (only one of start, idle, throughput, export, rate, memory).
+// (another runtime for the same bundle), --part NAME (only one of start, busy, idle, throughput, export, rate, memory).
 // at most: 12 min
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -138,6 +138,34 @@ async function startTimes(url: string): Promise<void> {
   report('agent.start.to_first_span_ms', toSpan, 'ms', 'less')
 }
 
+/** Start beside four programs that never sleep until everything runs, and the longest answer of the seconds after it. */
+async function busyStart(): Promise<void> {
+  const toReady: number[] = []
+  const answers: number[] = []
+  const loops = Array.from({ length: 4 }, () => host.start('sh', ['-c', 'while :; do :; done']))
+  for (let i = 0; i < 5; i++) {
+    const port = await freePort()
+    const config = join(host.directory, 'busy.yaml')
+    writeFileSync(config, `self_telemetry: {listen: "127.0.0.1:${port}"}\n`)
+    const began = performance.now()
+    const child = host.start('bin/svc', ['run', '--config', config])
+    while ((await statusOf(`http://127.0.0.1:${port}/ready`)) !== 200) await sleep(20)
+    toReady.push(performance.now() - began)
+    let longest = 0
+    for (let request = 0; request < 50; request++) {
+      const asked = performance.now()
+      await statusOf(`http://127.0.0.1:${port}/healthz`)
+      longest = Math.max(longest, performance.now() - asked)
+      await sleep(50)
+    }
+    answers.push(longest)
+    await host.end(child)
+  }
+  for (const loop of loops) await host.end(loop, 'SIGKILL')
+  report('agent.busy_start.to_ready_ms', toReady, 'ms', 'less', 'beside four busy loops')
+  report('agent.busy_start.longest_healthz_ms', answers, 'ms', 'less', 'in the seconds after it')
+}
+
 async function idle(): Promise<void> {
   const agent = await host.startAgent('', { node })
   await sleep(2000)
@@ -164,6 +192,7 @@ async function main(): Promise<void> {
     const endpoint = await host.startSink()
     const parts = {
       start: () => startTimes(url),
+      busy: busyStart,
       idle,
       throughput: () => throughput('throughput', url, ''),
       export: () => throughput('export', url, endpoint),

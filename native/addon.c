@@ -12,7 +12,8 @@
 const napi_type_tag object_tag = { 0x5376634f626a6563, 1 }, link_tag = { 0x5376634c696e6b00, 1 },
                     map_tag = { 0x5376634d61700000, 1 }, ring_tag = { 0x53766352696e6700, 1 },
                     perf_tag = { 0x5376635065726600, 1 }, poll_tag = { 0x537663506f6c6c00, 1 },
-                    stats_tag = { 0x5376635374617473, 1 }, uprobe_tag = { 0x5376637570726f62, 1 };
+                    stats_tag = { 0x5376635374617473, 1 }, uprobe_tag = { 0x5376637570726f62, 1 },
+                    channel_tag = { 0x5376636368616e6e, 1 };
 
 /* A verifier log can have 16 MB; its end tells why, so the middle goes. */
 #define MAX_CAPTURE (128 * 1024)
@@ -280,12 +281,13 @@ NAPI_MODULE_INIT()
   add_functions(env, exports, ring_functions);
   add_functions(env, exports, perf_functions);
   add_functions(env, exports, poll_functions);
+  add_functions(env, exports, loop_functions);
   add_functions(env, exports, probe_functions);
   add_functions(env, exports, process_functions);
   add_functions(env, exports, host_functions);
+  add_functions(env, exports, file_functions);
   add_functions(env, exports, uprobe_functions);
-  add_functions(env, exports, demangle_functions);
-  add_functions(env, exports, xz_functions);
+  add_functions(env, exports, channel_functions);
   add_functions(env, exports, nvml_functions);
   return exports;
 }

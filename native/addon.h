@@ -30,7 +30,7 @@ void errno_name(int error, char name[32]);
 
 /* Handles: JavaScript objects that own a C structure. The tag proves the kind, so a wrong object is an error. */
 extern const napi_type_tag object_tag, link_tag, map_tag, ring_tag, perf_tag, poll_tag, stats_tag,
-  uprobe_tag;
+  uprobe_tag, channel_tag;
 napi_value new_handle(napi_env env, const napi_type_tag *tag, void *data, void (*release)(void *data));
 bool read_handle(napi_env env, napi_value value, const napi_type_tag *tag, const char *what, void **data);
 
@@ -81,7 +81,7 @@ struct function {
   napi_callback call;
 };
 extern const struct function object_functions[], map_functions[], ring_functions[], perf_functions[], poll_functions[],
-  probe_functions[], process_functions[], host_functions[], uprobe_functions[], demangle_functions[],
-  xz_functions[], nvml_functions[];
+  loop_functions[], probe_functions[], process_functions[], host_functions[], file_functions[], uprobe_functions[],
+  channel_functions[], nvml_functions[];
 
 #endif

@@ -3,8 +3,11 @@
  *   consumer page (read/write) | producer page | data          (read only)
  *
  * The kernel can map the data twice in a row, so that a record that wraps is contiguous; every page would then be
- * counted twice in RSS. It is mapped once here, and a record that wraps is copied in two parts. */
+ * counted twice in RSS. It is mapped once here, and a record that wraps is copied in two parts.
+ *
+ * The reader takes records when it gets to it; a thread takes them where it is late (backlog.h). */
 #include "addon.h"
+#include "backlog.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
@@ -18,13 +21,18 @@ struct ring {
   unsigned long *producer;
   uint8_t *data;
   size_t page, size;
-  double records, discarded, oversized;
+  int fd; /* of the map: valid while its object is open */
+  uint64_t records, discarded, oversized; /* read while another thread counts */
+  struct backlog *backlog; /* NULL: the reader takes all by itself */
 };
 
 static void ring_unmap(struct ring *ring)
 {
   if (!ring->consumer)
     return;
+  if (ring->backlog) /* its thread ends before what it reads goes */
+    backlog_free(ring->backlog);
+  ring->backlog = NULL;
   munmap(ring->consumer, ring->page);
   munmap(ring->producer, ring->page + ring->size);
   ring->consumer = NULL;
@@ -49,6 +57,7 @@ static napi_value ring_open(napi_env env, napi_callback_info info)
     return throw_errno(env, ENOMEM, "cannot open ring '%s'", map->name);
   ring->page = sysconf(_SC_PAGESIZE);
   ring->size = map->max_entries;
+  ring->fd = map->fd;
   void *consumer = mmap(NULL, ring->page, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
   void *producer = consumer == MAP_FAILED
                      ? MAP_FAILED
@@ -93,9 +102,11 @@ static inline void copy_record(const struct ring *ring, unsigned long position, 
   }
 }
 
-static size_t drain(struct ring *ring, uint8_t *target, size_t room)
+/* As `take` of backlog.h. */
+static size_t drain(void *of, uint8_t *target, size_t room, size_t used)
 {
-  size_t used = 0;
+  struct ring *ring = of;
+  uint64_t records = 0, discarded = 0, oversized = 0;
   unsigned long position = *ring->consumer; /* written by nobody else */
   unsigned long published = position;
   bool more = true;
@@ -112,16 +123,16 @@ static size_t drain(struct ring *ring, uint8_t *target, size_t room)
         break;
       }
       if (word & BPF_RINGBUF_DISCARD_BIT) {
-        ring->discarded++;
+        discarded++;
       } else if (padded + 8 > room) {
-        ring->oversized++;
+        oversized++;
       } else if (padded + 8 > room - used) {
         more = false;
         break;
       } else {
         copy_record(ring, position + 8, target + used, length, padded);
         used += padded + 8;
-        ring->records++;
+        records++;
       }
       position += padded + 8;
       /* Room is given back in large steps: each store takes the line from the CPUs that write. */
@@ -134,6 +145,9 @@ static size_t drain(struct ring *ring, uint8_t *target, size_t room)
     __atomic_store_n(ring->consumer, position, __ATOMIC_SEQ_CST);
     published = position;
   }
+  __atomic_fetch_add(&ring->records, records, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&ring->discarded, discarded, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&ring->oversized, oversized, __ATOMIC_RELAXED);
   return used;
 }
 
@@ -146,7 +160,24 @@ static napi_value ring_drain(napi_env env, napi_callback_info info)
   if (!read_arguments(env, info, 2, argument) || !(ring = read_ring(env, argument[0])) ||
       !read_bytes(env, argument[1], "the target", 16, &target, &room))
     return NULL;
-  return make_number(env, drain(ring, target, room));
+  return make_number(env, ring->backlog ? backlog_take(ring->backlog, target, room) : drain(ring, target, room, 0));
+}
+
+static napi_value ring_absorb(napi_env env, napi_callback_info info)
+{
+  napi_value argument[2];
+  struct ring *ring;
+  uint64_t limit;
+  if (!read_arguments(env, info, 2, argument) || !(ring = read_ring(env, argument[0])) ||
+      !read_uint(env, argument[1], "the limit in bytes", 9007199254740991.0, &limit))
+    return NULL;
+  if (ring->backlog) {
+    backlog_limit(ring->backlog, limit);
+    return make_undefined(env);
+  }
+  struct backlog_source source = { .of = ring, .fd = ring->fd, .take = drain };
+  ring->backlog = backlog_start(&source, limit);
+  return ring->backlog ? make_undefined(env) : throw_errno(env, errno, "cannot start a thread that empties a ring");
 }
 
 static napi_value ring_available(napi_env env, napi_callback_info info)
@@ -155,7 +186,9 @@ static napi_value ring_available(napi_env env, napi_callback_info info)
   struct ring *ring;
   if (!read_arguments(env, info, 1, argument) || !(ring = read_ring(env, argument[0])))
     return NULL;
-  return make_number(env, __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) - *ring->consumer);
+  double waiting = ring->backlog ? backlog_state(ring->backlog).waiting : 0;
+  unsigned long consumed = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
+  return make_number(env, waiting + (__atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) - consumed));
 }
 
 static napi_value ring_counters(napi_env env, napi_callback_info info)
@@ -165,9 +198,15 @@ static napi_value ring_counters(napi_env env, napi_callback_info info)
   if (!read_arguments(env, info, 1, argument) || !(ring = read_ring(env, argument[0])) ||
       napi_create_object(env, &result) != napi_ok)
     return NULL;
-  set_number(env, result, "records", ring->records);
-  set_number(env, result, "discarded", ring->discarded);
-  set_number(env, result, "oversized", ring->oversized);
+  struct backlog_state kept = { 0 };
+  if (ring->backlog)
+    kept = backlog_state(ring->backlog);
+  set_number(env, result, "records", __atomic_load_n(&ring->records, __ATOMIC_RELAXED) - kept.oversized);
+  set_number(env, result, "discarded", __atomic_load_n(&ring->discarded, __ATOMIC_RELAXED));
+  set_number(env, result, "oversized", __atomic_load_n(&ring->oversized, __ATOMIC_RELAXED) + kept.oversized);
+  set_number(env, result, "absorbedBytes", kept.absorbed);
+  set_number(env, result, "heldBytes", kept.held);
+  set_number(env, result, "peakBytes", kept.peak);
   return result;
 }
 
@@ -182,6 +221,11 @@ static napi_value ring_close(napi_env env, napi_callback_info info)
 }
 
 const struct function ring_functions[] = {
-  { "ringOpen", ring_open },         { "ringDrain", ring_drain }, { "ringAvailable", ring_available },
-  { "ringCounters", ring_counters }, { "ringClose", ring_close }, { NULL, NULL },
+  { "ringOpen", ring_open },
+  { "ringDrain", ring_drain },
+  { "ringAbsorb", ring_absorb },
+  { "ringAvailable", ring_available },
+  { "ringCounters", ring_counters },
+  { "ringClose", ring_close },
+  { NULL, NULL },
 };

@@ -3,18 +3,23 @@ import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { banner } from './agent/banner.ts'
+import { Cpu } from './agent/cpu.ts'
+import { leverParts } from './agent/cpu-levers.ts'
 import { Discovery } from './agent/discovery.ts'
+import { governEntities, governProfiles } from './agent/entity-memory.ts'
 import { Gpu } from './agent/gpu.ts'
 import { stuckMs } from './agent/health.ts'
 import { HostMetrics } from './agent/host-metrics.ts'
 import { KernelTelemetry } from './agent/kernel-telemetry.ts'
 import { Logs } from './agent/logs.ts'
+import { Memory } from './agent/memory.ts'
 import { metricsSource } from './agent/metrics-source.ts'
 import { Outlets } from './agent/outlets.ts'
 import type { Parts } from './agent/parts.ts'
 import { Profiling } from './agent/profiling.ts'
 import { contentsOf, Reloader, type ReloadOutcome, reloadMessage } from './agent/reload.ts'
 import { apiSettings, debugMode, reloadables, selfTracing, warnOfExposure } from './agent/reloadables.ts'
+import { RunRecord } from './agent/run-record.ts'
 import { Scraping } from './agent/scraping.ts'
 import { SelfTracer } from './agent/self-tracing.ts'
 import {
@@ -28,16 +33,25 @@ import { HostVitals } from './agent/ui/host-vitals.ts'
 import { livePage } from './agent/ui/live-page.ts'
 import { agentView, drainMs } from './agent/view.ts'
 import { LiveWindow, shareOf } from './agent/window.ts'
+import { BrowserKey } from './api/browser-key.ts'
 import type { Operation } from './api/operation.ts'
 import { operations } from './api/routes.ts'
 import { type SelfMetrics, selfMetrics } from './api/self-metrics.ts'
 import { type Api, startApi } from './api/server.ts'
-import type { AgentView, Degradation, ReloadCause, ReloadResult, RunningAgent } from './api/types.ts'
+import type {
+  AgentView,
+  Browsers,
+  Degradation,
+  ReloadCause,
+  ReloadResult,
+  RunningAgent,
+} from './api/types.ts'
 import type { LoadedConfig } from './config/index.ts'
 import { ContainerResources } from './entities/container-resources.ts'
 import { ProcessTable, type ProcessTableOptions } from './entities/process-table.ts'
 import { loadNative, Unsupported } from './kernel/native.ts'
 import { hostPid } from './kernel/needs-processes.ts'
+import { peerUser } from './kernel/peer-user.ts'
 import { build } from './lib/build.ts'
 import { startHeartbeat } from './lib/heartbeat.ts'
 import type { LogRing } from './lib/log-ring.ts'
@@ -45,7 +59,9 @@ import { errorText, type Logger } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
 import { RecentLogs } from './logs/recent-logs.ts'
 import { Attributes } from './model/attributes.ts'
+import { DiskStore } from './pipeline/disk/disk-store.ts'
 import type { DrainResult } from './pipeline/pipeline.ts'
+import { type EventLoopWatch, eventLoopWatch } from './runtime/event-loop.ts'
 import { RuntimeProfiler } from './runtime/runtime-profiler.ts'
 
 export interface StartOptions {
@@ -78,6 +94,10 @@ export async function startAgent({
   // Before any part reads these files. One that hangs, as on a network file system, must not keep the agent from starting.
   const contents = contentsOf(loaded)
   await Promise.race([contents, delay(mostContentMs, undefined, { ref: false })])
+  const memory = new Memory(config.limits.memory, log)
+  const cpu = new Cpu(config.limits.cpu, log)
+  const record = new RunRecord(dirname(config.pipeline.export.queue.directory), log)
+  record.watch(() => memory.state.heap)
   const profiler = new RuntimeProfiler()
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined
@@ -93,11 +113,26 @@ export async function startAgent({
     lock: takeLock,
   })
   const { pipeline } = outlets
+  memory.governor.register({
+    name: 'queued batches',
+    ...(outlets.store instanceof DiskStore
+      ? ({ kind: 'cache' } as const)
+      : ({ kind: 'intake', apart: true } as const)),
+    bytes: () => pipeline.queuedMemory,
+    shed: bytes => pipeline.shed(bytes),
+  })
+  memory.governor.register({
+    name: 'recent logs',
+    kind: 'detail',
+    apart: true,
+    bytes: () => recent.bytes,
+    shed: () => 0,
+  })
   // What processes do is told by events; the logs are what they say.
   pipeline.watch('logs', (resource, record) => {
     if (record.eventName === '') recent.add(resource, record)
   })
-  const window = isShown ? new LiveWindow(config, pipeline, log) : undefined
+  const window = isShown ? new LiveWindow(config, pipeline, log, memory.governor) : undefined
   // Rates need two readings: the first one before all that takes time.
   const vitals = window && new HostVitals({ paths: config.agent.nodeexporter.path, vitals: window.vitals })
   vitals?.start()
@@ -128,6 +163,7 @@ export async function startAgent({
   // Of those that profiles meet: nobody may trace them.
   const profiled = new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 })
   const resources = new ContainerResources({ entities, processes, host: () => host.resource })
+  governEntities(memory.governor, { processes, profiled, entities, resources })
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
@@ -136,11 +172,12 @@ export async function startAgent({
       kernel?.graph.edge(request.client, request.server, request.failed, request.clientNs, request.serverNs)
       window?.edge(request)
     }
-    tracing = startTracing({ config, pipeline, processes, log, edge })
+    tracing = startTracing({ config, pipeline, processes, log, edge, governor: memory.governor })
     if (!(tracing instanceof Tracing) && ebpf.required) {
       profiler.stop()
       vitals?.stop()
       await pipeline.close()
+      record.end('start_failed', 'agent.ebpf.required')
       throw new StartError(
         `cannot start: agent.ebpf.required is true and eBPF is not available: ${tracing.reason}; ${tracing.mend}`,
         ExitCode.ebpf,
@@ -158,6 +195,7 @@ export async function startAgent({
       profiled,
       host,
       resources,
+      governor: memory.governor,
       log,
       selfPid: running?.capture.selfPid ?? process.pid,
       onExec: pid => running?.tls?.noticed(pid),
@@ -170,12 +208,15 @@ export async function startAgent({
     log,
     links: running,
   })
+  governProfiles(memory.governor, profiling)
+  leverParts(cpu.governor, { tracing: running, profiling })
   const gpu = new Gpu({ config, pipeline, processes, host, log })
   const logs = new Logs({ config, pipeline, entities, resources, recent, host, log })
   onContainer = () => logs.hurry()
   const baseDir = loaded.filePath === null ? process.cwd() : dirname(loaded.filePath)
   const scraping = new Scraping({ config, baseDir, pipeline, log })
   const heartbeat = startHeartbeat(stuckMs)
+  let eventLoop: EventLoopWatch | undefined
   let hostMetrics: HostMetrics | undefined
   let api: Api | undefined
   let stopping: Promise<void> | undefined
@@ -217,6 +258,10 @@ export async function startAgent({
     self,
     profiler,
     logRing,
+    memory,
+    cpu,
+    lastRun: record,
+    eventLoop: () => eventLoop,
     stuck: () => heartbeat.stuck(),
     faults: () => [
       ...(hostMetrics?.faults ?? []),
@@ -243,7 +288,12 @@ export async function startAgent({
   }
   metrics = selfMetrics(config.self_telemetry.prometheus_namespace, metricsSource(parts))
   const live = window && vitals && livePage(parts, window, vitals, metrics.registry)
-  const view = agentView(parts, metrics.registry, live?.source)
+  const browsers: Browsers | undefined = live && {
+    key: new BrowserKey(),
+    tls: config.self_telemetry.tls.enabled,
+    link: () => `${api?.url('/ui')}#key=${browsers!.key.key}`,
+  }
+  const view = agentView(parts, metrics.registry, live?.source, browsers)
   try {
     hostMetrics = await HostMetrics.start({ loaded, pipeline, host, log })
     if (config.self_telemetry.enabled) {
@@ -251,6 +301,8 @@ export async function startAgent({
         settings: apiSettings(config),
         operations: operationsOf(view, config.self_telemetry.path),
         log,
+        peerUser,
+        browserKey: browsers?.key,
         observe: request => self.apiRequest(request),
       })
       warnOfExposure(api, log)
@@ -258,6 +310,7 @@ export async function startAgent({
     }
   } catch (error) {
     await end(0)
+    record.end('start_failed', errorText(error))
     throw error
   }
   discovery.start()
@@ -265,10 +318,13 @@ export async function startAgent({
   scraping.start()
   live?.start()
   starting.end()
+  cpu.started()
+  eventLoop = watchLoop()
 
   /** Ends everything; what is not delivered within the time is given up. */
   async function end(withinMs: number): Promise<DrainResult> {
     reloader.stop()
+    cpu.stop()
     api?.finish()
     live?.stop()
     discovery.stop()
@@ -282,8 +338,9 @@ export async function startAgent({
     const drained = await pipeline.drain(withinMs)
     await api?.close()
     heartbeat.stop()
+    memory.stop()
     profiler.stop()
-    running?.close()
+    await running?.close()
     return drained
   }
 
@@ -308,7 +365,9 @@ export async function startAgent({
         ? []
         : [{ what: 'host metrics', url: hostMetrics.server.url('/metrics') }]),
     ],
+    pageLink: () => (api === undefined ? undefined : browsers?.link()),
     reload,
+    ended: (cause, detail) => record.end(cause, detail),
     get shutdownTimeoutMs() {
       return reloader.current.config.pipeline.operations.shutdown.timeout
     },
@@ -342,6 +401,11 @@ function socketFaults(api: Api | undefined): readonly Degradation[] {
 function takeLock(fd: number): boolean {
   const native = loadNative()
   return native instanceof Unsupported || native.flock(fd)
+}
+
+function watchLoop(): EventLoopWatch | undefined {
+  const native = loadNative()
+  return native instanceof Unsupported ? undefined : eventLoopWatch(native)
 }
 
 /** Whether the kernel's numbers of processes are others than those of /proc here. */

@@ -14,8 +14,13 @@ document, is \`/openapi.json\`.
 
 - **Token**: with \`self_telemetry.auth.enabled\`, everything but the probes and \`auth.exempt\` needs
   \`Authorization: Bearer TOKEN\`. Several tokens may be valid at a time, for a change without a gap.
-- **This host**: without a token \`/admin/*\`, \`/debug/*\`, \`/ui/api/*\`, \`/profiles\` and \`/logs\` answer to loopback addresses
-  only, and to no web page of another origin; \`self_telemetry.admin.allow_remote\` lifts the first.
+- **Own**: where no token is configured, what is not for anybody is for root and the user of svc on a loopback address
+  (the kernel says whose connection it is), for who may open the admin socket, and for browsers that came by the link that
+  \`svc ui\` prints. Others get 401. \`self_telemetry.admin.allow_remote\` lifts it for other hosts.
+- **What anybody sees** of the documents lacks paths of files of other programs, and the words of receivers.
+- **Names**: the \`Host\` of a request is an address, \`localhost\`, a name of this host, or one of
+  \`self_telemetry.allowed_hosts\`; web pages of other origins are refused. Else 403. Probes answer to any name, and a request
+  with a token is not asked.
 - **Debug**: \`/debug/*\` exists while \`self_telemetry.debug\` is true or \`log_level\` is \`debug\`. \`svc\` watches itself
   for profiles only then.
 - **Errors**: on every path, for every status, \`{"error": CODE, "message": SENTENCE, "details": {}}\`.
@@ -27,14 +32,14 @@ document, is \`/openapi.json\`.
 - **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client must show a certificate, probes included.
   Certificates are read again by a reload.
 
-Who may ask: *anybody*; *token*: anybody, and with \`auth.enabled\` whoever has the token; *this host*: as above, and with
-\`auth.enabled\` whoever has the token; *debug*: in debug mode only.
+Who may ask: *anybody*; *token*: anybody, and with \`auth.enabled\` whoever has the token; *own*: as above, and with
+\`auth.enabled\` whoever has the token, or a browser that came by the link; *debug*: in debug mode only.
 `
 
 /** The page, in Markdown. */
 export function apiPage(): string {
   // Nothing is asked: the operations are only listed.
-  const view = { profiles: profileKinds, ui: {}, pageDirectory: '' } as unknown as AgentView
+  const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
   const listed = operations(view, '/metrics').filter(({ isFile }) => !isFile)
   const rows = listed.map(({ method, path, summary, access, parameters, outcomes, debug }) => {
     const query = (parameters ?? []).map(parameter => {
@@ -44,7 +49,7 @@ export function apiPage(): string {
       const values = parameter.values?.map(value => `\`${value}\``).join(', ') ?? 'text'
       return `\`${name}\` ${values}${fallback === '' ? '' : `, default \`${fallback}\``}`
     })
-    const who = debug ? 'debug, this host' : { open: 'anybody', read: 'token', local: 'this host' }[access]
+    const who = debug ? 'debug, own' : { open: 'anybody', public: 'token', private: 'own' }[access]
     const own = Object.keys(outcomes).join(', ')
     return `| ${method} | \`${path}\` | ${summary}${query.length > 0 ? ` Query: ${query.join('; ')}.` : ''} | ${who} | ${own} |`
   })

@@ -7,6 +7,7 @@ import { signal } from '@preact/signals'
 import { type ComponentType, render } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { announcement } from './lib/announce.ts'
+import { enter } from './lib/api.ts'
 import { bytes, percent, whole } from './lib/format.ts'
 import { defaultSeconds, overview, overviewError, useOverview, windowSeconds } from './lib/host.ts'
 import { paused } from './lib/live.ts'
@@ -181,5 +182,8 @@ function Foot() {
   )
 }
 
+enter()
+// A link with a key that is opened where the page is open already only changes what stands behind the #.
+addEventListener('hashchange', enter)
 followLinks()
 render(<App />, document.getElementById('app')!)

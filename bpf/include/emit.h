@@ -117,15 +117,10 @@ static __always_inline void emit(struct work *w, struct exchange *ex, u64 end)
 		aggregate(r, duration);
 		return;
 	}
-	u64 flags = BPF_RB_NO_WAKEUP;
-	if (!(c->values[svc_counter_finished] & 31) && !ring_woken && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
-		ring_woken = 1;
-		flags = BPF_RB_FORCE_WAKEUP;
-	}
 	u32 captured = r->captured;
 	if (captured > CAPTURE)
 		captured = CAPTURE;
-	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, flags)) {
+	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, ring_flags(w))) {
 		c->values[svc_counter_ring_full]++;
 		aggregate(r, duration);
 		return;

@@ -16,6 +16,7 @@
 #define IN_FLIGHT_MAX 256 /* requests of one connection without a response */
 #define DOUBT_NS (30ULL * 1000000000) /* a request that was not told may be under way for so long */
 #define PIPELINE_MAX 4096
+#define WAKEUP_NS 1000000 /* between two wake-ups by one CPU */
 #define LOCK_TRIES 4096   /* to get a connection that another CPU works on: a microsecond, as a rule */
 
 /* Set before load. */
@@ -40,7 +41,6 @@ u8 ports[65536];                           /* 1: not to be observed. The first s
 u64 budget_window __attribute__((aligned(64)));
 s64 budget_left[2];
 u64 untold_at; /* when the beginning of a request to a server was last not told */
-u32 ring_woken __attribute__((aligned(64))); /* the consumer was woken and has not drained yet */
 
 enum { REQUEST, RESPONSE };
 enum { RX, TX };
@@ -151,6 +151,7 @@ struct work {
 	u32 missing; /* what is still to be gathered, or skipped */
 	u32 foreign; /* these bytes are no HTTP/1 */
 	s32 budget[2]; /* what is left of this CPU's share */
+	u64 woken;     /* when the consumer was last woken */
 	u8 win[WIN_SIZE + 64] __attribute__((aligned(8)));
 	struct exchange blank;
 };
@@ -224,16 +225,30 @@ static __always_inline void count(u32 counter)
 }
 
 /* Bounds a number in its register, where the verifier sees it and the compiler cannot take it away. */
+#ifdef __bpf__
 #define bounded(x, mask)                                                                                             \
 	({                                                                                                               \
 		u32 __n = (x);                                                                                               \
 		asm volatile("%0 &= %1" : "+r"(__n) : "i"(mask));                                                           \
 		__n;                                                                                                         \
 	})
+#else /* test/fixtures/fuzz */
+#define bounded(x, mask) ((u32)(x) & (u32)(mask))
+#endif
 
 static __always_inline u64 now(struct work *w)
 {
 	if (!w->now)
 		w->now = bpf_ktime_get_ns();
 	return w->now;
+}
+
+/* Of the next record. While much waits the consumer is woken again and again, for a wake-up is lost with a record that
+ * finds no room. */
+static __always_inline u64 ring_flags(struct work *w)
+{
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <= ring_wakeup_bytes || now(w) - w->woken < WAKEUP_NS)
+		return BPF_RB_NO_WAKEUP;
+	w->woken = now(w);
+	return BPF_RB_FORCE_WAKEUP;
 }

@@ -103,24 +103,13 @@ static __always_inline u32 gather(struct work *w, struct part *p, u32 want)
 	return w->gathered;
 }
 
-static __always_inline u64 ring_flags(void)
-{
-	struct svc_counters *c = counted();
-	if (c && !(c->values[svc_counter_segments] & 31) && !ring_woken &&
-	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wakeup_bytes) {
-		ring_woken = 1;
-		return BPF_RB_FORCE_WAKEUP;
-	}
-	return BPF_RB_NO_WAKEUP;
-}
-
 /* False: the ring is full. */
-static __always_inline bool put_part(struct part *p, u32 captured)
+static __always_inline bool put_part(struct part *p, u32 captured, u64 flags)
 {
 	p->segment.captured = captured;
 	if (captured > PART)
 		return false;
-	if (!bpf_ringbuf_output(&ring, p, sizeof(p->segment) + bounded(captured, 2 * PART - 1), ring_flags()))
+	if (!bpf_ringbuf_output(&ring, p, sizeof(p->segment) + bounded(captured, 2 * PART - 1), flags))
 		return true;
 	count(svc_counter_segments_lost);
 	return false;
@@ -297,7 +286,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 		p->segment.length = got;
 		p->segment.position = s->position[direction];
 		p->segment.sequence = sequence;
-		if (!put_part(p, got) && !s->captured && takes_turns(s->protocol) && direction == TX) {
+		if (!put_part(p, got, ring_flags(w)) && !s->captured && takes_turns(s->protocol) && direction == TX) {
 			/* What it would have been a record of is counted instead. */
 			s->counted = svc_counter_ring_full;
 			s->captured = 1;
@@ -325,7 +314,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 	p->segment.position = s->position[direction];
 	p->segment.sequence = sequence;
 	p->segment.tail = tail;
-	put_part(p, tail);
+	put_part(p, tail, ring_flags(w));
 	s->position[direction] += left;
 	w->left = 0;
 	return 0;
@@ -341,7 +330,7 @@ static __noinline int follow_end(struct stream_state *s, struct identity *id, st
 	p->segment.length = 0;
 	p->segment.position = 0;
 	p->segment.error = error;
-	put_part(p, 0);
+	put_part(p, 0, BPF_RB_NO_WAKEUP);
 	s->off = true;
 	return 0;
 }

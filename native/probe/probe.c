@@ -7,8 +7,13 @@
 //     S  statfs(2)           "bsize blocks bfree bavail files ffree"
 //     R  content of a file   "seconds of its mtime\n", then the bytes: EFBIG where they are more than LIMIT
 //     L  names in a directory, each with a zero byte behind it: EFBIG where they are more than LIMIT bytes
+//     P  strings of a process by its directory in /proc, LIMIT bytes of each file at most: "length of cmdline\n",
+//        then the beginnings of cmdline and environ. Reading them takes a lock that the process may keep for ever.
 //
-// Answers come as they are ready. The program ends with its standard input, whatever its threads wait for.
+// With --ended it asks nothing: it notes what systemd says of the end of the agent.
+//
+// Answers come as they are ready. The program ends with its standard input, whatever its threads wait for. Of the threads
+// that wait for requests one reads, and serves what it has read itself: nobody is woken between question and answer.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,6 +23,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +34,11 @@
 
 #define MOST_THREADS 512
 #define MOST_PATH 4096
+// Threads that are kept although there is nothing to do.
+#define MOST_IDLE 4
 #define MTIME_ROOM 24
+#define MOST_STRINGS (256 * 1024)
+#define HEAD_ROOM 24
 
 struct request {
 	unsigned long long id;
@@ -37,8 +47,12 @@ struct request {
 	char path[];
 };
 
+static pthread_mutex_t input = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
+static pthread_attr_t attributes;
+// Requests that are served, and threads that serve none; the latter changes under `input`.
 static atomic_int busy;
+static int idle;
 
 static void put(const char *bytes, size_t length)
 {
@@ -180,10 +194,52 @@ static void serve_list(const struct request *request)
 	free(names);
 }
 
-static void *serve(void *argument)
+// The beginning of a file, as much as there is room for; what cannot be read is empty.
+static size_t read_beginning(int directory, const char *name, char *buffer, size_t room)
 {
-	struct request *request = argument;
-	if (request->operation == 'S')
+	size_t length = 0;
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	while (length < room) {
+		ssize_t got = read(fd, buffer + length, room - length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	close(fd);
+	return length;
+}
+
+static void serve_strings(const struct request *request)
+{
+	char head[HEAD_ROOM];
+	size_t room = request->limit <= MOST_STRINGS ? request->limit : MOST_STRINGS;
+	int directory = open(request->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	// Of the two only what is written takes memory.
+	char *buffer = directory < 0 ? NULL : malloc(HEAD_ROOM + 2 * room);
+	if (buffer == NULL) {
+		answer(request->id, directory < 0 ? errno : ENOMEM, NULL, 0);
+	} else {
+		size_t command = read_beginning(directory, "cmdline", buffer + HEAD_ROOM, room);
+		size_t length = command + read_beginning(directory, "environ", buffer + HEAD_ROOM + command, room);
+		int n = snprintf(head, sizeof(head), "%zu\n", command);
+		char *start = buffer + HEAD_ROOM - n;
+		memcpy(start, head, (size_t)n);
+		answer(request->id, 0, start, (size_t)n + length);
+	}
+	free(buffer);
+	if (directory >= 0)
+		close(directory);
+}
+
+static void serve(const struct request *request)
+{
+	if (request->operation == 'P')
+		serve_strings(request);
+	else if (request->operation == 'S')
 		serve_statfs(request);
 	else if (request->operation == 'R')
 		serve_read(request);
@@ -191,8 +247,6 @@ static void *serve(void *argument)
 		serve_list(request);
 	else
 		answer(request->id, EINVAL, NULL, 0);
-	free(request);
-	return NULL;
 }
 
 static int digit(char c)
@@ -222,11 +276,59 @@ static struct request *parse(const char *line)
 	return request;
 }
 
-int main(void)
+static void *work(void *unused)
 {
-	char line[MOST_PATH * 2 + 64];
-	pthread_attr_t attributes;
+	static char line[MOST_PATH * 2 + 64]; // of whoever holds `input`
 	pthread_t thread;
+	for (;;) {
+		pthread_mutex_lock(&input);
+		if (fgets(line, sizeof(line), stdin) == NULL)
+			_exit(0);
+		struct request *request = parse(line);
+		if (request == NULL)
+			_exit(2);
+		// Somebody has to read on, whatever this one waits for.
+		bool others = idle > 1 || (atomic_load(&busy) < MOST_THREADS - 1 &&
+					   pthread_create(&thread, &attributes, work, NULL) == 0 && ++idle > 1);
+		atomic_fetch_add(&busy, 1);
+		if (others)
+			idle--;
+		pthread_mutex_unlock(&input);
+		if (others)
+			serve(request);
+		else
+			answer(request->id, EAGAIN, NULL, 0);
+		free(request);
+		if (!others)
+			continue;
+		pthread_mutex_lock(&input);
+		bool enough = idle >= MOST_IDLE;
+		if (!enough)
+			idle++;
+		pthread_mutex_unlock(&input);
+		if (enough)
+			return unused;
+	}
+}
+
+// What systemd says of the end of the agent (ExecStopPost=), for its next start.
+static int ended(void)
+{
+	const char *at = getenv("STATE_DIRECTORY"), *result = getenv("SERVICE_RESULT");
+	const char *code = getenv("EXIT_CODE"), *status = getenv("EXIT_STATUS");
+	if (at == NULL || result == NULL || code == NULL || status == NULL)
+		return 1;
+	int directory = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int file = directory < 0 ? -1
+				 : openat(directory, "ended",
+					  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	return file >= 0 && dprintf(file, "%s %s %s\n", result, code, status) > 0 ? 0 : 1;
+}
+
+int main(int count, char **arguments)
+{
+	if (count == 2 && strcmp(arguments[1], "--ended") == 0)
+		return ended();
 	// The agent may be killed; its end of the pipe is closed then too, but this needs nobody to run.
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	// One heap for all threads: they are many and ask for little.
@@ -234,15 +336,10 @@ int main(void)
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, 64 * 1024);
-	while (fgets(line, sizeof(line), stdin) != NULL) {
-		struct request *request = parse(line);
-		if (request == NULL)
-			_exit(2);
-		if (atomic_fetch_add(&busy, 1) < MOST_THREADS &&
-		    pthread_create(&thread, &attributes, serve, request) == 0)
-			continue;
-		answer(request->id, EAGAIN, NULL, 0);
-		free(request);
-	}
-	_exit(0);
+	idle = 1;
+	pthread_t thread;
+	if (pthread_create(&thread, &attributes, work, NULL) != 0)
+		_exit(3);
+	for (;;)
+		pause();
 }

@@ -187,8 +187,7 @@ export class Discovery {
       nodeName: node_name,
       namespaces,
       labels: [...labels, ...selectedLabels(this.config)],
-      // Static pods are found by it, until their status lists containers.
-      annotations: [...annotations, 'kubernetes.io/config.hash'],
+      annotations,
       sink: this.entities,
       warn: this.warn('Kubernetes'),
     })

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { errorText, type Logger } from '../lib/logger.ts'
-import { makeDirectories } from '../lib/make-directories.ts'
+import { checkOwnDirectory, makeOwnDirectory } from '../lib/own-directory.ts'
 
 const keyBytes = 32
 
@@ -40,9 +40,10 @@ export function installKey(directory: string, log: Logger): () => Uint8Array {
 
 function readOrMake(directory: string): Uint8Array {
   const path = join(directory, 'install.key')
+  checkOwnDirectory(directory)
   const found = read(path)
   if (found !== undefined) return found
-  makeDirectories(directory, 0o700)
+  makeOwnDirectory(directory)
   // Whole under another name first: neither a crash nor another svc must ever find half a key.
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   try {

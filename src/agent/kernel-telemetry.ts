@@ -12,6 +12,7 @@ import type { ProgramState } from '../kernel/bpf-object.ts'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { NetworkProbe } from '../probes/network.ts'
@@ -32,6 +33,7 @@ export interface KernelTelemetryOptions {
   readonly profiled: ProcessTable
   readonly host: HostEntity
   readonly resources: ContainerResources
+  readonly governor: MemoryGovernor
   readonly log: Logger
   /** Number of this process as the kernel knows it. */
   readonly selfPid: number
@@ -40,6 +42,8 @@ export interface KernelTelemetryOptions {
 }
 
 const addressesMs = 30_000
+/** Part of the memory of tables that the metrics of connections may have. */
+const seriesShare = 0.3
 
 export class KernelTelemetry {
   /** What was asked for and does not run. */
@@ -91,12 +95,22 @@ export class KernelTelemetry {
       }
     }
     this.network = start(connections, each => new NetworkProbe(each))
-    if (this.network !== undefined && network.tcp_metrics) this.series = new NetworkSeries({ startUs })
+    const { governor } = options
+    if (this.network !== undefined && network.tcp_metrics)
+      this.series = new NetworkSeries({ startUs, maxBytes: governor.limitOf(seriesShare) })
     if (this.network !== undefined && network.flows) {
       const interfaceOf = (address: string) =>
         address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
       this.flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
     }
+    // What is counted stays: it is bounded where it comes in.
+    governor.register({
+      name: 'network metrics',
+      kind: 'intake',
+      share: seriesShare,
+      bytes: () => (this.series?.bytes ?? 0) + (this.flows?.bytes ?? 0) + this.syscallTimes.bytes,
+      shed: () => 0,
+    })
     this.syscalls = start(systemCalls, each => new SyscallCounts(each, syscalls, selfPid))
     if (this.syscalls !== undefined && this.syscalls.unknown.length > 0)
       log.warn('system calls to measure are not known here', { names: this.syscalls.unknown.join(' ') })

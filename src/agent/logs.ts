@@ -4,6 +4,7 @@ import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
 import type { ContainerResources } from '../entities/container-resources.ts'
 import type { Entities } from '../entities/entities.ts'
+import { loadNative, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
@@ -175,6 +176,7 @@ export class Logs {
       if (this.running?.follower !== follower && !this.stopped)
         throw new Error('these logs are followed by another')
     }
+    const native = loadNative()
     const follower = new LogFollower({
       sources: logSources({
         settings,
@@ -188,6 +190,7 @@ export class Logs {
       pressure: () => pipeline.fill('logs'),
       secured,
       warn,
+      nextData: native instanceof Unsupported ? undefined : native.nextData,
     })
     const journal = settings.journald
       ? new FollowedJournal({

@@ -4,11 +4,13 @@ import type { SelfMetricsSource } from '../api/self-metrics.ts'
 import type { SurroundingsStats } from '../api/surroundings-metrics.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
-import { lostRecords } from '../probes/capture.ts'
+import { type Backlog, lostRecords } from '../probes/capture.ts'
 import type { Parts } from './parts.ts'
 import { scrapingStats } from './scraping-view.ts'
 import { Tracing } from './tracing.ts'
 import { degradations } from './view.ts'
+
+const noBacklog: Backlog = { heldBytes: 0, peakBytes: 0, absorbedBytes: 0 }
 
 export function metricsSource(parts: Parts): SelfMetricsSource {
   const { outlets, tracing, self, profiling } = parts
@@ -53,6 +55,21 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     recovered: emit => {
       for (const signal of signals) emit(signal, pipeline.state(signal).recovered)
     },
+    memory: () => parts.memory.state,
+    cpu: () => parts.cpu.state,
+    previousRuns: emit => {
+      for (const [cause, runs] of Object.entries(parts.lastRun.ends)) emit(cause, runs)
+    },
+    shares: emit => {
+      if (running?.tls !== undefined) emit('tls_libraries', running.tls.losses)
+      const { profiler } = parts.profiling
+      if (profiler === undefined) return
+      emit('unwind_tables', profiler.arena.losses)
+      if (profiler.state === undefined) return
+      for (const [table, losses] of Object.entries(profiler.state.shares)) emit(table, losses)
+      emit('names', { refused: profiler.state.namesRefused, taken: 0 })
+    },
+    eventLoop: parts.eventLoop,
     disk: () => {
       if (!(outlets.store instanceof DiskStore)) return undefined
       const { bytes, maxBytes, state } = outlets.store.state
@@ -91,6 +108,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     ringbuf: () => ({
       received: running?.capture.received ?? 0,
       lost: running === undefined ? 0 : lostRecords(running.capture.counters()),
+      ...(running?.capture.backlog ?? noBacklog),
     }),
     perf: () => {},
     capture: emit => {
@@ -120,13 +138,15 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
   }
 }
 
-function surroundings({ discovery, gpu, logs }: Parts): SurroundingsStats {
+function surroundings({ discovery, gpu, logs, processes }: Parts): SurroundingsStats {
   const { entities, docker, kubernetes, cloud } = discovery
   const { status } = logs
   const sources = Object.entries({ docker, kubernetes, cloud })
   return {
     containers: entities.containerCount,
     pods: entities.podCount,
+    lostAttributes: processes.lostAttributes,
+    unreadStrings: processes.unreadStrings,
     gpus: gpu.source?.state.on ? gpu.source.state.devices.filter(({ reason }) => reason === '').length : 0,
     sources: sources.flatMap(([name, source]) =>
       // Where there is nothing to ask, nothing is disconnected.

@@ -51,15 +51,20 @@ interface Running {
 const recordingRate = 99
 const mostRecordings = 2
 const mostServices = 100
+/** Parts of the rate of samples, step by step, while svc takes too much CPU. */
+const loweredParts = [1, 1 / 4, 0] as const
 
 /** Runs while the configuration wants it to. */
 export class Profiling {
   private readonly options: ProfilingOptions
-  private readonly groups: ProcessGroups
+  /** Whom samples count to. */
+  readonly groups: ProcessGroups
   private config: Config
   private running: Running | undefined
   private fault: string | undefined
   private recordings = 0
+  /** Steps that it does less while svc takes too much CPU: index of `loweredParts`. */
+  private step = 0
   /** Those that were let go of before. */
   private stopping: Promise<unknown> = Promise.resolve()
 
@@ -79,6 +84,41 @@ export class Profiling {
     return reasons.flatMap(reason => (reason === undefined ? [] : [{ subsystem: 'profiles', reason, mend }]))
   }
 
+  /** Milliseconds of CPU since the start that names and tables took, about. */
+  get cpuMs(): number {
+    return this.running?.profiler.worker.cpuMs ?? 0
+  }
+
+  /** What it leaves out while svc takes too much CPU; '' for nothing. Recordings that somebody asks for are as ever. */
+  get lowered(): string {
+    if (this.step === 0) return ''
+    const rate = this.settings().sampleRate
+    return this.step < loweredParts.length - 1
+      ? `profiles have ${rate} samples a second instead of ${this.config.agent.profiling.sample_rate}`
+      : 'profiles are taken on request only'
+  }
+
+  lower(): boolean {
+    if (this.running === undefined || this.step === loweredParts.length - 1) return false
+    this.step++
+    this.running.profiler.configure(this.settings())
+    return true
+  }
+
+  raise(): boolean {
+    if (this.step === 0) return false
+    this.step--
+    this.running?.profiler.configure(this.settings())
+    return true
+  }
+
+  private settings(): ProfilerSettings {
+    const settings = settingsOf(this.config)
+    const part = loweredParts[this.step]!
+    if (part === 0) return { ...settings, cpu: false, memory: false, offCpu: false }
+    return { ...settings, sampleRate: Math.max(1, Math.floor(settings.sampleRate * part)) }
+  }
+
   get sampler(): StackSampler | undefined {
     return this.running?.sampler
   }
@@ -91,6 +131,9 @@ export class Profiling {
     for (const [kind, total] of Object.entries(samples)) counters[`samples_${kind}`] = total
     for (const [end, total] of Object.entries(ends)) counters[`stacks_${end}`] = total
     for (const [kind, total] of Object.entries(lost)) counters[`lost_${kind}`] = total
+    const undecoded = this.profiler?.state?.undecoded
+    for (const [why, total] of Object.entries(undecoded ?? {}) as [string, number][])
+      counters[`names_${why}`] = total
     counters.ring_full = others.ringFull
     counters.runtime_other_memory = others.otherMemory
     counters.runtime_other_thread = others.otherThread
@@ -114,7 +157,7 @@ export class Profiling {
           void this.stop()
         } else if (this.running === undefined) this.start()
         else if (before.agent.profiling !== config.agent.profiling)
-          this.running?.profiler.configure(settingsOf(config))
+          this.running?.profiler.configure(this.settings())
       },
       abort: () => undefined,
     }
@@ -225,7 +268,7 @@ export class Profiling {
     const profiles = pipeline.intake('profiles')
     let sampler: StackSampler | undefined
     const profiler = new Profiler({
-      settings: settingsOf(this.config),
+      settings: this.settings(),
       open: (sampling, sink) => {
         const requests = links?.requests
         sampler = new StackSampler(

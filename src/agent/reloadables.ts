@@ -144,7 +144,7 @@ export function selfTracing({ self_telemetry: { tracing } }: Config) {
   return { enabled: tracing.enabled, sampleRate: tracing.sample_rate }
 }
 
-/** Says that whoever reaches this host may read what the agent knows. */
+/** Says that whoever reaches this host may read metrics, health and the configuration, or, where remote peers may, all. */
 export function warnOfExposure(api: Api, log: Logger): void {
   if (!api.exposed) return
   log.warn('the management API listens beyond this host without a token or client certificates', {

@@ -29,9 +29,9 @@ before(async () => {
 after(() => Promise.all(peers.map(each => each.close())))
 
 /** What a test that fails leaves attached. */
-const open: (() => void)[] = []
-afterEach(() => {
-  for (const close of open.splice(0)) close()
+const open: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of open.splice(0)) await close()
 })
 
 function configured(env: Record<string, string>): Config {
@@ -115,9 +115,9 @@ function start(env: Record<string, string>): Started {
   }
   const tracing = startTracing(options)
   assert.ok(tracing instanceof Tracing, 'reason' in tracing ? tracing.reason : '')
-  open.push(() => {
+  open.push(async () => {
     tracing.stop()
-    tracing.close()
+    await tracing.close()
   })
   return { tracing, taken, processes, change: changed => tracing.prepare(configured(changed)).commit() }
 }

@@ -1,6 +1,7 @@
 // The tracing subsystem: capture back end, protocols, spans and request metrics, wired to the pipeline.
 
 import { networkInterfaces } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
@@ -11,6 +12,7 @@ import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { SpanLink } from '../model/profile.ts'
 import type { Scope } from '../model/resource.ts'
@@ -25,11 +27,21 @@ import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
 import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
+import { statsDisable, statsOf } from './ebpf-stats.ts'
+import { SpanBudget } from './span-budget.ts'
 
 const addressesMs = 30_000
 const notFound = 404
+/** Part of the memory of tables that request metrics may have: enough for their usual 10,000 series. */
+const redShare = 0.4
 /** The records of what ended longer ago have been read when a sample's link is asked for. */
 const linkDrainMs = 20
+/** So long the end waits for the kernel to let go of TLS libraries. */
+const mostLettingGoMs = 3000
+/** Memory for records that wait until they are read: for a second of 30,000 requests, both sides, */
+const backlogBytes = 32 * 2 ** 20
+/** and no more than so much in proportion to the memory of tables, which it is no part of. */
+const backlogShare = 2 / 3
 
 /** Why tracing does not run, or what it cannot do, and the mend. */
 export interface TracingFault {
@@ -42,6 +54,7 @@ export interface TracingOptions {
   readonly pipeline: Pick<Pipeline, 'intake' | 'ledger'>
   readonly processes: ProcessTable
   readonly log: Logger
+  readonly governor?: MemoryGovernor
   /** Told who asked whom; see `TracerOptions`. */
   readonly edge?: NonNullable<TracerOptions['edge']>
 }
@@ -55,6 +68,7 @@ export class Tracing {
   readonly red: RedTable
   /** Connections whose bytes are read here. */
   readonly streams: Streams
+  readonly budget: SpanBudget
   /** How many protocols are looked for. */
   readonly protocols: number
   /** What it does less than it was asked to. */
@@ -73,6 +87,7 @@ export class Tracing {
   private readonly reasons = { ring_full: 0, over_budget: 0 }
   /** Exchanges that the kernel only counted and that the books do not have yet. */
   private unbooked = 0
+  private lettingGo: Promise<void> | undefined
   private stats: StatsHandle | undefined
   private exportTimer: NodeJS.Timeout | undefined
   /** When the request metrics were last exported by the clock, or when that began; of `performance.now()`. */
@@ -87,7 +102,12 @@ export class Tracing {
     this.discovery = config.discovery
     const account = pipeline.ledger.traces
     const spans = pipeline.intake('traces')
-    this.red = new RedTable({ startUs: Date.now() * 1000, histograms: config.otlp.metrics.histograms })
+    const { governor } = options
+    this.red = new RedTable({
+      startUs: Date.now() * 1000,
+      histograms: config.otlp.metrics.histograms,
+      ...(governor === undefined ? {} : { maxBytes: governor.limitOf(redShare) }),
+    })
     this.routes = new Routes(routeOptions(network))
     const route = (exchange: Exchange, path: string): string => {
       const service = processes.resource(exchange.pid, exchange.comm).attributes.get('service.name')
@@ -108,7 +128,8 @@ export class Tracing {
       ...(options.edge === undefined ? {} : { edge: options.edge }),
       rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
-      now: () => performance.now(),
+      now: () => this.capture?.reachedMs ?? performance.now(),
+      ...(governor === undefined ? {} : { governor }),
     })
     processes.select(selectionOf(config.discovery))
     this.findAddresses()
@@ -121,24 +142,29 @@ export class Tracing {
       drop: (reason, n) => account.miss(reason, n),
       refuse: connection => this.capture.refuse(connection),
     })
-    this.streams = new Streams(made, calls)
-    this.capture = backend.open(
-      native,
-      captureOptions(
-        config,
-        made.map(({ name }) => name),
-      ),
-      {
-        begin: exchange => this.tracer.begin(exchange),
-        exchange: exchange => this.tracer.exchange(exchange),
-        segment: segment => this.streams.segment(segment),
-        thread: (pid, parentTid, tid) => this.tracer.thread(pid, parentTid, tid),
-        counted: (exchange, count, sumNs, buckets) => {
-          this.tracer.counted(exchange, count, sumNs, buckets)
-          this.unbooked += count
-        },
+    this.streams = new Streams(made, calls, governor === undefined ? {} : { governor })
+    const names = made.map(({ name }) => name)
+    this.capture = backend.open(native, captureOptions(config, names, governor), {
+      begin: exchange => this.tracer.begin(exchange),
+      exchange: exchange => this.tracer.exchange(exchange),
+      segment: segment => this.streams.segment(segment),
+      thread: (pid, parentTid, tid) => this.tracer.thread(pid, parentTid, tid),
+      counted: (exchange, count, sumNs, buckets) => {
+        this.tracer.counted(exchange, count, sumNs, buckets)
+        this.unbooked += count
       },
-    )
+      skipped: exchanges => {
+        this.tracer.lost(exchanges)
+        account.miss('shutdown', exchanges)
+      },
+    })
+    this.budget = new SpanBudget({
+      capture: this.capture,
+      rules: captureRules(network),
+      spans: () => [...this.collected.values()].reduce((sum, spans) => sum + spans, 0),
+      sync: () => this.sync(),
+    })
+    this.register(governor)
     if (network.tls) {
       const { exclude } = selectionOf(config.discovery)
       const denied = (path: string) =>
@@ -157,6 +183,21 @@ export class Tracing {
     processes.ended(this)
     this.exportedMs = performance.now()
     this.exportOnTime()
+  }
+
+  private register(governor: MemoryGovernor | undefined): void {
+    const { red, routes } = this
+    // What is counted stays: it is bounded by its share where it comes in.
+    const counted = { kind: 'intake', share: redShare, bytes: () => red.bytes, shed: () => 0 } as const
+    governor?.register({ name: 'request metrics', ...counted })
+    const waiting = { kind: 'intake', bytes: () => this.capture.backlog.heldBytes, shed: () => 0 } as const
+    governor?.register({ name: 'records of the kernel', apart: true, ...waiting })
+    governor?.register({
+      name: 'routes',
+      kind: 'cache',
+      bytes: () => routes.bytes,
+      shed: bytes => routes.shed(bytes),
+    })
   }
 
   /**
@@ -183,7 +224,7 @@ export class Tracing {
     }
     if (differs(captureRules)) {
       const rules = captureRules(network)
-      steps.push(() => this.capture.apply(rules))
+      steps.push(() => this.budget.change(rules))
     }
     if (differs(({ sampling, propagation, exclude_paths }) => [sampling, propagation, exclude_paths])) {
       const rules = tracerRules(network)
@@ -216,6 +257,11 @@ export class Tracing {
       },
       abort,
     }
+  }
+
+  /** Milliseconds since the start that reading calls and making spans took. */
+  get cpuMs(): number {
+    return this.capture.busyMs
   }
 
   /** Spans of all kinds that were seen, those included that were lost on the way. */
@@ -261,7 +307,7 @@ export class Tracing {
     this.seen = now
     const ringFull = this.explain(this.unbooked)
     account.miss('ring_full', ringFull)
-    account.miss('over_budget', this.unbooked - ringFull)
+    account.miss(this.budget.reason, this.unbooked - ringFull)
     this.unbooked = 0
   }
 
@@ -287,7 +333,7 @@ export class Tracing {
     this.stopped = true
     for (const timer of this.timers) clearInterval(timer)
     clearTimeout(this.exportTimer)
-    this.tls?.close()
+    this.lettingGo = this.tls?.close()
     this.capture.detach()
     this.streams.close()
     this.sync()
@@ -296,8 +342,10 @@ export class Tracing {
     this.measure(undefined)
   }
 
-  /** Unloads. */
-  close(): void {
+  /** Unloads, when the kernel has let go of TLS libraries: what is left at the end of the process, it lets go one by one. */
+  async close(): Promise<void> {
+    if (this.lettingGo !== undefined)
+      await Promise.race([this.lettingGo, sleep(mostLettingGoMs, undefined, { ref: false })])
     this.capture.close()
   }
 
@@ -306,7 +354,8 @@ export class Tracing {
     // It may have come while this process, or all of its host, stood still.
     this.capture.drain()
     this.tracer.tick()
-    this.streams.tick(Number(process.hrtime.bigint()))
+    this.budget.measure()
+    this.streams.tick(this.capture.reachedNs)
   }
 
   /** Exports the request metrics when the interval since the last time is over, and so on. */
@@ -373,22 +422,6 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
   }
 }
 
-/** Undefined where the kernel does not measure programs: before 5.8, or without CAP_SYS_ADMIN. */
-function statsOf(log: Logger): StatsHandle | undefined {
-  try {
-    const native = loadNative()
-    return native instanceof Unsupported ? undefined : native.statsEnable()
-  } catch (error) {
-    log.warn('the kernel does not measure eBPF programs', { error })
-    return undefined
-  }
-}
-
-function statsDisable(stats: StatsHandle): void {
-  const native = loadNative()
-  if (!(native instanceof Unsupported)) native.statsDisable(stats)
-}
-
 /** What the verifier says stands at both ends of its log: the program's beginning, and the finding. */
 export function ends(log: string): string {
   const most = 2048
@@ -396,11 +429,16 @@ export function ends(log: string): string {
 }
 
 /** What the kernel side is told. */
-export function captureOptions(config: Config, protocols: readonly string[]): CaptureOptions {
+export function captureOptions(
+  config: Config,
+  protocols: readonly string[],
+  governor?: MemoryGovernor,
+): CaptureOptions {
   const { ringbuf_size, network } = config.agent.ebpf
   return {
     ...captureRules(network),
     ringBytes: ringbuf_size,
+    backlogBytes: Math.min(backlogBytes, governor?.limitOf(backlogShare) ?? backlogBytes),
     captureBytes: network.capture_bytes,
     protocols,
     boundsNs: kernelBounds.map(bound => Math.round(bound * 1e9)),

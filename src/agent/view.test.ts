@@ -59,6 +59,16 @@ const statusShape = {
     pods_discovered: 'integer',
     containers_discovered: 'integer',
   },
+  memory: {
+    limit: 'integer',
+    anonymous: 'integer',
+    heap: { live: 'integer', used: 'integer', limit: 'integer' },
+    pressure: 'integer',
+    shortages: 'integer',
+    tables: { held: 'integer', limit: 'integer', largest: [] },
+  },
+  cpu: { limit_cores: 'number', used_cores: 'number', changes: 'integer', lowered: [] },
+  event_loop: { turns: 'integer', longest_ms: 'integer', longest_last_minute_ms: 'integer' },
   degraded: [],
 }
 
@@ -100,8 +110,11 @@ test('a queue on disk that is wanted and cannot be had is said where one looks, 
 
 test('the status document has the fields of the specification, whatever runs', async () => {
   for (const env of [{}, withoutEbpf, { SVC_MODE: 'collector' }]) {
-    const { degraded, ...status } = (await viewOf(env)).status()
-    assert.deepEqual(shapeOf({ ...status, degraded: [] }), statusShape)
+    const { degraded, memory, last_run, ...status } = (await viewOf(env)).status()
+    // Whether there was one before.
+    assert.ok(last_run === null || last_run.uptime_seconds >= 0)
+    const shown = { ...memory, tables: { ...memory.tables, largest: [] } }
+    assert.deepEqual(shapeOf({ ...status, memory: shown, degraded: [] }), statusShape)
     assert.match(status.built, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     assert.match(status.uptime, /^\d+s$/)
     assert.deepEqual(
@@ -165,6 +178,7 @@ const profilingShape = {
   frames: 'integer',
   frames_named: 'integer',
   worker_failures: 'integer',
+  decoder_fault: 'string',
   counters: {},
   untabled: [],
 }
@@ -236,6 +250,7 @@ test('without eBPF its document says so and is empty', async () => {
       frames: 0,
       frames_named: 0,
       worker_failures: 0,
+      decoder_fault: '',
       counters: {},
       untabled: [],
     },

@@ -4,6 +4,7 @@ import { arch, hostname, platform, release } from 'node:os'
 import { uptimeText } from '../api/documents.ts'
 import type {
   AgentView,
+  Browsers,
   Degradation,
   EbpfDocument,
   ExportDocument,
@@ -33,7 +34,7 @@ import { targetsDocument } from './scraping-view.ts'
 import { discoveryDocument, gpuDocument, logsDocument } from './surroundings-view.ts'
 import { Tracing } from './tracing.ts'
 
-export function agentView(parts: Parts, registry: Registry, ui?: UiSource): AgentView {
+export function agentView(parts: Parts, registry: Registry, ui?: UiSource, browsers?: Browsers): AgentView {
   const { profiler, tracing, outlets, self } = parts
   const { pipeline } = outlets
   const config = () => parts.loaded().config
@@ -42,6 +43,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource): Agen
   return {
     registry,
     ui,
+    browsers,
     pageDirectory: findAsset('ui') ?? '',
     profiles: profileKinds,
     health: () => {
@@ -91,6 +93,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource): Agen
     flush: async () => {
       const operation = self.begin('flush')
       // After the end has begun nothing more is taken in, and what was counted has been handed on.
+      await running?.capture.settled(settleMs)
       if (!parts.stopping()) running?.exportMetrics()
       const { acknowledged: flushed, left: remaining } = await pipeline.flush(drainMs(config()))
       operation.end()
@@ -162,6 +165,7 @@ function profilingView({ sampler, profiler, counters }: Profiling): EbpfDocument
     frames: state?.met ?? 0,
     frames_named: state?.named ?? 0,
     worker_failures: profiler?.failures ?? 0,
+    decoder_fault: state?.decoderFault ?? '',
     counters,
     untabled: [...(state?.untabled ?? [])],
   }
@@ -234,8 +238,20 @@ const profilesUnknownMend =
   'otlp.profiles.endpoint one that takes them, or set agent.profiling.enabled: false; svc profile needs none'
 
 /** What does not work, or less than asked, and the mend. */
-export function degradations({ tracing, outlets, faults }: Parts): Degradation[] {
+export function degradations({ tracing, outlets, faults, memory, cpu }: Parts): Degradation[] {
   const found: Degradation[] = []
+  if (memory.shortage !== undefined)
+    found.push({
+      subsystem: 'memory',
+      reason: memory.shortage,
+      mend: 'raise limits.memory; svc status shows what holds it',
+    })
+  if (cpu.shortage !== undefined)
+    found.push({
+      subsystem: 'cpu',
+      reason: cpu.shortage,
+      mend: 'raise limits.cpu, or switch off what is not needed; svc status shows what is lowered',
+    })
   if (tracing !== undefined && !(tracing instanceof Tracing))
     found.push({ subsystem: 'ebpf', reason: tracing.reason, mend: tracing.mend })
   if (tracing instanceof Tracing)
@@ -325,7 +341,25 @@ function status(parts: Parts): StatusDocument {
       pods_discovered: parts.discovery.entities.podCount,
       containers_discovered: parts.discovery.entities.containerCount,
     },
+    memory: parts.memory.state,
+    cpu: parts.cpu.state,
+    last_run: lastRun(parts),
+    event_loop: parts.eventLoop()?.state ?? null,
     degraded: degradations(parts),
+  }
+}
+
+function lastRun({ lastRun: { last } }: Parts): StatusDocument['last_run'] {
+  if (last === undefined) return null
+  const { ended, cause, reason, hint, version, atMs, uptimeSeconds } = last
+  return {
+    ended,
+    cause,
+    reason,
+    hint,
+    version,
+    at: new Date(atMs).toISOString(),
+    uptime_seconds: uptimeSeconds,
   }
 }
 
@@ -375,6 +409,9 @@ export function endpointOf({ outlets }: Parts): string {
   }
   return ''
 }
+
+/** What a flush waits for records of the kernel. */
+const settleMs = 2_000
 
 /** How long the end, or a flush, may take to deliver what is queued, in milliseconds. */
 export function drainMs({ pipeline }: Config): number {

@@ -3,6 +3,7 @@
 import { isLoopback } from '../api/guard.ts'
 import type { Config } from '../config/index.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { fitted } from '../lib/memory-room.ts'
 import type { Profile } from '../model/profile.ts'
 import type { RequestEdge } from '../model/request-edge.ts'
@@ -28,42 +29,89 @@ export function shareOf(config: Config, part: keyof typeof shares): number {
   return part === 'edges' ? Math.min(share, mostEdgeBytes) : share
 }
 
+/** From this pressure on detail is left out. */
+const detailPressure = 2
+
 export class LiveWindow implements Window {
-  readonly spans: SpanWindow
-  readonly edges: EdgeWindow
-  readonly profiles: ProfileWindow
+  spans: SpanWindow
+  edges: EdgeWindow
+  profiles: ProfileWindow
   readonly vitals: Vitals
   readonly maxBytes: number
   readonly windowMs: number
   readonly edge: NonNullable<TracerOptions['edge']>
   /** Port of the page itself: who looks at it is not what it is about. 0: none yet. */
   ownPort = 0
+  readonly #make: {
+    readonly spans: () => SpanWindow
+    readonly edges: () => EdgeWindow
+    readonly profiles: () => ProfileWindow
+  }
+  readonly #governor: MemoryGovernor
 
-  constructor(config: Config, pipeline: Pick<Pipeline, 'watch'>, log: Pick<Logger, 'error'>) {
+  constructor(
+    config: Config,
+    pipeline: Pick<Pipeline, 'watch'>,
+    log: Pick<Logger, 'error'>,
+    governor: MemoryGovernor,
+  ) {
+    this.#governor = governor
     const { window: windowMs, max_memory: mostBytes } = config.self_telemetry.ui
     const common = { windowMs, now: Date.now }
     this.windowMs = windowMs
     this.maxBytes = fitted(mostBytes)
-    this.spans = new SpanWindow({ ...common, maxBytes: shareOf(config, 'spans') })
-    this.edges = new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') })
-    this.profiles = new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') })
+    this.#make = {
+      spans: () => new SpanWindow({ ...common, maxBytes: shareOf(config, 'spans') }),
+      edges: () => new EdgeWindow({ ...common, maxBytes: shareOf(config, 'edges') }),
+      profiles: () => new ProfileWindow({ ...common, maxBytes: shareOf(config, 'profiles') }),
+    }
+    this.spans = this.#make.spans()
+    this.edges = this.#make.edges()
+    this.profiles = this.#make.profiles()
+    governor.register({
+      name: 'live page',
+      kind: 'detail',
+      apart: true,
+      bytes: () => this.bytes,
+      shed: bytes => this.shed(bytes),
+    })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
     const keepEdge = guarded(log, 'the map', (request: RequestEdge, _: undefined) => {
       const { server, serverPort } = request
+      if (this.isPaused) return
       if (typeof server === 'string' && serverPort === this.ownPort && isLoopback(server)) return
       this.edges.add(request)
     })
     this.edge = request => keepEdge(request, undefined)
     const keepSpan = (resource: Resource, span: Span) => {
+      if (this.isPaused) return
       if (span.kind !== SpanKind.client || !this.asksUs(span)) this.spans.add(resource, span)
     }
     pipeline.watch('traces', guarded(log, 'traces', keepSpan))
-    const keepProfile = (resource: Resource, profile: Profile) => this.profiles.add(resource, profile)
+    const keepProfile = (resource: Resource, profile: Profile) => {
+      if (!this.isPaused) this.profiles.add(resource, profile)
+    }
     pipeline.watch('profiles', guarded(log, 'profiles', keepProfile))
   }
 
   get bytes(): number {
     return this.spans.bytes + this.edges.bytes + this.profiles.bytes + this.vitals.bytes
+  }
+
+  /** Nothing is kept while memory is short. */
+  private get isPaused(): boolean {
+    return this.#governor.pressure >= detailPressure
+  }
+
+  /** Forgets all of one part after the other, the largest first: what it kept is for people to look at. */
+  private shed(bytes: number): number {
+    const before = this.bytes
+    const parts = ['spans', 'profiles', 'edges'] as const
+    for (const part of parts.toSorted((a, b) => this[b].bytes - this[a].bytes)) {
+      if (before - this.bytes >= bytes) break
+      Object.assign(this, { [part]: this.#make[part]() })
+    }
+    return Math.max(0, before - this.bytes)
   }
 
   private asksUs({ attributes }: Span): boolean {

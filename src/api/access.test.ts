@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type Ask, ask, operations, type Reply, serve, settings } from '../../test/helpers/api-server.ts'
 import { outerAddress, withoutOuterAddress } from '../../test/helpers/host-needs.ts'
 import { bearerCheck } from './bearer.ts'
+import { BrowserKey } from './browser-key.ts'
 import { isLoopback } from './guard.ts'
+import { HostNames, ownNames } from './host-names.ts'
 import type { Api, ApiSettings } from './server.ts'
+import { browserOperations } from './ui/browser-routes.ts'
 
 const auth = { enabled: true, bearer_token: 'first', bearer_tokens: ['second'], exempt: ['/metrics'] }
 const cors = (...allowed_origins: string[]) => ({ cors: { enabled: true, allowed_origins } })
@@ -81,28 +87,31 @@ test('tokens change without a restart', async () => {
   assert.equal(await status('first'), 200)
 })
 
-test('without a token, what changes or reveals much is for this host alone', {
+test('without a token, what changes or reveals much is for root and the own user on this host alone', {
   skip: withoutOuterAddress,
 }, async () => {
-  const own = { host: `localhost:${api.port}` }
-  const at = (path: string, method: string, headers: Record<string, string> = own) =>
+  const at = (path: string, method: string, headers: Record<string, string> = {}) =>
     ask(api.port, path, { host: outerAddress, method, headers })
   follow({})
-  const before = api.stats().refused.forbidden
+  const before = api.stats().refused.unauthorized
   for (const [path, method] of [
     ['/admin/act', 'POST'],
     ['/debug/vars', 'GET'],
     ['/debug/vars', 'HEAD'],
   ] as const)
-    assert.equal((await at(path, method)).status, 403, path)
-  assert.equal(api.stats().refused.forbidden, before + 3)
-  const { error, message, details } = JSON.parse((await at('/admin/act', 'POST')).text)
-  assert.deepEqual([error, details], ['forbidden', { path: '/admin/act' }])
-  assert.match(message, /set self_telemetry\.auth, or self_telemetry\.admin\.allow_remote: true/)
+    assert.equal((await at(path, method)).status, 401, path)
+  assert.equal(api.stats().refused.unauthorized, before + 3)
+  const refused = await at('/admin/act', 'POST')
+  const { error, message, details } = JSON.parse(refused.text)
+  assert.deepEqual([error, details.path], ['unauthorized', '/admin/act'])
+  assert.equal(refused.headers['www-authenticate'], 'Bearer')
+  assert.match(message, /sudo svc ui/)
+  assert.match(details.hint, /self_telemetry\.auth/)
   assert.equal((await at('/status', 'GET')).status, 200)
-  follow({ admin: { allow_remote: true } })
+  follow({ admin: { allow_remote: true }, allowed_hosts: ['agent.example'] })
   assert.equal((await at('/admin/act', 'POST')).status, 200)
   assert.equal((await at('/admin/act', 'POST', { host: 'agent.example' })).status, 200)
+  assert.equal((await at('/admin/act', 'POST', { host: 'other.example' })).status, 403)
   const same = { host: 'agent.example:1', origin: 'http://agent.example:1' }
   assert.equal((await at('/admin/act', 'POST', same)).status, 200)
   assert.equal((await at('/admin/act', 'POST', { ...same, origin: 'http://evil.example' })).status, 403)
@@ -111,8 +120,22 @@ test('without a token, what changes or reveals much is for this host alone', {
   assert.equal((await at('/admin/act', 'POST', token)).status, 200)
   // A path that is exempt from the token does not leave this host by that.
   follow({ auth: { ...auth, exempt: ['/admin/act'] } })
-  assert.equal((await at('/admin/act', 'POST')).status, 403)
-  assert.equal((await post('/admin/act', own)).status, 200)
+  assert.equal((await at('/admin/act', 'POST')).status, 401)
+  assert.equal((await post('/admin/act', {})).status, 200)
+})
+
+test('what a proxy passes on is not of the proxy', async () => {
+  follow({})
+  for (const name of [
+    'forwarded',
+    'via',
+    'x-forwarded-for',
+    'X-Forwarded-Host',
+    'x-forwarded-proto',
+    'x-real-ip',
+  ])
+    assert.equal((await post('/admin/act', { [name]: '127.0.0.1' })).status, 401, name)
+  assert.equal((await post('/admin/act', {})).status, 200)
 })
 
 test('web pages of other origins can neither change nor debug (CSRF)', async () => {
@@ -161,11 +184,14 @@ test('web pages of other origins can neither change nor debug (CSRF)', async () 
 })
 
 test('a name that was pointed at this host is none of its names (DNS rebinding)', async () => {
-  follow({})
+  follow({ allowed_hosts: ['svc.example.com', 'Other.example.'] })
   const check = async (status: number, ...hosts: string[]) => {
     for (const host of hosts) {
       assert.equal((await post('/admin/act', { host })).status, status, host)
-      assert.equal((await ask(api.port, '/debug/vars', { headers: { host } })).status, status, host)
+      for (const path of ['/debug/vars', '/status', '/metrics'])
+        assert.equal((await ask(api.port, path, { headers: { host } })).status, status, `${path} at ${host}`)
+      // What a probe says concerns nobody, and a kubelet may be told to ask by any name.
+      assert.equal((await ask(api.port, '/healthz', { headers: { host } })).status, 200)
     }
   }
   await check(
@@ -178,22 +204,62 @@ test('a name that was pointed at this host is none of its names (DNS rebinding)'
     '[::1]',
     '[::1]:5',
   )
+  await check(200, '10.0.0.1', '[fd00::1]:80', hostname(), hostname().toUpperCase(), `${hostname()}:80`)
+  await check(200, 'svc.example.com', 'SVC.example.com:443', 'svc.example.com.', 'other.example')
   await check(
     403,
     'evil.example',
     'localhost.evil.example',
     'notlocalhost',
     '127.0.0.1.evil.example',
-    '10.0.0.1',
+    'example.com',
   )
-  await check(403, '[::2]', 'evil.example:80', ' ', 'x@localhost', 'localhost:80:80', '0.0.0.0', '127.0.0.1.')
-  const { text } = await post('/admin/act', { host: 'evil.example' })
-  assert.match(JSON.parse(text).message, /ask for localhost/)
+  await check(403, 'a.svc.example.com', `${hostname()}.evil.example`, '127.0.0.1.')
+  await check(
+    403,
+    'evil.example:80',
+    ' ',
+    'x@localhost',
+    'localhost:80:80',
+    '127.0.0.1@evil.example',
+    '[]',
+    ':80',
+  )
+  const { text } = await ask(api.port, '/status', { headers: { host: 'evil.example' } })
+  assert.match(JSON.parse(text).message, /"evil\.example".*self_telemetry\.allowed_hosts/)
   // The absolute form stands above Host.
   assert.equal((await post('http://evil.example/admin/act', { host: 'localhost' })).status, 403)
   assert.equal((await post('http://localhost/admin/act', { host: 'evil.example' })).status, 200)
-  // What only shows is for everybody.
-  assert.equal((await ask(api.port, '/status', { headers: { host: 'evil.example' } })).status, 200)
+  follow({ auth })
+  const headers = { host: 'evil.example', authorization: 'Bearer first' }
+  assert.equal((await ask(api.port, '/status', { headers })).status, 200)
+})
+
+test('names of this host are what it says itself, not what a name server says', () => {
+  const etc = mkdtempSync(join(tmpdir(), 'svc-etc-'))
+  writeFileSync(
+    join(etc, 'hosts'),
+    '127.0.1.1 node-1.corp node-1 # evil.example\n10.99.0.1 other.corp\n::1 six\n',
+  )
+  writeFileSync(
+    join(etc, 'resolv.conf'),
+    'nameserver 9.9.9.9\nsearch lan.example. example.org ; no.example\n',
+  )
+  const names = new HostNames(ownNames('Node-1', etc))
+  rmSync(etc, { recursive: true })
+  for (const name of ['node-1', 'node-1.corp', 'NODE-1.lan.example', 'node-1.example.org.', 'six'])
+    assert.ok(names.has(name), name)
+  for (const name of [
+    '',
+    '.',
+    'other.corp',
+    'evil.example',
+    'lan.example',
+    'node-1.no.example',
+    'node-1.evil.example',
+  ])
+    assert.ok(!names.has(name), name)
+  assert.ok(new HostNames(ownNames('a', join(etc, 'missing'))).has('a'))
 })
 
 test('loopback addresses are told from others', () => {
@@ -218,7 +284,7 @@ test('loopback addresses are told from others', () => {
 test('CORS is off by default', async () => {
   follow({})
   const { status, headers } = await ask(api.port, '/status', { headers: { origin: 'http://a.example' } })
-  assert.equal(status, 200)
+  assert.equal(status, 403)
   for (const name of Object.keys(headers)) assert.doesNotMatch(name, /^access-control-|^vary$/)
 })
 
@@ -295,4 +361,65 @@ test('beyond the rate an address is told when to come again, and probes never ar
   assert.equal((await of('/status', '::1')).status, 401)
   follow({})
   assert.equal((await of('/status', '127.0.0.1')).status, 200)
+})
+
+test('a link’s key is exchanged for a cookie, which opens what is private and nothing to other sites', async t => {
+  const key = new BrowserKey()
+  const session = browserOperations({ key, tls: false, link: () => `http://h/ui#key=${key.key}` })
+  const { api } = await serve(t, {}, { operations: [...operations(), ...session], browserKey: key })
+  const passedOn = { 'x-forwarded-for': '10.0.0.1' }
+  const own = { host: `localhost:${api.port}`, origin: `http://localhost:${api.port}` }
+  const exchange = (given: unknown, headers: Record<string, string> = {}) =>
+    ask(api.port, '/ui/session', {
+      method: 'POST',
+      body: JSON.stringify({ key: given }),
+      headers: { 'content-type': 'application/json', ...own, ...passedOn, ...headers },
+    })
+  for (const wrong of ['', 'x', key.key.slice(1), `${key.key}x`]) {
+    const reply = await exchange(wrong)
+    assert.deepEqual([reply.status, reply.headers['set-cookie']], [401, undefined])
+  }
+  assert.equal((await exchange(key.key, { origin: 'http://evil.example' })).status, 403)
+  assert.equal((await exchange(key.key, { host: 'evil.example', origin: 'http://evil.example' })).status, 403)
+  const { status, headers } = await exchange(key.key)
+  assert.equal(status, 200)
+  const [set = ''] = headers['set-cookie'] ?? []
+  assert.match(set, new RegExp(`^svc-session-${api.port}=[\\w-]{32}; Path=/; HttpOnly; SameSite=Strict$`))
+  assert.ok(!set.includes(key.key))
+  const cookie = set.slice(0, set.indexOf(';'))
+  const act = async (more: Record<string, string>) =>
+    (await ask(api.port, '/admin/act', { method: 'POST', headers: { ...own, ...passedOn, ...more } })).status
+  assert.equal(await act({}), 401)
+  assert.equal(await act({ cookie }), 200)
+  assert.equal(await act({ cookie: `a=b; svc-session-1=x; ${cookie}; c=d` }), 200)
+  assert.equal(await act({ cookie: `${cookie}x` }), 401)
+  assert.equal(await act({ cookie: cookie.replace(String(api.port), '1') }), 401)
+  assert.equal(await act({ cookie: `svc-session-${api.port}=${key.key}` }), 401)
+  assert.equal(await act({ cookie: `${cookie}; a=${'x'.repeat(9000)}` }), 401)
+  assert.equal(await act({ cookie, origin: 'http://evil.example' }), 403)
+  assert.equal(await act({ cookie, host: 'evil.example', origin: 'http://evil.example' }), 403)
+  // A tunnel has another port, by which the browser knows the cookie.
+  const tunnel = { host: 'localhost:8001', origin: 'http://localhost:8001' }
+  const [through = ''] = (await exchange(key.key, tunnel)).headers['set-cookie'] ?? []
+  assert.match(through, /^svc-session-8001=/)
+  // With tokens it stands for one.
+  api.prepare({ ...settings, auth }).commit()
+  assert.equal((await ask(api.port, '/status', { headers: { ...own, cookie } })).status, 200)
+  assert.equal((await ask(api.port, '/status', { headers: own })).status, 401)
+  let last = 0
+  for (let i = 0; i < 100 && last !== 429; i++) last = (await exchange('x')).status
+  assert.equal(last, 429)
+})
+
+test('the link is for who may see all, and over TLS the cookie is for TLS alone', async t => {
+  const key = new BrowserKey()
+  const session = browserOperations({ key, tls: false, link: () => `http://h/ui#key=${key.key}` })
+  const { api, log } = await serve(t, {}, { operations: session, browserKey: key })
+  assert.equal(JSON.parse((await ask(api.port, '/admin/ui')).text).url, `http://h/ui#key=${key.key}`)
+  assert.equal((await ask(api.port, '/admin/ui', { headers: { via: '1.1 proxy' } })).status, 401)
+  assert.match(
+    key.setCookie('a.example', true),
+    /^svc-session-443=[\w-]+; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+  )
+  assert.ok(!log.join('').includes(key.key))
 })

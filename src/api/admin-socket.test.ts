@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdtempSync,
@@ -123,4 +124,23 @@ test('a flood of the port leaves the socket open', async t => {
   assert.equal((await ask(0, '/status', { socketPath: path })).status, 200)
   waiting.release()
   await Promise.all(held)
+})
+
+test('a directory of another user, or one that anybody may write to, is not used', async t => {
+  const make = (mode: number) => {
+    const path = mkdtempSync(join(tmpdir(), 'svc-socket-'))
+    t.after(() => rmSync(path, { recursive: true }))
+    chmodSync(path, mode)
+    return path
+  }
+  const { api } = await serve(t, { admin_socket: join(make(0o777), 's') })
+  assert.match(api.socketFault ?? '', /any user may write to/)
+  const { api: inSticky } = await serve(t, { admin_socket: join(make(0o1777), 's') })
+  assert.equal(inSticky.socketFault, undefined)
+  if (process.getuid?.() !== 0) return
+  const foreign = make(0o755)
+  chownSync(foreign, 1234, 1234)
+  const { api: none } = await serve(t, { admin_socket: join(foreign, 's') })
+  assert.match(none.socketFault ?? '', /belongs to user 1234/)
+  assert.equal(none.socket, '')
 })

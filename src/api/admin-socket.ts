@@ -3,7 +3,7 @@
 import { chmodSync, lstatSync, mkdtempSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
-import { makeDirectories } from '../lib/make-directories.ts'
+import { makeOwnDirectory } from '../lib/own-directory.ts'
 
 /** Of a socket's path, without the zero at its end (unix(7)). */
 const mostPathBytes = 107
@@ -26,7 +26,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
   const directory = dirname(path)
   let own: string | undefined
   try {
-    makeDirectories(directory, 0o755)
+    makeOwnDirectory(directory, { mode: 0o755, isShared: true })
     own = mkdtempSync(join(directory, '.svc-'))
     const made = join(own, 's')
     if (Buffer.byteLength(made) > mostPathBytes)

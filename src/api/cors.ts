@@ -31,7 +31,7 @@ export class Cors {
   /** Answers what a browser asks by OPTIONS before its request; undefined where it is not that, or the origin may not. */
   preflight(headers: IncomingHttpHeaders, allow: string): Answer | undefined {
     const { origin, 'access-control-request-method': method } = headers
-    if (origin === undefined || method === undefined || !this.#allows(origin)) return undefined
+    if (origin === undefined || method === undefined || !this.allows(origin)) return undefined
     return noContent({
       Allow: allow,
       'Access-Control-Allow-Methods': allow,
@@ -45,12 +45,13 @@ export class Cors {
     if (!this.enabled) return answered
     const { Vary: vary } = answered
     const headers = { ...answered, Vary: vary === undefined ? 'Origin' : `${vary}, Origin` }
-    return origin !== undefined && this.#allows(origin)
+    return origin !== undefined && this.allows(origin)
       ? { ...headers, 'Access-Control-Allow-Origin': origin }
       : headers
   }
 
-  #allows(origin: string): boolean {
+  /** Whether pages of an origin may read what anybody may. */
+  allows(origin: string): boolean {
     return this.#named.has(origin) || (this.#all && origin !== 'null')
   }
 }

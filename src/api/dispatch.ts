@@ -4,11 +4,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Logger, limitRepeats } from '../lib/logger.ts'
 import { type Answer, type ErrorForm, headersOnly, noContent } from './answer.ts'
 import { bodyFault, bodyObject, readBody } from './body.ts'
+import type { BrowserKey } from './browser-key.ts'
 import type { Connections } from './connections.ts'
 import { Cors, type CorsSettings } from './cors.ts'
 import { Exchange } from './exchange.ts'
 import { Followers } from './follow.ts'
-import { type Arrival, Guard, type GuardSettings } from './guard.ts'
+import { type Arrival, Guard, type GuardSettings, type PeerUser } from './guard.ts'
+import { HostNames } from './host-names.ts'
 import { allowOf, operationTable, type Route, type Routes, readParameters } from './operation.ts'
 import { RateLimit } from './rate-limit.ts'
 
@@ -16,6 +18,8 @@ import { RateLimit } from './rate-limit.ts'
 export interface PolicySettings extends GuardSettings {
   readonly debug: boolean
   readonly cors: CorsSettings
+  /** Names by which this host may be asked, beside its own. */
+  readonly allowed_hosts: readonly string[]
   readonly rate_limit: { readonly enabled: boolean; readonly requests_per_second: number }
 }
 
@@ -46,10 +50,21 @@ export interface DispatcherOptions {
   readonly failure: ErrorForm
   readonly settings: PolicySettings
   readonly arrival: Arrival
+  /** Left out: whoever asks may have all, by whatever name. */
+  readonly people?: People
   readonly urlBytes: number
   readonly bodyBytes: number
   readonly log: Logger
   readonly observe: ((request: Answered) => void) | undefined
+}
+
+/** How those who ask are told apart where they show no token. */
+export interface People {
+  readonly peerUser: PeerUser
+  /** Names of this host, now. */
+  readonly ownNames: () => Iterable<string>
+  /** Lets browsers in. */
+  readonly key: BrowserKey | undefined
 }
 
 /** Requests of costly operations under way at once, and of those that change something. */
@@ -57,6 +72,10 @@ const mostCostly = 8
 const mostPosts = 64
 /** Seconds after which one that was one too many may be tried again. */
 const retryAfterSeconds = '5'
+
+/** What somebody else can do. */
+const asOthers =
+  'use sudo, open the page by the link that "sudo svc ui" prints, or set self_telemetry.auth and show its token'
 
 const nothing = Buffer.alloc(0)
 const serverMethods = 'GET, HEAD, POST, OPTIONS'
@@ -95,9 +114,12 @@ export class Dispatcher {
   }
 
   /** What the settings ask for, to be `adopt`ed. Throws as the constructor does. */
-  policy({ debug, auth, admin, cors: corsSettings, rate_limit }: PolicySettings): Policy {
+  policy({ debug, auth, admin, allowed_hosts, cors: corsSettings, rate_limit }: PolicySettings): Policy {
     const cors = new Cors(corsSettings)
-    const guard = new Guard({ settings: { auth, admin }, cors, open: this.#open })
+    const { people } = this.#options
+    const names = people && new HostNames(people.ownNames(), allowed_hosts)
+    const { key, peerUser } = people ?? {}
+    const guard = new Guard({ settings: { auth, admin }, cors, open: this.#open, names, key, peerUser })
     const { enabled, requests_per_second } = rate_limit
     // Clients keep their buckets: a reload is no fresh start for who asks too much.
     const before = this.#policy?.rateLimit
@@ -152,7 +174,7 @@ export class Dispatcher {
   /** Why a request may not be answered by an operation; undefined where it may, and its operation was found. */
   #refusal(exchange: Exchange): Answer | undefined {
     const { request, path, admin } = exchange
-    const { urlBytes, arrival, fallback } = this.#options
+    const { urlBytes, arrival, fallback, people } = this.#options
     const { failure } = this
     const { rateLimit, cors, guard, debug } = this.#policy
     if (rateLimit !== undefined && !admin && !this.#probes.has(path)) {
@@ -180,10 +202,15 @@ export class Dispatcher {
       if (preflight !== undefined) return preflight
     }
 
-    const admitted = admin ? 'token' : guard.admits(path, headers.authorization)
+    const admitted = admin || people === undefined ? 'token' : guard.admits(path, request, arrival)
     if (admitted === 'refused') {
       this.refused.unauthorized++
       return failure(401, 'a valid bearer token is needed', {}, { 'WWW-Authenticate': 'Bearer' })
+    }
+    // Browsers do not send a token by themselves; and what a probe says concerns nobody.
+    if (admitted !== 'token' && !this.#probes.has(path)) {
+      const why = guard.foreignName(request)
+      if (why !== undefined) return this.#forbidden(path, why)
     }
     // RFC 9110 §9.3.7: an asterisk asks of the server as a whole.
     if (path === '*' && method === 'OPTIONS') return noContent({ Allow: serverMethods })
@@ -199,12 +226,20 @@ export class Dispatcher {
       const why = `cannot ${method} ${path}: allowed are ${allow}`
       return failure(405, why, { method, path }, { Allow: allow })
     }
-    if (operation.access === 'local' && admitted !== 'token') {
-      const why = guard.refusal(request, arrival)
-      if (why !== undefined) {
-        this.refused.forbidden++
-        return failure(403, `cannot answer ${path}: ${why}`, { path })
-      }
+    let isForeign = false
+    if (admitted !== 'token' && (operation.access !== 'open' || operation.method === 'POST')) {
+      const why = guard.foreignPage(request, arrival)
+      isForeign = why !== undefined
+      if (why !== undefined && !(operation.access === 'public' && guard.mayRead(headers)))
+        return this.#forbidden(path, why)
+    }
+    exchange.isPublic =
+      isForeign ||
+      (admitted === 'none' && (operation.access === 'open' || !guard.trusts(exchange.connection, headers)))
+    if (exchange.isPublic && operation.access === 'private') {
+      this.refused.unauthorized++
+      const why = `cannot answer ${path}: without a token it is for root and the user of svc, on this host; ${asOthers}`
+      return failure(401, why, { path, hint: asOthers }, { 'WWW-Authenticate': 'Bearer' })
     }
     if (operation.parameters !== undefined) {
       const read = readParameters(operation, exchange.query)
@@ -342,12 +377,21 @@ export class Dispatcher {
   }
 
   /** Whether the settings of now would answer it as well. */
-  #mayGoOn({ request, path, admin, operation }: Exchange): boolean {
-    if (admin) return true
+  #mayGoOn({ request, path, admin, operation, connection }: Exchange): boolean {
+    const { arrival, people } = this.#options
+    if (admin || people === undefined) return true
     const { guard } = this.#policy
-    const admitted = guard.admits(path, request.headers.authorization)
-    if (admitted !== 'none' || operation?.access !== 'local') return admitted !== 'refused'
-    return guard.refusal(request, this.#options.arrival) === undefined
+    const admitted = guard.admits(path, request, arrival)
+    if (admitted === 'token') return true
+    if (admitted === 'refused' || guard.foreignName(request) !== undefined) return false
+    if (operation?.access !== 'private') return true
+    if (guard.foreignPage(request, arrival) !== undefined) return false
+    return admitted === 'cookie' || guard.trusts(connection, request.headers)
+  }
+
+  #forbidden(path: string, why: string): Answer {
+    this.refused.forbidden++
+    return this.failure(403, `cannot answer ${path}: ${why}`, { path })
   }
 
   /** There are only so many answers that go on. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { uptimeText } from './documents.ts'
+import { publicEbpf, publicExport, publicStatus, uptimeText } from './documents.ts'
+import type { EbpfDocument, ExportDocument, StatusDocument } from './types.ts'
 
 test('uptime leaves leading zero units out and pads nothing', () => {
   const check = (seconds: number, want: string) => assert.equal(uptimeText(seconds * 1000), want)
@@ -10,4 +11,29 @@ test('uptime leaves leading zero units out and pads nothing', () => {
   check(86_400 + 930, '24h15m30s')
   check(3605, '1h0m5s')
   check(-1, '0s')
+})
+
+test('what anybody may see has no path of others, and no words of a receiver', () => {
+  const words = 'refused: process.command_line="SECRET" is too long'
+  const ebpf = publicEbpf({
+    backend: 'sock',
+    tls: [{ path: '/home/SECRET/lib/libssl.so.3', reason: '/home/SECRET: denied', library: 'openssl' }],
+    profiling: { untabled: [{ path: '/home/SECRET/app', reason: words }], files: 3 },
+  } as unknown as EbpfDocument)
+  const exporting = publicExport({
+    endpoint: 'a:1',
+    last_error: words,
+    destinations: [{ endpoint: 'a:1', last_error: null, last_warning: words }],
+  } as unknown as ExportDocument)
+  const status = publicStatus({
+    version: '1',
+    degraded: [
+      { subsystem: 'export of traces', reason: words, mend: 'x' },
+      { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' },
+    ],
+  } as unknown as StatusDocument)
+  for (const document of [ebpf, exporting, status]) assert.ok(!JSON.stringify(document).includes('SECRET'))
+  assert.deepEqual([ebpf.tls[0]!.path, ebpf.profiling.untabled[0]!.path], ['libssl.so.3', 'app'])
+  assert.deepEqual([exporting.destinations[0]!.last_error, exporting.endpoint], [null, 'a:1'])
+  assert.deepEqual(status.degraded[1], { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' })
 })

@@ -2,7 +2,7 @@
 
 import type { Of } from './schema.ts'
 import type { HealthDocument, readinessDocument } from './schemas.ts'
-import type { Health, ReadinessChecks } from './types.ts'
+import type { EbpfDocument, ExportDocument, Health, ReadinessChecks, StatusDocument } from './types.ts'
 
 /** Duration since the start as documents show it: `24h15m30s`, without leading zero units and without padding. */
 export function uptimeText(milliseconds: number): string {
@@ -17,6 +17,53 @@ export function uptimeText(milliseconds: number): string {
 export function readinessOf(checks: ReadinessChecks): Of<typeof readinessDocument> {
   const ready = Object.values(checks).every(check => check === 'ok')
   return { status: ready ? 'ready' : 'not_ready', checks }
+}
+
+/** For anybody: without the words of receivers, as in `publicExport`. */
+export function publicStatus(document: StatusDocument): StatusDocument {
+  return {
+    ...document,
+    degraded: document.degraded.map(each =>
+      each.subsystem.startsWith('export') ? { ...each, reason: withheld(each.reason) } : each,
+    ),
+  }
+}
+
+/** For anybody: of files that processes map, their names alone; where they lie is told of nobody else's programs. */
+export function publicEbpf(document: EbpfDocument): EbpfDocument {
+  const { profiling } = document
+  return {
+    ...document,
+    tls: document.tls.map(each => ({ ...each, path: nameOf(each.path), reason: withheld(each.reason) })),
+    profiling: {
+      ...profiling,
+      untabled: profiling.untabled.map(({ path, reason }) => ({
+        path: nameOf(path),
+        reason: withheld(reason),
+      })),
+    },
+  }
+}
+
+/** For anybody: without the receiver's words, which may repeat what it was sent. */
+export function publicExport(document: ExportDocument): ExportDocument {
+  return {
+    ...document,
+    last_error: document.last_error && withheld(document.last_error),
+    destinations: document.destinations.map(each => ({
+      ...each,
+      last_error: each.last_error && withheld(each.last_error),
+      last_warning: each.last_warning && withheld(each.last_warning),
+    })),
+  }
+}
+
+function withheld(words: string): string {
+  return words === '' ? '' : 'for root and the user of svc alone: "sudo svc status" shows it'
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 export function healthOf({ healthy, reason }: Health): HealthDocument {

@@ -19,6 +19,7 @@ export class Exchange implements ApiRequest, Late {
   parameters: Readonly<Record<string, number>> = none
   texts: Readonly<Record<string, string>> = none
   body: Readonly<Record<string, unknown>> | undefined
+  isPublic = true
   #gone = false
   #controller: AbortController | undefined
 
@@ -35,6 +36,14 @@ export class Exchange implements ApiRequest, Late {
 
   get method(): string {
     return this.request.method ?? ''
+  }
+
+  get url(): string {
+    return this.request.url ?? ''
+  }
+
+  get address(): string {
+    return this.request.socket.remoteAddress ?? ''
   }
 
   get query(): string {

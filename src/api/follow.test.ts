@@ -30,7 +30,7 @@ class Counter implements Live<{ readonly n: number; readonly fill: string }> {
   }
 }
 
-function following(make: () => Live<unknown>, access: Operation['access'] = 'read'): Operation {
+function following(make: () => Live<unknown>, access: Operation['access'] = 'public'): Operation {
   return {
     method: 'GET',
     path: '/count',
@@ -158,7 +158,7 @@ test('what goes on ends when the settings would no longer let it begin, and goes
     made.push(live)
     return live
   }
-  const { api } = await serve(t, {}, { operations: [following(make, 'local')] })
+  const { api } = await serve(t, {}, { operations: [following(make, 'private')] })
   const bare = await open(api.port)
   const shown = await open(api.port, { Authorization: 'Bearer right' })
   shown.response.on('error', () => undefined).resume()

@@ -1,8 +1,11 @@
-// Who may ask: tokens, and the rule that keeps what changes or reveals much to this host where there are none.
+// Who may ask: tokens, and who is who where there are none.
 
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { type BearerCheck, bearerCheck } from './bearer.ts'
+import type { BrowserKey } from './browser-key.ts'
 import type { Cors } from './cors.ts'
+import { type HostNames, isLocalName } from './host-names.ts'
 
 export interface GuardSettings {
   readonly auth: {
@@ -20,7 +23,17 @@ export interface GuardOptions {
   readonly cors: Cors
   /** Paths that never need a token. */
   readonly open: Iterable<string>
+  /** Names by which this host may be asked; undefined: by any. */
+  readonly names: HostNames | undefined
+  readonly key: BrowserKey | undefined
+  readonly peerUser: PeerUser | undefined
 }
+
+/** The user at the other end of a connection within this host; undefined where it is not known. */
+export type PeerUser = (
+  ends: Readonly<Record<'localAddress' | 'remoteAddress', string>> &
+    Readonly<Record<'localPort' | 'remotePort', number>>,
+) => number | undefined
 
 /** How a request reached the server. */
 export interface Arrival {
@@ -29,14 +42,24 @@ export interface Arrival {
   readonly port: number
 }
 
+/** A connection, with what was found out of who is at its other end. */
+export interface Peer {
+  readonly socket: Socket
+  /** It is of root or the agent's own user on this host; undefined: nobody has looked. */
+  isOwn: boolean | undefined
+}
+
 export class Guard {
   readonly #token: BearerCheck | undefined
   readonly #exempt: ReadonlySet<string>
   readonly #allowRemote: boolean
   readonly #cors: Cors
+  readonly #names: HostNames | undefined
+  readonly #key: BrowserKey | undefined
+  readonly #peerUser: PeerUser | undefined
 
   /** Throws, in words, where tokens are required and there is none. */
-  constructor({ settings: { auth, admin }, cors, open }: GuardOptions) {
+  constructor({ settings: { auth, admin }, cors, open, names, key, peerUser }: GuardOptions) {
     if (auth.enabled) {
       const tokens = [auth.bearer_token, ...auth.bearer_tokens]
       if (tokens.every(token => token === '')) {
@@ -49,30 +72,64 @@ export class Guard {
     this.#exempt = new Set([...open, ...auth.exempt])
     this.#allowRemote = admin.allow_remote
     this.#cors = cors
-  }
-
-  /** `token`: it was shown. `none`: none is needed. `refused`: one is needed, and was not shown. */
-  admits(path: string, authorization: string | undefined): 'token' | 'none' | 'refused' {
-    if (this.#token === undefined) return 'none'
-    if (this.#token(authorization)) return 'token'
-    return this.#exempt.has(path) ? 'none' : 'refused'
+    this.#names = names
+    this.#key = key
+    this.#peerUser = peerUser
   }
 
   /**
-   * Why a request without a token may not have what is for this host alone; undefined where it may. Peers that are not
-   * of this host are refused, and so are web pages: those of other origins by `Origin` and `Sec-Fetch-Site`, and those
-   * whose name was pointed at this host (DNS rebinding) by `Host`, which then is that name.
+   * `token`: it was shown. `cookie`: that of a browser with the key. `none`: the path needs no token. `refused`: a token
+   * is needed, and was not shown.
    */
-  refusal({ headers, socket, url }: IncomingMessage, { tls, port }: Arrival): string | undefined {
+  admits(
+    path: string,
+    { headers, url }: IncomingMessage,
+    { tls }: Arrival,
+  ): 'token' | 'cookie' | 'none' | 'refused' {
+    if (this.#token?.(headers.authorization) === true) return 'token'
+    if (this.#key?.isShown(headers.cookie, authorityOf(url) ?? headers.host, tls) === true) return 'cookie'
+    return this.#token === undefined || this.#exempt.has(path) ? 'none' : 'refused'
+  }
+
+  /**
+   * Whether who neither shows a token nor a cookie may have everything: root and the agent's own user on a loopback
+   * address, by what the kernel says of the socket at the other end, and remote peers where `allow_remote` lets them.
+   * What a proxy passes on is of somebody else than the proxy.
+   */
+  trusts(peer: Peer, headers: IncomingHttpHeaders): boolean {
+    if (this.#allowRemote && !isLoopback(peer.socket.remoteAddress ?? '')) return true
+    if (isPassedOn(headers)) return false
+    peer.isOwn ??= this.#isOwnUser(peer.socket)
+    return peer.isOwn
+  }
+
+  #isOwnUser({ localAddress, localPort, remoteAddress, remotePort }: Socket): boolean {
+    if (localAddress === undefined || localPort === undefined) return false
+    if (remoteAddress === undefined || remotePort === undefined || !isLoopback(remoteAddress)) return false
+    const user = this.#peerUser?.({ localAddress, localPort, remoteAddress, remotePort })
+    // In a user namespace all users that are not mapped read as this one.
+    return user === 0 || (user !== undefined && user !== overflowUser && user === process.geteuid?.())
+  }
+
+  /** Why a request may not be answered for the name that it asks for; undefined where it may. */
+  foreignName({ headers, url }: IncomingMessage): string | undefined {
     const authority = authorityOf(url) ?? headers.host
-    if (!this.#allowRemote) {
-      if (!isLoopback(socket.remoteAddress ?? ''))
-        return 'without a token it is for this host alone; set self_telemetry.auth, or self_telemetry.admin.allow_remote: true'
-      if (authority !== undefined && !isLoopbackName(hostOf(authority)))
-        return 'its Host is no name of this host; ask for localhost or 127.0.0.1, or set self_telemetry.auth'
-    }
+    // Without one it is no browser.
+    if (this.#names === undefined || authority === undefined) return undefined
+    const host = hostOf(authority)
+    if (this.#names.has(host)) return undefined
+    return `its Host, "${host.slice(0, 253)}", is no name of this host that svc knows; ask by an address, or add the name to self_telemetry.allowed_hosts`
+  }
+
+  /**
+   * Why a request without a token may not be answered for the web page that sent it (CSRF); undefined where it may, and
+   * where it is of none.
+   */
+  foreignPage({ headers, url }: IncomingMessage, { tls, port }: Arrival): string | undefined {
+    if (this.#names === undefined) return undefined
     const { origin } = headers
     if (origin !== undefined) {
+      const authority = authorityOf(url) ?? headers.host
       if (this.#cors.names(origin) || this.#isOwn(origin, authority, tls, port)) return undefined
       return 'it comes from a web page of another origin; name that in self_telemetry.cors.allowed_origins, or set self_telemetry.auth'
     }
@@ -80,6 +137,14 @@ export class Guard {
     return site === 'cross-site' || site === 'same-site'
       ? 'it comes from a web page of another origin; set self_telemetry.auth'
       : undefined
+  }
+
+  /**
+   * Whether a request of another's page may be answered with what anybody may see. Without `Origin` it is a link that
+   * somebody followed, or an answer that no page can read.
+   */
+  mayRead({ origin }: IncomingHttpHeaders): boolean {
+    return origin === undefined || this.#cors.allows(origin)
   }
 
   /** Whether an origin is this server, by the name that the request has for it or by one of this host. */
@@ -93,6 +158,17 @@ export class Guard {
   }
 }
 
+/** Users that a user namespace does not know (/proc/sys/kernel/overflowuid). */
+const overflowUser = 65_534
+
+/** Whether a proxy says that it passes the request on. */
+function isPassedOn(headers: IncomingHttpHeaders): boolean {
+  for (const name in headers)
+    if (name === 'forwarded' || name === 'via' || name === 'x-real-ip' || name.startsWith('x-forwarded'))
+      return true
+  return false
+}
+
 /** 127.0.0.0/8, also where IPv6 carries it, and ::1. */
 export function isLoopback(address: string): boolean {
   const bare = address.startsWith('::ffff:') ? address.slice(7) : address
@@ -102,11 +178,11 @@ export function isLoopback(address: string): boolean {
 /** A name that means this host to everybody: `localhost`, what is below it (RFC 6761, section 6.3), a loopback address. */
 function isLoopbackName(host: string): boolean {
   const name = host.toLowerCase()
-  return name === 'localhost' || name.endsWith('.localhost') || isLoopback(name)
+  return isLocalName(name) || isLoopback(name)
 }
 
 /** `host[:port]` of a request target in absolute form, which stands above `Host` (RFC 9112, section 3.2.2). */
-function authorityOf(url: string | undefined): string | undefined {
+export function authorityOf(url: string | undefined): string | undefined {
   return url?.startsWith('/') ? undefined : /^https?:\/\/([^/?#]*)/i.exec(url ?? '')?.[1]
 }
 

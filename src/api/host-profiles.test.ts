@@ -6,6 +6,7 @@ import { open, settings } from '../../test/helpers/api-server.ts'
 import { shopAndWorker, taken } from '../../test/helpers/host-profile.ts'
 import { call, type Reply } from '../../test/helpers/http.ts'
 import { Api as Description } from '../../test/helpers/openapi.ts'
+import { peerUser } from '../kernel/peer-user.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import { profileFile } from '../profiling/profile-file.ts'
@@ -22,7 +23,7 @@ type Take = (request: ProfileRequest) => Promise<TakenProfile | ProfileRefusal>
 async function serve(t: TestContext, takeProfile: Take) {
   const view = { profiles: [], takeProfile, profileFile } as unknown as AgentView
   const all = operations(view, '/metrics')
-  const api = await startApi({ settings, operations: all, log })
+  const api = await startApi({ settings, operations: all, log, peerUser })
   t.after(() => api.close())
   const description = new Description(JSON.parse(JSON.stringify(openapi(all))))
   const operation = description.operations().find(({ path }) => path === '/profiles')!.operation

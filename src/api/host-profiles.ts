@@ -35,7 +35,7 @@ export function hostProfiles(view: AgentView): Operation {
     id: 'takeHostProfile',
     tag: 'telemetry',
     summary: 'Records a process, a service or the whole host, and answers with the profile.',
-    access: 'local',
+    access: 'private',
     costly: true,
     parameters: [
       { name: 'kind', description: 'What is sampled.', values: profileKindNames, fallback: 'cpu' },

@@ -86,6 +86,7 @@ const open: PolicySettings = {
   debug: false,
   auth: { enabled: false, bearer_token: '', bearer_tokens: [], exempt: [] },
   admin: { allow_remote: true },
+  allowed_hosts: [],
   cors: { enabled: false, allowed_origins: [] },
   rate_limit: { enabled: false, requests_per_second: 0 },
 }

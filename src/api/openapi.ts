@@ -8,8 +8,11 @@ import { errorDocument } from './schemas.ts'
 /** Failures that any operation may answer, beside those of its own: status → what it means and which header it has. */
 const failures: Readonly<Record<number, readonly [description: string, header?: string]>> = {
   400: ['The request is malformed.'],
-  401: ['A valid bearer token is needed.', 'WWW-Authenticate'],
-  403: ['Without a token this is for this host alone, and not for web pages of other origins.'],
+  401: [
+    'A valid bearer token is needed, or, without one, to be root or the user of svc on this host.',
+    'WWW-Authenticate',
+  ],
+  403: ['The name that is asked for is none of this host, or a web page of another origin asks.'],
   404: ['There is no such path, or not while debug mode is off.'],
   405: ['The path does not take the method.', 'Allow'],
   408: ['The request did not arrive in time.'],

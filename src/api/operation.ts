@@ -8,6 +8,10 @@ import type { Schema } from './schema.ts'
 /** A request that may be answered: its body was read, its parameters are what the operation takes. */
 export interface ApiRequest {
   readonly method: string
+  /** The request target as it came. */
+  readonly url: string
+  /** The peer's, '' where it has none. */
+  readonly address: string
   /** Without query. */
   readonly path: string
   /** What stands behind `?`. */
@@ -19,6 +23,8 @@ export interface ApiRequest {
   readonly texts: Readonly<Record<string, string>>
   /** What the body says, of an operation that takes one; else undefined. */
   readonly body?: Readonly<Record<string, unknown>> | undefined
+  /** Nobody knows who asks: what an operation shows of others is left out. */
+  readonly isPublic: boolean
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal
 }
@@ -60,10 +66,11 @@ export interface Operation {
   readonly tag: 'probes' | 'telemetry' | 'status' | 'ui' | 'admin' | 'debug'
   readonly summary: string
   /**
-   * Who may ask: `open` anybody, without a token; `read` whoever has a token where one is needed; `local` also changes
-   * or reveals more than others should, so that without a token it is for this host alone.
+   * Who may ask: `open` anybody, without a token; `public` anybody, or whoever has a token where one is needed;
+   * `private` changes or reveals more than others should, so that without a token it is for root and the agent's own
+   * user on this host, and for browsers with the key.
    */
-  readonly access: 'open' | 'read' | 'local'
+  readonly access: 'open' | 'public' | 'private'
   /** A query with other names is refused. Without parameters the query is ignored. */
   readonly parameters?: readonly Parameter[]
   /** By status, of success and of failures that are this operation's own. */

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { settings } from '../../test/helpers/api-server.ts'
 import { call, type Reply } from '../../test/helpers/http.ts'
 import { Api as Description } from '../../test/helpers/openapi.ts'
+import { peerUser } from '../kernel/peer-user.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
 import { openapi } from './openapi.ts'
@@ -28,7 +29,7 @@ const plain: RecentLog = {
 
 async function serve(t: TestContext, find: (query: RecentLogQuery) => readonly RecentLog[]) {
   const all = [recentLogs({ recentLogs: find } as unknown as AgentView)]
-  const api = await startApi({ settings, operations: all, log })
+  const api = await startApi({ settings, operations: all, log, peerUser })
   t.after(() => api.close())
   const description = new Description(JSON.parse(JSON.stringify(openapi(all))))
   const { operation } = description.operations()[0]!

@@ -39,7 +39,7 @@ export function recentLogs(view: AgentView): Operation {
     tag: 'telemetry',
     summary:
       'The last log records for which all of these hold. With `trace_id`, records without a trace are found where `pid` or `container` says whose they are, and `from` and `to` when.',
-    access: 'local',
+    access: 'private',
     parameters: [
       { name: 'trace_id', description: '32 hexadecimal digits.', fallback: '' },
       { name: 'span_id', description: '16 hexadecimal digits.', fallback: '' },

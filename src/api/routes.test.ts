@@ -7,7 +7,7 @@ import { operations } from './routes.ts'
 import type { Schema } from './schema.ts'
 import type { AgentView } from './types.ts'
 
-const view = { profiles: profileKinds, ui: {}, pageDirectory: '' } as unknown as AgentView
+const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
 
 test('every path of the API is one that the configuration keeps the metrics from', () => {
   const all = operations(view, '/own-metrics')
@@ -15,17 +15,22 @@ test('every path of the API is one that the configuration keeps the metrics from
   assert.ok(all.length > 20)
 })
 
-test('what changes or reveals more than a status is for this host, and debug paths are those below /debug', () => {
+/** What the specification names, and what describes it. */
+const forAnybody = ['/metrics', '/openapi.json', '/config'].concat(
+  '/status',
+  '/status/ebpf',
+  '/status/export',
+  '/status/discovery',
+)
+
+test('all but the documents of the specification is private, and debug paths are those below /debug', () => {
   for (const { path, access, debug, tag, isFile } of operations(view, '/metrics')) {
     const below = (root: string) => path.startsWith(`${root}/`)
-    assert.equal(
-      access === 'local',
-      ['/admin', '/debug', '/ui/api'].some(below) || path === '/profiles' || path === '/logs',
-      path,
-    )
+    const isEntry = path === '/ui/session'
+    assert.equal(access === 'public', forAnybody.includes(path), path)
     assert.equal(debug === true, below('/debug'), path)
-    assert.equal(access === 'open', tag === 'probes' || isFile === true, path)
-    assert.equal(isFile === true, path === '/ui' || (below('/ui') && !below('/ui/api')), path)
+    assert.equal(access === 'open', tag === 'probes' || isFile === true || isEntry, path)
+    assert.equal(isFile === true, path === '/ui' || (below('/ui') && !below('/ui/api') && !isEntry), path)
   }
 })
 

@@ -3,7 +3,7 @@
 import type { ProfileKind } from '../lib/profile-file.ts'
 import { openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
-import { healthOf, readinessOf } from './documents.ts'
+import { healthOf, publicEbpf, publicExport, publicStatus, readinessOf } from './documents.ts'
 import { hostProfiles } from './host-profiles.ts'
 import { openapi } from './openapi.ts'
 import type { Operation, Outcome, Parameter } from './operation.ts'
@@ -13,6 +13,7 @@ import * as schemas from './schemas.ts'
 import { targetsDocument } from './scraping-schemas.ts'
 import * as surroundings from './surroundings-schemas.ts'
 import type { AgentView, ReloadResult } from './types.ts'
+import { browserOperations } from './ui/browser-routes.ts'
 import { noPage, pageFiles } from './ui/page-files.ts'
 import { uiOperations } from './ui/routes.ts'
 
@@ -34,6 +35,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
     recentLogs(view),
     ...admin(view),
     ...debug(view),
+    ...(view.browsers === undefined ? [] : browserOperations(view.browsers)),
     ...(view.ui === undefined ? noPage() : [...uiOperations(view.ui), ...pageFiles(view.pageDirectory)]),
   ]
   let description: Answer | undefined
@@ -43,7 +45,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
     id: 'describeApi',
     tag: 'status',
     summary: 'This description.',
-    access: 'read',
+    access: 'public',
     outcomes: { 200: jsonOutcome('The description.', schemas.openapiDocument) },
     handle: () => {
       description ??= json(200, openapi(all))
@@ -85,7 +87,7 @@ function metrics(view: AgentView, path: string): Operation {
     id: 'getMetrics',
     tag: 'telemetry',
     summary: 'The agent’s metrics about itself; OpenMetrics where the Accept header prefers it.',
-    access: 'read',
+    access: 'public',
     outcomes: {
       200: { description: 'The page.', content: { [plainText]: undefined, [openMetricsText]: undefined } },
     },
@@ -103,8 +105,8 @@ function documents(view: AgentView): Operation[] {
     id: string,
     summary: string,
     schema: Schema<unknown>,
-    read: () => unknown,
-    more: { readonly costly?: true } = {},
+    read: (isPublic: boolean) => unknown,
+    more: { readonly costly?: true; readonly access?: 'private' } = {},
   ) =>
     ({
       method: 'GET',
@@ -112,16 +114,20 @@ function documents(view: AgentView): Operation[] {
       id,
       tag: 'status',
       summary,
-      access: 'read',
+      access: 'public',
       ...more,
       outcomes: { 200: jsonOutcome('The document.', schema) },
-      handle: async () => json(200, await read()),
+      handle: async ({ isPublic }) => json(200, await read(isPublic)),
     }) as const satisfies Operation
   return [
-    page('/status', 'getStatus', 'The agent at a glance.', schemas.statusDocument, () => view.status()),
-    page('/status/ebpf', 'getEbpf', 'What svc has in the kernel.', schemas.ebpfDocument, () => view.ebpf()),
-    page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, () =>
-      view.exporting(),
+    page('/status', 'getStatus', 'The agent at a glance.', schemas.statusDocument, isPublic =>
+      isPublic ? publicStatus(view.status()) : view.status(),
+    ),
+    page('/status/ebpf', 'getEbpf', 'What svc has in the kernel.', schemas.ebpfDocument, isPublic =>
+      isPublic ? publicEbpf(view.ebpf()) : view.ebpf(),
+    ),
+    page('/status/export', 'getExport', 'Export and its queues.', schemas.exportDocument, isPublic =>
+      isPublic ? publicExport(view.exporting()) : view.exporting(),
     ),
     page(
       '/status/discovery',
@@ -131,11 +137,19 @@ function documents(view: AgentView): Operation[] {
       () => view.discovery(),
       { costly: true },
     ),
-    page('/status/logs', 'getLogsStatus', 'Logs that are followed.', surroundings.logsDocument, () =>
-      view.logsStatus(),
+    page(
+      '/status/logs',
+      'getLogsStatus',
+      'Logs that are followed.',
+      surroundings.logsDocument,
+      () => view.logsStatus(),
+      { access: 'private' },
     ),
-    page('/status/gpu', 'getGpu', 'Graphics processors.', surroundings.gpuDocument, () => view.gpu()),
+    page('/status/gpu', 'getGpu', 'Graphics processors.', surroundings.gpuDocument, () => view.gpu(), {
+      access: 'private',
+    }),
     page('/status/targets', 'getTargets', 'What is scraped.', targetsDocument, () => view.targets(), {
+      access: 'private',
       costly: true,
     }),
     {
@@ -145,7 +159,7 @@ function documents(view: AgentView): Operation[] {
       tag: 'status',
       summary:
         'Why a process, or those at a port, are observed or not; without either, of those whose calls were seen.',
-      access: 'read',
+      access: 'private',
       costly: true,
       parameters: [
         { name: 'pid', description: 'The process.', minimum: 0, maximum: 4_194_304, fallback: 0 },
@@ -168,7 +182,7 @@ function admin(view: AgentView): Operation[] {
       id: 'reload',
       tag: 'admin',
       summary: 'Takes up a changed configuration. What is wrong with it leaves the old one running.',
-      access: 'local',
+      access: 'private',
       outcomes: {
         200: jsonOutcome('Done, or nothing had changed.', schemas.reloadDocument),
         400: jsonOutcome(
@@ -185,7 +199,7 @@ function admin(view: AgentView): Operation[] {
       id: 'flush',
       tag: 'admin',
       summary: 'Sends what is queued and waits for the receiver, within the bound of a shutdown.',
-      access: 'local',
+      access: 'private',
       costly: true,
       outcomes: { 200: jsonOutcome('What the receiver acknowledged.', schemas.flushDocument) },
       handle: async () => json(200, { status: 'ok', ...(await view.flush()) }),
@@ -196,7 +210,7 @@ function admin(view: AgentView): Operation[] {
       id: 'getLogs',
       tag: 'admin',
       summary: 'Recent records of the log, one JSON object a line.',
-      access: 'local',
+      access: 'private',
       outcomes: { 200: { description: 'The records.', content: { 'application/x-ndjson': undefined } } },
       handle: () => answer(200, 'application/x-ndjson', Buffer.from(view.logs())),
     },
@@ -234,7 +248,7 @@ function reloadAnswer(result: ReloadResult): Answer {
 }
 
 function debug(view: AgentView): Operation[] {
-  const common = { method: 'GET', tag: 'debug', access: 'local', debug: true } as const
+  const common = { method: 'GET', tag: 'debug', access: 'private', debug: true } as const
   const index = {
     profiles: view.profiles.map(({ name, summary }) => ({
       name,

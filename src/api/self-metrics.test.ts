@@ -1,8 +1,27 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Histogram } from '../lib/registry.ts'
 import { type SelfMetricsSource, selfMetrics } from './self-metrics.ts'
 
+const turns = new Histogram([0.1])
+turns.observe(0.05)
+
 const source: SelfMetricsSource = {
+  shares: emit => emit('tls_libraries', { refused: 2, taken: 1 }),
+  eventLoop: () => ({ longest: 2, longestLastMinute: 0.05, histogram: () => turns }),
+  previousRuns: emit => emit('watchdog', 2),
+  cpu: () => ({ limit_cores: 0.5, used_cores: 0.2, changes: 3, lowered: [{ name: 'spans', steps: 2 }] }),
+  memory: () => ({
+    limit: 512,
+    anonymous: 60,
+    heap: { live: 20, limit: 256 },
+    pressure: 1,
+    shortages: 2,
+    tables: {
+      limit: 64,
+      largest: [{ name: 'processes', kind: 'detail', bytes: 3, limit: 16, shed: 4 }],
+    },
+  }),
   collected(emit) {
     emit('traces', 'http', 10)
     emit('metrics', 'http', 4)
@@ -17,7 +36,7 @@ const source: SelfMetricsSource = {
   degraded: emit => emit('ebpf', 2),
   programs: emit => emit('tracing', 5),
   mapEntries: emit => emit('exchanges', 3),
-  ringbuf: () => ({ received: 20, lost: 1 }),
+  ringbuf: () => ({ received: 20, lost: 1, heldBytes: 21, peakBytes: 22, absorbedBytes: 23 }),
   perf: emit => emit(0, 9, 2),
   capture: emit => emit('desync', 3),
   profiling: () => ({
@@ -44,6 +63,8 @@ const source: SelfMetricsSource = {
   surroundings: () => ({
     containers: 31,
     pods: 32,
+    lostAttributes: { reserved: 3, memory: 0 },
+    unreadStrings: { late: 2 },
     gpus: 33,
     sources: [
       ['docker', true],
@@ -115,6 +136,9 @@ test('values carry their labels, under the configured prefix', () => {
     'agent_ebpf_map_entries{map_name="exchanges"} 3',
     'agent_ebpf_ringbuf_events_total 20',
     'agent_ebpf_ringbuf_lost_total 1',
+    'agent_ebpf_ringbuf_backlog_bytes 21',
+    'agent_ebpf_ringbuf_backlog_peak_bytes 22',
+    'agent_ebpf_ringbuf_absorbed_bytes_total 23',
     'agent_ebpf_perf_events_total{cpu="0"} 9',
     'agent_ebpf_perf_lost_total{cpu="0"} 2',
     'agent_ebpf_capture_total{event="desync"} 3',
@@ -140,7 +164,12 @@ test('values carry their labels, under the configured prefix', () => {
     'agent_log_read_bytes_total 37',
     'agent_log_truncations_total 38',
     'agent_log_lost_rotations_total 39',
+    'agent_process_attributes_dropped_total{reason="reserved"} 3',
     'agent_log_paused 1',
+    'agent_event_loop_turn_seconds_bucket{le="0.1"} 1',
+    'agent_event_loop_turn_seconds_count 1',
+    'agent_event_loop_longest_turn_seconds{since="minute"} 0.05',
+    'agent_event_loop_longest_turn_seconds{since="start"} 2',
     'agent_spans_unjoined_total 1',
     'agent_telemetry_exchanges_total 4',
     'agent_export_requests_total{endpoint="h:4317",signal_type="traces",status="success"} 1',

@@ -1,10 +1,14 @@
 // The agent's metrics about itself: one table of names, types, labels and where their values come from.
 
 import { readdirSync } from 'node:fs'
+import type { ShareLosses } from '../lib/fair-share.ts'
 import { Registry } from '../lib/registry.ts'
 import { securityMetrics } from '../model/security.ts'
 import type { Signal } from '../model/signal.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
+import { type CpuStats, cpuMetrics } from './cpu-metrics.ts'
+import { type EventLoopStats, eventLoopMetrics } from './event-loop-metrics.ts'
+import { type MemoryStats, memoryMetrics } from './memory-metrics.ts'
 import { type ScrapingStats, scrapingMetrics } from './scraping-metrics.ts'
 import type { ApiStats } from './server.ts'
 import { type SurroundingsStats, surroundingsMetrics } from './surroundings-metrics.ts'
@@ -37,7 +41,14 @@ export interface SelfMetricsSource {
   /** Loaded programs by kernel type. */
   programs(emit: (type: string, loaded: number) => void): void
   mapEntries(emit: (map: string, entries: number) => void): void
-  ringbuf(): { readonly received: number; readonly lost: number }
+  ringbuf(): {
+    readonly received: number
+    readonly lost: number
+    /** Of what waits beside the ring: memory now, the most that it was, and all that it ever took in. */
+    readonly heldBytes: number
+    readonly peakBytes: number
+    readonly absorbedBytes: number
+  }
   /** Perf buffer events by CPU; emits nothing where no perf buffer is used. */
   perf(emit: (cpu: number, received: number, lost: number) => void): void
   /** What the kernel side counted, by name. */
@@ -62,10 +73,20 @@ export interface SelfMetricsSource {
   exposed(): boolean
   /** Undefined while the management API is off. */
   api(): ApiStats | undefined
+  /** Who holds how much memory. */
+  memory(): MemoryStats
+  /** Runs before this one, by what ended them. */
+  previousRuns(emit: (cause: string, runs: number) => void): void
+  /** What it takes, and what does less. */
+  cpu(): CpuStats
+  /** What owners did not get of the tables that they share, or gave up for others. */
+  shares(emit: (table: string, losses: ShareLosses) => void): void
+  /** Undefined where the addon is missing, which measures it. */
+  eventLoop(): EventLoopStats | undefined
 }
 
 export interface ProfilingStats {
-  /** Samples, how their stacks ended and what was lost, by name; those whose name ends in `_ns` are nanoseconds. */
+  /** Samples, how their stacks ended, what was lost and names that were not written (`names_…`), by name; those whose name ends in `_ns` are nanoseconds. */
   readonly counters: Readonly<Record<string, number>>
   /** Bytes. */
   readonly mapBytes: number
@@ -151,6 +172,27 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     'counter',
     [],
     emit => emit(source.ringbuf().lost),
+  )
+  registry.collector(
+    named('ebpf_ringbuf_absorbed_bytes_total'),
+    'Bytes of events that were moved from the ring buffer to memory because they were not read in time.',
+    'counter',
+    [],
+    emit => emit(source.ringbuf().absorbedBytes),
+  )
+  registry.collector(
+    named('ebpf_ringbuf_backlog_bytes'),
+    'Memory that such events have now.',
+    'gauge',
+    [],
+    emit => emit(source.ringbuf().heldBytes),
+  )
+  registry.collector(
+    named('ebpf_ringbuf_backlog_peak_bytes'),
+    'Most memory that they have had since the start.',
+    'gauge',
+    [],
+    emit => emit(source.ringbuf().peakBytes),
   )
   registry.collector(
     named('ebpf_perf_events_total'),
@@ -318,16 +360,27 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
       ),
   )
 
+  memoryMetrics(registry, named, () => source.memory())
+  cpuMetrics(registry, named, () => source.cpu())
   registry.collector(
-    named('process_cpu_seconds_total'),
-    'CPU time used, in user and kernel mode.',
+    named('previous_runs_total'),
+    'Runs before this one by what ended them, as far as they are noted in the directory of svc.',
     'counter',
-    [],
-    emit => {
-      const { user, system } = process.cpuUsage()
-      emit((user + system) / 1e6)
-    },
+    ['cause'],
+    emit => source.previousRuns((cause, runs) => emit(runs, cause)),
   )
+  registry.collector(
+    named('share_losses_total'),
+    'Files and processes of users and containers that had their share of a table: refused, or taken out for another.',
+    'counter',
+    ['table', 'reason'],
+    emit =>
+      source.shares((table, { refused, taken }) => {
+        emit(refused, table, 'refused')
+        emit(taken, table, 'taken')
+      }),
+  )
+  eventLoopMetrics(registry, named, () => source.eventLoop())
   registry.collector(named('process_resident_memory_bytes'), 'Resident memory.', 'gauge', [], emit =>
     emit(process.memoryUsage.rss()),
   )

@@ -10,6 +10,7 @@ import {
   type TestServer,
 } from '../../test/helpers/api-server.ts'
 import { until } from '../../test/helpers/program.ts'
+import { peerUser } from '../kernel/peer-user.ts'
 import { createLogger } from '../lib/logger.ts'
 import { StartError } from '../lib/start-error.ts'
 import { json } from './answer.ts'
@@ -234,7 +235,7 @@ test('an operation that takes a body is handed an object, and refuses anything e
     id: 'take',
     tag: 'ui',
     summary: '',
-    access: 'local',
+    access: 'private',
     body: { json: { type: 'object' } },
     outcomes: {},
     handle: ({ body }) => json(200, { body }),
@@ -420,7 +421,12 @@ test('answers are observed and counted', async () => {
 test('what cannot be guarded as asked is not started, nor taken up by a reload', async t => {
   const { api } = await serve(t)
   const check = async (changed: Partial<ApiSettings>, want: RegExp) => {
-    const started = startApi({ settings: { ...settings, ...changed }, operations: operations(), log })
+    const started = startApi({
+      settings: { ...settings, ...changed },
+      operations: operations(),
+      log,
+      peerUser,
+    })
     await assert.rejects(started, (error: StartError) => {
       assert.ok(error instanceof StartError)
       assert.equal(error.exitCode, 2)
@@ -435,24 +441,27 @@ test('what cannot be guarded as asked is not started, nor taken up by a reload',
   await check({ listen: 'nowhere' }, /self_telemetry.listen is "nowhere"/)
   await check({ tls: { ...settings.tls, enabled: true } }, /tls\.cert_file is empty/)
   await assert.rejects(
-    startApi({ settings, operations: [...operations(), operations()[5]!], log }),
+    startApi({ settings, operations: [...operations(), operations()[5]!], log, peerUser }),
     /cannot serve the metrics at \/status/,
   )
 })
 
 test('a port that is taken is refused with the name of who has it', async () => {
   const taken = { ...settings, listen: `127.0.0.1:${port}` }
-  await assert.rejects(startApi({ settings: taken, operations: operations(), log }), (error: StartError) => {
-    assert.equal(error.exitCode, 1)
-    const listen = `cannot listen on 127\\.0\\.0\\.1:${port} \\(self_telemetry\\.listen\\)`
-    assert.match(error.message, new RegExp(`^${listen}: the port is taken by .+ \\(pid ${process.pid}\\)`))
-    return true
-  })
+  await assert.rejects(
+    startApi({ settings: taken, operations: operations(), log, peerUser }),
+    (error: StartError) => {
+      assert.equal(error.exitCode, 1)
+      const listen = `cannot listen on 127\\.0\\.0\\.1:${port} \\(self_telemetry\\.listen\\)`
+      assert.match(error.message, new RegExp(`^${listen}: the port is taken by .+ \\(pid ${process.pid}\\)`))
+      return true
+    },
+  )
 })
 
 test('an address of every kind can be listened on, and beyond this host it is told', async () => {
   const check = async (listen: string, exposed: boolean) => {
-    const api = await startApi({ settings: { ...settings, listen }, operations: operations(), log })
+    const api = await startApi({ settings: { ...settings, listen }, operations: operations(), log, peerUser })
     const { hostname, port } = new URL(api.url('/healthz'))
     assert.ok(['127.0.0.1', '[::1]'].includes(hostname))
     assert.equal(api.exposed, exposed)

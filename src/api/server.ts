@@ -7,8 +7,10 @@ import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { listenOnSocket } from './admin-socket.ts'
 import { failure } from './answer.ts'
+import type { BrowserKey } from './browser-key.ts'
 import { type Answered, Dispatcher, type PolicySettings } from './dispatch.ts'
-import { isLoopback } from './guard.ts'
+import { isLoopback, type PeerUser } from './guard.ts'
+import { ownNames } from './host-names.ts'
 import { type ApiLimits, defaultLimits, Listener, listen } from './listeners.ts'
 import type { Operation } from './operation.ts'
 import type { TlsMaterial, TlsSettings } from './tls-files.ts'
@@ -25,6 +27,10 @@ export interface ApiOptions {
   readonly settings: ApiSettings
   readonly operations: readonly Operation[]
   readonly log: Logger
+  /** Who is at the other end of a connection, of the kernel. */
+  readonly peerUser: PeerUser
+  /** Lets browsers in; left out: none. */
+  readonly browserKey?: BrowserKey | undefined
   readonly limits?: Partial<ApiLimits>
   /** Told of every request that was read and answered. */
   readonly observe?: (request: Answered) => void
@@ -72,7 +78,7 @@ const subject = 'the management API'
 
 /** Starts to listen. Rejects with a `StartError` when it cannot, or when it was asked for what it cannot guard. */
 export async function startApi(options: ApiOptions): Promise<Api> {
-  const { settings, operations, log, observe } = options
+  const { settings, operations, log, observe, peerUser, browserKey } = options
   const limits = { ...defaultLimits, ...options.limits }
   const address = parseListenAddress(settings.listen)
   if (!address) {
@@ -93,6 +99,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
       failure,
       settings,
       arrival,
+      people: { peerUser, ownNames, key: browserKey },
       urlBytes,
       bodyBytes,
       log,

@@ -6,6 +6,9 @@ import type { Registry } from '../lib/registry.ts'
 export interface SurroundingsStats {
   readonly containers: number
   readonly pods: number
+  /** Attributes that processes named and that were not taken, by why. */
+  readonly lostAttributes: Readonly<Record<string, number>>
+  readonly unreadStrings: Readonly<Record<string, number>>
   readonly gpus: number
   /** Whether each source of metadata that is on answers, by name. */
   readonly sources: readonly (readonly [source: string, connected: boolean])[]
@@ -38,6 +41,24 @@ export function surroundingsMetrics(
     ['source'],
     emit => {
       for (const [name, connected] of source().sources) emit(connected ? 1 : 0, name)
+    },
+  )
+  registry.collector(
+    named('process_attributes_dropped_total'),
+    'Attributes of OTEL_RESOURCE_ATTRIBUTES of processes that were not taken, or cut: reserved names of host, container, pod, cloud or instance; too_many; too_long; memory.',
+    'counter',
+    ['reason'],
+    emit => {
+      for (const [reason, count] of Object.entries(source().lostAttributes)) emit(count, reason)
+    },
+  )
+  registry.collector(
+    named('process_strings_unread_total'),
+    'Looks at processes whose command lines and environments could not be read, so that they go by the names of their programs: late (no answer within 100 ms, as where a file system that hangs keeps the lock of their memory); refused (others of their user or container wait for that); unavailable (svc-probe does not run).',
+    'counter',
+    ['reason'],
+    emit => {
+      for (const [reason, count] of Object.entries(source().unreadStrings)) emit(count, reason)
     },
   )
   declare('gpu_devices', 'GPUs that are measured.', 'gauge', ({ gpus }) => gpus)

@@ -7,6 +7,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { ask, open, operations, raw, readAll, serve, settings } from '../../test/helpers/api-server.ts'
 import { type Certificates, makeCertificates } from '../../test/helpers/certificates.ts'
 import { until } from '../../test/helpers/program.ts'
+import { peerUser } from '../kernel/peer-user.ts'
 import { createLogger } from '../lib/logger.ts'
 import { type ApiSettings, startApi } from './server.ts'
 
@@ -152,7 +153,10 @@ test('files that cannot serve are refused with their key and the mend, and the o
   const log = createLogger({ level: 'error', format: 'json', write: () => undefined })
   const check = async (tls: ApiSettings['tls'], want: RegExp) => {
     assert.throws(() => api.prepare({ ...settings, tls }), want)
-    await assert.rejects(startApi({ settings: { ...settings, tls }, operations: operations(), log }), want)
+    await assert.rejects(
+      startApi({ settings: { ...settings, tls }, operations: operations(), log, peerUser }),
+      want,
+    )
   }
   const { text } = certificates
   await check(

@@ -4,7 +4,9 @@ import type { Problem } from '../config/index.ts'
 import type { ProfileFile, ProfileKind } from '../lib/profile-file.ts'
 import type { Registry } from '../lib/registry.ts'
 import type { RecentLog, RecentLogQuery } from '../model/recent-log.ts'
+import type { RunCause } from '../model/run-cause.ts'
 import type { ProfileFormat, ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
+import type { BrowserKey } from './browser-key.ts'
 import type { Of } from './schema.ts'
 import type {
   ebpfDocument,
@@ -72,6 +74,14 @@ export type ReloadResult =
   /** `key` switches it off; '' while the agent ends. */
   | { readonly kind: 'off'; readonly message: string; readonly key: string }
 
+/** How people open the page. */
+export interface Browsers {
+  readonly key: BrowserKey
+  readonly tls: boolean
+  /** Of the page, with the key. It goes to a person, and never into a log. */
+  link(): string
+}
+
 /** What the API reads of the running agent. All but the last group answer at once, from memory. */
 export interface AgentView {
   health(): Health
@@ -97,6 +107,8 @@ export interface AgentView {
   readonly registry: Registry
   /** What the page and the commands ask for; undefined: `self_telemetry.ui.enabled` is false. */
   readonly ui: UiSource | undefined
+  /** Undefined where there is no page. */
+  readonly browsers: Browsers | undefined
   /** Where the files of the page lie; '' where they were not built. */
   readonly pageDirectory: string
   readonly profiles: readonly ProfileKind[]
@@ -129,8 +141,12 @@ export interface RunningAgent {
   banner(): readonly BannerLine[]
   /** Where to look: URLs of the management API and what they show; none where it is off. */
   links(): readonly { readonly what: string; readonly url: string }[]
+  /** A link that opens the page, for a terminal alone; undefined where there is no page. */
+  pageLink(): string | undefined
   /** Takes up a changed configuration; `cause` is what asked for it. */
   reload(cause: ReloadCause): Promise<ReloadResult>
+  /** Notes for the next run why this one ends. The first word counts. */
+  ended(cause: RunCause, detail?: string): void
   /** Longest time for `stop`, of the configuration that runs. */
   readonly shutdownTimeoutMs: number
   /** Drains and ends everything within the configured shutdown timeout. Calling it again waits for the first call. */

@@ -13,12 +13,14 @@ import { run } from './run.ts'
 import { status } from './status.ts'
 import { tap } from './tap.ts'
 import { top } from './top.ts'
+import { ui } from './ui.ts'
 import { validate } from './validate.ts'
 import { version } from './version.ts'
 
 /** The first is meant where none is named. */
 export const commands: readonly Command[] = [
   run,
+  ui,
   status,
   top,
   tap,

@@ -22,6 +22,7 @@ import { cleanEnvironment, svcProgram } from '../../test/helpers/program-under-t
 import { operations } from '../api/routes.ts'
 import { type Api, startApi } from '../api/server.ts'
 import type { AgentView } from '../api/types.ts'
+import { peerUser } from '../kernel/peer-user.ts'
 import { createLogger } from '../lib/logger.ts'
 import type { ProfileRefusal, ProfileRequest, TakenProfile } from '../model/taken-profile.ts'
 import { profileFile } from '../profiling/profile-file.ts'
@@ -48,6 +49,7 @@ before(async () => {
     settings: { ...settings, admin_socket: socket },
     operations: operations(view, '/metrics'),
     log: createLogger({ level: 'error', format: 'json', write: () => undefined }),
+    peerUser,
   })
   writeFileSync(
     join(directory, 'config.yaml'),

@@ -9,10 +9,14 @@ import { ServiceNotify, type ServiceState } from '../kernel/service-notify.ts'
 import { build } from '../lib/build.ts'
 import { LogRing } from '../lib/log-ring.ts'
 import { createLogger, errorText, type Logger } from '../lib/logger.ts'
+import { agentBytes } from '../lib/memory-room.ts'
+import { raisePriority } from '../lib/priority.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
+import type { RunCause } from '../model/run-cause.ts'
 import type { Arguments } from './arguments.ts'
 import { configurationOf, sayProblems } from './configuration.ts'
 import { endProcess } from './end-process.ts'
+import { fitHeap } from './fit-heap.ts'
 import { say, terminal } from './terminal.ts'
 
 /** Starts the agent. Rejects with a `StartError` where it refuses to. */
@@ -35,18 +39,21 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
     sayProblems(loaded)
     return ExitCode.usage
   }
+  fitHeap(agentBytes(loaded.config.limits.memory))
   nameProcess()
   const logRing = new LogRing()
   const log = loggerOf(loaded, logRing)
   logConfiguration(loaded, log)
-  endOnBugs(log)
-  const service = new ServiceNotify(log)
   let agent: RunningAgent | undefined
+  const note = (cause: RunCause, detail?: string) => agent?.ended(cause, detail)
+  endOnBugs(log, note)
+  const service = new ServiceNotify(log)
   // A reload may change it.
   const timeoutMs = () => agent?.shutdownTimeoutMs ?? loaded.config.pipeline.operations.shutdown.timeout
   // Before the start, which takes time: a signal then is obeyed when it is over, a second one at once.
-  const ended = endOnSignals(timeoutMs, log)
+  const ended = endOnSignals(timeoutMs, log, note)
   const answer = answerSignals(log, () => agent)
+  raisePriority()
   try {
     agent = await start({
       loaded,
@@ -61,6 +68,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
     log.info('stopping', { signal, timeout_ms: timeoutMs() })
     service.stopping(endMs(timeoutMs()), 'delivers what is queued, then ends')
     await agent.stop()
+    note('stopped', signal)
     log.info('stopped')
     return ExitCode.ok
   } catch (error) {
@@ -68,6 +76,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
       log.error(errorText(error))
       return error.exitCode
     }
+    note('bug', errorText(error))
     sayBug(error, log)
     return ExitCode.general
   } finally {
@@ -130,9 +139,12 @@ function logConfiguration({ config, origins, notes, warnings, file }: LoadedConf
   }
 }
 
+type Note = (cause: RunCause, detail?: string) => void
+
 /** An error that nobody caught leaves a state that nobody knows: say what it was, and leave the restart to the supervisor. */
-function endOnBugs(log: Logger): void {
+function endOnBugs(log: Logger, note: Note): void {
   const end = (error: unknown) => {
+    note('bug', errorText(error))
     sayBug(error, log)
     endProcess(ExitCode.general)
   }
@@ -152,7 +164,7 @@ interface End {
   stop(): void
 }
 
-function endOnSignals(timeoutMs: () => number, log: Logger): End {
+function endOnSignals(timeoutMs: () => number, log: Logger, note: Note): End {
   let asked = false
   let overdue: NodeJS.Timeout | undefined
   let resolve: (signal: string) => void
@@ -161,12 +173,14 @@ function endOnSignals(timeoutMs: () => number, log: Logger): End {
   })
   const onSignal = (name: string) => {
     if (asked) {
+      note('stopped_at_once', name)
       log.warn('stopped at once by a second signal; what was in memory is lost', { signal: name })
       endProcess(ExitCode.general)
     }
     asked = true
     const boundMs = timeoutMs()
     overdue = setTimeout(() => {
+      note('stop_timeout')
       log.error('stopping took too long; what was in memory is lost', { timeout_ms: boundMs })
       endProcess(ExitCode.general)
     }, boundMs + graceMs)
@@ -210,14 +224,21 @@ function introduce({ file }: LoadedConfig, agent: RunningAgent, log: Logger): vo
   const links = agent.links()
   if (interactive) {
     const title = `svc ${build().version}, ${process.platform} ${release()} ${process.arch}, ${file ?? 'no configuration file, using defaults'}`
-    say(bannerText(title, lines, links, color))
+    // The link opens the page to whoever has it: it goes to the terminal, and never through the log.
+    const link = agent.pageLink()
+    const shown = links.map(each =>
+      each.what === 'page' && link !== undefined ? { ...each, url: link } : each,
+    )
+    say(bannerText(title, lines, shown, color))
     return
   }
   for (const { state, name, detail, mend } of lines) {
     const level = state === 'failed' || state === 'limited' ? 'warn' : 'info'
     log[level](`${name}: ${detail}`, { subsystem: name, state, mend })
   }
-  log.info('started', Object.fromEntries(links.map(({ what, url }) => [what, url])))
+  const hint =
+    agent.pageLink() === undefined ? {} : { hint: '"sudo svc ui" prints a link that opens the page' }
+  log.info('started', { ...Object.fromEntries(links.map(({ what, url }) => [what, url])), ...hint })
 }
 
 const stateColours: Record<BannerLine['state'], number> = {

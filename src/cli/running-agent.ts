@@ -120,12 +120,17 @@ function refusal(path: string, what: string, status: number, body: Buffer): Star
     )
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
   const message = said || `what answers is no agent of svc, for it says nothing but ${status}`
-  return new StartError(`cannot ${what}: ${shownText(message, true)}${tokenMend(status)}`, code)
+  return new StartError(`cannot ${what}: ${shownText(message, true)}${tokenMend(status, body)}`, code)
 }
 
-/** What mends an answer for which a token is missing; '' for others. */
-export function tokenMend(status: number): string {
-  if (status !== 401) return ''
+/** Whether the agent has no token, and answers this only to others; it said then what can be done. */
+export function isForOthers({ status, body }: Pick<AgentAnswer, 'status' | 'body'>): boolean {
+  return status === 401 && body.includes('"hint"')
+}
+
+/** What mends an answer for which a token is missing; '' for others, and where the agent said it. */
+export function tokenMend(status: number, body: Buffer): string {
+  if (status !== 401 || isForOthers({ status, body })) return ''
   return process.env.SVC_TOKEN
     ? '; the one in SVC_TOKEN is none: correct it, or use the admin socket as root'
     : '; set SVC_TOKEN, or use the admin socket as root'

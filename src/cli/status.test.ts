@@ -15,6 +15,32 @@ const status: StatusDocument = {
   profiling: { enabled: true, sample_rate: 19, profiles_collected: 5 },
   export: { endpoint: 'h:4317', connected: false, last_export: null, spans_exported: 0, metrics_exported: 0 },
   discovery: { kubernetes: false, docker: true, pods_discovered: 0, containers_discovered: 3 },
+  event_loop: { turns: 9, longest_ms: 312, longest_last_minute_ms: 12 },
+  last_run: {
+    ended: 'fault',
+    cause: 'watchdog',
+    reason: 'it did not answer its supervisor in time',
+    hint: '',
+    version: '0.1.0',
+    at: '2026-01-01T00:00:00.000Z',
+    uptime_seconds: 7,
+  },
+  cpu: { limit_cores: 0.5, used_cores: 0.124, changes: 0, lowered: [] },
+  memory: {
+    limit: 512 << 20,
+    anonymous: 60 << 20,
+    heap: { live: 20 << 20, used: 30 << 20, limit: 256 << 20 },
+    pressure: 0,
+    shortages: 0,
+    tables: {
+      held: 3 << 20,
+      limit: 64 << 20,
+      largest: [
+        { name: 'span window', kind: 'detail', bytes: 3 << 20, limit: 16 << 20, shed: 0 },
+        { name: 'routes', kind: 'cache', bytes: 0, limit: 16 << 20, shed: 0 },
+      ],
+    },
+  },
   degraded: [{ subsystem: 'tls', reason: 'no symbols in \x1b[31mlibssl', mend: 'svc doctor tls' }],
 }
 const queue = { size: 3, capacity: 10, exported: 90, dropped: 0, bytes: 5 << 20, capacity_bytes: 10 << 20 }
@@ -61,7 +87,7 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   assert.match(out, /\npage: http:\/\/127\.0\.0\.1:1\/ui\n/)
   assert.match(
     out,
-    / {2}traces +on, 12 programs in the kernel\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n/,
+    / {2}traces +on, 12 programs in the kernel\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M, tables 3\/64M \(span window 3M\)\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since the start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
   )
   assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +fix: svc doctor tls\n/)
   assert.match(
@@ -70,7 +96,7 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   )
   assert.match(out, / {2}traces +90 +3 +1,234! {2}#####\.\.\.\.\. 5\/10M\n/)
   assert.match(out, / {2}DROPPED SINCE THE START\n {2}traces +7! queue_full\n$/)
-  assert.ok(out.split('\n').length <= 25, out)
+  assert.ok(out.split('\n').length <= 27, out)
 })
 
 test('--json has the documents in one object, and an agent that is ready exits with 0', async t => {

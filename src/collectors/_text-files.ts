@@ -1,9 +1,10 @@
 // Where text files are: near, or on a file system that may hang.
 
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import type { FarFiles } from '../kernel/far-files.ts'
 import type { FarPaths } from '../kernel/mounts.ts'
+import { openForeign } from '../lib/foreign-file.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 
 export interface TextFile {
@@ -26,11 +27,8 @@ const settledMs = 1000
 const near: Access = {
   list: async directory => readdirSync(directory).sort(),
   async read(path, mostBytes) {
-    // Without O_NONBLOCK a named pipe would wait for a writer.
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+    const { fd, stats: stat } = openForeign(posix.resolve(path))
     try {
-      const stat = fstatSync(fd)
-      if (!stat.isFile()) throw new Error(stat.isDirectory() ? 'is a directory' : 'not a file')
       if (stat.size > mostBytes) throw new Error(`longer than ${mostBytes} bytes`)
       return { bytes: readFileSync(fd), mtimeSeconds: Math.floor(stat.mtimeMs / 1000) }
     } finally {

@@ -122,6 +122,8 @@ test('the keys that need a restart, of those that do something', () => {
     'mode',
     'service_name',
     'instance_id',
+    'limits.memory',
+    'limits.cpu',
     'resource.attributes',
     'otlp.metrics.histograms',
     'agent.ebpf.enabled',

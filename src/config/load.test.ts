@@ -355,7 +355,7 @@ test('what is not shown in the file is shown as text that a file takes', () => {
   const shown = redacted(config, origins) as Record<string, Record<string, unknown>>
   assert.equal((shown.queues!.traces as Record<string, unknown>).mem_limit, '1536Ki')
   assert.equal(shown.backoff!.max, '1m30s')
-  assert.equal((shown.agent!.ebpf as Record<string, unknown>).ringbuf_size, 2_097_152)
+  assert.equal((shown.agent!.ebpf as Record<string, unknown>).ringbuf_size, 8_388_608)
 })
 
 test('the file is looked for where the documentation says', () => {

@@ -116,7 +116,7 @@ const ebpf = branch('Observation in the kernel.', {
   ),
   ringbuf_size: key(
     size({ min: 4 * Ki, max: Gi, powerOfTwo: true, plain: true }),
-    2 * Mi,
+    8 * Mi,
     'Bytes of the ring buffer between kernel and agent. It is resident memory of the agent; what finds no room is still counted in the metrics.',
     { restart: true },
   ),

@@ -15,6 +15,7 @@ import {
 import { branch, type Infer, key } from '../schema/tree.ts'
 import { agent, resource } from './schema-agent.ts'
 import { backoff, otlp, queues } from './schema-export.ts'
+import { limits } from './schema-limits.ts'
 import { pipeline } from './schema-pipeline.ts'
 import { cloud, collectors, discovery } from './schema-scrape.ts'
 
@@ -35,6 +36,12 @@ const origin = text({
   valid: origin => origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin),
   hint: ({ text }) =>
     /^https?:\/\//i.test(text) && URL.canParse(text) ? `"${new URL(text).origin}"` : undefined,
+})
+
+/** As it stands in a `Host` header (RFC 9110, section 7.2), for any port. */
+const hostName = text({
+  expects: 'a host name without a port, such as "svc.example.com"',
+  pattern: /^[a-zA-Z0-9_](?:[a-zA-Z0-9_.-]{0,251}[a-zA-Z0-9_.])?$/,
 })
 
 /** Linux takes 108 bytes, of which the last is a zero (unix(7)). */
@@ -69,13 +76,14 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
       'Paths that need no token either, such as `/metrics`; none below `/admin/` and `/debug/`.',
     ),
   }),
-  admin: branch('Requests that change something.', {
-    allow_remote: key(
-      boolean,
-      false,
-      'Answers `/admin/*` and `/debug/*` to other hosts though no token is required.',
-    ),
+  admin: branch('Requests that change or reveal much.', {
+    allow_remote: key(boolean, false, 'Lets other hosts read and do everything though no token is required.'),
   }),
+  allowed_hosts: key(
+    list(hostName),
+    [],
+    'More names by which the API may be asked (the `Host` of a request), beside addresses, `localhost` and the names of this host. Others are refused, for a web page may have its own name point here.',
+  ),
   rate_limit: branch('Bound on requests.', {
     enabled: key(boolean, false, 'Bounds requests per client address.'),
     requests_per_second: key(
@@ -177,6 +185,7 @@ export const schema = branch(
       'Form of the log; on a terminal it is text unless this is set.',
     ),
     shutdown_timeout: key(duration(), 30_000, 'Longest time from the signal to the end of the process.'),
+    limits,
     resource,
     otlp,
     agent,

@@ -4,9 +4,10 @@ import type { Container } from '../model/entity.ts'
 /** Numbers of containers, as Docker, Podman, CRI-O and the CRI of containerd make them. */
 export const containerId = /^[0-9a-f]{64}$/
 
-/** More labels than that, and those that are longer, are left out. */
+/** More labels than that, and those that are longer, are left out: images bring any. */
 const maxLabels = 512
 const maxLabelChars = 4096
+const maxAllLabelChars = 32 * 1024
 
 /**
  * A container as Docker describes it: the answer of `GET /containers/{id}/json` (Engine API 1.24 and later, and what
@@ -31,18 +32,30 @@ export function dockerContainer(
     state: textOf(state.Status) || stateText(state),
     health: healthText(objectOf(state.Health).Status),
     pid: pidOf(state.Pid),
-    podUid: labels.get('io.kubernetes.pod.uid') ?? '',
+    podUid: podUidOf(labels.get('io.kubernetes.pod.uid') ?? '', description),
     podContainer: labels.get('io.kubernetes.container.name') ?? '',
     logPath,
   }
 }
 
+/**
+ * The label alone does not say it: an image brings labels of its own. A kubelet puts the container into the control group
+ * of the pod (`…/podUID`, `…-podUID.slice` with `_`).
+ */
+function podUidOf(uid: string, description: JsonObject): string {
+  const parent = textOf(objectOf(description.HostConfig).CgroupParent, maxLabelChars).replaceAll('_', '-')
+  return uid !== '' && /(^|[/-])pod([^/]{1,128}?)(\.slice)?$/.exec(parent)?.[2] === uid ? uid : ''
+}
+
 export function labelsOf(value: unknown): ReadonlyMap<string, string> {
   const labels = new Map<string, string>()
+  let chars = 0
   for (const [name, label] of Object.entries(objectOf(value))) {
     if (labels.size >= maxLabels) break
-    if (name.length <= maxLabelChars && typeof label === 'string' && label.length <= maxLabelChars)
-      labels.set(name, label)
+    if (typeof label !== 'string' || name.length > maxLabelChars || label.length > maxLabelChars) continue
+    if (chars + name.length + label.length > maxAllLabelChars) continue
+    chars += name.length + label.length
+    labels.set(name, label)
   }
   return labels
 }

@@ -35,6 +35,33 @@ test('values that something announces as secret are not shown', () => {
     'kubectl create secret --from-literal=password=SECRET',
     'docker run --env=DB_PASSWORD=SECRET== shop',
     'app --url=http://x/?a=b&token=SECRET',
+    'sshpass -p SECRET ssh host',
+    'sshpass -pSECRET ssh host',
+    '/usr/bin/sudo -u me sshpass -p SECRET ssh host',
+    'redis-cli -h db -a SECRET ping',
+    'docker exec cache redis-cli -a SECRET ping',
+    'app --pw=SECRET',
+    'app --pw SECRET',
+    'plink -pw SECRET host',
+    'mysqldump -h db -pSECRET shop',
+    'mariadb -pSECRET',
+    'curl -ume:SECRET http://x/',
+    'smbclient -U me%SECRET //x/y',
+    'docker login -u me -p SECRET registry',
+    'docker run -e PASS=SECRET shop',
+    'docker run -e DB_PW=SECRET shop',
+    'openssl rsa -passin pass:SECRET -in x.pem',
+    'openssl rsa -passin SECRET -in x.pem',
+    'openssl enc -aes-256-cbc -k SECRET',
+    'mongosh -u me -p SECRET db',
+    'sqlcmd -S db -P SECRET',
+    'ldapsearch -x -D cn=me -w SECRET',
+    'ipmitool -H x -U me -P SECRET power status',
+    'mosquitto_pub -u me -P SECRET -t a',
+    'zip -P SECRET x.zip y',
+    '7z x -pSECRET x.7z',
+    'sqlplus scott/SECRET@db',
+    'nmcli device wifi connect home password SECRET',
   ]) {
     const shown = commandLine(line.split(' '))
     assert.ok(!shown.includes('SECRET'), shown)
@@ -44,6 +71,20 @@ test('values that something announces as secret are not shown', () => {
   }
   const header = ['curl', '-H', 'Authorization: Bearer SECRET', '-H', 'X-Api-Key: SECRET']
   assert.ok(!commandLine(header).includes('SECRET'), commandLine(header))
+})
+
+test('a command that is handed to a shell is looked into', () => {
+  for (const script of [
+    'sshpass -p SECRET ssh host',
+    "sshpass -p 'SECRET with SECRET' ssh host",
+    'cd /x && PGPASSWORD="SECRET and SECRET" psql -h db',
+    'mysql -uroot -pSECRET; true',
+    'curl -u me:SECRET http://x/ | redis-cli -a SECRET',
+    'app --token "SECRET" --port 1',
+  ]) {
+    const shown = commandLine(['sh', '-c', script])
+    assert.ok(!shown.includes('SECRET') && shown.includes('[REDACTED]'), shown)
+  }
 })
 
 test('what is no secret is shown as it is', () => {
@@ -56,6 +97,14 @@ test('what is no secret is shown as it is', () => {
     'curl http://x/?page=1&size=2',
     'helm install x --set=a.b=c,size=3',
     'app --set=a= x?token=&b=c',
+    'docker run -p 80:80 -v /a:/b nginx',
+    'ssh -p 2222 -A host',
+    'redis-server *:6379',
+    'postgres: shop shop 10.0.0.1(5432) idle',
+    'mysql -u root -h db',
+    'zip -r x.zip y',
+    'passwd root',
+    'tar -p -xf x.tar',
   ])
     assert.equal(commandLine(line.split(' ')), line)
 })

@@ -3,10 +3,34 @@ const redacted = '[REDACTED]'
 const maxLength = 1_024
 const maxArguments = 256
 const secretName =
-  /pass(wd|word|phrase|code)?$|pwd$|secret|token|credential|api[-_.]?key|(access|private|account|shared|signing|encryption)[-_.]?key|^auth|[-_.]auth$|authorization|cookie|session[-_.]?id|signature$|^sas$|^key$|dsn$/i
+  /pass(wd|word|phrase|code|in|out)?$|pwd$|(^|[-_.])pw$|secret|token|credential|api[-_.]?key|(access|private|account|shared|signing|encryption)[-_.]?key|^auth|[-_.]auth$|authorization|cookie|session[-_.]?id|signature$|^sas$|^key$|dsn$/i
 
-/** Options whose value is `user:password`: curl, wget and their kind. */
+/** Options whose value is `user:password`: curl, wget and their kind; of Samba `user%password`. */
 const userOption = /^(-u|--user|--proxy-user|-U)$/
+
+/** Options of one letter whose value is a secret, as the next word or right behind them. */
+const letters: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    p: 'sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh docker podman nerdctl skopeo buildah helm oc az cf 7z 7za 7zr rar unrar mysqlsh',
+    a: 'redis-cli valkey-cli keydb-cli',
+    P: 'sqlcmd bcp isql osql tsql ipmitool zip unzip mosquitto_pub mosquitto_sub mosquitto_rr',
+    w: 'ldapsearch ldapadd ldapmodify ldapdelete ldappasswd ldapwhoami ldapcompare ldapmodrdn',
+    k: 'openssl',
+    K: 'openssl',
+    A: 'snmpget snmpwalk snmpset snmpbulkwalk snmpgetnext snmptrap snmpbulkget',
+    X: 'snmpget snmpwalk snmpset snmpbulkwalk snmpgetnext snmptrap snmpbulkget',
+  }).flatMap(([letter, programs]) =>
+    programs.split(' ').map(program => [`${program} -${letter}`, letter] as const),
+  ),
+)
+/** Of these the value can only stand right behind the option; alone it asks for the password. */
+const mysql = /^(mysql|mariadb)/
+/** `docker run -p 80:80` names a port. Only these words of such programs mean a login. */
+const withPorts = /^(docker|podman|nerdctl|buildah|helm|oc|az|cf)$/
+/** Programs to whom others hand over: what they start has options of its own. */
+const programs = new Set([...letters.keys()].map(each => each.slice(0, each.indexOf(' '))))
+/** Oracle's: `user/password@place`. */
+const oracle = /^(sqlplus|sqlldr|rman|expdp|impdp|exp|imp)$/
 
 /**
  * A command line for people: values that look secret by the option, variable, header or part of a URL that they stand
@@ -15,11 +39,11 @@ const userOption = /^(-u|--user|--proxy-user|-U)$/
 export function commandLine(args: readonly string[]): string {
   // A program that wrote a title over its arguments has all words in one.
   const words = args.length === 1 ? args[0]!.slice(0, 4 * maxLength).split(' ') : args.slice(0, maxArguments)
-  const program = words[0]?.slice(words[0].lastIndexOf('/') + 1) ?? ''
+  const context: Context = { program: '', before: '', isLogin: false }
   const shown: string[] = []
   let length = 0
   for (let i = 0; i < words.length && length <= maxLength; i++) {
-    const word = shownWord(words[i]!.slice(0, 2 * maxLength), i === 0 ? '' : words[i - 1]!, program)
+    const word = shownWord(words[i]!.slice(0, 2 * maxLength), context)
     shown.push(word)
     length += word.length + 1
   }
@@ -27,19 +51,74 @@ export function commandLine(args: readonly string[]): string {
   return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line
 }
 
-function shownWord(word: string, before: string, program: string): string {
+/** What the words so far say about the next. */
+interface Context {
+  /** The last one that is a program that is known. */
+  program: string
+  before: string
+  isLogin: boolean
+}
+
+/** A word, which may be a whole command for a shell. */
+function shownWord(word: string, context: Context): string {
+  const shown = shownOne(word, context)
+  follow(word, context)
+  if (shown !== word || !word.includes(' ')) return shown
+  const inner: Context = { program: '', before: '', isLogin: false }
+  const pieces: string[] = []
+  let quote = ''
+  for (const piece of word.split(' ')) {
+    if (quote !== '') {
+      // The rest of a secret that has spaces in it.
+      if (piece.endsWith(quote)) quote = ''
+      continue
+    }
+    const of = shownOne(piece, inner)
+    follow(piece, inner)
+    pieces.push(of)
+    const [, first = '', rest = ''] = /^[^'"]*(['"])(.*)$/.exec(piece) ?? []
+    if (of !== piece && first !== '' && !rest.includes(first)) quote = first
+  }
+  return pieces.join(' ')
+}
+
+function follow(word: string, context: Context): void {
+  const name = word.slice(word.lastIndexOf('/') + 1)
+  if (context.before === '' || programs.has(name) || mysql.test(name) || oracle.test(name)) {
+    context.program = name
+    context.isLogin = false
+  }
+  context.isLogin ||= word === 'login'
+  context.before = word
+}
+
+function shownOne(word: string, { program, before, isLogin }: Context): string {
   if (before.startsWith('-') && !before.includes('=')) {
     const option = before.replace(/^-+/, '')
-    if (userOption.test(before) && word.includes(':'))
-      return `${word.slice(0, word.indexOf(':'))}:${redacted}`
+    if (userOption.test(before) && /[:%]/.test(word))
+      return `${word.slice(0, word.search(/[:%]/))}:${redacted}`
     if (secretName.test(option) && !word.startsWith('-')) return redacted
+    if (isLetter(program, before, isLogin) && word !== '') return redacted
   }
   if (/^(Bearer|Basic)$/i.test(before)) return redacted
-  if (/^(mysql|mariadb)/.test(program) && /^-p./.test(word)) return `-p${redacted}`
+  // `nmcli device wifi connect NAME password SECRET`
+  if (/^(password|passphrase)$/.test(before) && program !== before) return redacted
+  if (mysql.test(program) && /^-p./.test(word)) return `-p${redacted}`
+  if (program === 'curl' && /^-u[^:]+:/.test(word)) return `${word.slice(0, word.indexOf(':'))}:${redacted}`
+  const letter = word.slice(0, 2)
+  if (word.length > 2 && isLetter(program, letter, isLogin)) return `${letter}${redacted}`
+  if (oracle.test(program)) {
+    const slash = /^[^/@=-][^/@=]*\//.exec(word)
+    if (slash !== null) return `${slash[0]}${redacted}`
+  }
   const at = word.search(/[=:]/)
   const name = word.slice(0, Math.max(0, at)).replace(/^(--?|-D)/, '')
   if (at > 0 && /^[\w.-]+$/.test(name) && secretName.test(name)) return `${word.slice(0, at + 1)}${redacted}`
   return withoutNamed(word.replace(/(\w:\/\/[^\s/:@]{0,256}:)[^\s/]{1,512}@/g, `$1${redacted}@`))
+}
+
+function isLetter(program: string, option: string, isLogin: boolean): boolean {
+  return letters.has(`${program} ${option}`) && (isLogin || !withPorts.test(program))
 }
 
 const named = /([\w.-]{1,64})(=|":\s?"?)/g

@@ -1,3 +1,5 @@
+import { ownText } from '../lib/own-text.ts'
+
 /** Where a process runs, as its control group tells. */
 export interface ContainerPlace {
   /** 64 hexadecimal digits; '' outside of containers. */
@@ -51,7 +53,8 @@ function weight(containers: readonly Found[]): number {
   return containers.reduce((sum, { id, podUid }) => sum + (id === '' ? 0 : 2) + (podUid === '' ? 0 : 1), 0)
 }
 
-function within(outer: ContainerPlace | undefined, inner: Found): ContainerPlace {
+function within(outer: ContainerPlace | undefined, { id, runtime, podUid }: Found): ContainerPlace {
+  const inner = { id: ownText(id, idLength), runtime, podUid: ownText(podUid, idLength) }
   return outer === undefined ? inner : { ...inner, outer }
 }
 

@@ -29,6 +29,8 @@ interface Known {
 }
 
 const checkEveryMs = 1_000
+/** A container's resource, about. */
+const resourceBytes = 3_072
 
 /**
  * Containers as resources, for what is not told of one process of theirs: what they log. They are the service that their
@@ -70,6 +72,18 @@ export class ContainerResources {
     const made = this.describe(surroundings, main)
     if (!sameAttributes(made.attributes, known.resource.attributes)) known.resource = made
     return known.resource
+  }
+
+  /** What is known of them takes so many bytes of memory, about. */
+  get bytes(): number {
+    return this.known.size * resourceBytes
+  }
+
+  /** They are described anew when they are asked for. Returns how many bytes that gives back, about. */
+  shed(): number {
+    const { bytes } = this
+    this.known.clear()
+    return bytes
   }
 
   private isNamed({ id, podUid }: ContainerPlace): boolean {

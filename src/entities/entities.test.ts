@@ -121,14 +121,15 @@ test('a pod is told whether it, its container or the place came first', () => {
   check(byRuntime, placed(1))
 })
 
-test('a pod that a file made is known by the hash of the file', () => {
+test('a pod that a file made is known by the containers that its status lists, and by no annotation', () => {
   const known = entities()
-  known.pod(pod('api-uid', { annotations: new Map([['kubernetes.io/config.hash', 'f00']]) }))
+  // Anybody who may make pods can write that it was made of this file.
+  known.pod(pod('posing', { annotations: new Map([['kubernetes.io/config.hash', 'f00']]) }))
+  assert.equal(told(known, placed(1, 'f00'))['k8s.pod.uid'], 'f00')
+  const listed = { name: 'etcd', id: id(1), image: 'etcd:3', restarts: 0 }
+  known.pod(pod('api-uid', { containers: [listed] }))
   assert.equal(told(known, placed(1, 'f00'))['k8s.pod.uid'], 'api-uid')
-  assert.equal(told(known, placed(1, 'other'))['k8s.pod.uid'], 'other')
-  // The label of its container has the hash as well.
-  known.container(container(2, { podUid: 'f00' }))
-  assert.equal(told(known, placed(2))['k8s.pod.uid'], 'api-uid')
+  assert.equal(told(known, placed(2, 'f00'))['k8s.pod.uid'], 'f00')
 })
 
 test('pod labels and annotations are told that were asked for', () => {
@@ -235,4 +236,21 @@ test('any number of containers and pods takes bounded room, and those that are t
   assert.equal(known.podCount, 16_384)
   assert.equal(known.containerOf(id(10_000)), undefined)
   assert.equal(told(known, placed(19_999))['container.name'], 'c19999')
+})
+
+test('what is known is counted in bytes, and what is gone is given back first', () => {
+  const entities = new Entities()
+  assert.equal(entities.bytes, 0)
+  const labels = new Map([['a', 'x'.repeat(10_000)]])
+  const one = containerOf({ id: 'a'.repeat(64), labels })
+  entities.container(one)
+  entities.container(one)
+  const held = entities.bytes
+  assert.ok(held > 10_000 && held < 30_000, `${held}`)
+  entities.container(containerOf({ id: 'b'.repeat(64), labels }))
+  entities.containerGone('b'.repeat(64))
+  assert.ok(entities.bytes > 1.9 * held)
+  assert.ok(entities.shed() > 0.9 * held)
+  assert.equal(entities.bytes, held)
+  assert.equal(entities.containerOf(one.id), one)
 })

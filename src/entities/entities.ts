@@ -38,6 +38,10 @@ const maxPods = 16_384
 const lingerMs = 60_000
 /** So long nobody asks again for a container that could not be found. */
 const lookAgainMs = 1_000
+/** A container, a pod, or what is described of one, without its texts. */
+const entryBytes = 1_024
+/** A text without its characters. */
+const textBytes = 24
 
 /** All that is known of containers, pods and the machine. Each question is answered in constant time. */
 export class Entities implements EntitySink {
@@ -49,10 +53,10 @@ export class Entities implements EntitySink {
   private readonly leaving = new Map<string, number>()
   /** When a container that could not be found was last looked for. */
   private readonly missing = new Map<string, number>()
-  /** Pods by the hash of the file that they were made of: the kubelet knows such a pod by it, and the API by a uid. */
-  private readonly byHash = new Map<string, string>()
   private readonly described = new Map<string, Described>()
   private generation = 0
+  /** What containers and pods take in memory, about. */
+  private held = 0
   private machine: Cloud | undefined
   private clusterUid = ''
   private clusterName = ''
@@ -72,6 +76,22 @@ export class Entities implements EntitySink {
 
   get cloudFound(): Cloud | undefined {
     return this.machine
+  }
+
+  /** What is known takes so many bytes of memory, about. */
+  get bytes(): number {
+    return (
+      this.held + this.described.size * entryBytes + (this.missing.size + this.podOf.size) * textBytes * 4
+    )
+  }
+
+  /** Forgets what has gone, and what can be described anew. Returns how many bytes that gives back, about. */
+  shed(): number {
+    const { bytes } = this
+    for (const id of [...this.leaving.keys()]) this.forget(id)
+    this.described.clear()
+    this.missing.clear()
+    return bytes - this.bytes
   }
 
   /** Containers that are there now. */
@@ -133,7 +153,9 @@ export class Entities implements EntitySink {
     const { id } = container
     this.missing.delete(id)
     this.leaving.delete(id)
-    const isNew = !this.containers.has(id)
+    const before = this.containers.get(id)
+    const isNew = before === undefined
+    this.held += bytesOf(container) - bytesOf(before)
     this.containers.set(id, container)
     this.leave()
     if (this.containers.size > maxContainers) this.forget(this.oldest(this.containers))
@@ -149,14 +171,12 @@ export class Entities implements EntitySink {
     this.leaving.delete(pod.uid)
     const before = this.pods.get(pod.uid)
     if (before !== undefined) this.unlist(before)
+    this.held += bytesOf(pod) - bytesOf(before)
     this.pods.set(pod.uid, pod)
     for (const { id } of pod.containers) if (id !== '') this.podOf.set(id, pod.uid)
-    const hash = pod.annotations.get(configHash)
-    if (hash !== undefined) this.byHash.set(hash, pod.uid)
     this.leave()
     if (this.pods.size > maxPods) this.forget(this.oldest(this.pods))
     bound(this.podOf, 4 * maxPods)
-    bound(this.byHash, maxPods)
   }
 
   podGone(uid: string): void {
@@ -194,7 +214,7 @@ export class Entities implements EntitySink {
 
   private podAt(place: ContainerPlace, container: Container | undefined): Pod | undefined {
     const uid = place.podUid || container?.podUid || ''
-    return this.pods.get(uid) ?? this.pods.get(this.byHash.get(uid) ?? this.podOf.get(place.id) ?? '')
+    return this.pods.get(uid) ?? this.pods.get(this.podOf.get(place.id) ?? '')
   }
 
   private describe(
@@ -216,8 +236,6 @@ export class Entities implements EntitySink {
   /** What a pod listed no longer leads to it. */
   private unlist(pod: Pod): void {
     for (const { id } of pod.containers) if (this.podOf.get(id) === pod.uid) this.podOf.delete(id)
-    const hash = pod.annotations.get(configHash)
-    if (hash !== undefined && this.byHash.get(hash) === pod.uid) this.byHash.delete(hash)
   }
 
   /** Forgets what has been gone for long enough. */
@@ -232,6 +250,7 @@ export class Entities implements EntitySink {
   private forget(id: string): void {
     this.leaving.delete(id)
     this.described.delete(id)
+    this.held -= bytesOf(this.containers.get(id)) + bytesOf(this.pods.get(id))
     this.containers.delete(id)
     const pod = this.pods.get(id)
     if (pod === undefined) return
@@ -246,9 +265,16 @@ export class Entities implements EntitySink {
   }
 }
 
-/** Which file a static pod was made of (kubernetes.io/docs, well-known annotations). */
-const configHash = 'kubernetes.io/config.hash'
 const noLabels: ReadonlyMap<string, string> = new Map()
+
+function bytesOf(entity: Container | Pod | undefined): number {
+  if (entity === undefined) return 0
+  let bytes = entryBytes
+  const texts = 'annotations' in entity ? [entity.labels, entity.annotations] : [entity.labels]
+  for (const map of texts)
+    for (const [key, value] of map) bytes += 2 * textBytes + key.length + 2 * value.length
+  return 'containers' in entity ? bytes + entity.containers.length * 256 : bytes
+}
 
 /** The oldest goes where there are too many. */
 function bound(map: Map<string, unknown>, most: number): void {

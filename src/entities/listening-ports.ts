@@ -92,7 +92,8 @@ function addListeners(path: string, ports: Map<string, number>): void {
         if (fields[0] === 'sl') continue
         if (fields[3] !== listening || ports.size >= maxListeners) return
         const local = fields[1]!
-        ports.set(`socket:[${fields[9]}]`, Number.parseInt(local.slice(local.indexOf(':') + 1), 16))
+        const port = Number.parseInt(local.slice(local.indexOf(':') + 1), 16)
+        if (port >= 0 && port <= 0xffff) ports.set(`socket:[${fields[9]}]`, port)
       }
     }
   } catch {

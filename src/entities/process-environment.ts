@@ -1,54 +1,102 @@
+import { createHash } from 'node:crypto'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { ownText } from '../lib/own-text.ts'
+import { maxToldBytes, type ToldAttributes, type ToldLosses, taken } from './told-attributes.ts'
+
 /** What a process was told of OpenTelemetry at its start. */
 export interface Environment {
   /** OTEL_SERVICE_NAME, which wins over an attribute of the same meaning. */
   readonly serviceName: string
-  readonly attributes: readonly (readonly [string, string])[]
+  readonly attributes: ToldAttributes
 }
 
 export const emptyEnvironment: Environment = { serviceName: '', attributes: [] }
 
-const maxAttributes = 64
-const maxValueLength = 1_024
+/** A longer list is not read to its end. */
+const maxListBytes = 16 * 1024
+/** Different environments that are remembered: at most 4 KiB each. */
+const maxKnown = 512
+const nameVariable = Buffer.from('\0OTEL_SERVICE_NAME=')
+const listVariable = Buffer.from('\0OTEL_RESOURCE_ATTRIBUTES=')
 
-/** Takes what OpenTelemetry defines, and nothing else, out of a process's environment (/proc/PID/environ). */
-export function readEnvironment(environ: string): Environment {
-  if (!environ.includes('OTEL_')) return emptyEnvironment
-  let name = ''
-  let attributes: (readonly [string, string])[] = []
-  for (const variable of environ.split('\0')) {
-    if (variable.startsWith('OTEL_SERVICE_NAME='))
-      name = bounded(variable.slice('OTEL_SERVICE_NAME='.length).trim())
-    else if (variable.startsWith('OTEL_RESOURCE_ATTRIBUTES='))
-      attributes = parseResourceAttributes(variable.slice('OTEL_RESOURCE_ATTRIBUTES='.length))
+interface Known {
+  readonly environment: Environment
+  readonly lost: Readonly<ToldLosses>
+}
+
+/**
+ * Takes what OpenTelemetry defines, and nothing else, out of the environments of processes (/proc/PID/environ). Processes
+ * with the same, such as the workers of a server, share one object.
+ */
+export class Environments {
+  /** Attributes that processes named and that were not taken, since the start. */
+  readonly lost: ToldLosses = { reserved: 0, too_many: 0, too_long: 0 }
+  readonly #known = new BoundedMap<string, Known>(maxKnown)
+
+  read(environ: Buffer): Environment {
+    const name = variableIn(environ, nameVariable)
+    const list = variableIn(environ, listVariable)
+    if (name === undefined && list === undefined) return emptyEnvironment
+    const digest = createHash('sha1')
+    digest.update(name ?? '').update('\0')
+    digest.update(list ?? '')
+    const key = digest.digest('base64')
+    let known = this.#known.get(key)
+    if (known === undefined) {
+      known = parsed(name, list)
+      this.#known.set(key, known)
+    }
+    this.lost.reserved += known.lost.reserved
+    this.lost.too_many += known.lost.too_many
+    this.lost.too_long += known.lost.too_long
+    return known.environment
   }
-  return { serviceName: name, attributes }
 }
 
-/** What tells of the process itself is known better here than by whoever else names it. */
-export function isOwn(key: string): boolean {
-  return /^(process|telemetry\.sdk)\./.test(key)
+function parsed(name: Buffer | undefined, list: Buffer | undefined): Known {
+  const lost = { reserved: 0, too_many: 0, too_long: 0 }
+  const count = (why: keyof ToldLosses) => {
+    lost[why]++
+  }
+  const given = (name ?? Buffer.alloc(0)).toString('utf8', 0, maxListBytes).trim()
+  const serviceName = ownText(given, maxToldBytes)
+  if (serviceName.length < given.length) count('too_long')
+  const attributes = list === undefined ? [] : taken(parseResourceAttributes(list, count), count)
+  return { environment: { serviceName, attributes }, lost }
 }
 
-/** The beginning of a text, copied: a part of a text keeps the whole of it in memory. */
-export function bounded(value: string): string {
-  return Buffer.from(value.length > maxValueLength ? value.slice(0, maxValueLength) : value).toString()
+/** The first variable of this name, as getenv(3) finds it; undefined for none. `variable`: its name between NUL and `=`. */
+function variableIn(environ: Buffer, variable: Buffer): Buffer | undefined {
+  const first = variable.subarray(1)
+  const isFirst =
+    environ.length >= first.length && environ.compare(first, 0, first.length, 0, first.length) === 0
+  const at = isFirst ? -1 : environ.indexOf(variable)
+  if (at < 0 && !isFirst) return undefined
+  const from = at + variable.length
+  const end = environ.indexOf(0, from)
+  return environ.subarray(from, end < 0 ? environ.length : end)
 }
 
 /**
  * Reads `key=value,key=value`, values percent-encoded (OpenTelemetry resource SDK). As the specification asks, nothing of
  * a list with a fault in it is taken.
  */
-function parseResourceAttributes(text: string): (readonly [string, string])[] {
+function parseResourceAttributes(list: Buffer, lost: (why: keyof ToldLosses) => void): ToldAttributes {
+  let end = list.length
+  if (end > maxListBytes) {
+    lost('too_long')
+    // Without the pair that is not read to its end.
+    end = Math.max(0, list.lastIndexOf(',', maxListBytes))
+  }
   const attributes: (readonly [string, string])[] = []
-  for (const pair of text.split(',', maxAttributes)) {
+  for (const pair of list.toString('utf8', 0, end).split(',')) {
     if (pair.trim() === '') continue
     const sign = pair.indexOf('=')
     const key = pair.slice(0, Math.max(0, sign)).trim()
     if (key === '') return []
-    if (isOwn(key)) continue
     try {
-      const value = bounded(decodeURIComponent(pair.slice(sign + 1).trim()))
-      if (value !== '') attributes.push([bounded(key), value])
+      const value = decodeURIComponent(pair.slice(sign + 1).trim())
+      if (value !== '') attributes.push([key, value])
     } catch {
       // A percent sign that encodes nothing.
       return []

@@ -55,3 +55,23 @@ test('threads of the kernel are one group of the host', () => {
   assert.equal(of.kernel().attributes.get('service.name'), 'kernel')
   assert.equal(of.kernel().attributes.get('host.name'), 'here')
 })
+
+test('processes with any names take bounded memory, and are the same groups after it was given back', () => {
+  const named = (i: number) =>
+    resource({ 'service.name': `${i}`.padEnd(200, 'x'), 'a.b': `${i}`.padEnd(3_000, 'y') })
+  let at = 0
+  const table = { resource: () => named(at) } as unknown as ProcessTable
+  const of = new ProcessGroups(table, { resource: resource({ 'host.name': 'here' }) })
+  let most = 0
+  for (at = 0; at < 20_000; at++) {
+    of.of(at, 'x')
+    most = Math.max(most, of.bytes)
+  }
+  assert.ok(most > 1e6 && most <= 4 * 2 ** 20, String(most))
+  at = 7
+  const before = of.of(7, 'x').attributes.toObject()
+  const held = of.bytes
+  assert.equal(of.shed(), held)
+  assert.equal(of.bytes, 0)
+  assert.deepEqual(of.of(7, 'x').attributes.toObject(), before)
+})

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Attributes } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
 import type { ProcessTable } from './process-table.ts'
@@ -13,6 +14,11 @@ const own = new Set([
   'service.instance.id',
 ])
 const maxGroups = 4_096
+/** Of all groups: who starts processes chooses what they are called. */
+const maxBytes = 4 * 2 ** 20
+/** A group with its names, without its texts, and one text without its characters. */
+const groupBytes = 1_024
+const textBytes = 24
 
 /**
  * Processes that run the same program as the same service in the same container, as one resource: what the workers of a
@@ -27,6 +33,7 @@ export class ProcessGroups {
   /** By `service.name` and container, of processes whose program could be read. */
   private named = new Map<string, Resource>()
 
+  private held = 0
   private kernelGroup: { readonly by: Resource; readonly group: Resource } | undefined
 
   /** `host`: whom the kernel's own threads count to, as the service `kernel`. */
@@ -52,6 +59,21 @@ export class ProcessGroups {
     return group
   }
 
+  /** Bytes of memory, about. */
+  get bytes(): number {
+    return this.held
+  }
+
+  /** Lets go of all groups, and returns what they took: they are made again as they are met, with the same attributes. */
+  shed(): number {
+    const { held } = this
+    this.groups = new Map()
+    this.named = new Map()
+    this.byResource = new WeakMap()
+    this.held = 0
+    return held
+  }
+
   kernel(): Resource {
     const by = this.host.resource
     if (this.kernelGroup?.by !== by) this.kernelGroup = { by, group: this.ofKernel(by) }
@@ -70,19 +92,21 @@ export class ProcessGroups {
   private group(of: Attributes): Resource {
     const attributes = new Attributes()
     for (let i = 0; i < of.size; i++) if (!own.has(of.keys[i]!)) attributes.add(of.keys[i]!, of.values[i]!)
-    const id = JSON.stringify([
-      attributes.keys.slice(0, attributes.size),
-      attributes.values.slice(0, attributes.size),
-    ])
+    const whole = [attributes.keys.slice(0, attributes.size), attributes.values.slice(0, attributes.size)]
+    const id = createHash('sha1').update(JSON.stringify(whole)).digest('base64')
     const known = this.groups.get(id)
     if (known !== undefined) return known
-    if (this.groups.size >= maxGroups) {
-      this.groups = new Map()
-      this.named = new Map()
-      this.byResource = new WeakMap()
-    }
+    const bytes = bytesOf(attributes)
+    if (this.groups.size >= maxGroups || this.held + bytes > maxBytes) this.shed()
     const made = { attributes }
     this.groups.set(id, made)
+    this.held += bytes
     return made
   }
+}
+
+function bytesOf({ size, keys, values }: Attributes): number {
+  let bytes = groupBytes
+  for (let i = 0; i < size; i++) bytes += 2 * textBytes + keys[i]!.length + 2 * String(values[i]).length
+  return bytes
 }

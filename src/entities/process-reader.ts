@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { ownText } from '../lib/own-text.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import { type ContainerPlace, noPlace, placeOf } from './container-place.ts'
-import { bounded, emptyEnvironment, readEnvironment } from './process-environment.ts'
-import { ProcessFiles, unknownStart } from './process-files.ts'
+import { Environments, emptyEnvironment } from './process-environment.ts'
+import { digestOf, ProcessFiles, type ProgramFacts, unknownStart } from './process-files.ts'
 import { placeOfNews, sameStart } from './process-news.ts'
 import type { ProcessIdentity } from './process-resource.ts'
 import { RuntimeVersions } from './runtime-version.ts'
-import { type ProcessFacts, serviceName } from './service-name.ts'
+import { serviceName } from './service-name.ts'
+import { maxToldBytes } from './told-attributes.ts'
 import { UserNames } from './user-names.ts'
 
 /** A process and where it runs. */
@@ -19,16 +21,21 @@ export interface FoundProcess {
 }
 
 const maxPlaces = 1_024
-const maxGroupText = 64 * 1024
+/** A path of control groups for each of a dozen hierarchies. */
+const maxGroupBytes = 64 * 1024
+const maxPathBytes = 1_024
+/** The first word of a command line. */
+const maxWordBytes = 256
 /** USER_HZ is 100 on all architectures that svc knows (include/uapi/asm-generic/param.h). */
 const tickUs = 10_000
 
 /** Finds out who a process is: by /proc, or by what the kernel told of one that has ended. */
 export class ProcessReader {
   readonly files: ProcessFiles
+  readonly environments = new Environments()
   private readonly users: UserNames
   private readonly versions: RuntimeVersions
-  /** By the text of the control group's file. */
+  /** By a digest of the control group's file. */
   private readonly places = new BoundedMap<string, ContainerPlace>(maxPlaces)
   private readonly bootUs: number
 
@@ -47,6 +54,7 @@ export class ProcessReader {
     if (start === unknownStart) return undefined
     const { parent } = files
     const facts = files.facts(pid)
+    const environment = this.environments.read(facts.environment)
     const user = files.user(pid)
     const place = this.place(pid)
     const identity = {
@@ -57,7 +65,7 @@ export class ProcessReader {
       user,
       owner: this.ownerOf(user, pid, place ?? noPlace),
       ...programOf(facts),
-      environment: readEnvironment(files.text(pid, 'environ')),
+      environment,
       runtimeVersion: this.versions.of(pid, facts.executable),
     }
     return { identity, place }
@@ -74,7 +82,7 @@ export class ProcessReader {
       parent: news?.parent ?? 0,
       user,
       owner: this.ownerOf(user, pid, place),
-      ...programOf({ comm: news?.comm || comm, executable: news?.path ?? '', args: [], cwd: '' }),
+      ...programOf(goneProgram(news?.comm || comm, news?.path ?? '')),
       environment: emptyEnvironment,
       runtimeVersion: '',
     }
@@ -96,12 +104,13 @@ export class ProcessReader {
    */
   place(pid: number): ContainerPlace | undefined {
     const { files } = this
-    const text = files.text(pid, 'cgroup')
-    if (text === '') return undefined
-    let place = this.places.get(text)
+    const text = files.bytes(pid, 'cgroup', maxGroupBytes)
+    if (text.length === 0) return undefined
+    const key = createHash('sha1').update(text).digest('base64')
+    let place = this.places.get(key)
     if (place === undefined) {
-      place = placeOf(text.slice(0, maxGroupText))
-      this.places.set(text, place)
+      place = placeOf(text.toString('utf8'))
+      this.places.set(key, place)
     }
     if (place !== noPlace) return place
     return files.start(pid) === unknownStart || files.ending ? undefined : place
@@ -117,21 +126,28 @@ export class ProcessReader {
 }
 
 /** What is kept of a program: the arguments may be long, and hold secrets. */
-function programOf(facts: ProcessFacts) {
-  const { comm, executable } = facts
+function programOf(facts: ProgramFacts) {
+  const { comm, executable, digest } = facts
   const service = serviceName(facts)
   return {
     comm,
-    executable,
-    command: bounded((facts.args[0] ?? '').split(' ', 1)[0]!),
-    service: { ...service, name: bounded(service.name) },
-    digest: digestOf(facts),
+    executable: shortPath(executable),
+    command: ownText((facts.args[0] ?? '').split(' ', 1)[0]!, maxWordBytes),
+    service: { ...service, name: ownText(service.name, maxToldBytes) },
+    digest,
+    isUnread: facts.isUnread,
   }
 }
 
-/** Tells a program with its arguments from others. */
-export function digestOf({ executable, args }: ProcessFacts): string {
-  return createHash('sha1').update(executable).update('\0').update(args.join('\0')).digest('base64')
+/** With the file's name, whatever it lies in. */
+function shortPath(path: string): string {
+  if (path.length <= maxPathBytes) return ownText(path, maxPathBytes)
+  const name = ownText(path.slice(path.lastIndexOf('/') + 1), maxWordBytes)
+  return `${ownText(path, maxPathBytes - maxWordBytes)}/…/${name}`
+}
+
+function goneProgram(comm: string, executable: string): ProgramFacts {
+  return { comm, executable, args: [], cwd: '', digest: digestOf(executable), isUnread: false }
 }
 
 /** When the host was started: microseconds since the Unix epoch (proc_stat(5)); 0: not known. */

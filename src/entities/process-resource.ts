@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
+import { ownText } from '../lib/own-text.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
-import { bounded, type Environment, isOwn } from './process-environment.ts'
+import type { Environment } from './process-environment.ts'
 import type { ServiceName } from './service-name.ts'
 import type { Surroundings } from './surroundings.ts'
 
@@ -41,6 +42,8 @@ export interface ProcessIdentity {
   readonly service: ServiceName
   /** Tells this program with its arguments from others. */
   readonly digest: string
+  /** Its command line and environment are not known: they may be later. */
+  readonly isUnread: boolean
   readonly environment: Environment
   /** '' where it cannot be told. */
   readonly runtimeVersion: string
@@ -48,7 +51,7 @@ export interface ProcessIdentity {
 
 /**
  * Describes a process (semantic conventions, process attributes). The weakest first: its program, what it runs in, its
- * own environment, the operator.
+ * own environment, the operator. Where it runs and which instance it is, its environment cannot say (`isReserved`).
  */
 export function processResource(
   process: ProcessIdentity,
@@ -88,10 +91,10 @@ export function addSurroundings(attributes: Attributes, surroundings: Surroundin
   if (surroundings === undefined) return
   setAll(attributes, surroundings.attributes)
   const { name, namespace, version, annotated } = surroundings.service
-  if (name !== '') attributes.set('service.name', bounded(name))
-  if (namespace !== '') attributes.set('service.namespace', bounded(namespace))
-  if (version !== '') attributes.set('service.version', bounded(version))
-  for (const [key, value] of annotated) if (!isOwn(key)) attributes.set(bounded(key), bounded(value))
+  if (name !== '') attributes.set('service.name', name)
+  if (namespace !== '') attributes.set('service.namespace', namespace)
+  if (version !== '') attributes.set('service.version', version)
+  for (const [key, value] of annotated) attributes.set(key, value)
 }
 
 /** A resource, with what the operator wants on all of them. */
@@ -109,14 +112,17 @@ function describeProcess(attributes: Attributes, process: ProcessIdentity): void
   attributes.add('process.pid', process.pid)
   if (process.parent !== 0) attributes.add('process.parent_pid', process.parent)
   const name = executable.slice(executable.lastIndexOf('/') + 1) || comm
-  if (name !== '') attributes.add('process.executable.name', bounded(name))
-  if (executable.startsWith('/')) attributes.add('process.executable.path', bounded(executable))
+  if (name !== '') attributes.add('process.executable.name', ownText(name, maxNameBytes))
+  if (executable.startsWith('/')) attributes.add('process.executable.path', executable)
   if (command !== '') attributes.add('process.command', command)
   if (process.startedUs > 0)
     attributes.add('process.creation.time', new Date(process.startedUs / 1000).toISOString())
   if (process.owner !== '') attributes.add('process.owner', process.owner)
   if (process.user >= 0) attributes.add('process.real_user.id', process.user)
 }
+
+/** As long as names of files may be (NAME_MAX). */
+const maxNameBytes = 255
 
 /** Namespace of `service.instance.id` (semantic conventions, service attributes). */
 const instanceNamespace = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')

@@ -127,11 +127,12 @@ test('what the process was told of OpenTelemetry wins over what its command line
   })
   check(['OTEL_RESOURCE_ATTRIBUTES=service.name=a', 'OTEL_SERVICE_NAME=b'], { 'service.name': 'b' })
   check(['OTEL_SERVICE_NAME=b', 'OTEL_RESOURCE_ATTRIBUTES=service.name=a'], { 'service.name': 'b' })
+  check(['OTEL_SERVICE_NAME=b', 'OTEL_SERVICE_NAME=a'], { 'service.name': 'b' })
   check(['OTEL_SERVICE_NAME='], { 'service.name': 'nginx' })
-  check(['OTEL_RESOURCE_ATTRIBUTES=process.pid=1,telemetry.sdk.name=x,service.instance.id=i'], {
+  check(['OTEL_RESOURCE_ATTRIBUTES=process.pid=1,telemetry.sdk.name=x,deployment.environment.name=prod'], {
     'process.pid': 12,
     'telemetry.sdk.name': 'svc',
-    'service.instance.id': 'i',
+    'deployment.environment.name': 'prod',
   })
   check(['OTEL_RESOURCE_ATTRIBUTES=service.name=a,broken'], { 'service.name': 'nginx' })
   check(['OTEL_RESOURCE_ATTRIBUTES=service.name=%zz'], { 'service.name': 'nginx' })
@@ -202,6 +203,18 @@ test('a process that ended keeps its resource for what comes late, and is report
   assert.deepEqual(processes.ended(test), [])
   assert.equal(processes.resource(19, 'nginx'), stays)
   assert.equal(processes.size, 1)
+})
+
+test('one that was gone before anybody looked keeps its one resource, too', () => {
+  const processes = table()
+  const gone = processes.resource(4711, 'short')
+  processes.ended(test)
+  assert.equal(processes.known(4711), undefined)
+  assert.equal(processes.resource(4711, 'short'), gone)
+  clock.ms += 10_000
+  processes.ended(test)
+  assert.equal(processes.known(4711), undefined)
+  assert.notEqual(processes.resource(4711, 'other'), gone)
 })
 
 test('any number of processes takes bounded room, and those let go are reported', () => {

@@ -1,18 +1,19 @@
 import { setImmediate } from 'node:timers/promises'
-import { BoundedMap } from '../lib/bounded-map.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import type { Resource } from '../model/resource.ts'
 import { type ContainerPlace, noPlace } from './container-place.ts'
+import { KnownProcesses, type Process } from './known-processes.ts'
 import { allListeners, listeningPorts } from './listening-ports.ts'
 import { unknownStart } from './process-files.ts'
 import { LastNews, placeOfNews, sameStart } from './process-news.ts'
-import { digestOf, type FoundProcess, ProcessReader } from './process-reader.ts'
-import { type ProcessIdentity, processResource, type ResourceOptions } from './process-resource.ts'
+import { type FoundProcess, ProcessReader } from './process-reader.ts'
+import { processResource, type ResourceOptions } from './process-resource.ts'
 import { describedProcess, type ProcessView } from './process-view.ts'
 import { sameAttributes } from './same-attributes.ts'
 import { judge, type SelectionRules, type Verdict } from './selection.ts'
 import { type Service, ServiceList } from './service-list.ts'
 import type { Surroundings } from './surroundings.ts'
+import type { ToldLoss } from './told-attributes.ts'
 
 export type { ProcessView } from './process-view.ts'
 
@@ -37,16 +38,12 @@ export class ProcessTable {
    * may have begun and ended since the last time. Without news it costs a look at the ring.
    */
   catchUp: (() => void) | undefined
-  private readonly processes: BoundedMap<number, Process>
-  /** Those that ended of late. */
-  private readonly departed: BoundedMap<number, Process>
+  private readonly processes: KnownProcesses
   private readonly reader: ProcessReader
   private readonly procDir: string
   private readonly options: ProcessTableOptions
   private readonly now: () => number
   private readonly news = new LastNews()
-  /** Resources that ended, for each of those who ask. */
-  private readonly endings = new Map<object, Resource[]>()
   private proc = true
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
@@ -57,9 +54,7 @@ export class ProcessTable {
     this.procDir = options.procDir ?? '/proc'
     this.now = options.now ?? (() => performance.now())
     this.reader = new ProcessReader(this.procDir, this.now)
-    const most = options.maxProcesses ?? 4_096
-    this.processes = new BoundedMap(most, (_pid, process) => this.end(process.resource))
-    this.departed = new BoundedMap(Math.ceil(most / 4))
+    this.processes = new KnownProcesses(options.maxProcesses ?? 4_096)
   }
 
   /**
@@ -109,7 +104,7 @@ export class ProcessTable {
     const now = this.now()
     const { pid, start, kind } = news
     this.news.add(news, now)
-    if (kind === 'exec') this.departed.delete(pid)
+    if (kind === 'exec') this.processes.forget(pid)
     const known = this.processes.get(pid)
     if (known === undefined) return
     const isSame = sameStart(known.identity.start, start)
@@ -121,7 +116,7 @@ export class ProcessTable {
     } else if (isSame) this.check(pid, news.comm, known, now, true)
     else {
       this.processes.delete(pid)
-      this.end(known.resource)
+      this.processes.end(known.resource)
     }
   }
 
@@ -156,6 +151,26 @@ export class ProcessTable {
   /** How many processes are known. */
   get size(): number {
     return this.processes.size
+  }
+
+  /** What is known of them takes so many bytes of memory, about. */
+  get bytes(): number {
+    return this.processes.bytes
+  }
+
+  /** Attributes that processes named and that were not taken, or let go of, since the start, by why. */
+  get lostAttributes(): Readonly<Record<ToldLoss | 'memory', number>> {
+    return { ...this.reader.environments.lost, memory: this.processes.shed }
+  }
+
+  /** Looks at processes whose command lines and environments could not be read, since the start, by why. */
+  get unreadStrings(): Readonly<Record<string, number>> {
+    return this.reader.files.strings.lost
+  }
+
+  /** Gives back about so many bytes of detail, what processes told of themselves; returns how many it did. */
+  shed(bytes: number): number {
+    return this.processes.giveBack(bytes, (process, pid) => this.describeAgain(process, pid))
   }
 
   /**
@@ -195,10 +210,7 @@ export class ProcessTable {
    */
   ended(reader: object): Resource[] {
     this.look()
-    const ended = this.endings.get(reader)
-    if (ended !== undefined) return ended.splice(0)
-    this.endings.set(reader, [])
-    return []
+    return this.processes.ended(reader)
   }
 
   /**
@@ -304,10 +316,10 @@ export class ProcessTable {
         if (this.reader.files.start(pid) === identity.start && identity.start !== unknownStart) return
       } else if (now - endedMs < lingerMs) return
       this.processes.delete(pid)
-      this.end(process.resource)
+      this.processes.end(process.resource)
       process.endedMs ??= now
       process.departedMs ??= process.endedMs
-      if (identity.start !== unknownStart) this.departed.set(pid, process)
+      this.processes.depart(pid, process)
     })
   }
 
@@ -331,8 +343,11 @@ export class ProcessTable {
       return known
     }
     if (start !== known.identity.start) return this.replaced(pid, comm, known, now)
-    if (executed || files.comm !== known.comm) {
-      if (digestOf(files.facts(pid)) !== known.identity.digest) return this.replaced(pid, comm, known, now)
+    if (executed || files.comm !== known.comm || known.identity.isUnread) {
+      const { digest, executable, isUnread } = files.facts(pid)
+      // Of a process that only took another name more is known than can be read now.
+      const isKept = isUnread && !executed && executable.startsWith(known.identity.executable)
+      if (!isKept && digest !== known.identity.digest) return this.replaced(pid, comm, known, now)
       // A thread's or a program's new name for itself.
       known.comm = files.comm
     }
@@ -342,7 +357,7 @@ export class ProcessTable {
   }
 
   private replaced(pid: number, comm: string, known: Process, now: number): Process {
-    this.end(known.resource)
+    this.processes.end(known.resource)
     return this.read(pid, comm, now)
   }
 
@@ -372,11 +387,17 @@ export class ProcessTable {
     const surroundings = this.options.surroundings?.(known.place)
     if (surroundings === known.surroundings) return
     known.surroundings = surroundings
+    this.describeAgain(known, known.identity.pid)
+  }
+
+  private describeAgain(known: Process, pid: number): void {
     known.verdict = undefined
-    const resource = processResource(known.identity, surroundings, this.options)
-    if (sameAttributes(resource.attributes, known.resource.attributes)) return
-    this.end(known.resource)
-    known.resource = resource
+    const resource = processResource(known.identity, known.surroundings, this.options)
+    if (!sameAttributes(resource.attributes, known.resource.attributes)) {
+      this.processes.end(known.resource)
+      known.resource = resource
+    }
+    this.processes.changed(pid, known)
   }
 
   private read(pid: number, comm: string, now: number): Process {
@@ -392,17 +413,22 @@ export class ProcessTable {
     this.catchUp?.()
     const news = this.news.of(pid, now)
     if (found !== undefined) return this.described(this.reader.ending(found, news), now)
-    const departed = this.departedOf(pid, news, now)
+    const departed = this.departedOf(pid, comm, news)
     if (departed !== undefined) return departed
     const process = this.described(this.reader.gone(pid, comm, news), now)
     if (news?.kind === 'exit') process.endedMs = now
     return process
   }
 
-  /** What was read while it ran tells more than what the kernel tells of it. */
-  private departedOf(pid: number, news: ProcessNews | undefined, now: number): Process | undefined {
-    const process = this.departed.get(pid)
+  /**
+   * What was read while it ran tells more than what the kernel tells of it. One that was gone before anybody looked keeps
+   * its resource, too: of two that are alike each would have its own series, which no receiver can keep apart.
+   */
+  private departedOf(pid: number, comm: string, news: ProcessNews | undefined): Process | undefined {
+    const now = this.now()
+    const process = this.processes.departed(pid)
     if (process?.departedMs === undefined || now - process.departedMs >= lateMs) return undefined
+    if (process.identity.start === unknownStart && process.comm !== comm) return undefined
     if (news !== undefined && !sameStart(news.start, process.identity.start)) return undefined
     process.endedMs = now
     process.checkedMs = now
@@ -416,6 +442,7 @@ export class ProcessTable {
       place,
       surroundings,
       resource: processResource(identity, surroundings, this.options),
+      bytes: 0,
       comm: identity.comm,
       madeMs: now,
       placedMs: now,
@@ -430,41 +457,6 @@ export class ProcessTable {
       called: false,
     }
   }
-
-  private end(resource: Resource): void {
-    // Nobody asks: the oldest are let go, so that the list cannot grow without bound.
-    for (const ended of this.endings.values()) {
-      if (ended.length >= maxEnded) ended.shift()
-      ended.push(resource)
-    }
-  }
-}
-
-interface Process {
-  identity: ProcessIdentity
-  place: ContainerPlace
-  surroundings: Surroundings | undefined
-  resource: Resource
-  comm: string
-  readonly madeMs: number
-  /** When it was last looked where it runs. */
-  placedMs: number
-  checkedMs: number
-  /** When the kernel told its end, or it was found to have ended. */
-  endedMs: number | undefined
-  /** Its end, once it was let go of. */
-  departedMs: number | undefined
-  /** Where it answered last; 0: nowhere yet. */
-  servedPort: number
-  /** All of those ports, up to a bound. */
-  readonly ports: number[]
-  /** Whether it is observed; undefined: to be decided. */
-  verdict: Verdict | undefined
-  judgedMs: number
-  /** When it last exported spans of its own. */
-  exportedMs: number
-  /** A call of it was seen, be it told or not. */
-  called: boolean
 }
 
 function serve(process: Process, port: number): void {
@@ -488,6 +480,5 @@ const workMs = 2
 const judgeEveryMs = 10_000
 /** How long an export of its own spans says that a process is instrumented: several times what SDKs take between two. */
 const instrumentedMs = 600_000
-const maxEnded = 8_192
 /** Of one process. */
 const maxPorts = 64

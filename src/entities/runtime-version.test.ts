@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import fc from 'fast-check'
 import { until } from '../../test/helpers/program.ts'
 import { ProcessFiles } from './process-files.ts'
 import { RuntimeVersions } from './runtime-version.ts'
@@ -114,4 +115,31 @@ test('what is mounted or linked beside a program is left alone', () => {
   renameSync(include, `${include}.real`)
   symlinkSync(`${include}.real`, include)
   check(['/ ext4'], '')
+})
+
+test('whatever stands beside a runtime, its version is one or none', () => {
+  const procDir = mkdtempSync(join(scratch, 'proc-'))
+  const beside = join(procDir, '7/root/opt/jdk')
+  mkdirSync(beside, { recursive: true })
+  mkdirSync(join(procDir, '7'), { recursive: true })
+  writeFileSync(join(procDir, '7/mountinfo'), '1 0 8:1 / / rw - ext4 /dev/sda rw\n')
+  const word = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('JAVA_VERSION="', '"\n', '21.0.2', 'x'.repeat(5_000)),
+  )
+  let number = 0
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 12 }), words => {
+      writeFileSync(join(beside, 'release'), words.join(''))
+      // Another program, for the answer is remembered by it.
+      const program = join(procDir, `program-${number++}`)
+      writeFileSync(program, '')
+      rmSync(join(procDir, '7/exe'), { force: true })
+      symlinkSync(program, join(procDir, '7/exe'))
+      const found = new RuntimeVersions(new ProcessFiles(procDir)).of(7, '/opt/jdk/bin/java')
+      assert.match(found, /^[\w.+-]{0,64}$/)
+    }),
+  )
+  writeFileSync(join(beside, 'release'), 'JAVA_VERSION="21.0.2"\n')
+  assert.equal(new RuntimeVersions(new ProcessFiles(procDir)).of(7, '/opt/jdk/bin/java'), '21.0.2')
 })

@@ -1,10 +1,13 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { readForeign } from '../lib/foreign-file.ts'
+import { ownText } from '../lib/own-text.ts'
 import type { ProcessFiles } from './process-files.ts'
 
 /** Of a file that tells a version. */
 const maxBytes = 16 * 1024
 const maxPrograms = 1_024
+const maxVersionBytes = 64
 /** Where the files of programs are looked at: on others an opening may hang with its server. */
 const near = new Set(
   'bcachefs btrfs erofs ext2 ext3 ext4 f2fs overlay ramfs rootfs squashfs tmpfs vfat xfs zfs'.split(' '),
@@ -51,6 +54,10 @@ export class RuntimeVersions {
 
   /** '' where it cannot be told. */
   of(pid: number, executable: string): string {
+    return ownText(this.found(pid, executable), maxVersionBytes)
+  }
+
+  private found(pid: number, executable: string): string {
     const slash = executable.lastIndexOf('/')
     const program = executable.slice(slash + 1)
     if (!interpreter.test(program)) return ''
@@ -76,8 +83,10 @@ export class RuntimeVersions {
     if (program === '') return ''
     const known = this.known.get(program)
     if (known !== undefined) return known
-    const found = version.exec(textOf(`${procDir}/${pid}/root${prefix}`, file))
-    const text = found === null ? '' : found.slice(1).join('.')
+    // The container's, as seen in it: a link there leads nowhere else.
+    const bytes = readForeign(prefix + file, maxBytes, `${procDir}/${pid}/root`)
+    const found = version.exec(bytes?.toString('latin1') ?? '')
+    const text = found === null ? '' : ownText(found.slice(1).join('.'), maxVersionBytes)
     this.known.set(program, text)
     return text
   }
@@ -106,25 +115,5 @@ function stateOf(path: string): string {
     return `${dev}/${ino}/${mtimeMs}`
   } catch {
     return '' // it ended
-  }
-}
-
-/**
- * The beginning of a regular file in a directory; '' for anything else. The file is a container's: it may be a pipe by
- * intent, and a link would lead anywhere on the host.
- */
-function textOf(directory: string, file: string): string {
-  let fd = -1
-  try {
-    for (let at = file.indexOf('/'); at >= 0; at = file.indexOf('/', at + 1))
-      if (!lstatSync(directory + file.slice(0, at)).isDirectory()) return ''
-    fd = openSync(directory + file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
-    if (!fstatSync(fd).isFile()) return ''
-    const bytes = Buffer.alloc(maxBytes)
-    return bytes.toString('latin1', 0, readSync(fd, bytes, 0, maxBytes, 0))
-  } catch {
-    return '' // not every build has the file
-  } finally {
-    if (fd >= 0) closeSync(fd)
   }
 }

@@ -1,6 +1,8 @@
+import { ownText } from '../lib/own-text.ts'
 import type { Container, Pod } from '../model/entity.ts'
 import { imageTag, namespaceLabel } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
+import { maxToldBytes, type ToldAttributes, taken } from './told-attributes.ts'
 
 /** `service.*` as container and pod tell it. Texts that they do not tell are ''. */
 export interface ServiceIdentity {
@@ -8,13 +10,12 @@ export interface ServiceIdentity {
   readonly namespace: string
   readonly version: string
   /** What pods are annotated with for resources (`resource.opentelemetry.io/…`), the three above left out. */
-  readonly annotated: readonly (readonly [string, string])[]
+  readonly annotated: ToldAttributes
 }
 
 const prefix = 'resource.opentelemetry.io/'
 /** In the order in which a workload is named (semantic conventions, Kubernetes attributes). */
 const workloads = ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'CronJob', 'Job']
-const maxAnnotated = 64
 
 /**
  * Which service a container is, by the labels and annotations that people put there: first those of Kubernetes, by the
@@ -25,18 +26,23 @@ export function serviceIdentity(
   container: Container | undefined,
   pod: Pod | undefined,
 ): ServiceIdentity {
-  return pod === undefined ? ofContainer(container) : ofPod(container, place.id, pod)
+  const told = pod === undefined ? ofContainer(container) : ofPod(container, place.id, pod)
+  return {
+    name: ownText(told.name, maxToldBytes),
+    namespace: ownText(told.namespace, maxToldBytes),
+    version: ownText(told.version, maxToldBytes),
+    annotated: told.annotated,
+  }
 }
 
 function ofPod(container: Container | undefined, id: string, pod: Pod): ServiceIdentity {
   const { labels, annotations, owners, name, namespace, containers } = pod
   const listed = containers.find(each => each.id !== '' && each.id === id)
-  const annotated: (readonly [string, string])[] = []
-  for (const [key, value] of annotations) {
-    const attribute = key.slice(prefix.length)
-    if (key.startsWith(prefix) && attribute !== '' && annotated.length < maxAnnotated)
-      annotated.push([attribute, value])
-  }
+  const told: (readonly [string, string])[] = []
+  for (const [key, value] of annotations)
+    if (key.startsWith(prefix)) told.push([key.slice(prefix.length), value])
+  // Who annotates pods does not say where they run: as processes, see `isReserved`.
+  const annotated = taken(told, () => undefined)
   const given = new Map(annotated)
   const workload = workloads
     .map(kind => owners.find(owner => owner.kind === kind)?.name)

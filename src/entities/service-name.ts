@@ -290,7 +290,8 @@ function titleOf(facts: ProcessFacts): string {
 }
 
 function baseName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
+  // No longer than a file's name may be: what looks at it may take the square of its length.
+  return path.slice(path.lastIndexOf('/') + 1).slice(0, 255)
 }
 
 /** `python3.11` is `python3`: a name that outlives an update. */

@@ -1,18 +1,22 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, readlinkSync, readSync } from 'node:fs'
+import { openForeign } from '../lib/foreign-file.ts'
 
 const maxBytes = 1024 * 1024
 const lookAgainMs = 60_000
 
 /**
  * Names of this host's users, by its passwd(5). Directories on the network are not asked. The first process of the host
- * may be closed to the agent; then a process that is in no container has the same file.
+ * may be closed to the agent; then a process of root that is in no container, and in no user namespace of its own, has
+ * the same file. Anybody else may see a file of their own making there.
  */
 export class UserNames {
   private readonly procDir: string
   private readonly now: () => number
   private names: ReadonlyMap<number, string> = new Map()
   private state = ''
-  private lookedMs = Number.NEGATIVE_INFINITY
+  private firstMs = Number.NEGATIVE_INFINITY
+  private otherMs = Number.NEGATIVE_INFINITY
+  private isFirstOpen = false
 
   /** `now`: milliseconds of a clock that never goes back. */
   constructor(procDir: string, now: () => number) {
@@ -22,17 +26,37 @@ export class UserNames {
 
   /** Of the user of a process that is in no container; '' where it has none, or cannot be found. */
   of(uid: number, pid: number): string {
-    if (this.now() - this.lookedMs >= lookAgainMs && !this.look(1)) this.look(pid)
+    const now = this.now()
+    if (now - this.firstMs >= lookAgainMs) {
+      this.firstMs = now
+      this.isFirstOpen = this.look(1)
+    }
+    if (!this.isFirstOpen && uid === 0 && now - this.otherMs >= lookAgainMs && this.isOnHost(pid)) {
+      this.otherMs = now
+      this.look(pid)
+    }
     return this.names.get(uid) ?? ''
+  }
+
+  private isOnHost(pid: number): boolean {
+    return this.userNamespace(pid) === this.userNamespace('self')
+  }
+
+  private userNamespace(pid: number | 'self'): string {
+    try {
+      return readlinkSync(`${this.procDir}/${pid}/ns/user`)
+    } catch {
+      return '' // a kernel without them, or a process that ended: then it has no file either
+    }
   }
 
   /** Whether the file is there, as this process sees it. */
   private look(pid: number): boolean {
-    this.lookedMs = this.now()
     let fd = -1
     try {
-      fd = openSync(`${this.procDir}/${pid}/root/etc/passwd`, constants.O_RDONLY | constants.O_NONBLOCK)
-      const { size, mtimeMs, ino, dev } = fstatSync(fd)
+      const file = openForeign('/etc/passwd', `${this.procDir}/${pid}/root`)
+      fd = file.fd
+      const { size, mtimeMs, ino, dev } = file.stats
       const state = `${dev}/${ino}/${size}/${mtimeMs}`
       if (state === this.state) return true
       const bytes = Buffer.alloc(Math.min(size, maxBytes))

@@ -1,9 +1,13 @@
 // owns: host
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { Lab, records } from '../../test/helpers/lab.ts'
 import type { RingHandle } from './native.ts'
+
+/** What a ring counts of a thread that it has not got. */
+const without = { absorbedBytes: 0, heldBytes: 0, peakBytes: 0 }
 
 function withRing(ringBytes: number, body: (lab: Lab, ring: RingHandle) => void): void {
   const lab = new Lab(ringBytes)
@@ -38,7 +42,10 @@ test('every record comes out once and in order', { skip: withoutBpf }, () => {
     assert.equal(drainAll(lab, ring, target, 0), 1000)
     assert.equal(lab.native.ringAvailable(ring), 0)
     assert.equal(lab.native.ringDrain(ring, target), 0)
-    assert.deepEqual(lab.native.ringCounters(ring), { records: 1000, discarded: 0, oversized: 0 })
+    assert.deepEqual(lab.native.ringCounters(ring), {
+      ...without,
+      ...{ records: 1000, discarded: 0, oversized: 0 },
+    })
   })
 })
 
@@ -95,7 +102,10 @@ test('a record that fits no target is skipped and counted', { skip: withoutBpf }
     lab.emit(3)
     const target = new Uint8Array(64)
     assert.equal(drainAll(lab, ring, target, 5), 3)
-    assert.deepEqual(lab.native.ringCounters(ring), { records: 3, discarded: 0, oversized: 5 })
+    assert.deepEqual(lab.native.ringCounters(ring), {
+      ...without,
+      ...{ records: 3, discarded: 0, oversized: 5 },
+    })
   })
 })
 
@@ -104,7 +114,10 @@ test('discarded records are passed over and counted', { skip: withoutBpf }, () =
     lab.set('discard_every', 3)
     lab.emit(300)
     assert.equal(drainAll(lab, ring, new Uint8Array(1 << 16), 0), 300)
-    assert.deepEqual(lab.native.ringCounters(ring), { records: 300, discarded: 100, oversized: 0 })
+    assert.deepEqual(lab.native.ringCounters(ring), {
+      ...without,
+      ...{ records: 300, discarded: 100, oversized: 0 },
+    })
   })
 })
 
@@ -136,6 +149,54 @@ test('a ring stays readable after its object was closed, until it is closed itse
   lab.native.ringClose(ring)
   lab.native.ringClose(ring)
   assert.throws(() => lab.native.ringDrain(ring, target), { code: 'EBADF' })
+})
+
+test('a thread takes records while nobody reads, within its bound, and they come out in order', {
+  skip: withoutBpf,
+}, async () => {
+  const lab = new Lab(4096)
+  lab.object.attach('svc_burst')
+  const { native } = lab
+  const ring = native.ringOpen(lab.object.map('ring'))
+  const taken = async (count: number) => {
+    const endMs = performance.now() + 10_000
+    while (native.ringCounters(ring).records < count && performance.now() < endMs) await turn()
+    assert.equal(native.ringCounters(ring).records, count)
+  }
+  try {
+    native.ringAbsorb(ring, 2 ** 21)
+    for (let round = 1; round <= 300; round++) {
+      lab.emit(100)
+      await taken(100 * round)
+    }
+    const { absorbedBytes, heldBytes, peakBytes } = native.ringCounters(ring)
+    assert.deepEqual([absorbedBytes, heldBytes, peakBytes], [720_000, 2 ** 20, 2 ** 20])
+    assert.equal(native.ringAvailable(ring), 720_000)
+    // No room for one more.
+    native.ringAbsorb(ring, 0)
+    lab.set('payload', 3000)
+    for (let round = 1; native.ringAvailable(ring) < 2 ** 20 - 2 ** 17; round++) {
+      lab.emit(1)
+      await taken(30_000 + round)
+    }
+    const { records: kept } = native.ringCounters(ring)
+    lab.emit(1)
+    for (let i = 0; i < 100; i++) await turn()
+    lab.emit(1) // finds the ring full
+    assert.equal(lab.get('refused'), 1)
+    // With more of it the thread goes on by itself.
+    native.ringAbsorb(ring, 2 ** 21)
+    await taken(kept + 1)
+    assert.equal(native.ringCounters(ring).heldBytes, 2 ** 21)
+    assert.equal(drainAll(lab, ring, new Uint8Array(1 << 16), 0), kept + 1)
+    assert.equal(native.ringCounters(ring).heldBytes, 0)
+    assert.equal(native.ringCounters(ring).peakBytes, 2 ** 21)
+    assert.equal(native.ringAvailable(ring), 0)
+    assert.equal(lab.get('refused'), 1)
+  } finally {
+    native.ringClose(ring)
+    lab.close()
+  }
 })
 
 test('a watch calls back when records wait, and stops when told', { skip: withoutBpf }, async () => {

@@ -29,8 +29,8 @@ test('programs at functions see every call and return, with the cookies of their
   const offsets = await offsetsOf(path)
   const before = await lab.loader()
   await before.ask(`load ${path}`)
-  const enter = native.uprobeAttach(object.handle, 'svc_tls_enter', path, offsets, [3, 5], false)
-  const leave = native.uprobeAttach(object.handle, 'svc_tls_return', path, offsets, [7, 9], true)
+  const enter = await native.uprobeAttach(object.handle, 'svc_tls_enter', path, offsets, [3, 5], false)
+  const leave = await native.uprobeAttach(object.handle, 'svc_tls_return', path, offsets, [7, 9], true)
   const later = await lab.loader()
   await later.ask(`load ${path}`)
   for (const loader of [before, later]) {
@@ -39,25 +39,27 @@ test('programs at functions see every call and return, with the cookies of their
     for (const cookie of [3, 5]) assert.equal(lab.calls('entered', cookie), 10)
     for (const cookie of [7, 9]) assert.equal(lab.calls('returned', cookie), 10)
   }
-  native.uprobeDetach(enter)
-  native.uprobeDetach(enter)
-  native.uprobeDetach(leave)
+  await native.uprobeDetach(enter)
+  await native.uprobeDetach(enter)
+  await native.uprobeDetach(leave)
   lab.watch(later.pid)
   await later.ask('call')
   assert.equal(lab.calls('entered', 3) + lab.calls('returned', 7), 0)
 })
 
-test('a place that the kernel refuses is an error that names the program and the file', { skip }, () => {
+test('a place that the kernel refuses is an error that names the program and the file', {
+  skip,
+}, async () => {
   const { native, object } = lab
   const path = lab.library('libssl.so.3')
   const attach = (program: string, file: string, offsets: number[]) =>
     native.uprobeAttach(object.handle, program, file, offsets, offsets, false)
-  assert.throws(() => attach('svc_tls_enter', `${path}.none`, [64]), {
+  await assert.rejects(attach('svc_tls_enter', `${path}.none`, [64]), {
     code: 'ENOENT',
     message: /^cannot attach program 'svc_tls_enter' to .*libssl\.so\.3\.none: no such file/,
   })
-  assert.throws(
-    () => attach('svc_tls_enter', path, [2 ** 40]),
+  await assert.rejects(
+    attach('svc_tls_enter', path, [2 ** 40]),
     /^Error: cannot attach program 'svc_tls_enter' to/,
   )
   assert.throws(() => attach('svc_none', path, [64]), { code: 'ENOENT' })
@@ -97,11 +99,39 @@ test('what is attached outlives a closed object, and is let go by its handle', {
   const { native, object } = lab
   const path = lab.library('libssl.so.3')
   const [offset] = await offsetsOf(path)
-  const uprobe = native.uprobeAttach(object.handle, 'svc_tls_enter', path, [offset!], [0], false)
+  const uprobe = await native.uprobeAttach(object.handle, 'svc_tls_enter', path, [offset!], [0], false)
   object.close()
   assert.throws(() => native.uprobeAttach(object.handle, 'svc_tls_enter', path, [offset!], [0], false), {
     code: 'EBADF',
   })
-  native.uprobeDetach(uprobe)
+  await native.uprobeDetach(uprobe)
   assert.ok(existsSync(path))
+})
+
+test('many are let go at the same time, in threads, while the event loop goes on', { skip }, async () => {
+  const { native, object } = lab
+  const path = lab.library('libssl.so.3')
+  const offsets = await offsetsOf(path)
+  const attach = () => native.uprobeAttach(object.handle, 'svc_tls_enter', path, offsets, [3, 5], false)
+  const uprobes = await Promise.all(Array.from({ length: 48 }, attach))
+  const loader = await lab.loader()
+  await loader.ask(`load ${path}`)
+  lab.watch(loader.pid)
+  await loader.ask('call')
+  assert.equal(lab.calls('entered', 3), 48)
+  let done = false
+  const all = Promise.all(uprobes.map(uprobe => native.uprobeDetach(uprobe))).then(() => {
+    done = true
+  })
+  // Whatever was asked for returned at once: the kernel cannot have let go of all of them by now.
+  await new Promise(resolve => setImmediate(resolve))
+  assert.equal(done, false)
+  // What is attached does not wait for what is let go.
+  const late = await attach()
+  assert.equal(done, false)
+  await all
+  lab.watch(loader.pid)
+  await loader.ask('call')
+  assert.equal(lab.calls('entered', 3), 1)
+  await native.uprobeDetach(late)
 })

@@ -44,7 +44,8 @@ export interface Native {
    * Attaches a program to functions of a file with a path of up to 4095 bytes, for every process that maps it now or
    * later: at the instructions that stand at 1 to 64 `offsets` of the file, or where the functions that begin there
    * return. `cookies`: what `bpf_get_attach_cookie` says at each. The handle keeps it, also beyond the object's end.
-   * About 4 ms; letting it go takes 0.04 s, before 6.6 for each place 0.1 s.
+   * Threads of the addon do it, since it waits for the kernel: a few milliseconds, longer where the memory of a process
+   * that maps the file is held. Rejects where the kernel refuses; throws where an argument does not fit.
    */
   uprobeAttach(
     object: ObjectHandle,
@@ -53,9 +54,12 @@ export interface Native {
     offsets: readonly number[],
     cookies: readonly number[],
     atReturn: boolean,
-  ): UprobeHandle
-  /** May be called again. */
-  uprobeDetach(uprobe: UprobeHandle): void
+  ): Promise<UprobeHandle>
+  /**
+   * Takes the program off, in a thread: 0.05 s, before 6.6 for each place 0.1 s, and up to 16 at the same time. Resolves
+   * when it is off. May be called again.
+   */
+  uprobeDetach(uprobe: UprobeHandle): Promise<void>
 
   mapOpen(object: ObjectHandle, name: string): MapHandle
   /** False: no such key. `value` takes `slotSize` bytes. */
@@ -92,9 +96,15 @@ export interface Native {
    * fit an empty `target`.
    */
   ringDrain(ring: RingHandle, target: Uint8Array): number
+  /**
+   * From now on a thread of the addon takes records out of the ring whenever a program wakes its reader
+   * (BPF_RB_FORCE_WAKEUP), and keeps them for `ringDrain`, in memory of at most `limitBytes`. May be called again with
+   * another limit; what is kept above it is not given up.
+   */
+  ringAbsorb(ring: RingHandle, limitBytes: number): void
   /** Bytes that wait, headers and unfinished records included. */
   ringAvailable(ring: RingHandle): number
-  ringCounters(ring: RingHandle): { records: number; discarded: number; oversized: number }
+  ringCounters(ring: RingHandle): RingCounters
   ringClose(ring: RingHandle): void
 
   /** Rings of one event each for every CPU that is online; `pagesPerCpu` is a power of two. */
@@ -115,6 +125,12 @@ export interface Native {
   pollStop(poll: PollHandle): void
 
   /**
+   * From now on counts the turns of this thread's event loop, the waits left out, into `figures`: turns, seconds, the
+   * longest of them in seconds, which the caller may set back, and as many buckets as `bounds` has upper bounds, and one.
+   */
+  loopWatch(bounds: Float64Array, figures: Float64Array): void
+
+  /**
    * The three probes by libbpf: 1 works, 0 does not, negative: -errno, cannot be told. Without privilege they mean
    * nothing (`tryLoad` tells), and libbpf 1.1 cannot try `tracing`: ask `btfHas` for its attach points.
    */
@@ -127,15 +143,21 @@ export interface Native {
   btfHas(kind: 'func' | 'struct' | 'typedef' | 'enum', names: readonly string[]): boolean[]
 
   /**
-   * The mangled name of a C++ function (`_Z…`) as people write it, with its parameters. Returns the argument where it
-   * is none, has 4 KiB or more, or would become longer than 4 KiB. Any string is safe and takes below a millisecond.
+   * A pair of connected sockets, for a child that is asked by turns. Reading and writing at the near end fail with
+   * EAGAIN after `timeoutMs` (60,000 at most; 0: never). The handle closes what is open of it.
    */
-  demangle(name: string): string
+  channelOpen(timeoutMs: number): ChannelHandle
+  /** Their descriptors, which the channel closes. EBADF: it is closed. */
+  channelEnds(channel: ChannelHandle): { near: number; far: number }
   /**
-   * Unpacks what xz compressed into a file in memory of at most `most` bytes (64 MiB) and returns its descriptor, which
-   * the caller closes. EBADMSG: it is not xz's, or broken; EFBIG: it has more; ENOSYS: the system has no liblzma.so.5.
+   * The far end is the child's, and closed here. Where the thread is ended before the child (0: none any more) was seen to
+   * end, the child is killed and reaped with it.
    */
-  xzUnpack(bytes: Uint8Array, most: number): number
+  channelBelongs(channel: ChannelHandle, pid: number): void
+  /** May be called again. */
+  channelClose(channel: ChannelHandle): void
+  /** A descriptor of an empty file in memory, closed on exec, which the caller closes. */
+  memoryFile(): number
 
   /**
    * Prepares to ask the management library of NVIDIA's driver: the first of 1 to 8 `libraries` that can be loaded, each
@@ -167,6 +189,11 @@ export interface Native {
    * False: whoever reads there has too many unread. EINVAL: the address is neither, or longer than 107 bytes.
    */
   sendDatagram(address: string, bytes: Uint8Array): boolean
+  /**
+   * Where the next byte of an open file stands that is in no hole, at an offset or behind it; -1: the rest is a hole, or
+   * the file ends before. EINVAL: its file system does not say.
+   */
+  nextData(fd: number, offset: number): number
   /** Returns free memory of the C heap to the system; true if there was some. */
   trimHeap(): boolean
   /** The kernel measures run time and count of all programs (5.8) until `statsDisable` or the process's end. */
@@ -207,11 +234,22 @@ export type LinkHandle = { readonly [kind]: 'link' }
 export type UprobeHandle = { readonly [kind]: 'uprobe' }
 export type PollHandle = { readonly [kind]: 'poll' }
 export type StatsHandle = { readonly [kind]: 'stats' }
+export type ChannelHandle = { readonly [kind]: 'channel' }
 export type NvmlHandle = { readonly [kind]: 'nvml'; readonly fd: number }
 /** `size`: bytes of its data. */
 export type RingHandle = { readonly [kind]: 'ring'; readonly size: number }
 /** `fd`: an epoll descriptor over all CPUs. */
 export type PerfHandle = { readonly [kind]: 'perf'; readonly fd: number }
+export interface RingCounters {
+  readonly records: number
+  readonly discarded: number
+  readonly oversized: number
+  /** Bytes of records that the thread of `ringAbsorb` took. */
+  readonly absorbedBytes: number
+  /** Memory that it has now, and the most that it has had. */
+  readonly heldBytes: number
+  readonly peakBytes: number
+}
 export type MapHandle = {
   readonly [kind]: 'map'
   readonly name: string

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../lib/logger.ts'
+import { isKernelThread, statFields } from '../lib/process-stat.ts'
 import { heldCapabilities } from './capabilities.ts'
 import { capabilityMends, type Finding, need } from './need.ts'
 
@@ -130,14 +131,15 @@ function mayRead(): boolean {
   return held?.has('SYS_PTRACE') === true && (held.has('DAC_READ_SEARCH') || held.has('DAC_OVERRIDE'))
 }
 
-/** Numbers of processes that have a command line (kernel threads have none) and are not this user's own. */
+/** Numbers of processes that are not this user's own, without threads of the kernel. */
 function* others(proc: string): Generator<string> {
   for (const pid of readdirSync(proc)) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
     try {
       // Root's own processes count where root lacks the right: init has more capabilities than a container's root.
       if (process.geteuid?.() !== 0 && statSync(join(proc, pid)).uid === process.geteuid?.()) continue
-      if (readFileSync(join(proc, pid, 'cmdline'), 'latin1') === '') continue
+      // Not by their command lines: a process may let whoever reads that wait for ever (process-strings.ts).
+      if (isKernelThread(statFields(readFileSync(join(proc, pid, 'stat'), 'latin1'), 7))) continue
     } catch {
       continue // it ended, or is hidden, which is told by itself
     }
@@ -148,7 +150,7 @@ function* others(proc: string): Generator<string> {
 /** The option that hides processes from this one; '' when process 1 can be seen or nothing says that it is hidden. */
 function hiding(proc: string): string {
   try {
-    readFileSync(join(proc, '1/cmdline'))
+    readFileSync(join(proc, '1/stat'))
     return ''
   } catch {
     // The last mount of a place is the one that is seen.

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
+import { processStrings } from './process-strings.ts'
 
 /** A piece of a file that a process has mapped to run it. */
 export interface Mapping {
@@ -19,12 +20,18 @@ export interface Mapping {
 const mostBytes = 16 * 1024 * 1024
 const mostMappings = 4096
 const chunkBytes = 128 * 1024
+/** Longer than any line: a path has 4,096 bytes, of which each may be written as four. */
+const pieceBytes = 32 * 1024
 const deletedMark = ' (deleted)'
 
 let buffer = Buffer.allocUnsafe(chunkBytes)
 
-/** Files that a process may run code of (proc(5), maps), one line each. Throws where it is gone or may not be read. */
+/**
+ * Files that a process may run code of (proc(5), maps), one line each. Throws where it is gone, may not be read, or keeps
+ * the lock of its memory.
+ */
 export function readMappings(procDir: string, pid: number): Mapping[] {
+  if (!processStrings.isFree(procDir, pid)) throw new Error('the process keeps the lock of its memory')
   const length = readAll(`${procDir}/${pid}/maps`)
   const found: Mapping[] = []
   for (let at = 0; at < length && found.length < mostMappings; ) {
@@ -36,6 +43,48 @@ export function readMappings(procDir: string, pid: number): Mapping[] {
   }
   if (buffer.length > 4 * chunkBytes) buffer = Buffer.allocUnsafe(chunkBytes)
   return found
+}
+
+/**
+ * The same, one mapping after another. A process may have 65,530 lines, and more: `rest`, after each piece of 4 KB, gives
+ * other work its turn.
+ */
+export async function mappingsInSlices(
+  procDir: string,
+  pid: number,
+  take: (mapping: Mapping) => void,
+  rest: () => Promise<void>,
+): Promise<void> {
+  const file = openSync(`${procDir}/${pid}/maps`, 'r')
+  try {
+    const piece = Buffer.allocUnsafe(pieceBytes)
+    let length = 0
+    let found = 0
+    for (let total = 0; total < mostBytes && found < mostMappings; ) {
+      const read = readSync(file, piece, length, piece.length - length, null)
+      total += read
+      length += read
+      // What is left of the last line, which has no end where the list has one.
+      const end = read === 0 ? length : piece.subarray(0, length).lastIndexOf(10) + 1
+      for (let at = 0; at < end && found < mostMappings; ) {
+        const newline = piece.indexOf(10, at)
+        const lineEnd = newline < 0 || newline > end ? end : newline
+        const mapping = parseMapping(piece, at, lineEnd)
+        if (mapping !== undefined) {
+          found++
+          take(mapping)
+        }
+        at = lineEnd + 1
+      }
+      if (read === 0) return
+      // No line is longer than a path and what stands before it.
+      if (end === 0 && length === piece.length) length = 0
+      else length = piece.copy(piece, 0, end, length)
+      await rest()
+    }
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** `7f0c8a035000-7f0c8a093000 r-xp 00020000 fd:00 339900    /usr/lib/x86_64-linux-gnu/libssl.so.3` */

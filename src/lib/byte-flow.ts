@@ -50,6 +50,11 @@ export class ByteFlow {
     this.reader = reader
   }
 
+  /** Bytes of memory that what was left unread takes. */
+  get kept(): number {
+    return this.left.length
+  }
+
   /** Nanoseconds: the call that brought the byte at `at`. */
   get startNs(): number {
     return this.at < this.old ? this.leftNs : this.nowNs

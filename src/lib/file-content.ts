@@ -39,9 +39,12 @@ export function readContent(path: string, special: boolean): Content {
       const stats = statSync(path)
       if (!stats.isFile()) return { fault: 'it is not a regular file', state: otherState(stats), once }
     }
-    const file = openSync(path, 'r')
+    // What was a file may be a pipe by now.
+    const file = openSync(path, special ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK)
     try {
       const stats = fstatSync(file)
+      if (!special && !stats.isFile())
+        return { fault: 'it is not a regular file', state: otherState(stats), once }
       once = stats.isFIFO() || stats.isSocket()
       const buffer = Buffer.allocUnsafe(64 * 1024)
       const parts: Buffer[] = []

@@ -130,6 +130,11 @@ export class HpackDecoder {
     this.most = joined ? joinedTableSize : defaultTableSize
   }
 
+  /** Bytes of memory that the table takes. */
+  get memory(): number {
+    return this.values.length + this.names.length * slotBytes
+  }
+
   /** Header blocks were missed: what indices meant is not known any more. */
   forget(): void {
     this.first = 0
@@ -306,6 +311,8 @@ const defaultTableSize = 4_096
 /** Where it is not known what was agreed on. Keeping more than the peer does no harm, as it never asks for that. */
 const joinedTableSize = 16_384
 const maxTableSize = 65_536
+/** Bytes that an entry takes beside its value. */
+const slotBytes = 13
 /** RFC 7541, section 4.1. */
 const entryOverhead = 32
 /** Of one value, and of all of a block. */

@@ -39,8 +39,10 @@ export class Authority {
   private readHost(bytes: Uint8Array, start: number, end: number): number {
     let stop = start
     if (bytes[start] === openBracket) {
-      while (stop < end && bytes[stop] !== closeBracket) stop++
-      if (stop < end) this.host.set(start + 1, stop)
+      stop++
+      while (stop < end && isHostByte(bytes[stop]!)) stop++
+      if (bytes[stop] !== closeBracket || stop >= end) return end
+      this.host.set(start + 1, stop)
       return stop + 1
     }
     while (stop < end && bytes[stop] !== colon) {

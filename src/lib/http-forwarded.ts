@@ -98,14 +98,16 @@ const colon = 0x3a
 const semicolon = 0x3b
 const equals = 0x3d
 const openBracket = 0x5b
+const backslash = 0x5c
 const closeBracket = 0x5d
 
-/** Where the pair that begins at `start` ends: at a `;` or `,` outside of quotes. */
+/** Where the pair that begins at `start` ends: at a `;` or `,` outside of quotes, in which a backslash takes a quote. */
 function pairEnd(bytes: Uint8Array, start: number, end: number): number {
   let quoted = false
   for (let i = start; i < end; i++) {
     const byte = bytes[i]
     if (byte === quote) quoted = !quoted
+    else if (quoted && byte === backslash) i++
     else if (!quoted && (byte === semicolon || byte === comma)) return i
   }
   return end

@@ -156,6 +156,19 @@ export class Registry {
     this.add({ desc, write }, name)
   }
 
+  /** A histogram without labels that is kept elsewhere. */
+  observed(name: string, help: string, observed: () => Histogram): void {
+    const desc = { name, help, type: 'histogram', labelNames: [] } as const
+    check(desc)
+    const write = (openMetrics: boolean) => {
+      const histogram = observed()
+      return (
+        header(desc, openMetrics) + histogramText(histogram, linePrefixes(desc, histogram, []), openMetrics)
+      )
+    }
+    this.add({ desc, write }, name)
+  }
+
   /** What is declared, in order. */
   get descriptions(): readonly Description[] {
     return [...this.families.values()].map(({ desc }) => desc)

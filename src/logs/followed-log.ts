@@ -13,6 +13,8 @@ export type Step = 'more' | 'idle' | 'missing' | 'changed'
 export class FollowedLog {
   readonly path: string
   readonly source: LogSource
+  /** Whom its turns count to. */
+  readonly owner: string
   /** The first one is being read, the last one is at the path. */
   readonly files: LogFile[] = []
   /** Read to the end and rotated away; who writes them may not know yet. */
@@ -28,9 +30,10 @@ export class FollowedLog {
   /** A file after the first one was seen to have content. */
   private hasMovedOn = false
 
-  constructor(path: string, source: LogSource) {
+  constructor(path: string, source: LogSource, owner: string) {
     this.path = path
     this.source = source
+    this.owner = owner
   }
 
   get current(): LogFile | undefined {

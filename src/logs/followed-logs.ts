@@ -6,6 +6,7 @@ import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
+import { logOwner } from './log-turns.ts'
 import { LogWarnings } from './log-warnings.ts'
 import { OpenFiles } from './open-files.ts'
 import { remains } from './remains.ts'
@@ -220,6 +221,10 @@ export class FollowedLogs {
     current.isRotated = name !== path
     current.currentMs = current.isRotated ? Math.floor(stats.mtimeMs) : this.lookingMs
     if (!current.open(this.buffer)) {
+      if (current.refusal !== undefined) {
+        this.warnings.refused(current.refusal)
+        return false
+      }
       // Else it was rotated since, and the next look finds the new one.
       const now = statsOf(name)
       if (now !== undefined && current.isAt(now)) this.warnings.unreadable(name)
@@ -230,7 +235,7 @@ export class FollowedLogs {
       current.close()
       return false
     }
-    const log = new FollowedLog(path, source)
+    const log = new FollowedLog(path, source, logOwner(path, stats.uid))
     this.logs.set(path, log)
     this.awake.add(log)
     const known = this.positions.ofPath(path)
@@ -259,8 +264,10 @@ export class FollowedLogs {
       this.opened.makeRoom()
       const current = new LogFile(log.path, stats)
       current.currentMs = now
-      // Rotated again meanwhile.
-      if (!current.open(this.buffer)) continue
+      if (!current.open(this.buffer)) {
+        if (current.refusal === undefined) continue // rotated again meanwhile
+        return this.warnings.refused(current.refusal)
+      }
       last?.look()
       const here = this.remembered(current, this.positions.ofPath(log.path))
       if (here !== undefined) current.goTo(here.offset)

@@ -11,12 +11,15 @@ type Entry = Readonly<Record<string, unknown>>
 const textAttributes: readonly (readonly [field: string, attribute: string])[] = [
   ['_COMM', 'process.executable.name'],
   ['_EXE', 'process.executable.path'],
-  ['CONTAINER_ID_FULL', 'container.id'],
-  ['CONTAINER_NAME', 'container.name'],
   ['CODE_FILE', 'code.file.path'],
   ['CODE_FUNC', 'code.function.name'],
   ['SYSLOG_IDENTIFIER', 'svc.syslog.identifier'],
   ['_TRANSPORT', 'svc.journal.transport'],
+]
+/** Every program may write these fields; Docker and Podman write them as root. */
+const rootAttributes: readonly (readonly [field: string, attribute: string])[] = [
+  ['CONTAINER_ID_FULL', 'container.id'],
+  ['CONTAINER_NAME', 'container.name'],
 ]
 const numberAttributes: readonly (readonly [field: string, attribute: string])[] = [
   ['_PID', 'process.pid'],
@@ -34,6 +37,7 @@ export const entryFields: readonly string[] = [
   'TRACE_ID',
   'SPAN_ID',
   ...textAttributes.map(([field]) => field),
+  ...rootAttributes.map(([field]) => field),
   ...numberAttributes.map(([field]) => field),
 ]
 
@@ -84,8 +88,7 @@ export class JournalEntries {
 /** The container that an entry tells to be from; '' for none. */
 export function journalContainer({ attributes }: LogRecord): string {
   const id = String(attributes.get('container.id') ?? '')
-  // Every program may write this field; whose it is the journal tells itself. Docker and Podman write it as root.
-  return /^[0-9a-f]{64}$/.test(id) && attributes.get('process.user.id') === 0 ? id : ''
+  return /^[0-9a-f]{64}$/.test(id) ? id : ''
 }
 
 function entryOf(line: Buffer): Entry | undefined {
@@ -105,6 +108,8 @@ function addAttributes(record: LogRecord, entry: Entry): void {
     if (value >= 0) attributes.add(attribute, value)
   }
   for (const [field, attribute] of textAttributes) addText(record, attribute, textIn(entry, field))
+  if (numberIn(entry, '_UID') === 0)
+    for (const [field, attribute] of rootAttributes) addText(record, attribute, textIn(entry, field))
   addText(record, 'svc.systemd.unit', unitOf(entry))
 }
 

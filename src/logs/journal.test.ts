@@ -127,6 +127,7 @@ test('entries of a journal become records, and new ones follow', { skip: without
       PRIORITY: '6',
       CONTAINER_ID_FULL: 'ab'.repeat(32),
       CONTAINER_NAME: 'web',
+      _UID: '0',
     },
     { MESSAGE: Buffer.from('two\nlines \xff', 'latin1') },
     { MESSAGE: 'x'.repeat(100_000) },
@@ -160,7 +161,11 @@ test('entries of a journal become records, and new ones follow', { skip: without
   assert.deepEqual([seen[1]!.severity, seen[1]!.severityText, seen[1]!.trace], [13, 'WARN', trace])
   assert.deepEqual([seen[2]!.severity, seen[2]!.severityText], [9, 'info'])
   assert.deepEqual([seen[3]!.body, seen[3]!.severity], ['no', 17])
-  assert.deepEqual(seen[3]!.attributes, { 'container.id': 'ab'.repeat(32), 'container.name': 'web' })
+  assert.deepEqual(seen[3]!.attributes, {
+    'process.user.id': 0,
+    'container.id': 'ab'.repeat(32),
+    'container.name': 'web',
+  })
   assert.equal(seen[4]!.body, 'two\nlines \ufffd')
   assert.equal(seen[5]!.body.length, 100_000)
   assert.equal(seen[6]!.attributes['svc.systemd.unit'], 'shop.service')

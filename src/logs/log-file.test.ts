@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { loadNative, Unsupported } from '../kernel/native.ts'
 import { LogFile, lineBuffer } from './log-file.ts'
 import { siblings } from './rotation.ts'
 import { Slices } from './slices.ts'
@@ -36,6 +45,35 @@ test('many short lines are handed on in portions, each once and in their order',
   assert.ok(file.hasPart)
   file.readPart(buffer)
   assert.equal(lines.at(-1), 'rest')
+})
+
+const native = loadNative()
+const withoutNative: string | false = native instanceof Unsupported && native.reason
+
+test('the holes of a file are not read', { skip: withoutNative }, t => {
+  const path = join(scratch(t), 'log')
+  writeFileSync(path, 'one\ntwo')
+  truncateSync(path, 10 * 2 ** 30)
+  appendFileSync(path, 'three\n')
+  truncateSync(path, 20 * 2 ** 30)
+  const buffer = lineBuffer(1024, native instanceof Unsupported ? undefined : native.nextData)
+  const file = new LogFile(path, statSync(path))
+  assert.ok(file.open(buffer))
+  t.after(() => file.close())
+  const lines: string[] = []
+  file.reader = {
+    line: (bytes, from, to) => lines.push(Buffer.from(bytes).toString('latin1', from, to)),
+    flush: () => undefined,
+    heldFrom: -1,
+    odd: 0,
+  }
+  let reads = 0
+  while (file.read(buffer) === 'read' && reads < 1_000) reads++
+  assert.ok(reads < 20, `${reads} chunks of 64 KiB for 20 GiB of holes`)
+  assert.deepEqual(lines, ['one', 'two', 'three'])
+  appendFileSync(path, 'four\n')
+  while (file.read(buffer) === 'read' && reads < 1_000) reads++
+  assert.deepEqual(lines.slice(3), ['four'])
 })
 
 test('a link that has the name of a rotated file is none', async t => {

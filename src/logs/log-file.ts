@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import { closeSync, fstatSync, readSync, type Stats } from 'node:fs'
+import { type ForeignFile, openForeign, RefusedFile } from '../lib/foreign-file.ts'
 import type { LineReader } from './line-reader.ts'
 import type { Position } from './log-positions.ts'
 
@@ -20,15 +21,21 @@ export interface LineBuffer {
   /** Handed on so far, of all files. */
   lines: number
   readBytes: number
+  /** As `nextData` of the addon; without it holes are read as zeros. */
+  readonly nextData: NextData | undefined
 }
 
-export function lineBuffer(maxLineBytes: number): LineBuffer {
+/** Where the next byte stands that is in no hole, at an offset or behind it; -1: nowhere. Throws where nobody knows. */
+export type NextData = (fd: number, offset: number) => number
+
+export function lineBuffer(maxLineBytes: number, nextData?: NextData): LineBuffer {
   return {
     bytes: Buffer.allocUnsafe(Math.max(chunkBytes, maxLineBytes + 1)),
     head: Buffer.allocUnsafe(maxHeadBytes),
     maxLineBytes,
     lines: 0,
     readBytes: 0,
+    nextData,
   }
 }
 
@@ -70,6 +77,8 @@ export class LogFile {
   isRotated = false
   /** It was changed without growing. */
   isSuspect = false
+  /** Why it is not opened although it could be; undefined where it is, or cannot. */
+  refusal: RefusedFile | undefined
   reader: LineReader | undefined
   /** What was last made ready to be kept. */
   kept: Kept | undefined
@@ -171,7 +180,7 @@ export class LogFile {
    */
   open(buffer: LineBuffer): boolean {
     if (this.fd >= 0) return true
-    const opened = openLog(this.name)
+    const opened = this.opened()
     if (opened === undefined) return false
     this.fd = opened.fd
     if (!this.isAt(opened.stats)) {
@@ -181,6 +190,17 @@ export class LogFile {
     this.seen(opened.stats)
     if (this.head.length === 0) this.checkHead(buffer)
     return true
+  }
+
+  private opened(): ForeignFile | undefined {
+    this.refusal = undefined
+    try {
+      return openForeign(this.name)
+    } catch (error) {
+      // Else it is gone, or may not be read; whoever asked finds out at the next look.
+      if (error instanceof RefusedFile) this.refusal = error
+      return undefined
+    }
   }
 
   close(): void {
@@ -203,6 +223,7 @@ export class LogFile {
     // Afterwards: it may have been emptied and filled again while it was read.
     if (!this.checkHead(buffer)) return 'changed'
     this.grownMs = performance.now()
+    if (read === chunkBytes && this.skipHole(buffer)) return 'read'
     const end = this.scanned + read
     this.size = Math.max(this.size, end)
     const isLong = end - this.offset > buffer.maxLineBytes
@@ -235,6 +256,28 @@ export class LogFile {
     if (read > 0) this.line(buffer, buffer.bytes, 0, read, this.offset)
     buffer.readBytes += this.scanned - this.offset
     this.goTo(this.scanned)
+  }
+
+  /**
+   * Where the chunk that was just read is in a hole, the next one is what stands behind it: who makes a file of
+   * terabytes writes none of them. A line that ran into the hole ends there. False: there is none.
+   */
+  private skipHole(buffer: LineBuffer): boolean {
+    const { bytes, nextData } = buffer
+    if (nextData === undefined || bytes[0] !== 0 || bytes[chunkBytes - 1] !== 0) return false
+    let next: number
+    try {
+      next = nextData(this.fd, this.scanned)
+      if (next >= 0 && next < this.scanned + chunkBytes) return false
+      if (next < 0) next = fstatSync(this.fd).size
+    } catch {
+      return false // a file system that does not say
+    }
+    this.readPart(buffer)
+    // It may have been emptied meanwhile: then the next read finds that out.
+    this.goTo(Math.max(next, this.scanned))
+    this.size = Math.max(this.size, this.scanned)
+    return true
   }
 
   /** One that was rotated may have been emptied and written again before, and nobody looks at its path any longer. */
@@ -270,8 +313,11 @@ export class LogFile {
     // A writer that does not append goes on at its old place after the file was emptied: what lies before reads as zeros.
     while (start < to && bytes[start] === 0) start++
     if (start === to && start > from) return
+    let end = to
+    // It ran into a hole.
+    while (end > start && bytes[end - 1] === 0) end--
     buffer.lines++
-    this.reader!.line(bytes, start, to, begin)
+    this.reader!.line(bytes, start, end, begin)
   }
 
   /** Whether it still begins as it did; learns more of its beginning. */
@@ -285,21 +331,6 @@ export class LogFile {
     }
     return true
   }
-}
-
-/** Undefined where there is no regular file that may be read. */
-function openLog(path: string): { readonly fd: number; readonly stats: Stats } | undefined {
-  let fd = -1
-  try {
-    // Opening a pipe would wait for its writer.
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
-    const stats = fstatSync(fd)
-    if (stats.isFile()) return { fd, stats }
-  } catch {
-    // It is gone, or may not be read; whoever asked finds out at the next look.
-  }
-  if (fd >= 0) closeSync(fd)
-  return undefined
 }
 
 /** -1 where it cannot be read. */

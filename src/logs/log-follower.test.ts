@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
+  chownSync,
   copyFileSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   renameSync,
@@ -17,6 +20,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
+import { withoutRoot } from '../../test/helpers/host-needs.ts'
 import { Following, plainSource } from '../../test/helpers/log-following.ts'
 import type { LogFollowerOptions } from './log-follower.ts'
 import { LogPositions } from './log-positions.ts'
@@ -42,6 +46,42 @@ function workplace(t: TestContext) {
     },
   }
 }
+
+test('a link of another user shows nothing, and who operates svc is told so', {
+  skip: withoutRoot,
+}, async t => {
+  const { directory, at, follow } = workplace(t)
+  const user = 65_534
+  chownSync(at('.'), user, user)
+  writeFileSync(join(directory, 'secret'), 'root:$6$secret\n', { mode: 0o600 })
+  symlinkSync(join(directory, 'secret'), at('app.log'))
+  lchownSync(at('app.log'), user, user)
+  writeFileSync(at('own'), 'own\n')
+  chownSync(at('own'), user, user)
+  symlinkSync('own', at('link.log'))
+  lchownSync(at('link.log'), user, user)
+  execFileSync('mkfifo', [at('pipe.log')])
+  const warnings: string[] = []
+  const warn = (message: string, mend: string) => warnings.push(`${message}: ${mend}`)
+  const following = await follow([at('*.log')], { startAt: 'beginning', warn })
+  await arrives(following, ['own'])
+  // Exchanged under a log that is followed.
+  unlinkSync(at('link.log'))
+  symlinkSync(join(directory, 'secret'), at('link.log'))
+  lchownSync(at('link.log'), user, user)
+  writeFileSync(at('late.log'), 'late\n')
+  chownSync(at('late.log'), user, user)
+  await eventually(
+    () => following.lines.includes('late') && warnings.length >= 2,
+    () => JSON.stringify([following.lines, warnings]),
+  )
+  assert.deepEqual(following.lines, ['own', 'late'])
+  for (const name of ['app', 'link'])
+    assert.ok(
+      warnings.some(each => each.startsWith(`${at(`${name}.log`)} is not read: user 65534 made the link`)),
+      warnings.join('\n'),
+    )
+})
 
 async function eventually(holds: () => boolean, what: () => string): Promise<void> {
   const end = performance.now() + 60_000

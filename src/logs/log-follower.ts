@@ -1,8 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
-import { type LineBuffer, type LogFile, lineBuffer } from './log-file.ts'
+import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
+import { LogTurns } from './log-turns.ts'
 import { Slices } from './slices.ts'
 import { within } from './within.ts'
 
@@ -18,6 +19,8 @@ export interface LogFollowerOptions {
   /** Resolves when no record that was handed on so far can be lost any more. Rejects: some may be. */
   readonly secured: () => Promise<void>
   readonly warn: (message: string, mend: string) => void
+  /** Skips holes of files; without it they are read as zeros. */
+  readonly nextData?: NextData | undefined
   /** Files that are open at once (1,000), and that are known (10,000). */
   readonly maxOpen?: number
   readonly maxFiles?: number
@@ -62,7 +65,7 @@ const commitAtLeastMs = 100
 /** Looks take this part of the time at most. */
 const lookShare = 1 / 50
 const sliceMs = 2
-/** Chunks of one log before it is another one's turn. */
+/** Chunks of one owner's logs before it is another one's turn. */
 const chunksAtOnce = 4
 const pauseAbove = 0.8
 const resumeBelow = 0.6
@@ -81,6 +84,7 @@ export class LogFollower {
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
   private readonly found: FollowedLogs
+  private readonly turns = new LogTurns()
   private running: Promise<void> | undefined
   private looking: Promise<void> | undefined
   private committing: Promise<void> | undefined
@@ -97,7 +101,7 @@ export class LogFollower {
   constructor(options: LogFollowerOptions) {
     this.options = options
     this.positions = options.positions
-    this.buffer = lineBuffer(options.maxLineBytes)
+    this.buffer = lineBuffer(options.maxLineBytes, options.nextData)
     this.found = new FollowedLogs({
       ...options,
       buffer: this.buffer,
@@ -184,18 +188,25 @@ export class LogFollower {
     })
   }
 
-  /** One turn of every log. True where there is more. */
+  /** One turn of every owner of logs. True where there is more. */
   private async readAll(slices: Slices): Promise<boolean> {
+    const { awake } = this.found
     let isMore = false
     slices.begin()
-    for (const log of this.found.awake) {
-      for (let chunk = 0; chunk < chunksAtOnce; chunk++) {
-        if (this.isStopping || this.mustPause()) return false
-        const hasRead = this.found.step(log)
-        await slices.rest()
-        if (!hasRead) break
-        if (chunk === chunksAtOnce - 1) isMore = true
+    for (const logs of this.turns.owners(awake)) {
+      let left = chunksAtOnce
+      for (const log of logs) {
+        while (left > 0 && awake.has(log)) {
+          if (this.isStopping || this.mustPause()) return false
+          const hasRead = this.found.step(log)
+          if (hasRead) this.turns.read(log, awake)
+          await slices.rest()
+          if (!hasRead) break
+          left--
+        }
+        if (left === 0) break
       }
+      isMore ||= left === 0
     }
     return isMore
   }
@@ -248,7 +259,8 @@ export class LogFollower {
   /** Writes how far all files were read, once the records of it are secured. */
   private async commit(): Promise<void> {
     const finished = [...this.found.owners.finished]
-    const positions = this.unkept()
+    const slices = new Slices(sliceMs)
+    const positions = await this.unkept(slices)
     if (positions.length > 0) {
       try {
         await this.options.secured()
@@ -257,14 +269,18 @@ export class LogFollower {
         for (const [file] of positions) file.kept = undefined
         return
       }
-      for (const [file, position] of positions) if (this.found.owners.has(file)) this.positions.set(position)
+      slices.begin()
+      for (const [file, position] of positions) {
+        if (this.found.owners.has(file)) this.positions.set(position)
+        await slices.rest()
+      }
     }
     this.found.owners.forget(finished)
     await this.positions.save()
   }
 
   /** What is not remembered yet as it is now. */
-  private unkept(): [LogFile, Position][] {
+  private async unkept(slices: Slices): Promise<[LogFile, Position][]> {
     const positions: [LogFile, Position][] = []
     const now = Date.now()
     for (const [file, path] of this.found.files()) {
@@ -275,6 +291,7 @@ export class LogFollower {
         kept.fingerprintLength === file.fingerprintLength &&
         now - kept.atMs < seenMs
       if (!isKept) positions.push([file, file.positionAt(path, position)])
+      await slices.rest()
     }
     return positions
   }

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { makeDirectories } from '../lib/make-directories.ts'
+import { checkOwnDirectory, makeOwnDirectory } from '../lib/own-directory.ts'
 import { fileKey } from './file-finder.ts'
 
 /** How far a file was read. */
@@ -122,7 +122,7 @@ export class LogPositions {
     this.forgetGone()
     const temporary = `${this.path}.tmp`
     try {
-      makeDirectories(dirname(this.path), 0o700)
+      makeOwnDirectory(dirname(this.path))
       // What a killed process left, or somebody's link.
       await rm(temporary, { force: true })
       const file = await open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600)
@@ -211,6 +211,7 @@ export class LogPositions {
 /** Undefined where there is no file. Throws in words, or the error of the system call. */
 function readJson(path: string): unknown {
   let fd: number
+  checkOwnDirectory(dirname(path))
   try {
     fd = openSync(path, O_RDONLY | O_NONBLOCK)
   } catch (error) {

@@ -1,3 +1,5 @@
+import type { RefusedFile } from '../lib/foreign-file.ts'
+
 const maxWarned = 100
 
 /** What is said to whoever operates the agent about logs that cannot be followed as they should be; each once. */
@@ -48,6 +50,10 @@ export class LogWarnings {
       `cannot open the log ${path}`,
       'let the agent read it, and raise its limit of open files where that is below 2,000',
     )
+  }
+
+  refused({ message, hint }: RefusedFile): void {
+    this.once(`refused ${message}`, message, hint)
   }
 
   /** `packed`: the file that it was compressed to; '' where it is gone. */

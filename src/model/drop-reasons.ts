@@ -31,6 +31,11 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
     means: 'the receiver is slower than what comes, or away',
     mend: 'svc doctor export; raise pipeline.export.queue.max_size_bytes, queues.SIGNAL.mem_limit or otlp.concurrency',
   },
+  memory_limit: {
+    place: 'pipeline',
+    means: 'svc was near limits.memory',
+    mend: 'svc status shows what holds the memory; raise limits.memory, or bring the receiver back. Metrics count these calls all the same',
+  },
   retry_timeout: {
     place: 'queue',
     means: 'the receiver did not take them in time',
@@ -52,10 +57,16 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
     means: 'more came than the budget allows',
     mend: rising,
   },
+  cpu_limit: {
+    place: 'capture',
+    means: 'svc took more CPU than limits.cpu, so that fewer calls had spans',
+    mend: 'svc status shows what is lowered; raise limits.cpu. Metrics count these calls all the same',
+  },
   ring_full: {
     place: 'capture',
-    means: 'more came than svc could take from the kernel; raise agent.ebpf.ringbuf_size',
-    mend: 'raise agent.ebpf.ringbuf_size, and give svc more CPU; metrics count these calls all the same',
+    means:
+      'more came at once than the ring buffer and the memory behind it hold; raise agent.ebpf.ringbuf_size',
+    mend: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics count these calls all the same',
   },
   rate_limited: {
     place: 'pipeline',

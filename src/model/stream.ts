@@ -46,12 +46,23 @@ export class Segment {
 
 /** A place in a trace, as a request carries it. */
 export class TraceContext {
-  readonly traceId: Uint8Array = new Uint8Array(16)
-  readonly spanId: Uint8Array = new Uint8Array(8)
   /** W3C trace flags; -1: there is no context. */
   flags = -1
   /** `tracestate` as it came. */
   state = ''
+  // Most requests carry none: the arrays are made for the first one that does.
+  #traceId: Uint8Array | undefined
+  #spanId: Uint8Array | undefined
+
+  get traceId(): Uint8Array {
+    this.#traceId ??= new Uint8Array(16)
+    return this.#traceId
+  }
+
+  get spanId(): Uint8Array {
+    this.#spanId ??= new Uint8Array(8)
+    return this.#spanId
+  }
 
   clear(): void {
     this.flags = -1
@@ -85,6 +96,10 @@ export class Operation {
   id = 0
   /** For the decoder: what else it has to remember. */
   mark = 0
+  /** From the decoder: bytes that it keeps for this operation elsewhere. */
+  kept = 0
+  /** For the pool: what it was counted as holding. */
+  bytes = 0
 }
 
 /** A connection as its decoder sees it. */
@@ -108,11 +123,15 @@ export interface StreamConnection {
   readonly peerPort: number
   /** errno that ended the connection, 0 for none or not yet. */
   readonly errno: number
+  /** It goes on, and nobody looks at it any more: what has no answer is to be released as it is. */
+  readonly leaving: boolean
   /**
    * A request begins at `flow.at`: an operation with a cleared call and this time. Undefined: there is no room, which is
    * counted; its answer is then to be passed over.
    */
   begin(flow: ByteFlow): Operation | undefined
+  /** The operation, or what is kept for it, may hold more bytes than when it began or was last told of as `asked`. */
+  weigh(operation: Operation): void
   /** The request is known: its name, its attributes, its context. Calls to others may come to be its children now. */
   asked(operation: Operation): void
   /** It is done, and the operation is no longer the decoder's. `endNs` 0 becomes the newest byte's time. */
@@ -130,6 +149,13 @@ export interface StreamConnection {
  * What it keeps is bounded, whatever comes.
  */
 export interface StreamDecoder extends FlowReader {
+  /** Bytes that it keeps beside operations and a fixed part. Constant time: it is asked after each call. None: nothing. */
+  readonly bytes?: number
   /** The connection ended: each operation that is under way is to be ended or abandoned. */
   close(): void
+  /**
+   * The same for `most` of them, where there may be many and each takes its time; true: there are more. Nothing else is
+   * asked of the decoder from then on.
+   */
+  closeSome?(most: number): boolean
 }

@@ -53,6 +53,13 @@ export interface BatchQueue {
   readonly fill: number
   /** Items of all batches that `push` was given so far. */
   readonly pushedItems: number
+  /** Bytes of bodies in memory, with what goes with them. */
+  readonly memory: number
+  /**
+   * Gives back about `bytes` of memory and returns how many it did: of bodies that the disk has as well, else of the
+   * oldest batches that wait, which are dropped with the reason `memory_limit`.
+   */
+  shed(bytes: number): number
   push(batch: Batch): void
   /**
    * The oldest batch that waits and may start: one that shares no lane with a batch under way or with an older one

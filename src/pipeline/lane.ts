@@ -169,6 +169,15 @@ export class Lane<T> {
     return this.#batcher.watch(watcher)
   }
 
+  get queuedMemory(): number {
+    return this.#queue.memory
+  }
+
+  /** See `BatchQueue`. */
+  shed(bytes: number): number {
+    return bytes > 0 ? this.#queue.shed(bytes) : 0
+  }
+
   get state(): LaneState {
     const { collected, recovered, exported, exportedBy, rejected, dropped, droppedTotal } =
       this.#options.account

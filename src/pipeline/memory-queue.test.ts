@@ -217,3 +217,15 @@ test('after any run of steps the books agree: in, out and dropped', () => {
     }),
   )
 })
+
+test('where memory is short the oldest that wait are dropped, and counted so', () => {
+  const { queue, drops } = open(1e6)
+  for (const items of [1, 2, 3, 4]) queue.push(batch(items))
+  const sending = queue.take()!
+  assert.equal(queue.shed(1500), 2000)
+  assert.deepEqual(drops, ['2 memory_limit', '3 memory_limit'])
+  assert.equal(queue.shed(1e6), 1000)
+  assert.equal(queue.memory, 1000, 'what is under way stays')
+  queue.settle(sending)
+  assert.deepEqual([queue.items, queue.memory], [0, 0])
+})

@@ -217,6 +217,21 @@ export class MemoryQueue implements BatchQueue {
     }
   }
 
+  get memory(): number {
+    return this.#bytes
+  }
+
+  shed(bytes: number): number {
+    const before = this.#bytes
+    while (before - this.#bytes < bytes) {
+      const oldest = this.#shift()
+      if (!oldest) break
+      this.#leave(oldest)
+      this.#dropped('memory_limit', oldest.left)
+    }
+    return before - this.#bytes
+  }
+
   /** Drops the oldest that wait until so many bytes more would fit. */
   #makeRoom(bytes: number): void {
     while (this.#bytes + bytes > this.#limits.limitBytes) {

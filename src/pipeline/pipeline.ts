@@ -140,6 +140,25 @@ export class Pipeline {
     return this.#lanes[signal].state
   }
 
+  /** Gives back about so many bytes of memory of all queues; returns how many. See `BatchQueue`. */
+  shed(bytes: number): number {
+    let held = 0
+    for (const signal of signals) held += this.#lanes[signal].queuedMemory
+    let freed = 0
+    for (const signal of signals) {
+      const lane = this.#lanes[signal]
+      if (held > 0) freed += lane.shed((bytes * lane.queuedMemory) / held)
+    }
+    return freed
+  }
+
+  /** Bytes of memory of all queues. */
+  get queuedMemory(): number {
+    let bytes = 0
+    for (const signal of signals) bytes += this.#lanes[signal].queuedMemory
+    return bytes
+  }
+
   /**
    * Resolves when every item that came to the signal's intake so far is secured. On a queue on disk: written and forced
    * to it, so that it outlives a loss of power. In memory: acknowledged, rejected or dropped, which without a receiver

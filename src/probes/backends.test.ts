@@ -121,6 +121,7 @@ for (const backend of [sock]) {
         backend,
         {
           ringBytes: 4096,
+          backlogBytes: 0,
           captureBytes,
           protocols: [],
           includePorts: [1],
@@ -131,7 +132,7 @@ for (const backend of [sock]) {
           slowNs: 1e9,
           boundsNs: Array.from({ length: 15 }, (_, i) => (i + 1) * 1e6),
         },
-        { ...ignored, exchange: () => {}, counted: () => {} },
+        { ...ignored, exchange: () => {}, counted: () => {}, skipped: () => {} },
       )
       const attached = capture.programs().filter(program => program.attached)
       capture.close()

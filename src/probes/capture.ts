@@ -23,6 +23,8 @@ export interface CaptureRules {
 export interface CaptureOptions extends CaptureRules {
   /** Bytes, a power of two. */
   readonly ringBytes: number
+  /** Memory for records that wait until they are read, beside the ring. */
+  readonly backlogBytes: number
   /** Of a message's head, at most. */
   readonly captureBytes: number
   /** Names of the protocols that are looked for. */
@@ -45,6 +47,17 @@ export interface CaptureSink {
    * target `*`, since the path is not known.
    */
   counted(exchange: Exchange, count: number, sumNs: number, buckets: ArrayLike<number>): void
+  /** Exchanges that were recorded, and not read as there was no time: of them nothing else is known. */
+  skipped(exchanges: number): void
+}
+
+/** Records that the addon's thread took out of the ring, because they were not read in time. */
+export interface Backlog {
+  /** Memory that they have now, and the most that they have had. */
+  readonly heldBytes: number
+  readonly peakBytes: number
+  /** Bytes of all that there were. */
+  readonly absorbedBytes: number
 }
 
 /** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
@@ -77,9 +90,25 @@ export interface Capture {
   readonly sinceDrainMs: number
   /** Which request each thread works on, to be shared with the sampler's object; undefined: it cannot be told. */
   readonly requests?: MapHandle
-  /** Hands on all records that wait. */
+  /**
+   * Until when all records have been handed on, by `performance.now()`: now, but while more wait than there was time for.
+   * Never goes back.
+   */
+  readonly reachedMs: number
+  /** The same in nanoseconds of the monotonic clock. */
+  readonly reachedNs: number
+  readonly backlog: Backlog
+  /** Bytes that the backlog may have from now on. */
+  limitBacklog(bytes: number): void
+  /** Whether `maxPerSecond` holds: else every call is read here. */
+  readonly hasBudget: boolean
+  /** Milliseconds since the start in which records were handed on. */
+  readonly busyMs: number
+  /** Hands on the records that wait, for some milliseconds; those that are left follow by themselves. */
   drain(): void
-  /** Hands on what the kernel counted since the last call, records first. */
+  /** Resolves when the records that wait now have been handed on, or after `mostMs`. */
+  settled(mostMs: number): Promise<void>
+  /** Hands on what the kernel counted since the last call, records first, as far as there is time for them. */
   collect(): void
   /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number>
@@ -136,7 +165,6 @@ export interface CaptureLayout {
   readonly bss: {
     readonly size: number
     readonly selfPid: number
-    readonly ringWoken: number
     readonly budgetPerWindow: number
     readonly budgetBurst: number
     readonly budgetShare: number

@@ -71,6 +71,7 @@ class Watch {
       sock,
       {
         ringBytes: 1 << 20,
+        backlogBytes: 0,
         captureBytes: 1024,
         protocols: ['http1'],
         includePorts: [server.ready.port],
@@ -85,6 +86,7 @@ class Watch {
         begin: ignore,
         thread: ignore,
         counted: ignore,
+        skipped: () => {},
         exchange: each => this.end(each),
         segment: ({ server, received, closed, tid, timeNs, served }) => {
           if (server && !closed)
@@ -348,7 +350,7 @@ test('inside TLS, too, a thread is known to work on what it received, until it a
     assert.deepEqual(answered, numbers)
     for (const number of numbers) assert.ok(received.has(number))
   } finally {
-    tls.close()
+    await tls.close()
     await watch.close()
     certificates.remove()
   }

@@ -2,7 +2,7 @@ import { bss, rodata } from '../kernel/gen/sock.ts'
 import { btf, loadPrograms, socketTracepoints } from '../kernel/needs.ts'
 import type { CaptureBackend } from './capture.ts'
 import { SocketCapture } from './socket-capture.ts'
-import { tlsPrograms } from './tls/tls-probes.ts'
+import { tlsPrograms } from './tls/probed-files.ts'
 
 /** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
 export const sock: CaptureBackend = {

@@ -65,11 +65,12 @@ class Seen {
 }
 
 /** What else a capture tells. */
-const ignored = { begin: () => {}, segment: () => {}, thread: () => {} }
+const ignored = { begin: () => {}, segment: () => {}, thread: () => {}, skipped: () => {} }
 
 function options(given: Partial<CaptureOptions> = {}): CaptureOptions {
   return {
     ringBytes: 1 << 20,
+    backlogBytes: 0,
     captureBytes: 1024,
     protocols: ['http1'],
     includePorts: [peers.port],

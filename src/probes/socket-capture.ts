@@ -19,12 +19,12 @@ import {
   type MapHandle,
   type Native,
   type ObjectHandle,
-  type PollHandle,
   type RingHandle,
 } from '../kernel/native.ts'
 import { Exchange } from '../model/exchange.ts'
 import { Segment } from '../model/stream.ts'
 import type {
+  Backlog,
   Capture,
   CaptureBackend,
   CaptureCounter,
@@ -33,22 +33,25 @@ import type {
   CaptureSink,
   MapState,
 } from './capture.ts'
+import { DrainTurns } from './drain-turns.ts'
 import { RecordReader } from './record-reader.ts'
 import { TlsProbes, type TlsProbesOptions } from './tls/tls-probes.ts'
 
-/** How often the ring is drained. The kernel wakes the agent before that when a quarter of the ring is full. */
-const drainMs = 100
 /** How often the clocks are compared: NTP moves the wall clock. */
 const clockMs = 10_000
-const drainBytes = 256 * 1024
-/** Rounds of `drainBytes` before other work gets a turn. */
-const drainRounds = 32
+/** Records of one batch: a millisecond or two. */
+const drainBytes = 64 * 1024
+/** What `collect` may take for records that wait. */
+const collectMs = 25
+/** What the end may take for them. */
+const lastMs = 2_000
 /** Collections without a change after which a counted series of the kernel is let go. */
 const idleCollections = 4
 const iteratorBytes = 4 * 1024 * 1024
 const batchEntries = 64
 /** How long a count of a map's entries is shown before they are counted anew: that reads the whole map. */
 const entriesMs = 10_000
+const twoTo32 = 4294967296
 
 interface Counted {
   readonly key: Buffer
@@ -60,7 +63,6 @@ interface Counted {
 /** Loads a capture back end, drains what it records and reads what it counts. */
 export class SocketCapture implements Capture {
   readonly backend: CaptureBackend
-  /** Bytes. */
   readonly ringSize: number
   /** Records read from the ring. */
   received = 0
@@ -73,23 +75,20 @@ export class SocketCapture implements Capture {
   private readonly object: BpfObject
   private readonly sink: CaptureSink
   private readonly ring: RingHandle
-  private readonly poll: PollHandle
-  private readonly timer: NodeJS.Timeout
+  private readonly turns: DrainTurns
   private readonly reader = new RecordReader()
   private readonly exchange = new Exchange()
   private readonly piece = new Segment()
   private readonly bytes = Buffer.from(new ArrayBuffer(drainBytes))
   private readonly words32 = new Uint32Array(this.bytes.buffer)
   private readonly words16 = new Uint16Array(this.bytes.buffer)
-  private readonly ringWoken: Uint32Array
   /** The programs' variables. */
   private readonly globals: ArrayBuffer
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
   private clockAt = 0
-  private drainedAt = performance.now()
   private readonly entries = new Map<string, { readonly count: number; readonly at: number }>()
-  private again: NodeJS.Immediate | undefined
+  private lastBacklog: Backlog | undefined
   private lastCounters: Record<CaptureCounter, number> | undefined
   private detached = false
   private closed = false
@@ -125,11 +124,11 @@ export class SocketCapture implements Capture {
       const { bss } = backend.layout
       const globals = native.mapView(this.object.map('.bss'))
       this.globals = globals
-      this.ringWoken = new Uint32Array(globals, bss.ringWoken, 1)
       new Uint32Array(globals, bss.protocolsEnabled, 1)[0] = protocolBits(options.protocols)
       this.apply(options)
       const ringMap = this.object.map('ring')
       ring = native.ringOpen(ringMap)
+      native.ringAbsorb(ring, options.backlogBytes)
       this.ring = ring
       this.ringSize = ring.size
       // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
@@ -138,8 +137,7 @@ export class SocketCapture implements Capture {
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of backend.programs) this.object.attach(program)
       this.socketsFound = this.bootstrap()
-      this.poll = native.pollStart(ringMap.fd, () => this.drain())
-      this.timer = setInterval(() => this.drain(), drainMs)
+      this.turns = new DrainTurns(() => this.batch())
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
       this.object.close()
@@ -147,33 +145,43 @@ export class SocketCapture implements Capture {
     }
   }
 
-  /** Hands on all records that wait. */
   drain(): void {
-    if (this.closed) return
-    const started = performance.now()
-    this.drainedAt = started
-    if (started - this.clockAt > clockMs) this.setClock()
-    this.ringWoken[0] = 0
-    for (let round = 0; round < drainRounds; round++) {
-      const length = this.native.ringDrain(this.ring, this.bytes)
-      if (length === 0) return
-      this.read(length)
-    }
-    this.again ??= setImmediate(() => {
-      this.again = undefined
-      this.drain()
-    })
+    this.turns.run()
   }
 
-  /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
+  readonly hasBudget = true
+
+  get busyMs(): number {
+    return this.turns.busyMs
+  }
+
+  settled(mostMs: number): Promise<void> {
+    return this.turns.settled(mostMs)
+  }
+
   get sinceDrainMs(): number {
-    return this.detached ? 0 : performance.now() - this.drainedAt
+    return this.detached ? 0 : this.turns.sinceMs
   }
 
-  /** Hands on what the kernel counted since the last call, records first. */
+  get reachedMs(): number {
+    return this.turns.reachedMs
+  }
+
+  get reachedNs(): number {
+    return this.turns.reachedNs
+  }
+
+  get backlog(): Backlog {
+    return this.lastBacklog ?? this.native.ringCounters(this.ring)
+  }
+
+  limitBacklog(bytes: number): void {
+    if (!this.closed) this.native.ringAbsorb(this.ring, bytes)
+  }
+
   collect(): void {
     if (this.closed) return
-    this.drain()
+    this.turns.run(collectMs)
     const map = this.object.map('red')
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
@@ -277,11 +285,11 @@ export class SocketCapture implements Capture {
   detach(): void {
     if (this.detached) return
     this.detached = true
-    clearInterval(this.timer)
-    this.native.pollStop(this.poll)
+    this.turns.stop()
     for (const program of this.backend.programs) this.object.detach(program)
-    for (let length = -1; length !== 0; this.read(length))
-      length = this.native.ringDrain(this.ring, this.bytes)
+    const endMs = performance.now() + lastMs
+    while (this.batch() !== 0 && performance.now() < endMs);
+    this.skip()
   }
 
   /** Detaches and unloads. May be called again. */
@@ -289,6 +297,7 @@ export class SocketCapture implements Capture {
     if (this.closed) return
     this.detach()
     this.lastCounters = this.counters()
+    this.lastBacklog = this.backlog
     this.closed = true
     this.native.ringClose(this.ring)
     this.object.close()
@@ -327,8 +336,28 @@ export class SocketCapture implements Capture {
     this.clockAt = performance.now()
   }
 
-  private read(length: number): void {
+  /** Hands on the next records, as `DrainTurns` wants it. */
+  private batch(): number {
+    if (performance.now() - this.clockAt > clockMs) this.setClock()
+    const length = this.native.ringDrain(this.ring, this.bytes)
+    return length === 0 ? 0 : this.read(length)
+  }
+
+  /** There is no time for what waits, if something does: exchanges are counted. */
+  private skip(): void {
+    let exchanges = 0
+    for (let length = -1; length !== 0; ) {
+      length = this.native.ringDrain(this.ring, this.bytes)
+      for (let at = 0; at < length; at += 8 + ((this.words32[at >>> 2]! + 7) & ~7))
+        if (this.words32[(at + 8) >>> 2] === kind.exchange) exchanges++
+    }
+    if (exchanges > 0) this.sink.skipped(exchanges)
+  }
+
+  /** Returns the time of the newest record, and more than 0. */
+  private read(length: number): number {
     const { words32, words16, bytes, exchange, piece, sink, reader } = this
+    let timeAt = 0 // where there are but threads, the lengths of records are old enough
     for (let at = 0; at < length; ) {
       const size = words32[at >>> 2]!
       const from = at + 8
@@ -336,16 +365,19 @@ export class SocketCapture implements Capture {
       switch (words32[from >>> 2]) {
         case kind.exchange:
           if (size < svcRecord.size) break
+          timeAt = (from + svcRecord.endNs) >>> 2
           reader.record(exchange, bytes, words32, words16, from)
           sink.exchange(exchange)
           break
         case kind.begin:
           if (size < svcRecord.size) break
+          timeAt = (from + svcRecord.startNs) >>> 2
           reader.record(exchange, bytes, words32, words16, from)
           sink.begin(exchange)
           break
         case kind.segment:
           if (size < svcSegment.size) break
+          timeAt = (from + svcSegment.timeNs) >>> 2
           reader.segment(piece, bytes, words32, words16, from)
           sink.segment(piece)
           break
@@ -360,6 +392,7 @@ export class SocketCapture implements Capture {
       }
       at += 8 + ((size + 7) & ~7)
     }
+    return 1 + words32[timeAt]! + words32[timeAt + 1]! * twoTo32
   }
 
   private countedOf(map: MapHandle, key: Buffer, value: Buffer): void {

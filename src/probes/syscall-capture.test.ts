@@ -34,6 +34,7 @@ class Watch {
       { name: 'syscalls' },
       {
         ringBytes: 2 ** 22,
+        backlogBytes: 0,
         captureBytes: 1024,
         protocols: svcProtocol,
         includePorts: [],
@@ -49,6 +50,7 @@ class Watch {
         begin: never,
         exchange: never,
         counted: never,
+        skipped: never,
         thread: (...numbers) => this.threads.push(numbers),
         segment: segment => {
           if (this.pid !== 0 && pidOf(segment.connection) !== this.pid) return

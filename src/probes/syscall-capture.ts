@@ -20,6 +20,7 @@ import { tracepointFields } from '../kernel/tracepoints.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Segment } from '../model/stream.ts'
 import type {
+  Backlog,
   Capture,
   CaptureCounter,
   CaptureOptions,
@@ -27,6 +28,7 @@ import type {
   CaptureSink,
   MapState,
 } from './capture.ts'
+import { DrainTurns } from './drain-turns.ts'
 import { kernelCounters, MapStates } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { blockedCalls } from './syscall-blocked.ts'
@@ -34,12 +36,12 @@ import { connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connect
 import { PerfRecords, type Records, RingRecords } from './syscall-records.ts'
 import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
 
-/** How often records are fetched. The kernel side wakes the agent before that when a quarter of the room is taken. */
-const drainMs = 100
 /** How often the clocks are compared: NTP moves the wall clock. */
 const clockMs = 10_000
-/** Batches before other work gets a turn. */
-const drainRounds = 32
+/** What `collect` may take for records that wait. */
+const collectMs = 25
+/** What the end may take for them. */
+const lastMs = 2_000
 const twoTo32 = 4294967296
 /** Descriptors that no process has; the kernel side takes whoever closes a chosen one for the agent. */
 const firstMagic = 2 ** 30
@@ -77,8 +79,8 @@ export class SyscallCapture implements Capture {
   private readonly object: BpfObject
   private readonly sink: CaptureSink
   private readonly records: Records
-  private readonly poll: PollHandle
-  private readonly timer: NodeJS.Timeout
+  private readonly poll: PollHandle | undefined
+  private readonly turns: DrainTurns
   private readonly reader = new RecordReader()
   private readonly segment = new Segment()
   private readonly sockets = new ProcSockets()
@@ -91,8 +93,8 @@ export class SyscallCapture implements Capture {
   private readonly key = Buffer.alloc(8)
   private readonly entry = Buffer.alloc(svcSyscallConnection.size)
   private clockAt = 0
-  private drainedAt = performance.now()
-  private again: NodeJS.Immediate | undefined
+  /** Records for which the end had no time. */
+  private unread = 0
   private lastCounters: Record<CaptureCounter, number> | undefined
   private detached = false
   private closed = false
@@ -130,7 +132,9 @@ export class SyscallCapture implements Capture {
     try {
       this.setClock()
       const ring = this.object.map('ring')
-      records = perf ? new PerfRecords(native, ring, options.ringBytes) : new RingRecords(native, ring)
+      records = perf
+        ? new PerfRecords(native, ring, options.ringBytes)
+        : new RingRecords(native, ring, options.backlogBytes)
       this.records = records
       this.ringSize = records.size
       const magic = firstMagic + randomInt(2 ** 30)
@@ -140,8 +144,8 @@ export class SyscallCapture implements Capture {
       this.selfPid = this.tellSelf(magic)
       // What was opened before the programs were attached; the descriptors that they saw since are known better.
       this.socketsFound = this.bootstrap()
-      this.poll = native.pollStart(records.fd, () => this.drain())
-      this.timer = setInterval(() => this.drain(), drainMs)
+      this.turns = new DrainTurns(() => this.batch())
+      if (records.fd !== undefined) this.poll = native.pollStart(records.fd, () => this.drain())
     } catch (error) {
       records?.close()
       this.object.close()
@@ -149,37 +153,50 @@ export class SyscallCapture implements Capture {
     }
   }
 
-  /** Hands on all records that wait. */
   drain(): void {
-    if (this.closed) return
-    const started = performance.now()
-    this.drainedAt = started
-    if (started - this.clockAt > clockMs) this.setClock()
-    for (let round = 0; round < drainRounds; round++) {
-      this.read(this.records.take(false))
-      if (!this.records.more) return
-    }
-    this.again ??= setImmediate(() => {
-      this.again = undefined
-      this.drain()
-    })
+    this.turns.run()
   }
 
-  /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
+  readonly hasBudget = false
+
+  get busyMs(): number {
+    return this.turns.busyMs
+  }
+
+  settled(mostMs: number): Promise<void> {
+    return this.turns.settled(mostMs)
+  }
+
   get sinceDrainMs(): number {
-    return this.detached ? 0 : performance.now() - this.drainedAt
+    return this.detached ? 0 : this.turns.sinceMs
+  }
+
+  get reachedMs(): number {
+    return this.turns.reachedMs
+  }
+
+  get reachedNs(): number {
+    return this.turns.reachedNs
+  }
+
+  get backlog(): Backlog {
+    return this.records.backlog
+  }
+
+  limitBacklog(bytes: number): void {
+    if (!this.closed) this.records.limitBacklog(bytes)
   }
 
   /** Hands on what waits. Nothing is only counted in the kernel. */
   collect(): void {
-    this.drain()
+    this.turns.run(collectMs)
   }
 
   /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number> {
     if (this.lastCounters !== undefined) return this.lastCounters
     const counters = kernelCounters(this.native, this.object)
-    counters.segments_lost += this.records.lost()
+    counters.segments_lost += this.records.lost() + this.unread
     counters.sockets_found = this.socketsFound
     return counters
   }
@@ -228,11 +245,14 @@ export class SyscallCapture implements Capture {
   detach(): void {
     if (this.detached) return
     this.detached = true
-    clearInterval(this.timer)
-    this.native.pollStop(this.poll)
+    this.turns.stop()
+    if (this.poll !== undefined) this.native.pollStop(this.poll)
     for (const program of this.attached) this.object.detach(program)
+    const endMs = performance.now() + lastMs
     // What waits for others is kept once, so that the second look takes it.
-    for (let looks = 0; looks < 2 || this.records.more; looks++) this.read(this.records.take(true))
+    for (let looks = 0; looks < 2 || (this.records.more && performance.now() < endMs); looks++)
+      this.read(this.records.take(true))
+    while (this.records.more) this.unread += this.records.take(true)
   }
 
   /** Detaches and unloads. May be called again. */
@@ -243,6 +263,13 @@ export class SyscallCapture implements Capture {
     this.closed = true
     this.records.close()
     this.object.close()
+  }
+
+  /** Hands on the next records, as `DrainTurns` wants it. */
+  private batch(): number {
+    if (performance.now() - this.clockAt > clockMs) this.setClock()
+    this.read(this.records.take(false))
+    return this.records.more ? this.records.newestNs : 0
   }
 
   /** Reads the entry of a descriptor; false: it is no longer this connection. */

@@ -1,6 +1,7 @@
 import { svcKind, svcThread } from '../kernel/gen/syscalls.ts'
 import type { MapHandle, Native, PerfHandle, RingHandle } from '../kernel/native.ts'
 import { pageSizeBytes } from '../lib/page-size.ts'
+import type { Backlog } from './capture.ts'
 
 const twoTo32 = 4294967296
 const kinds = { thread: svcKind.indexOf('thread') }
@@ -22,8 +23,12 @@ export interface Records {
   readonly offsets: Uint32Array
   /** Bytes of the buffers. */
   readonly size: number
-  /** Becomes readable when much waits. */
-  readonly fd: number
+  /** Becomes readable when much waits; undefined where a thread takes what is not read in time. */
+  readonly fd: number | undefined
+  /** Time of the newest record of the last batch, in nanoseconds; more than 0. */
+  readonly newestNs: number
+  readonly backlog: Backlog
+  limitBacklog(bytes: number): void
   /** Takes the next batch: how many records. With `all` nothing is left to wait for others. */
   take(all: boolean): number
   /** The last batch was so large that there may be more. */
@@ -42,8 +47,10 @@ abstract class Batches implements Records {
   readonly words16: Uint16Array
   readonly offsets: Uint32Array
   more = false
+  newestNs = 1
   abstract readonly size: number
-  abstract readonly fd: number
+  abstract readonly fd: number | undefined
+  abstract readonly backlog: Backlog
   protected readonly native: Native
   private readonly waiting: Buffer
   private waitingLength = 0
@@ -62,7 +69,6 @@ abstract class Batches implements Records {
 
   take(all: boolean): number {
     const { bytes, words32, offsets, times } = this
-    const horizon = all ? Number.POSITIVE_INFINITY : this.native.clock().monotonicNs - marginNs
     this.waiting.copy(bytes, 0, 0, this.waitingLength)
     let length = this.waitingLength
     if (bytes.length - length > 2 ** 16) length += this.drain(bytes.subarray(length))
@@ -78,7 +84,15 @@ abstract class Batches implements Records {
     }
     sortByTime(offsets, times, count)
     let due = count
-    while (due > 0 && times[due - 1]! >= horizon) due--
+    if (!all) {
+      const now = this.native.clock().monotonicNs
+      // Behind a batch that is full lie others of its time.
+      const horizon = (this.more ? Math.min(now, times[count - 1]!) : now) - marginNs
+      while (due > 0 && times[due - 1]! >= horizon) due--
+      // Unless one millisecond alone fills it.
+      if (this.more && due === 0) due = count
+    }
+    if (due > 0) this.newestNs = Math.max(1, times[due - 1]!)
     this.waitingLength = 0
     for (let i = due; i < count; i++) this.keep(i)
     return due
@@ -93,6 +107,7 @@ abstract class Batches implements Records {
     return true
   }
 
+  abstract limitBacklog(bytes: number): void
   abstract lost(): number
   abstract close(): void
   protected abstract drain(target: Buffer): number
@@ -101,14 +116,23 @@ abstract class Batches implements Records {
 /** The ring buffer of Linux 5.8 and newer. */
 export class RingRecords extends Batches {
   readonly size: number
-  readonly fd: number
+  readonly fd: undefined
   private readonly ring: RingHandle
+  private last: Backlog | undefined
 
-  constructor(native: Native, map: MapHandle) {
+  constructor(native: Native, map: MapHandle, backlogBytes: number) {
     super(native, ringBatchBytes)
     this.ring = native.ringOpen(map)
+    native.ringAbsorb(this.ring, backlogBytes)
     this.size = this.ring.size
-    this.fd = map.fd
+  }
+
+  get backlog(): Backlog {
+    return this.last ?? this.native.ringCounters(this.ring)
+  }
+
+  limitBacklog(bytes: number): void {
+    this.native.ringAbsorb(this.ring, bytes)
   }
 
   /** Counted by the kernel side. */
@@ -117,6 +141,7 @@ export class RingRecords extends Batches {
   }
 
   close(): void {
+    this.last = this.backlog
     this.native.ringClose(this.ring)
   }
 
@@ -129,6 +154,8 @@ export class RingRecords extends Batches {
 export class PerfRecords extends Batches {
   readonly size: number
   readonly fd: number
+  /** It has none: the buffers of all CPUs are put in order at once. */
+  readonly backlog: Backlog = { heldBytes: 0, peakBytes: 0, absorbedBytes: 0 }
   private readonly perf: PerfHandle
 
   constructor(native: Native, map: MapHandle, ringBytes: number) {
@@ -140,6 +167,8 @@ export class PerfRecords extends Batches {
     this.size = cpus * perCpu
     this.fd = this.perf.fd
   }
+
+  limitBacklog(): void {}
 
   lost(): number {
     let lost = 0

@@ -1,4 +1,5 @@
 import { readlinkSync } from 'node:fs'
+import type { DecodeOrigin } from '../kernel/decoder.ts'
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText } from '../lib/logger.ts'
@@ -11,6 +12,7 @@ import {
   type UnknownRuntime,
 } from '../model/raw-stack.ts'
 import type { KernelStack, NamedFrame, NamedStacks, SymbolSettings, WorkerState } from './messages.ts'
+import { bytesOfFrame, cutName, NameRoom } from './name-room.ts'
 import { RuntimeProcesses } from './runtime-processes.ts'
 import { KernelSymbols } from './symbols/kernel-symbols.ts'
 import { PerfMaps } from './symbols/perf-maps.ts'
@@ -34,13 +36,16 @@ const mostMaps = 64
 const mapsMs = 5_000
 /** Places of files whose frames are remembered, in all. */
 const mostPlaces = 200_000
+/** Of names of C++ that wait for the decoder. */
+const mostMangledBytes = 256 * 1024
 
 /** Names frames, each once; who asks keeps them, in the order in which they were told. */
 export class FrameNames {
   private readonly workshop: Workshop
-  private readonly runtimes = new RuntimeProcesses()
+  readonly room = new NameRoom()
+  private readonly runtimes = new RuntimeProcesses(pid => this.room.ownerOf(pid))
   private readonly kernel = new KernelSymbols()
-  private readonly perfMaps = new PerfMaps()
+  readonly perfMaps = new PerfMaps('/proc', pid => this.room.ownerOf(pid))
   private readonly maps = new BoundedMap<number, ProcessMaps>(mostMaps)
   private settings: SymbolSettings
   private epoch = 0
@@ -49,12 +54,17 @@ export class FrameNames {
   private places = 0
   private newMappings: Mapping[] = []
   private newFrames: NamedFrame[] = []
+  /** Frames that were met for the first time, whose names the decoder is asked for at once. */
+  private mangled: { readonly frame: NewFrame; readonly symbol: string; readonly origin: DecodeOrigin }[] = []
+  private mangledBytes = 0
   /** Numbers of all that was told in this epoch. */
   private readonly told = new Map<Frame, number>()
   private readonly toldMappings = new Map<Mapping, number>()
   /** Frames by file and place, and those of the kernel and such that are only a text. */
   private readonly files = new Map<number, FileFrames>()
   private readonly texts = new Map<string, Frame>()
+  /** Frames of runtimes that have room, until they are told. */
+  private readonly admitted = new Set<Frame>()
 
   constructor(workshop: Workshop, settings: SymbolSettings) {
     this.workshop = workshop
@@ -76,13 +86,13 @@ export class FrameNames {
   name(user: readonly RawStack[], kernel: readonly KernelStack[]): NamedStacks {
     this.newMappings = []
     this.newFrames = []
+    this.admitted.clear()
     const number = (frame: Frame) => this.tell(frame)
+    const stacks = user.map(stack => this.safeUserStack(stack))
+    this.demangle()
     return {
       epoch: this.epoch,
-      user: user.map(stack => ({
-        hash: stack.hash,
-        frames: Uint32Array.from(this.safeUserStack(stack), number),
-      })),
+      user: user.map(({ hash }, i) => ({ hash, frames: Uint32Array.from(stacks[i]!, number) })),
       kernel: kernel.map(({ hash, addresses }) => ({
         hash,
         frames: Uint32Array.from(addresses, address => number(this.kernelFrame(address))),
@@ -90,6 +100,20 @@ export class FrameNames {
       mappings: this.newMappings,
       frames: this.newFrames,
     }
+  }
+
+  private demangle(): void {
+    const asked = this.mangled
+    if (asked.length === 0) return
+    this.mangled = []
+    this.mangledBytes = 0
+    const names = asked.map(({ symbol, origin }) => ({ name: symbol, origin }))
+    this.workshop.decoder.demangle(names).forEach((name, i) => {
+      const { frame, symbol } = asked[i]!
+      if (name === symbol) return
+      frame.systemName = frame.name
+      frame.name = cutName(name)
+    })
   }
 
   /** Frames are numbered anew. */
@@ -100,6 +124,7 @@ export class FrameNames {
     this.files.clear()
     this.places = 0
     this.texts.clear()
+    this.room.clear()
   }
 
   /** Lets go of processes that ended. */
@@ -118,9 +143,17 @@ export class FrameNames {
       untabled: workshop.untabled,
       symbolBytes: workshop.symbols.bytes + kernel.bytes + perfMaps.bytes,
       frames: told.size,
+      namesRefused: this.room.refused,
+      shares: {
+        perf_maps: perfMaps.losses,
+        symbols: workshop.symbols.losses,
+        runtime_processes: this.runtimes.losses,
+      },
       named,
       met,
       cacheHits: workshop.cacheHits,
+      undecoded: { ...workshop.decoder.undecoded },
+      decoderFault: workshop.decoder.fault,
     }
   }
 
@@ -156,10 +189,17 @@ export class FrameNames {
   }
 
   private pointerFrame(pid: number, pointer: number): Frame {
-    return this.runtimes.name(pid, pointer) ?? this.textFrame(reasons.processEnded, 'native')
+    const frame = this.runtimes.name(pid, pointer)
+    if (frame === undefined) return this.textFrame(reasons.processEnded, 'native')
+    if (this.told.has(frame) || this.admitted.has(frame)) return frame
+    const bytes = bytesOfFrame(frame)
+    this.runtimes.charge(pid, bytes)
+    if (!this.room.take(pid, bytes)) return this.leftOut()
+    this.admitted.add(frame)
+    return frame
   }
 
-  private fileFrame(pid: number, { file, elf, mapping }: KnownFile, offset: number): Frame {
+  private fileFrame(pid: number, { file, elf, mapping, origin }: KnownFile, offset: number): Frame {
     let frames = this.files.get(file.id)
     if (frames === undefined) {
       frames = { byPlace: new Map(), byStart: new Map() }
@@ -168,26 +208,43 @@ export class FrameNames {
     this.workshop.met(file.id, pid)
     const known = frames.byPlace.get(offset)
     if (known !== undefined) return known
-    const symbols = this.workshop.symbolsOf(file.id, pid)
+    const symbols = this.workshop.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
     const found = typeof symbols === 'string' ? undefined : symbols.find(offset)
     // Where a function is known all of its places are one frame.
     const place = found?.start ?? offset
     let frame = frames.byStart.get(place)
     if (frame === undefined) {
       const address = elf?.addressOf(place)
-      frame = {
-        name: found?.name ?? (typeof symbols === 'string' ? symbols : symbols.reason(offset)),
+      const name = found?.name ?? (typeof symbols === 'string' ? symbols : symbols.reason(offset))
+      const made: NewFrame = {
+        name: cutName(name),
         file: '',
         line: 0,
         type: found?.type ?? 'native',
-        ...(found === undefined || found.systemName === found.name ? {} : { systemName: found.systemName }),
+        ...(found === undefined || found.systemName === found.name
+          ? {}
+          : { systemName: cutName(found.systemName) }),
         ...(mapping === undefined || address === undefined ? {} : { mapping, address }),
       }
+      // How people write it is not known yet, and about as long.
+      const bytes = bytesOfFrame(made) + (found?.isMangled ? made.name.length : 0)
+      frame = this.room.take(pid, bytes) ? made : this.leftOut()
       frames.byStart.set(place, frame)
+      if (found?.isMangled && frame === made) this.ask(made, name, origin)
     }
     if (++this.places > mostPlaces) this.forgetPlaces()
     frames.byPlace.set(offset, frame)
     return frame
+  }
+
+  private ask(frame: NewFrame, symbol: string, origin: DecodeOrigin): void {
+    this.mangled.push({ frame, symbol, origin })
+    this.mangledBytes += symbol.length
+    if (this.mangledBytes > mostMangledBytes) this.demangle()
+  }
+
+  private leftOut(): Frame {
+    return this.textFrame(reasons.tooManyNames, 'native')
   }
 
   /** Their functions are still known. */
@@ -199,7 +256,7 @@ export class FrameNames {
   /** Code that no known file holds. */
   private addressFrame(pid: number, address: number): Frame {
     const told = this.settings.perfMap ? this.perfMaps.find(pid, address) : undefined
-    if (told !== undefined) return this.textFrame(told, 'native')
+    if (told !== undefined) return this.toldFrame(pid, told)
     const { mappings, ended } = this.mapsOf(pid)
     const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
@@ -210,6 +267,16 @@ export class FrameNames {
     const { justInTime, anonymousMemory, processEnded } = reasons
     if (this.runtimes.unit(pid) !== undefined) return this.textFrame(justInTime, 'native')
     return this.textFrame(ended ? processEnded : anonymousMemory, 'native')
+  }
+
+  /** Of code that a runtime made, by what it told. */
+  private toldFrame(pid: number, told: string): Frame {
+    const name = cutName(told)
+    const known = this.texts.get(`native ${name}`)
+    if (known !== undefined) return known
+    return this.room.take(pid, bytesOfFrame({ name, file: '' }))
+      ? this.textFrame(name, 'native')
+      : this.leftOut()
   }
 
   private kernelFrame(address: number): Frame {
@@ -275,6 +342,9 @@ export class FrameNames {
     return number
   }
 }
+
+/** Until it is told. */
+type NewFrame = { -readonly [K in keyof Frame]: Frame[K] }
 
 interface FileFrames {
   readonly byPlace: Map<number, Frame>

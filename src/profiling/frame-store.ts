@@ -1,11 +1,15 @@
 import type { Frame, Mapping } from '../model/profile.ts'
-import type { NamedFrame, NamedStacks } from './messages.ts'
+import type { NamedFrame, NamedStack, NamedStacks } from './messages.ts'
 
-/** Stacks that are remembered; beyond them all are told and named anew. */
+/** Stacks that are remembered, and bytes of them and their frames; beyond them all are told and named anew. */
 const maxStacks = 16_384
-const maxFrames = 65_536
+const maxBytes = 12 * 1024 * 1024
 /** So many times as much is kept until that can be done. */
-const mostOver = 4
+const mostOver = 2
+/** Of a stack beside its frames, of a frame beside its names, of a mapping: objects and their places in tables. */
+const stackBytes = 256
+const frameBytes = 192
+const mappingBytes = 512
 
 /** Stands for what was counted and never told. */
 const lostFrame: Frame = {
@@ -18,6 +22,7 @@ const lostFrame: Frame = {
 /** What was told in one epoch. */
 class Generation {
   readonly epoch: number
+  bytes = 0
   readonly mappings: Mapping[] = []
   readonly frames: Frame[] = []
   readonly user = new Map<number, Uint32Array>()
@@ -32,18 +37,27 @@ class Generation {
   }
 
   holds(times: number): boolean {
-    return this.stacks > times * maxStacks || this.frames.length > times * maxFrames
+    return this.stacks > times * maxStacks || this.bytes > times * maxBytes
   }
 
   add({ mappings, frames, user, kernel }: NamedStacks): void {
+    this.bytes += mappingBytes * mappings.length
     for (const mapping of mappings) this.mappings.push(mapping)
-    for (const frame of frames) this.frames.push(this.frameOf(frame))
-    for (const stack of user) this.user.set(stack.hash, stack.frames)
-    for (const stack of kernel) this.kernel.set(stack.hash, stack.frames)
+    for (const frame of frames) {
+      this.bytes += frameBytes + frame.name.length + frame.systemName.length + frame.file.length
+      this.frames.push(this.frameOf(frame))
+    }
+    for (const stack of user) this.put(this.user, stack)
+    for (const stack of kernel) this.put(this.kernel, stack)
   }
 
   resolve(indices: Uint32Array): Frame[] {
     return Array.from(indices, index => this.frames[index] ?? lostFrame)
+  }
+
+  private put(stacks: Map<number, Uint32Array>, { hash, frames }: NamedStack): void {
+    if (!stacks.has(hash)) this.bytes += stackBytes + frames.byteLength
+    stacks.set(hash, frames)
   }
 
   private frameOf({ name, systemName, file, line, type, address, mapping }: NamedFrame): Frame {
@@ -66,14 +80,20 @@ class Generation {
 export class FrameStore {
   private now = new Generation(0)
   private before: Generation | undefined
+  /** Memory is short: as if there were too much. */
+  private isShort = false
 
   get stacks(): number {
     return this.now.stacks + (this.before?.stacks ?? 0)
   }
 
+  get bytes(): number {
+    return this.now.bytes + (this.before?.bytes ?? 0)
+  }
+
   /** There are so many that all should be forgotten. */
   get full(): boolean {
-    return this.now.holds(1)
+    return this.isShort || this.now.holds(1)
   }
 
   /** There are so many that no more are to be named. */
@@ -100,6 +120,18 @@ export class FrameStore {
   clear(epoch: number): void {
     this.before = this.now
     this.now = new Generation(epoch)
+    this.isShort = false
+  }
+
+  /**
+   * Memory is short: what was told before the last `clear` goes, and all is told anew as soon as that can be done. Bytes
+   * that are free at once.
+   */
+  shed(bytes: number): number {
+    const freed = this.before?.bytes ?? 0
+    this.forget()
+    if (freed < bytes) this.isShort = true
+    return freed
   }
 
   /** Nobody asks any more for what was told before the last `clear`. */

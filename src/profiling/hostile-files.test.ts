@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { collectGarbage } from '../../test/helpers/heap.ts'
+import { Decoder } from '../kernel/decoder.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import { ElfError, sectionType } from '../lib/elf/elf-format.ts'
 import { readElfSymbols } from '../lib/elf-symbols.ts'
@@ -13,7 +14,15 @@ import { buildUnwindTable, unwindDigest } from './eh-frame.ts'
 import { FileSymbols } from './symbols/file-symbols.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'svc-hostile-'))
-after(() => rmSync(scratch, { recursive: true }))
+const decoder = new Decoder()
+after(() => {
+  decoder.close()
+  rmSync(scratch, { recursive: true })
+})
+let files = 0
+/** Each is another's file. */
+const unpack = (bytes: Uint8Array, most: number) =>
+  decoder.unpack(bytes, most, { file: String(files++), owner: String(files) })
 const path = join(scratch, 'file')
 
 interface Part {
@@ -77,7 +86,7 @@ function readAll(): void {
     attempt(() => buildUnwindTable(elf))
     attempt(() => unwindDigest(elf))
     for (const unit of runtimes) attempt(() => unit.recognise(elf, path))
-    const symbols = FileSymbols.of(elf, path, { demangle: true, debugDirs: [] })
+    const symbols = FileSymbols.of(elf, path, { demangle: true, debugDirs: [] }, unpack)
     for (const offset of [0, 4096, 2 ** 19]) assert.ok(symbols.find(offset) ?? symbols.reason(offset))
     const held = readdirSync('/proc/self/fd').length
     symbols.close()
@@ -131,7 +140,7 @@ test('what was packed and is no ELF file takes no memory', () => {
   write([{ type: 1, name: '.gnu_debugdata', offset: place, size: packed.length }], [[place, packed]])
   const before = readdirSync('/proc/self/fd').length
   const fd = openSync(path, 'r')
-  const symbols = FileSymbols.of(ElfFile.of(fd), path, { demangle: true, debugDirs: [] })
+  const symbols = FileSymbols.of(ElfFile.of(fd), path, { demangle: true, debugDirs: [] }, unpack)
   assert.equal(symbols.origin, 'none')
   assert.equal(readdirSync('/proc/self/fd').length, before + 1)
   symbols.close()

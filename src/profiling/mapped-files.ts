@@ -1,7 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync } from 'node:fs'
 import { FarPaths, parseMounts } from '../kernel/mounts.ts'
 import { vdsoRange } from '../kernel/process-maps.ts'
+import { ownerOf } from '../kernel/process-owner.ts'
+import { processStrings } from '../kernel/process-strings.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Owner } from '../lib/fair-share.ts'
 import { type FileIdentity, maxFileId, type UnknownFile } from '../model/raw-stack.ts'
 import type { UnwindTable } from '../model/unwind-table.ts'
 import type { MappedFile } from './messages.ts'
@@ -22,6 +25,8 @@ export interface MappedFilesOptions {
 }
 
 interface Known extends FileIdentity {
+  /** Whose process was met with it first. */
+  readonly owner: Owner
   /** The kernel side has its id. */
   published: boolean
   /** When it is tried again, as it could not be opened or found no room. */
@@ -30,6 +35,7 @@ interface Known extends FileIdentity {
 
 /** What the kernel calls code of its own in every process, and the file that stands for it. */
 export const vdsoPath = '[vdso]'
+const kernelOwner: Owner = { group: 'kernel', user: '' }
 const vdso: FileIdentity = { dev: 0, inode: 0, generation: 0 }
 /** How long a list of mounts is believed. */
 const mountsMs = 30_000
@@ -87,6 +93,8 @@ export class MappedFiles {
   meet(file: UnknownFile): void {
     const key = keyOf(file)
     if (this.ids.has(key) || !this.makeRoom()) return // its table is being made, or there are too many
+    // Links in map_files wait for the lock of its memory. It is met again.
+    if (!processStrings.isFree(this.procDir, file.pid)) return
     const range = `${file.start.toString(16)}-${file.end.toString(16)}`
     const link = `${this.procDir}/${file.pid}/map_files/${range}`
     let path: string
@@ -110,6 +118,7 @@ export class MappedFiles {
       dev,
       inode,
       generation,
+      owner: ownerOf(this.procDir, pid),
       published: false,
       againMs: unread === refusedReason ? performance.now() + againMs : Number.POSITIVE_INFINITY,
     }
@@ -129,7 +138,7 @@ export class MappedFiles {
     }
     const id = this.give()!
     const file = { id, pid: process.pid, path: vdsoPath, ...range, offset: 0, ...vdso, unread: '' }
-    this.read({ ...vdso, published: false, againMs: Number.POSITIVE_INFINITY }, file, fd)
+    this.read({ ...vdso, owner: kernelOwner, published: false, againMs: Number.POSITIVE_INFINITY }, file, fd)
   }
 
   /** The table of a file is made; undefined: it has none. */
@@ -137,7 +146,7 @@ export class MappedFiles {
     const known = this.known.get(id)
     if (known === undefined) return
     const { arena, sampler } = this.options
-    const hasRoom = arena.put(id, table, runtime, evicted => this.forget(evicted))
+    const hasRoom = arena.put(id, table, runtime, evicted => this.forget(evicted), known.owner)
     if (!hasRoom) known.againMs = performance.now() + againMs
     // The kernel side does not ask for the vDSO a second time.
     if (known.inode === vdso.inode && known.dev === vdso.dev) arena.pin(id)

@@ -1,5 +1,7 @@
 // What the agent's thread and the one that reads files say to each other.
 
+import type { Undecoded } from '../kernel/decoder.ts'
+import type { ShareLosses } from '../lib/fair-share.ts'
 import type { FrameType, Mapping } from '../model/profile.ts'
 import type { RawStack, RuntimeSettings, UnknownRuntime } from '../model/raw-stack.ts'
 import type { UnwindTable } from '../model/unwind-table.ts'
@@ -49,6 +51,8 @@ export type Request =
   /** Answered when all before is. */
   | { readonly kind: 'mark'; readonly mark: number }
   | { readonly kind: 'settings'; readonly settings: SymbolSettings }
+  /** Memory is short: tables of symbols and maps of runtimes go. */
+  | { readonly kind: 'shed'; readonly bytes: number }
 
 /** A frame of the model whose mapping is told once, by the id of the file. */
 export interface NamedFrame {
@@ -85,10 +89,16 @@ export interface WorkerState {
   readonly untabled: readonly { readonly path: string; readonly reason: string }[]
   readonly symbolBytes: number
   readonly frames: number
+  /** Frames without a name because whoever brought them has more of them than its share. */
+  readonly namesRefused: number
+  readonly shares: Readonly<Record<'perf_maps' | 'symbols' | 'runtime_processes', ShareLosses>>
   /** Frames of user space that have a name, and all of them, counted when they were first met. */
   readonly named: number
   readonly met: number
   readonly cacheHits: number
+  /** Names of C++ that stay as the linker has them, by why, and why none are written; '' where nothing is wrong. */
+  readonly undecoded: Undecoded
+  readonly decoderFault: string
 }
 
 export type Answer =

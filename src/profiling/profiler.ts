@@ -65,8 +65,8 @@ export class Profiler {
   state: WorkerState | undefined
   private readonly options: ProfilerOptions
   private readonly sampler: Sampler
-  private readonly worker: WorkerThread
-  private readonly frames = new FrameStore()
+  readonly worker: WorkerThread
+  readonly frames = new FrameStore()
   readonly files: MappedFiles
   private readonly totals = new StackTotals()
   private readonly recordings = new Map<Recording, StackTotals>()
@@ -148,6 +148,13 @@ export class Profiler {
   /** Stacks that are remembered. */
   get stacks(): number {
     return this.frames.stacks
+  }
+
+  /** Memory is short: the thread lets tables of symbols go, soon. Bytes that it has. */
+  shedSymbols(bytes: number): number {
+    const held = this.state?.symbolBytes ?? 0
+    if (held === 0 || !this.worker.send({ kind: 'shed', bytes })) return 0
+    return Math.min(held, bytes)
   }
 
   /** How often the thread that names frames had to be started again. */

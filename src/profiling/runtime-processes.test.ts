@@ -38,21 +38,23 @@ test('the memory of a process is let go of when it ended, and of what cannot be 
   const child = spawn(process.execPath, ['-e', 'console.log(1); setInterval(() => 1, 1000)'])
   await new Promise(resolve => child.stdout.once('data', resolve))
   const pid = child.pid!
+  // That of its own vDSO stays open once it was read.
+  const before = memories()
   const { known, start, offset } = programOf(pid)
-  const processes = new RuntimeProcesses()
+  const processes = new RuntimeProcesses(() => ({ group: '', user: '0' }))
   const told: string[] = []
   const attach = (of: KnownFile) =>
     processes.attach({ pid, file: 1, start, offset }, of, reason => told.push(reason))
   assert.ok(attach(known)?.v8Shared)
   processes.closeEnded()
-  assert.deepEqual([processes.size, memories()], [1, 1])
+  assert.deepEqual([processes.size, memories() - before], [1, 1])
   const hostile = {
     attach: () => {
       throw new RangeError('hostile')
     },
   }
   assert.deepEqual(attach({ ...known, runtime: { unit: known.runtime!.unit, file: hostile } }), {})
-  assert.deepEqual([told, processes.size, memories()], [['hostile'], 0, 0])
+  assert.deepEqual([told, processes.size, memories() - before], [['hostile'], 0, 0])
   attach(known)
   child.kill('SIGKILL')
   await until(
@@ -63,5 +65,5 @@ test('the memory of a process is let go of when it ended, and of what cannot be 
       return processes.size === 0
     },
   )
-  assert.equal(memories(), 0)
+  assert.equal(memories(), before)
 })

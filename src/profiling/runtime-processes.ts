@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { BoundedMap } from '../lib/bounded-map.ts'
+import { FairShare, isSameOwner, type Owner } from '../lib/fair-share.ts'
 import { errorText } from '../lib/logger.ts'
 import { ProcessMemory } from '../lib/process-memory.ts'
 import type { Frame } from '../model/profile.ts'
@@ -13,16 +13,26 @@ interface Attached {
   readonly process: RuntimeProcess
   /** When it was started: its number may be another one's by now. */
   readonly started: string
+  readonly owner: Owner
+  bytes: number
 }
 
 /** Each keeps a descriptor open. */
 const mostProcesses = 256
+/** Of the names that are kept of all of them, and of one that has some. */
+const mostBytes = 16 * 1024 * 1024
+const leastBytes = mostBytes / mostProcesses
 
 /** Processes whose runtime is read, by their numbers. */
 export class RuntimeProcesses {
-  private readonly attached = new BoundedMap<number, Attached>(mostProcesses, (_pid, { memory }) =>
-    memory.close(),
-  )
+  readonly losses = { refused: 0, taken: 0 }
+  private readonly attached = new Map<number, Attached>()
+  private readonly share = new FairShare(mostBytes)
+  private readonly ownerOf: (pid: number) => Owner
+
+  constructor(ownerOf: (pid: number) => Owner) {
+    this.ownerOf = ownerOf
+  }
 
   get size(): number {
     return this.attached.size
@@ -49,15 +59,59 @@ export class RuntimeProcesses {
       tell(process)
       return {}
     }
-    this.attached.set(pid, { unit: runtime.unit, memory, process, started: startOf(pid) })
+    const owner = this.ownerOf(pid)
+    this.attached.set(pid, {
+      unit: runtime.unit,
+      memory,
+      process,
+      started: startOf(pid),
+      owner,
+      bytes: leastBytes,
+    })
+    this.share.add(owner, leastBytes)
+    this.shrink(pid)
     return process.settings
+  }
+
+  /** So much was named for the first time in a process. */
+  charge(pid: number, bytes: number): void {
+    const attached = this.attached.get(pid)
+    if (attached === undefined) return
+    attached.bytes += bytes
+    this.share.add(attached.owner, bytes)
+    this.shrink(pid)
+  }
+
+  /** Who has most gives up names, then processes, those first that were attached first. */
+  private shrink(used: number): void {
+    while (!this.share.fits(0)) {
+      const from = this.share.richest()
+      const named = this.first(from, ({ bytes }) => bytes > leastBytes)
+      if (named !== undefined) {
+        const attached = this.attached.get(named)!
+        attached.process.forgetNames()
+        this.share.remove(attached.owner, attached.bytes - leastBytes)
+        attached.bytes = leastBytes
+        continue
+      }
+      const pid = this.first(from, (_, each) => each !== used) ?? used
+      this.losses.taken++
+      this.forget(pid)
+    }
+  }
+
+  private first(
+    from: Owner | undefined,
+    isMeant: (attached: Attached, pid: number) => boolean,
+  ): number | undefined {
+    for (const [pid, attached] of this.attached)
+      if (isSameOwner(attached.owner, from) && isMeant(attached, pid)) return pid
+    return undefined
   }
 
   /** Lets go of those that ended: each keeps a descriptor. */
   closeEnded(): void {
-    this.attached.forEach(({ started }, pid) => {
-      if (startOf(pid) !== started) this.forget(pid)
-    })
+    for (const [pid, { started }] of this.attached) if (startOf(pid) !== started) this.forget(pid)
   }
 
   unit(pid: number): RuntimeUnit | undefined {
@@ -70,7 +124,10 @@ export class RuntimeProcesses {
   }
 
   private forget(pid: number): void {
-    this.attached.get(pid)?.memory.close()
+    const attached = this.attached.get(pid)
+    if (attached === undefined) return
+    attached.memory.close()
+    this.share.remove(attached.owner, attached.bytes)
     this.attached.delete(pid)
   }
 }

@@ -164,3 +164,18 @@ test('files that were not met for long are told, also those without a table, and
   assert.ok(arena.put(4, small, 0, gone => out.push(gone)))
   assert.deepEqual(out, [3])
 })
+
+test('whoever has most of the room gives a table up for another, though all are used', () => {
+  const memory = memoryOf(65, 1000, 10, 100)
+  const arena = new UnwindArena(memory)
+  const rows = Array.from({ length: 16 }, (_, i) => [i, 8] as const)
+  const owner = (user: string) => ({ group: '', user })
+  for (const id of [1, 2, 3, 4]) assert.ok(arena.put(id, tableOf(rows), 0, nobody, owner('1000')))
+  assert.equal(arena.put(5, tableOf(rows), 0, nobody, owner('1000')), false)
+  const gave: number[] = []
+  for (const id of [6, 7]) assert.ok(arena.put(id, tableOf(rows), 0, from => gave.push(from), owner('0')))
+  assert.deepEqual(gave, [1, 2])
+  assert.equal(lookUp(memory, 6, 3), 8)
+  assert.equal(arena.put(8, tableOf(rows), 0, nobody, owner('0')), false)
+  assert.deepEqual(arena.losses, { refused: 2, taken: 2 })
+})

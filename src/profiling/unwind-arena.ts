@@ -1,3 +1,4 @@
+import { FairShare, isSameOwner, type Owner, type ShareLosses } from '../lib/fair-share.ts'
 import { cfaRule, ruleBytes, type UnwindTable } from '../model/unwind-table.ts'
 
 /** The kernel side's tables as memory (bpf/profile.bpf.c): what is written here is read there at once. */
@@ -26,6 +27,7 @@ interface Range {
 interface Held {
   readonly rows: Range
   readonly pages: Range
+  readonly owner: Owner
   /** Tick at which its code was last met. */
   metAt: number
 }
@@ -43,6 +45,8 @@ const idleTicks = 3
 export class UnwindArena {
   /** Tables that found no room, since the start. */
   refused = 0
+  /** Of them those that had to make room while they were used: others had fewer. */
+  taken = 0
   private readonly memory: UnwindMemory
   private readonly freeRows: Room
   private readonly freePages: Room
@@ -50,6 +54,8 @@ export class UnwindArena {
   /** Never make room. */
   private readonly pinned = new Set<number>()
   private tables = 0
+  /** Rows of each owner. */
+  private readonly share: FairShare
   private readonly ruleIds = new Map<bigint, number>()
   private readonly ruleView: DataView
   private readonly mostRules: number
@@ -59,6 +65,7 @@ export class UnwindArena {
     this.memory = memory
     // Row 0 stays free: the walker takes the row before the one that it finds.
     this.freeRows = new Room(1, memory.rows.length - 1)
+    this.share = new FairShare(memory.rows.length - 1)
     this.freePages = new Room(0, memory.pages.length)
     this.mostRules = Math.floor(memory.rules.length / ruleBytes)
     this.ruleView = new DataView(memory.rules.buffer, memory.rules.byteOffset, memory.rules.byteLength)
@@ -71,6 +78,11 @@ export class UnwindArena {
 
   get rows(): number {
     return this.memory.rows.length - 1 - this.freeRows.length
+  }
+
+  get losses(): ShareLosses {
+    const { refused, taken } = this
+    return { refused, taken }
   }
 
   get rules(): number {
@@ -88,9 +100,15 @@ export class UnwindArena {
    * `unpublish` for each file that has to make room, from which on the kernel side must not know it. False: there is no
    * room even so, and the entry is empty.
    */
-  put(id: number, table: UnwindTable | undefined, runtime: number, unpublish: (id: number) => void): boolean {
+  put(
+    id: number,
+    table: UnwindTable | undefined,
+    runtime: number,
+    unpublish: (id: number) => void,
+    owner = nobody,
+  ): boolean {
     this.drop(id)
-    const held = table && this.allocate(table, unpublish)
+    const held = table && this.allocate(table, owner, unpublish)
     if (table === undefined || held === undefined) {
       this.held.set(id, { ...empty, metAt: this.tick })
       this.write(id, empty, runtime)
@@ -98,6 +116,7 @@ export class UnwindArena {
       return table === undefined
     }
     this.held.set(id, held)
+    this.share.add(owner, held.rows.length)
     this.tables++
     this.copy(table, held)
     this.write(id, held, runtime)
@@ -113,6 +132,7 @@ export class UnwindArena {
     this.held.delete(id)
     this.pinned.delete(id)
     if (held.rows.length > 0) this.tables--
+    this.share.remove(held.owner, held.rows.length)
     this.freeRows.give(held.rows)
     this.freePages.give(held.pages)
   }
@@ -149,26 +169,50 @@ export class UnwindArena {
     return met
   }
 
-  private allocate(table: UnwindTable, unpublish: (id: number) => void): Held | undefined {
+  private allocate(table: UnwindTable, owner: Owner, unpublish: (id: number) => void): Held | undefined {
     const { rows, pages } = table
+    const take = () => this.take(rows.length, pages.length, owner)
     if (rows.length >= this.memory.rows.length || pages.length > this.memory.pages.length) return undefined
-    const taken = this.take(rows.length, pages.length)
+    const taken = take()
     if (taken !== undefined) return taken
     for (const id of this.idle()) {
       if (this.held.get(id)!.rows.length === 0) continue
       unpublish(id)
       this.drop(id)
-      const found = this.take(rows.length, pages.length)
+      const found = take()
       if (found !== undefined) return found
     }
-    return undefined
+    // Nobody's is idle: whoever has more than this owner would have gives the table up that was met least of late.
+    for (;;) {
+      const giver = this.share.giver(owner, rows.length)
+      if (giver === undefined || isSameOwner(giver, owner)) return undefined
+      const id = this.oldestOf(giver)
+      if (id === undefined) return undefined
+      this.taken++
+      unpublish(id)
+      this.drop(id)
+      const found = take()
+      if (found !== undefined) return found
+    }
   }
 
-  private take(rows: number, pages: number): Held | undefined {
+  private oldestOf(owner: Owner): number | undefined {
+    let oldest: number | undefined
+    let metAt = Number.POSITIVE_INFINITY
+    for (const [id, held] of this.held) {
+      if (held.rows.length === 0 || held.metAt >= metAt) continue
+      if (this.pinned.has(id) || !isSameOwner(held.owner, owner)) continue
+      oldest = id
+      metAt = held.metAt
+    }
+    return oldest
+  }
+
+  private take(rows: number, pages: number, owner: Owner): Held | undefined {
     const forRows = this.freeRows.take(rows)
     if (forRows === undefined) return undefined
     const forPages = this.freePages.take(pages)
-    if (forPages !== undefined) return { rows: forRows, pages: forPages, metAt: this.tick }
+    if (forPages !== undefined) return { rows: forRows, pages: forPages, owner, metAt: this.tick }
     this.freeRows.give(forRows)
     return undefined
   }
@@ -210,8 +254,10 @@ export class UnwindArena {
   }
 }
 
+/** The kernel's own code, which is pinned. */
+const nobody: Owner = { group: '', user: '' }
 const nothing: Range = { at: 0, length: 0 }
-const empty: Held = { rows: nothing, pages: nothing, metAt: 0 }
+const empty: Held = { rows: nothing, pages: nothing, owner: nobody, metAt: 0 }
 
 /** Free places of an array, in order; the first that is large enough is taken. */
 class Room {

@@ -187,7 +187,7 @@ test('a directory that others may write to, or that is none, is not used, and th
   const shared = freshDirectory()
   mkdirSync(shared, { recursive: true })
   chmodSync(shared, 0o777)
-  check(shared, /^cannot use the directory .*: others may write to it$/)
+  check(shared, /^cannot use the directory .*: any user may write to .*; chmod o-w /)
   assert.deepEqual(readdirSync(shared), [])
   const file = freshDirectory()
   copyFileSync('/bin/true', file)

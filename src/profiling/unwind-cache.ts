@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
-import { makeDirectories } from '../lib/make-directories.ts'
+import { makeOwnDirectory } from '../lib/own-directory.ts'
 import { cfaRule, rbpRule, ruleBytes, type UnwindTable } from '../model/unwind-table.ts'
 import { unwindDigest } from './eh-frame.ts'
 
@@ -50,10 +50,7 @@ export class UnwindCache {
     this.#directory = directory
     this.#maxBytes = maxBytes
     this.#try('use', () => {
-      makeDirectories(directory, 0o700)
-      const stat = lstatSync(directory)
-      const isOwn = stat.isDirectory() && stat.uid === process.geteuid?.() && (stat.mode & 0o022) === 0
-      if (!isOwn) throw new Error('others may write to it')
+      makeOwnDirectory(directory)
     })
     this.#isUsable = this.#fault === undefined
   }

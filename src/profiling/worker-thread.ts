@@ -7,6 +7,9 @@ import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
 /** Of V8's heap: tables and symbols are outside of it. */
 const heapMb = 96
 const defaultRestartMs = 5_000
+/** After each end it is waited for twice as long as before, but no longer, until it lived so long. */
+const mostRestartMs = 120_000
+const soundMs = 600_000
 const defaultPatienceMs = 60_000
 /** Requests that wait for their answer; beyond them no files are taken, beyond twice as many no stacks. */
 const mostWaiting = 128
@@ -43,7 +46,7 @@ export interface WorkerThreadOptions {
 
 /**
  * The thread that reads files: ELF files of strangers may be large, broken or hostile, and whatever they do to it the
- * agent goes on. It is started again at most every five seconds.
+ * agent goes on. It is started again after five seconds, then after twice as long each time, up to two minutes.
  */
 export class WorkerThread {
   /** How often it ended without being asked to. */
@@ -58,7 +61,10 @@ export class WorkerThread {
   private waiting = 0
   private silentSince = 0
   private isEnding = false
+  private restartMs = 0
+  private startedMs = 0
   private closed = false
+  private cpuMs_ = 0
 
   /** Throws where its program is missing. */
   constructor(options: WorkerThreadOptions) {
@@ -94,8 +100,19 @@ export class WorkerThread {
     return `the thread that names frames has not answered for ${seconds} s and cannot be ended: a file system may not answer`
   }
 
+  /** Milliseconds of CPU that it took since it began, as of the last look; 0 where the runtime does not say (before Node 24.6). */
+  get cpuMs(): number {
+    return this.cpuMs_
+  }
+
   /** Ends it where it has not answered for long; to be called now and then. */
   watch(): void {
+    void this.worker
+      ?.cpuUsage?.()
+      .then(({ user, system }) => {
+        this.cpuMs_ = (user + system) / 1000
+      })
+      .catch(() => undefined) // it has ended
     if (this.worker === undefined || this.waiting === 0 || this.isEnding) return
     if (performance.now() - this.silentSince < (this.options.patienceMs ?? defaultPatienceMs)) return
     this.isEnding = true
@@ -145,6 +162,7 @@ export class WorkerThread {
     worker.unref()
     this.waiting = 0
     this.isEnding = false
+    this.startedMs = performance.now()
     worker.on('message', (answer: Answer) => {
       this.silentSince = performance.now()
       if (answered.has(requestOf[answer.kind])) this.waiting--
@@ -173,6 +191,9 @@ export class WorkerThread {
   }
 
   private startLater(): void {
+    const first = this.options.restartMs ?? defaultRestartMs
+    const isSound = performance.now() - this.startedMs >= soundMs
+    this.restartMs = isSound || this.restartMs === 0 ? first : Math.min(2 * this.restartMs, mostRestartMs)
     this.restart = setTimeout(() => {
       try {
         this.start()
@@ -183,7 +204,7 @@ export class WorkerThread {
         return
       }
       this.options.begun()
-    }, this.options.restartMs ?? defaultRestartMs)
+    }, this.restartMs)
     this.restart.unref()
   }
 

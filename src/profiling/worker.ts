@@ -2,9 +2,13 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { errorText } from '../lib/logger.ts'
+import { lowerPriority } from '../lib/priority.ts'
 import { FrameNames } from './frame-names.ts'
 import type { Answer, Request, SymbolSettings } from './messages.ts'
 import { Workshop } from './workshop.ts'
+
+// Files of any user are read here: it must not run before the agent, nor before others.
+lowerPriority()
 
 const workshop = new Workshop(workerData as SymbolSettings)
 const names = new FrameNames(workshop, workerData as SymbolSettings)
@@ -35,6 +39,9 @@ function answerTo(request: Request): Answer | undefined {
       workshop.configure(request.settings)
       names.configure(request.settings)
       return undefined
+    case 'shed':
+      workshop.symbols.shed(request.bytes - names.perfMaps.shed(request.bytes))
+      return undefined
     case 'mark':
       tidy()
       return { kind: 'mark', mark: request.mark, state: names.state() }
@@ -44,6 +51,7 @@ function answerTo(request: Request): Answer | undefined {
 /** What is done once in an interval. */
 function tidy(): void {
   workshop.symbols.closeIdle()
+  workshop.decoder.closeIdle()
   names.closeEnded()
   const ids = workshop.replaced()
   if (ids.length > 0) parentPort!.postMessage({ kind: 'replaced', ids } satisfies Answer)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { closeSync, copyFileSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -64,7 +64,7 @@ test('places of this program have the names of its functions, each told once', (
   const names = new FrameNames(workshop, settings)
   const mapping = readMappings('/proc', process.pid).find(({ path }) => path === process.execPath)!
   add(workshop, fileOf(1, process.pid, mapping))
-  const symbols = workshop.symbolsOf(1, process.pid)
+  const symbols = workshop.symbolsOf(1, process.pid, () => ({ group: '', user: '0' }))
   assert.ok(typeof symbols !== 'string')
   // As the dynamic symbols of the program have it: any place of code that is a function's.
   let place = mapping.offset + 4096
@@ -82,6 +82,33 @@ test('places of this program have the names of its functions, each told once', (
   assert.deepEqual(names.name([raw], []).frames, [])
   names.clear(1)
   assert.equal(names.name([raw], []).frames.length, 1)
+})
+
+test('names of C++ are told as people write them, and their linker names beside', () => {
+  const workshop = new Workshop(settings)
+  const names = new FrameNames(workshop, settings)
+  const mapping = readMappings('/proc', process.pid).find(({ path }) => path === process.execPath)!
+  add(workshop, fileOf(1, process.pid, mapping))
+  const symbols = workshop.symbolsOf(1, process.pid, () => ({ group: '', user: '0' }))
+  assert.ok(typeof symbols !== 'string')
+  const places = new Map<string, number>()
+  const { offset, size } = workshop.known(1)!.elf!.section('.text')!
+  for (let place = offset; places.size < 200 && place < offset + size; place += 64) {
+    const found = symbols.find(place)
+    if (found?.isMangled && !places.has(found.systemName)) places.set(found.systemName, place)
+  }
+  assert.equal(places.size, 200)
+  const offsets = Float64Array.from(places.values())
+  const { frames } = names.name([{ ...stack, spaces: new Uint16Array(200).fill(1), offsets }], [])
+  const mangled = [...places.keys()]
+  const want = execFileSync('c++filt', ['-i'], { input: mangled.join('\n'), encoding: 'utf8' }).split('\n')
+  assert.deepEqual(
+    frames.map(({ name, systemName }) => [name, systemName]),
+    mangled.map((systemName, i) => [want[i], systemName]),
+  )
+  const { undecoded, decoderFault } = names.state()
+  assert.deepEqual([undecoded, decoderFault], [{ failed: 0, refused: 0, late: 0, unavailable: 0 }, ''])
+  workshop.decoder.close()
 })
 
 test('a mapping is of the file with its device and inode, whatever else has its path', { skip }, () => {

@@ -1,7 +1,10 @@
 import { fstatSync, readSync, type Stats, statSync } from 'node:fs'
+import { type DecodeOrigin, Decoder } from '../kernel/decoder.ts'
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
+import { ownerOf } from '../kernel/process-owner.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
 import { ElfError } from '../lib/elf/elf-format.ts'
+import type { Owner } from '../lib/fair-share.ts'
 import { errorText } from '../lib/logger.ts'
 import type { Mapping } from '../model/profile.ts'
 import type { UnwindTable } from '../model/unwind-table.ts'
@@ -12,7 +15,7 @@ import { vdsoPath } from './mapped-files.ts'
 import type { Answer, MappedFile, SymbolSettings } from './messages.ts'
 import type { FileSymbols } from './symbols/file-symbols.ts'
 import { reasons, unreadableReason } from './symbols/reasons.ts'
-import { SymbolCache } from './symbols/symbol-cache.ts'
+import { originOf, SymbolCache } from './symbols/symbol-cache.ts'
 import { vdsoSymbols } from './symbols/vdso.ts'
 import { UnwindCache } from './unwind-cache.ts'
 
@@ -22,6 +25,7 @@ export interface KnownFile {
   /** Undefined: it is no ELF file, or is not read. Its descriptor may be closed: only what was read is asked for. */
   readonly elf: ElfFile | undefined
   readonly mapping: Mapping | undefined
+  readonly origin: DecodeOrigin
   /** Why it has no table; '' where it has one. */
   readonly reason: string
   readonly runtime: { readonly unit: RuntimeUnit; readonly file: RuntimeFile } | undefined
@@ -35,6 +39,7 @@ const mostUntabled = 20
 /** Opens files, makes their unwind tables, and knows which runtimes they hold. */
 export class Workshop {
   readonly symbols: SymbolCache
+  readonly decoder: Decoder
   /** Files without a table, the last ones. */
   readonly untabled: { path: string; reason: string }[] = []
   cacheHits = 0
@@ -46,9 +51,10 @@ export class Workshop {
   private readonly stamps = new Map<number, Stamp>()
   private readonly metBy = new Map<number, number>()
 
-  constructor(settings: SymbolSettings) {
+  constructor(settings: SymbolSettings, decoder = new Decoder()) {
     this.settings = settings
-    this.symbols = new SymbolCache(settings)
+    this.decoder = decoder
+    this.symbols = new SymbolCache(settings, decoder)
     this.cache = settings.cacheDir === '' ? undefined : new UnwindCache(settings.cacheDir)
   }
 
@@ -103,7 +109,7 @@ export class Workshop {
   }
 
   /** The symbols of a file, which is opened again through a process that runs it; in brackets why there are none. */
-  symbolsOf(id: number, pid: number): FileSymbols | string {
+  symbolsOf(id: number, pid: number, owner: () => Owner): FileSymbols | string {
     const known = this.files.get(id)
     if (known === undefined) return reasons.processEnded
     const { path } = known.file
@@ -112,10 +118,11 @@ export class Workshop {
       this.vdso ??= vdsoSymbols()
       return this.vdso ?? reasons.vdso
     }
-    return this.symbols.of(id, { path, buildId: known.elf.buildId }, () => {
+    const source = () => {
       const { buildId } = known.elf!
       return mappedAt(pid, path) ?? mappedAt(known.file.pid, path) ?? (buildId === '' ? undefined : own(path))
-    })
+    }
+    return this.symbols.of(id, { path, buildId: known.elf.buildId }, source, owner)
   }
 
   forget(id: number): void {
@@ -140,7 +147,12 @@ export class Workshop {
         reason = errorText(error)
       }
       if (file.path !== vdsoPath)
-        this.symbols.of(file.id, { path: file.path, buildId: known.elf.buildId }, () => `/proc/self/fd/${fd}`)
+        this.symbols.of(
+          file.id,
+          { path: file.path, buildId: known.elf.buildId },
+          () => `/proc/self/fd/${fd}`,
+          () => ownerOf('/proc', file.pid),
+        )
     }
     if (reason !== '') this.note(file.path, reason)
     const runtime = known.runtime?.unit.code ?? (known.reason === notElf ? addressCode : 0)
@@ -148,7 +160,8 @@ export class Workshop {
   }
 
   private read(file: MappedFile, fd: number): KnownFile {
-    const none = { file, elf: undefined, mapping: undefined, runtime: undefined }
+    const origin = fd < 0 ? noOrigin : originOf(fd)
+    const none = { file, elf: undefined, mapping: undefined, origin, runtime: undefined }
     if (fd < 0) return { ...none, reason: file.unread }
     let elf: ElfFile
     try {
@@ -159,7 +172,7 @@ export class Workshop {
       return { ...none, reason: hasMagic(fd) ? error.message : notElf }
     }
     const mapping = { path: file.path, buildId: elf.buildId, hash: elf.htlHash(), ...elf.codeMapping() }
-    return { file, elf, mapping, reason: '', runtime: this.runtimeOf(elf, file.path) }
+    return { file, elf, mapping, origin, reason: '', runtime: this.runtimeOf(elf, file.path) }
   }
 
   private tableOf(elf: ElfFile): UnwindTable | undefined {
@@ -194,6 +207,8 @@ export class Workshop {
   }
 }
 
+/** Nothing is read of it. */
+const noOrigin: DecodeOrigin = { file: '', owner: '' }
 const notElf = 'it is no ELF file: its code is taken for that of a just-in-time compiler'
 
 function hasMagic(fd: number): boolean {

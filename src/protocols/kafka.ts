@@ -82,6 +82,13 @@ function versionOf(operation: Operation): number {
 
 /** Where an answer was not captured: one without records is shorter as a rule. */
 const emptyBytes = 256
+/** Names of clients and groups are cut: they are remembered for each address. */
+const maxNameBytes = 256
+
+function nameEnd({ textStart, textEnd }: Cursor): number {
+  return Math.min(textEnd, textStart + maxNameBytes)
+}
+
 /** Partitions whose numbers are kept as text. */
 const maxPartitionTexts = 1_024
 
@@ -103,7 +110,7 @@ class Kafka implements Protocol {
   readonly groups = new Groups()
   readonly cursor = new Cursor()
   /** Clients and groups. */
-  readonly texts = new Texts({ slots: 2_048, maxLength: 256 })
+  readonly texts = new Texts({ slots: 2_048, maxLength: maxNameBytes })
   private readonly partitions: string[] = []
 
   open(connection: StreamConnection): StreamDecoder {
@@ -265,7 +272,7 @@ class Requests implements MessageReader {
     const version = versionOf(operation)
     cursor.open(bytes, start + 12, end, false)
     cursor.text()
-    stream.client = texts.of(bytes, cursor.textStart, cursor.textEnd)
+    stream.client = texts.of(bytes, cursor.textStart, nameEnd(cursor))
     cursor.flexible = isFlexible(key, version)
     cursor.tags()
     if (key === api.produce) this.readProduce(operation, version)
@@ -274,7 +281,7 @@ class Requests implements MessageReader {
     } else if (groupKeys.has(key)) {
       if (key === api.offsetFetch && version >= 8) cursor.array()
       cursor.text()
-      stream.joined(texts.of(bytes, cursor.textStart, cursor.textEnd))
+      stream.joined(texts.of(bytes, cursor.textStart, nameEnd(cursor)))
     }
   }
 

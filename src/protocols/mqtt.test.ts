@@ -361,3 +361,17 @@ test('the kernel side recognises MQTT by its first bytes', () => {
 test('the kernel side takes nothing else for MQTT', () => {
   checkForeignOpenings('mqtt')
 })
+
+test('messages that nobody saw are counted once their acknowledgements come', () => {
+  const session = new StreamSession(mqtt)
+  session.client(connect(4)).serverSays(packet(0x20, short(0)))
+  session
+    .client(publish('a', 'x', { qos: 1, id: 1 }))
+    .serverSays(puback(1))
+    .serverSays(puback(77))
+  assert.equal(session.lost, 0)
+  session.lose(true, 60).client(publish('a', 'x', { qos: 1, id: 5 }))
+  session.serverSays(Buffer.concat([puback(2), puback(3), puback(4), puback(5)]))
+  assert.equal(session.ended.length, 2)
+  assert.equal(session.lost, 3)
+})

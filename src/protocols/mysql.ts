@@ -57,6 +57,7 @@ class Mysql implements Protocol, MysqlTexts {
         operation: 'PREPARE',
         database: '',
         batch: 0,
+        holds: 0,
       }
       this.preparations.set(statement, preparation)
     }
@@ -75,7 +76,7 @@ class Mysql implements Protocol, MysqlTexts {
   useOf(database: string): SqlStatement {
     let use = this.uses.get(database)
     if (use === undefined) {
-      use = { ...unknownStatement, summary: `USE ${database}`, operation: 'USE', database }
+      use = { ...unknownStatement, summary: `USE ${database}`, operation: 'USE', database, holds: 0 }
       this.uses.set(database, use)
     }
     return use

@@ -406,7 +406,7 @@ test('commands beyond what is kept are counted as lost, and those behind them ar
 })
 
 test('replies are counted where there was no room for their commands', () => {
-  const session = new StreamSession(redis, { maxOperations: 2 })
+  const session = new StreamSession(redis, { maxBytes: 4_800 }) // two operations'
   session.client(command('GET', 'a') + command('SET', 'a', 'b') + command('DEL', 'a'))
   session.serverSays('_\r\n+OK\r\n:1\r\n')
   session.client(command('TTL', 'a')).serverSays('-ERR x\r\n')

@@ -349,3 +349,14 @@ function readRange(part: string, into: { from: number; to: number }[]): boolean 
   into.push({ from, to })
   return from >= 1 && from <= to && to <= 65_535
 }
+
+/** A value of another kind, or `auto`: svc derives it from the host. */
+export function orAuto<T>(kind: Kind<T>): Kind<T | 'auto'> {
+  return {
+    expects: `"auto" or ${kind.expects}`,
+    json: { anyOf: [{ const: 'auto' }, kind.json] },
+    read: (value, key, report) =>
+      value.type === 'scalar' && value.text.trim() === 'auto' ? 'auto' : kind.read(value, key, report),
+    show: (value, hide) => (value === 'auto' ? hide('auto') : kind.show(value, hide)),
+  }
+}

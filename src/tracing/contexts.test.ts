@@ -205,7 +205,7 @@ test('whatever comes, the memory is bounded and no parent is of another process 
 test('more requests than there is room for make the oldest be forgotten', () => {
   const contexts = open()
   for (let i = 1; i <= 40_000; i++) serving(contexts, { sequence: i, pid: i % 100 })
-  assert.equal(contexts.size, 16_384)
+  assert.equal(contexts.size, 8_388)
   assert.equal(contexts.find({ server: true, sequence: 1, clientPort: 1, serverPort: 80 }), undefined)
   assert.ok(contexts.find({ server: true, sequence: 40_000, clientPort: 1, serverPort: 80 }))
 })
@@ -224,4 +224,24 @@ test('a request whose end was missed does not stand in the way of others for eve
   assert.equal(contexts.size, 0)
   const served = begin(contexts, { server: true, pid: 1, tid: 1, sequence: 2 }, 400_000)
   assert.equal(parentOf(contexts, asking(contexts, { pid: 1, tid: 1, sequence: 3 })), idOf(served))
+})
+
+test('where memory is short, what ended is forgotten first, and what is not needed again is let go', () => {
+  const contexts = new Contexts(() => {}, { limitOf: () => 1_000_000, register: () => () => {} })
+  const ask = (sequence: number) => asking(contexts, { sequence, local: false })
+  const key = { server: false, clientPort: 1, serverPort: 80 }
+  const open = Array.from({ length: 100 }, (_, i) => ask(1 + i))
+  for (let i = 0; i < 500; i++) contexts.end(ask(1_000 + i), 0, true, 0)
+  assert.equal(contexts.bytes, 600_000)
+  assert.equal(contexts.shed(450_000), 450_000)
+  assert.equal(contexts.size, 150)
+  assert.ok(open.every(({ ended, sequence }) => !ended && contexts.find({ ...key, sequence }) !== undefined))
+  assert.equal(contexts.shed(100_000), 100_000)
+  assert.equal(contexts.size, 50)
+  for (let i = 0; i < 5_000; i++) ask(10_000 + i)
+  assert.equal(contexts.size, 1_000)
+  assert.equal(contexts.bytes, 1_000_000)
+  contexts.expire(400_000)
+  contexts.expire(403_000)
+  assert.ok(contexts.bytes <= 256_000, `${contexts.bytes}`)
 })

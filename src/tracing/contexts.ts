@@ -1,7 +1,15 @@
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { TraceContext } from '../model/stream.ts'
 
-/** Requests that are remembered, at most. */
-const maxRequests = 16_384
+/** Bytes of a request that is remembered, with its ids (measured), and those that all may have by default. */
+const requestBytes = 1_000
+const usualBytes = 8 * 2 ** 20
+/** Part of the memory of tables that they may have. */
+const share = 1 / 8
+/** Requests that are kept for later use beside those that were needed at once of late. */
+const spare = 256
+/** Requests that are forgotten at a time where memory is short. */
+const mostShed = 2_000
 /** Chains of the table; a power of two. */
 const chains = 16_384
 /** How long a request that ended is remembered for its other side. */
@@ -117,9 +125,35 @@ export class Contexts {
   private readonly open = new Line()
   private readonly done = new Line()
 
+  private readonly maxRequests: number
+  private peak = 0
+  private trimmedMs = 0
+
   /** `fill` makes random ids. */
-  constructor(fill: (id: Uint8Array) => void) {
+  constructor(fill: (id: Uint8Array) => void, governor?: Pick<MemoryGovernor, 'limitOf' | 'register'>) {
     this.fill = fill
+    this.maxRequests = Math.floor((governor?.limitOf(share) ?? usualBytes) / requestBytes)
+    governor?.register({
+      name: 'places in traces',
+      kind: 'detail',
+      share,
+      bytes: () => this.bytes,
+      shed: bytes => this.shed(bytes),
+    })
+  }
+
+  /** What all of them take, with those that are kept for later use. */
+  get bytes(): number {
+    return (this.size + this.free.length) * requestBytes
+  }
+
+  /** Forgets about so much: the unused, what ended, then what began longest ago. Only joins are lost by it. */
+  shed(bytes: number): number {
+    const wanted = Math.min(mostShed, Math.ceil(bytes / requestBytes))
+    const before = this.bytes
+    for (let shed = this.free.length; shed < wanted && this.size > 0; shed++) this.forgetOldest()
+    this.free.length = Math.max(0, this.free.length - wanted)
+    return before - this.bytes
   }
 
   /** Requests that are remembered. */
@@ -244,6 +278,15 @@ export class Contexts {
   expire(nowMs: number): void {
     this.forgetOlder(this.done, nowMs - holdMs)
     this.forgetOlder(this.open, nowMs - openMs)
+    if (nowMs - this.trimmedMs < holdMs) return
+    this.trimmedMs = nowMs
+    this.free.length = Math.min(this.free.length, Math.max(0, this.peak - this.size) + spare)
+    this.peak = this.size
+  }
+
+  private forgetOldest(): void {
+    const oldest = this.done.first ?? this.open.first
+    if (oldest !== undefined) this.forget(oldest)
   }
 
   private forgetOlder(line: Line, atMs: number): void {
@@ -348,7 +391,7 @@ export class Contexts {
   }
 
   private take(nowMs: number): Request {
-    if (this.size >= maxRequests) this.forget(this.done.first ?? this.open.first!)
+    if (this.size >= this.maxRequests) this.forgetOldest()
     const request = this.free.pop() ?? new Request()
     request.turn++
     request.ended = false
@@ -362,6 +405,7 @@ export class Contexts {
     request.childEndUs = 0
     request.atMs = nowMs
     this.open.add(request)
+    if (this.size > this.peak) this.peak = this.size
     return request
   }
 

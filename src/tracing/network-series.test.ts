@@ -164,3 +164,12 @@ test('a process that is gone is told once more', () => {
   assert.equal(series.collect(2).length, 1)
   assert.deepEqual([series.collect(3), series.series], [[], 0])
 })
+
+test('a bound in bytes bounds the series, and nothing is lost by it', () => {
+  const series = table({ maxBytes: 30_000 })
+  for (let port = 1; port <= 100; port++) series.add(shop, pairOf({ port, sent: 1 }))
+  assert.ok(series.bytes <= 30_000 && series.series >= 10, `${series.series} series, ${series.bytes} bytes`)
+  const [{ metrics } = { metrics: [] }] = series.collect(5)
+  const sent = values(metrics, 'svc.network.connection.io').reduce((sum, [, value]) => sum + value, 0)
+  assert.equal(sent, 100)
+})

@@ -10,6 +10,8 @@ export interface NetworkSeriesOptions {
   readonly startUs: number
   /** Series beyond this many go to one per resource, marked `otel.metric.overflow`. */
   readonly maxSeries?: number
+  /** Bytes of all series; beyond them new ones overflow as beyond `maxSeries`. Default: no bound. */
+  readonly maxBytes?: number
   /** The same for the series of one resource. */
   readonly maxResourceSeries?: number
   /** Resources beyond this many are not counted; what they lose is in `lost`. */
@@ -17,6 +19,11 @@ export interface NetworkSeriesOptions {
   /** Collections without a change after which a series without a connection is let go. */
   readonly idleCollections?: number
 }
+
+/** What a series takes, measured. */
+const seriesBytes = 2700
+/** Series that there are at most without another bound. */
+const mostSeries = 10_000
 
 /** The metrics of TCP connections, by process, side, peer and port: see docs/network.md. Cumulative and exact. */
 export class NetworkSeries {
@@ -33,10 +40,18 @@ export class NetworkSeries {
 
   constructor(options: NetworkSeriesOptions) {
     this.sinceUs = options.startUs
-    this.maxSeries = options.maxSeries ?? 10_000
+    this.maxSeries = Math.min(
+      options.maxSeries ?? mostSeries,
+      Math.floor((options.maxBytes ?? Number.POSITIVE_INFINITY) / seriesBytes),
+    )
     this.maxResourceSeries = options.maxResourceSeries ?? 1_000
     this.maxResources = options.maxResources ?? 4_096
     this.idleCollections = options.idleCollections ?? 20
+  }
+
+  /** Memory that is taken now, by estimate. */
+  get bytes(): number {
+    return this.count * seriesBytes
   }
 
   /** How many series there are, overflow series left out. */

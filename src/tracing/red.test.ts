@@ -202,6 +202,21 @@ test('beyond the bound nothing is lost but told apart: totals hold and the overf
   assert.equal(pointsOf(table, shop)[3]!.count, 2)
 })
 
+test('beyond a bound in bytes series overflow as well, and the books of bytes are those of the series', () => {
+  const table = new RedTable({ startUs: 0, maxBytes: 100_000 })
+  for (let i = 0; i < 1000; i++)
+    table.observe(shop, desc, Attributes.of({ route: `/${i}/${'a'.repeat(600)}` }), 1)
+  assert.ok(table.bytes >= 100_000 && table.bytes < 103_000, `${table.bytes}`)
+  assert.equal(table.series + table.overflowed, 1000)
+  assert.equal(
+    pointsOf(table, shop).reduce((sum, { count }) => sum + count, 0),
+    1000,
+  )
+  table.forget(shop)
+  table.collect(3_000)
+  assert.deepEqual([table.series, table.bytes], [0, 0])
+})
+
 test('a flood of one resource overflows by itself and leaves the others their room', () => {
   const table = new RedTable({ startUs: 0, maxSeries: 10, maxResourceSeries: 4 })
   for (let i = 0; i < 25; i++) table.observe(shop, desc, Attributes.of({ route: `/${i}` }), 1)

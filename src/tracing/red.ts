@@ -13,12 +13,18 @@ export interface RedOptions {
   readonly maxResourceSeries?: number
   /** Resources beyond this many are not recorded at all; what they lose is counted in `lost`. */
   readonly maxResources?: number
+  /** Bytes of all series; beyond them new ones overflow as beyond `maxSeries`. Default: no bound. */
+  readonly maxBytes?: number
   /**
    * `exponential`: each series chooses its bounds by what it sees, 160 buckets at most. What `merge` adds then stands in
    * the geometric middle of the bucket that it was counted in.
    */
   readonly histograms?: 'explicit' | 'exponential'
 }
+
+/** What a series takes without the texts of its dimensions, measured: explicit bounds, and 160 buckets besides. */
+const explicitBytes = 1400
+const exponentialBytes = 2700
 
 /** The metrics of one resource, as `collect` gives them. */
 export interface ResourceMetrics {
@@ -40,8 +46,11 @@ export class RedTable {
   private readonly maxSeries: number
   private readonly maxResourceSeries: number
   private readonly maxResources: number
+  private readonly maxBytes: number
+  private readonly seriesBytes: number
   private readonly form: HistogramForm
   private seriesCount = 0
+  private textBytes = 0
   /** When the last collection was, and so when a series that is new since then began. */
   private sinceUs: number
 
@@ -50,12 +59,19 @@ export class RedTable {
     this.maxSeries = options.maxSeries ?? 10_000
     this.maxResourceSeries = options.maxResourceSeries ?? 1_000
     this.maxResources = options.maxResources ?? 4_096
+    this.maxBytes = options.maxBytes ?? Number.POSITIVE_INFINITY
+    this.seriesBytes = options.histograms === 'exponential' ? exponentialBytes : explicitBytes
     this.form = options.histograms === 'exponential' ? exponential : explicit
   }
 
   /** How many series there are, overflow series left out. */
   get series(): number {
     return this.seriesCount
+  }
+
+  /** Memory that is taken now, by estimate. */
+  get bytes(): number {
+    return this.seriesCount * this.seriesBytes + this.textBytes
   }
 
   /** Records one call. `dimensions` are copied. */
@@ -89,6 +105,7 @@ export class RedTable {
       if (!table.forgotten) continue
       this.resources.delete(resource)
       this.seriesCount -= table.series
+      this.textBytes -= table.textBytes
     }
     this.sinceUs = timeUs
     return all
@@ -122,12 +139,16 @@ export class RedTable {
     }
     const found = histogram.find(dimensions)
     if (found !== undefined) return found
-    if (this.seriesCount >= this.maxSeries || table.series >= this.maxResourceSeries) {
+    const isFull = this.seriesCount >= this.maxSeries || this.bytes >= this.maxBytes
+    if (isFull || table.series >= this.maxResourceSeries) {
       this.overflowed += count
       return histogram.overflow(this.sinceUs)
     }
+    const textBytes = textBytesOf(dimensions)
     this.seriesCount++
+    this.textBytes += textBytes
     table.series++
+    table.textBytes += textBytes
     return histogram.add(dimensions, this.sinceUs)
   }
 
@@ -146,6 +167,7 @@ class ResourceTable {
   readonly histograms = new Map<DurationDesc, HistogramTable>()
   /** Overflow series left out. */
   series = 0
+  textBytes = 0
   forgotten = false
 
   metrics(timeUs: number): Metric[] {
@@ -236,6 +258,16 @@ class HistogramTable {
   metric(desc: DurationDesc, timeUs: number): Metric {
     return this.form.metric(desc, this.all, timeUs)
   }
+}
+
+/** What the values of dimensions take: most characters are of one byte. */
+function textBytesOf({ size, values }: Attributes): number {
+  let bytes = 0
+  for (let i = 0; i < size; i++) {
+    const value = values[i]
+    if (typeof value === 'string') bytes += value.length
+  }
+  return bytes
 }
 
 function branchOf(place: Place, key: string): Branch | undefined {

@@ -211,3 +211,17 @@ test('long paths are routed as others are, and take no memory', async () => {
   // Used once more, or it would be collected too.
   assert.equal(routes.route('service 1', '/somewhere-quite-far'), '/somewhere-quite-far')
 })
+
+test('where memory is short known paths are forgotten, and routes stay as they are', () => {
+  const routes = new Routes(heuristic)
+  const routed = () => Array.from({ length: 400 }, (_, i) => routes.route(`service ${i % 4}`, `/users/${i}`))
+  const before = routed()
+  const bytes = routes.bytes
+  assert.ok(bytes > 400 * 160, `${bytes}`)
+  const freed = routes.shed(bytes / 3)
+  assert.ok(freed >= bytes / 3 && freed < bytes, `${freed} of ${bytes}`)
+  routes.shed(bytes)
+  assert.ok(routes.bytes < bytes / 10, `${routes.bytes}`)
+  assert.deepEqual(routed(), before)
+  assert.equal(routes.bytes, bytes)
+})

@@ -41,6 +41,24 @@ export class Routes {
     })
   }
 
+  /** Memory that is taken now, by estimate. */
+  get bytes(): number {
+    let bytes = 0
+    this.services.forEach(routes => {
+      bytes += routes.bytes
+    })
+    return bytes
+  }
+
+  /** Forgets which route a path has; what paths taught stays, so that routes stay as they are. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    this.services.forEach(routes => {
+      if (before - this.bytes < bytes) routes.forgetPaths()
+    })
+    return before - this.bytes
+  }
+
   /**
    * The route of `path`, '' for none. `served` false (the service answered 404) guesses from what is known already and
    * learns nothing, so that a scanner's thousand paths do not spend the words that a prefix may have.
@@ -77,6 +95,9 @@ const maxCachedPath = 256
 /** Words that one service's tree may hold; a full tree learns no more. */
 const maxWords = 2_000
 const maxSegments = 10
+/** What an entry of a cache and a word take beside their characters, measured. */
+const pathBytes = 160
+const wordBytes = 320
 
 /** One place in the tree of words: what may come next. */
 class Place {
@@ -92,10 +113,38 @@ class Place {
   }
 }
 
+/** Routes by path, with what they take. */
+class PathCache {
+  private readonly routes = new BoundedMap<string, string>(maxCachedPaths, (path, route) => {
+    this.characters -= path.length + route.length
+  })
+  private characters = 0
+
+  get bytes(): number {
+    return this.characters + this.routes.size * pathBytes
+  }
+
+  get(path: string): string | undefined {
+    return this.routes.get(path)
+  }
+
+  /** The path is not there yet. */
+  set(path: string, route: string): void {
+    this.routes.set(path, route)
+    this.characters += path.length + route.length
+  }
+
+  clear(): void {
+    if (this.routes.size === 0) return
+    this.routes.clear()
+    this.characters = 0
+  }
+}
+
 class ServiceRoutes {
-  private readonly known = new BoundedMap<string, string>(maxCachedPaths)
+  private readonly known = new PathCache()
   /** Guesses for paths that were not served; any word learned may change them. */
-  private readonly strangers = new BoundedMap<string, string>(maxCachedPaths)
+  private readonly strangers = new PathCache()
   private root = new Place('')
   private words = 0
   private rules: Rules
@@ -104,14 +153,22 @@ class ServiceRoutes {
     this.rules = rules
   }
 
+  get bytes(): number {
+    return this.known.bytes + this.strangers.bytes + this.words * wordBytes
+  }
+
+  forgetPaths(): void {
+    this.known.clear()
+    this.strangers.clear()
+  }
+
   change(rules: Rules): void {
     if (rules.maxSegmentCardinality !== this.rules.maxSegmentCardinality) {
       this.root = new Place('')
       this.words = 0
     }
     this.rules = rules
-    this.known.clear()
-    this.strangers.clear()
+    this.forgetPaths()
   }
 
   route(path: string, served: boolean): string {
@@ -166,8 +223,7 @@ class ServiceRoutes {
       this.words -= wordsBelow(place)
       place.words.clear()
       place.folded = true
-      this.known.clear()
-      this.strangers.clear()
+      this.forgetPaths()
       return undefined
     }
     if (this.words >= maxWords) return undefined

@@ -39,7 +39,7 @@ test('a request that was forgotten while it was under way has no ids of another'
     now: () => 0,
   })
   const calls = new StreamCalls({ tracer, microseconds: ns => ns / 1000, drop: () => {}, refuse: () => {} })
-  const streams = new Streams([protocol], calls, { maxStreams: 65_536 })
+  const streams = new Streams([protocol], calls, { maxStreams: 65_536, maxBytes: 2 ** 27 })
   const call = (connection: number, bytes: Buffer, received: boolean, position = 0) => {
     const segment = Object.assign(new Segment(), { connection, protocol: 'redis', bytes, received, position })
     segment.end = bytes.length

@@ -1,77 +1,109 @@
-import { BoundedMap } from '../lib/bounded-map.ts'
 import { ByteFlow } from '../lib/byte-flow.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { Protocol } from '../model/protocol.ts'
-import { Operation, type Segment, type StreamConnection, type StreamDecoder } from '../model/stream.ts'
+import type { Operation, Segment, StreamConnection, StreamDecoder } from '../model/stream.ts'
+import { OperationPool, type OperationSink } from './operation-pool.ts'
+import { StreamRoom, Tenant } from './stream-room.ts'
 
 /** What becomes of what decoders read. */
-export interface StreamSink {
-  /** A request is known, and may be somebody's child or have children from now on. */
-  asked(stream: Stream, operation: Operation): void
-  /** It is done. Nothing of it may be kept. */
-  ended(stream: Stream, operation: Operation): void
-  /** It is given back: nothing will be told of it any more. */
-  abandoned(operation: Operation): void
-  /** So many operations were given up: `framing_lost` or `no_memory`. */
-  lost(reason: string, operations: number): void
-  /** The connection does not speak what the kernel side took it for. */
-  refused(stream: Stream): void
-}
+export type StreamSink = OperationSink<Stream>
 
 export interface StreamsOptions {
   readonly maxStreams?: number
-  /** Operations that may be under way, over all connections. */
-  readonly maxOperations?: number
+  /** Bytes that connections and their requests may hold together. */
+  readonly maxBytes?: number
+  readonly governor?: Pick<MemoryGovernor, 'pressure' | 'limitOf' | 'register'>
 }
 
 /** Nanoseconds of silence after which nothing more is expected of a socket whose end is not told. */
 const silenceNs = 30e9
 /** Nanoseconds between two looks at all sockets. */
 const lookNs = 1e9
+/** Part of the memory of tables that connections and their requests may have, and what that is by default. */
+const share = 3 / 8
+const usualBytes = 24 * 2 ** 20
+/** Bytes of a connection (measured), and of one that is no longer looked at. */
+const streamBytes = 1_500
+const overBytes = 700
+/** Part of the connections that give way at a time where there are too many. */
+const turnPart = 1 / 64
+/** Requests of a connection that are ended at a time when it closes. */
+const mostClosed = 64
+/** Milliseconds that giving memory back may take. */
+const shedMs = 5
 
 /** Connections whose bytes are read here, each by a decoder of its protocol. */
 export class Streams {
-  /** Operations that ended, and that were given up. */
-  ended = 0
-  abandoned = 0
-  /** Connections that were not what they seemed. */
-  refused = 0
-  private readonly protocols: ReadonlyMap<string, Protocol>
-  private readonly streams: BoundedMap<number, Stream>
-  private readonly pool: Pool
-  private lookedNs = 0
+  readonly #protocols: ReadonlyMap<string, Protocol>
+  readonly #streams = new Map<number, Stream>()
+  readonly #room: StreamRoom<Stream>
+  readonly #pool: OperationPool<Stream>
+  readonly #maxStreams: number
+  #lookedNs = 0
+  /** Those that ended with more under way than is ended at a time. */
+  readonly #closing = new Set<Stream>()
+  #timer: NodeJS.Immediate | undefined
+  readonly #giveUp = (stream: Stream): void => {
+    stream.giveUp('no_memory')
+    this.#drop(stream)
+  }
 
   constructor(protocols: readonly Protocol[], sink: StreamSink, options: StreamsOptions = {}) {
-    this.protocols = new Map(protocols.map(protocol => [protocol.name, protocol]))
-    this.pool = new Pool(sink, options.maxOperations ?? 65_536, this)
-    this.streams = new BoundedMap(options.maxStreams ?? 16_384, (_connection, stream) =>
-      stream.giveUp('no_memory'),
-    )
+    const { governor } = options
+    this.#protocols = new Map(protocols.map(protocol => [protocol.name, protocol]))
+    this.#room = new StreamRoom(options.maxBytes ?? governor?.limitOf(share) ?? usualBytes)
+    this.#pool = new OperationPool(sink, this.#room, governor ?? { pressure: 0 })
+    this.#maxStreams = options.maxStreams ?? 16_384
+    const table = { kind: 'intake', share, shed: (bytes: number) => this.#shed(bytes) } as const
+    governor?.register({ ...table, name: 'connections', bytes: () => this.bytes - this.requestBytes })
+    governor?.register({ ...table, name: 'requests under way', bytes: () => this.requestBytes })
+  }
+
+  /** Operations that ended, and that were given up. */
+  get ended(): number {
+    return this.#pool.ended
+  }
+
+  get abandoned(): number {
+    return this.#pool.abandoned
+  }
+
+  /** Connections that were not what they seemed. */
+  get refused(): number {
+    return this.#pool.refused
   }
 
   get size(): number {
-    return this.streams.size
+    return this.#streams.size
   }
 
   get underWay(): number {
-    return this.pool.used
+    return this.#pool.used
+  }
+
+  /** What connections and requests hold, and what of that requests do. */
+  get bytes(): number {
+    return this.#room.bytes + this.#pool.waitingBytes
+  }
+
+  get requestBytes(): number {
+    return this.#pool.bytes + this.#pool.waitingBytes
   }
 
   segment(segment: Segment): void {
-    let stream = this.streams.get(segment.connection)
+    this.#pool.turn()
+    let stream = this.#streams.get(segment.connection)
     if (segment.closed) {
       if (stream === undefined) return
-      stream.close(segment.errno)
-      this.streams.delete(segment.connection)
+      this.#close(stream, stream.close(segment.errno))
       return
     }
     if (stream === undefined || stream.protocol.name !== segment.protocol) {
-      stream?.giveUp('framing_lost')
-      const protocol = this.protocols.get(segment.protocol)
-      if (protocol === undefined) return
-      stream = new Stream(protocol, segment, this.pool)
-      this.streams.set(segment.connection, stream)
+      stream = this.#open(segment, stream)
+      if (stream === undefined) return
     }
     stream.segment(segment)
+    if (this.#room.isOver) this.#room.reclaim(this.#room.turn, 0, this.#giveUp)
   }
 
   /**
@@ -79,60 +111,95 @@ export class Streams {
    * are no longer passed on. To be called every now and then with the monotonic clock.
    */
   tick(nowNs: number): void {
-    if (nowNs - this.lookedNs < lookNs) return
-    this.lookedNs = nowNs
-    this.streams.forEach((stream, connection) => {
-      if (!stream.endless || nowNs - stream.newestNs < silenceNs) return
-      stream.silent(nowNs)
-      this.streams.delete(connection)
-    })
+    if (nowNs - this.#lookedNs < lookNs) return
+    this.#lookedNs = nowNs
+    this.#pool.turn()
+    this.#pool.trim()
+    for (const stream of this.#streams.values()) {
+      if (!stream.endless || nowNs - stream.newestNs < silenceNs) continue
+      this.#close(stream, stream.silent(nowNs))
+    }
+  }
+
+  /** Does at once what takes several turns of the loop where many requests end together. */
+  settle(): void {
+    clearImmediate(this.#timer)
+    this.#timer = undefined
+    for (const stream of this.#closing) stream.closeMore(Number.POSITIVE_INFINITY)
+    for (const stream of this.#closing) this.#drop(stream)
+    this.#pool.settle()
   }
 
   /** Looks no further: what is under way makes nothing, as its end is not known. */
   close(): void {
-    this.streams.forEach((stream, connection) => {
+    for (const stream of this.#streams.values()) {
       stream.giveUp('')
-      this.streams.delete(connection)
-    })
-  }
-}
-
-/** The operations that nobody uses. */
-class Pool {
-  used = 0
-  readonly sink: StreamSink
-  readonly counts: { ended: number; abandoned: number; refused: number }
-  private readonly free: Operation[] = []
-  private readonly most: number
-
-  constructor(sink: StreamSink, most: number, counts: { ended: number; abandoned: number; refused: number }) {
-    this.sink = sink
-    this.most = most
-    this.counts = counts
+      this.#drop(stream)
+    }
+    this.settle()
   }
 
-  take(): Operation | undefined {
-    if (this.used >= this.most) return undefined
-    this.used++
-    const operation = this.free.pop() ?? new Operation()
-    operation.taken = true
-    return operation
+  /** The stream of a connection that is new, or speaks another protocol than before. */
+  #open(segment: Segment, before: Stream | undefined): Stream | undefined {
+    if (before !== undefined) {
+      before.giveUp('framing_lost')
+      this.#drop(before)
+    }
+    const protocol = this.#protocols.get(segment.protocol)
+    if (protocol === undefined) return undefined
+    if (this.#pool.isShut) {
+      // A call of the client most likely asks for something.
+      if (segment.received === segment.server) this.#pool.sink.lost('no_memory', 1)
+      return undefined
+    }
+    if (this.#streams.size >= this.#maxStreams)
+      this.#room.reclaim(0, Math.ceil(this.#maxStreams * turnPart), this.#giveUp)
+    const stream = new Stream(protocol, segment, this.#pool)
+    this.#streams.set(segment.connection, stream)
+    this.#room.add(stream, segment.cgroup, segment.pid, streamBytes)
+    return stream
   }
 
-  give(operation: Operation): void {
-    if (!operation.taken) return
-    operation.taken = false
-    this.used--
-    if (this.free.length >= 4096) return
-    const { call } = operation
-    call.attributes.forget()
-    call.dimensions.forget()
-    this.free.push(operation)
+  /** Its connection ended; `isLong`: there is more to do than is done at a time. */
+  #close(stream: Stream, isLong: boolean): void {
+    if (!isLong) {
+      this.#drop(stream)
+      return
+    }
+    this.#streams.delete(stream.connection)
+    this.#closing.add(stream)
+    this.#timer ??= setImmediate(() => this.#closeOne())
+  }
+
+  #closeOne(): void {
+    this.#timer = undefined
+    this.#pool.turn()
+    for (const stream of this.#closing) {
+      if (!stream.closeMore(mostClosed)) this.#drop(stream)
+      break
+    }
+    if (this.#closing.size > 0) this.#timer = setImmediate(() => this.#closeOne())
+  }
+
+  #drop(stream: Stream): void {
+    if (!this.#closing.delete(stream)) this.#streams.delete(stream.connection)
+    this.#room.remove(stream)
+  }
+
+  #shed(bytes: number): number {
+    const stop = performance.now() + shedMs
+    let freed = 0
+    while (freed < bytes && performance.now() < stop) {
+      const more = this.#room.reclaim(Math.min(bytes - freed, this.#room.turn), 0, this.#giveUp)
+      if (more <= 0) break
+      freed += more
+    }
+    return freed
   }
 }
 
 /** One connection and its decoder. */
-export class Stream implements StreamConnection {
+export class Stream extends Tenant implements StreamConnection {
   readonly protocol: Protocol
   /** Names it on this host (socket cookie). */
   readonly connection: number
@@ -154,17 +221,20 @@ export class Stream implements StreamConnection {
   private blocking = false
   /** Nanoseconds of the monotonic clock: the newest call. */
   newestNs = 0
-  private readonly pool: Pool
-  private readonly decoder: StreamDecoder
-  private readonly requests: ByteFlow
-  private readonly responses: ByteFlow
+  private readonly pool: OperationPool<Stream>
+  private decoder: StreamDecoder
+  private requests: ByteFlow
+  private responses: ByteFlow
   private readonly datagrams: boolean
   private over = false
   /** It is given up while it goes on, for this reason. */
-  private leaving = false
+  leaving = false
   private reason = ''
+  /** Bytes that it holds beside its operations. */
+  private ownBytes: number
 
-  constructor(protocol: Protocol, segment: Segment, pool: Pool) {
+  constructor(protocol: Protocol, segment: Segment, pool: OperationPool<Stream>) {
+    super()
     this.protocol = protocol
     this.pool = pool
     this.connection = segment.connection
@@ -176,6 +246,7 @@ export class Stream implements StreamConnection {
     this.peerPort = segment.peerPort
     this.joined = segment.joined || segment.position !== 0
     this.datagrams = protocol.name === 'dns' && segment.sequence === 0 && !segment.tls
+    this.ownBytes = streamBytes
     this.decoder = protocol.open(this)
     this.requests = new ByteFlow(true, this.decoder)
     this.responses = new ByteFlow(false, this.decoder)
@@ -204,6 +275,7 @@ export class Stream implements StreamConnection {
 
   segment(segment: Segment): void {
     if (this.over) return
+    this.used = true
     this.pid = segment.pid
     this.comm = segment.comm
     this.cgroup = segment.cgroup
@@ -226,7 +298,8 @@ export class Stream implements StreamConnection {
       if (tail > 0 && !this.over) flow.feed(bytes, first, end, timeNs, (sequence + length - tail) >>> 0)
     }
     // What the decoder of a refused connection still has is nothing that anybody asked for.
-    if (this.over) this.decoder.close()
+    if (this.over) this.leave()
+    this.settleBytes()
   }
 
   /** Its end will not be told: it was refused, or is a socket of UDP, whose bytes have no sequence numbers. */
@@ -244,20 +317,28 @@ export class Stream implements StreamConnection {
   }
 
   /** Nothing more is expected of it. */
-  silent(nowNs: number): void {
+  silent(nowNs: number): boolean {
     this.newestNs = nowNs
-    this.close(0)
+    return this.close(0)
   }
 
-  close(errno: number): void {
-    if (this.over) return
+  /** Ends some of what is under way; true: there is more, and `closeMore` is to be called. */
+  close(errno: number): boolean {
+    if (this.over) return false
     this.errno = errno
+    return this.closeMore(mostClosed)
+  }
+
+  closeMore(most: number): boolean {
+    if (this.over) return false
+    if (this.decoder.closeSome?.(most)) return true
     this.decoder.close()
     this.over = true
+    return false
   }
 
   begin(flow: ByteFlow): Operation | undefined {
-    const operation = this.pool.take()
+    const operation = this.pool.take(this, flow.nowNs)
     if (operation === undefined) {
       this.pool.sink.lost('no_memory', 1)
       return undefined
@@ -279,7 +360,12 @@ export class Stream implements StreamConnection {
     return operation
   }
 
+  weigh(operation: Operation): void {
+    this.pool.weigh(this, operation)
+  }
+
   asked(operation: Operation): void {
+    this.pool.weigh(this, operation)
     this.pool.sink.asked(this, operation)
   }
 
@@ -289,9 +375,7 @@ export class Stream implements StreamConnection {
       return
     }
     if (operation.endNs === 0) operation.endNs = this.newestNs
-    this.pool.counts.ended++
-    this.pool.sink.ended(this, operation)
-    this.pool.give(operation)
+    this.pool.end(this, operation)
   }
 
   abandon(operation: Operation): void {
@@ -299,26 +383,44 @@ export class Stream implements StreamConnection {
       this.release(operation)
       return
     }
-    this.pool.counts.abandoned++
+    this.pool.abandoned++
     this.pool.sink.abandoned(operation)
     this.pool.sink.lost('framing_lost', 1)
-    this.pool.give(operation)
+    this.pool.give(this, operation)
   }
 
   release(operation: Operation): void {
     if (this.reason !== '') {
-      this.pool.counts.abandoned++
+      this.pool.abandoned++
       this.pool.sink.lost(this.reason, 1)
     }
     this.pool.sink.abandoned(operation)
-    this.pool.give(operation)
+    this.pool.give(this, operation)
   }
 
   refuse(): void {
     if (this.over) return
     this.over = true
-    this.pool.counts.refused++
+    this.pool.refused++
     this.pool.sink.refused(this)
+  }
+
+  /** Lets go of what a connection needs that is looked at no more. */
+  private leave(): void {
+    this.decoder.close()
+    this.decoder = blind
+    this.requests = blindFlow
+    this.responses = blindFlow
+  }
+
+  /** Counts what it holds beside its operations. */
+  private settleBytes(): void {
+    const bytes = this.over
+      ? overBytes
+      : streamBytes + (this.decoder.bytes ?? 0) + this.requests.kept + this.responses.kept
+    if (bytes === this.ownBytes) return
+    this.pool.room.grow(this, bytes - this.ownBytes)
+    this.ownBytes = bytes
   }
 
   /** A server's requests are what it receives, a client's what it sends. */
@@ -331,3 +433,7 @@ export class Stream implements StreamConnection {
 function isUnfinished({ responseNs, call }: Operation): boolean {
   return responseNs === 0 || call.error === 'connection_closed'
 }
+
+/** Reads nothing. */
+const blind: StreamDecoder = { read: flow => flow.skip(flow.end - flow.at), lost: () => {}, close: () => {} }
+const blindFlow = new ByteFlow(true, blind)

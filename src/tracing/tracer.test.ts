@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { heapAllocated, heapGrowth } from '../../test/helpers/heap.ts'
+import { MemoryGovernor } from '../lib/memory-governor.ts'
 import { Attributes } from '../model/attributes.ts'
 import { Exchange } from '../model/exchange.ts'
 import type { HistogramPoint } from '../model/metric.ts'
@@ -383,6 +384,29 @@ test('an excluded path makes no span and counts in the metrics', () => {
   assert.deepEqual([...dropped], [['excluded_path', 1]])
   assert.deepEqual([...tracer.collected], [['http', 1]])
   assert.equal(points(red)[0]!.count, 1)
+})
+
+test('while memory is short, long texts are left out of spans, then spans; the metrics stay exact', () => {
+  const reading = { liveHeapBytes: 0, usedHeapBytes: 0, anonymousBytes: 0 }
+  const bounds = { tablesBytes: 1e9, heapBytes: 1000, processBytes: 1e9 }
+  const governor = new MemoryGovernor(bounds, () => reading)
+  const { tracer, spans, dropped, red } = open({}, { governor })
+  const long = `/${'a'.repeat(100)}`
+  for (const liveHeapBytes of [0, 900, 1000]) {
+    reading.liveHeapBytes = liveHeapBytes
+    governor.look()
+    tracer.exchange(exchangeOf({ path: long }))
+    tracer.exchange(exchangeOf({ path: '/short' }))
+  }
+  assert.deepEqual(
+    spans.map(({ attributes }) => attributes['url.path']),
+    [long, '/short', undefined, '/short'],
+  )
+  assert.deepEqual([...dropped], [['memory_limit', 2]])
+  assert.equal(
+    points(red).reduce((sum, { count }) => sum + count, 0),
+    6,
+  )
 })
 
 test('other rules hold from the next exchange on, and what waits for its other side is not judged again', () => {

@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { Call, type Exchange } from '../model/exchange.ts'
 import type { SpanLink } from '../model/profile.ts'
 import type { Protocol } from '../model/protocol.ts'
@@ -54,8 +55,13 @@ export interface TracerOptions {
   readonly isLocal: (address: string) => boolean
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number
+  readonly governor?: MemoryGovernor
 }
 
+/** While memory is this short, long texts are left out of spans, and calls make none. See `MemoryPressure`. */
+const briefPressure = 2
+const countingPressure = 3
+const briefLength = 64
 /** How long a server's span waits for its client on this host. */
 const holdMs = 2000
 /** The same once it is asked what samples are linked to: most clients show up when the ring is next drained. */
@@ -80,7 +86,7 @@ export class Tracer {
   private readonly context = new TraceContext()
   private readonly waiting: Waiting
   private readonly buckets: CountedBuckets
-  private readonly contexts = new Contexts(id => this.fill(id))
+  private readonly contexts: Contexts
   private readonly edges: RequestEdges | undefined
   private readonly requests = new ActiveRequests()
   private readonly random = Buffer.alloc(8192)
@@ -95,6 +101,14 @@ export class Tracer {
     this.waiting = new Waiting(holdMs, (resource, span, certain, linked) =>
       this.emit(resource, span, certain, linked),
     )
+    this.contexts = new Contexts(id => this.fill(id), options.governor)
+    const { waiting } = this
+    options.governor?.register({
+      name: 'waiting spans',
+      kind: 'intake',
+      bytes: () => waiting.bytes,
+      shed: bytes => waiting.shed(bytes),
+    })
     const { edge } = options
     if (edge === undefined) return
     this.edges = new RequestEdges({
@@ -206,7 +220,13 @@ export class Tracer {
       contexts.forget(request)
       return
     }
-    this.describe(exchange, call)
+    const pressure = options.governor?.pressure ?? 0
+    if (pressure >= countingPressure) {
+      options.drop('memory_limit', 1)
+      contexts.forget(request)
+      return
+    }
+    this.describe(exchange, call, pressure >= briefPressure ? briefLength : Number.POSITIVE_INFINITY)
     this.place(exchange, call, request, resource, nowMs)
   }
 
@@ -265,8 +285,8 @@ export class Tracer {
     return protocol
   }
 
-  /** Fills the span with all but its place in a trace. */
-  private describe(exchange: Exchange, call: Call): void {
+  /** Fills the span with all but its place in a trace, and leaves out texts that are longer than `mostLength`. */
+  private describe(exchange: Exchange, call: Call, mostLength: number): void {
     const { span } = this
     span.name = call.name
     span.kind = call.kind
@@ -277,8 +297,11 @@ export class Tracer {
     span.droppedAttributes = 0
     span.traceState = ''
     span.attributes.clear()
-    for (let i = 0; i < call.attributes.size; i++)
-      span.attributes.add(call.attributes.keys[i]!, call.attributes.values[i]!)
+    for (let i = 0; i < call.attributes.size; i++) {
+      const value = call.attributes.values[i]!
+      if (typeof value === 'string' && value.length > mostLength) span.droppedAttributes++
+      else span.attributes.add(call.attributes.keys[i]!, value)
+    }
   }
 
   private place(exchange: Exchange, call: Call, request: Request, resource: Resource, nowMs: number): void {

@@ -180,6 +180,18 @@ type Step =
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'tick' }
 
+test('where memory is short spans are handed on early, the oldest first, and what they took is given back', () => {
+  const { waiting, emitted } = open()
+  for (let id = 1; id <= 100; id++) waiting.hold(id, id, shop, server(id), true, 0)
+  const before = waiting.bytes
+  const freed = waiting.shed(before / 2)
+  assert.ok(freed >= before / 2 && freed < before * 0.6, `${freed} of ${before}`)
+  assert.equal(waiting.bytes, before - freed)
+  assert.deepEqual([emitted[0]!.name, emitted.length + waiting.waitingNow], ['2 1', 100])
+  waiting.shed(before)
+  assert.deepEqual([waiting.bytes, waiting.waitingNow, emitted.length], [0, 0, 100])
+})
+
 test('after any sequence of events every server was emitted once or waits', () => {
   const exchange = fc.nat(40)
   const step: fc.Arbitrary<Step> = fc.oneof(

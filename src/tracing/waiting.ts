@@ -7,6 +7,10 @@ export type Emit = (resource: Resource, span: Span, certain: boolean, linked: nu
 /** How many may be held. A power of two. */
 const cells = 8192
 const ways = 4
+/** What an entry takes without the texts of its span, waiting or kept for later use; measured. */
+const entryBytes = 2048
+/** Entries that are kept for later use. */
+const mostFree = 1024
 /** Most that the texts of waiting spans may take, by estimate. */
 const maxHeldBytes = 8 * 1024 * 1024
 
@@ -56,6 +60,22 @@ export class Waiting {
   constructor(holdMs: number, emit: Emit) {
     this.holdMs = holdMs
     this.emit = emit
+  }
+
+  /** Memory that is taken now, by estimate. */
+  get bytes(): number {
+    return this.heldBytes + (this.waitingNow + this.free.length) * entryBytes
+  }
+
+  /** Gives back memory: entries kept for later use first, then spans, which are handed on without a parent. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    while (before - this.bytes < bytes && this.free.pop() !== undefined);
+    while (before - this.bytes < bytes && this.tail < this.head) {
+      this.forgetFirst()
+      this.free.pop()
+    }
+    return before - this.bytes
   }
 
   /**
@@ -189,7 +209,7 @@ export class Waiting {
       this.emit(resource, held.span, held.certain, held.linked)
       letGo(held.span)
     }
-    this.free.push(held)
+    if (this.free.length < mostFree) this.free.push(held)
   }
 }
 

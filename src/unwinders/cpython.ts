@@ -104,6 +104,11 @@ class PythonProcess implements RuntimeProcess {
     this.none = file.none === 0 ? 0 : file.none + bias
   }
 
+  forgetNames(): void {
+    this.known.clear()
+    this.files.clear()
+  }
+
   /** `pointer`: a code object; its lowest bits are marks. */
   name(pointer: number): Frame {
     const code = pointer - (pointer % 8)

@@ -37,6 +37,8 @@ export interface RuntimeProcess {
    * within bounds, and looked at again when they are asked for later: a garbage collector moves things.
    */
   name(pointer: number): Frame
+  /** Memory is short: what was named is read again. */
+  forgetNames(): void
 }
 
 /** The runtime of a process has not made its first thread yet. */

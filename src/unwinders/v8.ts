@@ -60,6 +60,11 @@ class V8Process implements RuntimeProcess {
     this.lines = new ScriptLines(memory)
   }
 
+  forgetNames(): void {
+    this.known.clear()
+    this.files.clear()
+  }
+
   /** `pointer`: a SharedFunctionInfo, untagged. */
   name(pointer: number): Frame {
     const known = this.known.get(pointer)

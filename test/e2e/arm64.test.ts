@@ -31,7 +31,14 @@ test('packages and image for 64-bit ARM are made here, and run under emulation',
     const deb = packages.find(file => file.endsWith('_arm64.deb'))!
     const told = spawnSync('dpkg-deb', ['--field', deb, 'Architecture'], { encoding: 'utf8' }).stdout
     assert.equal(told, 'arm64\n')
-    for (const name of ['svc.node', 'svc-probe', '../bin/svc', '../runtime/bin/node', 'libbpf.so.1']) {
+    for (const name of [
+      'svc.node',
+      'svc-probe',
+      'svc-decode',
+      '../bin/svc',
+      '../runtime/bin/node',
+      'libbpf.so.1',
+    ]) {
       const { stdout } = spawnSync('readelf', ['--file-header', join(dist, name)], { encoding: 'utf8' })
       assert.match(stdout, /Machine: +AArch64/, name)
     }

@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http'
 import { afterEach, test } from 'node:test'
 import { type Signal, signals } from '../../src/model/signal.ts'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
+import { checkBooks, itemNames } from '../helpers/books.ts'
 import { type Exposition, type ExpositionFormat, parseExposition } from '../helpers/exposition.ts'
 import { call } from '../helpers/http.ts'
 import { type Answer, type Counts, type SpawnedReceiver, spawnReceiver } from '../helpers/otlp-receiver.ts'
@@ -15,8 +16,6 @@ const rounds = soak ? 20 : 1
 const second = 1000
 const patience = 30 * second
 
-/** How the metrics call the items of each signal. */
-const itemNames = { traces: 'spans', metrics: 'metrics', logs: 'logs', profiles: 'profiles' } as const
 const deadline = { error_type: 'deadline_exceeded' }
 
 const open: { close(): Promise<unknown> }[] = []
@@ -173,24 +172,6 @@ class Auditor {
       call.on('error', reject).end()
     })
   }
-}
-
-/** Every item of every signal is in exactly one place, and nothing is negative. */
-function checkBooks(page: Exposition): void {
-  for (const signal of signals) {
-    const items = itemNames[signal]
-    const collected = page.sum(`svc_${items}_collected_total`)
-    const exported = page.sum(`svc_${items}_exported_total`)
-    const dropped = page.sum(`svc_${items}_dropped_total`)
-    const queued = page.sum('svc_export_queue_size', { signal_type: signal })
-    assert.equal(
-      collected,
-      exported + dropped + queued,
-      `${items}: exported ${exported}, dropped ${dropped}, queued ${queued}`,
-    )
-  }
-  for (const { samples } of page.families.values())
-    for (const { key, value } of samples) assert.ok(value >= 0, `${key} is ${value}`)
 }
 
 /** The status document says what the pages before and after it say. */

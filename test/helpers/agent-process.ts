@@ -23,6 +23,8 @@ export interface AgentOptions {
   readonly config?: Tree
   /** Variables laid over those of the test. */
   readonly env?: Readonly<Record<string, string>>
+  /** Where its management API listens, '' for everywhere; left out: 127.0.0.1. */
+  readonly host?: string
   /** What the agent's command line is passed to, for example `['unshare', '-m']`. */
   readonly wrapper?: readonly string[]
   /** What the first answer of /ready must be; left out: 200. */
@@ -31,6 +33,8 @@ export interface AgentOptions {
   readonly readyMs?: number
   /** As users run it, by bin/svc with its flags, whatever else a test runs. */
   readonly shipped?: boolean
+  /** With svc's own defaults: nothing but `config` and where it listens and keeps its files differs from them. */
+  readonly defaults?: boolean
 }
 
 export interface LogLine {
@@ -110,6 +114,8 @@ export class AgentProcess {
     env = {},
     wrapper = [],
     shipped = false,
+    host = '127.0.0.1',
+    defaults = false,
   }: AgentOptions = {}): Promise<AgentProcess> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
     chmodSync(directory, 0o755) // an agent without rights is to read its configuration
@@ -117,7 +123,9 @@ export class AgentProcess {
     const shared: Tree = {
       // What a busy host answers late is not to come twice.
       otlp: { endpoint, insecure: true, timeout: '60s' },
-      self_telemetry: { listen: `127.0.0.1:${port}`, admin_socket: join(directory, 'svc.sock') },
+      // Tests want all that there is, whatever it costs; the limit has its own.
+      limits: { cpu: 64 },
+      self_telemetry: { listen: `${host}:${port}`, admin_socket: join(directory, 'svc.sock') },
       agent: {
         // Its readings would be among those that a test counts.
         ...(isTree(config.agent) && 'nodeexporter' in config.agent
@@ -138,11 +146,16 @@ export class AgentProcess {
           },
         },
       },
-      pipeline: { export: { batch: { timeout: '100ms' }, queue: { enabled: false } } },
+      pipeline: {
+        export: {
+          batch: { timeout: '100ms' },
+          queue: { enabled: false, directory: join(directory, 'state/queue') },
+        },
+      },
       backoff: { initial: '100ms', max: '500ms' },
     }
     const file = join(directory, 'config.yaml')
-    const written = merge(shared, config)
+    const written = merge(defaults ? await ownPlaces(endpoint, port, directory) : shared, config)
     checkOwner(written)
     writeFileSync(file, JSON.stringify(written)) // JSON is YAML
     const program = shipped ? [join(root, 'bin/svc')] : [process.execPath, svcProgram]
@@ -268,6 +281,19 @@ export class Metrics {
   }
 }
 
+/** What two agents of one host cannot share. */
+async function ownPlaces(endpoint: string, port: number, directory: string): Promise<Tree> {
+  return {
+    otlp: { endpoint, insecure: true },
+    self_telemetry: { listen: `127.0.0.1:${port}`, admin_socket: join(directory, 'svc.sock') },
+    agent: {
+      nodeexporter: { listen_address: `127.0.0.1:${await freePort()}` },
+      logs: { position_file: join(directory, 'log-positions') },
+    },
+    pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
+  }
+}
+
 /** Throws where this test file does not say that it owns what an agent of this configuration looks at. */
 function checkOwner(config: Tree): void {
   const at = (...keys: readonly string[]) =>
@@ -276,7 +302,8 @@ function checkOwner(config: Tree): void {
   if (at('mode') === 'collector' || ebpf() === false || ebpf('enabled') === false) return
   const included = ebpf('network', 'include_ports')
   const whole =
-    (Array.isArray(included) && included.length === 0 && ebpf('network', 'enabled') !== false) ||
+    ((included === undefined || (Array.isArray(included) && included.length === 0)) &&
+      ebpf('network', 'enabled') !== false) ||
     // Profiles are of all that runs, too; a test that counts in them says so itself.
     [ebpf('process'), ebpf('syscalls')].some(part => isTree(part) && part.enabled !== false) ||
     ['tcp_metrics', 'flows'].some(key => ebpf('network', key) === true)

@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import { type Answer, json } from '../../src/api/answer.ts'
 import type { ApiRequest, Operation } from '../../src/api/operation.ts'
 import { type Api, type ApiOptions, type ApiSettings, startApi } from '../../src/api/server.ts'
+import { peerUser } from '../../src/kernel/peer-user.ts'
 import { createLogger } from '../../src/lib/logger.ts'
 
 /** Nothing on but the port, on loopback. */
@@ -13,6 +14,8 @@ export const settings: ApiSettings = {
   debug: false,
   auth: { enabled: false, bearer_token: '', bearer_tokens: [], exempt: [] },
   admin: { allow_remote: false },
+  // As requests name it that tests write by hand.
+  allowed_hosts: ['h'],
   rate_limit: { enabled: false, requests_per_second: 100 },
   cors: { enabled: false, allowed_origins: [] },
   tls: { enabled: false, cert_file: '', key_file: '', client_ca_file: '' },
@@ -52,13 +55,13 @@ export function operations(waiting: Waiting = new Waiting()): Operation[] {
     id: path,
     tag: 'status',
     summary: '',
-    access: 'read',
+    access: 'public',
     outcomes: { 200: { description: '', content: { 'application/json': undefined } } },
     handle: () => ok,
     ...more,
   })
-  const admin = { method: 'POST', tag: 'admin', access: 'local' } as const
-  const debug = { tag: 'debug', access: 'local', debug: true } as const
+  const admin = { method: 'POST', tag: 'admin', access: 'private' } as const
+  const debug = { tag: 'debug', access: 'private', debug: true } as const
   const seconds = { name: 'seconds', description: '', minimum: 1, maximum: 60, fallback: 30 }
   return [
     ...['/healthz', '/livez', '/ready', '/readyz'].map(path => of(path, { tag: 'probes', access: 'open' })),
@@ -100,7 +103,7 @@ export interface TestServer {
 export async function serve(
   t: Pick<TestContext, 'after'>,
   changed: Partial<ApiSettings> = {},
-  options: Partial<Pick<ApiOptions, 'limits' | 'observe' | 'operations'>> = {},
+  options: Partial<Pick<ApiOptions, 'limits' | 'observe' | 'operations' | 'browserKey'>> = {},
 ): Promise<TestServer> {
   const waiting = new Waiting()
   const log: string[] = []
@@ -108,6 +111,7 @@ export async function serve(
     settings: { ...settings, ...changed },
     operations: operations(waiting),
     log: createLogger({ level: 'debug', format: 'json', write: line => log.push(line) }),
+    peerUser,
     ...options,
   })
   t.after(() => api.close())

@@ -15,6 +15,8 @@ export interface View {
   readonly theme?: 'light' | 'dark'
   readonly width?: number
   readonly height?: number
+  /** Of every request. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** A page with what went wrong in it. */
@@ -44,11 +46,15 @@ export class LiveBrowser {
   }
 
   /** Opens a tab of its own. */
-  async open(url: string, { theme = 'light', width = 1280, height = 900 }: View = {}): Promise<Looked> {
+  async open(
+    url: string,
+    { theme = 'light', width = 1280, height = 900, headers = {} }: View = {},
+  ): Promise<Looked> {
     const context: BrowserContext = await this.#browser.newContext({
       colorScheme: theme,
       viewport: { width, height },
       reducedMotion: 'reduce',
+      extraHTTPHeaders: headers,
     })
     const page = await context.newPage()
     const faults: string[] = []

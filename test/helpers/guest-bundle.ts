@@ -18,5 +18,6 @@ export async function guestProgram(directory: string): Promise<Record<string, st
     '/opt/svc/dist/svc.cjs': bundle,
     '/opt/svc/dist/svc.node': join(root, 'dist/svc.node'),
     '/opt/svc/dist/svc-probe': join(root, 'dist/svc-probe'),
+    '/opt/svc/dist/svc-decode': join(root, 'dist/svc-decode'),
   }
 }

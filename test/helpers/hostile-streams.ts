@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import type { ProtocolUnit } from '../../src/model/protocol.ts'
+import type { StreamDecoder } from '../../src/model/stream.ts'
 import { soak } from './soak.ts'
 import { type SeenOperation, type SessionOptions, StreamSession } from './stream-session.ts'
+
+/** What the connection and its requests may hold. */
+const hostileBytes = 6_000_000
+/** What a decoder may keep beside operations. */
+const mostKept = 1_000_000
 
 /** A call of the client or the server, or the end of the connection. */
 export type Call = readonly [from: 'client' | 'server', bytes: Buffer] | 'closed'
@@ -53,7 +59,15 @@ export function checkHostileInputs(unit: ProtocolUnit, calls: readonly Call[], s
   const random = generator(seed)
   const some = calls.filter(call => call !== 'closed')
   for (let tried = 0; tried < hostileInputs; ) {
-    const session = new StreamSession(unit, { joined: random(4) === 0, maxOperations: 5_000 })
+    let decoder: StreamDecoder | undefined
+    const watched: ProtocolUnit = {
+      ...unit,
+      create: options => {
+        const protocol = unit.create(options)
+        return { name: protocol.name, open: connection => (decoder = protocol.open(connection)) }
+      },
+    }
+    const session = new StreamSession(watched, { joined: random(4) === 0, maxBytes: hostileBytes })
     if (random(3) === 0) session.capture = 70 + random(300)
     const first = random(2) === 0 ? 0 : random(some.length)
     for (let i = 0; i < 40; i++, tried++) {
@@ -64,9 +78,12 @@ export function checkHostileInputs(unit: ProtocolUnit, calls: readonly Call[], s
       else if (way === 'client') session.client(hostile)
       else session.serverSays(hostile)
     }
-    assert.ok(session.streams.underWay <= 5_000)
+    assert.ok(session.streams.bytes < hostileBytes * 1.1)
+    const kept = decoder?.bytes ?? 0
+    assert.ok(kept >= 0 && kept <= mostKept, `${kept}`)
     session.close(random(2) * 104)
     assert.equal(session.streams.underWay, 0)
+    assert.equal(session.streams.bytes, 0)
     for (const operation of session.ended) checkOperation(operation)
   }
 }

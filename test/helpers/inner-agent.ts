@@ -18,7 +18,8 @@ export async function startInnerAgent(env: Readonly<Record<string, string>>): Pr
     explicit: false,
     cwd: '/nonexistent',
     systemFile: '/nonexistent',
-    env: { SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false', ...env },
+    // The heap of the tests' process counts as the agent's.
+    env: { SVC_LIMITS_MEMORY: '8Gi', SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false', ...env },
   })
   assert.deepEqual(loaded.problems, [])
   const logged: string[] = []

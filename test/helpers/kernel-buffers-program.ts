@@ -55,6 +55,7 @@ async function measure(): Promise<void> {
     { name: 'syscalls' },
     {
       ringBytes: 2 ** 20,
+      backlogBytes: 0,
       captureBytes: 1024,
       protocols: ['http1'],
       includePorts: [Number(port)],
@@ -70,6 +71,7 @@ async function measure(): Promise<void> {
       begin: () => {},
       exchange: () => {},
       counted: () => {},
+      skipped: () => {},
       thread: () => {},
       segment: (segment: Segment) => streams.segment(segment),
     },

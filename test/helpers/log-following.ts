@@ -2,6 +2,7 @@
 //   log-following.ts PATTERN POSITIONS OUTPUT    writes each line to OUTPUT, `path\tline`; says "following" when it does
 
 import { fdatasyncSync, openSync, realpathSync, writeSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FollowedFile, LineReader, LogSource } from '../../src/logs/line-reader.ts'
 import { LogFollower, type LogFollowerOptions } from '../../src/logs/log-follower.ts'
 import { LogPositions } from '../../src/logs/log-positions.ts'
@@ -68,6 +69,8 @@ export class Following {
     positionFile: string,
     options: Partial<LogFollowerOptions> = {},
   ): Promise<Following> {
+    // A file that was made in the millisecond of the start may be from before or after it, and is read from its beginning.
+    await sleep(2)
     const following = new Following(patterns, positionFile, options)
     await following.follower.start()
     return following

@@ -52,6 +52,8 @@ export interface ReceiverOptions {
   readonly maxMessageBytes?: number
   /** Appends decoded items to this file, one line of JSON each. */
   readonly dump?: string
+  /** Takes all, and decodes only resources in whose bytes this text stands: for floods beside what is counted. */
+  readonly only?: string
 }
 
 export interface Receiver {
@@ -133,7 +135,8 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
 
   async function take(signal: Signal, call: Call): Promise<Answer> {
     const type = requestType(signal)
-    const found = linesOf(signal, type.decode(call.request))
+    const body = options.only === undefined ? call.request : partsWith(call.request, options.only)
+    const found = linesOf(signal, type.decode(body))
     const items = pointsOf(found)
     const headers = Object.fromEntries(Object.entries(call.metadata.getMap()).map(([k, v]) => [k, String(v)]))
     const received = { signal, items, headers, timeoutMs: Number(call.getDeadline()) - Date.now() }
@@ -199,6 +202,20 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   return receiver
 }
 
+/** The resources of a request in whose bytes a text stands. They are its field 1; profiles have their dictionary beside. */
+function partsWith(request: Buffer, text: string): Buffer {
+  const reader = protobuf.Reader.create(request)
+  const parts: Buffer[] = []
+  while (reader.pos < reader.len) {
+    const from = reader.pos
+    const tag = reader.uint32()
+    reader.skipType(tag & 7)
+    const part = request.subarray(from, reader.pos)
+    if (tag >>> 3 !== 1 || part.includes(text)) parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
 interface Call {
   readonly request: Buffer
   readonly metadata: Metadata
@@ -236,10 +253,11 @@ export interface SpawnedReceiver {
 }
 
 export async function spawnReceiver(
-  options: { port?: number; dump?: string } = {},
+  options: { port?: number; dump?: string; only?: string } = {},
 ): Promise<SpawnedReceiver> {
   const args = [import.meta.filename, '--port', String(options.port ?? 0)]
   if (options.dump) args.push('--dump', options.dump)
+  if (options.only) args.push('--only', options.only)
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const replies = createInterface(child.stdout)[Symbol.asyncIterator]()
   const ended = new Promise<void>(resolve => child.once('exit', () => resolve()))
@@ -278,17 +296,19 @@ async function main(): Promise<void> {
     options: {
       port: { type: 'string', default: '4317' },
       dump: { type: 'string' },
+      only: { type: 'string' },
       cert: { type: 'string' },
       key: { type: 'string' },
       'client-ca': { type: 'string' },
       stay: { type: 'boolean', default: false },
     },
   })
-  const { port, dump, cert, key, 'client-ca': clientCa } = values
+  const { port, dump, only, cert, key, 'client-ca': clientCa } = values
   const text = (file: string) => readFileSync(file, 'utf8')
   const receiver = await startReceiver({
     port: Number(port),
     ...(dump && { dump }),
+    ...(only && { only }),
     ...(cert &&
       key && { tls: { cert: text(cert), key: text(key), ...(clientCa && { clientCa: text(clientCa) }) } }),
   })

@@ -2,6 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pause, until } from './program.ts'
 
 interface Mounts {
   readonly version: 1 | 2
@@ -17,9 +18,11 @@ export const withoutResourceGroup: string | false =
     : false
 
 export interface Bounds {
-  /** Of one core: 0.2 is what Kubernetes calls 200m. */
-  readonly cpus: number
+  /** Of one core: 0.2 is what Kubernetes calls 200m. Left out: without a bound. */
+  readonly cpus?: number
   readonly memoryBytes: number
+  /** The group that it is a part of, in which nothing else runs. */
+  readonly within?: ResourceGroup
 }
 
 /** What ran in a group took. */
@@ -35,22 +38,24 @@ export class ResourceGroup {
   readonly #cpu: string
   readonly #memory: string
 
-  constructor({ cpus, memoryBytes }: Bounds) {
+  constructor({ cpus, memoryBytes, within }: Bounds) {
     if (mounts === undefined) throw new Error('there are no control groups')
     this.#mounts = mounts
     const name = `svc-test-${process.pid}-${process.hrtime.bigint()}`
-    this.#cpu = join(mounts.cpu, name)
-    this.#memory = join(mounts.memory, name)
+    this.#cpu = join(within === undefined ? mounts.cpu : within.#cpu, name)
+    this.#memory = join(within === undefined ? mounts.memory : within.#memory, name)
+    if (within !== undefined && mounts.version === 2)
+      this.#write(within.#cpu, 'cgroup.subtree_control', '+cpu +memory')
     for (const directory of new Set([this.#cpu, this.#memory])) mkdirSync(directory)
     const periodUs = 100_000
-    const quotaUs = Math.round(cpus * periodUs)
+    const quotaUs = cpus === undefined ? undefined : Math.round(cpus * periodUs)
     if (mounts.version === 2) {
-      this.#write(this.#cpu, 'cpu.max', `${quotaUs} ${periodUs}`)
+      this.#write(this.#cpu, 'cpu.max', `${quotaUs ?? 'max'} ${periodUs}`)
       this.#write(this.#memory, 'memory.max', memoryBytes)
       this.#write(this.#memory, 'memory.swap.max', 0)
     } else {
       this.#write(this.#cpu, 'cpu.cfs_period_us', periodUs)
-      this.#write(this.#cpu, 'cpu.cfs_quota_us', quotaUs)
+      this.#write(this.#cpu, 'cpu.cfs_quota_us', quotaUs ?? -1)
       this.#write(this.#memory, 'memory.limit_in_bytes', memoryBytes)
     }
   }
@@ -59,6 +64,31 @@ export class ResourceGroup {
   get wrapper(): readonly string[] {
     const joins = [...new Set([this.#cpu, this.#memory])].map(at => `echo $$ >"${at}/cgroup.procs"`)
     return ['sh', '-c', `${joins.join(' && ')} && exec "$@"`, 'sh']
+  }
+
+  /** Ends all that runs in it, also what is begun meanwhile, and closes it. */
+  async end(): Promise<void> {
+    for (;;) {
+      const pids = readFileSync(join(this.#cpu, 'cgroup.procs'), 'utf8').split('\n')
+      if (pids[0] === '') break
+      for (const pid of pids) {
+        try {
+          if (pid !== '') process.kill(Number(pid), 'SIGKILL')
+        } catch {
+          // It has ended.
+        }
+      }
+      await pause(10)
+    }
+    // What has ended may hold the group for a moment.
+    await until('the group is let go', 20_000, () => {
+      try {
+        this.close()
+        return true
+      } catch {
+        return false
+      }
+    })
   }
 
   usage(): Usage {
@@ -71,7 +101,8 @@ export class ResourceGroup {
 
   /** After all that ran in it has ended. */
   close(): void {
-    for (const directory of new Set([this.#cpu, this.#memory])) rmdirSync(directory)
+    for (const directory of new Set([this.#cpu, this.#memory]))
+      if (existsSync(directory)) rmdirSync(directory)
   }
 
   #number(file: string): number {

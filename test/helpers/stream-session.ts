@@ -30,7 +30,8 @@ export interface SessionOptions {
   readonly tls?: boolean
   readonly serverPort?: number
   readonly options?: Partial<ProtocolOptions>
-  readonly maxOperations?: number
+  /** Bytes that the connection and its requests may hold. */
+  readonly maxBytes?: number
 }
 
 /**
@@ -91,7 +92,7 @@ export class StreamSession {
           this.refused = true
         },
       },
-      options.maxOperations === undefined ? {} : { maxOperations: options.maxOperations },
+      options.maxBytes === undefined ? {} : { maxBytes: options.maxBytes },
     )
     this.segmentOf = () => {
       const segment = new Segment()
@@ -132,6 +133,7 @@ export class StreamSession {
     segment.closed = true
     segment.errno = errno
     this.streams.segment(segment)
+    this.streams.settle()
     return this
   }
 
@@ -156,6 +158,7 @@ export class StreamSession {
       segment.end = segment.bytes.length
     }
     this.streams.segment(segment)
+    this.streams.settle()
     return this
   }
 }

@@ -11,15 +11,18 @@ export interface Result {
 interface How {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** Whose process it is, and whose group; left out: the test's. */
+  readonly uid?: number
   /** Gets all that was said on standard error so far, whenever there is more. */
   readonly onTalk?: (talk: string) => void
 }
 
 /** Runs a command of svc, no terminal in sight, without what the environment sets for svc. */
-export function svc(args: readonly string[], { env = {}, cwd, onTalk }: How = {}): Promise<Result> {
+export function svc(args: readonly string[], { env = {}, cwd, uid, onTalk }: How = {}): Promise<Result> {
   const child = spawn(process.execPath, [svcProgram, ...args], {
     env: cleanEnvironment(env),
     ...(cwd !== undefined && { cwd }),
+    ...(uid !== undefined && { uid, gid: uid }),
   })
   let out = ''
   let talk = ''

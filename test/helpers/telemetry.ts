@@ -73,11 +73,11 @@ export class Telemetry {
     this.#file = openSync(file, 'r')
   }
 
-  /** Port 0: any that is free. */
-  static async start(port = 0): Promise<Telemetry> {
+  /** Port 0: any that is free. With `only` it knows nothing of resources in which this text does not stand. */
+  static async start(port = 0, only = ''): Promise<Telemetry> {
     const directory = mkdtempSync(join(tmpdir(), 'svc-telemetry-'))
     const dump = join(directory, 'received.jsonl')
-    return new Telemetry(await spawnReceiver({ port, dump }), directory, dump)
+    return new Telemetry(await spawnReceiver({ port, dump, only }), directory, dump)
   }
 
   get endpoint(): string {

@@ -8,6 +8,7 @@ import { type Api, startApi } from '../../src/api/server.ts'
 import type { AgentView, UiSource } from '../../src/api/types.ts'
 import type { OverviewLine, PipelineLine, ServiceLine } from '../../src/api/ui/documents.ts'
 import type { Live } from '../../src/api/ui/source.ts'
+import { peerUser } from '../../src/kernel/peer-user.ts'
 import { createLogger } from '../../src/lib/logger.ts'
 import { settings } from './api-server.ts'
 
@@ -141,6 +142,7 @@ export async function startUiAgent(
   const whole = { profiles: [], health: () => ({ healthy: true }), ui: source, ...view }
   const api = await startApi({
     settings: { ...settings, admin_socket: socket },
+    peerUser,
     operations: operations(whole as unknown as AgentView, '/metrics'),
     log: createLogger({ level: 'error', format: 'json', write: line => process.stderr.write(line) }),
   })

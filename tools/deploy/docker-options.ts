@@ -30,6 +30,8 @@ const own: readonly Option[] = [
   // File systems that are mounted later are seen, too.
   ['volume', '/:/host:ro,rslave'],
   ['env', `${variableOf('agent.nodeexporter.path.rootfs')}=/host`],
+  // The host's network is the host's users' as well, and its neighbours'.
+  ['env', `${variableOf('self_telemetry.listen')}=127.0.0.1:19090`],
 ]
 
 const order =

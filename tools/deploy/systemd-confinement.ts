@@ -21,6 +21,8 @@ SystemCallArchitectures=native
 # Beyond what services call: eBPF, and the clock's state, which is only read (the C library reads it by the second).
 SystemCallFilter=@system-service bpf perf_event_open adjtimex clock_adjtime
 SystemCallFilter=~@resources
+# Threads and programs that read foreign files lower their priority.
+SystemCallFilter=setpriority
 SystemCallErrorNumber=EPERM
 # Not here, as each costs telemetry: MemoryDenyWriteExecute= ends the runtime, which compiles; ProtectKernelLogs= takes
 # CAP_SYSLOG and ProtectKernelTunables= /proc/kallsyms, the names of the kernel's functions; ProtectClock= the state of

@@ -28,7 +28,9 @@ function below(parent: string, path: string): string {
   return name
 }
 
-const bounds = `CPUWeight=20
+const bounds = `# Who keeps all CPUs busy must not keep the agent from reporting it. limits.cpu bounds what it takes.
+Nice=-10
+CPUWeight=200
 IOWeight=20
 MemoryMax=512M
 # What is observed matters more than who observes.
@@ -62,6 +64,8 @@ Type=notify
 ExecStart=${program} ${run.name}
 ExecReload=${program} ${validate.name}
 ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
+# What ended it, for the next start.
+ExecStopPost=-/usr/lib/svc/dist/svc-probe --ended
 # The agent tells systemd that it works, until its event loop or a stage of it is stuck.
 WatchdogSec=60
 TimeoutStartSec=180

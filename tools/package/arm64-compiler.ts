@@ -5,7 +5,7 @@ import { isThere } from './command.ts'
 import { type Architecture, names } from './release.ts'
 
 const { debian, triplet } = names.arm64
-const packages = ['libbpf-dev', 'libiberty-dev', 'libc6-dev', 'libstdc++6', 'libgcc-s1']
+const packages = ['libbpf-dev', 'libiberty-dev', 'liblzma-dev', 'libc6-dev', 'libstdc++6', 'libgcc-s1']
 
 export interface Compiler {
   readonly command: string

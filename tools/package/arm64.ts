@@ -23,20 +23,23 @@ export async function stageArm64(directory: string, epoch: number): Promise<Stag
   }
 }
 
-/** svc.node, svc-probe and the BPF objects. */
+/** svc.node, svc-probe, svc-decode and the BPF objects. */
 function buildParts(to: string, runtime: string, libraries: string): void {
   const c = (folder: string) => filesOf(folder, '.c')
   const [include, lib] = [join(libraries, 'usr/include'), join(libraries, 'usr/lib', triplet)]
   const compiler = compilerOf('arm64')
-  const common = [...compiler.args, '-std=gnu11', '-Wall', '-Wextra', '-Werror']
+  const hardened = [`@${join(root, 'native/hardened.opt')}`, `@${join(root, 'native/hardened-arm64.opt')}`]
+  const common = [...compiler.args, ...hardened, '-std=gnu11', '-Wall', '-Wextra', '-Werror']
   output(compiler.command, [
     ...[...common, '-shared', '-fPIC', '-O2', '-Wno-unused-parameter', '-fvisibility=hidden'],
     ...['-Wl,--disable-new-dtags,-rpath,$ORIGIN', '-Wl,--exclude-libs,ALL', `-Wl,-rpath-link,${lib}`],
     ...[`-I${join(runtime, 'include/node')}`, '-DNAPI_VERSION=8', '-o', join(to, 'svc.node')],
-    ...[...c('native'), '-lbpf', '-l:libiberty.a'],
+    ...[...c('native'), '-lbpf'],
   ])
+  const program = [...common, '-Os', '-static-pie', '-fPIE', '-s', '-o']
+  output(compiler.command, [...program, join(to, 'svc-probe'), '-pthread', ...c('native/probe')])
   output(compiler.command, [
-    ...[...common, '-Os', '-static', '-pthread', '-s', '-o', join(to, 'svc-probe'), ...c('native/probe')],
+    ...[...program, join(to, 'svc-decode'), ...c('native/decode'), '-l:libiberty.a', '-llzma'],
   ])
   for (const { source, folder, options } of bpfBuilds()) {
     mkdirSync(join(to, folder), { recursive: true })

@@ -14,19 +14,32 @@ const batchSize = schema.keys.pipeline.keys.export.keys.batch.keys.size.default
 /** Where the data goes comes first: for that most files are written. */
 const first = ['otlp', 'resource']
 
-const intro = `## svc works without a line of this file: it shows this host at http://127.0.0.1:19090/ui and sends nothing.
+const intro = `## svc works without a line of this file: "sudo svc ui" prints a link to its page, and it sends nothing.
 ## Take the "#" from the lines that you want, and from those of the sections that they stand in.
 ## Everybody may read this file: keep secrets in files of root:svc, mode 0640, and write \${file:/etc/svc/token}
-## What stands here is the default. Then: svc validate, systemctl reload svc. More: man svc, svc config --default.
+## What stands behind a "#" is the default. Then: svc validate, systemctl reload svc. More: man svc, svc config --default.
 `
 
-/** A file that sets nothing. With one \`#\` less on each line it sets every key to its default. */
+/**
+ * A host has other users, and neighbours: what a package installs answers this host alone. Whoever scrapes from another
+ * one changes a line.
+ */
+const listen = [
+  '#  # For this host alone. For scrapers on other hosts write :19090; without a token they see what anybody may.',
+  '  listen: 127.0.0.1:19090',
+]
+
+/** A file that sets where it listens. With one `#` less on each line it sets every other key to its default. */
 export function configurationFile(): string {
   const rows = [...leaves(schema)].filter(([key, leaf]) => isShown(key, leaf)).map(leafOf)
   const sections = first.map(name => rows.filter(({ key }) => sectionOf(key) === name))
   const others = rows.filter(({ key }) => !first.includes(sectionOf(key)))
   const text = [...sections, others].map(each => yamlTree(each, titleOf)).join('\n')
-  return `${intro}\n${text.replace(/^(?=.)/gm, '#')}`
+  const lines = text.replace(/^(?=.)/gm, '#').split('\n')
+  const section = lines.indexOf('#self_telemetry:')
+  lines[section] = 'self_telemetry:'
+  lines.splice(lines.indexOf('#  listen: :19090', section), 1, ...listen)
+  return `${intro}\n${lines.join('\n')}`
 }
 
 /** Not what stands in for another key, and would hide it. Nor what this version does nothing with. */

@@ -30,13 +30,14 @@ const ofDebian: Readonly<Record<string, { licence: string; within?: string }>> =
   libelf1t64: { licence: 'LGPL-3.0-or-later OR GPL-2.0-or-later' },
   libzstd1: { licence: 'BSD-3-Clause OR GPL-2.0-only' },
   zlib1g: { licence: 'Zlib' },
-  'libiberty-dev': { licence: 'LGPL-2.0-or-later', within: 'dist/svc.node' },
+  'libiberty-dev': { licence: 'LGPL-2.0-or-later', within: 'dist/svc-decode' },
+  'liblzma-dev': { licence: 'LicenseRef-Public-Domain', within: 'dist/svc-decode' },
   'libc6-dev': { licence: 'LGPL-2.1-or-later', within: 'dist/svc-probe' },
 }
 
 /** All of them, in the order of their kinds and names. */
 export function foreignParts(tree: Tree): ForeignPart[] {
-  const linked = ['libiberty-dev', 'libc6-dev'].map(name => installed(name))
+  const linked = ['libiberty-dev', 'liblzma-dev', 'libc6-dev'].map(name => installed(name))
   return [
     runtime(tree),
     ...[...tree.libraries, ...linked].map(library => debianPart(library, tree)),

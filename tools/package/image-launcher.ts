@@ -35,6 +35,7 @@ export function writeLauncher(file: string, architecture: Architecture): void {
   const { command, args } = compilerOf(architecture)
   output(command, [
     ...args,
+    ...['hardened.opt', `hardened-${architecture}.opt`].map(name => `@${join(root, 'native', name)}`),
     ...['-std=gnu11', '-Os', '-s', '-Wall', '-Wextra', '-Werror', '-Wl,--build-id=none'],
     ...[`-DSVC_ENVIRONMENT=${list(environment)}`, `-DSVC_FLAGS=${list(flags)}`, '-o', file, source],
   ])

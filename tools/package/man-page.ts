@@ -29,7 +29,7 @@ export function manPage(version: string, epoch: number): string {
       'One agent per host: traces, metrics, logs and profiles by eBPF, with no change to any application.',
     ),
     text(
-      'Where it runs, the live page is at http://127.0.0.1:19090/ui. Without a command the first one is meant.',
+      'Where it runs, "svc ui" prints a link to the live page, for root. Without a command the first one is meant.',
     ),
     '.SH COMMANDS',
     ...commands.map(section),

@@ -9,7 +9,7 @@ const kinds: readonly (readonly [what: string, path: RegExp])[] = [
   ['the runtime', /^runtime\//],
   ['BPF objects', /\.bpf\.o$/],
   ['the addon and its libraries', /^dist\/(svc\.node|lib)/],
-  ['the probe', /^dist\/svc-probe$/],
+  ['the probe and the decoder', /^dist\/svc-(probe|decode)$/],
   ['bundles', /\.cjs$/],
   ['the page', /^dist\/ui\//],
 ]

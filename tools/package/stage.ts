@@ -12,7 +12,7 @@ export interface TreeOptions {
   /** Where it is made; must not exist or be empty. */
   readonly directory: string
   readonly architecture: Architecture
-  /** What was built for that processor: svc.node, svc-probe and the BPF objects. */
+  /** What was built for that processor: svc.node, svc-probe, svc-decode and the BPF objects. */
   readonly dist: string
   /** The npm package of the runtime for that processor. Left out: the one in node_modules. */
   readonly runtime?: string
@@ -39,7 +39,7 @@ export interface Tree {
 
 /** Whether a file of the program directory is executed. */
 export function isProgram(path: string): boolean {
-  return /^(bin\/svc|runtime\/bin\/node|dist\/svc-probe)$/.test(path)
+  return /^(bin\/svc|runtime\/bin\/node|dist\/svc-(probe|decode))$/.test(path)
 }
 
 /** Files of a program directory that need libraries of the host. */
@@ -62,7 +62,7 @@ export async function stageTree(options: TreeOptions): Promise<Tree> {
     at('runtime/bin/node'),
     join(runtime, 'bin/node'),
   ])
-  for (const name of ['svc.node', 'svc-probe']) cpSync(join(dist, name), at('dist', name))
+  for (const name of ['svc.node', 'svc-probe', 'svc-decode']) cpSync(join(dist, name), at('dist', name))
   for (const object of bpfObjects(dist)) cpSync(join(dist, object), at('dist', object))
   cpSync(join(root, 'dist/ui'), at('dist/ui'), { recursive: true })
   const npm = await writeBundles(at('dist'), version, epoch)

@@ -45,7 +45,40 @@ export function apiUrl(
   return `/ui/api/${name}${text === '' ? '' : `?${text}`}`
 }
 
+/** What a link with a key came to: the cookie is there, or why not. Documents wait for it. */
+let entering: Promise<void> | undefined
+
+/**
+ * Exchanges the key of the link that the page was opened by for a cookie, and takes the key out of the address bar, the
+ * history and the way of whoever looks on. Nothing happens without one.
+ */
+export function enter(): void {
+  const key = /^#key=([\w-]+)$/.exec(location.hash)?.[1]
+  if (key === undefined) return
+  history.replaceState(null, '', location.pathname + location.search)
+  entering = exchange(key)
+}
+
+async function exchange(key: string): Promise<void> {
+  try {
+    const response = await window.fetch('/ui/session', {
+      method: 'POST',
+      cache: 'no-store',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ key }),
+    })
+    if (response.ok) denied.value = ''
+    else refusedLink.value = ((await response.json().catch(() => ({}))) as { message?: string }).message ?? ''
+  } catch {
+    // The agent does not answer, which every document will say.
+  }
+}
+
+/** Why the link that the page was opened by is none; '' where it was good, or there was none. */
+export const refusedLink = signal('')
+
 async function ask(path: string, signal: AbortSignal, method = 'GET', body?: object): Promise<Response> {
+  await entering
   const token = stored('sessionStorage', tokenKey)
   const response = await window.fetch(path, {
     method,

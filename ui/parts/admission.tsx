@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { denied, deniedWhy, hasToken, setToken } from '../lib/api.ts'
+import { denied, deniedWhy, hasToken, refusedLink, setToken } from '../lib/api.ts'
 
 /** Asks for a token where the agent wants one, and says what stands in the way where it does not. */
 export function Admission() {
@@ -20,14 +20,23 @@ export function Admission() {
         setToken(token.value)
       }}
     >
-      <h2>A token is needed</h2>
+      <h2>Who are you?</h2>
+      {refusedLink.value === '' ? null : (
+        <p class="notice" role="alert">
+          {refusedLink.value}
+        </p>
+      )}
+      <p>
+        Open the link that <code>sudo svc ui</code> prints on the agent’s host, or give a token.
+      </p>
       {hasToken() ? (
         <p class="notice" role="alert">
           The last one was refused: {deniedWhy.value}
         </p>
       ) : null}
       <p>
-        One of <code>self_telemetry.auth</code> in the agent’s configuration. It is kept for this tab alone.
+        Tokens are those of <code>self_telemetry.auth</code> in the agent’s configuration. It is kept for this
+        tab alone.
       </p>
       <div class="row">
         <input

@@ -27,6 +27,8 @@ function partsOf(lanes: Partial<Record<Signal, Lane>> = {}, more: Partial<UiPart
     outlets: { pipeline, faults: [], store: undefined, stages: () => [] },
     tracing: undefined,
     faults: () => [],
+    memory: { shortage: undefined },
+    cpu: { shortage: undefined },
     stuck: () => undefined,
     hostMetrics: () => undefined,
     shown: (text: string) => text,

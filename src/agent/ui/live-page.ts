@@ -27,7 +27,18 @@ export function livePage(parts: Parts, window: LiveWindow, vitals: HostVitals, r
     maxBytes: shareOf(config, 'metrics'),
   })
   const shared: Window = {
-    ...window,
+    get spans() {
+      return window.spans
+    },
+    get edges() {
+      return window.edges
+    },
+    get profiles() {
+      return window.profiles
+    },
+    vitals: window.vitals,
+    maxBytes: window.maxBytes,
+    windowMs: window.windowMs,
     get bytes() {
       return window.bytes + recorder.bytes + parts.logs.recent.bytes
     },

@@ -45,6 +45,8 @@ function start(t: TestContext, seconds: number) {
     },
     tracing: undefined,
     faults: () => [],
+    memory: { shortage: undefined },
+    cpu: { shortage: undefined },
     stuck: () => undefined,
     hostMetrics: () => undefined,
     shown: (text: string) => text,

@@ -300,7 +300,7 @@ function document<T>(
 }
 
 function common(path: string, id: string, summary: string, parameters: readonly Parameter[]) {
-  return { method: 'GET', path, id, tag: 'ui', summary, access: 'local', costly: true, parameters } as const
+  return { method: 'GET', path, id, tag: 'ui', summary, access: 'private', costly: true, parameters } as const
 }
 
 function outcomesOf(

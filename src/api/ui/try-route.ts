@@ -20,7 +20,7 @@ export function tryOperation(source: Pick<UiSource, 'tryRules'>): Operation {
     id: 'tryRules',
     tag: 'ui',
     summary: 'Tries rules of processors on items that come by within 3 s. Changes and exports nothing.',
-    access: 'local',
+    access: 'private',
     costly: true,
     body: tryBody,
     outcomes: {

@@ -1,4 +1,5 @@
 import { lstatSync, statSync } from 'node:fs'
+import { tryDecoder } from '../../kernel/decoder.ts'
 import type { Finding } from '../../kernel/need.ts'
 import type { StackSink } from '../../model/raw-stack.ts'
 import { StackSampler } from '../../probes/stack-sampler.ts'
@@ -130,6 +131,30 @@ export const debugFiles = check({
     if (found.length > 0) return [{ ok: found.join(', ') }]
     const detail = asked.length === 0 ? 'no directory is configured' : `there is no ${asked.join(', no ')}`
     return [{ fault: 'none', detail }]
+  },
+})
+
+export const decoder = check({
+  name: 'decoder',
+  group: 'profiles',
+  summary:
+    'The program that reads names of C++ and packed tables of symbols, svc-decode, runs without rights beside svc',
+  lose: 'names of C++ as they are written in the source, and functions that only .gnu_debugdata names',
+  faults: {
+    absent: {
+      state: 'limited',
+      what: 'svc-decode does not run',
+      mends: {
+        package: 'install the package of svc anew; in a source tree: bash tools/setup',
+        kernel: 'run a kernel with CONFIG_SECCOMP_FILTER',
+        systemd: 'allow prctl in SystemCallFilter=',
+        container: 'allow prctl in the seccomp profile',
+      },
+    },
+  },
+  try: async () => {
+    const why = await tryDecoder()
+    return [why === '' ? { ok: 'it writes a name' } : { fault: 'absent', detail: why }]
   },
 })
 

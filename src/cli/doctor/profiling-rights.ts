@@ -8,6 +8,7 @@ import { capabilityMends, type Finding } from '../../kernel/need.ts'
 import { hostPid } from '../../kernel/needs-processes.ts'
 import { readMappings } from '../../kernel/process-maps.ts'
 import { errorText } from '../../lib/logger.ts'
+import { isKernelThread, statFields } from '../../lib/process-stat.ts'
 import { check } from './check.ts'
 
 type PerfFault = Refusal | 'paranoid' | 'untried'
@@ -174,8 +175,8 @@ export function tryMappedFiles(proc: string): Finding<FilesFault> {
 /** '' when a file can be opened, else why the kernel refuses; undefined where there is nothing to open. */
 function codeOf(proc: string, pid: string, far: FarPaths): string | undefined {
   try {
-    // Threads of the kernel have no command line and no memory.
-    if (readFileSync(join(proc, pid, 'cmdline'), 'latin1') === '') return undefined
+    // They have no memory.
+    if (isKernelThread(statFields(readFileSync(join(proc, pid, 'stat'), 'latin1'), 7))) return undefined
     for (const { range } of readMappings(proc, Number(pid))) {
       const link = join(proc, pid, 'map_files', range)
       // Opening a file of a server that does not answer would hang.

@@ -9,9 +9,10 @@ import { diskQueue } from './disk-queue.ts'
 import { gpus } from './gpu.ts'
 import { collectors, farMounts, metricsAddress } from './host-metrics.ts'
 import { kernelCounts } from './kernel-counts.ts'
+import { eventLoop, lastRun } from './last-run.ts'
 import { journal, logDirectories, logFiles, logPositions } from './logs.ts'
 import { address, certificate, exposure } from './management.ts'
-import { debugFiles, profilePrograms, tableCache } from './profiles.ts'
+import { debugFiles, decoder, profilePrograms, tableCache } from './profiles.ts'
 import { kernelSymbols, mappedFiles, perfEvents } from './profiling-rights.ts'
 import { receiver } from './receiver.ts'
 import { heap, node } from './runtime.ts'
@@ -21,6 +22,8 @@ import { targets } from './targets.ts'
 export const table: readonly Check[] = [
   node,
   heap,
+  lastRun,
+  eventLoop,
   ...needs.map(asCheck),
   capture,
   profilePrograms,
@@ -29,6 +32,7 @@ export const table: readonly Check[] = [
   kernelSymbols,
   tableCache,
   debugFiles,
+  decoder,
   ...kernelCounts,
   metricsAddress,
   farMounts,

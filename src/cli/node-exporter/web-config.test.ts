@@ -143,6 +143,9 @@ test('names of a certificate are read whatever they are', () => {
 function requestWith(authorization?: string): ApiRequest {
   return {
     method: 'GET',
+    url: '/metrics',
+    address: '127.0.0.1',
+    isPublic: true,
     path: '/metrics',
     query: '',
     headers: authorization === undefined ? {} : { authorization },

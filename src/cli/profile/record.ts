@@ -111,7 +111,7 @@ function refusal({ status, body }: AgentAnswer, { target }: ProfileOrder): Start
   const near = status === 404 ? nearServices(target, details.services) : ''
   const text = message === '' ? `the agent answered ${status}` : message
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
-  return new StartError(printable(`${text}${mend}${near}${tokenMend(status)}`, 4000), code)
+  return new StartError(printable(`${text}${mend}${near}${tokenMend(status, body)}`, 4000), code)
 }
 
 function nearServices(target: string, services: unknown): string {

@@ -7,9 +7,9 @@ import type { Arguments } from '../arguments.ts'
 import { configurationOf } from '../configuration.ts'
 import { penOf } from '../pen.ts'
 import { withProgress } from '../progress.ts'
-import { answerOf, documentOf, readAs, runningAgent } from '../running-agent.ts'
+import { answerOf, documentOf, isForOthers, readAs, runningAgent } from '../running-agent.ts'
 import { shownJson } from '../shown-text.ts'
-import { output, written } from '../terminal.ts'
+import { output, say, written } from '../terminal.ts'
 import { type Readiness, statusText } from './status-text.ts'
 
 const what = 'show the status'
@@ -39,6 +39,10 @@ export async function agentStatus(args: Arguments): Promise<ExitCode> {
 /** Where data was lost and why; null where the agent keeps nothing for the page. */
 async function balanceOf(client: AgentClient): Promise<PipelineLine | null> {
   const answer = await answerOf(client, uiPath, what)
+  if (isForOthers(answer)) {
+    say('What is lost, and why, is for root and the user of svc: use sudo.\n')
+    return null
+  }
   return answer.status === 404 ? null : readAs<PipelineLine>(answer, uiPath, what)
 }
 

@@ -2,7 +2,7 @@ import type { ExportDocument, QueueDocument, ReadinessChecks, StatusDocument } f
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import { fillOf } from '../bars.ts'
 import { type Loss, lossesOf, meaningOf } from '../losses.ts'
-import { counted, countText, grouped, partText } from '../number-text.ts'
+import { counted, countText, grouped, partText, sizeText } from '../number-text.ts'
 import type { Look, Pen } from '../pen.ts'
 import { leftIn, rightIn, shownText } from '../shown-text.ts'
 import { wrapped } from '../terminal.ts'
@@ -53,7 +53,7 @@ function headLines({ status, ready, page }: Found, { unicode, pen }: Style): str
 }
 
 function subsystemLines({ status, ready }: Found, style: Style): string[] {
-  const { ebpf, profiling, discovery, degraded } = status
+  const { ebpf, profiling, discovery, degraded, memory, cpu, last_run, event_loop } = status
   const on: [name: string, detail: string][] = [
     ['traces', ebpf.enabled ? `on, ${counted(ebpf.programs_loaded, 'program')} in the kernel` : 'off'],
     ['profiles', profiling.enabled ? `on, ${profiling.sample_rate} Hz` : 'off'],
@@ -61,6 +61,10 @@ function subsystemLines({ status, ready }: Found, style: Style): string[] {
       'discovery',
       `docker ${discovery.docker ? counted(discovery.containers_discovered, 'container') : 'off'}, kubernetes ${discovery.kubernetes ? counted(discovery.pods_discovered, 'pod') : 'off'}`,
     ],
+    ['memory', memoryText(memory)],
+    ['cpu', cpuText(cpu)],
+    ...loopLines(event_loop),
+    ...lastRunLines(last_run),
   ]
   const failed = Object.entries(ready.checks).filter(([, check]) => check !== 'ok')
   return [
@@ -71,6 +75,41 @@ function subsystemLines({ status, ready }: Found, style: Style): string[] {
       ...(mend === '' ? [] : entry('', `fix: ${mend}`, undefined, style)),
     ]),
     '',
+  ]
+}
+
+/** Tables that are named. */
+const mostTables = 3
+
+function memoryText({ limit, anonymous, tables }: StatusDocument['memory']): string {
+  const largest = tables.largest
+    .slice(0, mostTables)
+    .filter(({ bytes }) => bytes > 0)
+    .map(({ name, bytes }) => `${name} ${sizeText(bytes)}`)
+  const most = largest.length === 0 ? '' : ` (${largest.join(', ')})`
+  return `${partText(anonymous, limit)}, tables ${partText(tables.held, tables.limit)}${most}`
+}
+
+function cpuText({ used_cores, limit_cores, lowered }: StatusDocument['cpu']): string {
+  const less = lowered.map(({ effect }) => effect).join('; ')
+  return `${used_cores.toFixed(2)} of ${limit_cores.toFixed(2)} cores${less === '' ? '' : ` (${less})`}`
+}
+
+function lastRunLines(last: StatusDocument['last_run']): [string, string][] {
+  if (last === null || last.ended === 'clean') return []
+  return [['last run', `ended at ${last.at}: ${last.reason}${last.hint === '' ? '' : `; ${last.hint}`}`]]
+}
+
+/** Turns from here on are worth a line: requests wait for their end. */
+const longTurnMs = 100
+
+function loopLines(loop: StatusDocument['event_loop']): [string, string][] {
+  if (loop === null || loop.longest_ms < longTurnMs) return []
+  return [
+    [
+      'event loop',
+      `longest turn ${loop.longest_last_minute_ms} ms of the last minute, ${loop.longest_ms} ms since the start`,
+    ],
   ]
 }
 

@@ -56,7 +56,10 @@ const docker = {
 
 test('a container of Docker, with its log once there is one', t => {
   const dir = `/var/lib/docker/containers/${id}`
-  const rootfs = rootWith(t, { [`${dir}/config.v2.json`]: docker })
+  const rootfs = rootWith(t, {
+    [`${dir}/config.v2.json`]: docker,
+    [`${dir}/hostconfig.json`]: { CgroupParent: '/kubepods/burstable/podu-1' },
+  })
   const files = new ContainerFiles({ rootfs })
   const found = {
     id,
@@ -79,6 +82,8 @@ test('a container of Docker, with its log once there is one', t => {
   assert.equal(files.find(id), undefined)
   write(rootfs, `/mnt/docker/containers/${id}/config.v2.json`, docker)
   assert.equal(files.find(id)?.name, 'web')
+  // Without the control group of a pod, the label is one that an image brought.
+  assert.equal(files.find(id)?.podUid, '')
 })
 
 test('the flags of Docker become the word that Docker makes of them', t => {

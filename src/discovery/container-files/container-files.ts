@@ -1,5 +1,6 @@
-import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { readForeign } from '../../lib/foreign-file.ts'
 import { type JsonObject, objectOf, parseObject } from '../../lib/json-fields.ts'
 import type { Container } from '../../model/entity.ts'
 import { containerId, dockerContainer } from '../_docker-container.ts'
@@ -66,7 +67,9 @@ export class ContainerFiles {
     if (description === undefined) return undefined
     // Only the driver json-file makes it; the description has the path as soon as the container has started.
     const logPath = join(dir, `${id}-json.log`)
-    return dockerContainer(id, 'docker', description, this.isThere(logPath) ? logPath : '')
+    // As the daemon answers: how it is run stands in a file of its own.
+    const whole = { ...description, HostConfig: this.object(join(dir, 'hostconfig.json')) }
+    return dockerContainer(id, 'docker', whole, this.isThere(logPath) ? logPath : '')
   }
 
   private ofContainerd(id: string): Container | undefined {
@@ -119,7 +122,8 @@ export class ContainerFiles {
   }
 
   private bytes(path: string): Buffer | undefined {
-    return readBounded(join(this.rootfs, path))
+    const bytes = readForeign(path, maxBytes + 1, this.rootfs)
+    return bytes === undefined || bytes.length > maxBytes ? undefined : bytes
   }
 
   private isThere(path: string): boolean {
@@ -136,26 +140,4 @@ function listEntry(list: Buffer, id: string): JsonObject | undefined {
   if (start < 0) return undefined
   const next = list.indexOf(',{"id":"', start + 1)
   return parseObject(list.subarray(start, next < 0 ? list.lastIndexOf(0x5d) : next))
-}
-
-/** Undefined where there is none, it is no file, or is larger than 1 MiB. */
-function readBounded(path: string): Buffer | undefined {
-  let file = -1
-  try {
-    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    const stats = fstatSync(file)
-    if (!stats.isFile() || stats.size > maxBytes) return undefined
-    const buffer = Buffer.allocUnsafe(stats.size)
-    let size = 0
-    while (size < buffer.length) {
-      const read = readSync(file, buffer, size, buffer.length - size, null)
-      if (read === 0) break
-      size += read
-    }
-    return buffer.subarray(0, size)
-  } catch {
-    return undefined // Containers come and go; one that is not there is the usual case.
-  } finally {
-    if (file >= 0) closeSync(file)
-  }
 }

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises'
+import { readSmallFile } from '../../lib/small-file.ts'
 import { AccessError, type ClusterAccess, type Material } from './access.ts'
 import { readKubeconfig } from './kubeconfig.ts'
 
@@ -58,8 +58,7 @@ export class Credentials {
       : `make ${file} readable for svc, or correct ${this.access.kubeconfig}`
     let text: string
     try {
-      if ((await stat(file)).size > maxFileBytes) throw new Error('it is too large')
-      text = await readFile(file, 'utf8')
+      text = (await readSmallFile(file, maxFileBytes)).toString('utf8')
     } catch (error) {
       throw new AccessError(`cannot read the ${what} ${file}: ${(error as Error).message}`, mend, error)
     }

@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { textOf } from '../../lib/json-fields.ts'
+import { readSmallFile } from '../../lib/small-file.ts'
 import { AccessError, type ClusterAccess } from './access.ts'
 import { readKubeconfig } from './kubeconfig.ts'
 
@@ -39,7 +39,7 @@ async function ofPod({
       'KUBERNETES_SERVICE_PORT is no port',
       'leave KUBERNETES_SERVICE_PORT as Kubernetes sets it',
     )
-  const namespace = await readFile(join(directory, 'namespace'), 'utf8').catch(() => '')
+  const namespace = await readSmallFile(join(directory, 'namespace'), 4_096).catch(() => '')
   return {
     kubeconfig: '',
     host,
@@ -54,6 +54,6 @@ async function ofPod({
     token: { file: join(directory, 'token') },
     basic: '',
     cluster: '',
-    namespace: textOf(namespace.trim(), 253),
+    namespace: textOf(namespace.toString().trim(), 253),
   }
 }

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields.ts'
+import { readSmallFile } from '../../lib/small-file.ts'
 import { AccessError, type ClusterAccess, type Material } from './access.ts'
 
 const maxBytes = 1024 * 1024
@@ -20,7 +20,7 @@ const refused: Readonly<Record<string, string>> = {
 export async function readKubeconfig(path: string, key = usualKey): Promise<ClusterAccess> {
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = (await readSmallFile(path, maxBytes)).toString('utf8')
   } catch (error) {
     throw new AccessError(
       `cannot read the kubeconfig ${path}: ${(error as Error).message}`,

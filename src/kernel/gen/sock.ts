@@ -209,7 +209,7 @@ export const svcTlsFunction = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 65860,
+  size: 65796,
   protocolsEnabled: 0,
   trackRequests: 4,
   selfPid: 64,
@@ -233,9 +233,8 @@ export const bss = {
   budgetLeft: 65736,
   budgetLeftSize: 16,
   untoldAt: 65752,
-  ringWoken: 65792,
-  exportSvcTlsFunction: 65800,
-  tlsAttached: 65856,
+  exportSvcTlsFunction: 65760,
+  tlsAttached: 65792,
 } as const
 
 /** Section .rodata: offsets in bytes. */

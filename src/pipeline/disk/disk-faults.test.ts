@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -402,7 +403,6 @@ test('the signal whose directory cannot be used is named', t => {
 
 test('a directory without rights is refused with the mend', { skip: withoutRoot }, t => {
   const directory = queueDirectory(t)
-  chmodSync(directory, 0o777)
   const logs = join(directory, 'v1/default/logs')
   mkdirSync(logs, { recursive: true })
   chmodSync(logs, 0)
@@ -411,13 +411,33 @@ test('a directory without rights is refused with the mend', { skip: withoutRoot 
     const { openStore } = await import(${JSON.stringify(helper)})
     process.setuid(65534)
     try { openStore(${JSON.stringify(directory)}) } catch (error) { console.log(error.message) }`
-  const chown = spawnSync('chown', ['-R', '65534', join(directory, 'v1')])
+  const chown = spawnSync('chown', ['-R', '65534', directory])
   assert.equal(chown.status, 0)
   const run = spawnSync(process.execPath, ['--input-type=module', '-e', script])
   assert.match(
     String(run.stdout),
     /^cannot open the queue in \S+: cannot use its directory of logs: EACCES.*; give svc's user the rights to read and write \S+\/logs$/m,
   )
+})
+
+test('a directory of another user, or open to others, is not used', { skip: withoutRoot }, t => {
+  const directory = queueDirectory(t)
+  const refusal = () => {
+    try {
+      openStore(directory)
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+  chmodSync(directory, 0o777)
+  assert.equal(
+    refusal(),
+    `cannot open the queue in ${directory}: any user may write to ${directory}; chmod o-w ${directory}`,
+  )
+  chmodSync(directory, 0o700)
+  assert.equal(spawnSync('chown', ['65534', directory]).status, 0)
+  assert.match(refusal() ?? '', /belongs to user 65534, who could change what svc keeps there; chown 0 /)
+  assert.deepEqual(readdirSync(directory), [])
 })
 
 test('links and pipes that another user put there lead nowhere and keep nobody waiting', async t => {

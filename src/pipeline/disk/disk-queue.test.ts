@@ -134,6 +134,23 @@ test('a smaller bound on memory leaves bodies to the disk, in their order', asyn
   await store.close()
 })
 
+test('where memory is short bodies are left to the disk, and nothing is lost', async t => {
+  const { queue, drops, store } = openQueue(queueDirectory(t))
+  for (const n of count(1, 20)) queue.push(numbered(n, 100, 1 << (n % 3)))
+  const first = queue.take()!
+  const before = queue.memory
+  const freed = queue.shed(1000)
+  assert.ok(freed >= 1000, `${freed}`)
+  assert.equal(queue.memory, before - freed)
+  queue.shed(before)
+  assert.ok(queue.memory > 0, 'what is under way stays')
+  queue.push(numbered(21))
+  queue.putBack(first)
+  assert.deepEqual(drain(queue), count(1, 21))
+  assert.deepEqual(drops, {})
+  await store.close()
+})
+
 test('to clear it takes what is under way and what is on the disk, and counts it', async t => {
   const directory = queueDirectory(t)
   const { queue, drops, store } = openQueue(directory, { memoryBytes: 1000 })

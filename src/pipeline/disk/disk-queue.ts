@@ -89,7 +89,7 @@ export class DiskQueue implements BatchQueue {
     if (front.length === 0 && sending.size === 0 && this.#log.oldestTimeMs > 0)
       return Math.max(0, Date.now() - this.#log.oldestTimeMs)
     const { oldestQueuedAt } = this.#here
-    return oldestQueuedAt === Number.POSITIVE_INFINITY ? 0 : performance.now() - oldestQueuedAt
+    return Number.isFinite(oldestQueuedAt) ? performance.now() - oldestQueuedAt : 0
   }
 
   get sending(): number {
@@ -123,7 +123,6 @@ export class DiskQueue implements BatchQueue {
     return this.#pushedItems
   }
 
-  /** Bytes of bodies in memory, with what goes with them. */
   get memory(): number {
     return this.#here.bytes
   }
@@ -342,8 +341,7 @@ export class DiskQueue implements BatchQueue {
   /** Keeps the body of the batch that was written last, where nothing older is on disk only and memory has room. */
   #keepCopy(entry: DiskEntry): void {
     if (this.#here.bytes + costOf(entry) > this.#memoryBytes) return
-    this.#here.enter(entry)
-    this.#here.front.push(entry)
+    this.#here.front.push(this.#here.enter(entry))
     this.#readFrom = entry.number + 1
   }
 
@@ -356,21 +354,26 @@ export class DiskQueue implements BatchQueue {
       return
     }
     this.#beside += entry.left
-    this.#here.enter(entry)
-    this.#here.behind.push(entry)
+    this.#here.behind.push(this.#here.enter(entry))
+  }
+
+  shed(bytes: number): number {
+    const before = this.#here.bytes
+    while (before - this.#here.bytes < bytes && this.#leaveOnDisk());
+    return before - this.#here.bytes
+  }
+
+  /** Takes the newest body that the disk has as well out of memory; false where there is none. */
+  #leaveOnDisk(): boolean {
+    const left = this.#unreadable ? undefined : this.#here.leaveOnDisk()
+    if (left) [this.#readFrom, this.#nextCost] = [left.number, 0]
+    return left !== undefined
   }
 
   /** Takes bodies out of memory until so many bytes fit: first those that are on the disk too, the newest first. */
   #makeMemory(bytes: number): void {
     while (this.#here.bytes + bytes > this.#memoryBytes) {
-      const last = this.#here.front.last
-      if (last?.place === 'disk' && last.attempts === 0 && !this.#unreadable) {
-        this.#here.front.pop()
-        this.#here.leave(last)
-        this.#readFrom = last.number
-        this.#nextCost = 0
-        continue
-      }
+      if (this.#leaveOnDisk()) continue
       const oldest = this.#fault && this.#here.removeOldestUnwritten()
       if (!oldest || !this.#fault) return
       this.#forget(oldest)
@@ -479,9 +482,7 @@ export class DiskQueue implements BatchQueue {
 
   #countDamage(): void {
     const items = this.#log.takeDamagedItems()
-    if (items === 0) return
-    const kept = this.#here.keepDamaged(number => this.#log.has(number))
-    this.#lose('corrupt', items, kept)
+    if (items > 0) this.#lose('corrupt', items, this.#here.keepDamaged(this.#log))
   }
 
   async #close(): Promise<number> {

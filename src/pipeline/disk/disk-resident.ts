@@ -18,16 +18,26 @@ export class Resident {
   /** Batches that could not be written, those under way included. */
   unwritten = 0
 
-  /** Counts a batch that comes. */
-  enter(entry: DiskEntry): void {
+  /** Counts a batch that comes, and gives it back. */
+  enter(entry: DiskEntry): DiskEntry {
     this.bytes += costOf(entry)
     if (entry.place === 'memory') this.unwritten++
+    return entry
   }
 
   /** Counts a batch that goes. */
   leave(entry: DiskEntry): void {
     this.bytes -= costOf(entry)
     if (entry.place === 'memory') this.unwritten--
+  }
+
+  /** Lets go of the newest body that the disk has as well, where none is tried again; undefined where there is none. */
+  leaveOnDisk(): DiskEntry | undefined {
+    const { last } = this.front
+    if (last?.place !== 'disk' || last.attempts > 0) return undefined
+    this.front.pop()
+    this.leave(last)
+    return last
   }
 
   begin(entry: DiskEntry): void {
@@ -115,10 +125,10 @@ export class Resident {
   }
 
   /** Batches whose records turn out to be damaged stay in memory. Returns how many items that keeps. */
-  keepDamaged(isOnDisk: (number: number) => boolean): number {
+  keepDamaged(disk: { has(number: number): boolean }): number {
     let kept = 0
     for (const entry of this) {
-      if (entry.place !== 'disk' || isOnDisk(entry.number)) continue
+      if (entry.place !== 'disk' || disk.has(entry.number)) continue
       entry.place = 'damaged'
       kept += entry.batch.items
     }

@@ -1,7 +1,7 @@
 import { readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText, type Logger, limitRepeats } from '../../lib/logger.ts'
-import { makeDirectories } from '../../lib/make-directories.ts'
+import { makeOwnDirectory } from '../../lib/own-directory.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import type { Dropped } from '../batch-queue.ts'
 import { type DiskFault, faultOf } from './disk-fault.ts'
@@ -383,7 +383,7 @@ function bytesOf({ queue, log }: Shelf): number {
 }
 
 function makeDirectory(path: string): void {
-  makeDirectories(path, 0o700)
+  makeOwnDirectory(path)
 }
 
 /**

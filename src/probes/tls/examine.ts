@@ -105,7 +105,9 @@ function inMemory(
   elf: ElfFile,
   symbol: ElfSymbol,
 ): string | undefined {
-  const { offset, start } = symbol
+  const { offset, size } = symbol
+  // Behind a short function another one begins, where a probe may be as well: one that is let go is there for a moment.
+  const start = size > 0 ? symbol.start.subarray(0, size) : symbol.start
   const mapping = mappings.find(
     each => offset >= each.offset && offset + start.length <= each.offset + each.size,
   )

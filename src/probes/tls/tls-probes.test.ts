@@ -35,7 +35,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   if (skip) return
-  probes.close()
+  await probes.close()
   await lab.close()
 })
 
@@ -148,6 +148,23 @@ test('processes that are denied are told to the kernel, and attach nothing', { s
   assert.ok(!lab.native.mapLookup(denied, key, new Uint8Array(1)))
 })
 
+test('a process with 60,000 mappings is read in slices, and its library found behind them', {
+  skip,
+}, async () => {
+  const path = lab.library('libssl.so.3')
+  const loader = await lab.loader()
+  await loader.ask('map 60000')
+  await loader.ask(`load ${path}`)
+  make()
+  let turns = 0
+  const timer = setInterval(() => turns++, 0)
+  await probes.scan()
+  clearInterval(timer)
+  assert.equal(probes.attachments()[0]!.attached, true)
+  // Whoever reads 4 MB of the kernel's text at once lets nobody else have a turn.
+  assert.ok(turns >= 3, `${turns} turns`)
+})
+
 test('this process is never looked at', { skip }, async () => {
   const loader = await lab.loader()
   await loader.ask(`load ${lab.library('libssl.so.3')}`)
@@ -185,8 +202,7 @@ test('after the end nothing is probed, and nothing more is looked at', { skip },
   const loader = await lab.loader()
   await loader.ask(`load ${path}`)
   await make().scan()
-  probes.close()
-  probes.close()
+  await Promise.all([probes.close(), probes.close()])
   probes.noticed(loader.pid)
   lab.watch(loader.pid)
   await loader.ask('call')

@@ -1,11 +1,15 @@
 import { readdirSync } from 'node:fs'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
-import type { MapHandle, UprobeHandle } from '../../kernel/native.ts'
-import { type Mapping, programOf, readMappings } from '../../kernel/process-maps.ts'
+import type { MapHandle } from '../../kernel/native.ts'
+import { type Mapping, mappingsInSlices, programOf } from '../../kernel/process-maps.ts'
+import { ownerOf } from '../../kernel/process-owner.ts'
+import { processStrings } from '../../kernel/process-strings.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { errorText, type Logger } from '../../lib/logger.ts'
+import { type Owner, ownerText, type ShareLosses } from '../../lib/fair-share.ts'
+import type { Logger } from '../../lib/logger.ts'
 import { type Candidate, examine, examinePath, Gone, isFarMapping, type Plan } from './examine.ts'
-import { type LibraryName, libraryAt, tlsFunctions } from './libraries.ts'
+import { type LibraryName, libraryAt } from './libraries.ts'
+import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
 import { standingFiles } from './standing-files.ts'
 
 /** A file that was looked at for what goes inside TLS, for the status document. */
@@ -41,34 +45,27 @@ export interface TlsProbesOptions {
   readonly setAttached: (attached: boolean) => void
 }
 
-/** The programs of the kernel side (bpf/include/tls.h). */
-export const tlsPrograms = ['svc_tls_enter', 'svc_tls_return'] as const
-
 const scanMs = 5000
 /** A process is looked at again after this time, then after twice as long each time: libraries may be loaded late. */
 const againMs = 5000
 const mostAgainMs = 300_000
 const lingerMs = 60_000
 const noticedMs = 100
-const mostAttached = 128
 const mostKnownFiles = 8192
+/** Files that are known to have TLS functions, probed or not. */
+const mostTargets = 512
 const mostUsers = 1000
-/** Processes that are looked at before other work gets a turn. */
-const turn = 16
+/** So long other work waits for its turn. */
+const sliceMs = 2
+/** In one scan, the files of one owner are looked into for so long: the others come first, and it goes on with the next. */
+const examineMs = 250
+/** After which the next scan follows where there was more to look into. */
+const pauseMs = 500
 
 interface Looked {
   atMs: number
   waitMs: number
-}
-
-/** A file with TLS functions. */
-interface Target extends Plan {
-  readonly pids: Set<number>
-  /** The host's own, which is probed before anybody maps it: a program may run for less than the time between scans. */
-  standing: boolean
-  unusedMs: number
-  links: UprobeHandle[]
-  reason: string
+  owner: Owner | undefined
 }
 
 /**
@@ -77,6 +74,7 @@ interface Target extends Plan {
  */
 export class TlsProbes {
   private readonly object: BpfObject
+  private readonly probed: ProbedFiles
   private readonly options: TlsProbesOptions
   private readonly procDir: string
   private readonly deniedPids: MapHandle
@@ -86,9 +84,15 @@ export class TlsProbes {
   private readonly files = new BoundedMap<string, { readonly identity: string | undefined }>(mostKnownFiles)
   private readonly looked = new Map<number, Looked>()
   private readonly denied = new Set<number>()
+  /** Milliseconds for the files of each owner in this scan. */
+  private readonly spent = new Map<string, number>()
+  private sliceBeganMs = 0
+  /** Some owner has more files than were looked into in this scan. */
+  private hasMore = false
   private timer: NodeJS.Timeout | undefined
   private soon: NodeJS.Timeout | undefined
   private scanning: Promise<void> | undefined
+  private closing: Promise<void> | undefined
   private standingStamp = ''
   private closed = false
 
@@ -97,6 +101,8 @@ export class TlsProbes {
     this.options = options
     this.procDir = options.procDir ?? '/proc'
     this.deniedPids = object.map('tls_denied')
+    const { log, setAttached } = options
+    this.probed = new ProbedFiles({ object, log, setAttached, ownerOf: pid => this.ownerOf(pid) })
   }
 
   /** Scans now, and from now on. Resolves when the processes that are there have been looked at. */
@@ -110,11 +116,21 @@ export class TlsProbes {
   noticed(pid: number): void {
     if (this.closed) return
     this.looked.delete(pid)
+    this.scanSoon(noticedMs)
+  }
+
+  private scanSoon(afterMs: number): void {
     this.soon ??= setTimeout(() => {
       this.soon = undefined
       void this.scan()
-    }, noticedMs)
+    }, afterMs)
     this.soon.unref()
+  }
+
+  /** Files that got no place, and those whose place another owner took, since the start. */
+  get losses(): ShareLosses {
+    const { refused, taken } = this.probed
+    return { refused, taken }
   }
 
   /** Looks at all processes that are new or due. Never rejects. */
@@ -148,14 +164,17 @@ export class TlsProbes {
     return [...(this.targets.get(inode)?.pids ?? [])].slice(0, mostUsers)
   }
 
-  /** Detaches all. A few hundredths of a second for each file, which the kernel takes. */
-  close(): void {
-    if (this.closed) return
+  /** Detaches all. Resolves when the kernel has let go: half a second for 128 files, before Linux 6.6 0.1 s for each place. */
+  close(): Promise<void> {
+    this.closing ??= this.closeNow()
+    return this.closing
+  }
+
+  private closeNow(): Promise<void> {
     this.closed = true
     clearInterval(this.timer)
     clearTimeout(this.soon)
-    this.options.setAttached(false)
-    for (const target of this.targets.values()) this.detach(target)
+    return this.probed.close()
   }
 
   private async scanAll(): Promise<void> {
@@ -166,26 +185,41 @@ export class TlsProbes {
       const pid = Number(name)
       if (Number.isInteger(pid) && pid > 0) pids.add(pid)
     }
-    for (const pid of this.looked.keys()) if (!pids.has(pid)) this.forget(pid)
-    let done = 0
+    this.spent.clear()
+    this.hasMore = false
+    this.sliceBeganMs = performance.now()
+    for (const pid of this.looked.keys()) {
+      if (!pids.has(pid)) this.forget(pid)
+      await this.rest()
+    }
     for (const pid of pids) {
       if (this.closed) return
       if (!this.isDue(pid, nowMs)) continue
       await this.look(pid)
-      if (++done % turn === 0) await new Promise(resolve => setImmediate(resolve))
+      await this.rest()
     }
     this.release(nowMs)
+    await this.placeWaiting()
+    if (this.hasMore && !this.closed) this.scanSoon(pauseMs)
+  }
+
+  /** Gives other work its turn. */
+  private async rest(): Promise<void> {
+    if (performance.now() - this.sliceBeganMs < sliceMs) return
+    await new Promise(resolve => setImmediate(resolve))
+    this.sliceBeganMs = performance.now()
   }
 
   private isDue(pid: number, nowMs: number): boolean {
     const looked = this.looked.get(pid)
     if (looked === undefined) {
-      this.looked.set(pid, { atMs: nowMs, waitMs: againMs })
+      this.looked.set(pid, { atMs: nowMs, waitMs: againMs, owner: undefined })
       return true
     }
     // Whoever has the number of one that was denied must not be taken for it.
     if (nowMs - looked.atMs < looked.waitMs) return this.denied.has(pid)
     looked.atMs = nowMs
+    looked.owner = undefined
     looked.waitMs = Math.min(2 * looked.waitMs, mostAgainMs)
     return true
   }
@@ -196,8 +230,10 @@ export class TlsProbes {
     const denied = pid === this.options.selfPid || this.options.denied?.(program) === true
     this.deny(pid, denied)
     const found = new Set<Target>()
+    // Its files and their list are behind the lock of its memory. One that keeps it is looked at again later.
+    if (!denied && !processStrings.isFree(this.procDir, pid)) return
     if (!denied) {
-      for (const candidate of this.candidates(pid, program)) {
+      for (const candidate of await this.candidates(pid, program)) {
         const target = await this.targetOf(candidate)
         if (target !== undefined) found.add(target)
         if (this.closed) return
@@ -209,16 +245,17 @@ export class TlsProbes {
     }
   }
 
-  private candidates(pid: number, program: string): Iterable<Candidate> {
+  private async candidates(pid: number, program: string): Promise<Iterable<Candidate>> {
     const found = new Map<string, Candidate & { readonly mappings: [Mapping, ...Mapping[]] }>()
+    const take = (mapping: Mapping) => {
+      const known = found.get(mapping.file)
+      const library = libraryAt(mapping.path, mapping.path === program)
+      if (known !== undefined) known.mappings.push(mapping)
+      else if (library !== undefined)
+        found.set(mapping.file, { procDir: this.procDir, pid, mappings: [mapping], library })
+    }
     try {
-      for (const mapping of readMappings(this.procDir, pid)) {
-        const known = found.get(mapping.file)
-        const library = libraryAt(mapping.path, mapping.path === program)
-        if (known !== undefined) known.mappings.push(mapping)
-        else if (library !== undefined)
-          found.set(mapping.file, { procDir: this.procDir, pid, mappings: [mapping], library })
-      }
+      await mappingsInSlices(this.procDir, pid, take, () => this.rest())
     } catch {
       // It is gone, or is hidden from this process: of those that are, capabilities tell more than each of them.
     }
@@ -232,8 +269,11 @@ export class TlsProbes {
     if (known !== undefined && known.identity === undefined) return undefined
     const target = known?.identity && this.targets.get(known.identity)
     if (target) return target
+    const owner = this.ownerOf(candidate.pid)
+    if (this.isSpent(candidate.pid, owner)) return undefined
+    const beganMs = performance.now()
     try {
-      const found = await this.newTarget(candidate)
+      const found = await this.newTarget(candidate, owner)
       this.files.set(key, { identity: found?.identity })
       return found
     } catch (error) {
@@ -241,70 +281,87 @@ export class TlsProbes {
       this.files.set(key, { identity: undefined })
       this.options.log.debug('a file cannot be looked at for TLS', { path, error })
       return undefined
+    } finally {
+      const name = ownerText(owner)
+      this.spent.set(name, (this.spent.get(name) ?? 0) + performance.now() - beganMs)
+      this.sliceBeganMs = performance.now()
     }
   }
 
-  private async newTarget(candidate: Candidate): Promise<Target | undefined> {
-    if (isFarMapping(candidate)) throw new Error('it is on a file system that may hang')
-    return this.adopt(await examine(candidate, identity => this.targets.has(identity)), false)
+  /** Whether the files of an owner took long enough in this scan: its process is looked at again with the next one. */
+  private isSpent(pid: number, owner: Owner): boolean {
+    if ((this.spent.get(ownerText(owner)) ?? 0) < examineMs) return false
+    this.hasMore = true
+    this.looked.delete(pid)
+    return true
   }
 
-  /** Makes a target of what was found, and attaches to it, unless it is one. Throws `Gone`. */
-  private adopt(plan: Plan | string | undefined, standing: boolean): Target | undefined {
+  private ownerOf(pid: number): Owner {
+    const looked = this.looked.get(pid)
+    if (looked === undefined) return ownerOf(this.procDir, pid)
+    looked.owner ??= ownerOf(this.procDir, pid)
+    return looked.owner
+  }
+
+  private async newTarget(candidate: Candidate, owner: Owner): Promise<Target | undefined> {
+    if (isFarMapping(candidate)) throw new Error('it is on a file system that may hang')
+    return this.adopt(await examine(candidate, identity => this.targets.has(identity)), owner)
+  }
+
+  /**
+   * Makes a target of what was found, and attaches to it, unless it is one. `owner`: who brings it; undefined: it is the
+   * host's own. Throws `Gone`.
+   */
+  private async adopt(
+    plan: Plan | string | undefined,
+    owner: Owner | undefined,
+  ): Promise<Target | undefined> {
     if (plan === undefined || this.closed) return undefined
     const known = this.targets.get(typeof plan === 'string' ? plan : plan.identity)
     if (known !== undefined || typeof plan === 'string') {
-      if (known !== undefined && standing) known.standing = true
+      if (known !== undefined && owner === undefined) known.standing = true
       return known
     }
-    const target: Target = {
-      ...plan,
-      pids: new Set(),
-      standing,
-      unusedMs: performance.now(),
-      links: [],
-      reason: plan.fault ?? '',
-    }
+    if (this.targets.size >= mostTargets && !this.forgetWaiting()) return undefined
+    const target = targetOf(plan, owner === undefined)
     this.targets.set(plan.identity, target)
-    if (target.reason === '') this.attach(target)
+    if (target.reason !== '') return target
+    if (this.options.denied?.(target.path) === true) target.reason = 'the configuration leaves it out'
+    else await this.attach(target, owner)
     return target
   }
 
-  private attach(target: Target): void {
-    const { native, handle } = this.object
-    const { log, denied, setAttached } = this.options
-    const attached = this.attachedFiles()
-    if (denied?.(target.path) === true) target.reason = 'the configuration leaves it out'
-    else if (attached >= mostAttached) target.reason = `${mostAttached} files are probed already`
-    if (target.reason !== '') return
-    const [enter, leave] = tlsPrograms
-    const link = (program: string, atReturn: boolean) => {
-      const probes = target.probes.filter(({ does }) => !atReturn || does !== 'free')
-      const offsets = probes.map(({ offset }) => offset)
-      const cookies = probes.map(({ does }) => tlsFunctions.indexOf(does))
-      target.links.push(native.uprobeAttach(handle, program, target.openPath, offsets, cookies, atReturn))
-    }
+  private async attach(target: Target, owner: Owner | undefined): Promise<void> {
     try {
-      // A call that is seen to begin must be seen to return.
-      link(leave, true)
-      link(enter, false)
-      setAttached(true)
-      const { path, library, buildId } = target
-      log.debug('TLS is read in a library', { path, library, build_id: buildId })
+      await this.probed.attach(target, owner)
     } catch (error) {
-      this.detach(target)
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-        this.targets.delete(target.identity)
-        throw new Gone(target.path)
-      }
-      target.reason = errorText(error)
-      log.debug('TLS cannot be read in a library', { path: target.path, error })
+      this.targets.delete(target.identity)
+      throw error
     }
   }
 
-  private detach(target: Target): void {
-    for (const link of target.links.reverse()) this.object.native.uprobeDetach(link)
-    target.links = []
+  /** The one that waits for a place, or was left alone, for the longest time makes room for what may get one. */
+  private forgetWaiting(): boolean {
+    for (const [identity, target] of this.targets) {
+      if (target.reason === '' || target.owner !== undefined || target.standing) continue
+      this.targets.delete(identity)
+      return true
+    }
+    return false
+  }
+
+  /** Files that found no place may find one by now. */
+  private async placeWaiting(): Promise<void> {
+    for (const target of this.targets.values()) {
+      const [pid] = target.pids
+      if (!target.waits || pid === undefined || this.closed) continue
+      try {
+        await this.attach(target, this.ownerOf(pid))
+      } catch {
+        // The process that led to it is gone: another one will.
+      }
+      await this.rest()
+    }
   }
 
   /** The host's own libraries, when a folder of them has changed. */
@@ -316,7 +373,7 @@ export class TlsProbes {
     for (const { path, library } of files) {
       try {
         const plan = await examinePath(path, library, identity => this.targets.has(identity))
-        const target = this.adopt(plan, true)
+        const target = await this.adopt(plan, undefined)
         if (target !== undefined) before.delete(target)
       } catch (error) {
         this.options.log.debug('a file cannot be looked at for TLS', { path, error })
@@ -330,17 +387,10 @@ export class TlsProbes {
       if (target.pids.size > 0 || target.standing) {
         target.unusedMs = nowMs
       } else if (nowMs - target.unusedMs >= (this.options.lingerMs ?? lingerMs)) {
-        this.detach(target)
+        this.probed.drop(target)
         this.targets.delete(identity)
       }
     }
-    if (this.attachedFiles() === 0) this.options.setAttached(false)
-  }
-
-  private attachedFiles(): number {
-    let count = 0
-    for (const { links } of this.targets.values()) if (links.length > 0) count++
-    return count
   }
 
   private forget(pid: number): void {

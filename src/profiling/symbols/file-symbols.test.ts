@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { after } from 'node:test'
 import { soak } from '../../../test/helpers/soak.ts'
+import { Decoder } from '../../kernel/decoder.ts'
 import { ElfFile } from '../../lib/elf/elf-file.ts'
 import { ElfError } from '../../lib/elf/elf-format.ts'
 import { FileSymbols } from './file-symbols.ts'
@@ -21,7 +22,11 @@ import { vdsoSymbols } from './vdso.ts'
 
 const debugDir = '/usr/lib/debug'
 const scratch = mkdtempSync(join(tmpdir(), 'svc-symbols-'))
-after(() => rmSync(scratch, { recursive: true }))
+const decoder = new Decoder()
+after(() => {
+  decoder.close()
+  rmSync(scratch, { recursive: true })
+})
 
 function run(program: string, ...args: string[]): string {
   return execFileSync(program, args, { maxBuffer: 1 << 30, encoding: 'utf8' })
@@ -35,7 +40,9 @@ function withSymbols(
 ): void {
   const fd = openSync(path, 'r')
   const elf = ElfFile.of(fd)
-  const symbols = FileSymbols.of(elf, path, { demangle, debugDirs })
+  const symbols = FileSymbols.of(elf, path, { demangle, debugDirs }, (bytes, most) =>
+    decoder.unpack(bytes, most, { file: '', owner: '' }),
+  )
   try {
     use(symbols, elf)
   } finally {
@@ -136,6 +143,7 @@ test('names of other symbols of a place do not hide the one that people write', 
       name: 'plain',
       systemName: 'plain',
       type: 'native',
+      isMangled: false,
       start: offset,
     })
   })

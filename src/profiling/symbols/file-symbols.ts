@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs'
-import { loadNative, Unsupported } from '../../kernel/native.ts'
+import { DecodeError } from '../../kernel/decoder.ts'
 import { ElfFile, type Section } from '../../lib/elf/elf-file.ts'
 import { ElfError, sectionType } from '../../lib/elf/elf-format.ts'
 import { findDebugFile } from './debug-files.ts'
@@ -20,6 +20,12 @@ export interface SymbolOptions {
   /** Where debug files are looked for, for example `/usr/lib/debug`. */
   readonly debugDirs: readonly string[]
 }
+
+/**
+ * Unpacks what xz compressed into a file in memory of at most `most` bytes, whose descriptor the caller closes. Throws
+ * `DecodeError`.
+ */
+export type Unpack = (bytes: Uint8Array, most: number) => number
 
 export interface FoundFunction extends FunctionName {
   /** Offset in the file. */
@@ -45,15 +51,15 @@ export class FileSymbols {
   private readonly descriptors: number[]
 
   /** Reads the tables of an open file, which stays the caller's and must stay open until `close`. Does not throw. */
-  static of(elf: ElfFile, path: string, options: SymbolOptions): FileSymbols {
-    return new FileSymbols(elf, path, options)
+  static of(elf: ElfFile, path: string, options: SymbolOptions, unpack?: Unpack): FileSymbols {
+    return new FileSymbols(elf, path, options, unpack)
   }
 
-  private constructor(elf: ElfFile, path: string, options: SymbolOptions) {
+  private constructor(elf: ElfFile, path: string, options: SymbolOptions, unpack: Unpack | undefined) {
     this.elf = elf
     this.path = path
     this.demangle = options.demangle
-    const found = new FoundTables(elf, path, options.debugDirs)
+    const found = new FoundTables(elf, path, options.debugDirs, unpack)
     this.go = found.attempt(() => GoTable.of(elf))
     this.table = found.table()
     this.origin = found.origin
@@ -71,7 +77,7 @@ export class FileSymbols {
   find(offset: number): FoundFunction | undefined {
     try {
       const go = this.go?.at(offset)
-      if (go) return { name: go.symbol, systemName: go.symbol, type: 'go', start: go.start }
+      if (go) return { name: go.symbol, systemName: go.symbol, type: 'go', isMangled: false, start: go.start }
       const found = this.table?.at(offset)
       // A label without a size holds up to the next one; `_init`, before the stubs of the linker, is no name of theirs.
       if (found === undefined || (this.isLinkage(offset) && !this.isLinkage(found.start))) return undefined
@@ -119,11 +125,13 @@ class FoundTables {
   private readonly elf: ElfFile
   private readonly path: string
   private readonly debugDirs: readonly string[]
+  private readonly unpack: Unpack | undefined
 
-  constructor(elf: ElfFile, path: string, debugDirs: readonly string[]) {
+  constructor(elf: ElfFile, path: string, debugDirs: readonly string[], unpack: Unpack | undefined) {
     this.elf = elf
     this.path = path
     this.debugDirs = debugDirs
+    this.unpack = unpack
   }
 
   /** What cannot be read is a fault of the file, and the rest of it is read all the same. */
@@ -180,16 +188,14 @@ class FoundTables {
   /** An ELF file with the functions that are not exported, compressed by xz (GDB manual, "MiniDebugInfo"). */
   private packed(): SymbolSource | undefined {
     const section = this.elf.section('.gnu_debugdata')
-    if (section === undefined) return undefined
+    if (section === undefined || this.unpack === undefined) return undefined
     const bytes = this.elf.bytes(section, mostPackedBytes)
-    const native = loadNative()
-    if (native instanceof Unsupported) throw new ElfError(native.reason)
     let fd: number
     try {
-      fd = native.xzUnpack(bytes, mostUnpackedBytes)
+      fd = this.unpack(bytes, mostUnpackedBytes)
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause)
-      throw new ElfError(`has only .gnu_debugdata: ${why}`, { cause })
+      if (!(cause instanceof DecodeError)) throw cause
+      throw new ElfError(`has only .gnu_debugdata: ${cause.message}`, { cause })
     }
     this.descriptors.push(fd)
     const unpacked = ElfFile.of(fd)

@@ -1,4 +1,3 @@
-import { loadNative, type Native, Unsupported } from '../../kernel/native.ts'
 import type { FrameType } from '../../model/profile.ts'
 import { rustName } from './rust-name.ts'
 
@@ -7,27 +6,22 @@ export interface FunctionName {
   readonly name: string
   readonly systemName: string
   readonly type: FrameType
+  /** The name is C++'s, as the linker has it: the decoder knows how people write it. */
+  readonly isMangled: boolean
 }
 
-let native: Native | undefined
+/** A slice would hold all of what it is a slice of. */
+function ownText(slice: string): string {
+  return Buffer.from(slice).toString()
+}
 
 /** What a symbol of machine code is called. Without `demangle` its name stays as the linker has it. */
 export function functionName(symbol: string, demangle: boolean): FunctionName {
   // Versions stand behind names in tables for the linker: memcpy@@GLIBC_2.14.
   const version = symbol.indexOf('@', 1)
-  const systemName = version < 0 ? symbol : symbol.slice(0, version)
+  const systemName = version < 0 ? symbol : ownText(symbol.slice(0, version))
   const rust = rustName(systemName)
   const type = rust === undefined ? 'native' : 'rust'
-  if (!demangle) return { name: systemName, systemName, type }
-  return { name: rust ?? cppName(systemName), systemName, type }
-}
-
-function cppName(mangled: string): string {
-  if (!mangled.startsWith('_Z')) return mangled
-  if (native === undefined) {
-    const loaded = loadNative()
-    if (loaded instanceof Unsupported) return mangled
-    native = loaded
-  }
-  return native.demangle(mangled)
+  const isMangled = demangle && rust === undefined && systemName.startsWith('_Z')
+  return { name: (demangle ? rust : undefined) ?? systemName, systemName, type, isMangled }
 }

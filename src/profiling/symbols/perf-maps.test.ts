@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   appendFileSync,
@@ -190,4 +190,33 @@ test('whatever bytes a map has, there is an answer', () => {
     ),
     { numRuns: soak ? 20_000 : 200 },
   )
+})
+
+test('a pipe in the place of a map is not waited for', { timeout: 10_000 }, () => {
+  const path = process7(800)
+  execFileSync('mkfifo', [path])
+  assert.equal(new PerfMaps(scratch).find(800, 0x1000), undefined)
+})
+
+test('who has hundreds of maps keeps them only while nobody else has one', () => {
+  const maps = new PerfMaps(scratch, pid => ({ group: '', user: pid < 3000 ? '1000' : '0' }))
+  const make = (pid: number) => writeFileSync(process7(pid), `1000 10 of_${pid}\n`)
+  for (let pid = 2000; pid < 2300; pid++) {
+    make(pid)
+    assert.equal(maps.find(pid, 0x1000), `of_${pid}`)
+  }
+  assert.ok(maps.bytes <= 16 * 2 ** 20)
+  for (let pid = 3000; pid < 3010; pid++) {
+    make(pid)
+    maps.find(pid, 0x1000)
+  }
+  const { taken } = maps.losses
+  assert.ok(taken >= 54)
+  // Those of the neighbour stay, whatever else comes.
+  for (let pid = 2300; pid < 2400; pid++) maps.find(pid, 0x1000)
+  for (let pid = 3000; pid < 3010; pid++) rmSync(join(scratch, String(pid)), { recursive: true })
+  for (let pid = 3000; pid < 3010; pid++) assert.equal(maps.find(pid, 0x1000), `of_${pid}`)
+  assert.ok(maps.shed(1 << 20) >= 1 << 20)
+  assert.equal(maps.shed(1 << 30), 15 << 20)
+  assert.equal(maps.bytes, 0)
 })

@@ -9,12 +9,15 @@ import {
   type Stats,
 } from 'node:fs'
 import { uptime } from 'node:os'
+import { ownerOf as ownerOfProcess } from '../../kernel/process-owner.ts'
+import { FairShare, isSameOwner, type Owner } from '../../lib/fair-share.ts'
 import { PerfMap } from './perf-map.ts'
 
 /** Of one file at once, its last ones, and of what is kept for all processes. */
 const mostFileBytes = 16 * 1024 * 1024
 const mostKeptBytes = 16 * 1024 * 1024
 const mostProcesses = 256
+const leastBytes = mostKeptBytes / mostProcesses
 const chunkBytes = 256 * 1024
 /** So often a file is looked at again at most: more may have been written, or it is another process's. */
 const lookMs = 1000
@@ -25,6 +28,9 @@ const tickMs = 10
 
 interface Entry {
   readonly map: PerfMap
+  readonly owner: Owner
+  /** What it is counted for. */
+  bytes: number
   /** Of the file that was read last. */
   inode: number
   read: number
@@ -38,19 +44,21 @@ interface Entry {
  * counts only if it was written since this one began.
  */
 export class PerfMaps {
+  readonly losses = { refused: 0, taken: 0 }
   private readonly entries = new Map<number, Entry>()
+  private readonly share = new FairShare(mostKeptBytes)
   private readonly root: string
+  private readonly ownerOf: (pid: number) => Owner
 
   /** `root`: of the proc file system. */
-  constructor(root = '/proc') {
+  constructor(root = '/proc', ownerOf = (pid: number) => ownerOfProcess(root, pid)) {
     this.root = root
+    this.ownerOf = ownerOf
   }
 
   /** Of memory. */
   get bytes(): number {
-    let sum = 0
-    for (const { map } of this.entries.values()) sum += map.bytes
-    return sum
+    return this.share.used
   }
 
   /** What the process told of an address; undefined: nothing. Does not throw. */
@@ -60,37 +68,63 @@ export class PerfMaps {
     if (nowMs - entry.lookedMs >= lookMs) {
       entry.lookedMs = nowMs
       this.readOn(pid, entry)
-      this.shrink(pid)
+      this.charge(pid, entry)
     }
     return entry.map.at(address)
   }
 
   /** The process ended, or runs another program now. */
   forget(pid: number): void {
+    const entry = this.entries.get(pid)
+    if (entry === undefined) return
+    this.share.remove(entry.owner, entry.bytes)
     this.entries.delete(pid)
   }
 
+  /** Memory is short: lets maps go, those of whoever has most first. Bytes that it had. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    while (before - this.bytes < bytes && this.dropOf(this.share.richest(), undefined));
+    return before - this.bytes
+  }
+
   private entry(pid: number): Entry {
-    const entry = this.entries.get(pid) ?? {
+    const known = this.entries.get(pid)
+    if (known !== undefined) {
+      this.entries.delete(pid)
+      this.entries.set(pid, known)
+      return known
+    }
+    const entry: Entry = {
       map: new PerfMap(),
+      owner: this.ownerOf(pid),
+      bytes: 0,
       inode: 0,
       read: 0,
       lookedMs: Number.NEGATIVE_INFINITY,
     }
-    this.entries.delete(pid)
     this.entries.set(pid, entry)
-    this.shrink(pid)
+    this.charge(pid, entry)
     return entry
   }
 
-  private shrink(used: number): void {
-    let { bytes } = this
-    for (const [pid, { map }] of this.entries) {
-      if (this.entries.size <= mostProcesses && bytes <= mostKeptBytes) return
-      if (pid === used) continue
-      bytes -= map.bytes
-      this.entries.delete(pid)
+  /** Counts what a map has by now; where that is too much in all, who has most gives maps up. */
+  private charge(used: number, entry: Entry): void {
+    const bytes = Math.max(leastBytes, entry.map.bytes)
+    this.share.remove(entry.owner, entry.bytes)
+    this.share.add(entry.owner, bytes)
+    entry.bytes = bytes
+    while (!this.share.fits(0) && this.dropOf(this.share.richest(), used)) this.losses.taken++
+  }
+
+  /** Lets go of the map of an owner that was not asked for for the longest time, but one. */
+  private dropOf(owner: Owner | undefined, except: number | undefined): boolean {
+    for (const [pid, entry] of this.entries) {
+      if (pid === except || !isSameOwner(entry.owner, owner)) continue
+      this.forget(pid)
+      return true
     }
+    return false
   }
 
   /** Reads what was written since the last time. */

@@ -33,6 +33,8 @@ export const reasons = {
   vsyscall: '[vsyscall]',
   /** The process ended before its memory was looked at. */
   processEnded: '[process ended before it was read]',
+  /** Names take memory, of which each user has a share. */
+  tooManyNames: '[name left out: this user has more names than its share]',
   /** An address that no mapping of the process has. */
   noMapping: '[no mapping]',
   /** An address of the kernel that none of its symbols covers. */

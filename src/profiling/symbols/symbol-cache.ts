@@ -1,7 +1,9 @@
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import type { DecodeOrigin, Decoder } from '../../kernel/decoder.ts'
 import { ElfFile } from '../../lib/elf/elf-file.ts'
 import { ElfError } from '../../lib/elf/elf-format.ts'
 import { errnoText } from '../../lib/errno-text.ts'
+import { FairShare, isSameOwner, type Owner } from '../../lib/fair-share.ts'
 import { FileSymbols, type SymbolOptions } from './file-symbols.ts'
 import { reasons, unreadableReason } from './reasons.ts'
 
@@ -22,7 +24,12 @@ interface Entry {
   /** '' where its build id says which file it is. */
   readonly hash: string
   usedMs: number
+  owner: Owner
+  /** What it is counted for. */
+  share: number
 }
+
+const nobody: Owner = { group: '', user: '' }
 
 /** Which file is meant: another one may stand at its path by now. */
 export interface WantedFile {
@@ -39,13 +46,18 @@ export interface WantedFile {
 export class SymbolCache {
   /** Of memory that the tables take. */
   bytes = 0
+  readonly losses = { refused: 0, taken: 0 }
+  private share: FairShare
   private options: SymbolCacheOptions
+  private readonly decoder: Decoder | undefined
   private readonly entries = new Map<number, Entry>()
   /** Of the files without a build id that each number stood for first, also of those that are closed. */
   private readonly hashes = new Map<number, string>()
 
-  constructor(options: SymbolCacheOptions) {
+  constructor(options: SymbolCacheOptions, decoder?: Decoder) {
     this.options = options
+    this.share = new FairShare(options.cacheBytes)
+    this.decoder = decoder
   }
 
   get files(): number {
@@ -56,7 +68,12 @@ export class SymbolCache {
    * The symbols of a file, or in brackets why there are none. `source` is a path at which it can be opened now, for
    * example `/proc/self/fd/7` or `/proc/17/map_files/…`; undefined where there is none. Does not throw.
    */
-  of(id: number, file: WantedFile, source: () => string | undefined): FileSymbols | string {
+  of(
+    id: number,
+    file: WantedFile,
+    source: () => string | undefined,
+    ownerOf: () => Owner = () => nobody,
+  ): FileSymbols | string {
     const known = this.entries.get(id)
     if (known) {
       known.usedMs = performance.now()
@@ -64,12 +81,15 @@ export class SymbolCache {
       this.entries.set(id, known)
       return known.symbols
     }
-    const entry = opened(file, source, this.options, this.hashes.get(id))
+    const entry = this.opened(file, source, this.hashes.get(id))
     if (typeof entry === 'string') return entry
     if (file.buildId === '') this.hashes.set(id, entry.hash)
     this.entries.set(id, entry)
     this.bytes += entry.symbols.bytes
-    this.shrink()
+    entry.owner = ownerOf()
+    entry.share = Math.max(entry.symbols.bytes, Math.ceil(this.options.cacheBytes / mostFiles))
+    this.share.add(entry.owner, entry.share)
+    while (!this.share.fits(0) && this.dropOf(this.share.richest(), id)) this.losses.taken++
     return entry.symbols
   }
 
@@ -77,6 +97,7 @@ export class SymbolCache {
   configure(options: SymbolCacheOptions): void {
     this.options = options
     this.close()
+    this.share = new FairShare(options.cacheBytes)
   }
 
   /** The number stands for no file any more. */
@@ -90,6 +111,7 @@ export class SymbolCache {
     if (entry === undefined) return
     this.entries.delete(id)
     this.bytes -= entry.symbols.bytes
+    this.share.remove(entry.owner, entry.share)
     entry.symbols.close()
     closeSync(entry.fd)
   }
@@ -105,45 +127,64 @@ export class SymbolCache {
     for (const [id, { usedMs }] of this.entries) if (now - usedMs > idleMs) this.drop(id)
   }
 
-  private shrink(): void {
-    for (const id of this.entries.keys()) {
-      if (this.entries.size <= 1) return
-      if (this.entries.size <= mostFiles && this.bytes <= this.options.cacheBytes) return
+  /** Memory is short: lets tables go, those of whoever has most first. Bytes that they had. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    while (before - this.bytes < bytes && this.dropOf(this.share.richest(), undefined));
+    return before - this.bytes
+  }
+
+  /** Lets go of the file of an owner that was not asked for for the longest time, but one. */
+  private dropOf(owner: Owner | undefined, except: number | undefined): boolean {
+    for (const [id, entry] of this.entries) {
+      if (id === except || !isSameOwner(entry.owner, owner)) continue
       this.drop(id)
+      return true
+    }
+    return false
+  }
+
+  private opened(
+    { path, buildId }: WantedFile,
+    source: () => string | undefined,
+    hash: string | undefined,
+  ): Entry | string {
+    let fd: number
+    try {
+      const from = source()
+      if (from === undefined) return reasons.processEnded
+      fd = openSync(from, constants.O_RDONLY | constants.O_NONBLOCK)
+    } catch (error) {
+      const { errno } = error as NodeJS.ErrnoException
+      return unreadableReason(path, `cannot be opened: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
+    }
+    try {
+      const elf = ElfFile.of(fd)
+      const { decoder } = this
+      const unpack =
+        decoder && ((bytes: Uint8Array, most: number) => decoder.unpack(bytes, most, originOf(fd)))
+      const isSame = elf.buildId === buildId && (hash === undefined || elf.htlHash() === hash)
+      if (isSame)
+        return {
+          fd,
+          symbols: FileSymbols.of(elf, path, this.options, unpack),
+          hash: buildId === '' ? elf.htlHash() : '',
+          usedMs: performance.now(),
+          owner: nobody,
+          share: 0,
+        }
+      closeSync(fd)
+      return unreadableReason(path, 'another file by now')
+    } catch (error) {
+      closeSync(fd)
+      if (error instanceof ElfError) return unreadableReason(path, error.message)
+      throw error
     }
   }
 }
 
-function opened(
-  { path, buildId }: WantedFile,
-  source: () => string | undefined,
-  options: SymbolOptions,
-  hash: string | undefined,
-): Entry | string {
-  let fd: number
-  try {
-    const from = source()
-    if (from === undefined) return reasons.processEnded
-    fd = openSync(from, 'r')
-  } catch (error) {
-    const { errno } = error as NodeJS.ErrnoException
-    return unreadableReason(path, `cannot be opened: ${errno ? errnoText(Math.abs(errno)) : String(error)}`)
-  }
-  try {
-    const elf = ElfFile.of(fd)
-    const isSame = elf.buildId === buildId && (hash === undefined || elf.htlHash() === hash)
-    if (isSame)
-      return {
-        fd,
-        symbols: FileSymbols.of(elf, path, options),
-        hash: buildId === '' ? elf.htlHash() : '',
-        usedMs: performance.now(),
-      }
-    closeSync(fd)
-    return unreadableReason(path, 'another file by now')
-  } catch (error) {
-    closeSync(fd)
-    if (error instanceof ElfError) return unreadableReason(path, error.message)
-    throw error
-  }
+/** Whose file it is: of containers the file system says more than the user. */
+export function originOf(fd: number): DecodeOrigin {
+  const { dev, ino, uid } = fstatSync(fd)
+  return { file: `${dev}:${ino}`, owner: `${dev}:${uid}` }
 }

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Operation } from '../../model/stream.ts'
-import { UnderWay } from './under-way.ts'
+import { type Tally, UnderWay } from './under-way.ts'
 
 /** Somebody who takes the messages of a queue. */
 export interface Consumer {
@@ -43,6 +43,9 @@ export class Content {
 /** Operations of a channel that may wait for an acknowledgement, in each direction. */
 const mostWaiting = 2_048
 const mostConsumers = 256
+/** Bytes of a channel, and of a consumer without its texts (measured). */
+const channelBytes = 1_000
+const consumerBytes = 200
 /** Requests of a channel that wait for their answers: clients send one at a time. */
 export const mostAsked = 64
 
@@ -52,8 +55,8 @@ export class Channel {
   readonly sent = new Content()
   readonly received = new Content()
   /** Publishes without their confirmation, deliveries that are not acknowledged. */
-  readonly published = new UnderWay(mostWaiting)
-  readonly delivered = new UnderWay(mostWaiting)
+  readonly published: UnderWay
+  readonly delivered: UnderWay
   /** basic.get without its answer; undefined where there was no room for its operation. */
   readonly gets: (Operation | undefined)[] = []
   /** The server confirms what is published; the tag that it gives the next message. */
@@ -66,17 +69,62 @@ export class Channel {
   /** basic.consume without its answer whose tag the server makes up. */
   readonly consumes: Consumer[] = []
   private consumers: BoundedMap<string, Consumer> | undefined
+  private readonly tally: Tally
+
+  constructor(tally: Tally) {
+    this.tally = tally
+    this.published = new UnderWay(mostWaiting, tally)
+    this.delivered = new UnderWay(mostWaiting, tally)
+    tally.bytes += channelBytes
+  }
+
+  /** Nothing of it is kept any more. */
+  clear(): void {
+    this.tally.bytes -= channelBytes
+    this.published.clear()
+    this.delivered.clear()
+    this.consumers?.forEach((consumer, tag) => {
+      this.tally.bytes -= bytesOf(tag, consumer)
+    })
+    this.consumers = undefined
+    for (const consumer of this.consumes) this.tally.bytes -= bytesOf('', consumer)
+    this.consumes.length = 0
+  }
+
+  /** A consumer whose tag the server is to make up. */
+  expectConsumer(consumer: Consumer): void {
+    if (this.consumes.length >= mostAsked) return
+    this.tally.bytes += bytesOf('', consumer)
+    this.consumes.push(consumer)
+  }
+
+  expectedConsumer(): Consumer | undefined {
+    const consumer = this.consumes.shift()
+    if (consumer !== undefined) this.tally.bytes -= bytesOf('', consumer)
+    return consumer
+  }
 
   consumer(tag: string): Consumer | undefined {
     return this.consumers?.get(tag)
   }
 
   addConsumer(tag: string, consumer: Consumer): void {
-    this.consumers ??= new BoundedMap(mostConsumers)
+    this.removeConsumer(tag)
+    this.consumers ??= new BoundedMap(mostConsumers, (old, gone) => {
+      this.tally.bytes -= bytesOf(old, gone)
+    })
+    this.tally.bytes += bytesOf(tag, consumer)
     this.consumers.set(tag, consumer)
   }
 
   removeConsumer(tag: string): void {
+    const consumer = this.consumers?.get(tag)
+    if (consumer === undefined) return
+    this.tally.bytes -= bytesOf(tag, consumer)
     this.consumers?.delete(tag)
   }
+}
+
+function bytesOf(tag: string, { queue }: Consumer): number {
+  return consumerBytes + tag.length + queue.length
 }

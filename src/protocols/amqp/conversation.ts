@@ -7,7 +7,7 @@ import { failMessage } from '../message-call.ts'
 import { Channel, type Content, mostAsked } from './channel.ts'
 import type { Messages } from './messages.ts'
 import { errorOfReply, method } from './methods.ts'
-import type { UnderWay } from './under-way.ts'
+import { Tally, type UnderWay } from './under-way.ts'
 
 /** RabbitMQ offers 2,047; more of them are not followed. */
 const maxChannels = 2_048
@@ -37,6 +37,7 @@ export class Conversation {
   private readonly tag = new ByteRange()
   private readonly exchange = new ByteRange()
   private readonly key = new ByteRange()
+  private readonly tally = new Tally()
   private waiting = 0
 
   constructor(messages: Messages, connection: StreamConnection, confirmation: Confirmation) {
@@ -45,11 +46,16 @@ export class Conversation {
     this.confirmation = confirmation
   }
 
+  /** Bytes that it keeps beside operations. */
+  get bytes(): number {
+    return this.tally.bytes
+  }
+
   /** Undefined for channel 0, and for more channels than are followed. */
   channel(number: number): Channel | undefined {
     const known = this.channels.get(number)
     if (known !== undefined || number === 0 || this.channels.size >= maxChannels) return known
-    const channel = new Channel()
+    const channel = new Channel(this.tally)
     this.channels.set(number, channel)
     return channel
   }
@@ -293,13 +299,13 @@ export class Conversation {
     const queue = words.intern(fields.bytes, key.start, key.end)
     const consumer = { queue: queue.startsWith('amq.gen-') ? '' : queue, noAck: (bits & 2) !== 0 }
     if (!tag.empty) channel.addConsumer(words.intern(fields.bytes, tag.start, tag.end), consumer)
-    if (channel.consumes.length < mostAsked) channel.consumes.push(consumer)
+    channel.expectConsumer(consumer)
   }
 
   private consumeOk(channel: Channel): void {
     const { tag, messages } = this
     messages.fields.shortString(tag)
-    const consumer = channel.consumes.shift()
+    const consumer = channel.expectedConsumer()
     if (consumer !== undefined)
       channel.addConsumer(messages.words.intern(messages.fields.bytes, tag.start, tag.end), consumer)
   }
@@ -385,5 +391,6 @@ export class Conversation {
         this.waiting--
         take(operation)
       }
+    channel.clear()
   }
 }

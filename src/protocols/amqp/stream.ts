@@ -76,6 +76,10 @@ export class AmqpStream implements StreamDecoder {
     this.conversation.endContents(flow.request, flow.nowNs)
   }
 
+  get bytes(): number {
+    return this.conversation.bytes
+  }
+
   close(): void {
     if (this.over) return
     this.over = true

@@ -3,6 +3,11 @@ import type { Operation } from '../../model/stream.ts'
 /** Slots that are kept when nothing waits: a connection may have thousands of channels. */
 const kept = 256
 
+/** What the tables of a connection hold. */
+export class Tally {
+  bytes = 0
+}
+
 /** What stands for a tag whose operation is not known. */
 const hole = undefined
 
@@ -18,10 +23,18 @@ export class UnderWay {
   private length = 0
   private base = 1
   private readonly most: number
+  private readonly tally: Tally
 
   /** `most`: a power of two. */
-  constructor(most: number) {
+  constructor(most: number, tally = new Tally()) {
     this.most = most
+    this.tally = tally
+  }
+
+  /** Counts its slots no more. */
+  clear(): void {
+    this.tally.bytes -= this.slots.length * 8
+    this.slots = []
   }
 
   /** Takes out one that has to make room for that of `tag`. To be asked until there is none. */
@@ -84,7 +97,7 @@ export class UnderWay {
     this.base++
     if (this.length > 0) return
     this.first = 0
-    if (this.slots.length > kept) this.slots = []
+    if (this.slots.length > kept) this.clear()
   }
 
   private push(operation: Operation | undefined): void {
@@ -96,6 +109,7 @@ export class UnderWay {
   private grow(): void {
     const slots = new Array<Operation | undefined>(Math.max(16, 2 * this.slots.length)).fill(hole)
     for (let i = 0; i < this.length; i++) slots[i] = this.slots[this.slotOf(i)]
+    this.tally.bytes += (slots.length - this.slots.length) * 8
     this.slots = slots
     this.first = 0
   }

@@ -5,6 +5,8 @@ import { fillExchange } from '../stream-exchange.ts'
 import { KeptHead, KeptHeads } from './kept-heads.ts'
 import type { Message } from './message.ts'
 
+/** Bytes of a pending request without its head (measured). */
+const pendingBytes = 100
 /** Stands for the head of a request that nothing will be told of. */
 const none = new KeptHead()
 
@@ -48,8 +50,12 @@ export class Http1Requests {
     return pending
   }
 
-  keep(pending: Pending, bytes: Buffer, start: number, end: number): void {
-    if (pending.operation !== undefined) this.heads.append(pending.head, bytes, start, end)
+  keep(pending: Pending, connection: StreamConnection, bytes: Buffer, start: number, end: number): void {
+    const { operation, head } = pending
+    if (operation === undefined) return
+    this.heads.append(head, bytes, start, end)
+    operation.kept = pendingBytes + head.memory
+    connection.weigh(operation)
   }
 
   /** Its head is whole. */
@@ -90,6 +96,12 @@ export class Http1Requests {
 
   abandon(pending: Pending, connection: StreamConnection): void {
     if (pending.operation !== undefined) connection.abandon(pending.operation)
+    this.release(pending)
+  }
+
+  /** It goes unseen from here on. */
+  drop(pending: Pending, connection: StreamConnection): void {
+    if (pending.operation !== undefined) connection.release(pending.operation)
     this.release(pending)
   }
 

@@ -79,6 +79,21 @@ export class Http1Stream implements StreamDecoder {
   }
 
   close(): void {
+    this.closeSome(Number.POSITIVE_INFINITY)
+  }
+
+  closeSome(most: number): boolean {
+    if (!this.over) this.breakOff()
+    this.over = true
+    for (let ended = 0; ended < most && this.first < this.pending.length; ended++) {
+      if (this.connection.leaving) this.drop()
+      else this.finish(undefined, 0, true)
+    }
+    return this.first < this.pending.length
+  }
+
+  /** The response that is under way ends here. */
+  private breakOff(): void {
     const { connection, response } = this
     const { errno } = connection
     const open = response.part === Part.rest || response.part === Part.adrift
@@ -87,8 +102,6 @@ export class Http1Stream implements StreamDecoder {
       response.breakOff()
       this.finish(response, response.lastNs, !open || errno !== 0)
     }
-    while (this.first < this.pending.length) this.finish(undefined, 0, true)
-    this.over = true
   }
 
   /** Takes the next part of a message; false: more bytes are needed. */
@@ -274,7 +287,7 @@ export class Http1Stream implements StreamDecoder {
   /** Keeps the bytes of a request's head before `end` that are not kept yet. */
   private keep(flow: ByteFlow, message: Message, end: number): void {
     if (message.request && this.newest !== undefined)
-      this.requests.keep(this.newest, flow.bytes, flow.at + message.kept, end)
+      this.requests.keep(this.newest, this.connection, flow.bytes, flow.at + message.kept, end)
   }
 
   /** It only began like HTTP/1. */
@@ -373,13 +386,7 @@ export class Http1Stream implements StreamDecoder {
 
   /** The oldest request is over. */
   private finish(response: Message | undefined, endNs: number, aborted: boolean): void {
-    const pending = this.pending[this.first]!
-    this.pending[this.first] = undefined!
-    this.first++
-    if (this.first === this.pending.length) {
-      this.pending.length = 0
-      this.first = 0
-    }
+    const pending = this.shift()
     if (!pending.whole && pending === this.newest) {
       // Answered, or broken off, before it was complete.
       this.request.breakOff()
@@ -388,6 +395,23 @@ export class Http1Stream implements StreamDecoder {
       this.newest = undefined
     }
     this.requests.end(pending, this.connection, response, endNs, aborted)
+  }
+
+  /** Lets the first request go as it is. */
+  private drop(): void {
+    this.requests.drop(this.shift(), this.connection)
+    this.newest = undefined
+  }
+
+  private shift(): Pending {
+    const pending = this.pending[this.first]!
+    this.pending[this.first] = undefined!
+    this.first++
+    if (this.first === this.pending.length) {
+      this.pending.length = 0
+      this.first = 0
+    }
+    return pending
   }
 
   /** Framing is lost: gives up what is under way and looks for the next request's head. */

@@ -10,6 +10,9 @@ import { Field, fields, keepHead, readContext, Said, saysGrpc, timeoutOf } from 
 import { GrpcCalls } from './grpc-calls.ts'
 import { OpenStream } from './open-stream.ts'
 
+/** Bytes of an open stream without its head (measured). */
+const openStreamBytes = 150
+
 /** Requests under way on all connections of HTTP/2: what is kept of each, and what comes of it. */
 export class Http2Calls {
   private readonly http: HttpCalls
@@ -40,6 +43,7 @@ export class Http2Calls {
     stream.answered = false
     stream.doubtNs = 0
     operation.id = id
+    operation.kept = openStreamBytes + stream.head.memory
     readContext(operation.context)
     return stream
   }

@@ -29,6 +29,11 @@ export class StreamTable {
   size = 0
   private slots: (OpenStream | undefined)[] = []
 
+  /** Bytes of the table, without the streams. */
+  get bytes(): number {
+    return this.slots.length * 8
+  }
+
   get(id: number): OpenStream | undefined {
     const { slots } = this
     const mask = slots.length - 1
@@ -46,12 +51,13 @@ export class StreamTable {
     this.size++
   }
 
-  delete(id: number): void {
+  /** False: there is no such stream. */
+  delete(id: number): boolean {
     const { slots } = this
     const mask = slots.length - 1
     let hole = (id >> 1) & mask
     while (slots[hole]?.id !== id) {
-      if (slots[hole] === undefined) return
+      if (slots[hole] === undefined) return false
       hole = (hole + 1) & mask
     }
     slots[hole] = undefined
@@ -67,13 +73,15 @@ export class StreamTable {
       hole = at
     }
     if (this.size === 0 && slots.length > 256) this.slots = []
+    return true
   }
 
-  /** The streams that `wanted` says yes to, by number. Makes a list: not for each message. */
-  select(wanted: (stream: OpenStream) => boolean): OpenStream[] {
+  /** The first `most` streams that `wanted` says yes to, by number. Makes a list: not for each message. */
+  select(wanted: (stream: OpenStream) => boolean, most = Number.POSITIVE_INFINITY): OpenStream[] {
     return this.slots
       .filter((stream): stream is OpenStream => stream !== undefined && wanted(stream))
       .sort((a, b) => a.id - b.id)
+      .slice(0, most)
   }
 
   private place(stream: OpenStream): void {

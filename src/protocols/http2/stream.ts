@@ -16,6 +16,10 @@ const maxMisses = 255
 const maxFaults = 16
 /** How long a stream that may have ended unseen is waited for. */
 const doubtNs = 1e9
+/** Streams that one frame may end. */
+const mostAtOnce = 128
+/** Bytes of what it has more than other protocols' decoders (measured). */
+const fixedBytes = 2_000
 /** What a gRPC message begins with: whether it is compressed, and its length. */
 const prefixBytes = 5
 
@@ -43,6 +47,9 @@ export class Http2Stream implements StreamDecoder {
   /** Streams that may have ended unseen, and when they were looked through. */
   private doubtful = 0
   private lookedNs = 0
+  /** The server looks at no streams above this one, and when it said so; 0: those that were there have been ended. */
+  private goneAbove = 0
+  private goneNs = 0
 
   constructor(calls: Http2Calls, connection: StreamConnection) {
     this.calls = calls
@@ -53,6 +60,7 @@ export class Http2Stream implements StreamDecoder {
 
   read(flow: ByteFlow): void {
     const way = flow.request ? this.request : this.response
+    if (this.goneNs > 0) this.endGone(mostAtOnce)
     while (flow.at < flow.end) {
       if (this.over) {
         flow.at = flow.end
@@ -76,16 +84,30 @@ export class Http2Stream implements StreamDecoder {
     this.lose(flow, way)
   }
 
+  get bytes(): number {
+    return fixedBytes + this.request.bytes + this.response.bytes + this.streams.bytes
+  }
+
   close(): void {
-    const certain = this.opened || this.response.seen
-    for (const stream of this.streams.select(() => true)) {
+    this.closeSome(Number.POSITIVE_INFINITY)
+  }
+
+  closeSome(most: number): boolean {
+    this.endGone(most)
+    const certain = (this.opened || this.response.seen) && !this.connection.leaving
+    for (const stream of this.streams.select(() => true, most)) {
       const unseen = stream.doubtNs > 0 && this.connection.errno === 0
-      if (!certain) this.calls.forget(stream, this.connection)
-      else this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
+      if (certain) {
+        this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
+      } else {
+        this.streams.delete(stream.id)
+        this.calls.forget(stream, this.connection)
+      }
     }
     if (this.request.begun !== undefined) this.connection.release(this.request.begun)
     this.request.begun = undefined
     this.over = true
+    return this.streams.size > 0
   }
 
   /** Takes the next part; false: more bytes are needed. */
@@ -324,6 +346,7 @@ export class Http2Stream implements StreamDecoder {
   private abandonAll(): void {
     this.missedRequests = false
     this.doubtful = 0
+    // Once given back, a stream is another connection's: it must not be in this table any more.
     for (const stream of this.streams.select(() => true)) {
       this.streams.delete(stream.id)
       this.calls.abandon(stream, this.connection)
@@ -404,12 +427,22 @@ export class Http2Stream implements StreamDecoder {
 
   /** The server will not look at the streams above `last`; those may be asked again elsewhere. */
   private goneAway(last: number, nowNs: number): void {
-    for (const stream of this.streams.select(({ id }) => id > last))
-      this.end(stream, nowNs, ending.set(refusedStream, false, false, false))
+    this.goneAbove = this.goneNs === 0 ? last : Math.min(this.goneAbove, last)
+    this.goneNs = nowNs
+    this.endGone(mostAtOnce)
+  }
+
+  /** Ends those that the server said it does not look at: some at a time, as there may be thousands. */
+  private endGone(most: number): void {
+    if (this.goneNs === 0) return
+    const gone = this.streams.select(({ id }) => id > this.goneAbove, most)
+    for (const stream of gone) this.end(stream, this.goneNs, ending.set(refusedStream, false, false, false))
+    if (gone.length < most) this.goneNs = 0
   }
 
   private end(stream: OpenStream, endNs: number, how: Ending): void {
-    this.streams.delete(stream.id)
+    // The end of another one may have ended it, when it was silent for long.
+    if (!this.streams.delete(stream.id)) return
     if (stream.doubtNs > 0) this.doubtful--
     stream.operation.endNs = endNs
     const grpc = this.isGrpc(stream)
@@ -430,14 +463,17 @@ export class Http2Stream implements StreamDecoder {
   private endDoubtful(nowNs: number): void {
     if (nowNs - this.lookedNs < doubtNs / 4) return
     this.lookedNs = nowNs
-    for (const stream of this.streams.select(({ doubtNs: since }) => since > 0 && nowNs - since > doubtNs))
-      this.end(stream, stream.doubtNs, ending.set(-1, false, false, true))
+    const doubtful = this.streams.select(
+      ({ doubtNs: since }) => since > 0 && nowNs - since > doubtNs,
+      mostAtOnce,
+    )
+    for (const stream of doubtful) this.end(stream, stream.doubtNs, ending.set(-1, false, false, true))
   }
 
   private refuse(flow: ByteFlow): void {
     flow.at = flow.end
     this.over = true
-    for (const stream of this.streams.select(() => true)) this.calls.abandon(stream, this.connection)
+    this.abandonAll()
     if (this.request.begun !== undefined) this.connection.release(this.request.begun)
     this.request.begun = undefined
     this.connection.refuse()

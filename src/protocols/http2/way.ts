@@ -25,6 +25,11 @@ export class Way {
     this.hpack = new HpackDecoder(joined)
   }
 
+  /** Bytes that it keeps. */
+  get bytes(): number {
+    return this.hpack.memory + this.block.bytes.length
+  }
+
   /** What was under way cannot be followed, and header blocks may be missing. */
   lose(): void {
     this.hpack.forget()

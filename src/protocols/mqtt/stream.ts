@@ -13,6 +13,9 @@ const maxRead = 8_192
 /** Packets of a direction that may wait for their answers; further ones end at once. */
 const maxWaiting = 1_024
 const maxAliases = 1_024
+/** Bytes of an entry of a table, and of a topic with its name (measured for one of the longest). */
+const entryBytes = 50
+const aliasBytes = 1_500
 /** Impossible packets in a row before the connection is given up. */
 const maxFaults = 4
 
@@ -27,6 +30,16 @@ class Side {
   readonly waiting = new Map<number, Operation>()
   /** Topics by their aliases (MQTT 5.0, section 3.3.2.3.4). */
   aliases: (Destination | undefined)[] | undefined = undefined
+  /** Bytes were lost, and messages may have been among them; messages that ended before their answer. */
+  gaps = false
+  untold = 0
+  /** Aliases that are known. */
+  known = 0
+
+  /** Bytes that it keeps beside operations. */
+  get bytes(): number {
+    return this.waiting.size * entryBytes + this.known * aliasBytes
+  }
 }
 
 /** The packets of one connection. */
@@ -70,7 +83,13 @@ export class MqttStream implements StreamDecoder {
       return
     }
     side.passage.left = 0
+    side.gaps = true
     this.passed(flow, side)
+  }
+
+  get bytes(): number {
+    const { sent, received, requests } = this
+    return sent.bytes + received.bytes + requests.size * entryBytes
   }
 
   close(): void {
@@ -195,6 +214,7 @@ export class MqttStream implements StreamDecoder {
     if (alias === 0 || alias > maxAliases) return topic
     if (topic === undefined) return side.aliases?.[alias]
     side.aliases ??= new Array<Destination | undefined>(64).fill(undefined)
+    if (side.aliases[alias] === undefined) side.known++
     side.aliases[alias] = topic
     return topic
   }
@@ -216,6 +236,7 @@ export class MqttStream implements StreamDecoder {
     const old = side.waiting.get(id)
     if (old !== undefined) this.confirmation.end(old, nowNs)
     else if (side.waiting.size >= maxWaiting) {
+      side.untold++
       this.confirmation.end(message, nowNs)
       return
     }
@@ -228,22 +249,35 @@ export class MqttStream implements StreamDecoder {
     // From MQTT 5 on a reason follows the identifier.
     const error = end - start >= 3 ? errorOfReason(bytes[start + 2]!) : ''
     const answered = request ? this.received : this.sent
-    if (type === packet.puback || type === packet.pubcomp) this.settle(answered.waiting, id, error, nowNs)
+    if (type === packet.puback || type === packet.pubcomp) this.settle(flow, answered.waiting, id, error)
     else if (type === packet.pubrec) {
-      if (error !== '') this.settle(answered.waiting, id, error, nowNs)
+      if (error !== '') this.settle(flow, answered.waiting, id, error)
     } else if (type === packet.subscribe || type === packet.unsubscribe) this.ask(type, flow, id)
     else if (type === packet.suback || type === packet.unsuback) this.subscribed(bytes, start, end, nowNs)
     else if (type === packet.connack) this.connected(errorOfConnack(bytes[start + 1]!), nowNs)
     else if (type === packet.disconnect && !request && end > start) this.reason = errorOfReason(bytes[start]!)
   }
 
-  private settle(waiting: Map<number, Operation>, id: number, error: string, nowNs: number): void {
+  private settle(flow: ByteFlow, waiting: Map<number, Operation>, id: number, error: string): void {
+    const { nowNs } = flow
     const operation = waiting.get(id)
-    if (operation === undefined) return
+    if (operation === undefined) {
+      this.missed(flow, waiting === this.sent.waiting ? this.sent : this.received)
+      return
+    }
     waiting.delete(id)
     if (waiting === this.sent.waiting) operation.responseNs = nowNs
     if (error !== '') failMessage(operation.call, error)
     this.confirmation.end(operation, nowNs)
+  }
+
+  /** A message is answered that was not seen: a loss, now that it shows. */
+  private missed(flow: ByteFlow, side: Side): void {
+    if (side.untold > 0) side.untold--
+    else if (side.gaps && this.confirmation.sure) {
+      const operation = this.connection.begin(flow)
+      if (operation !== undefined) this.connection.abandon(operation)
+    }
   }
 
   private ask(type: number, flow: ByteFlow, id: number): void {

@@ -1,9 +1,9 @@
-import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { Interner } from '../../lib/interner.ts'
 import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
 import { describeSqlCall, failSqlCall } from '../sql/describe.ts'
 import { type Backslash, mysqlDialects } from '../sql/dialect.ts'
+import { HeldStatements } from '../sql/held-statements.ts'
 import {
   maxStatementBytes,
   type SqlStatement,
@@ -52,8 +52,6 @@ const login = 1
 const authentication = 2
 const commands = 3
 
-/** Prepared statements whose text is known. */
-const maxPrepared = 1_024
 /** MariaDB's clients name by it the statement that they prepared last. */
 const lastPrepared = 0xffff_ffff
 /** The attributes of a connection have 64 KiB at most. */
@@ -79,7 +77,7 @@ export class MysqlStream implements StreamDecoder {
   private backslash: Backslash = 'unknown'
   private faults = 0
   private strange = 0
-  private prepared: BoundedMap<number, SqlStatement> | undefined
+  private prepared: HeldStatements<number> | undefined
   private newest = unknownStatement
 
   /** The packet before filled up, so that the next one belongs to it. */
@@ -140,7 +138,12 @@ export class MysqlStream implements StreamDecoder {
     }
   }
 
+  get bytes(): number {
+    return this.underWay.requests.bytes + (this.prepared?.bytes ?? 0) + this.namespace.length
+  }
+
   close(): void {
+    this.prepared?.clear()
     this.underWay.breakOff()
   }
 
@@ -399,7 +402,7 @@ export class MysqlStream implements StreamDecoder {
     if (this.response.status >= 0) this.note(this.response.status)
     if (statement.database !== '' && kind !== Expect.prepared) this.namespace = statement.database
     if (kind === Expect.prepared && this.response.statementId >= 0) {
-      this.prepared ??= new BoundedMap(maxPrepared)
+      this.prepared ??= new HeldStatements()
       this.prepared.set(this.response.statementId, statement)
     }
     this.next()

@@ -70,6 +70,10 @@ export class NatsStream implements StreamDecoder {
     this.passed(flow, side)
   }
 
+  get bytes(): number {
+    return this.waiting.bytes
+  }
+
   close(): void {
     if (this.over) return
     this.over = true

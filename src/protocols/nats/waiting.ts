@@ -9,6 +9,8 @@ import { failMessage } from '../message-call.ts'
 /** Requests and deliveries of a connection that may wait. */
 const most = 1_024
 const mostConsumers = 256
+/** Bytes of an entry of the tables (measured). */
+const entryBytes = 80
 /** Nanoseconds after which nobody waits for an answer any more: no client does for so long unless told to. */
 const patienceNs = 60e9
 
@@ -27,6 +29,11 @@ export class Waiting {
 
   constructor(confirmation: Confirmation) {
     this.confirmation = confirmation
+  }
+
+  /** Bytes that it keeps beside operations. */
+  get bytes(): number {
+    return ((this.operations?.size ?? 0) + (this.consumers?.size ?? 0)) * entryBytes
   }
 
   keyOf(bytes: Buffer, subject: ByteRange): number {

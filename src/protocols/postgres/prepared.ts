@@ -1,22 +1,30 @@
-import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Interner } from '../../lib/interner.ts'
+import { HeldStatements } from '../sql/held-statements.ts'
 import { type SqlStatement, unknownStatement } from '../sql/statements.ts'
 import { textEnd } from './messages.ts'
-
-const maxStatements = 1_024
-const maxPortals = 64
 
 /** The prepared statements and portals of one connection, as far as their text is known. */
 export class Prepared {
   private readonly words: Interner
-  private statements: BoundedMap<string, SqlStatement> | undefined
-  private portals: BoundedMap<string, SqlStatement> | undefined
+  private statements: HeldStatements<string> | undefined
+  private portals: HeldStatements<string> | undefined
   /** Those whose name is empty. */
   private statement = unknownStatement
   private portal = unknownStatement
 
   constructor(words: Interner) {
     this.words = words
+  }
+
+  /** Bytes that it holds. */
+  get bytes(): number {
+    return (this.statements?.bytes ?? 0) + (this.portals?.bytes ?? 0)
+  }
+
+  /** The connection is over. */
+  clear(): void {
+    this.statements?.clear()
+    this.portals?.clear()
   }
 
   /** Requests were missed: what has no name may be another one by now. */
@@ -31,7 +39,7 @@ export class Prepared {
       this.statement = statement
       return
     }
-    this.statements ??= new BoundedMap(maxStatements)
+    this.statements ??= new HeldStatements()
     this.statements.set(this.words.intern(bytes, start, end), statement)
   }
 
@@ -44,7 +52,7 @@ export class Prepared {
       this.portal = statement
       return
     }
-    this.portals ??= new BoundedMap(maxPortals)
+    this.portals ??= new HeldStatements()
     this.portals.set(this.words.intern(bytes, start, portalEnd), statement)
   }
 

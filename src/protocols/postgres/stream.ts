@@ -3,7 +3,6 @@ import type { Interner } from '../../lib/interner.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../../model/stream.ts'
 import { describeSqlCall, failSqlCall } from '../sql/describe.ts'
 import { type Backslash, postgresqlDialects } from '../sql/dialect.ts'
-import type { PendingRequests } from '../sql/pending.ts'
 import {
   maxStatementBytes,
   type SqlStatement,
@@ -54,7 +53,7 @@ export class PostgresStream implements StreamDecoder {
   private readonly statements: SqlStatements
   private readonly words: Interner
   private readonly underWay: UnderWay
-  private readonly pending: PendingRequests
+  private readonly pending: UnderWay['requests']
   private readonly prepared: Prepared
   private over = false
   private faults = 0
@@ -125,7 +124,12 @@ export class PostgresStream implements StreamDecoder {
     }
   }
 
+  get bytes(): number {
+    return this.pending.bytes + this.prepared.bytes + this.namespace.length
+  }
+
   close(): void {
+    this.prepared.clear()
     this.dropBuilding()
     this.underWay.breakOff()
   }

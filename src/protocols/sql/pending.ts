@@ -5,14 +5,23 @@ import { type SqlStatement, unknownStatement } from './statements.ts'
 export const maxPending = 65_536
 /** Room that is kept when none is. */
 const kept = 64
+/** Bytes of a slot. */
+const slotBytes = 17
 
 /** The requests of one connection in the order of their answers. */
 export class PendingRequests {
   size = 0
+  /** Bytes of the statements' texts. */
+  private textBytes = 0
   private head = 0
   private kinds = new Uint8Array(0)
   private operations: (Operation | undefined)[] = []
   private statements: SqlStatement[] = []
+
+  /** Bytes that they hold. */
+  get bytes(): number {
+    return this.kinds.length * slotBytes + this.textBytes
+  }
 
   /** What the first one is; 0: there is none. */
   get kind(): number {
@@ -41,6 +50,7 @@ export class PendingRequests {
     this.kinds[slot] = kind
     this.operations[slot] = operation
     this.statements[slot] = statement
+    this.textBytes += statement.text.length
     this.size++
     return true
   }
@@ -54,6 +64,7 @@ export class PendingRequests {
 
   /** Takes out the first one. */
   shift(): void {
+    this.textBytes -= this.statements[this.head]!.text.length
     this.operations[this.head] = undefined
     this.statements[this.head] = unknownStatement
     this.head = (this.head + 1) & (this.kinds.length - 1)
@@ -68,6 +79,7 @@ export class PendingRequests {
   /** Takes out the one behind the first, which no operation tells of. */
   dropNext(): void {
     const next = (this.head + 1) & (this.kinds.length - 1)
+    this.textBytes -= this.statements[next]!.text.length - this.statements[this.head]!.text.length
     this.kinds[next] = this.kinds[this.head]!
     this.operations[next] = this.operations[this.head]
     this.statements[next] = this.statements[this.head]!

@@ -7,7 +7,7 @@ import { SqlLexer, Token } from './lexer.ts'
 import { maxTextBytes, SanitisedText } from './sanitised-text.ts'
 import { maxSummaryBytes, SqlSummary, type TargetKind } from './summary.ts'
 
-/** What is told of a statement: texts of the database conventions 1.44, '' where there is none. Never changed. */
+/** What is told of a statement: texts of the database conventions 1.44, '' where there is none, which never change. */
 export interface SqlStatement {
   /** `db.query.text`: without literals. */
   readonly text: string
@@ -23,6 +23,8 @@ export interface SqlStatement {
   readonly database: string
   /** `db.operation.batch.size`: statements of the text, where there are several; else 0. */
   readonly batch: number
+  /** How many connections hold it, to name it again. */
+  holds: number
 }
 
 /** A statement of which nothing is known. */
@@ -34,6 +36,7 @@ export const unknownStatement: SqlStatement = {
   procedure: '',
   database: '',
   batch: 0,
+  holds: 0,
 }
 
 /** Of a statement so many bytes are read, at most. */
@@ -145,6 +148,7 @@ export class SqlStatements {
       procedure: targetKind === 'procedure' ? target : '',
       database: first.uses && batch === 1 ? target : '',
       batch: batch > 1 ? batch : 0,
+      holds: 0,
     }
   }
 

@@ -1,7 +1,6 @@
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { fileCause } from '../../lib/file-content.ts'
+import { readSmallFile } from '../../lib/small-file.ts'
 
 const maxBytes = 256 * 1024
 
@@ -53,19 +52,7 @@ export const freshFiles = new FreshFiles()
 
 async function readSmall(path: string): Promise<string> {
   try {
-    // Opening a pipe would wait for its writer.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    try {
-      const stats = await file.stat()
-      if (!stats.isFile()) throw new Error('it is no regular file')
-      if (stats.size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`)
-      // Some file systems tell no size.
-      const buffer = Buffer.alloc(stats.size + 4096)
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0)
-      return buffer.toString('utf8', 0, bytesRead)
-    } finally {
-      await file.close()
-    }
+    return (await readSmallFile(path, maxBytes)).toString('utf8')
   } catch (error) {
     throw new Error((error as NodeJS.ErrnoException).code ? fileCause(error) : (error as Error).message, {
       cause: error,

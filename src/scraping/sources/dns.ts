@@ -1,5 +1,5 @@
 import { Resolver } from 'node:dns/promises'
-import { readFile } from 'node:fs/promises'
+import { readSmallFile } from '../../lib/small-file.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { hostPort } from './_labels.ts'
@@ -8,6 +8,7 @@ import { ToldGroups } from './_told-groups.ts'
 
 type RecordType = SettingsOf<'dns'>['type']
 
+const maxFileBytes = 64 * 1024
 /** For one try with one server. */
 const timeoutMs = 5_000
 const tries = 2
@@ -94,7 +95,7 @@ export class DnsTargets implements TargetSource {
     const resolver = new Resolver({ timeout: timeoutMs, tries })
     if (servers !== undefined) resolver.setServers(servers)
     this.resolver = resolver
-    const search = parseSearch(await readFile(file, 'latin1').catch(() => ''))
+    const search = parseSearch((await readSmallFile(file, maxFileBytes).catch(() => '')).toString('latin1'))
     const names = [...new Set(this.settings.names)]
     const isFailed = await Promise.all(names.map(name => this.askFor(name, resolver, search)))
     if (this.stopping.signal.aborted) return

@@ -1,7 +1,8 @@
-import { constants, type FSWatcher, watch } from 'node:fs'
-import { open, readdir, stat } from 'node:fs/promises'
+import { type FSWatcher, watch } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { fileCause } from '../../lib/file-content.ts'
+import { readSmallFile } from '../../lib/small-file.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { readGroup } from './_group-list.ts'
@@ -224,25 +225,9 @@ async function readGroups(path: string): Promise<readonly TargetGroup[]> {
 }
 
 async function readBytes(path: string): Promise<Buffer> {
-  // A pipe must not keep us waiting for its writer.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const stats = await file.stat()
-    if (!stats.isFile()) throw new Error('it is no regular file')
-    if (stats.size > maxFileBytes) throw new Error(`it is larger than ${maxFileBytes} bytes`)
-    const bytes = Buffer.allocUnsafe(stats.size)
-    let length = 0
-    while (length < bytes.length) {
-      const { bytesRead } = await file.read(bytes, length, bytes.length - length, length)
-      if (bytesRead === 0) break
-      length += bytesRead
-    }
-    if (length === 0) throw new Error('it is empty; a file without targets says []')
-    return bytes.subarray(0, length)
-  } finally {
-    // What was read counts; that closing failed tells nothing of the content.
-    await file.close().catch(() => undefined)
-  }
+  const bytes = await readSmallFile(path, maxFileBytes)
+  if (bytes.length === 0) throw new Error('it is empty; a file without targets says []')
+  return bytes
 }
 
 function nameFilter(name: string): RegExp {

@@ -1,0 +1,53 @@
+// svc-decode: reads for the agent what only libraries in C can read, in a process that has nothing to lose. Names of C++
+// functions and packed tables of symbols come from programs of any user; these libraries have had faults, and will.
+//
+// Statuses: 0 the input has ended, 2 what came is no request, 3 it could not give up its rights.
+#include "confine.h"
+#include "decode.h"
+
+#include <errno.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+bool take(void *bytes, size_t length)
+{
+	uint8_t *to = bytes;
+	while (length > 0) {
+		ssize_t got = read(STDIN_FILENO, to, length);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		to += got;
+		length -= (size_t)got;
+	}
+	return true;
+}
+
+void put(const void *bytes, size_t length)
+{
+	const uint8_t *from = bytes;
+	while (length > 0) {
+		ssize_t written = write(STDOUT_FILENO, from, length);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			_exit(0);
+		from += written;
+		length -= (size_t)written;
+	}
+}
+
+// SIGPROF ends the program.
+void allow_cpu(unsigned milliseconds)
+{
+	struct itimerval timer = { .it_value = { .tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000 } };
+	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+int main(void)
+{
+	if (!confine())
+		_exit(3);
+	_exit(serve() ? 0 : 2);
+}

@@ -1,0 +1,26 @@
+/* Files: what the runtime has no call for. */
+#define _GNU_SOURCE
+#include "addon.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Moves the position of the descriptor, which nobody uses who reads at offsets. */
+static napi_value next_data(napi_env env, napi_callback_info info)
+{
+  napi_value argument[2];
+  uint64_t fd, offset;
+  if (!read_arguments(env, info, 2, argument) || !read_uint(env, argument[0], "the descriptor", INT32_MAX, &fd) ||
+      !read_uint(env, argument[1], "the offset", 0x1p53, &offset))
+    return NULL;
+  off_t found = lseek((int)fd, (off_t)offset, SEEK_DATA);
+  if (found >= 0)
+    return make_number(env, (double)found);
+  /* Behind the last data, or behind the end. */
+  return errno == ENXIO ? make_number(env, -1) : throw_errno(env, errno, "cannot look for data in descriptor %d", (int)fd);
+}
+
+const struct function file_functions[] = {
+  { "nextData", next_data },
+  { NULL, NULL },
+};

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runCauses } from '../model/run-cause.ts'
+import { judgeLastRun, type RunNotes, type RunSurroundings, type SupervisorWord } from './last-run.ts'
+
+const notes: RunNotes = {
+  ...{ pid: 7, startTicks: 5, bootId: 'one', version: '0.1.0', startedMs: 1_000_000, seenMs: 1_090_000 },
+  ...{ heapPart: 0.2, cgroup: '/svc', oomKills: 1, end: undefined, ends: {} },
+}
+const now: RunSurroundings = { bootId: 'one', cgroup: '/svc', oomKills: 1, supervisor: undefined }
+
+function said(result: string, code: string, status: string, atMs = 1_095_000): SupervisorWord {
+  return { result, code, status, atMs }
+}
+
+function causeOf(of: Partial<RunNotes>, around: Partial<RunSurroundings> = {}): string {
+  const { ended, cause, reason } = judgeLastRun({ ...notes, ...of }, { ...now, ...around })
+  return `${ended} ${cause}: ${reason}`
+}
+
+test('its own word counts before all others', () => {
+  const end = { cause: 'stopped', detail: 'SIGTERM' } as const
+  assert.equal(causeOf({ end }, { bootId: 'two' }), 'clean stopped: it was asked to stop (SIGTERM)')
+})
+
+test('another boot of the host is no fault of svc', () => {
+  assert.match(
+    causeOf({}, { bootId: 'two', supervisor: said('signal', 'killed', 'KILL') }),
+    /^clean host_restarted/,
+  )
+})
+
+test('what systemd says is the cause', () => {
+  const by = (...word: [string, string, string]) => causeOf({}, { supervisor: said(...word) })
+  assert.match(by('oom-kill', 'killed', 'KILL'), /^fault out_of_memory/)
+  assert.match(by('watchdog', 'dumped', 'ABRT'), /^fault watchdog/)
+  assert.match(by('timeout', 'killed', 'KILL'), /^fault stop_timeout/)
+  assert.match(by('exit-code', 'exited', '1'), /^fault exit: it ended by itself \(status 1\)/)
+  assert.match(by('signal', 'killed', 'KILL'), /^fault killed/)
+  assert.match(by('core-dump', 'dumped', 'SEGV'), /^fault crash: it crashed \(SIGSEGV\)/)
+  assert.match(by('core-dump', 'dumped', 'ABRT'), /^fault crash: it crashed \(SIGABRT\)/)
+})
+
+test('a runtime that aborts with a full heap had no memory left', () => {
+  const supervisor = said('core-dump', 'dumped', 'ABRT')
+  assert.equal(
+    causeOf({ heapPart: 0.93 }, { supervisor }),
+    'fault heap_limit: the heap of the runtime was full, or nearly so (93 % when it was last seen)',
+  )
+  assert.match(causeOf({ heapPart: 0.93 }), /^fault heap_limit/)
+})
+
+test('what systemd said of a run before is not of this one', () => {
+  assert.match(causeOf({}, { supervisor: said('watchdog', 'dumped', 'ABRT', 999_000) }), /^fault unknown/)
+})
+
+test('a process that the kernel killed in the same control group was this one', () => {
+  assert.match(
+    causeOf({}, { oomKills: 2 }),
+    /^fault out_of_memory: .* \(the limit of the control group \/svc\)/,
+  )
+  // Another group has counts of its own, and one that is not known has none.
+  assert.match(causeOf({}, { cgroup: '/svc-2', oomKills: 2 }), /^fault unknown/)
+  assert.match(causeOf({ oomKills: -1 }, { oomKills: 2 }), /^fault unknown/)
+})
+
+test('how long it ran is until it was last seen, and never less than nothing', () => {
+  assert.equal(judgeLastRun(notes, now).uptimeSeconds, 90)
+  assert.equal(judgeLastRun({ ...notes, seenMs: 0 }, now).uptimeSeconds, 0)
+})
+
+test('every cause has its sentence', () => {
+  for (const cause of runCauses)
+    assert.ok(
+      judgeLastRun({ ...notes, end: { cause, detail: '' } }, now).reason.startsWith('it ') || cause,
+      cause,
+    )
+})

@@ -1,0 +1,138 @@
+// What ended the run before this one, from what it left behind and from what its supervisor and the kernel say.
+
+import type { RunCause } from '../model/run-cause.ts'
+
+/** What a run writes about itself. */
+export interface RunNotes {
+  readonly pid: number
+  /** Of the process, in clock ticks since the boot (proc_pid_stat(5)): numbers of processes are used again. */
+  readonly startTicks: number
+  readonly bootId: string
+  readonly version: string
+  /** Milliseconds since the Unix epoch. */
+  readonly startedMs: number
+  /** When it was last known to run. */
+  readonly seenMs: number
+  /** Live bytes of the heap as a part of what the runtime allows, as of then. */
+  readonly heapPart: number
+  /** Its control group, and processes that the kernel killed there for want of memory; -1: unknown. */
+  readonly cgroup: string
+  readonly oomKills: number
+  /** By itself, when it could. */
+  readonly end: { readonly cause: RunCause; readonly detail: string } | undefined
+  /** Runs before, by what ended them. */
+  readonly ends: Readonly<Partial<Record<RunCause, number>>>
+}
+
+/** What systemd tells ExecStopPost= (systemd.exec(5)): `$SERVICE_RESULT`, `$EXIT_CODE` and `$EXIT_STATUS`. */
+export interface SupervisorWord {
+  readonly result: string
+  readonly code: string
+  readonly status: string
+  readonly atMs: number
+}
+
+/** How things are now. */
+export interface RunSurroundings {
+  readonly bootId: string
+  readonly cgroup: string
+  readonly oomKills: number
+  readonly supervisor: SupervisorWord | undefined
+}
+
+/** For documents. */
+export interface LastRun {
+  readonly ended: 'clean' | 'fault'
+  readonly cause: RunCause
+  /** A sentence without its full stop. */
+  readonly reason: string
+  readonly hint: string
+  readonly version: string
+  /** Milliseconds since the Unix epoch: when it ended, or was last known to run. */
+  readonly atMs: number
+  readonly uptimeSeconds: number
+}
+
+/** Times of files are those of a clock that is a little behind. */
+const clockMs = 100
+/** From here on the heap was the likely reason of an end that nobody explained. */
+const fullHeap = 0.8
+
+interface Told {
+  readonly reason: string
+  readonly hint: string
+}
+
+const memoryHint =
+  'raise limits.memory, and the memory of the service or container; svc status shows what holds it'
+const reportHint = 'report this, with the log of the minutes before: journalctl -u svc'
+const told: Readonly<Record<RunCause, Told>> = {
+  stopped: { reason: 'it was asked to stop', hint: '' },
+  host_restarted: { reason: 'the host was restarted, or lost its power', hint: '' },
+  start_failed: { reason: 'it could not start', hint: 'svc doctor' },
+  bug: { reason: 'an error that nobody caught', hint: reportHint },
+  stopped_at_once: { reason: 'a second signal ended it before it had delivered what it had', hint: '' },
+  stop_timeout: {
+    reason: 'it took too long to stop',
+    hint: 'raise pipeline.operations.shutdown.timeout; svc doctor export',
+  },
+  heap_limit: { reason: 'the heap of the runtime was full, or nearly so', hint: memoryHint },
+  out_of_memory: { reason: 'the kernel killed it for want of memory', hint: memoryHint },
+  watchdog: { reason: 'it did not answer its supervisor in time', hint: reportHint },
+  killed: {
+    reason: 'somebody killed it by SIGKILL',
+    hint: 'the kernel does so, too, where the host has no memory left: journalctl -k',
+  },
+  crash: { reason: 'it crashed', hint: reportHint },
+  exit: { reason: 'it ended by itself', hint: reportHint },
+  unknown: {
+    reason: 'it ended without a word',
+    hint: 'its supervisor may know: journalctl -u svc, docker inspect, kubectl describe pod',
+  },
+}
+
+/** What ended the run that left these notes. */
+export function judgeLastRun(notes: RunNotes, now: RunSurroundings): LastRun {
+  const { cause, detail } = notes.end ?? unsaid(notes, now)
+  const { reason, hint } = told[cause]
+  return {
+    ended: cause === 'stopped' || cause === 'host_restarted' ? 'clean' : 'fault',
+    cause,
+    reason: detail === '' ? reason : `${reason} (${detail})`,
+    hint,
+    version: notes.version,
+    atMs: notes.seenMs,
+    uptimeSeconds: Math.max(0, Math.round((notes.seenMs - notes.startedMs) / 1000)),
+  }
+}
+
+interface Cause {
+  readonly cause: RunCause
+  readonly detail: string
+}
+
+/** It could not say so itself. */
+function unsaid(notes: RunNotes, now: RunSurroundings): Cause {
+  if (now.bootId !== '' && now.bootId !== notes.bootId) return { cause: 'host_restarted', detail: '' }
+  const said = now.supervisor
+  if (said !== undefined && said.atMs >= notes.startedMs - clockMs) return bySupervisor(said, notes)
+  // A group that was made anew begins to count at 0.
+  if (now.cgroup === notes.cgroup && notes.oomKills >= 0 && now.oomKills > notes.oomKills)
+    return { cause: 'out_of_memory', detail: `the limit of the control group ${notes.cgroup}` }
+  if (notes.heapPart >= fullHeap) return { cause: 'heap_limit', detail: heapText(notes) }
+  return { cause: 'unknown', detail: '' }
+}
+
+function bySupervisor({ result, code, status }: SupervisorWord, notes: RunNotes): Cause {
+  if (result === 'oom-kill') return { cause: 'out_of_memory', detail: '' }
+  if (result === 'watchdog') return { cause: 'watchdog', detail: '' }
+  if (result === 'timeout') return { cause: 'stop_timeout', detail: '' }
+  if (code === 'exited') return { cause: 'exit', detail: `status ${status}` }
+  if (status === 'ABRT' && notes.heapPart >= fullHeap) return { cause: 'heap_limit', detail: heapText(notes) }
+  if (status === 'KILL') return { cause: 'killed', detail: '' }
+  return { cause: 'crash', detail: `SIG${status}` }
+}
+
+function heapText({ heapPart }: RunNotes): string {
+  return `${Math.round(heapPart * 100)} % when it was last seen`
+}

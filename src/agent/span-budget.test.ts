@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CpuGovernor } from '../lib/cpu-governor.ts'
+import type { CaptureRules } from '../probes/capture.ts'
+import { SpanBudget } from './span-budget.ts'
+
+/** With what the kernel side was told, and a way to let spans come. */
+function budget(maxPerSecond: number, hasBudget = true) {
+  const applied: number[] = []
+  let spans = 0
+  let nowMs = 0
+  const rules: CaptureRules = {
+    ...{ includePorts: [], excludePorts: [], maxPerSecond },
+    ...{ alwaysErrors: true, alwaysSlow: true, slowNs: 1 },
+  }
+  const made = new SpanBudget({
+    capture: { hasBudget, apply: told => applied.push(told.maxPerSecond) },
+    rules,
+    spans: () => spans,
+    sync: () => undefined,
+    now: () => nowMs,
+  })
+  const come = (perSecond: number) => {
+    nowMs += 5_000
+    spans += perSecond * 5
+    made.measure()
+  }
+  return { made, applied, rules, come }
+}
+
+test('each step halves what is made, not what is allowed, down to some spans a second', () => {
+  const { made, applied, come } = budget(1000)
+  come(900)
+  while (made.lower());
+  assert.deepEqual(applied, [450, 225, 200])
+  assert.deepEqual([made.lowered, made.reason], [200, 'cpu_limit'])
+})
+
+test('steps back are those down, the last one first', () => {
+  const { made, applied, come } = budget(1000)
+  come(8000)
+  assert.ok(made.lower() && made.lower())
+  come(10)
+  while (made.raise());
+  assert.deepEqual(applied, [500, 250, 500, 1000])
+  assert.deepEqual([made.lowered, made.reason], [undefined, 'over_budget'])
+})
+
+test('without a bound in the configuration it begins with what comes', () => {
+  const { made, applied, come } = budget(0)
+  come(8000)
+  assert.ok(made.lower())
+  while (made.raise());
+  assert.deepEqual(applied, [4000, 0])
+})
+
+test('a reload keeps it lowered, and one that asks for less is obeyed', () => {
+  const { made, applied, rules, come } = budget(1000)
+  come(1000)
+  made.lower()
+  made.change({ ...rules, maxPerSecond: 5000 })
+  made.change({ ...rules, maxPerSecond: 300 })
+  assert.deepEqual(applied, [500, 500, 300])
+  made.raise()
+  assert.deepEqual([made.lowered, applied.at(-1)], [undefined, 300])
+})
+
+test('governor and budget agree at every step, whatever comes', () => {
+  const { made, applied, come } = budget(20_000)
+  const governor = new CpuGovernor(0.5)
+  let ms = 0
+  governor.register({
+    name: 'spans',
+    costMs: () => ms,
+    lower: () => made.lower(),
+    raise: () => made.raise(),
+    get effect() {
+      return made.lowered === undefined ? '' : `${made.lowered} spans`
+    },
+  })
+  const agree = (seconds: number, spans: number, cores: number) => {
+    for (let second = 0; second < seconds; second++) {
+      ms += 500
+      if (second % 5 === 0) come(spans)
+      governor.look(cores)
+      assert.equal(governor.lowered.length > 0, made.lowered !== undefined)
+    }
+  }
+  agree(120, 16_000, 0.9)
+  assert.ok(made.lowered !== undefined && made.lowered < 4000)
+  agree(900, 1000, 0.1)
+  assert.deepEqual([made.lowered, applied.at(-1)], [undefined, 20_000])
+})
+
+test('a host with few spans, and a back end without a budget, cannot make fewer', () => {
+  const few = budget(200)
+  few.come(1000)
+  assert.equal(few.made.lower(), false)
+  const without = budget(1000, false)
+  without.come(1000)
+  assert.equal(without.made.lower(), false)
+})

@@ -1,0 +1,47 @@
+import type { Registry } from '../lib/registry.ts'
+
+export interface CpuStats {
+  readonly limit_cores: number
+  readonly used_cores: number
+  readonly changes: number
+  readonly lowered: readonly { readonly name: string; readonly steps: number }[]
+}
+
+export function cpuMetrics(registry: Registry, named: (name: string) => string, cpu: () => CpuStats): void {
+  registry.collector(
+    named('process_cpu_seconds_total'),
+    'CPU time used, in user and kernel mode.',
+    'counter',
+    [],
+    emit => {
+      const { user, system } = process.cpuUsage()
+      emit((user + system) / 1e6)
+    },
+  )
+  registry.collector(named('cpu_limit_cores'), '`limits.cpu`, in cores.', 'gauge', [], emit =>
+    emit(cpu().limit_cores),
+  )
+  registry.collector(
+    named('cpu_used_cores'),
+    'CPU over the last ten seconds, with the programs that svc started, in cores.',
+    'gauge',
+    [],
+    emit => emit(cpu().used_cores),
+  )
+  registry.collector(
+    named('cpu_lowered_steps'),
+    'Steps that a part does less now, because svc took more CPU than its limit.',
+    'gauge',
+    ['part'],
+    emit => {
+      for (const { name, steps } of cpu().lowered) emit(steps, name)
+    },
+  )
+  registry.collector(
+    named('cpu_lowered_total'),
+    'Steps down because svc took more CPU than its limit.',
+    'counter',
+    [],
+    emit => emit(cpu().changes),
+  )
+}

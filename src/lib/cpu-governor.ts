@@ -1,0 +1,131 @@
+// Holds the agent to its CPU: what costs most does less until the whole is within the limit.
+
+/** A part of the agent that can do less. */
+export interface CpuLever {
+  /** Name for people and for the label `part`: `spans`, `profiles`. */
+  readonly name: string
+  /** CPU time of the part since the start, in milliseconds, about. Only compared with that of other levers. */
+  costMs(): number
+  /** Does less by one step. False: it cannot, or does the least already. */
+  lower(): boolean
+  /** Takes back its last step. False: it does all that the configuration says. */
+  raise(): boolean
+  /** What it leaves out now, as a sentence without its full stop; '' where it leaves out nothing. */
+  readonly effect: string
+}
+
+export interface LoweredPart {
+  readonly name: string
+  readonly steps: number
+  readonly effect: string
+}
+
+export interface CpuChange {
+  readonly name: string
+  readonly lowered: boolean
+  readonly effect: string
+}
+
+/** Readings that a decision rests on, a second apart: all of them are from after the last change. */
+const readings = 20
+/** A burst of a few seconds is no load: what comes in it is still handed on. */
+const fewest = 10
+/** Below this part of the limit something may be raised again. */
+const calm = 0.7
+const firstHold = 30
+const longestHold = 600
+/** A step down this soon after a step up says that the step up was too early. Readings. */
+const relapse = 60
+
+/**
+ * Decides once a second. Above the limit, the part that cost most since the last change does one step less. Well below it
+ * for a while, the last step is taken back; a step back that led above the limit again makes the next wait twice as long.
+ */
+export class CpuGovernor {
+  readonly limitCores: number
+  readonly #levers: CpuLever[] = []
+  /** What was lowered, the last one at the end: one entry for each step. */
+  readonly #steps: CpuLever[] = []
+  readonly #costs = new Map<CpuLever, number>()
+  #window: number[] = []
+  #hold = firstHold
+  #sinceChange = 0
+  #wasRaised = false
+  #changes = 0
+
+  constructor(limitCores: number) {
+    this.limitCores = limitCores
+  }
+
+  /** Takes a lever in; the function that is returned lets it go. */
+  register(lever: CpuLever): () => void {
+    this.#levers.push(lever)
+    this.#costs.set(lever, lever.costMs())
+    return () => {
+      this.#levers.splice(this.#levers.indexOf(lever), 1)
+      this.#costs.delete(lever)
+    }
+  }
+
+  /** Cores, over the last seconds. */
+  get usedCores(): number {
+    return mean(this.#window)
+  }
+
+  /** Steps down since the start. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  get lowered(): LoweredPart[] {
+    return [...new Set(this.#steps)].map(lever => ({
+      name: lever.name,
+      steps: this.#steps.filter(each => each === lever).length,
+      effect: lever.effect,
+    }))
+  }
+
+  /** Takes the CPU of the last second, in cores. Returns what was changed, if anything. */
+  look(usedCores: number): CpuChange | undefined {
+    this.#window.push(usedCores)
+    if (this.#window.length > readings) this.#window.shift()
+    this.#sinceChange++
+    if (this.#window.length < fewest) return undefined
+    const used = this.usedCores
+    if (used > this.limitCores) return this.#lower()
+    if (used > this.limitCores * calm || this.#window.length < readings) return undefined
+    if (this.#steps.length === 0 || this.#sinceChange < this.#hold) return undefined
+    return this.#raise()
+  }
+
+  #lower(): CpuChange | undefined {
+    const spent = (lever: CpuLever) => lever.costMs() - (this.#costs.get(lever) ?? 0)
+    for (const lever of this.#levers.toSorted((one, other) => spent(other) - spent(one))) {
+      if (!lever.lower()) continue
+      if (this.#wasRaised && this.#sinceChange < relapse) this.#hold = Math.min(longestHold, this.#hold * 2)
+      else if (this.#steps.length === 0) this.#hold = firstHold
+      this.#steps.push(lever)
+      this.#changes++
+      return this.#changed(lever, true)
+    }
+    return undefined
+  }
+
+  #raise(): CpuChange | undefined {
+    const lever = this.#steps.pop()!
+    lever.raise()
+    return this.#changed(lever, false)
+  }
+
+  #changed(lever: CpuLever, lowered: boolean): CpuChange {
+    this.#wasRaised = !lowered
+    this.#sinceChange = 0
+    this.#window = []
+    for (const each of this.#levers) this.#costs.set(each, each.costMs())
+    return { name: lever.name, lowered, effect: lever.effect }
+  }
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+}

@@ -1,0 +1,130 @@
+/** Whose something is. Owners of one group share what the group has: they may be made by one of them. */
+export interface Owner {
+  readonly group: string
+  readonly user: string
+}
+
+/** What owners did not get, or gave up for others, since the start. */
+export interface ShareLosses {
+  readonly refused: number
+  readonly taken: number
+}
+
+interface Holder {
+  readonly owner: Owner
+  amount: number
+}
+
+interface Group {
+  readonly users: Map<string, Holder>
+  amount: number
+}
+
+/**
+ * A bounded room (places, bytes) that owners share. It is anybody's while it is free. Once it is full, who has less takes
+ * from who has most, so that nobody can keep the others out: an owner is never refused, and gives nothing up, as long as
+ * its group has no more than the room divided by the groups, and it itself no more than that divided by the group's users.
+ */
+export class FairShare {
+  readonly capacity: number
+  #used = 0
+  readonly #groups = new Map<string, Group>()
+
+  constructor(capacity: number) {
+    this.capacity = capacity
+  }
+
+  get used(): number {
+    return this.#used
+  }
+
+  usedBy({ group, user }: Owner): number {
+    return this.#groups.get(group)?.users.get(user)?.amount ?? 0
+  }
+
+  fits(amount: number): boolean {
+    return this.#used + amount <= this.capacity
+  }
+
+  add(owner: Owner, amount: number): void {
+    if (amount <= 0) return
+    const group = this.#groups.get(owner.group) ?? { users: new Map<string, Holder>(), amount: 0 }
+    const holder = group.users.get(owner.user) ?? { owner, amount: 0 }
+    this.#groups.set(owner.group, group)
+    group.users.set(owner.user, holder)
+    holder.amount += amount
+    group.amount += amount
+    this.#used += amount
+  }
+
+  remove(owner: Owner, amount: number): void {
+    const group = this.#groups.get(owner.group)
+    const holder = group?.users.get(owner.user)
+    if (group === undefined || holder === undefined) return
+    const removed = Math.min(holder.amount, amount)
+    holder.amount -= removed
+    group.amount -= removed
+    this.#used -= removed
+    if (holder.amount === 0) group.users.delete(owner.user)
+    if (group.users.size === 0) this.#groups.delete(owner.group)
+  }
+
+  clear(): void {
+    this.#groups.clear()
+    this.#used = 0
+  }
+
+  /**
+   * Who is to give something up so that `owner` can have so much more: who has most, or the owner itself where nobody has
+   * more than it would. Undefined: there is nothing that may be taken, and it is refused.
+   */
+  giver(owner: Owner, amount: number): Owner | undefined {
+    if (amount > this.capacity) return undefined
+    const own = this.#groups.get(owner.group)
+    const richest = this.richest()
+    if (richest === undefined) return undefined
+    const wanted = (own?.amount ?? 0) + amount
+    if (richest.group !== owner.group && this.#groups.get(richest.group)!.amount > wanted) return richest
+    const most = own && richestOf(own)
+    if (most === undefined) return undefined
+    const mine = this.usedBy(owner)
+    return most.amount > mine + amount || mine === 0 ? most.owner : owner
+  }
+
+  /**
+   * Whether an owner may have so much more where nothing can be taken back: no more than is still free for others, so
+   * that one can never have more than half, and the next still finds a place. Outside of all groups each user counts for
+   * itself. Within a group that has its part the other users get a quarter of what is free, down to a last quarter of all
+   * that is for other groups.
+   */
+  mayGrow(owner: Owner, amount: number): boolean {
+    const free = this.capacity - this.#used
+    const user = this.usedBy(owner) + amount
+    const group = (this.#groups.get(owner.group)?.amount ?? 0) + amount
+    if ((owner.group === '' ? user : group) <= free) return true
+    return user <= free / 4 && this.#used + amount <= this.capacity * (3 / 4)
+  }
+
+  /** Who has most in the group that has most; undefined: nobody has anything. */
+  richest(): Owner | undefined {
+    let most: Group | undefined
+    for (const group of this.#groups.values())
+      if (most === undefined || group.amount > most.amount) most = group
+    return most && richestOf(most)?.owner
+  }
+}
+
+function richestOf({ users }: Group): Holder | undefined {
+  let most: Holder | undefined
+  for (const holder of users.values()) if (most === undefined || holder.amount > most.amount) most = holder
+  return most
+}
+
+export function isSameOwner(a: Owner, b: Owner | undefined): boolean {
+  return a.group === b?.group && a.user === b.user
+}
+
+/** How an owner is named to people. */
+export function ownerText({ group, user }: Owner): string {
+  return group === '' ? `user ${user}` : `user ${user} of ${group}`
+}

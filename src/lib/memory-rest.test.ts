@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MemoryRest } from './memory-rest.ts'
+
+const Mi = 1024 * 1024
+
+/** Looks twice a second for so many seconds; returns the seconds at which a collection was due. */
+function dues(
+  rest: MemoryRest,
+  from: number,
+  seconds: number,
+  cpu: number,
+  anonymousMi: number,
+  leftMi: number,
+) {
+  const found: number[] = []
+  let anonymousBytes = anonymousMi * Mi
+  for (let at = from; at < from + seconds; at += 0.5) {
+    if (!rest.isDue({ nowMs: at * 1000, cpuMs: at * 1000 * cpu, anonymousBytes })) continue
+    found.push(at)
+    anonymousBytes = leftMi * Mi
+    rest.done({ nowMs: at * 1000, anonymousBytes })
+  }
+  return found
+}
+
+test('after a burst memory is collected once, as soon as there is little to do', () => {
+  const rest = new MemoryRest()
+  assert.deepEqual(dues(rest, 0, 60, 0.05, 50, 50), [], 'nothing was taken')
+  assert.deepEqual(dues(rest, 60, 60, 0.05, 120, 55), [60])
+  assert.deepEqual(dues(rest, 120, 60, 0.05, 56, 55), [])
+})
+
+test('memory that stays taken is not collected again and again', () => {
+  const rest = new MemoryRest()
+  dues(rest, 0, 10, 0.05, 50, 50)
+  assert.deepEqual(dues(rest, 10, 600, 0.05, 120, 119), [10])
+})
+
+test('under load collections are a minute apart, however much is taken', () => {
+  const rest = new MemoryRest()
+  dues(rest, 0, 10, 0.9, 50, 50)
+  const found: number[] = []
+  for (let at = 10; at < 310; at += 10) found.push(...dues(rest, at, 10, 0.9, 120, 60))
+  assert.equal(found.length, 5)
+})

@@ -1,0 +1,50 @@
+const Mi = 1024 * 1024
+/** Anonymous memory that came since the last collection, in bytes, above which another one is worth its time. */
+const grownBytes = 16 * Mi
+/** Between two looks at CPU time, in milliseconds. */
+const quietMs = 5000
+/** Part of a processor below which the process has little to do. */
+const quietPart = 0.2
+/** Between two collections, in milliseconds. */
+const restMs = 20_000
+/** The same while there is much to do. */
+const busyRestMs = 60_000
+
+/** What is measured at a time, all since some fixed moment. */
+export interface MemoryMoment {
+  readonly nowMs: number
+  readonly cpuMs: number
+  readonly anonymousBytes: number
+}
+
+/**
+ * Tells when to give memory back after a burst. V8 collects when it allocates: where nothing comes any more, what the
+ * burst left stays for as long as the process lives. A collection stops the loop for 10 to 100 ms, so it is asked for
+ * only where much was taken since the last one, at a time at which there is little to do.
+ */
+export class MemoryRest {
+  #lowestBytes = Number.POSITIVE_INFINITY
+  #restedMs = Number.NEGATIVE_INFINITY
+  #lookedMs = Number.NEGATIVE_INFINITY
+  #lookedCpuMs = 0
+  #isQuiet = false
+
+  /** Whether to collect now. */
+  isDue({ nowMs, cpuMs, anonymousBytes }: MemoryMoment): boolean {
+    this.#lowestBytes = Math.min(this.#lowestBytes, anonymousBytes)
+    const sinceLook = nowMs - this.#lookedMs
+    if (sinceLook >= quietMs) {
+      this.#isQuiet = (cpuMs - this.#lookedCpuMs) / sinceLook < quietPart
+      this.#lookedMs = nowMs
+      this.#lookedCpuMs = cpuMs
+    }
+    const wait = this.#isQuiet ? restMs : busyRestMs
+    return anonymousBytes - this.#lowestBytes >= grownBytes && nowMs - this.#restedMs >= wait
+  }
+
+  /** It was done, and left so much. */
+  done({ nowMs, anonymousBytes }: Omit<MemoryMoment, 'cpuMs'>): void {
+    this.#restedMs = nowMs
+    this.#lowestBytes = anonymousBytes
+  }
+}

@@ -1,0 +1,93 @@
+import { lstatSync, readlinkSync, type Stats } from 'node:fs'
+import { isAbsolute } from 'node:path'
+import { makeDirectories } from './make-directories.ts'
+
+const writableByGroup = 0o020
+const writableByAnybody = 0o002
+const sticky = 0o1000
+/** As the kernel counts them (path_resolution(7)). */
+const maxLinks = 40
+
+export interface OwnDirectoryOptions {
+  /** Of those that are made. Default: 0700. */
+  readonly mode?: number
+  /** Others may have files of their own in it, as in /tmp. */
+  readonly isShared?: boolean
+}
+
+/**
+ * Makes a directory for what the agent keeps, and those above it; what is there stays as it is. Throws the error of the
+ * system call, or in words where another user could read, plant or exchange what lies there: by its owner and mode,
+ * and those of all directories and links that lead to it.
+ */
+export function makeOwnDirectory(
+  path: string,
+  { mode = 0o700, isShared = false }: OwnDirectoryOptions = {},
+): void {
+  // What leads to it must be right before anything is made there.
+  checkOwnDirectory(path, true)
+  makeDirectories(path, mode)
+  checkOwnDirectory(path, isShared)
+}
+
+/** The same for one that is not made: what is not there is in nobody's hands. */
+export function checkOwnDirectory(path: string, isShared = false): void {
+  let left = namesIn(isAbsolute(path) ? path : `${process.cwd()}/${path}`)
+  let behind: string[] = []
+  let above = lstatSync('/')
+  let links = 0
+  while (left.length > 0) {
+    const name = left.shift()!
+    if (name === '..') {
+      left = [...behind.slice(0, -1), ...left]
+      behind = []
+      above = lstatSync('/')
+      continue
+    }
+    const whole = `/${[...behind, name].join('/')}`
+    const stats = lstatSync(whole, { throwIfNoEntry: false })
+    if (stats === undefined) return
+    if (stats.isSymbolicLink()) {
+      if (!isTrusted(stats.uid))
+        throw new Error(
+          `user ${stats.uid} made the link ${whole} and could lead it elsewhere; chown -h ${self()} ${whole}`,
+        )
+      if (++links > maxLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
+      const target = readlinkSync(whole)
+      left = [...namesIn(target), ...left]
+      if (!target.startsWith('/')) continue
+      behind = []
+      above = lstatSync('/')
+      continue
+    }
+    if (stats.isDirectory()) refuse(whole, stats, above, left.length === 0 && !isShared)
+    behind.push(name)
+    above = stats
+  }
+}
+
+/** `isOwn`: the agent's own files lie in it; else it leads there. */
+function refuse(path: string, { uid, gid, mode, dev }: Stats, above: Stats, isOwn: boolean): void {
+  if (!isTrusted(uid))
+    throw new Error(
+      `${path} belongs to user ${uid}, who could change what svc keeps there; chown ${self()} ${path}`,
+    )
+  // A volume of a container is often open to all who are in it; who may mount on a host may write anywhere.
+  if (dev !== above.dev) return
+  if ((mode & writableByAnybody) !== 0 && (isOwn || (mode & sticky) === 0))
+    throw new Error(`any user may write to ${path}; chmod o-w ${path}`)
+  if (isOwn && (mode & writableByGroup) !== 0 && gid !== 0 && gid !== process.getegid?.())
+    throw new Error(`group ${gid} may write to ${path}; chmod g-w ${path}`)
+}
+
+function isTrusted(user: number): boolean {
+  return user === 0 || user === process.geteuid?.()
+}
+
+function self(): string {
+  return String(process.geteuid?.() ?? 0)
+}
+
+function namesIn(path: string): string[] {
+  return path.split('/').filter(name => name !== '' && name !== '.')
+}

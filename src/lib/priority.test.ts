@@ -1,0 +1,39 @@
+// owns: process
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { getPriority, setPriority } from 'node:os'
+import { afterEach, test } from 'node:test'
+import { withoutRoot } from '../../test/helpers/host-needs.ts'
+import { lowerPriority, raisePriority } from './priority.ts'
+
+const usual = getPriority()
+const threads = () => readdirSync('/proc/self/task').map(Number)
+
+afterEach(() => {
+  for (const thread of threads()) setPriority(thread, usual)
+})
+
+test('all threads of the agent have a higher priority, and its children a lower one', {
+  skip: withoutRoot,
+}, async () => {
+  for (const thread of threads()) setPriority(thread, 0)
+  raisePriority()
+  assert.deepEqual([...new Set(threads().map(thread => getPriority(thread)))], [-10])
+  const child = spawn('sleep', ['60'])
+  await once(child, 'spawn')
+  try {
+    lowerPriority(child.pid)
+    assert.equal(getPriority(child.pid), 5)
+  } finally {
+    child.kill()
+    await once(child, 'exit')
+  }
+})
+
+test('a priority that somebody chose stays', () => {
+  setPriority(0, 3)
+  raisePriority()
+  assert.equal(getPriority(), 3)
+})

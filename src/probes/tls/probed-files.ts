@@ -1,0 +1,235 @@
+// Which files have the programs at their functions: a bounded number, shared by those who bring them.
+
+import type { BpfObject } from '../../kernel/bpf-object.ts'
+import type { UprobeHandle } from '../../kernel/native.ts'
+import { FairShare, isSameOwner, type Owner, ownerText } from '../../lib/fair-share.ts'
+import { errorText, type Logger } from '../../lib/logger.ts'
+import { Gone, type Plan } from './examine.ts'
+import { tlsFunctions } from './libraries.ts'
+
+/** A file with TLS functions. */
+export interface Target extends Plan {
+  readonly pids: Set<number>
+  /** The host's own, which is probed before anybody maps it: a program may run for less than the time between scans. */
+  standing: boolean
+  unusedMs: number
+  links: UprobeHandle[]
+  /** Why it is not probed. */
+  reason: string
+  /** Whose place it has; undefined: none, or it needs none as the host's own. */
+  owner: Owner | undefined
+  /** It is for want of a place, or of time, that it is not probed. */
+  waits: boolean
+  /** It was let go: what is attached late is taken off at once. */
+  dropped: boolean
+}
+
+export function targetOf(plan: Plan, standing: boolean): Target {
+  return {
+    ...plan,
+    pids: new Set(),
+    standing,
+    unusedMs: performance.now(),
+    links: [],
+    reason: plan.fault ?? '',
+    owner: undefined,
+    waits: false,
+    dropped: false,
+  }
+}
+
+export interface ProbedFilesOptions {
+  readonly object: BpfObject
+  readonly log: Logger
+  /** The kernel side looks at socket calls of TLS only while something is attached. */
+  readonly setAttached: (attached: boolean) => void
+  readonly ownerOf: (pid: number) => Owner
+}
+
+/** The programs of the kernel side (bpf/include/tls.h). */
+export const tlsPrograms = ['svc_tls_enter', 'svc_tls_return'] as const
+
+const mostPlaces = 128
+/** Of the host's own libraries, which nobody else can fill. */
+const mostStanding = 32
+/** Files that are being let go while others wait: the kernel takes its time for each. */
+const mostLeaving = 256
+/** Processes of a file that are asked for whether somebody else needs it. */
+const mostAsked = 16
+/** So long an attachment is waited for, which the memory of a hostile process may hold up. */
+const attachMs = 1000
+
+export class ProbedFiles {
+  /** Files that got no place, and those whose place another owner took, since the start. */
+  refused = 0
+  taken = 0
+  readonly #options: ProbedFilesOptions
+  readonly #share = new FairShare(mostPlaces)
+  /** Those that have a place, in the order of their coming. */
+  readonly #placed = new Set<Target>()
+  readonly #leaving = new Set<Promise<unknown>>()
+  #standing = 0
+  #closed = false
+
+  constructor(options: ProbedFilesOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Attaches to a file, which is `owner`'s (undefined: the host's own), where there is a place for it; else it says why
+   * not. Throws `Gone` where the file is.
+   */
+  async attach(target: Target, owner: Owner | undefined): Promise<void> {
+    if (!this.#place(target, owner)) {
+      if (!target.waits) this.refused++
+      target.waits = true
+      return
+    }
+    target.waits = false
+    target.reason = 'the kernel is still at it'
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, attachMs)
+    })
+    try {
+      await Promise.race([this.#link(target), late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Lets a file go. The kernel takes a few hundredths of a second for it, in which nothing waits. */
+  drop(target: Target): void {
+    target.dropped = true
+    this.#free(target)
+    this.#detach(target)
+  }
+
+  /** Lets go of all that has a place. Resolves when the kernel has. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#options.setAttached(false)
+    for (const target of [...this.#placed]) this.drop(target)
+    await Promise.all(this.#leaving)
+  }
+
+  /** False: there is none, and the target has the reason. */
+  #place(target: Target, owner: Owner | undefined): boolean {
+    if (this.#leaving.size >= mostLeaving) {
+      target.reason = 'too many files are being let go at the moment'
+      return false
+    }
+    if (owner === undefined) {
+      if (this.#standing >= mostStanding) {
+        target.reason = `${mostStanding} files of the host are probed already`
+        return false
+      }
+      this.#standing++
+    } else if (this.#makeRoom(owner)) {
+      this.#share.add(owner, 1)
+    } else {
+      const has = this.#share.usedBy(owner)
+      target.reason = `${mostPlaces} files are probed already, ${has} of them for ${ownerText(owner)}`
+      return false
+    }
+    target.owner = owner
+    this.#placed.add(target)
+    return true
+  }
+
+  #makeRoom(owner: Owner): boolean {
+    while (!this.#share.fits(1)) {
+      const giver = this.#share.giver(owner, 1)
+      if (giver === undefined) return false
+      const isNeighbour = giver.group === owner.group
+      if (isNeighbour && this.#share.usedBy(giver) <= this.#share.usedBy(owner) + 1) return false
+      this.#takeFrom(giver, owner)
+    }
+    return true
+  }
+
+  /** The youngest place of an owner goes, unless somebody else with fewer places needs the file as well. */
+  #takeFrom(giver: Owner, taker: Owner): void {
+    const held = [...this.#placed].filter(({ owner }) => owner !== undefined && isSameOwner(owner, giver))
+    for (const target of held) {
+      const other = this.#otherOwner(target, giver)
+      if (other === undefined) continue
+      this.#share.remove(giver, 1)
+      this.#share.add(other, 1)
+      target.owner = other
+      return
+    }
+    const target = held.at(-1)!
+    this.taken++
+    this.#free(target)
+    this.#detach(target)
+    target.waits = true
+    target.reason = `its place was needed for ${ownerText(taker)}: ${ownerText(giver)} has more of them than others`
+  }
+
+  #otherOwner(target: Target, giver: Owner): Owner | undefined {
+    let asked = 0
+    for (const pid of target.pids) {
+      if (++asked > mostAsked) return undefined
+      const owner = this.#options.ownerOf(pid)
+      if (!isSameOwner(owner, giver) && this.#share.usedBy(owner) + 1 < this.#share.usedBy(giver))
+        return owner
+    }
+    return undefined
+  }
+
+  #free(target: Target): void {
+    if (!this.#placed.delete(target)) return
+    if (target.owner === undefined) this.#standing--
+    else this.#share.remove(target.owner, 1)
+    target.owner = undefined
+    if (this.#placed.size === 0) this.#options.setAttached(false)
+  }
+
+  async #link(target: Target): Promise<void> {
+    const { log, object, setAttached } = this.#options
+    const links: UprobeHandle[] = []
+    try {
+      const [enter, leave] = tlsPrograms
+      // A call that is seen to begin must be seen to return.
+      links.push(await this.#attached(object, leave, target, true))
+      links.push(await this.#attached(object, enter, target, false))
+    } catch (error) {
+      this.#leave(links)
+      this.#free(target)
+      target.reason = errorText(error)
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new Gone(target.path)
+      log.debug('TLS cannot be read in a library', { path: target.path, error })
+      return
+    }
+    if (this.#closed || !this.#placed.has(target)) return this.#leave(links)
+    target.links = links
+    target.reason = ''
+    setAttached(true)
+    const { path, library, buildId } = target
+    log.debug('TLS is read in a library', { path, library, build_id: buildId })
+  }
+
+  #attached(object: BpfObject, program: string, target: Target, atReturn: boolean): Promise<UprobeHandle> {
+    const probes = target.probes.filter(({ does }) => !atReturn || does !== 'free')
+    const offsets = probes.map(({ offset }) => offset)
+    const cookies = probes.map(({ does }) => tlsFunctions.indexOf(does))
+    return object.native.uprobeAttach(object.handle, program, target.openPath, offsets, cookies, atReturn)
+  }
+
+  #detach(target: Target): void {
+    this.#leave(target.links)
+    target.links = []
+  }
+
+  /** What is attached last is taken off first. */
+  #leave(links: readonly UprobeHandle[]): void {
+    if (links.length === 0) return
+    const done = (async () => {
+      for (const link of links.toReversed()) await this.#options.object.native.uprobeDetach(link)
+    })()
+      .catch(error => this.#options.log.warn('a TLS library is not let go', { error }))
+      .finally(() => this.#leaving.delete(done))
+    this.#leaving.add(done)
+  }
+}

@@ -1,0 +1,172 @@
+import { Operation } from '../model/stream.ts'
+import type { StreamRoom, Tenant } from './stream-room.ts'
+
+/** What becomes of what decoders read. */
+export interface OperationSink<Stream> {
+  /** A request is known, and may be somebody's child or have children from now on. */
+  asked(stream: Stream, operation: Operation): void
+  /** It is done. Nothing of it may be kept. */
+  ended(stream: Stream, operation: Operation): void
+  /** It is given back: nothing will be told of it any more. */
+  abandoned(operation: Operation): void
+  /** So many operations were given up: `framing_lost` or `no_memory`. */
+  lost(reason: string, operations: number): void
+  /** The connection does not speak what the kernel side took it for. */
+  refused(stream: Stream): void
+}
+
+/** Bytes of an operation under way with its attributes, without their texts (measured). */
+const operationBytes = 1_300
+/** Operations that are kept for later use beside those that were needed at once of late. */
+const spare = 64
+const mostSpare = 4_096
+/** Operations that may end by one segment without a wait, and that are told of in one turn of the loop later. */
+const mostAtOnce = 64
+/** Bytes of operations that may wait to be told of. Above it two are told of for each that ends, whatever that takes. */
+const mostWaitingBytes = 4 * 2 ** 20
+/** Operations that were told of, behind which the list of those that wait is cut off. */
+const mostTold = 1_024
+
+/** Operations that nobody uses, those that are under way, and those that ended and of which nobody was told yet. */
+export class OperationPool<Stream extends Tenant> {
+  /** Under way, or not told of yet. */
+  used = 0
+  ended = 0
+  abandoned = 0
+  refused = 0
+  /** Bytes of operations under way, and of those that wait to be told of. */
+  bytes = 0
+  waitingBytes = 0
+  readonly sink: OperationSink<Stream>
+  readonly room: StreamRoom<Stream>
+  readonly #pressure: { readonly pressure: number }
+  readonly #free: Operation[] = []
+  #peak = 0
+  #told = 0
+  /** Ended, and not told of: each with its connection. */
+  #operations: Operation[] = []
+  #streams: Stream[] = []
+  #next = 0
+  #timer: NodeJS.Immediate | undefined
+
+  constructor(
+    sink: OperationSink<Stream>,
+    room: StreamRoom<Stream>,
+    pressure: { readonly pressure: number },
+  ) {
+    this.sink = sink
+    this.room = room
+    this.#pressure = pressure
+  }
+
+  /** Memory is so short that nothing new is taken in. */
+  get isShut(): boolean {
+    return this.#pressure.pressure >= 3
+  }
+
+  /** A new segment: as many operations may end by it as by any. */
+  turn(): void {
+    this.#told = 0
+  }
+
+  /** Undefined: there is no room for it. */
+  take(stream: Stream, nowNs: number): Operation | undefined {
+    if (this.isShut || !this.room.mayGrow(stream, operationBytes, nowNs)) return undefined
+    this.used++
+    if (this.used > this.#peak) this.#peak = this.used
+    const operation = this.#free.pop() ?? new Operation()
+    operation.taken = true
+    operation.kept = 0
+    operation.bytes = 0
+    this.#count(stream, operation, operationBytes)
+    return operation
+  }
+
+  /** Counts what the operation has come to hold. */
+  weigh(stream: Stream, operation: Operation): void {
+    const { call, context } = operation
+    let bytes = operationBytes + operation.kept + call.name.length + call.path.length + context.state.length
+    const { values, size } = call.attributes
+    for (let i = 0; i < size; i++) {
+      const value = values[i]!
+      if (typeof value === 'string') bytes += value.length
+      else if (typeof value === 'object') for (const text of value) bytes += text.length
+    }
+    this.#count(stream, operation, bytes)
+  }
+
+  give(stream: Stream, operation: Operation): void {
+    if (!operation.taken) return
+    this.#count(stream, operation, 0)
+    this.#release(operation)
+  }
+
+  /** The operation is over. Where many are at once, it waits to be told of, so that the loop does not. */
+  end(stream: Stream, operation: Operation): void {
+    this.ended++
+    if (this.#told < mostAtOnce && this.#operations.length === 0) {
+      this.#told++
+      this.sink.ended(stream, operation)
+      this.give(stream, operation)
+      return
+    }
+    const { bytes } = operation
+    this.#count(stream, operation, 0)
+    operation.bytes = bytes
+    this.waitingBytes += bytes
+    this.#operations.push(operation)
+    this.#streams.push(stream)
+    if (this.waitingBytes > mostWaitingBytes) this.#tell(2)
+    this.#timer ??= setImmediate(() => this.#tellSome())
+  }
+
+  /** Tells of all that ended. */
+  settle(): void {
+    clearImmediate(this.#timer)
+    this.#timer = undefined
+    this.#tell(Number.POSITIVE_INFINITY)
+  }
+
+  /** Lets go of operations that were not needed since the last time. */
+  trim(): void {
+    const needed = Math.min(mostSpare, this.#peak - this.used + spare)
+    if (this.#free.length > needed) this.#free.length = needed
+    this.#peak = this.used
+  }
+
+  #tellSome(): void {
+    this.#tell(mostAtOnce)
+    this.#timer = this.#operations.length === 0 ? undefined : setImmediate(() => this.#tellSome())
+  }
+
+  #tell(most: number): void {
+    const stop = Math.min(this.#operations.length, this.#next + most)
+    for (; this.#next < stop; this.#next++) {
+      const operation = this.#operations[this.#next]!
+      this.sink.ended(this.#streams[this.#next]!, operation)
+      this.waitingBytes -= operation.bytes
+      this.#release(operation)
+    }
+    if (this.#next < this.#operations.length && this.#next < mostTold) return
+    this.#operations = this.#operations.slice(this.#next)
+    this.#streams = this.#streams.slice(this.#next)
+    this.#next = 0
+  }
+
+  #count(stream: Stream, operation: Operation, bytes: number): void {
+    const more = bytes - operation.bytes
+    operation.bytes = bytes
+    this.bytes += more
+    this.room.grow(stream, more)
+  }
+
+  #release(operation: Operation): void {
+    operation.taken = false
+    this.used--
+    if (this.#free.length >= mostSpare) return
+    const { call } = operation
+    call.attributes.forget()
+    call.dimensions.forget()
+    this.#free.push(operation)
+  }
+}

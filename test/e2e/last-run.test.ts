@@ -1,0 +1,56 @@
+// owns: ports
+// What ended a run is known to the next one.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { AgentProcess } from '../helpers/agent-process.ts'
+
+const root = join(import.meta.dirname, '../..')
+const directory = mkdtempSync(join(tmpdir(), 'svc-last-run-'))
+after(() => rmSync(directory, { recursive: true }))
+
+const config = {
+  agent: { ebpf: { enabled: false } },
+  pipeline: { export: { queue: { directory: join(directory, 'queue') } } },
+}
+
+interface Status {
+  readonly last_run: { readonly ended: string; readonly cause: string; readonly reason: string } | null
+}
+
+function start(): Promise<AgentProcess> {
+  return AgentProcess.start({ ports: [], config })
+}
+
+/** As the unit's ExecStopPost= does it. */
+function supervisorSays(result: string, code: string, status: string): void {
+  const env = { STATE_DIRECTORY: directory, SERVICE_RESULT: result, EXIT_CODE: code, EXIT_STATUS: status }
+  execFileSync(join(root, 'dist/svc-probe'), ['--ended'], { env })
+}
+
+test('a run that was killed, crashed or asked to stop is known to the next one', async () => {
+  let agent = await start()
+  assert.equal((await agent.document<Status>('/status')).last_run, null)
+  agent.signal('SIGKILL')
+  await agent.exited
+  agent = await start()
+  assert.equal((await agent.document<Status>('/status')).last_run?.cause, 'unknown')
+  assert.match(agent.logText(), /the last run ended: it ended without a word/)
+  agent.signal('SIGSEGV')
+  await agent.exited
+  supervisorSays('core-dump', 'dumped', 'SEGV')
+  agent = await start()
+  const last = (await agent.document<Status>('/status')).last_run
+  assert.deepEqual([last?.ended, last?.cause, last?.reason], ['fault', 'crash', 'it crashed (SIGSEGV)'])
+  await agent.stop()
+  agent = await start()
+  assert.equal((await agent.document<Status>('/status')).last_run?.ended, 'clean')
+  const { text } = await agent.get('/metrics')
+  for (const cause of ['unknown', 'crash', 'stopped'])
+    assert.match(text, new RegExp(`^svc_previous_runs_total\\{cause="${cause}"\\} 1$`, 'm'))
+  await agent.stop()
+})
