@@ -90,7 +90,7 @@ test('with 200m of CPU and 256 MB it lives through an absent receiver, and loses
   const directory = mkdtempSync(join(tmpdir(), 'svc-minimum-'))
   open.push({ close: async () => rmSync(directory, { recursive: true, force: true }) })
   const group = new ResourceGroup({ cpus: 0.2, memoryBytes })
-  open.push({ close: async () => group.close() })
+  open.push({ close: () => group.end() })
   const peers = await startPeers()
   open.push(peers)
   const log = join(directory, 'shop.log')
