@@ -68,7 +68,7 @@ const memoryHint =
 const reportHint = 'report this, with the log of the minutes before: journalctl -u svc'
 const told: Readonly<Record<RunCause, Told>> = {
   stopped: { reason: 'it was asked to stop', hint: '' },
-  host_restarted: { reason: 'the host was restarted, or lost its power', hint: '' },
+  host_restarted: { reason: 'the host was restarted, lost its power, or is another one now', hint: '' },
   start_failed: { reason: 'it could not start', hint: 'svc doctor' },
   bug: { reason: 'an error that nobody caught', hint: reportHint },
   stopped_at_once: { reason: 'a second signal ended it before it had delivered what it had', hint: '' },

@@ -25,7 +25,7 @@ function place(t: TestContext) {
     directory,
     path,
     said,
-    next: () => new RunRecord(directory, { warn: say, debug: say }),
+    next: () => new RunRecord(directory, { warn: say }),
     /** As if another process had written it. */
     change: (to: object) =>
       writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), ...to })),
@@ -118,7 +118,9 @@ test('no directory, a link, a pipe or a directory in the place of the notes end 
   rmSync(path)
   mkdirSync(path)
   assert.equal(next().last, undefined)
-  new RunRecord('/proc/none', { warn: () => assert.fail(), debug: () => undefined }).end('stopped')
+  const said: string[] = []
+  new RunRecord('/proc/none', { warn: text => said.push(text) }).end('stopped')
+  assert.match(said.join(), /^the next run will not know how this one ended/)
   chmodSync(directory, 0o777)
   const open = next()
   open.end('stopped')

@@ -50,7 +50,7 @@ export class RunRecord implements RunState {
   #heap: () => Heap = () => ({ live: 0, limit: 1 })
 
   /** Reads what the run before left in the directory, and begins the notes of this one. Says what ended that one. */
-  constructor(directory: string, log: Pick<Logger, 'warn' | 'debug'>) {
+  constructor(directory: string, log: Pick<Logger, 'warn'>) {
     this.#path = join(directory, 'run.json')
     const group = controlGroup()
     this.#notes = {
@@ -89,7 +89,11 @@ export class RunRecord implements RunState {
       this.#timer = setInterval(() => this.#note(), noteMs)
       this.#timer.unref()
     } catch (error) {
-      log.debug('the end of this run will not be known to the next one', { reason: errorText(error) })
+      log.warn('the next run will not know how this one ended, as its notes cannot be written', {
+        reason: errorText(error),
+        directory,
+        hint: 'give pipeline.export.queue.directory a directory that svc may write to',
+      })
     }
     if (this.last?.ended === 'fault') {
       const { reason, hint, cause, atMs, uptimeSeconds, version } = this.last
@@ -133,7 +137,8 @@ export class RunRecord implements RunState {
   #note(): void {
     if (this.#isWriting || this.#isEnded) return
     const { live, limit } = this.#heap()
-    this.#notes = { ...this.#notes, seenMs: Date.now(), heapPart: live / limit }
+    // What the kernel killed in the group until now did not end this run.
+    this.#notes = { ...this.#notes, ...controlGroup(), seenMs: Date.now(), heapPart: live / limit }
     this.#isWriting = true
     const draft = `${this.#path}.next`
     writeFile(draft, JSON.stringify(this.#notes), { mode: 0o600 })

@@ -27,6 +27,7 @@ test('what anybody may see has no path of others, and no words of a receiver', (
   } as unknown as ExportDocument)
   const status = publicStatus({
     version: '1',
+    last_run: { ended: 'fault', reason: 'an error that nobody caught (no /home/SECRET)' },
     degraded: [
       { subsystem: 'export of traces', reason: words, mend: 'x' },
       { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' },
@@ -35,5 +36,6 @@ test('what anybody may see has no path of others, and no words of a receiver', (
   for (const document of [ebpf, exporting, status]) assert.ok(!JSON.stringify(document).includes('SECRET'))
   assert.deepEqual([ebpf.tls[0]!.path, ebpf.profiling.untabled[0]!.path], ['libssl.so.3', 'app'])
   assert.deepEqual([exporting.destinations[0]!.last_error, exporting.endpoint], [null, 'a:1'])
+  assert.equal(status.last_run?.reason, 'an error that nobody caught')
   assert.deepEqual(status.degraded[1], { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' })
 })

@@ -19,10 +19,12 @@ export function readinessOf(checks: ReadinessChecks): Of<typeof readinessDocumen
   return { status: ready ? 'ready' : 'not_ready', checks }
 }
 
-/** For anybody: without the words of receivers, as in `publicExport`. */
+/** For anybody: without the words of receivers, as in `publicExport`, and without the text of the last run's error. */
 export function publicStatus(document: StatusDocument): StatusDocument {
+  const { last_run } = document
   return {
     ...document,
+    last_run: last_run && { ...last_run, reason: last_run.reason.split(' (', 1)[0] ?? '' },
     degraded: document.degraded.map(each =>
       each.subsystem.startsWith('export') ? { ...each, reason: withheld(each.reason) } : each,
     ),
