@@ -112,6 +112,7 @@ test('what is no secret is shown as it is', () => {
 test('a line has a bound and no control characters, whatever the arguments are', () => {
   assert.equal(commandLine([]), '')
   assert.equal(commandLine(['a\nb\u001b[31m', 'c']), 'a?b?[31m c')
+  assert.equal(commandLine(['gpj\u202e\u2066exe\u2028', 'c']), 'gpj??exe? c')
   assert.equal(commandLine(['x'.repeat(1_000_000), 'y']).length, 1_024)
   assert.equal(commandLine(new Array<string>(100_000).fill('ab')).length <= 1_024, true)
   const word = fc.oneof(
@@ -121,7 +122,7 @@ test('a line has a bound and no control characters, whatever the arguments are',
   fc.assert(
     fc.property(fc.array(fc.array(word).map(words => words.join(''))), args => {
       const line = commandLine(args)
-      assert.ok(line.length <= 1_024 && !/\p{Cc}/u.test(line))
+      assert.ok(line.length <= 1_024 && !/[\p{Cc}\p{Bidi_Control}]/u.test(line))
     }),
     { numRuns: runs },
   )

@@ -2,6 +2,8 @@ const redacted = '[REDACTED]'
 /** Of the line that is shown, in UTF-16 units. */
 const maxLength = 1_024
 const maxArguments = 256
+/** Also what turns the direction of a line, or breaks it: nobody's name is to read as another's. */
+const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 const secretName =
   /pass(wd|word|phrase|code|in|out)?$|pwd$|(^|[-_.])pw$|secret|token|credential|api[-_.]?key|(access|private|account|shared|signing|encryption)[-_.]?key|^auth|[-_.]auth$|authorization|cookie|session[-_.]?id|signature$|^sas$|^key$|dsn$/i
 
@@ -34,7 +36,7 @@ const oracle = /^(sqlplus|sqlldr|rman|expdp|impdp|exp|imp)$/
 
 /**
  * A command line for people: values that look secret by the option, variable, header or part of a URL that they stand
- * with read `[REDACTED]`, control characters `?`; cut after 1 KiB. A secret that nothing announces cannot be known.
+ * with read `[REDACTED]`, characters that cannot be shown `?`; cut after 1 KiB. A secret that nothing announces cannot be known.
  */
 export function commandLine(args: readonly string[]): string {
   // A program that wrote a title over its arguments has all words in one.
@@ -47,7 +49,7 @@ export function commandLine(args: readonly string[]): string {
     shown.push(word)
     length += word.length + 1
   }
-  const line = shown.join(' ').replace(/\p{Cc}/gu, '?')
+  const line = shown.join(' ').replace(unprintable, '?')
   return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line
 }
 
