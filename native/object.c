@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,10 +278,16 @@ static napi_value object_load(napi_env env, napi_callback_info info)
     return NULL;
   struct text text;
   char code[32] = "";
+  /* A signal that waits ends the verifier with EAGAIN, and libbpf gives up at the fifth: a program of half a second has
+   * no chance beside a timer's. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   begin_capture(&text);
   /* A program that the verifier refuses is loaded once more by libbpf with a log, which it prints. */
   int error = -bpf_object__load(object->bpf);
   end_capture();
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   object->state = error ? FAILED : LOADED;
   if (error)
     errno_name(error, code);

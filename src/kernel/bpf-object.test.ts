@@ -1,9 +1,13 @@
 // owns: host
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { compileBpf, withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { Lab, labObject } from '../../test/helpers/lab.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
+import { findAsset } from './assets.ts'
 import { BpfObject, explainLoadLog, LoadError } from './bpf-object.ts'
 
 const refused = withoutBpf ? new Uint8Array() : compileBpf('refused')
@@ -55,6 +59,26 @@ test('one optional program does not excuse another that is not', { skip: without
     () => BpfObject.load(nativeOrThrow(), refused, { name: 'refused', optional: ['svc_wild'] }),
     /cannot load program 'svc_absent'/,
   )
+})
+
+test('signals that come meanwhile do not keep a program from being loaded', {
+  skip: withoutBpf,
+}, async t => {
+  const nothing = () => undefined
+  process.on('SIGWINCH', nothing)
+  t.after(() => process.off('SIGWINCH', nothing))
+  // Every 0.2 ms; the verifier works for much longer at the larger programs.
+  const sender = `const zero = new Int32Array(new SharedArrayBuffer(4))
+    console.log('go')
+    for (;;) { process.kill(${process.pid}, 'SIGWINCH'); Atomics.wait(zero, 0, 0, 0.2) }`
+  const child = spawn(process.execPath, ['-e', sender], { stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    await once(child.stdout!, 'data')
+    BpfObject.load(nativeOrThrow(), readFileSync(findAsset('net.bpf.o')!), { name: 'net' }).close()
+  } finally {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
 })
 
 test('bytes that are no object are refused', () => {
