@@ -225,6 +225,12 @@ function endWith(socket: Duplex, last: Answer): void {
   setTimeout(() => socket.destroy(), 1000).unref()
 }
 
+/**
+ * Connections that wait to be accepted. Who finds no place asks again after 1, 3, 7 and 15 s, and any user can take a few
+ * hundred places; the kernel takes less where net.core.somaxconn (4,096 as a rule) says so.
+ */
+const mostWaiting = 65_535
+
 /** Listens on an address, `text` as the configuration has it at `key`. Rejects with a `StartError`. */
 export function listen(server: Server, address: ListenAddress, text: string, key: string): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -233,7 +239,7 @@ export function listen(server: Server, address: ListenAddress, text: string, key
       reject(new StartError(`cannot listen on ${text} (${key}): ${cause}`, exitCode, error))
     }
     server.once('error', failed)
-    server.listen(address, () => {
+    server.listen({ ...address, backlog: mostWaiting }, () => {
       server.off('error', failed)
       resolve()
     })
@@ -246,7 +252,7 @@ export function listenOnDescriptor(server: Server, fd: number): Promise<void> {
     const failed = (error: Error) =>
       reject(new StartError(`cannot listen on descriptor ${fd}: ${error.message}`, ExitCode.general, error))
     server.once('error', failed)
-    server.listen({ fd }, () => {
+    server.listen({ fd, backlog: mostWaiting }, () => {
       server.off('error', failed)
       resolve()
     })

@@ -54,7 +54,7 @@ export function surroundingsMetrics(
   )
   registry.collector(
     named('process_strings_unread_total'),
-    'Looks at processes whose command lines and environments could not be read, so that they go by the names of their programs: late (no answer within 100 ms, as where a file system that hangs keeps the lock of their memory); refused (others of their user or container wait for that); unavailable (svc-probe does not run).',
+    'Looks at processes whose command lines and environments could not be read, so that they go by the names of their programs: late (no answer within 100 ms, as where a file system that hangs keeps the lock of their memory); refused (others of their user or container wait for that); busy (answers took so long that svc waits for no more of them now); unavailable (svc-probe does not run).',
     'counter',
     ['reason'],
     emit => {

@@ -74,9 +74,14 @@ test('processes that keep the lock of their memory cost their user its strings, 
   const read = hostile.map(child => strings.of('/proc', child.pid!))
   const tookMs = performance.now() - begun
   assert.deepEqual(read, Array(6).fill(undefined))
-  assert.deepEqual(strings.lost, { late: 1, refused: 5, unavailable: 0 })
+  assert.deepEqual(strings.lost, { late: 1, refused: 5, busy: 0, unavailable: 0 })
   assert.ok(tookMs < 5_000, `${tookMs} ms`)
   assert.equal(strings.held, 1)
+  assert.equal(strings.of('/proc', neighbour.pid!), undefined, 'who asks has waited enough')
+  assert.equal(strings.lost.busy, 1)
+  assert.equal(strings.isFree('/proc', neighbour.pid!), false)
+  clock.ms += 501
+  assert.ok(strings.isFree('/proc', neighbour.pid!))
   assert.equal(String(strings.of('/proc', neighbour.pid!)?.command), 'sleep\x00600\x00')
 
   mount.answer()

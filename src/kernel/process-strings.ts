@@ -39,6 +39,16 @@ const longestPenaltyMs = 600_000
 const mostOwners = 1_024
 /** A program that ended is not started again before this time since its start. */
 const restartMs = 1_000
+/** Whether a process lets go of its lock shows with its first byte. */
+const leastBytes = 1
+/**
+ * How long who asks may wait in half a second, for all and, from a quarter on, for each owner: where all processors are
+ * busy and processes many, answers in time would add up to seconds in which nothing else is done. Below the usual time of
+ * an answer nothing counts.
+ */
+const windowMs = 500
+const mostWaitMs = 100
+const usualMs = 1
 const bufferBytes = 2 * mostBytes + 4_096
 
 /** Who let a question wait. */
@@ -50,18 +60,47 @@ interface Holder {
   untilMs: number
 }
 
+/** How long was waited in the current stretch of time. */
+class Waits {
+  readonly #ofOwners = new Map<string, number>()
+  #beganMs = Number.NEGATIVE_INFINITY
+  #totalMs = 0
+
+  /** Whether so much was waited that each owner gets no more than its part. */
+  isCounted(nowMs: number): boolean {
+    if (nowMs - this.#beganMs >= windowMs) {
+      this.#beganMs = nowMs
+      this.#totalMs = 0
+      this.#ofOwners.clear()
+    }
+    return this.#totalMs >= mostWaitMs / 4
+  }
+
+  isSpent(owner: string): boolean {
+    return this.#totalMs >= mostWaitMs || (this.#ofOwners.get(owner) ?? 0) >= mostWaitMs / 4
+  }
+
+  /** `owner`: '' while they are not counted. */
+  add(owner: string, tookMs: number): void {
+    if (tookMs <= usualMs) return
+    this.#totalMs += tookMs
+    if (owner !== '') this.#ofOwners.set(owner, (this.#ofOwners.get(owner) ?? 0) + tookMs)
+  }
+}
+
 /**
  * Asks for the strings of processes, by turns. Whoever lets a question wait costs its owner (user within a container, unit
  * or session) the strings of its processes until it was answered and a while after, and nobody else anything.
  */
 export class StringReader {
   /** Processes whose strings were not there in time, and that were not asked for them, since the start. */
-  readonly lost = { late: 0, refused: 0, unavailable: 0 }
+  readonly lost = { late: 0, refused: 0, busy: 0, unavailable: 0 }
   readonly #program: string | undefined
   readonly #now: () => number
   readonly #holders = new Map<string, Holder>()
   /** Those that wait, by the number of their question. */
   readonly #held = new Map<number, Holder>()
+  readonly #waits = new Waits()
   #running: Running | undefined
   #startedMs = Number.NEGATIVE_INFINITY
   #nextId = 1
@@ -78,8 +117,23 @@ export class StringReader {
 
   /** Undefined: they are not known. A process that has ended has none, which are empty. */
   of(procDir: string, pid: number): ProcessStrings | undefined {
-    if (this.#holders.size > 0 && this.#isRefused(ownerOf(procDir, pid))) {
+    return this.#ask(procDir, pid, mostBytes)
+  }
+
+  /** Whether a process lets go of the lock of its memory now, so that what takes it (maps, map_files) may be read. */
+  isFree(procDir: string, pid: number): boolean {
+    return this.#ask(procDir, pid, leastBytes) !== undefined
+  }
+
+  #ask(procDir: string, pid: number, most: number): ProcessStrings | undefined {
+    const isCounted = this.#waits.isCounted(this.#now())
+    const owner = isCounted || this.#holders.size > 0 ? ownerOf(procDir, pid) : undefined
+    if (owner !== undefined && this.#isRefused(owner)) {
       this.lost.refused++
+      return undefined
+    }
+    if (owner !== undefined && isCounted && this.#waits.isSpent(keyOf(owner))) {
+      this.lost.busy++
       return undefined
     }
     const running = this.#started()
@@ -88,17 +142,20 @@ export class StringReader {
       return undefined
     }
     const id = this.#nextId++
+    const beganMs = performance.now()
     try {
-      running.ask(id, `${procDir}/${pid}`)
+      running.ask(id, `${procDir}/${pid}`, most)
       const strings = running.answer(id, patienceMs, other => this.#answered(other))
       if (strings !== undefined) return strings
     } catch {
       this.close() // It ended; the next process has another one.
       this.lost.unavailable++
       return undefined
+    } finally {
+      this.#waits.add(isCounted && owner !== undefined ? keyOf(owner) : '', performance.now() - beganMs)
     }
     this.lost.late++
-    this.#hold(id, ownerOf(procDir, pid))
+    this.#hold(id, owner ?? ownerOf(procDir, pid))
     return undefined
   }
 
@@ -107,11 +164,6 @@ export class StringReader {
     this.#running?.close()
     this.#running = undefined
     for (const id of [...this.#held.keys()]) this.#answered(id)
-  }
-
-  /** Whether a process lets go of the lock of its memory now, so that what takes it (maps, map_files) may be read. */
-  isFree(procDir: string, pid: number): boolean {
-    return this.of(procDir, pid) !== undefined
   }
 
   #isRefused({ group, user }: Owner): boolean {
@@ -203,8 +255,8 @@ class Running {
     this.#native.channelClose(this.#channel)
   }
 
-  ask(id: number, directory: string): void {
-    const request = `${id} P ${mostBytes} ${Buffer.from(directory).toString('hex')}\n`
+  ask(id: number, directory: string, most: number): void {
+    const request = `${id} P ${most} ${Buffer.from(directory).toString('hex')}\n`
     if (again(() => writeSync(this.#fd, request)) !== request.length) throw new Error('it does not read')
   }
 
