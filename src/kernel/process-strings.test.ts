@@ -49,7 +49,7 @@ async function said(child: ChildProcess, word: string): Promise<void> {
 
 test('processes that keep the lock of their memory cost their user its strings, and the reader a moment', async t => {
   const clock = { ms: 0 }
-  const strings = new StringReader({ now: () => clock.ms })
+  const strings = new StringReader({ now: () => clock.ms, mostWaitMs: 100 })
   t.after(() => strings.close())
   const own = strings.of('/proc', process.pid)
   assert.deepEqual(own?.command, readFileSync('/proc/self/cmdline'))
@@ -80,7 +80,7 @@ test('processes that keep the lock of their memory cost their user its strings, 
   assert.equal(strings.of('/proc', neighbour.pid!), undefined, 'who asks has waited enough')
   assert.equal(strings.lost.busy, 1)
   assert.equal(strings.isFree('/proc', neighbour.pid!), false)
-  clock.ms += 501
+  clock.ms += 5_001
   assert.ok(strings.isFree('/proc', neighbour.pid!))
   assert.equal(String(strings.of('/proc', neighbour.pid!)?.command), 'sleep\x00600\x00')
 

@@ -23,6 +23,8 @@ export interface StringReaderOptions {
   readonly program?: string | undefined
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
+  /** How long who asks may wait in five seconds, in milliseconds. */
+  readonly mostWaitMs?: number
 }
 
 /** Of each of the two: they may have 2 MB, and the beginning is enough. */
@@ -42,12 +44,15 @@ const restartMs = 1_000
 /** Whether a process lets go of its lock shows with its first byte. */
 const leastBytes = 1
 /**
- * How long who asks may wait in half a second, for all and, from a quarter on, for each owner: where all processors are
- * busy and processes many, answers in time would add up to seconds in which nothing else is done. Below the usual time of
- * an answer nothing counts.
+ * How long who asks may wait in a while, for all and for each owner: where all processors are busy and processes many,
+ * answers in time would add up to seconds in which nothing else is done. A busy host alone stays far below, as who is not
+ * asked for goes by the name of its program until it is. Below the usual time of an answer nothing counts.
  */
-const windowMs = 500
-const mostWaitMs = 100
+const windowMs = 5_000
+const usualMostWaitMs = 1_500
+/** Of them, each owner's part, and the first of which nobody's part is counted. */
+const ownersPart = 1 / 2
+const freePart = 1 / 6
 const usualMs = 1
 const bufferBytes = 2 * mostBytes + 4_096
 
@@ -65,6 +70,11 @@ class Waits {
   readonly #ofOwners = new Map<string, number>()
   #beganMs = Number.NEGATIVE_INFINITY
   #totalMs = 0
+  readonly #mostMs: number
+
+  constructor(mostMs: number) {
+    this.#mostMs = mostMs
+  }
 
   /** Whether so much was waited that each owner gets no more than its part. */
   isCounted(nowMs: number): boolean {
@@ -73,11 +83,12 @@ class Waits {
       this.#totalMs = 0
       this.#ofOwners.clear()
     }
-    return this.#totalMs >= mostWaitMs / 4
+    return this.#totalMs >= this.#mostMs * freePart
   }
 
   isSpent(owner: string): boolean {
-    return this.#totalMs >= mostWaitMs || (this.#ofOwners.get(owner) ?? 0) >= mostWaitMs / 4
+    const ofOwner = this.#ofOwners.get(owner) ?? 0
+    return this.#totalMs >= this.#mostMs || ofOwner >= this.#mostMs * ownersPart
   }
 
   /** `owner`: '' while they are not counted. */
@@ -100,7 +111,7 @@ export class StringReader {
   readonly #holders = new Map<string, Holder>()
   /** Those that wait, by the number of their question. */
   readonly #held = new Map<number, Holder>()
-  readonly #waits = new Waits()
+  readonly #waits: Waits
   #running: Running | undefined
   #startedMs = Number.NEGATIVE_INFINITY
   #nextId = 1
@@ -108,6 +119,7 @@ export class StringReader {
   constructor(options: StringReaderOptions = {}) {
     this.#program = 'program' in options ? options.program : findAsset('svc-probe')
     this.#now = options.now ?? (() => performance.now())
+    this.#waits = new Waits(options.mostWaitMs ?? usualMostWaitMs)
   }
 
   /** How many questions nobody has answered yet. */

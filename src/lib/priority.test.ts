@@ -1,8 +1,8 @@
 // owns: process
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 import { afterEach, test } from 'node:test'
 import { withoutRoot } from '../../test/helpers/host-needs.ts'
@@ -36,4 +36,21 @@ test('a priority that somebody chose stays', () => {
   setPriority(0, 3)
   raisePriority()
   assert.equal(getPriority(), 3)
+})
+
+test("a session of its own is raised as a whole, and nobody else's", {
+  skip: withoutRoot || (existsSync('/proc/self/autogroup') ? false : 'needs a kernel with autogroups'),
+}, () => {
+  const module = JSON.stringify(new URL('./priority.ts', import.meta.url).href)
+  const script = `
+    const { raisePriority } = await import(${module})
+    raisePriority()
+    const { readFileSync } = await import('node:fs')
+    console.log(readFileSync('/proc/self/autogroup', 'utf8').replace(/.* nice /, '').trim())`
+  const niceOf = (...before: string[]) => {
+    const [command, ...args] = [...before, process.execPath, '--input-type=module', '-e', script]
+    return Number(execFileSync(command!, args, { encoding: 'utf8' }))
+  }
+  assert.equal(niceOf('setsid', '--wait'), -10)
+  assert.equal(niceOf('setsid', '--wait', 'sh', '-c', '"$0" "$@"; exit $?'), 0)
 })

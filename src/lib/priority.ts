@@ -1,6 +1,6 @@
 // Scheduling priority: an agent that any user could keep from running would report nothing when it matters most.
 
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 
 /** Nine times the share of a CPU that a process of the usual priority has (sched(7), nice values). */
@@ -11,15 +11,24 @@ const backgroundNice = 5
 /**
  * Raises the priority of all threads of this process, where it may (root, or CAP_SYS_NICE) and nobody chose another
  * priority for it. It decides who waits while all CPUs are busy; how much CPU the agent takes is bounded by
- * `limits.cpu`. It counts within a control group only.
+ * `limits.cpu`. It counts within a control group only, and within a session where the kernel makes a group of each
+ * (sched(7), autogroup), which is then raised too if it is the agent's own.
  */
 export function raisePriority(): void {
   try {
     if (getPriority() !== 0) return
     for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), agentNice)
+    if (leadsItsSession()) writeFileSync('/proc/self/autogroup', String(agentNice))
   } catch {
     // Not allowed, or no /proc: the usual priority.
   }
+}
+
+/** Whether the session was begun for this process, as init systems do it, and is not that of somebody's shell. */
+function leadsItsSession(): boolean {
+  const stat = readFileSync('/proc/self/stat', 'latin1')
+  // The fields behind the name (proc_pid_stat(5)): state, parent, process group, session.
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]) === process.pid
 }
 
 /** Lowers that of this thread, or of a process that was begun by it and has its priority from it. */
