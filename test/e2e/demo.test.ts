@@ -32,7 +32,12 @@ test('the map shows the three services of the demo, who calls whom, and what fai
       )
     },
   )
-  assert.match(demo.talk(), new RegExp(`http://127\\.0\\.0\\.1:${agent.port}/ui/map`))
+  // The map may be there before the demo has asked for a link to it.
+  await until(
+    () => `the demo says where to look: ${demo.talk()}`,
+    30_000,
+    () => demo.talk().includes(`http://127.0.0.1:${agent.port}/ui/map`),
+  )
 
   assert.equal(await demo.end(), 0)
   // Whoever asks a group that has ended is told so.
