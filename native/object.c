@@ -422,55 +422,16 @@ static napi_value program_info(napi_env env, napi_callback_info info)
   return result;
 }
 
-static napi_value iterator_read(napi_env env, napi_callback_info info)
+static napi_value iterator_open(napi_env env, napi_callback_info info)
 {
-  napi_value argument[2], result, buffer;
+  napi_value argument[1];
   struct link *link;
-  uint64_t limit;
-  if (!read_arguments(env, info, 2, argument) || !(link = read_attached(env, argument[0])) ||
-      !read_uint(env, argument[1], "the limit of bytes", UINT32_MAX, &limit))
+  if (!read_arguments(env, info, 1, argument) || !(link = read_attached(env, argument[0])))
     return NULL;
   int fd = bpf_iter_create(bpf_link__fd(link->bpf));
   if (fd < 0)
     return throw_errno(env, fd, "cannot read an iterator of BPF object '%s'", link->owner->name);
-
-  size_t capacity = limit < 65536 ? limit : 65536, length = 0;
-  uint8_t *bytes = malloc(capacity + 1); /* one more byte tells a full buffer from a truncated one */
-  int error = bytes ? 0 : ENOMEM;
-  bool truncated = false;
-  while (!error) {
-    ssize_t got = read(fd, bytes + length, capacity + 1 - length);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-      continue;
-    if (got < 0)
-      error = errno;
-    if (got <= 0)
-      break;
-    length += got;
-    if (length <= capacity)
-      continue;
-    if (capacity == limit) {
-      truncated = true;
-      length = limit;
-      break;
-    }
-    capacity = capacity * 2 < limit ? capacity * 2 : limit;
-    uint8_t *grown = realloc(bytes, capacity + 1);
-    if (grown)
-      bytes = grown;
-    else
-      error = ENOMEM;
-  }
-  close(fd);
-  bool made = !error && napi_create_buffer_copy(env, length, bytes, NULL, &buffer) == napi_ok;
-  free(bytes);
-  if (!made)
-    return throw_errno(env, error ? error : ENOMEM, "cannot read an iterator of BPF object '%s'", link->owner->name);
-  if (napi_create_object(env, &result) != napi_ok)
-    return NULL;
-  napi_set_named_property(env, result, "bytes", buffer);
-  set_bool(env, result, "truncated", truncated);
-  return result;
+  return make_number(env, fd);
 }
 
 const struct function object_functions[] = {
@@ -488,6 +449,6 @@ const struct function object_functions[] = {
   { "linkDetach", link_detach },
   { "linkInfo", link_info },
   { "programInfo", program_info },
-  { "iteratorRead", iterator_read },
+  { "iteratorOpen", iterator_open },
   { NULL, NULL },
 };

@@ -13,6 +13,7 @@ import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
+import type { NetworkPair } from '../model/network-pair.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { NetworkProbe } from '../probes/network.ts'
@@ -63,6 +64,8 @@ export class KernelTelemetry {
   private readonly timers: NodeJS.Timeout[]
   /** Interfaces by the addresses that they have. */
   private interfaces = new Map<string, string>()
+  private counting = false
+  private stopped = false
   private untold = 0
   private lostCalls = 0
 
@@ -138,7 +141,7 @@ export class KernelTelemetry {
     for (const table of tables) table.catchUp = () => this.events?.drain()
     this.faults = faults
     this.timers = [
-      setInterval(() => this.exportMetrics(), network.metrics_interval),
+      setInterval(() => void this.exportInTurns(), network.metrics_interval),
       setInterval(() => this.findInterfaces(), addressesMs),
     ]
   }
@@ -149,10 +152,28 @@ export class KernelTelemetry {
 
   /** Exports what was counted. `last`: nothing waits for more any longer. */
   exportMetrics(last = false): void {
+    this.network?.collect(this.connectionCounter(), last)
+    this.exportCounted(last)
+  }
+
+  /** Exports what was counted, and lets others have their turns while it looks at connections. */
+  private async exportInTurns(): Promise<void> {
+    if (this.counting) return
+    this.counting = true
+    try {
+      await this.network?.collectInTurns(this.connectionCounter())
+    } catch (error) {
+      this.options.log.warn('connections were not counted', { reason: errorText(error) })
+    } finally {
+      this.counting = false
+    }
+    if (!this.stopped) this.exportCounted(false)
+  }
+
+  private exportCounted(last: boolean): void {
     const { options } = this
     const { processes, pipeline } = options
     const host = options.host.resource
-    this.countConnections(last)
     this.syscalls?.collect((pid, comm, dimensions, count, sumNs, buckets) => {
       if (!processes.selected(pid, comm)) return
       const resource = processes.resource(pid, comm)
@@ -181,6 +202,7 @@ export class KernelTelemetry {
 
   /** Exports what was counted to the end, and unloads. */
   stop(): void {
+    this.stopped = true
     for (const timer of this.timers) clearInterval(timer)
     this.events?.drain()
     this.exportMetrics(true)
@@ -189,19 +211,19 @@ export class KernelTelemetry {
     this.events?.close()
   }
 
-  private countConnections(last: boolean): void {
+  private connectionCounter(): (pair: NetworkPair) => void {
     const { processes } = this.options
     const host = this.options.host.resource
     if (host !== this.lastHost) this.series?.forget(this.lastHost)
     this.lastHost = host
-    this.network?.collect(pair => {
+    return pair => {
       const { pid, comm, server, port, overflow } = pair
       const known = pid !== 0 && !overflow
       if (known && !processes.selected(pid, comm)) return
       const resource = known ? processes.resource(pid, comm, server ? port : 0) : host
       this.series?.add(resource, pair)
       this.flows?.add(pair, String(resource.attributes.get('service.name') ?? ''))
-    }, last)
+    }
   }
 
   /** Brings the books up to date with what could not be told. */

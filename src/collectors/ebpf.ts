@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcProcess } from '../kernel/gen/host.ts'
+import { readIterator } from '../kernel/iterator.ts'
 import { type LinkHandle, loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { errorText } from '../lib/logger.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
@@ -106,7 +107,7 @@ function reader({ native, object, connections, processes, counted }: Loaded): Re
       const now = performance.now()
       if (now - lookedAt >= connectionsMs) {
         lookedAt = now
-        native.iteratorRead(connections, 4096)
+        readIterator(native, connections, 4096)
       }
       const parts: [number, number][] = []
       let count = 0
@@ -117,7 +118,7 @@ function reader({ native, object, connections, processes, counted }: Loaded): Re
       count += counted.at(bss.rttBuckets + 8 * bounds.length)
       readings.setDistribution(rtt, { parts, sum: counted.at(bss.rttSum), count }, [])
       readings.set(retransmits, counted.at(bss.retransmits))
-      const { bytes } = native.iteratorRead(processes, mostBytes)
+      const { bytes } = readIterator(native, processes, mostBytes)
       for (const [name, files] of mostOpen(bytes)) readings.set(openFds, files, name)
     },
     close: () => object.close(),

@@ -9,6 +9,7 @@ import { Lab, labObject } from '../../test/helpers/lab.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { findAsset } from './assets.ts'
 import { BpfObject, explainLoadLog, LoadError } from './bpf-object.ts'
+import { readIterator } from './iterator.ts'
 
 const refused = withoutBpf ? new Uint8Array() : compileBpf('refused')
 
@@ -151,17 +152,17 @@ test('an iterator returns every row, and says when there were more than the boun
   const { native, object } = new Lab()
   try {
     const link = object.attach('svc_tasks')
-    const { bytes, truncated } = native.iteratorRead(link, 1 << 20)
+    const { bytes, truncated } = readIterator(native, link, 1 << 20)
     assert.equal(truncated, false)
     assert.equal(bytes.length % 8, 0)
     const rows = new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length))
     const threads = []
     for (let i = 0; i < rows.length; i += 2) if (rows[i] === process.pid) threads.push(rows[i + 1])
     assert.ok(threads.includes(process.pid))
-    const cut = native.iteratorRead(link, 24)
+    const cut = readIterator(native, link, 24)
     assert.equal(cut.truncated, true)
     assert.deepEqual(cut.bytes, bytes.subarray(0, 24))
-    assert.equal(native.iteratorRead(link, 0).bytes.length, 0)
+    assert.equal(readIterator(native, link, 0).bytes.length, 0)
   } finally {
     object.close()
   }

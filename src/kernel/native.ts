@@ -35,8 +35,8 @@ export interface Native {
   linkInfo(link: LinkHandle): { id: number; programId: number; type: string }
   /** Run time and count stay 0 unless `statsEnable` is on. */
   programInfo(object: ObjectHandle, program: string): ProgramInfo
-  /** Runs an attached iterator once and returns all that it wrote, `maxBytes` at most. */
-  iteratorRead(link: LinkHandle, maxBytes: number): { bytes: Buffer; truncated: boolean }
+  /** A descriptor of an attached iterator: it runs as it is read (src/kernel/iterator.ts). The caller closes it. */
+  iteratorOpen(link: LinkHandle): number
 
   /** Before the load: lets a program be attached to many places by one link, where the kernel can (6.6). */
   uprobePrepare(object: ObjectHandle, program: string): void

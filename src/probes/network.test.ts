@@ -330,6 +330,39 @@ test('the agent does not count its own connections', { skip }, async () => {
   assert.deepEqual(looked(probe, process.pid), [])
 })
 
+test('pairs are handed on in turns, once each, whatever else looks at them meanwhile', { skip }, async () => {
+  const probe = start()
+  // A listener for each pair, so that there are several batches of them.
+  const talker = new Talker(`
+kept = []
+for i in range(200):
+  l = listen(); c = socket.create_connection(l.getsockname()); s, _ = l.accept()
+  kept.append((l, c, s))
+say('done'); hear()`)
+  await talker.line()
+  const opened = new Map<string, number>()
+  const take = (pair: NetworkPair) => {
+    if (pair.pid !== talker.pid) return
+    const id = `${pair.server} ${pair.port}`
+    opened.set(id, (opened.get(id) ?? 0) + pair.opened)
+    const end = performance.now() + 1
+    while (performance.now() < end);
+  }
+  let turns = 0
+  const turn = setInterval(() => turns++, 1)
+  const inTurns = probe.collectInTurns(take)
+  await until('half of them were handed on', 20_000, () => opened.size >= 100)
+  probe.collect(take)
+  await inTurns
+  clearInterval(turn)
+  assert.ok(turns >= 5, `${turns} turns of others`)
+  assert.deepEqual([opened.size, new Set(opened.values())], [400, new Set([1])])
+
+  const closed = probe.collectInTurns(take)
+  probe.close()
+  await closed
+})
+
 test('what is closed reads nothing and can be closed again', { skip }, () => {
   const probe = start()
   probe.close()

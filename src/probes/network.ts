@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
+import { readIterator, runIterator } from '../kernel/iterator.ts'
 import {
   batchCursor,
   batchDone,
@@ -17,7 +19,10 @@ import { connectBounds, NetworkPair, rttBounds } from '../model/network-pair.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
 const server = svcNetSide.indexOf('server')
-const batchEntries = 256
+/** What is done with each of a batch may mean a look at its process. */
+const batchEntries = 64
+/** After so long others have their turn. */
+const workMs = 5
 /** Looks without a change after which a pair that has no connection is let go. */
 const idleLooks = 4
 /** The files of all processes are looked at for 1 % of the time at most: it takes some microseconds each. */
@@ -95,13 +100,33 @@ export class NetworkProbe {
    */
   collect(take: (pair: NetworkPair) => void, last = false): void {
     if (this.closed) return
-    if (last || performance.now() >= this.nextFilesMs) this.lookAtFiles()
+    if (last) this.lookAtFiles()
     this.looks++
+    for (const _ of this.batches(take));
+  }
+
+  /** The same, letting others have their turns; meanwhile `collect` may be called, and the probe be closed. */
+  async collectInTurns(take: (pair: NetworkPair) => void): Promise<void> {
+    if (this.closed) return
+    if (performance.now() >= this.nextFilesMs) await this.runFiles()
+    this.looks++
+    let sinceMs = performance.now()
+    for (const _ of this.batches(take)) {
+      if (performance.now() - sinceMs < workMs) continue
+      await setImmediate()
+      if (this.closed) return
+      sinceMs = performance.now()
+    }
+  }
+
+  /** Looks at all pairs, and at those without room: a batch with each step. */
+  private *batches(take: (pair: NetworkPair) => void): Generator<void> {
     const { keys, values, pairs } = this
     const cursor = batchCursor(pairs)
     while (!batchDone(cursor)) {
       const n = this.native.mapReadBatch(pairs, cursor, keys, values, false)
       for (let i = 0; i < n; i++) this.look(keys, i * svcNetKey.size, values, i * pairs.slotSize, take)
+      yield
     }
     const overflow = this.object.map('overflow')
     this.native.mapLookup(overflow, Buffer.alloc(4), values)
@@ -133,7 +158,17 @@ export class NetworkProbe {
 
   private lookAtFiles(): void {
     const began = performance.now()
-    this.native.iteratorRead(this.files, 4096)
+    readIterator(this.native, this.files, 0)
+    this.rested(began)
+  }
+
+  private async runFiles(): Promise<void> {
+    const began = performance.now()
+    await runIterator(this.native, this.files)
+    this.rested(began)
+  }
+
+  private rested(began: number): void {
     const now = performance.now()
     this.nextFilesMs = now + (now - began) * restShare
   }

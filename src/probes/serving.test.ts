@@ -13,6 +13,7 @@ import { silentLogger } from '../../test/helpers/silent-logger.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import { readBtf } from '../kernel/btf.ts'
+import { readIterator } from '../kernel/iterator.ts'
 import type { LinkHandle } from '../kernel/native.ts'
 import type { Exchange } from '../model/exchange.ts'
 import { requestNumber } from '../model/request-number.ts'
@@ -114,7 +115,7 @@ class Watch {
   /** What threads of the server work on now. */
   glance(): Sight[] {
     const fromNs = this.native.clock().monotonicNs
-    const { bytes } = this.native.iteratorRead(this.link, 65_536)
+    const { bytes } = readIterator(this.native, this.link, 65_536)
     const toNs = this.native.clock().monotonicNs
     const seen: Sight[] = []
     for (let at = 0; at < bytes.length; at += 16)

@@ -13,6 +13,7 @@ import {
   svcSocket,
   svcThread,
 } from '../kernel/gen/sock.ts'
+import { readIterator } from '../kernel/iterator.ts'
 import {
   batchCursor,
   batchDone,
@@ -325,7 +326,7 @@ export class SocketCapture implements Capture {
 
   private bootstrap(): number {
     const link = this.object.attach(this.backend.bootstrap)
-    const { bytes } = this.native.iteratorRead(link, iteratorBytes)
+    const { bytes } = readIterator(this.native, link, iteratorBytes)
     this.object.detach(this.backend.bootstrap)
     return bytes.length / svcSocket.size
   }

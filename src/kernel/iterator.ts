@@ -1,0 +1,74 @@
+// BPF iterators: programs that the kernel runs for each of its processes, files or sockets, while somebody reads.
+
+import { close, closeSync, read, readSync } from 'node:fs'
+import { promisify } from 'node:util'
+import type { LinkHandle, Native } from './native.ts'
+
+const readLater = promisify(read)
+const closeLater = promisify(close)
+/** The kernel writes no more at once. */
+const chunkBytes = 65_536
+
+/** Runs an attached iterator once; returns what it wrote, `maxBytes` at most. Throws what the kernel does. */
+export function readIterator(
+  native: Native,
+  link: LinkHandle,
+  maxBytes: number,
+): { readonly bytes: Buffer; readonly truncated: boolean } {
+  const fd = native.iteratorOpen(link)
+  try {
+    const parts: Buffer[] = []
+    for (let size = 0; ; ) {
+      // One byte more tells what is whole from what is cut.
+      const part = Buffer.allocUnsafe(Math.min(chunkBytes, maxBytes + 1 - size))
+      const length = patiently(() => readSync(fd, part, 0, part.length, null))
+      if (length > 0) parts.push(part.subarray(0, length))
+      size += length
+      if (length > 0 && size <= maxBytes) continue
+      const bytes = parts.length === 1 ? parts[0]! : Buffer.concat(parts)
+      return { bytes: bytes.subarray(0, maxBytes), truncated: size > maxBytes }
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Runs an attached iterator once, for what it does in the kernel: with many processes that takes a second, in which the
+ * event loop does not wait. Rejects with what the kernel says.
+ */
+export async function runIterator(native: Native, link: LinkHandle): Promise<void> {
+  const fd = native.iteratorOpen(link)
+  try {
+    const part = Buffer.allocUnsafe(4_096)
+    while ((await readPatiently(fd, part)) > 0);
+  } finally {
+    await closeLater(fd)
+  }
+}
+
+async function readPatiently(fd: number, part: Buffer): Promise<number> {
+  for (;;) {
+    try {
+      return (await readLater(fd, part, 0, part.length, null)).bytesRead
+    } catch (error) {
+      if (!isPassing(error)) throw error
+    }
+  }
+}
+
+function patiently(call: () => number): number {
+  for (;;) {
+    try {
+      return call()
+    } catch (error) {
+      if (!isPassing(error)) throw error
+    }
+  }
+}
+
+/** The kernel goes on where it was: it was interrupted, or has done a million rows without one that is shown. */
+function isPassing(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'EAGAIN' || code === 'EINTR'
+}
