@@ -54,6 +54,10 @@ export interface Builder<T> {
   undo(): void
   /** All that was added, in `parts` requests at most that share no resource. */
   take(parts?: number): Batch[]
+  /** Memory that is kept for the next request. */
+  readonly keptBytes: number
+  /** Lets go of what of it was not needed since this was called before. */
+  rest(): void
 }
 
 export interface BatchLimits {
@@ -81,6 +85,9 @@ export interface BatcherOptions<T> {
   readonly cut?: () => void
 }
 
+/** Memory for requests that was not needed for so long, in milliseconds, is let go. */
+const restMs = 20_000
+
 const always: Lasting = { forMs: Number.POSITIVE_INFINITY, asksAgain: false }
 
 /** Gathers items of one signal into batches. Until it is told to accept them, they are dropped as `no_endpoint`. */
@@ -98,6 +105,7 @@ export class Batcher<T> implements Intake<T> {
   readonly #cut: () => void
   readonly #wasCut: () => void
   #timer: NodeJS.Timeout | undefined
+  #resting: NodeJS.Timeout | undefined
   /** When the first item of the batch came; of `performance.now()`. */
   #sinceMs = 0
   #firstItem = 0
@@ -179,6 +187,7 @@ export class Batcher<T> implements Intake<T> {
     for (const batch of this.#builder.take(parts)) this.#out(batch)
     // Only now, for the parts of a batch do not hold its items in their order.
     this.#firstItem += items
+    this.#restLater()
     this.#wasCut()
   }
 
@@ -244,6 +253,16 @@ export class Batcher<T> implements Intake<T> {
     }
     if (lost.size > 0) lost.forEach(this.#missed)
     return 'sent'
+  }
+
+  #restLater(): void {
+    if (this.#resting !== undefined || this.#builder.keptBytes === 0) return
+    this.#resting = setTimeout(() => {
+      this.#resting = undefined
+      this.#builder.rest()
+      this.#restLater()
+    }, restMs)
+    this.#resting.unref()
   }
 
   #passOnce(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined {

@@ -34,6 +34,7 @@ function batchOf(ids: readonly number[]): Batch {
 
 /** Requests that hold numbers as text. The parts of one do not keep their order, as with resources. */
 class Numbers implements Builder<number> {
+  readonly keptBytes = 0
   #ids: number[] = []
 
   get items(): number {
@@ -60,6 +61,8 @@ class Numbers implements Builder<number> {
   undo(): void {
     this.#ids.pop()
   }
+
+  rest(): void {}
 
   take(parts = 1): Batch[] {
     const ids = this.#ids

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { resource } from '../model/resource.ts'
 import { Span, SpanKind } from '../model/span.ts'
@@ -190,6 +193,27 @@ test('where memory is short spans are handed on early, the oldest first, and wha
   assert.deepEqual([emitted[0]!.name, emitted.length + waiting.waitingNow], ['2 1', 100])
   waiting.shed(before)
   assert.deepEqual([waiting.bytes, waiting.waitingNow, emitted.length], [0, 0, 100])
+})
+
+test('of those that went, no more than are kept for later use stay in memory', async () => {
+  const { waiting } = open()
+  const refs: WeakRef<object>[] = []
+  for (let id = 0; id < 3_000; id++) {
+    waiting.hold(id, 1, shop, server(id), false, 0)
+    refs.push(new WeakRef(waiting.find(id, 1)!))
+  }
+  for (let id = 0; id < 3_000; id++) {
+    const held = waiting.find(id, 1)
+    if (held !== undefined) waiting.found(held)
+  }
+  waiting.expire(holdMs)
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  // References are kept until the end of the turn.
+  await setImmediate()
+  gc()
+  const left = refs.filter(ref => ref.deref() !== undefined).length
+  assert.ok(left <= 1_100, `${left} are left`)
 })
 
 test('after any sequence of events every server was emitted once or waits', () => {

@@ -136,7 +136,7 @@ export class Waiting {
         if (nowMs - held.atMs < this.holdMs) return
         this.giveUp(held)
       }
-      this.tail++
+      this.passFirst()
     }
   }
 
@@ -184,9 +184,15 @@ export class Waiting {
 
   /** Makes room in the line. */
   private forgetFirst(): void {
-    const at = this.tail++ % cells
+    const at = this.tail % cells
     const held = this.line[at]!
+    this.passFirst()
     if (held.turn === this.turns[at]) this.giveUp(held)
+  }
+
+  /** The first of the line is not looked at again: what went meanwhile is held by nobody. */
+  private passFirst(): void {
+    this.line[this.tail++ % cells] = undefined
   }
 
   /** Lets go; the span is handed on without a parent. */

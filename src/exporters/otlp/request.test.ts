@@ -282,6 +282,30 @@ test('buffers are kept for the next request up to the bound', () => {
   assert.equal(builder.keptBytes, 64 * 1024)
 })
 
+test('buffers that no request needed for a while are let go', () => {
+  const builder = new RequestBuilder(traceEncoding)
+  const take = (services: number) => {
+    for (let i = 0; i < services; i++) {
+      const of = resource({ i })
+      for (let k = 0; k < 10; k++) builder.add(of, http, named('x'.repeat(100)))
+    }
+    for (const batch of builder.take()) batch.free?.()
+  }
+  take(300)
+  const most = builder.keptBytes
+  builder.rest()
+  assert.equal(builder.keptBytes, most, 'they are new')
+  for (let i = 0; i < 3; i++) take(3)
+  builder.rest()
+  const { keptBytes } = builder
+  assert.ok(keptBytes > 0 && keptBytes < most / 50, `${keptBytes} of ${most}`)
+  take(3)
+  builder.rest()
+  assert.equal(builder.keptBytes, keptBytes, 'they are needed')
+  for (let i = 0; i < 2; i++) builder.rest()
+  assert.equal(builder.keptBytes, 0)
+})
+
 test('a hundred thousand spans leave no memory behind', async () => {
   const builder = new RequestBuilder(traceEncoding)
   const span = named('GET /users/{id}')

@@ -85,8 +85,11 @@ export class RequestBuilder<T> {
   private readonly resources = new Map<Resource, ResourceGroup>()
   private readonly spare: Writer[] = []
   private spareBytes = 0
+  /** Those at its beginning that were not needed since the last rest. */
+  private leastSpare = 0
   /** What a request was put together in that was compressed since. */
   private spareRequest: Writer | undefined
+  private spareRequestRested = false
   private current: ScopeGroup | undefined
   private itemCount = 0
   private groupBytes = 0
@@ -117,7 +120,15 @@ export class RequestBuilder<T> {
 
   /** Memory that is kept for the next request. */
   get keptBytes(): number {
-    return this.spareBytes
+    return this.spareBytes + (this.spareRequest?.capacity ?? 0)
+  }
+
+  /** Lets go of the memory for the next request that none needed since this was called before. */
+  rest(): void {
+    for (const { capacity } of this.spare.splice(0, this.leastSpare)) this.spareBytes -= capacity
+    this.leastSpare = this.spare.length
+    if (this.spareRequestRested) this.spareRequest = undefined
+    this.spareRequestRested = true
   }
 
   /** Adds an item, of which nothing is kept, and returns the new `bytes`. An item that is empty adds nothing. */
@@ -227,6 +238,7 @@ export class RequestBuilder<T> {
     const writer = this.spare.pop()
     if (writer === undefined) return new Writer()
     this.spareBytes -= writer.capacity
+    this.leastSpare = Math.min(this.leastSpare, this.spare.length)
     return writer
   }
 
@@ -271,12 +283,14 @@ export class RequestBuilder<T> {
     if (spare === undefined || spare.capacity < size || spare.capacity > 2 * size)
       return new Writer(Math.ceil(size / requestStep) * requestStep)
     this.spareRequest = undefined
+    this.spareRequestRested = false
     return spare
   }
 
   private spareAgain(out: Writer): void {
     out.clear()
     this.spareRequest = out
+    this.spareRequestRested = false
   }
 
   private reset(): void {
