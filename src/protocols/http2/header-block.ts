@@ -4,6 +4,15 @@ import { Flag, type FrameHead, FrameType } from './frames.ts'
 /** Bytes of one header block, at most. */
 const maxBlock = 65_536
 const nothing = Buffer.alloc(0)
+const leastBytes = 1_024
+/** A buffer above this is not kept by who has no block under way. */
+const ownBytes = 4_096
+/**
+ * Buffers above `ownBytes`, which are powers of two, for the next block of any connection: large blocks that come one
+ * after the other would leave more garbage in a second than V8 takes away.
+ */
+const spare: Buffer[] = []
+const mostSpare = 16
 
 /** A header block that comes in several frames, or in a frame that comes in several calls. */
 export class HeaderBlock {
@@ -60,7 +69,9 @@ export class HeaderBlock {
     this.stream = 0
     this.left = 0
     this.length = 0
-    if (this.bytes.length > 4_096) this.bytes = nothing
+    if (this.bytes.length <= ownBytes) return
+    putAway(this.bytes)
+    this.bytes = nothing
   }
 
   /** Takes out what is not of the block: padding, priority, the promised stream. */
@@ -78,10 +89,26 @@ export class HeaderBlock {
   }
 
   private grow(count: number): void {
-    const bytes = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(Math.max(1_024, this.length + count))))
-    this.bytes.copy(bytes, 0, 0, this.length)
-    this.bytes = bytes
+    const old = this.bytes
+    this.bytes = bufferOf(2 ** Math.ceil(Math.log2(Math.max(leastBytes, this.length + count))))
+    old.copy(this.bytes, 0, 0, this.length)
+    putAway(old)
   }
+}
+
+function bufferOf(size: number): Buffer {
+  for (let i = spare.length - 1; i >= 0; i--) {
+    const found = spare[i]!
+    if (found.length !== size) continue
+    spare[i] = spare[spare.length - 1]!
+    spare.pop()
+    return found
+  }
+  return Buffer.allocUnsafeSlow(size)
+}
+
+function putAway(bytes: Buffer): void {
+  if (bytes.length > ownBytes && spare.length < mostSpare) spare.push(bytes)
 }
 
 /** Bytes of a frame's payload before its part of the block: length of padding, priority, promised stream. */
