@@ -28,7 +28,7 @@ document, is \`/openapi.json\`.
   where \`follow=1\` lets an answer go on: at most 32 do at a time.
 - **HEAD** answers as GET without a body, **OPTIONS** tells the methods.
 - **Limits**: 256 connections, 16 KiB of headers, 8 KiB of URL, 64 KiB of body, 30 s for a request;
-  \`self_telemetry.rate_limit\` bounds requests per client address (429 with \`Retry-After\`), probes excepted.
+  \`self_telemetry.rate_limit\` bounds requests per client, an address or a user of this host (429 with \`Retry-After\`), probes excepted.
 - **TLS**: \`self_telemetry.tls\`; with \`client_ca_file\` every client must show a certificate, probes included.
   Certificates are read again by a reload.
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
 import { type Ask, ask, operations, type Reply, serve, settings } from '../../test/helpers/api-server.ts'
-import { outerAddress, withoutOuterAddress } from '../../test/helpers/host-needs.ts'
+import { outerAddress, withoutOuterAddress, withoutRoot } from '../../test/helpers/host-needs.ts'
 import { bearerCheck } from './bearer.ts'
 import { BrowserKey } from './browser-key.ts'
 import { isLoopback } from './guard.ts'
@@ -335,7 +337,7 @@ test('a preflight is answered without a token, and only to allowed origins', asy
   assert.deepEqual([other.status, other.headers['access-control-allow-methods']], [204, undefined])
 })
 
-test('beyond the rate an address is told when to come again, and probes never are', async () => {
+test('beyond the rate a user of this host is told when to come again, and probes never are', async () => {
   const settings = { auth, rate_limit: { enabled: true, requests_per_second: 1 } }
   follow(settings)
   const before = api.stats().refused.rate_limited
@@ -358,10 +360,19 @@ test('beyond the rate an address is told when to come again, and probes never ar
   for (let i = 0; i < 20; i++)
     for (const path of ['/healthz', '/livez', '/ready', '/readyz'])
       assert.equal((await of(path, '127.0.0.1')).status, 200)
-  assert.equal((await of('/status', '::1')).status, 401)
+  assert.equal((await of('/status', '::1')).status, 429, 'it is the same user')
+  if (withoutRoot === false) assert.match(await statusAsNobody(api.port), /^HTTP\/1\.1 401 /)
   follow({})
   assert.equal((await of('/status', '127.0.0.1')).status, 200)
 })
+
+/** The first line of the answer to somebody else. */
+async function statusAsNobody(port: number): Promise<string> {
+  const script = `exec 3<>/dev/tcp/127.0.0.1/${port}
+    printf 'GET /status HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3; head -n 1 <&3`
+  const { stdout } = await promisify(execFile)('/bin/bash', ['-c', script], { uid: 65_534, cwd: '/' })
+  return stdout
+}
 
 test('a link’s key is exchanged for a cookie, which opens what is private and nothing to other sites', async t => {
   const key = new BrowserKey()

@@ -25,15 +25,15 @@ export class Connection {
   leaving = false
   /** Its last answer was made: what comes behind is not answered. */
   ended = false
-  /** It is of root or the agent's own user on this host; undefined: nobody has looked. */
-  isOwn: boolean | undefined
+  /** As `Peer` has it. */
+  user: number | undefined
   #queuedBytes = 0
   readonly #late = new Set<Late>()
 
   constructor(socket: Socket, lastUse: number) {
     this.socket = socket
     this.lastUse = lastUse
-    this.isOwn = undefined
+    this.user = undefined
   }
 
   /** Whether an answer is under way, at work or on the wire. */

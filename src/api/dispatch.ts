@@ -177,11 +177,12 @@ export class Dispatcher {
     const { urlBytes, arrival, fallback, people } = this.#options
     const { failure } = this
     const { rateLimit, cors, guard, debug } = this.#policy
+    exchange.guard = guard
     if (rateLimit !== undefined && !admin && !this.#probes.has(path)) {
-      const seconds = rateLimit.take(request.socket.remoteAddress ?? '')
+      const seconds = rateLimit.take(exchange.client)
       if (seconds > 0) {
         this.refused.rate_limited++
-        const why = `cannot answer more than ${rateLimit.requestsPerSecond} requests a second of one address`
+        const why = `cannot answer more than ${rateLimit.requestsPerSecond} requests a second of one address, or of one user of this host`
         return failure(429, why, {}, { 'Retry-After': String(seconds) })
       }
     }

@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Connection, Late } from './connections.ts'
+import type { Guard } from './guard.ts'
 import type { ApiRequest, Route } from './operation.ts'
+import { clientOf } from './rate-limit.ts'
 
 const none: Readonly<Record<string, never>> = {}
 
@@ -20,6 +22,8 @@ export class Exchange implements ApiRequest, Late {
   texts: Readonly<Record<string, string>> = none
   body: Readonly<Record<string, unknown>> | undefined
   isPublic = true
+  /** Knows the users of this host. */
+  guard: Guard | undefined
   #gone = false
   #controller: AbortController | undefined
 
@@ -31,6 +35,7 @@ export class Exchange implements ApiRequest, Late {
     this.path = pathOf(request.url ?? '/')
     this.startMs = performance.now()
     this.operation = undefined
+    this.guard = undefined
     this.body = undefined
   }
 
@@ -42,8 +47,8 @@ export class Exchange implements ApiRequest, Late {
     return this.request.url ?? ''
   }
 
-  get address(): string {
-    return this.request.socket.remoteAddress ?? ''
+  get client(): string {
+    return clientOf(this.request.socket.remoteAddress ?? '', this.guard?.userOf(this.connection))
   }
 
   get query(): string {

@@ -190,7 +190,7 @@ test('trust is for root and the own user on loopback, and not for what a proxy p
       )
       const want = isLocal ? !isPassed && (user === 0 || (user === own && user !== 65_534)) : allowRemote
       const trusted = guard({ allowRemote, peerUser: () => user }).trusts(
-        { socket, isOwn: undefined },
+        { socket, user: undefined },
         headers,
       )
       assert.equal(trusted, want)

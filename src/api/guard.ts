@@ -45,8 +45,8 @@ export interface Arrival {
 /** A connection, with what was found out of who is at its other end. */
 export interface Peer {
   readonly socket: Socket
-  /** It is of root or the agent's own user on this host; undefined: nobody has looked. */
-  isOwn: boolean | undefined
+  /** On this host; -1: not known, or of another host. undefined: nobody has looked. */
+  user: number | undefined
 }
 
 export class Guard {
@@ -99,16 +99,22 @@ export class Guard {
   trusts(peer: Peer, headers: IncomingHttpHeaders): boolean {
     if (this.#allowRemote && !isLoopback(peer.socket.remoteAddress ?? '')) return true
     if (isPassedOn(headers)) return false
-    peer.isOwn ??= this.#isOwnUser(peer.socket)
-    return peer.isOwn
+    const user = this.userOf(peer)
+    // In a user namespace all users that are not mapped read as this one.
+    return user === 0 || (user !== -1 && user !== overflowUser && user === process.geteuid?.())
   }
 
-  #isOwnUser({ localAddress, localPort, remoteAddress, remotePort }: Socket): boolean {
-    if (localAddress === undefined || localPort === undefined) return false
-    if (remoteAddress === undefined || remotePort === undefined || !isLoopback(remoteAddress)) return false
-    const user = this.#peerUser?.({ localAddress, localPort, remoteAddress, remotePort })
-    // In a user namespace all users that are not mapped read as this one.
-    return user === 0 || (user !== undefined && user !== overflowUser && user === process.geteuid?.())
+  /** The user at the other end of a connection over a loopback address; -1: not known, or it is none. */
+  userOf(peer: Peer): number {
+    peer.user ??= this.#lookUp(peer.socket) ?? -1
+    return peer.user
+  }
+
+  #lookUp({ localAddress, localPort, remoteAddress, remotePort }: Socket): number | undefined {
+    if (localAddress === undefined || localPort === undefined) return undefined
+    if (remoteAddress === undefined || remotePort === undefined || !isLoopback(remoteAddress))
+      return undefined
+    return this.#peerUser?.({ localAddress, localPort, remoteAddress, remotePort })
   }
 
   /** Why a request may not be answered for the name that it asks for; undefined where it may. */

@@ -10,8 +10,8 @@ export interface ApiRequest {
   readonly method: string
   /** The request target as it came. */
   readonly url: string
-  /** The peer's, '' where it has none. */
-  readonly address: string
+  /** Who asks, as `clientOf` names it: for bounds of each client. */
+  readonly client: string
   /** Without query. */
   readonly path: string
   /** What stands behind `?`. */

@@ -18,6 +18,15 @@ test('a second’s worth of requests may come at once, and then as many as the r
   assert.equal(limit.take('a'), 1)
 })
 
+test('users of this host have a bucket each, whatever address they ask from', () => {
+  const limit = new RateLimit(2, () => 0)
+  const take = (address: string, user?: number) => limit.take(clientOf(address, user))
+  assert.deepEqual(
+    [take('127.0.0.1', 0), take('127.0.0.2', 0), take('::1', 0), take('127.0.0.1', 1000), take('127.0.0.1')],
+    [0, 0, 1, 0, 0],
+  )
+})
+
 test('however many addresses ask, each one is held to the rate and few are remembered', () => {
   const limit = new RateLimit(1, () => 0)
   for (let i = 0; i < 10_000; i++) {

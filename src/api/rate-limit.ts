@@ -10,7 +10,7 @@ interface Bucket {
   at: number
 }
 
-/** A token bucket for each client address, which holds one second's worth of requests. */
+/** A token bucket for each client, an address or a user of this host, which holds one second's worth of requests. */
 export class RateLimit {
   readonly requestsPerSecond: number
   readonly #clients = new BoundedMap<string, Bucket>(mostClients)
@@ -22,9 +22,11 @@ export class RateLimit {
     this.#now = now
   }
 
-  /** Counts a request: 0 where it may be answered, else the whole seconds, at least one, until one may be again. */
-  take(address: string): number {
-    const client = clientOf(address)
+  /**
+   * Counts a request of a client as `clientOf` names it: 0 where it may be answered, else the whole seconds, at least one,
+   * until one may be again.
+   */
+  take(client: string): number {
     const now = this.#now()
     let bucket = this.#clients.get(client)
     if (bucket === undefined) {
@@ -43,8 +45,12 @@ export class RateLimit {
   }
 }
 
-/** Who an address is: IPv4 as it is, also where IPv6 carries it; of IPv6 the /64, which is what one client has. */
-export function clientOf(address: string): string {
+/**
+ * Who asks: a user of this host, as all of them share its addresses and must not be held to what others ask; where `user`
+ * is -1, an address: IPv4 as it is, also where IPv6 carries it, and of IPv6 the /64, which is what one client has.
+ */
+export function clientOf(address: string, user = -1): string {
+  if (user >= 0) return `user ${user}`
   if (!address.includes(':')) return address
   if (address.startsWith('::ffff:') && address.includes('.')) return address.slice(7)
   const [bare] = address.split('%', 1)

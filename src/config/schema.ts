@@ -85,12 +85,8 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
     'More names by which the API may be asked (the `Host` of a request), beside addresses, `localhost` and the names of this host. Others are refused, for a web page may have its own name point here.',
   ),
   rate_limit: branch('Bound on requests.', {
-    enabled: key(boolean, false, 'Bounds requests per client address.'),
-    requests_per_second: key(
-      integer({ min: 1, max: 1_000_000 }),
-      100,
-      'Requests per second and client address.',
-    ),
+    enabled: key(boolean, false, 'Bounds requests per client: an address, or a user of this host.'),
+    requests_per_second: key(integer({ min: 1, max: 1_000_000 }), 100, 'Requests per second and client.'),
   }),
   cors: branch('Requests from web pages of other origins.', {
     enabled: key(boolean, false, 'Allows them.'),

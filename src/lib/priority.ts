@@ -5,8 +5,11 @@ import { getPriority, setPriority } from 'node:os'
 
 /** Nine times the share of a CPU that a process of the usual priority has (sched(7), nice values). */
 const agentNice = -10
-/** Of work that may wait, and that foreign files and names make much of. */
-const backgroundNice = 5
+/**
+ * Of work that may wait, and that foreign files and names make much of: everybody's. Below it a busy host, which is the one
+ * whose profiles matter, would have them without names.
+ */
+const backgroundNice = 0
 
 /**
  * Raises the priority of all threads of this process, where it may (root, or CAP_SYS_NICE) and nobody chose another

@@ -347,7 +347,9 @@ say('done'); hear()`)
     opened.set(id, (opened.get(id) ?? 0) + pair.opened)
     const end = performance.now() + 1
     while (performance.now() < end);
+    during.add(turns)
   }
+  const during = new Set<number>()
   let turns = 0
   const turn = setInterval(() => turns++, 1)
   const inTurns = probe.collectInTurns(take)
@@ -355,7 +357,7 @@ say('done'); hear()`)
   probe.collect(take)
   await inTurns
   clearInterval(turn)
-  assert.ok(turns >= 5, `${turns} turns of others`)
+  assert.ok(during.size >= 2, 'others have their turns')
   assert.deepEqual([opened.size, new Set(opened.values())], [400, new Set([1])])
 
   const closed = probe.collectInTurns(take)

@@ -109,6 +109,7 @@ export class NetworkProbe {
   async collectInTurns(take: (pair: NetworkPair) => void): Promise<void> {
     if (this.closed) return
     if (performance.now() >= this.nextFilesMs) await this.runFiles()
+    if (this.closed) return
     this.looks++
     let sinceMs = performance.now()
     for (const _ of this.batches(take)) {

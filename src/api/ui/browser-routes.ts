@@ -22,7 +22,7 @@ const sessionDocument = named(
   object('The browser is let in, by the cookie that comes along.', { status: oneOf('`ok`.', ['ok']) }),
 )
 
-/** Attempts of one address in a second. */
+/** Attempts of one client in a second. */
 const mostAttempts = 10
 
 export function browserOperations({ key, tls, link }: Browsers): Operation[] {
@@ -54,10 +54,10 @@ export function browserOperations({ key, tls, link }: Browsers): Operation[] {
         200: described('Done.', sessionDocument),
         401: described('The key is none.', errorDocument),
       },
-      handle: ({ body, headers, url, address }: ApiRequest) => {
-        const wait = attempts.take(address)
+      handle: ({ body, headers, url, client }: ApiRequest) => {
+        const wait = attempts.take(client)
         if (wait > 0)
-          return failure(429, 'cannot take more keys of one address now', {}, { 'Retry-After': String(wait) })
+          return failure(429, 'cannot take more keys of one client now', {}, { 'Retry-After': String(wait) })
         const { key: given, ...others } = body ?? {}
         if (typeof given !== 'string' || Object.keys(others).length > 0)
           return failure(400, 'cannot POST /ui/session: {"key": TEXT} is meant, and nothing else')

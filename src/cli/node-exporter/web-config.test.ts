@@ -144,7 +144,7 @@ function requestWith(authorization?: string): ApiRequest {
   return {
     method: 'GET',
     url: '/metrics',
-    address: '127.0.0.1',
+    client: '127.0.0.1',
     isPublic: true,
     path: '/metrics',
     query: '',
