@@ -21,11 +21,11 @@ const unknown = positionals.filter(name => !attacks.some(attack => attack.name =
 if (unknown.length > 0) throw new Error(`there is no attack ${unknown.join(', ')}`)
 
 function print(name: string, arena: Arena, seen: Seen, restMiB = 0): void {
-  const { mostMiB, p99Ms, worstMs, waitedPercent, failures, alive } = seen
+  const { mostMiB, p99Ms, worstMs, worstOwnMs, waitedPercent, failures, alive } = seen
   const grown = (mostMiB - arena.idleMiB).toFixed(0)
   const life = alive ? 'lives' : 'DEAD '
   const memory = `idle ${arena.idleMiB.toFixed(0)} most ${mostMiB.toFixed(0)} (+${grown}) after ${restMiB.toFixed(0)} MiB`
-  const health = `healthz p99 ${p99Ms} worst ${worstMs} ms (${waitedPercent.toFixed(0)} % no processor), failed: ${failures.length} ${failures.slice(0, 5)}`
+  const health = `healthz p99 ${p99Ms} worst ${worstMs} ms, ${worstOwnMs.toFixed(0)} with a processor (${waitedPercent.toFixed(0)} % without), failed: ${failures.length} ${failures.slice(0, 5)}`
   for (const [attack, said] of arena.faults) console.log(`${attack} says: ${said.slice(-600)}`)
   arena.faults.clear()
   console.log(`${life} ${name.padEnd(24)} ${memory}; ${health}`)
