@@ -142,7 +142,7 @@ export class Tracing {
       drop: (reason, n) => account.miss(reason, n),
       refuse: connection => this.capture.refuse(connection),
     })
-    this.streams = new Streams(made, calls, governor === undefined ? {} : { governor })
+    this.streams = new Streams(made, calls, { governor, isGone: pid => processes.isGone(pid) })
     const names = made.map(({ name }) => name)
     this.capture = backend.open(native, captureOptions(config, names, governor), {
       begin: exchange => this.tracer.begin(exchange),

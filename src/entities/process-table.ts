@@ -139,6 +139,11 @@ export class ProcessTable {
     }
   }
 
+  /** Whether there is no process with this number; false where that cannot be known. */
+  isGone(pid: number): boolean {
+    return this.proc && this.reader.files.start(pid) === unknownStart
+  }
+
   /** Numbers of processes that are known, at most so many. */
   pids(most: number): number[] {
     const pids: number[] = []

@@ -82,6 +82,23 @@ test('a connection of TCP may be silent for as long as it likes', () => {
   assert.deepEqual(told.errors, [])
 })
 
+test('a silent connection whose process has ended is let go, and what was under way is counted', () => {
+  const told = new Told()
+  const gone = new Set([7])
+  const streams = new Streams([redis.create(options)], told, { isGone: pid => gone.has(pid) })
+  for (const [connection, pid] of [7, 8, 7].entries())
+    streams.segment(segmentOf(connection, 'redis', get, { sequence: 78, pid }))
+  streams.tick(20e9)
+  assert.equal(streams.size, 3, 'news of its end may be on its way')
+  streams.tick(40e9)
+  assert.deepEqual([streams.size, streams.underWay], [1, 1])
+  assert.deepEqual(told.lostFor, ['ring_full', 'ring_full'])
+  assert.deepEqual(told.errors, [])
+  gone.add(8)
+  streams.tick(400e9)
+  assert.deepEqual([streams.size, streams.underWay], [0, 0])
+})
+
 test('a connection that was refused is let go of when it was silent for long', () => {
   const told = new Told()
   const streams = new Streams([redis.create(options)], told)

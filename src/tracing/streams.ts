@@ -12,13 +12,18 @@ export interface StreamsOptions {
   readonly maxStreams?: number
   /** Bytes that connections and their requests may hold together. */
   readonly maxBytes?: number
-  readonly governor?: Pick<MemoryGovernor, 'pressure' | 'limitOf' | 'register'>
+  readonly governor?: Pick<MemoryGovernor, 'pressure' | 'limitOf' | 'register'> | undefined
+  /** Whether a process has ended. Left out: nobody knows. */
+  readonly isGone?: (pid: number) => boolean
 }
 
 /** Nanoseconds of silence after which nothing more is expected of a socket whose end is not told. */
 const silenceNs = 30e9
 /** Nanoseconds between two looks at all sockets. */
 const lookNs = 1e9
+/** Silent connections whose processes are looked at by one of them, and nanoseconds until the same is looked at again. */
+const mostAsked = 128
+const askNs = 300e9
 /** Part of the memory of tables that connections and their requests may have, and what that is by default. */
 const share = 3 / 8
 const usualBytes = 24 * 2 ** 20
@@ -39,6 +44,7 @@ export class Streams {
   readonly #room: StreamRoom<Stream>
   readonly #pool: OperationPool<Stream>
   readonly #maxStreams: number
+  readonly #isGone: (pid: number) => boolean
   #lookedNs = 0
   /** Those that ended with more under way than is ended at a time. */
   readonly #closing = new Set<Stream>()
@@ -50,6 +56,7 @@ export class Streams {
 
   constructor(protocols: readonly Protocol[], sink: StreamSink, options: StreamsOptions = {}) {
     const { governor } = options
+    this.#isGone = options.isGone ?? (() => false)
     this.#protocols = new Map(protocols.map(protocol => [protocol.name, protocol]))
     this.#room = new StreamRoom(options.maxBytes ?? governor?.limitOf(share) ?? usualBytes)
     this.#pool = new OperationPool(sink, this.#room, governor ?? { pressure: 0 })
@@ -107,17 +114,26 @@ export class Streams {
   }
 
   /**
-   * Lets go of sockets of which nobody tells the end, once they were silent for long: those of UDP, and those whose bytes
-   * are no longer passed on. To be called every now and then with the monotonic clock.
+   * Lets go of sockets of which nobody tells the end, once they were silent for long: those of UDP, those whose bytes are no
+   * longer passed on, and those whose process has ended, as the news of their end found no room in the ring. To be called
+   * every now and then with the monotonic clock.
    */
   tick(nowNs: number): void {
     if (nowNs - this.#lookedNs < lookNs) return
     this.#lookedNs = nowNs
     this.#pool.turn()
     this.#pool.trim()
+    let asked = 0
     for (const stream of this.#streams.values()) {
-      if (!stream.endless || nowNs - stream.newestNs < silenceNs) continue
-      this.#close(stream, stream.silent(nowNs))
+      if (nowNs - stream.newestNs < silenceNs) continue
+      if (stream.endless) this.#close(stream, stream.silent(nowNs))
+      else if (asked < mostAsked && nowNs >= stream.askNs) {
+        asked++
+        stream.askNs = nowNs + askNs
+        if (!this.#isGone(stream.pid)) continue
+        stream.giveUp('ring_full')
+        this.#drop(stream)
+      }
     }
   }
 
@@ -219,8 +235,9 @@ export class Stream extends Tenant implements StreamConnection {
   served = 0
   private tid = 0
   private blocking = false
-  /** Nanoseconds of the monotonic clock: the newest call. */
+  /** Nanoseconds of the monotonic clock: the newest call, and when to look whether its process has ended. */
   newestNs = 0
+  askNs = 0
   private readonly pool: OperationPool<Stream>
   private decoder: StreamDecoder
   private requests: ByteFlow

@@ -1,9 +1,9 @@
 import { RequestHead } from '../../lib/http-head.ts'
 import { Exchange } from '../../model/exchange.ts'
 import type { ProtocolOptions } from '../../model/protocol.ts'
-import type { Operation, StreamConnection } from '../../model/stream.ts'
+import { Operation, type StreamConnection } from '../../model/stream.ts'
 import { HttpCalls } from '../http-calls.ts'
-import { KeptHeads } from '../http1/kept-heads.ts'
+import { KeptHead, KeptHeads } from '../http1/kept-heads.ts'
 import { fillExchange } from '../stream-exchange.ts'
 import { type Ending, failureOf } from './ending.ts'
 import { Field, fields, keepHead, readContext, Said, saysGrpc, timeoutOf } from './fields.ts'
@@ -12,6 +12,12 @@ import { OpenStream } from './open-stream.ts'
 
 /** Bytes of an open stream without its head (measured). */
 const openStreamBytes = 150
+
+/** Streams that are kept for later use, */
+const mostFree = 256
+/** and what they hold meanwhile. */
+const noOperation = new Operation()
+const noHead = new KeptHead()
 
 /** Requests under way on all connections of HTTP/2: what is kept of each, and what comes of it. */
 export class Http2Calls {
@@ -92,6 +98,9 @@ export class Http2Calls {
 
   private release(stream: OpenStream): void {
     this.heads.give(stream.head)
-    if (this.free.length < 4_096) this.free.push(stream)
+    if (this.free.length >= mostFree) return
+    stream.head = noHead
+    stream.operation = noOperation
+    this.free.push(stream)
   }
 }
