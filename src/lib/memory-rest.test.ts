@@ -24,17 +24,21 @@ function dues(
   return found
 }
 
-test('after a burst memory is collected once, as soon as there is little to do', () => {
+test('after a burst memory is collected as soon as there is little to do, and while that gives some back', () => {
   const rest = new MemoryRest()
   assert.deepEqual(dues(rest, 0, 60, 0.05, 50, 50), [], 'nothing was taken')
-  assert.deepEqual(dues(rest, 60, 60, 0.05, 120, 55), [60])
-  assert.deepEqual(dues(rest, 120, 60, 0.05, 56, 55), [])
+  assert.deepEqual(dues(rest, 60, 15, 0.05, 120, 90), [60])
+  // Tables let go of the rest later.
+  assert.deepEqual(dues(rest, 75, 10, 0.05, 90, 60), [80])
+  assert.deepEqual(dues(rest, 85, 30, 0.05, 60, 55), [100])
+  assert.deepEqual(dues(rest, 115, 600, 0.05, 56, 55), [120, 160, 240])
+  assert.deepEqual(dues(rest, 715, 600, 0.05, 56, 55), [])
 })
 
 test('memory that stays taken is not collected again and again', () => {
   const rest = new MemoryRest()
   dues(rest, 0, 10, 0.05, 50, 50)
-  assert.deepEqual(dues(rest, 10, 600, 0.05, 120, 119), [10])
+  assert.deepEqual(dues(rest, 10, 600, 0.05, 120, 119), [10, 30, 70, 150])
 })
 
 test('under load collections are a minute apart, however much is taken', () => {

@@ -9,6 +9,10 @@ const quietPart = 0.2
 const restMs = 20_000
 /** The same while there is much to do. */
 const busyRestMs = 60_000
+/** What is worth another collection: tables let go of what a burst left within a minute or two, and not at once. */
+const worthBytes = 4 * Mi
+/** Collections that were not worth it, each after twice the time of the one before, until more is taken. */
+const mostInVain = 3
 
 /** What is measured at a time, all since some fixed moment. */
 export interface MemoryMoment {
@@ -28,6 +32,9 @@ export class MemoryRest {
   #lookedMs = Number.NEGATIVE_INFINITY
   #lookedCpuMs = 0
   #isQuiet = false
+  #beforeBytes = 0
+  /** Collections since more was taken that gave little back. */
+  #inVain = mostInVain
 
   /** Whether to collect now. */
   isDue({ nowMs, cpuMs, anonymousBytes }: MemoryMoment): boolean {
@@ -38,12 +45,18 @@ export class MemoryRest {
       this.#lookedMs = nowMs
       this.#lookedCpuMs = cpuMs
     }
-    const wait = this.#isQuiet ? restMs : busyRestMs
-    return anonymousBytes - this.#lowestBytes >= grownBytes && nowMs - this.#restedMs >= wait
+    this.#beforeBytes = anonymousBytes
+    const sinceRest = nowMs - this.#restedMs
+    if (anonymousBytes - this.#lowestBytes >= grownBytes)
+      return sinceRest >= (this.#isQuiet ? restMs : busyRestMs)
+    return this.#isQuiet && this.#inVain < mostInVain && sinceRest >= restMs * 2 ** this.#inVain
   }
 
   /** It was done, and left so much. */
   done({ nowMs, anonymousBytes }: Omit<MemoryMoment, 'cpuMs'>): void {
+    const grown = this.#beforeBytes - this.#lowestBytes >= grownBytes
+    const gave = this.#beforeBytes - anonymousBytes
+    this.#inVain = grown || gave >= worthBytes ? 0 : this.#inVain + 1
     this.#restedMs = nowMs
     this.#lowestBytes = anonymousBytes
   }
