@@ -93,9 +93,11 @@ export class Memory {
     const { user, system } = process.cpuUsage()
     const { anonymousBytes } = this.governor.reading
     const nowMs = performance.now()
-    if (!this.#rest.isDue({ nowMs, cpuMs: (user + system) / 1000, anonymousBytes })) return
-    // Runtimes that were started without bin/svc have no gc.
-    globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    const busyMs = (user + system) / 1000 + waitedMs()
+    const due = this.#rest.due({ nowMs, busyMs, anonymousBytes })
+    if (due === undefined) return
+    // Runtimes that were started without bin/svc have no gc. The thorough one collects several times over.
+    globalThis.gc?.({ type: 'major', execution: 'sync', flavor: due === 'quiet' ? 'last-resort' : 'regular' })
     const native = loadNative()
     if (!(native instanceof Unsupported)) native.trimHeap()
     this.#rest.done({ nowMs, anonymousBytes: anonymousPages() * pageSizeBytes() })
@@ -121,6 +123,15 @@ export class Memory {
       this.#saidPressure = 0
       this.#log.info('memory is no longer short')
     }
+  }
+}
+
+/** How long the main thread was ready to run and had no CPU, since its start, in milliseconds; 0 without /proc. */
+function waitedMs(): number {
+  try {
+    return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6 || 0
+  } catch {
+    return 0
   }
 }
 

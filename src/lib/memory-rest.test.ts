@@ -16,7 +16,11 @@ function dues(
   const found: number[] = []
   let anonymousBytes = anonymousMi * Mi
   for (let at = from; at < from + seconds; at += 0.5) {
-    if (!rest.isDue({ nowMs: at * 1000, cpuMs: at * 1000 * cpu, anonymousBytes })) continue
+    if (
+      rest.due({ nowMs: at * 1000, busyMs: at * 1000 * cpu, anonymousBytes }) !==
+      (cpu < 0.2 ? 'quiet' : 'busy')
+    )
+      continue
     found.push(at)
     anonymousBytes = leftMi * Mi
     rest.done({ nowMs: at * 1000, anonymousBytes })

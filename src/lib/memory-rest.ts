@@ -1,7 +1,7 @@
 const Mi = 1024 * 1024
 /** Anonymous memory that came since the last collection, in bytes, above which another one is worth its time. */
 const grownBytes = 16 * Mi
-/** Between two looks at CPU time, in milliseconds. */
+/** Between two looks at how busy the process is, in milliseconds. */
 const quietMs = 5000
 /** Part of a processor below which the process has little to do. */
 const quietPart = 0.2
@@ -17,7 +17,8 @@ const mostInVain = 3
 /** What is measured at a time, all since some fixed moment. */
 export interface MemoryMoment {
   readonly nowMs: number
-  readonly cpuMs: number
+  /** CPU time, and the time in which there was something to do and no CPU for it. */
+  readonly busyMs: number
   readonly anonymousBytes: number
 }
 
@@ -28,32 +29,35 @@ export interface MemoryMoment {
  */
 export class MemoryRest {
   #lowestBytes = Number.POSITIVE_INFINITY
-  #restedMs = Number.NEGATIVE_INFINITY
+  #restedMs: number | undefined
   #lookedMs = Number.NEGATIVE_INFINITY
-  #lookedCpuMs = 0
+  #lookedBusyMs = 0
   #isQuiet = false
   #beforeBytes = 0
   /** Collections since more was taken that gave little back. */
   #inVain = mostInVain
 
-  /** Whether to collect now. */
-  isDue({ nowMs, cpuMs, anonymousBytes }: MemoryMoment): boolean {
+  /** Whether to collect now, and whether there is little to do or much; undefined: not now. */
+  due({ nowMs, busyMs, anonymousBytes }: MemoryMoment): 'quiet' | 'busy' | undefined {
     this.#lowestBytes = Math.min(this.#lowestBytes, anonymousBytes)
     const sinceLook = nowMs - this.#lookedMs
     if (sinceLook >= quietMs) {
-      this.#isQuiet = (cpuMs - this.#lookedCpuMs) / sinceLook < quietPart
+      this.#isQuiet = (busyMs - this.#lookedBusyMs) / sinceLook < quietPart
       this.#lookedMs = nowMs
-      this.#lookedCpuMs = cpuMs
+      this.#lookedBusyMs = busyMs
     }
     this.#beforeBytes = anonymousBytes
+    // What comes first is collected at once where there is little to do.
+    this.#restedMs ??= nowMs - restMs
     const sinceRest = nowMs - this.#restedMs
-    if (anonymousBytes - this.#lowestBytes >= grownBytes)
-      return sinceRest >= (this.#isQuiet ? restMs : busyRestMs)
-    return this.#isQuiet && this.#inVain < mostInVain && sinceRest >= restMs * 2 ** this.#inVain
+    const isGrown = anonymousBytes - this.#lowestBytes >= grownBytes
+    if (!this.#isQuiet) return isGrown && sinceRest >= busyRestMs ? 'busy' : undefined
+    const isWorth = isGrown || (this.#inVain < mostInVain && sinceRest >= restMs * 2 ** this.#inVain)
+    return isWorth && sinceRest >= restMs ? 'quiet' : undefined
   }
 
   /** It was done, and left so much. */
-  done({ nowMs, anonymousBytes }: Omit<MemoryMoment, 'cpuMs'>): void {
+  done({ nowMs, anonymousBytes }: Omit<MemoryMoment, 'busyMs'>): void {
     const grown = this.#beforeBytes - this.#lowestBytes >= grownBytes
     const gave = this.#beforeBytes - anonymousBytes
     this.#inVain = grown || gave >= worthBytes ? 0 : this.#inVain + 1
