@@ -315,9 +315,12 @@ class Running {
       if (performance.now() > endMs) return false
       let got = 0
       try {
-        got = again(() => readSync(this.#fd, this.#buffer, this.#end, this.#buffer.length - this.#end, null))
+        got = readSync(this.#fd, this.#buffer, this.#end, this.#buffer.length - this.#end, null)
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return false
+        const { code } = error as NodeJS.ErrnoException
+        if (code === 'EAGAIN') return false
+        // A signal: with many of them the kernel's own bound of the wait begins again and again.
+        if (code === 'EINTR') continue
         throw error
       }
       if (got === 0) throw new Error('it ended')
