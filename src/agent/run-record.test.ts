@@ -107,6 +107,7 @@ test('whatever lies there, the agent starts', t => {
       for (const runs of Object.values(record.ends)) assert.ok(Number.isSafeInteger(runs) && runs >= 0)
       record.end('stopped')
     }),
+    { examples: [['{"pid":1,"startedMs":1,"seenMs":-8640000000000001}', '']] },
   )
 })
 

@@ -23,6 +23,8 @@ import { judgeLastRun, type LastRun, type RunNotes, type SupervisorWord } from '
 const noteMs = 10_000
 const mostBytes = 4096
 const mostDetail = 200
+/** The last moment that a `Date` can name (ECMA-262, 21.4.1.1). */
+const latestMs = 8.64e15
 /** Where `svc-probe --ended` writes what systemd says. */
 const endedFile = 'ended'
 
@@ -174,7 +176,7 @@ function readNotes(path: string): RunNotes | undefined {
   return {
     ...{ pid: number('pid'), startTicks: number('startTicks'), bootId: text_('bootId') },
     ...{ version: text_('version'), startedMs: number('startedMs') },
-    ...{ seenMs: Math.min(8.64e15, number('seenMs')), heapPart: number('heapPart') },
+    ...{ seenMs: Math.min(latestMs, Math.max(0, number('seenMs'))), heapPart: number('heapPart') },
     ...{ cgroup: text_('cgroup'), oomKills: typeof of.oomKills === 'number' ? of.oomKills : -1 },
     end: cause === undefined ? undefined : { cause, detail: String(end?.detail ?? '').slice(0, mostDetail) },
     ends,
