@@ -5,7 +5,14 @@ const maxArguments = 256
 /** Also what turns the direction of a line, or breaks it: nobody's name is to read as another's. */
 const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 const secretName =
-  /pass(wd|word|phrase|code|in|out)?$|pwd$|(^|[-_.])pw$|secret|token|credential|api[-_.]?key|(access|private|account|shared|signing|encryption)[-_.]?key|^auth|[-_.]auth$|authorization|cookie|session[-_.]?id|signature$|^sas$|^key$|dsn$/i
+  /pass(wd|word|phrase|code|in|out)?\d?$|pwd\d?$|(^|[-_.])pw\d?$|secret|token|credential|api[-_.]?key|(access|private|account|shared|signing|encryption)[-_.]?key|^auth|[-_.]auth$|authorization|cookie|session[-_.]?id|signature$|^sas$|^key$|dsn$/i
+
+/**
+ * Tokens that say what they are: of GitHub, GitLab, Slack, Stripe, npm, Vault, Google and AWS, by their published prefixes,
+ * and JSON Web Tokens (RFC 7519), which begin with an object in base64.
+ */
+const token =
+  /\b(?:gh[pousr]_\w{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,255}|xox[abeprs]-[\w-]{10,255}|[rs]k_(?:live|test)_\w{16,255}|npm_\w{36}|hv[sb]\.[\w-]{20,255}|AIza[\w-]{35}|A(?:KIA|SIA)[0-9A-Z]{16}|eyJ[\w-]{10,1500}\.eyJ[\w-]{2,1500}(?:\.[\w-]{0,1500})?)/g
 
 /** Options whose value is `user:password`: curl, wget and their kind; of Samba `user%password`. */
 const userOption = /^(-u|--user|--proxy-user|-U)$/
@@ -36,7 +43,8 @@ const oracle = /^(sqlplus|sqlldr|rman|expdp|impdp|exp|imp)$/
 
 /**
  * A command line for people: values that look secret by the option, variable, header or part of a URL that they stand
- * with read `[REDACTED]`, characters that cannot be shown `?`; cut after 1 KiB. A secret that nothing announces cannot be known.
+ * with, and tokens of well-known kinds read `[REDACTED]`, characters that cannot be shown `?`; cut after 1 KiB. A secret that
+ * nothing announces cannot be known.
  */
 export function commandLine(args: readonly string[]): string {
   // A program that wrote a title over its arguments has all words in one.
@@ -116,7 +124,8 @@ function shownOne(word: string, { program, before, isLogin }: Context): string {
   const at = word.search(/[=:]/)
   const name = word.slice(0, Math.max(0, at)).replace(/^(--?|-D)/, '')
   if (at > 0 && /^[\w.-]+$/.test(name) && secretName.test(name)) return `${word.slice(0, at + 1)}${redacted}`
-  return withoutNamed(word.replace(/(\w:\/\/[^\s/:@]{0,256}:)[^\s/]{1,512}@/g, `$1${redacted}@`))
+  const bare = word.replace(token, redacted)
+  return withoutNamed(bare.replace(/(\w:\/\/[^\s/:@]{0,256}:)[^\s/]{1,512}@/g, `$1${redacted}@`))
 }
 
 function isLetter(program: string, option: string, isLogin: boolean): boolean {
