@@ -106,6 +106,26 @@ test('no other name of a file that is closed to others leads to it', { skip: wit
   const moved = join(directoryOf(mallory), 'app.log')
   renameSync(secret(), moved)
   refused(moved)
+  // Without the sticky bit anybody moves what lies in one such directory to another.
+  const anybodys = join(directoryOf(0, 0o777), 'app.log')
+  renameSync(secret(), anybodys)
+  refused(anybodys)
+})
+
+test('who renames a directory that is closed to them shows nothing of it', { skip: withoutRoot }, () => {
+  for (const home of [directoryOf(mallory), directoryOf(0, 0o777)]) {
+    mkdirSync(join(home, 'private'), { mode: 0o700 })
+    write(join(home, 'private/app.log'), 0, 0o600)
+    execFileSync('mv', ['private', 'logs'], { cwd: home, uid: mallory, gid: mallory })
+    assert.throws(() => openForeign(join(home, 'logs/app.log')), RefusedFile)
+    // What they may read anyhow.
+    chmodSync(join(home, 'logs/app.log'), 0o644)
+    assert.equal(read(join(home, 'logs/app.log')), 'secret\n')
+  }
+  const shared = directoryOf(0, 0o1777)
+  mkdirSync(join(shared, 'logs'), { mode: 0o700 })
+  write(join(shared, 'logs/app.log'), 0, 0o600)
+  assert.equal(read(join(shared, 'logs/app.log')), 'secret\n')
 })
 
 test('what is no file is not opened, and nobody is waited for', { skip: withoutRoot }, () => {

@@ -37,7 +37,8 @@ export class RefusedFile extends Error {
  * - what is no regular file, which is then not opened at all;
  * - behind a symbolic link of a user other than root, the agent's own and the file's owner, or in a directory in which
  *   others could have put the link (fs.protected_symlinks, beyond directories of mode 1777);
- * - what another user could have linked or moved to its place, and may not read there (fs.protected_hardlinks).
+ * - what another user could have linked or moved to its place, itself or with a directory on the way, and may not read
+ *   there (fs.protected_hardlinks).
  *
  * Each part of the path is opened by the descriptor of the part before it, and judged by its own: what is exchanged
  * meanwhile is not opened. `root`: nothing above it is reached, as after chroot(2); /proc/PID/root for a container's files.
@@ -45,10 +46,10 @@ export class RefusedFile extends Error {
 export function openForeign(path: string, root = '/'): ForeignFile {
   const walk = new Walk(root)
   try {
-    const { place, stats, above } = walk.to(path)
+    const { place, stats } = walk.to(path)
     if (!stats.isFile()) throw new RefusedFile(`${path} is no regular file`, `remove ${path}`)
     for (const link of walk.links) refuseLink(link, stats, path)
-    refuseMoved(above, stats, path)
+    refuseMoved(walk.directories, stats, path)
     return { fd: openSync(named(place), O_RDONLY | O_NONBLOCK | O_NOCTTY), stats }
   } finally {
     walk.close()
@@ -83,6 +84,8 @@ interface Link {
 class Walk {
   /** Those that it followed. */
   readonly links: Link[] = []
+  /** Those that it went through; the last is that of the file. */
+  readonly directories: Stats[] = []
   readonly #root: string
   #place = -1
   #stats: Stats | undefined
@@ -91,12 +94,11 @@ class Walk {
     this.#root = root
   }
 
-  to(path: string): { readonly place: number; readonly stats: Stats; readonly above: Stats } {
+  to(path: string): { readonly place: number; readonly stats: Stats } {
     if (!path.startsWith('/')) throw new RefusedFile(`${path} does not begin with /`, 'write the whole path')
     let left = namesIn(path)
     let behind: string[] = []
     this.#goToRoot()
-    let above = this.#stats!
     for (let steps = 0; left.length > 0; steps++) {
       if (steps > maxSteps) throw coded('ELOOP', `too many links in ${path}`)
       const name = left.shift()!
@@ -107,7 +109,7 @@ class Walk {
         this.#goToRoot()
         continue
       }
-      above = this.#stats!
+      const above = this.#stats!
       const place = openSync(`${named(this.#place)}/${name}`, O_PATH | O_NOFOLLOW)
       const stats = fstatSync(place)
       if (!stats.isSymbolicLink()) {
@@ -125,7 +127,7 @@ class Walk {
       behind = []
       this.#goToRoot()
     }
-    return { place: this.#place, stats: this.#stats!, above }
+    return { place: this.#place, stats: this.#stats! }
   }
 
   close(): void {
@@ -142,6 +144,7 @@ class Walk {
     this.close()
     this.#place = place
     this.#stats = stats
+    if (stats.isDirectory()) this.directories.push(stats)
   }
 }
 
@@ -180,16 +183,24 @@ function refuseLink({ name, owner, directory }: Link, file: Stats, path: string)
     )
 }
 
-/** Who may write to a directory may move there what lies in another such one, or link to it. */
-function refuseMoved(directory: Stats, { uid, mode, nlink }: Stats, path: string): void {
-  const isOwners = isTrusted(directory.uid) || directory.uid === uid
-  if (isOwners && ((directory.mode & anybodyWrites) === 0 || nlink === 1)) return
+/**
+ * Who may write to a directory may move there what lies in another such one, or link to it; and may give a directory
+ * that lies in it another name, also where it may not look into that.
+ */
+function refuseMoved(directories: readonly Stats[], { uid, mode, nlink }: Stats, path: string): void {
   // What everybody may read is told to nobody who could not.
   if ((mode & anybodyReads) !== 0) return
+  const directory = directories.at(-1)!
+  const open =
+    (directory.mode & anybodyWrites) !== 0 && nlink > 1
+      ? directory
+      : directories.find(each => !isKept(each, uid))
+  if (open === undefined) return
+  const isOwners = isTrusted(open.uid) || open.uid === uid
   throw new RefusedFile(
     `${path} is not read: it is closed to others, belongs to user ${uid}, and ${
-      isOwners ? 'anybody' : `user ${directory.uid}`
-    } could have put it into its directory`,
-    `chown the directory to user ${uid} or root and chmod o-w it, or chmod o+r the file`,
+      isOwners ? 'anybody' : `user ${open.uid}`
+    } could have put it into its directory, or that into another`,
+    `chown the directories that lead to it to user ${uid} or root and chmod o-w them, or chmod o+r the file`,
   )
 }
