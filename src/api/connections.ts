@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 /** Memory for what waits behind an answer of the same connection; a client that waits for its answers needs none. */
 const mostQueuedBytes = 64 * 1024
 /** What a request takes there, beside the body of its answer. */
-const requestBytes = 4096
+export const requestBytes = 4096
 
 /** What is being answered and is not done yet. */
 export interface Late {
@@ -50,11 +50,11 @@ export class Connection {
     return this.#queuedBytes > mostQueuedBytes
   }
 
-  /** An answer with a body of so many bytes waits for those before it. */
+  /** So many bytes wait, of an answer or of a request that has none yet. */
   queue(response: ServerResponse, bytes: number): void {
-    this.#queuedBytes += requestBytes + bytes
+    this.#queuedBytes += bytes
     response.once('close', () => {
-      this.#queuedBytes -= requestBytes + bytes
+      this.#queuedBytes -= bytes
     })
   }
 

@@ -5,7 +5,7 @@ import { type Logger, limitRepeats } from '../lib/logger.ts'
 import { type Answer, type ErrorForm, headersOnly, noContent } from './answer.ts'
 import { bodyFault, bodyObject, readBody } from './body.ts'
 import type { BrowserKey } from './browser-key.ts'
-import type { Connections } from './connections.ts'
+import { type Connections, requestBytes } from './connections.ts'
 import { Cors, type CorsSettings } from './cors.ts'
 import { Exchange } from './exchange.ts'
 import { Followers } from './follow.ts'
@@ -13,6 +13,7 @@ import { type Arrival, Guard, type GuardSettings, type PeerUser } from './guard.
 import { HostNames } from './host-names.ts'
 import { allowOf, operationTable, type Route, type Routes, readParameters } from './operation.ts'
 import { RateLimit } from './rate-limit.ts'
+import { Turns } from './turns.ts'
 
 /** What may change between two requests. */
 export interface PolicySettings extends GuardSettings {
@@ -93,6 +94,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #log: ReturnType<typeof limitRepeats>
   readonly #followers: Followers
+  readonly #turns = new Turns()
   #policy: Policy
   #costly = 0
   #posts = 0
@@ -148,7 +150,7 @@ export class Dispatcher {
       return
     }
     if (connection.ended) {
-      connection.queue(response, 0)
+      connection.queue(response, requestBytes)
       return
     }
     connections.used(connection)
@@ -311,14 +313,26 @@ export class Dispatcher {
       return
     }
     const post = operation.method === 'POST' && !operation.anyBody
+    const tooMany = (which: string) => {
+      const why = `cannot answer ${exchange.path}: too many requests of ${which} are under way`
+      return this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds })
+    }
     if ((costly && this.#costly >= mostCostly) || (post && this.#posts >= mostPosts)) {
-      const why = `cannot answer ${exchange.path}: too many requests of its kind are under way`
-      this.#send(exchange, this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds }))
+      this.#send(exchange, tooMany('its kind'))
       return
     }
     let made: Answer | Promise<Answer>
     try {
-      made = operation.handle(exchange)
+      made = this.#probes.has(exchange.path)
+        ? operation.handle(exchange)
+        : (this.#turns.make(
+            () => this.#waiting(exchange),
+            () => {
+              // Who has gone meanwhile is not answered.
+              exchange.signal.throwIfAborted()
+              return operation.handle(exchange)
+            },
+          ) ?? tooMany('this client'))
     } catch (error) {
       made = this.#failed(exchange, error)
     }
@@ -344,6 +358,13 @@ export class Dispatcher {
     else this.#send(exchange, answer)
   }
 
+  /** It waits for its turn; returns whose turn that is. */
+  #waiting(exchange: Exchange): string {
+    exchange.waited = true
+    exchange.connection.queue(exchange.response, requestBytes)
+    return exchange.client
+  }
+
   #failed({ path }: Exchange, error: unknown): Answer {
     this.#log('error', path, `cannot answer a request of ${this.#options.subject}`, { path, error })
     return this.failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
@@ -355,7 +376,8 @@ export class Dispatcher {
     try {
       if (connection.leaving) response.shouldKeepAlive = false
       if (!response.shouldKeepAlive) connection.ended = true
-      if (response.socket === null) connection.queue(response, body.length)
+      if (response.socket === null)
+        connection.queue(response, exchange.waited ? body.length : requestBytes + body.length)
       this.count(status)
       response.writeHead(status, this.#policy.cors.headers(headers, request.headers.origin))
       if (live === undefined) response.end(body)

@@ -22,6 +22,8 @@ export class Exchange implements ApiRequest, Late {
   texts: Readonly<Record<string, string>> = none
   body: Readonly<Record<string, unknown>> | undefined
   isPublic = true
+  /** It waited for its turn. */
+  waited = false
   /** Knows the users of this host. */
   guard: Guard | undefined
   #gone = false

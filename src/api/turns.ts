@@ -1,0 +1,62 @@
+// Answers take turns, so that nobody who asks for many keeps the loop from anything else.
+
+/** Requests of one client that wait, and of all: each takes some kilobytes. */
+const mostOfOne = 1_024
+const most = 8_192
+
+/**
+ * One answer is made in each turn of the event loop, and of those that wait the next client's: connections are accepted
+ * and probes answered between any two, however many one client asks for at once.
+ */
+export class Turns {
+  /** By client, in the order of their turns. */
+  readonly #waiting = new Map<string, (() => void)[]>()
+  #size = 0
+  /** An answer was made in this turn. */
+  #taken = false
+
+  /**
+   * Makes an answer now, or when it is its turn; undefined where too many wait. `client`: who asks, asked for only where
+   * there is a line.
+   */
+  make<T>(client: () => string, work: () => T | Promise<T>): T | Promise<T> | undefined {
+    if (!this.#taken) {
+      this.#take()
+      return work()
+    }
+    const name = client()
+    const line = this.#waiting.get(name) ?? []
+    if (line.length >= mostOfOne || this.#size >= most) return undefined
+    this.#size++
+    this.#waiting.set(name, line)
+    return new Promise<T>((resolve, reject) => {
+      line.push(() => {
+        try {
+          resolve(work())
+        } catch (error) {
+          reject(error as Error)
+        }
+      })
+    })
+  }
+
+  #take(): void {
+    this.#taken = true
+    setImmediate(() => this.#next())
+  }
+
+  #next(): void {
+    const [first] = this.#waiting
+    if (first === undefined) {
+      this.#taken = false
+      return
+    }
+    this.#take()
+    const [client, line] = first
+    const run = line.shift()
+    this.#size--
+    this.#waiting.delete(client)
+    if (line.length > 0) this.#waiting.set(client, line)
+    run?.()
+  }
+}
