@@ -1,5 +1,5 @@
-import { closeSync, readlinkSync, readSync } from 'node:fs'
-import { openForeign } from '../lib/foreign-file.ts'
+import { readlinkSync, readSync } from 'node:fs'
+import { closeForeign, openForeign } from '../lib/foreign-file.ts'
 
 const maxBytes = 1024 * 1024
 const lookAgainMs = 60_000
@@ -68,7 +68,7 @@ export class UserNames {
       this.state = ''
       return false
     } finally {
-      if (fd >= 0) closeSync(fd)
+      if (fd >= 0) closeForeign(fd)
     }
   }
 }

@@ -70,7 +70,16 @@ export function readForeign(path: string, mostBytes: number, root = '/'): Buffer
   } catch {
     return undefined // whoever needs the reason opens it
   } finally {
-    if (file !== undefined) closeSync(file.fd)
+    if (file !== undefined) closeForeign(file.fd)
+  }
+}
+
+/** Closes what `openForeign` opened. File systems of servers may fail at it; the descriptor is gone all the same (close(2)). */
+export function closeForeign(fd: number): void {
+  try {
+    closeSync(fd)
+  } catch {
+    // Nothing was written that could be lost.
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { closeSync, fstatSync, readSync, type Stats } from 'node:fs'
-import { type ForeignFile, openForeign, RefusedFile } from '../lib/foreign-file.ts'
+import { fstatSync, readSync, type Stats } from 'node:fs'
+import { closeForeign, type ForeignFile, openForeign, RefusedFile } from '../lib/foreign-file.ts'
 import type { LineReader } from './line-reader.ts'
 import type { Position } from './log-positions.ts'
 
@@ -205,7 +205,7 @@ export class LogFile {
 
   close(): void {
     if (this.fd < 0) return
-    closeSync(this.fd)
+    closeForeign(this.fd)
     this.fd = -1
   }
 
