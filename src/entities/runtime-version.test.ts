@@ -69,7 +69,7 @@ test('a name or a directory that has the version tells it without another look',
   check('', '')
 })
 
-test('the version of Java is told by the release file, read once for each program', async () => {
+test('the version of Java is told by the release file', async () => {
   const home = join(scratch, 'jdk')
   mkdirSync(join(home, 'bin'), { recursive: true })
   copyFileSync('/bin/sleep', join(home, 'bin/java'))
@@ -79,8 +79,7 @@ test('the version of Java is told by the release file, read once for each progra
   const pid = await running(java, '600')
   assert.equal(versions.of(pid, java), '17.0.9')
   rmSync(join(home, 'release'))
-  assert.equal(versions.of(pid, java), '17.0.9')
-  assert.equal(new RuntimeVersions(files).of(pid, java), '')
+  assert.equal(versions.of(pid, java), '')
   // A container may put anything there.
   execFileSync('mkfifo', [join(home, 'release')])
   assert.equal(new RuntimeVersions(files).of(pid, java), '')

@@ -1,12 +1,10 @@
-import { statSync } from 'node:fs'
-import { BoundedMap } from '../lib/bounded-map.ts'
+import { isOfHost } from '../kernel/mapped-mounts.ts'
 import { readForeign } from '../lib/foreign-file.ts'
 import { ownText } from '../lib/own-text.ts'
 import type { ProcessFiles } from './process-files.ts'
 
 /** Of a file that tells a version. */
 const maxBytes = 16 * 1024
-const maxPrograms = 1_024
 const maxVersionBytes = 64
 /** Where the files of programs are looked at: on others an opening may hang with its server. */
 const near = new Set(
@@ -45,8 +43,6 @@ const ofRuntime = /node|nvm|python|pypy|ruby|rbenv|java|jdk|jre|php|perl|dotnet|
  */
 export class RuntimeVersions {
   private readonly files: ProcessFiles
-  /** By device, inode and time of the program. */
-  private readonly known = new BoundedMap<string, string>(maxPrograms)
 
   constructor(files: ProcessFiles) {
     this.files = files
@@ -79,16 +75,12 @@ export class RuntimeVersions {
     const isNear = (path: string) => near.has(fileSystem(mounts, path))
     if (!executable.startsWith('/') || !isNear(executable) || !isNear(prefix + file)) return ''
     const { procDir } = this.files
-    const program = stateOf(`${procDir}/${pid}/exe`)
-    if (program === '') return ''
-    const known = this.known.get(program)
-    if (known !== undefined) return known
+    // What users mounted in namespaces of their own may never answer.
+    if (!isOfHost(procDir, pid)) return ''
     // The container's, as seen in it: a link there leads nowhere else.
     const bytes = readForeign(prefix + file, maxBytes, `${procDir}/${pid}/root`)
     const found = version.exec(bytes?.toString('latin1') ?? '')
-    const text = found === null ? '' : ownText(found.slice(1).join('.'), maxVersionBytes)
-    this.known.set(program, text)
-    return text
+    return found === null ? '' : ownText(found.slice(1).join('.'), maxVersionBytes)
   }
 }
 
@@ -107,13 +99,4 @@ function fileSystem(mounts: readonly string[], path: string): string {
     type = line.slice(line.indexOf(' - ') + 3).split(' ', 1)[0]!
   }
   return type
-}
-
-function stateOf(path: string): string {
-  try {
-    const { dev, ino, mtimeMs } = statSync(path)
-    return `${dev}/${ino}/${mtimeMs}`
-  } catch {
-    return '' // it ended
-  }
 }

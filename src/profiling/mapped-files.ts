@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync } from 'node:fs'
-import { FarPaths, parseMounts } from '../kernel/mounts.ts'
+import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
+import { mayHangAt } from '../kernel/mapped-mounts.ts'
 import { vdsoRange } from '../kernel/process-maps.ts'
 import { ownerOf } from '../kernel/process-owner.ts'
 import { processStrings } from '../kernel/process-strings.ts'
@@ -37,9 +37,8 @@ interface Known extends FileIdentity {
 export const vdsoPath = '[vdso]'
 const kernelOwner: Owner = { group: 'kernel', user: '' }
 const vdso: FileIdentity = { dev: 0, inode: 0, generation: 0 }
-/** How long a list of mounts is believed. */
-const mountsMs = 30_000
-const mostNamespaces = 64
+/** Of memory with a name (memfd_create(2), shared memory), by the kernel's own mount of it, which no list shows. */
+const memoryDevice = 1
 /** Every process that runs it was asked by then: a file that may not be opened is asked about every second. */
 const mostRefusals = 30
 const mostRefused = 1_024
@@ -70,10 +69,6 @@ export class MappedFiles {
   private next = 1
   private opened = 0
   private refusal: string | undefined
-  /** By mount namespace: containers have mounts of their own. */
-  private readonly far = new BoundedMap<string, { readonly paths: FarPaths; readonly atMs: number }>(
-    mostNamespaces,
-  )
 
   constructor(options: MappedFilesOptions) {
     this.options = options
@@ -102,7 +97,7 @@ export class MappedFiles {
     let unread = ''
     try {
       path = readlinkSync(link)
-      if (this.isFar(file.pid, path)) unread = farReason
+      if (file.dev !== memoryDevice && mayHangAt(this.procDir, file.pid, link)) unread = farReason
       else fd = openFile(link)
       if (fd < 0 && unread === '') unread = 'it is no regular file'
       this.opened++
@@ -219,18 +214,6 @@ export class MappedFiles {
   private give(): number | undefined {
     return this.next <= maxFileId ? this.next++ : this.free.shift()
   }
-
-  /** Opening a file of a server that does not answer would hang. */
-  private isFar(pid: number, path: string): boolean {
-    const namespace = readlinkSync(`${this.procDir}/${pid}/ns/mnt`)
-    const now = performance.now()
-    let far = this.far.get(namespace)
-    if (far === undefined || now - far.atMs > mountsMs) {
-      far = { paths: new FarPaths(mountsOf(this.procDir, pid)), atMs: now }
-      this.far.set(namespace, far)
-    }
-    return far.paths.has(path)
-  }
 }
 
 function keyOf({ dev, inode, generation }: FileIdentity): string {
@@ -243,12 +226,4 @@ function openFile(path: string): number {
   if (fstatSync(fd).isFile()) return fd
   closeSync(fd)
   return -1
-}
-
-function mountsOf(procDir: string, pid: number) {
-  try {
-    return parseMounts(readFileSync(`${procDir}/${pid}/mountinfo`), '/')
-  } catch {
-    return [] // without a list of mounts none is known
-  }
 }

@@ -1,5 +1,6 @@
 import { fstatSync, readSync, type Stats, statSync } from 'node:fs'
 import { type DecodeOrigin, Decoder } from '../kernel/decoder.ts'
+import { isOfHost } from '../kernel/mapped-mounts.ts'
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
 import { ownerOf } from '../kernel/process-owner.ts'
 import { ElfFile } from '../lib/elf/elf-file.ts'
@@ -101,6 +102,8 @@ export class Workshop {
       const before = this.stamps.get(id)
       const known = this.files.get(id)
       if (before === undefined || known === undefined) continue
+      // What users mounted in namespaces of their own may never answer.
+      if (!isOfHost('/proc', pid)) continue
       const now = stampAt(`/proc/${pid}/root${known.file.path}`)
       if (now?.ino === before.ino && now.dev === before.dev && isOther(now, before)) found.push(id)
     }

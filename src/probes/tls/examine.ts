@@ -1,7 +1,6 @@
 // What a mapped file is, and whether its functions may be probed.
 
-import { readFileSync } from 'node:fs'
-import { parseMounts } from '../../kernel/mounts.ts'
+import { mayHangAt } from '../../kernel/mapped-mounts.ts'
 import { type Mapping, readMemory } from '../../kernel/process-maps.ts'
 import { type ElfFile, type ElfSymbol, readElfSymbols } from '../../lib/elf-symbols.ts'
 import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts'
@@ -122,13 +121,10 @@ function inMemory(
   }
 }
 
-/** Whether the file's device is one that may never answer, by what the process has mounted. */
+/** Whether reading the file may never be answered. */
 export function isFarMapping({ procDir, pid, mappings }: Candidate): boolean {
-  const [major = '', minor = ''] = mappings[0].file.split(':')
-  const device = `${Number.parseInt(major, 16)}:${Number.parseInt(minor, 16)}`
   try {
-    const mounts = parseMounts(readFileSync(`${procDir}/${pid}/mountinfo`), '/')
-    return mounts.some(mount => `${mount.major}:${mount.minor}` === device && mount.mayHang)
+    return mayHangAt(procDir, pid, `${procDir}/${pid}/map_files/${mappings[0].range}`)
   } catch {
     return false // the process is gone, which shows when its file is opened
   }

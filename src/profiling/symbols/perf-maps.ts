@@ -9,6 +9,7 @@ import {
   type Stats,
 } from 'node:fs'
 import { uptime } from 'node:os'
+import { isOfHost, mayHangAt } from '../../kernel/mapped-mounts.ts'
 import { ownerOf as ownerOfProcess } from '../../kernel/process-owner.ts'
 import { FairShare, isSameOwner, type Owner } from '../../lib/fair-share.ts'
 import { PerfMap } from './perf-map.ts'
@@ -172,11 +173,11 @@ export class PerfMaps {
     try {
       const owner = ownerOf(readFileSync(`${this.root}/${pid}/status`, 'latin1'))
       if (owner === undefined) return undefined
+      // What users mounted in namespaces of their own may never answer: the way to it is looked at first, then it.
+      const home = `${this.root}/${pid}/root`
+      if (!isOfHost(this.root, pid) && mayHangAt(this.root, pid, home)) return undefined
       // A link would be followed from this process's root, not from that of the other.
-      directory = openSync(
-        `${this.root}/${pid}/root/tmp`,
-        constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
-      )
+      directory = openSync(`${home}/tmp`, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
       const fd = openSync(
         `/proc/self/fd/${directory}/perf-${owner.pid}.map`,
         constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
