@@ -25,6 +25,8 @@ export class Connection {
   leaving = false
   /** Its last answer was made: what comes behind is not answered. */
   ended = false
+  /** Requests that wait for their turn to be answered. */
+  waiting = 0
   /** As `Peer` has it. */
   user: number | undefined
   #queuedBytes = 0
@@ -43,6 +45,11 @@ export class Connection {
 
   get working(): boolean {
     return this.#late.size > 0
+  }
+
+  /** Whether an answer is being made. */
+  get making(): boolean {
+    return this.#late.size > this.waiting
   }
 
   /** Whether too much waits for a request more. */
@@ -155,7 +162,7 @@ export class Connections {
   }
 
   #makeRoom(): boolean {
-    const longest = this.#longest(({ busy }) => !busy) ?? this.#longest(({ working }) => !working)
+    const longest = this.#longest(({ busy }) => !busy) ?? this.#longest(({ making }) => !making)
     if (longest === undefined) return false
     this.#dropped++
     // Its 'close' comes later, and the place is needed now.

@@ -133,6 +133,11 @@ export class Dispatcher {
     return { debug, guard, cors, rateLimit }
   }
 
+  /** A connection has come. */
+  accepted(): void {
+    this.#turns.accepted()
+  }
+
   adopt(policy: Policy): void {
     this.#policy = policy
   }
@@ -325,14 +330,7 @@ export class Dispatcher {
     try {
       made = this.#probes.has(exchange.path)
         ? operation.handle(exchange)
-        : (this.#turns.make(
-            () => this.#waiting(exchange),
-            () => {
-              // Who has gone meanwhile is not answered.
-              exchange.signal.throwIfAborted()
-              return operation.handle(exchange)
-            },
-          ) ?? tooMany('this client'))
+        : (this.#inTurn(exchange, operation) ?? tooMany('this client'))
     } catch (error) {
       made = this.#failed(exchange, error)
     }
@@ -358,11 +356,24 @@ export class Dispatcher {
     else this.#send(exchange, answer)
   }
 
-  /** It waits for its turn; returns whose turn that is. */
-  #waiting(exchange: Exchange): string {
-    exchange.waited = true
-    exchange.connection.queue(exchange.response, requestBytes)
-    return exchange.client
+  /** Undefined where too many wait. */
+  #inTurn(exchange: Exchange, operation: Route): Answer | Promise<Answer> | undefined {
+    const { connection } = exchange
+    const client = () => {
+      exchange.waited = true
+      connection.queue(exchange.response, requestBytes)
+      return exchange.client
+    }
+    const made = this.#turns.make(client, () => {
+      if (exchange.waited) {
+        connection.waiting--
+        // Who has gone meanwhile is not answered.
+        exchange.signal.throwIfAborted()
+      }
+      return operation.handle(exchange)
+    })
+    if (exchange.waited && made !== undefined) connection.waiting++
+    return made
   }
 
   #failed({ path }: Exchange, error: unknown): Answer {

@@ -116,6 +116,7 @@ export class Listener {
   static plain(options: ListenerOptions): Listener {
     const listener = new Listener(createHttpServer(serverOptions(options.limits)), options)
     listener.server.on('connection', (socket: Socket) => {
+      options.dispatcher.accepted()
       listener.connections.admit(socket)
       parseInPieces(socket)
     })
@@ -129,7 +130,7 @@ export class Listener {
     const server = createServer({ ...serverOptions(limits), handshakeTimeout: limits.headersMs })
     const listener = new Listener(server, options)
     listener.#tls = server
-    listener.#watchHandshakes()
+    listener.#watchHandshakes(() => options.dispatcher.accepted())
     listener.setTls(material)
     return listener
   }
@@ -164,7 +165,7 @@ export class Listener {
     return this.#closing
   }
 
-  #watchHandshakes(): void {
+  #watchHandshakes(accepted: () => void): void {
     const { server, connections } = this
     const waiting = new Map<string, Socket>()
     const keyOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
@@ -174,6 +175,7 @@ export class Listener {
       socket.once('close', () => {
         if (waiting.get(key) === socket) waiting.delete(key)
       })
+      accepted()
       connections.admit(socket)
     })
     server.on('secureConnection', (socket: TLSSocket) => {

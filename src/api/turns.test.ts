@@ -38,6 +38,34 @@ test('who asks for too many is not answered, and others are', async () => {
   assert.equal(await ask('one'), 'one')
 })
 
+test('answers wait while connections come, for a bounded time', async () => {
+  const turns = new Turns()
+  turns.accepted()
+  let made = false
+  const asked = turns.make(
+    () => 'one',
+    () => {
+      made = true
+    },
+  )
+  await turn()
+  assert.ok(!made)
+  await asked
+  const began = performance.now()
+  let goesOn = true
+  const more = (): void => {
+    turns.accepted()
+    if (goesOn) setImmediate(more)
+  }
+  more()
+  await turns.make(
+    () => 'one',
+    () => undefined,
+  )
+  goesOn = false
+  assert.ok(performance.now() - began >= 49)
+})
+
 test('an answer that fails is its own failure', async () => {
   const turns = new Turns()
   const fail = () => {

@@ -3,6 +3,8 @@
 /** Requests of one client that wait, and of all: each takes some kilobytes. */
 const mostOfOne = 1_024
 const most = 8_192
+/** So long answers wait at most for connections to be accepted, of which the runtime accepts one in a turn of the loop. */
+const mostHeldMs = 50
 
 /**
  * One answer is made in each turn of the event loop, and of those that wait the next client's: connections are accepted
@@ -14,6 +16,10 @@ export class Turns {
   #size = 0
   /** An answer was made in this turn. */
   #taken = false
+  /** A connection came in this turn: another may be behind it, of whoever asks for a probe. */
+  #accepted = false
+  /** When answers were first held for that; 0: they are not. Milliseconds of `performance.now()`. */
+  #heldMs = 0
 
   /**
    * Makes an answer now, or when it is its turn; undefined where too many wait. `client`: who asks, asked for only where
@@ -40,12 +46,27 @@ export class Turns {
     })
   }
 
+  /** A connection was accepted: those behind it come first, for a bounded time. */
+  accepted(): void {
+    this.#accepted = true
+    if (!this.#taken) this.#take()
+  }
+
   #take(): void {
     this.#taken = true
     setImmediate(() => this.#next())
   }
 
   #next(): void {
+    if (this.#accepted) {
+      this.#accepted = false
+      if (this.#heldMs === 0) this.#heldMs = performance.now()
+      if (performance.now() - this.#heldMs < mostHeldMs) {
+        this.#take()
+        return
+      }
+    }
+    this.#heldMs = 0
     const [first] = this.#waiting
     if (first === undefined) {
       this.#taken = false
