@@ -3,6 +3,7 @@
 #include "addon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 /* Moves the position of the descriptor, which nobody uses who reads at offsets. */
@@ -20,7 +21,18 @@ static napi_value next_data(napi_env env, napi_callback_info info)
   return errno == ENXIO ? make_number(env, -1) : throw_errno(env, errno, "cannot look for data in descriptor %d", (int)fd);
 }
 
+static napi_value duplicate(napi_env env, napi_callback_info info)
+{
+  napi_value argument[1];
+  uint64_t fd;
+  if (!read_arguments(env, info, 1, argument) || !read_uint(env, argument[0], "the descriptor", INT32_MAX, &fd))
+    return NULL;
+  int copy = fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+  return copy >= 0 ? make_number(env, copy) : throw_errno(env, errno, "cannot duplicate descriptor %d", (int)fd);
+}
+
 const struct function file_functions[] = {
+  { "duplicate", duplicate },
   { "nextData", next_data },
   { NULL, NULL },
 };

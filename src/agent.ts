@@ -49,6 +49,7 @@ import type {
 import type { LoadedConfig } from './config/index.ts'
 import { ContainerResources } from './entities/container-resources.ts'
 import { ProcessTable, type ProcessTableOptions } from './entities/process-table.ts'
+import { duplicate } from './kernel/duplicate.ts'
 import { loadNative, Unsupported } from './kernel/native.ts'
 import { hostPid } from './kernel/needs-processes.ts'
 import { peerUser } from './kernel/peer-user.ts'
@@ -302,6 +303,7 @@ export async function startAgent({
         operations: operationsOf(view, config.self_telemetry.path),
         log,
         peerUser,
+        duplicate,
         browserKey: browsers?.key,
         observe: request => self.apiRequest(request),
       })

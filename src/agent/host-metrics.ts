@@ -9,6 +9,7 @@ import { type Config, collectorOptions, type LoadedConfig } from '../config/inde
 import { boundsOf } from '../exposition/bounds.ts'
 import { type Description, describe } from '../exposition/description.ts'
 import type { ScrapeCounts } from '../exposition/exporter-metrics.ts'
+import { duplicate } from '../kernel/duplicate.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
@@ -71,7 +72,7 @@ export class HostMetrics {
     let server: MetricsServer | undefined
     const faults: Degradation[] = []
     try {
-      server = await startMetricsServer({ settings, endpoint, log })
+      server = await startMetricsServer({ settings, endpoint, log, duplicate })
     } catch (error) {
       const taken = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE'
       // Whoever wrote that they are to be served means this port.

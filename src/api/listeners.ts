@@ -18,6 +18,7 @@ import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Answer, type ErrorForm, rawAnswer } from './answer.ts'
 import { Connections } from './connections.ts'
 import type { Dispatcher } from './dispatch.ts'
+import { type Duplicate, openDoors } from './doors.ts'
 import { parseInPieces } from './pieces.ts'
 import type { TlsMaterial } from './tls-files.ts'
 
@@ -63,6 +64,7 @@ export class Listener {
   #failedHandshakes = 0
   #admits: ((socket: TLSSocket) => boolean) | undefined
   #closing: Promise<void> | undefined
+  #closeDoors: (() => void) | undefined
 
   private constructor(server: Server, { subject, dispatcher, limits, admin, log }: ListenerOptions) {
     this.server = server
@@ -151,9 +153,15 @@ export class Listener {
     })
   }
 
+  /** Accepts more than one connection in a turn of the loop. It must listen. */
+  openDoors(duplicate: Duplicate): void {
+    this.#closeDoors = openDoors(this.server, duplicate, mostWaiting)
+  }
+
   /** Lets answers that are being written end, for a second. Calling it again waits for the first call. */
   close(): Promise<void> {
     this.#closing ??= new Promise(resolve => {
+      this.#closeDoors?.()
       const timer = setTimeout(() => this.connections.destroyAll(), 1000)
       this.server.close(() => {
         clearTimeout(timer)

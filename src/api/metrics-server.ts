@@ -5,6 +5,7 @@ import type { Change } from '../lib/change.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
+import type { Duplicate } from './doors.ts'
 import { isLoopback } from './guard.ts'
 import { Listener, listen } from './listeners.ts'
 import { type MetricsEndpoint, metricsSubject } from './metrics-endpoint.ts'
@@ -26,6 +27,8 @@ export interface MetricsServerOptions {
   readonly settings: MetricsServerSettings
   readonly endpoint: MetricsEndpoint
   readonly log: Logger
+  /** Left out: one connection is accepted in a turn of the loop. */
+  readonly duplicate?: Duplicate
 }
 
 export interface MetricsServer {
@@ -51,6 +54,7 @@ export async function startMetricsServer({
   settings,
   endpoint,
   log,
+  duplicate,
 }: MetricsServerOptions): Promise<MetricsServer> {
   const { listen_address } = settings
   const address = parseListenAddress(listen_address)
@@ -74,6 +78,7 @@ export async function startMetricsServer({
   const options = { subject: metricsSubject, dispatcher, limits, log, admin: false }
   const listener = material ? await Listener.tls(options, material) : Listener.plain(options)
   await listen(listener.server, address, listen_address, `${key}.listen_address`)
+  if (duplicate !== undefined) listener.openDoors(duplicate)
   listener.server.on('error', error => log.error('the endpoint of host metrics failed', { error }))
   const bound = listener.server.address() as AddressInfo
   const host = ['::', '0.0.0.0'].includes(bound.address) ? '127.0.0.1' : bound.address

@@ -9,6 +9,7 @@ import { listenOnSocket } from './admin-socket.ts'
 import { failure } from './answer.ts'
 import type { BrowserKey } from './browser-key.ts'
 import { type Answered, Dispatcher, type PolicySettings } from './dispatch.ts'
+import type { Duplicate } from './doors.ts'
 import { isLoopback, type PeerUser } from './guard.ts'
 import { ownNames } from './host-names.ts'
 import { type ApiLimits, defaultLimits, Listener, listen } from './listeners.ts'
@@ -29,6 +30,8 @@ export interface ApiOptions {
   readonly log: Logger
   /** Who is at the other end of a connection, of the kernel. */
   readonly peerUser: PeerUser
+  /** Left out: one connection is accepted in a turn of the loop. */
+  readonly duplicate?: Duplicate
   /** Lets browsers in; left out: none. */
   readonly browserKey?: BrowserKey | undefined
   readonly limits?: Partial<ApiLimits>
@@ -113,6 +116,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
     ? await Listener.tls({ ...common, admin: false }, material)
     : Listener.plain({ ...common, admin: false })
   await listen(main.server, address, settings.listen, 'self_telemetry.listen')
+  if (options.duplicate !== undefined) main.openDoors(options.duplicate)
   main.server.on('error', error => log.error('the management API failed', { error }))
   const bound = main.server.address() as AddressInfo
   arrival.port = bound.port

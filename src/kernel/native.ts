@@ -194,6 +194,8 @@ export interface Native {
    * the file ends before. EINVAL: its file system does not say.
    */
   nextData(fd: number, offset: number): number
+  /** Another descriptor of the same open file or socket, closed on exec; whoever asked closes it. */
+  duplicate(fd: number): number
   /** Returns free memory of the C heap to the system; true if there was some. */
   trimHeap(): boolean
   /** The kernel measures run time and count of all programs (5.8) until `statsDisable` or the process's end. */
