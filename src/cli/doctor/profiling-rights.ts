@@ -1,8 +1,8 @@
-import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Refusal, refusalOf, refusals } from '../../kernel/bpf-refusal.ts'
 import { type Capability, heldCapabilities } from '../../kernel/capabilities.ts'
-import { FarPaths, parseMounts } from '../../kernel/mounts.ts'
+import { mayHangAt } from '../../kernel/mapped-mounts.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { capabilityMends, type Finding } from '../../kernel/need.ts'
 import { hostPid } from '../../kernel/needs-processes.ts'
@@ -147,14 +147,13 @@ type FilesFault = 'denied' | 'own' | 'protected' | 'none'
 export function tryMappedFiles(proc: string): Finding<FilesFault> {
   const found = hostPid.try()
   if ('fault' in found && found.fault === 'own') return { fault: 'own', detail: found.detail }
-  const far = new FarPaths(mountsOf(proc))
   const codes = new Set<string>()
   let tried = 0
   let refused = 0
   for (const pid of readdirSync(proc)) {
     if (tried === mostProcesses) break
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
-    const code = codeOf(proc, pid, far)
+    const code = codeOf(proc, pid)
     if (code === undefined) continue
     tried++
     if (code === '') continue
@@ -173,14 +172,14 @@ export function tryMappedFiles(proc: string): Finding<FilesFault> {
 }
 
 /** '' when a file can be opened, else why the kernel refuses; undefined where there is nothing to open. */
-function codeOf(proc: string, pid: string, far: FarPaths): string | undefined {
+function codeOf(proc: string, pid: string): string | undefined {
   try {
     // They have no memory.
     if (isKernelThread(statFields(readFileSync(join(proc, pid, 'stat'), 'latin1'), 7))) return undefined
     for (const { range } of readMappings(proc, Number(pid))) {
       const link = join(proc, pid, 'map_files', range)
       // Opening a file of a server that does not answer would hang.
-      if (far.has(readlinkSync(link))) continue
+      if (mayHangAt(proc, Number(pid), link)) continue
       closeSync(openSync(link, constants.O_RDONLY | constants.O_NONBLOCK))
       return ''
     }
@@ -189,14 +188,6 @@ function codeOf(proc: string, pid: string, far: FarPaths): string | undefined {
     // Anything else: it ended, is another program by now, or has mapped what no other process can open.
     const { code } = error as NodeJS.ErrnoException
     return code === 'EACCES' || code === 'EPERM' ? code : undefined
-  }
-}
-
-function mountsOf(proc: string) {
-  try {
-    return parseMounts(readFileSync(join(proc, 'self/mountinfo')), '/')
-  } catch {
-    return [] // without a list of mounts none is known
   }
 }
 

@@ -1,8 +1,10 @@
 // owns: processor
 // An agent with its defaults, a bystander whose requests must be counted, and somebody who asks whether it is well.
+import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
   chmodSync,
+  existsSync,
   lstatSync,
   mkdtempSync,
   readdirSync,
@@ -122,6 +124,9 @@ export class Arena {
     const logs = openFolder(directory)
     const secret = join(directory, 'secret')
     writeFileSync(secret, secretLine, { mode: 0o600 })
+    // As hosts have it; here it may be root's alone.
+    if (existsSync('/dev/fuse'))
+      execFileSync('mknod', ['-m', '666', join(directory, 'fuse'), 'c', '10', '229'])
     const [receiverPort, exporter, port] = [await freePort(), await freePort(), await freePort()]
     const bystanderServer = await Program.start('gauntlet-bystander-server.py', {
       port,
@@ -176,7 +181,14 @@ export class Arena {
   /** All of them at once, for so many seconds; one that ends before begins again. Returns what was seen meanwhile. */
   async face(attacks: readonly Attack[], seconds: number): Promise<Seen> {
     const secret = join(this.#directory, 'secret')
-    const target = { api: this.agent.port, exporter: this.#exporter, logs: this.#logs, secret }
+    const fuse = join(this.#directory, 'fuse')
+    const target = {
+      api: this.agent.port,
+      exporter: this.#exporter,
+      logs: this.#logs,
+      secret,
+      fuse: existsSync(fuse) ? fuse : '',
+    }
     const told = setInterval(() => appendFileSync(secret, secretLine), 200)
     const [from, before] = await this.#underWay()
     const end = performance.now() + seconds * 1000

@@ -45,4 +45,5 @@ export const attacks: readonly Attack[] = [
   { name: 'huge-arguments', user: 65534 },
   { name: 'changing-files', user: 65533 },
   { name: 'api-lies', user: 65534 },
+  { name: 'hanging-files', user: 65533 },
 ]

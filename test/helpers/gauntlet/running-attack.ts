@@ -17,6 +17,8 @@ export interface Target {
   readonly logs: string
   /** A file that only root may read. */
   readonly secret: string
+  /** /dev/fuse as hosts have it, open to everybody; '' where there is none. */
+  readonly fuse: string
 }
 
 /** An attack under way, in a control group of its own, so that nothing of it is left. */
