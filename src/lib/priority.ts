@@ -1,6 +1,6 @@
 // Scheduling priority: an agent that any user could keep from running would report nothing when it matters most.
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 
 /** Nine times the share of a CPU that a process of the usual priority has (sched(7), nice values). */
@@ -12,15 +12,18 @@ const agentNice = -10
 const backgroundNice = 0
 
 /**
- * Raises the priority of all threads of this process, where it may (root, or CAP_SYS_NICE) and nobody chose another
- * priority for it. It decides who waits while all CPUs are busy; how much CPU the agent takes is bounded by
+ * Raises the priority of this thread, and of those that it starts later, where it may (root, or CAP_SYS_NICE) and nobody
+ * chose another priority for it. It decides who waits while all CPUs are busy; how much CPU the agent takes is bounded by
  * `limits.cpu`. It counts within a control group only, and within a session where the kernel makes a group of each
  * (sched(7), autogroup), which is then raised too if it is the agent's own.
+ *
+ * The runtime's helpers, which are there already, compile and collect in the background: a group's share of a CPU goes to
+ * where its weight is (sched(7)), so that helpers of the same priority on the other CPU would take that of this thread.
  */
 export function raisePriority(): void {
   try {
     if (getPriority() !== 0) return
-    for (const thread of readdirSync('/proc/self/task')) setPriority(Number(thread), agentNice)
+    setPriority(agentNice)
     if (leadsItsSession()) writeFileSync('/proc/self/autogroup', String(agentNice))
   } catch {
     // Not allowed, or no /proc: the usual priority.

@@ -21,6 +21,8 @@ export interface Bounds {
   /** Of one core: 0.2 is what Kubernetes calls 200m. Left out: without a bound. */
   readonly cpus?: number
   readonly memoryBytes: number
+  /** What systemd calls CPUWeight=, against 100 of others. */
+  readonly cpuWeight?: number
   /** The group that it is a part of, in which nothing else runs. */
   readonly within?: ResourceGroup
 }
@@ -38,7 +40,7 @@ export class ResourceGroup {
   readonly #cpu: string
   readonly #memory: string
 
-  constructor({ cpus, memoryBytes, within }: Bounds) {
+  constructor({ cpus, memoryBytes, cpuWeight = 100, within }: Bounds) {
     if (mounts === undefined) throw new Error('there are no control groups')
     this.#mounts = mounts
     const name = `svc-test-${process.pid}-${process.hrtime.bigint()}`
@@ -50,10 +52,12 @@ export class ResourceGroup {
     const periodUs = 100_000
     const quotaUs = cpus === undefined ? undefined : Math.round(cpus * periodUs)
     if (mounts.version === 2) {
+      this.#write(this.#cpu, 'cpu.weight', cpuWeight)
       this.#write(this.#cpu, 'cpu.max', `${quotaUs ?? 'max'} ${periodUs}`)
       this.#write(this.#memory, 'memory.max', memoryBytes)
       this.#write(this.#memory, 'memory.swap.max', 0)
     } else {
+      this.#write(this.#cpu, 'cpu.shares', Math.round(10.24 * cpuWeight))
       this.#write(this.#cpu, 'cpu.cfs_period_us', periodUs)
       this.#write(this.#cpu, 'cpu.cfs_quota_us', quotaUs ?? -1)
       this.#write(this.#memory, 'memory.limit_in_bytes', memoryBytes)

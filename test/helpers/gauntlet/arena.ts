@@ -21,6 +21,8 @@ import { client, type SpanLine, server, Telemetry } from '../telemetry.ts'
 import { type Attack, attacks } from './attacks.ts'
 import { memoryBytes, openFolder, RunningAttack } from './running-attack.ts'
 
+/** Of the unit, deploy/systemd/svc.service. */
+const cpuWeight = 200
 /** An ordinary user, who attacks nobody. */
 const bystanderUser = 65532
 const rate = 50
@@ -137,7 +139,7 @@ export class Arena {
       rate,
       user: bystanderUser,
     })
-    const service = new ResourceGroup({ memoryBytes: totalmem() })
+    const service = new ResourceGroup({ memoryBytes: totalmem(), cpuWeight })
     const agent = await AgentProcess.start({
       wrapper: service.wrapper,
       endpoint: `127.0.0.1:${receiverPort}`,
