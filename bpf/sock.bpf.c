@@ -433,6 +433,9 @@ int BPF_PROG(svc_sock_thread, struct task_struct *task, u64 flags)
 {
 	if (!(flags & CLONE_THREAD) || task->tgid == self_pid)
 		return 0;
+	u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+	if (waiting > ring_wakeup_bytes && !svc_has_room(svc_owner(), sizeof(struct svc_thread), waiting))
+		return 0;
 	struct svc_thread record = {
 		.kind = svc_kind_thread,
 		.pid = task->tgid,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* What becomes of a finished exchange: a record in the ring, or a count in `red`. */
 #pragma once
-#include "maps.h"
+#include "share.h"
 
 static __always_inline void fill_address(u8 *to, const struct sock *sk, u16 family, bool local)
 {
@@ -16,31 +16,6 @@ static __always_inline void fill_address(u8 *to, const struct sock *sk, u16 fami
 	for (int i = 0; i < 4; i++)
 		words[i] = local ? sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i]
 				 : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
-}
-
-/* A token bucket, refilled every 100 ms. Exchanges that are to be kept first have one of their own, of the same size: a
- * storm of errors must not take the whole machine either. CPUs take shares, because a number that all of them write is
- * dear. Two CPUs that refill at once may grant a window twice, which is harmless. */
-static __always_inline bool within_budget(struct work *w, u64 at, bool first)
-{
-	if (!budget_per_window)
-		return true;
-	u64 window = at / (MONOTONIC_SECOND / 10), since = budget_window;
-	if ((s64)(window - since) > 0) { /* a CPU may be a little behind */
-		budget_window = window;
-		s64 more = window - since > 10 ? budget_burst : (s64)(window - since) * budget_per_window;
-		for (int i = 0; i < 2; i++)
-			budget_left[i] = budget_left[i] + more > budget_burst ? budget_burst : budget_left[i] + more;
-	}
-	s32 *share = &w->budget[first];
-	if (*share <= 0) {
-		if (budget_left[first] <= 0)
-			return false;
-		__sync_fetch_and_add(&budget_left[first], -(s64)budget_share);
-		*share = budget_share;
-	}
-	*share -= 1;
-	return true;
 }
 
 __noinline int svc_count(struct svc_red_key *key, u64 duration)
@@ -99,7 +74,7 @@ static __always_inline void fill_ends(struct svc_record *r, const struct sock *s
 }
 
 /* Passes a finished exchange on. Its request and response figures are filled in. */
-static __always_inline void emit(struct work *w, struct exchange *ex, u64 end)
+static __always_inline void emit(struct work *w, struct exchange *ex, u32 owner, u64 end)
 {
 	struct svc_record *r = &ex->record;
 	r->end_ns = end < r->start_ns ? r->start_ns : end;
@@ -112,7 +87,7 @@ static __always_inline void emit(struct work *w, struct exchange *ex, u64 end)
 
 	bool error = r->aborted || r->status >= 500 || (r->side == svc_side_client && r->status >= 400);
 	bool first = (always_errors && error) || (always_slow && duration > slow_ns);
-	if (!r->told && !within_budget(w, end, first)) {
+	if (!r->told && !within_budget(owner, end, first)) {
 		c->values[svc_counter_over_budget]++;
 		aggregate(r, duration);
 		return;
@@ -120,7 +95,7 @@ static __always_inline void emit(struct work *w, struct exchange *ex, u64 end)
 	u32 captured = r->captured;
 	if (captured > CAPTURE)
 		captured = CAPTURE;
-	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, ring_flags(w))) {
+	if (put(w, owner, r, sizeof(*r) + captured)) {
 		c->values[svc_counter_ring_full]++;
 		aggregate(r, duration);
 		return;

@@ -126,7 +126,7 @@ static __always_inline void finish(struct step *step, struct exchange *ex, u32 s
 		r->error = aborted ? sk->sk_err : 0;
 		if (track_requests && r->side == svc_side_server)
 			r->sampled = answered(request_number(r->tid, r->start_ns));
-		emit(step->w, ex, now(step->w));
+		emit(step->w, ex, c->owner, now(step->w));
 	}
 	exchange_free(sk, c, seq);
 	c->answered = seq;
@@ -151,9 +151,10 @@ static __noinline int tell_begin(struct step *step, struct exchange *ex)
 {
 	struct svc_record *r = &ex->record;
 	struct work *w = step->w;
+	u32 owner = step->c->owner;
 	if (ports[step->c->port])
 		return 0;
-	if (!within_budget(w, r->start_ns, false)) {
+	if (!within_budget(owner, r->start_ns, false)) {
 		if (r->side == svc_side_server)
 			untold_at = r->start_ns;
 		return 0;
@@ -163,7 +164,7 @@ static __noinline int tell_begin(struct step *step, struct exchange *ex)
 	u32 captured = r->more_context ? r->captured : 0;
 	if (captured > CAPTURE)
 		captured = CAPTURE;
-	r->told = !bpf_ringbuf_output(&ring, r, sizeof(*r) + captured, BPF_RB_NO_WAKEUP);
+	r->told = !put(w, owner, r, sizeof(*r) + captured);
 	if (!r->told && r->side == svc_side_server)
 		untold_at = r->start_ns;
 	return 0;

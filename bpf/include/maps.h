@@ -28,9 +28,9 @@ static const struct svc_red red_zero;
 
 /* Written while running. */
 u32 self_pid __attribute__((aligned(64))); /* set by the iterator, which runs in the agent's own context */
-s64 budget_per_window;                     /* records that each 100 ms allow; 0: no bound */
+u64 budget_ns;                             /* time that each span takes of the budget; 0: no bound */
 u64 slow_ns;
-s32 budget_share;                          /* how many a CPU takes at a time */
+u32 budget_share;                          /* how many a CPU takes at a time, at most */
 bool always_errors;                        /* failed exchanges have a budget of their own */
 bool always_slow;                          /* and so have those slower than slow_ns */
 bool track_requests;                       /* which request a thread works on is noted */
@@ -38,7 +38,7 @@ s64 budget_burst;                          /* what may gather while there is les
 u32 protocols_enabled;                     /* a bit for each svc_protocol */
 u8 ports[65536];                           /* 1: not to be observed. The first stays 0, for what is not known yet */
 /* What all CPUs write stands apart, so that reading the rest stays cheap. */
-u64 budget_window __attribute__((aligned(64)));
+u64 budget_at __attribute__((aligned(64))); /* until when it has been filled up */
 s64 budget_left[2];
 u64 untold_at; /* when the beginning of a request to a server was last not told */
 
@@ -82,6 +82,7 @@ struct stream_state {
 	bool off;
 	u32 pid;         /* of the newest bytes */
 	u8 counted;      /* the exchange under way is only counted, for this reason (enum svc_counter); 0: it is passed on */
+	u16 owner;       /* of the process (share.h) */
 	u64 asked_ns;    /* when it began, and when its answer was last heard of; 0: not yet */
 	u64 answered_ns;
 };
@@ -91,7 +92,7 @@ struct conn {
 	u32 asked;    /* number of the last request */
 	u32 answered; /* number of the last finished exchange */
 	u32 slot_seq; /* exchange that lives in `slots`, 0: none */
-	u32 pid;      /* the process that the next three describe */
+	u32 pid;      /* the process that the next two and `owner` describe */
 	u64 cgroup;
 	u8 comm[16];
 	/* A response that was seen before its request: two threads share the socket, and the sender's hook runs last. */
@@ -111,6 +112,7 @@ struct conn {
 	u8 role;      /* OPENS_CLIENT or OPENS_SERVER where the handshake was seen: what this side is */
 	u8 blocking;  /* the socket was not in non-blocking mode when its process came to it */
 	u8 foreign;   /* calls that were not recognised */
+	u16 owner;    /* of the process (share.h) */
 	struct stream_state follow;
 	/* Of UDP: where an unconnected socket sent to, and how far it is in the messages of one call. */
 	u8 udp_peer[16];
@@ -150,8 +152,7 @@ struct work {
 	u32 gathered;
 	u32 missing; /* what is still to be gathered, or skipped */
 	u32 foreign; /* these bytes are no HTTP/1 */
-	s32 budget[2]; /* what is left of this CPU's share */
-	u64 woken;     /* when the consumer was last woken */
+	u64 woken;   /* when the consumer was last woken */
 	u8 win[WIN_SIZE + 64] __attribute__((aligned(8)));
 	struct exchange blank;
 };
@@ -241,14 +242,4 @@ static __always_inline u64 now(struct work *w)
 	if (!w->now)
 		w->now = bpf_ktime_get_ns();
 	return w->now;
-}
-
-/* Of the next record. While much waits the consumer is woken again and again, for a wake-up is lost with a record that
- * finds no room. */
-static __always_inline u64 ring_flags(struct work *w)
-{
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <= ring_wakeup_bytes || now(w) - w->woken < WAKEUP_NS)
-		return BPF_RB_NO_WAKEUP;
-	w->woken = now(w);
-	return BPF_RB_FORCE_WAKEUP;
 }

@@ -103,13 +103,13 @@ static __always_inline u32 gather(struct work *w, struct part *p, u32 want)
 	return w->gathered;
 }
 
-/* False: the ring is full. */
-static __always_inline bool put_part(struct part *p, u32 captured, u64 flags)
+/* False: there is no room in the ring. */
+static __always_inline bool put_part(struct work *w, u32 owner, struct part *p, u32 captured)
 {
 	p->segment.captured = captured;
 	if (captured > PART)
 		return false;
-	if (!bpf_ringbuf_output(&ring, p, sizeof(p->segment) + bounded(captured, 2 * PART - 1), flags))
+	if (!put(w, owner, p, sizeof(p->segment) + bounded(captured, 2 * PART - 1)))
 		return true;
 	count(svc_counter_segments_lost);
 	return false;
@@ -154,7 +154,7 @@ static __noinline int on_turn(struct work *w, struct stream_state *s, struct ide
 		count_turn(s, id, p);
 	s->asked_ns = at;
 	s->answered_ns = 0;
-	if (within_budget(w, at, false))
+	if (within_budget(s->owner, at, false))
 		return 0;
 	s->counted = svc_counter_over_budget;
 	return 0;
@@ -255,6 +255,8 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 		return 0;
 	}
 	describe(p, s, id, direction, now(w));
+	if (s->pid != p->segment.pid)
+		s->owner = svc_owner();
 	s->pid = p->segment.pid;
 	if (track_requests && s->flags & SVC_SEGMENT_SERVER) {
 		if (direction == TX)
@@ -286,7 +288,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 		p->segment.length = got;
 		p->segment.position = s->position[direction];
 		p->segment.sequence = sequence;
-		if (!put_part(p, got, ring_flags(w)) && !s->captured && takes_turns(s->protocol) && direction == TX) {
+		if (!put_part(w, s->owner, p, got) && !s->captured && takes_turns(s->protocol) && direction == TX) {
 			/* What it would have been a record of is counted instead. */
 			s->counted = svc_counter_ring_full;
 			s->captured = 1;
@@ -314,7 +316,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 	p->segment.position = s->position[direction];
 	p->segment.sequence = sequence;
 	p->segment.tail = tail;
-	put_part(p, tail, ring_flags(w));
+	put_part(w, s->owner, p, tail);
 	s->position[direction] += left;
 	w->left = 0;
 	return 0;
@@ -330,7 +332,10 @@ static __noinline int follow_end(struct stream_state *s, struct identity *id, st
 	p->segment.length = 0;
 	p->segment.position = 0;
 	p->segment.error = error;
-	put_part(p, 0, BPF_RB_NO_WAKEUP);
+	p->segment.captured = 0;
+	if (!svc_has_room(s->owner, sizeof(p->segment), bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA)) ||
+	    bpf_ringbuf_output(&ring, p, sizeof(p->segment), BPF_RB_NO_WAKEUP))
+		count(svc_counter_segments_lost);
 	s->off = true;
 	return 0;
 }

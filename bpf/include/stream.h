@@ -116,6 +116,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	if (c->pid != pid) {
 		c->pid = pid;
 		c->cgroup = bpf_get_current_cgroup_id();
+		c->owner = svc_owner();
 		c->blocking = is_blocking(sk);
 		/* the process's name, not that of the thread */
 		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->group_leader->comm);

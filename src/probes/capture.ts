@@ -161,11 +161,13 @@ export interface CaptureLayout {
     readonly ringWakeupBytes: number
     readonly svcBoundsNs: number
     readonly svcBoundsNsSize: number
+    readonly ownerSeeds: number
+    readonly ownerSeedsSize: number
   }
   readonly bss: {
     readonly size: number
     readonly selfPid: number
-    readonly budgetPerWindow: number
+    readonly budgetNs: number
     readonly budgetBurst: number
     readonly budgetShare: number
     readonly alwaysErrors: number

@@ -8,6 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { EmptyGroup } from '../../test/helpers/empty-group.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { type Peers, startPeers } from '../../test/helpers/peers.ts'
 import { Program, until } from '../../test/helpers/program.ts'
@@ -277,6 +278,100 @@ test(
       assert.deepEqual([over_budget, ring_full], [seen.counted, 0])
     }),
 )
+
+const asUser = (uid: number) => ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+
+/**
+ * One asks as fast as it can and another one 50 times a second, or nobody else does. Returns for each how many of its
+ * exchanges of the second in which both did were told one by one, and how many were counted.
+ */
+async function besideFlood(
+  flooder: Peers,
+  quiet: Peers | undefined,
+  given: Partial<CaptureOptions>,
+): Promise<{ readonly flood: number[]; readonly quiet: number[]; readonly seconds: number }> {
+  const [told, counted] = [new Map<number, number>(), new Map<number, number>()]
+  const note = (by: Map<number, number>, pid: number, count: number) =>
+    by.set(pid, (by.get(pid) ?? 0) + count)
+  const of = (peers: Peers) =>
+    [told, counted].map(by => (by.get(peers.serverPid) ?? 0) + (by.get(peers.clientPid) ?? 0))
+  const includePorts = [flooder.port, quiet?.port ?? flooder.port]
+  const capture = new SocketCapture(nativeOrThrow(), sock, options({ includePorts, ...given }), {
+    ...ignored,
+    exchange: ({ pid }) => note(told, pid, 1),
+    counted: ({ pid }, count) => note(counted, pid, count),
+  })
+  const draining = setInterval(() => capture.drain(), 200)
+  try {
+    let over = false
+    let asked = 0
+    const flood = async () => {
+      for (; !over; asked += 200) await flooder.requests(200, '/status/200')
+    }
+    const flooding = flood()
+    const lost = () => capture.counters().over_budget + capture.counters().ring_full
+    await until('some is only counted', 30_000, () => lost() > 0)
+    capture.collect()
+    const [before, beganMs] = [of(flooder), performance.now()]
+    for (let i = 0; i < 50; i++) {
+      await quiet?.requests(1, '/status/200')
+      await sleep(Math.max(0, beganMs + i * 20 - performance.now()))
+    }
+    capture.collect()
+    const [after, seconds] = [of(flooder), (performance.now() - beganMs) / 1000]
+    over = true
+    await flooding
+    await finished(capture, 2 * (asked + (quiet === undefined ? 0 : 50)))
+    capture.detach()
+    capture.collect()
+    const { finished: all, records } = capture.counters()
+    assert.equal(all, records + lost())
+    assert.equal(of(flooder)[0]! + of(flooder)[1]!, 2 * asked)
+    return {
+      flood: after.map((n, i) => n - before[i]!),
+      quiet: quiet === undefined ? [] : of(quiet),
+      seconds,
+    }
+  } finally {
+    clearInterval(draining)
+    capture.close()
+  }
+}
+
+test('who uses little of the budget has all spans beside a flood, which has the rest', kernel, async t => {
+  const check = async (one: readonly string[], other?: readonly string[]) => {
+    const [flooder, second] = await Promise.all([startPeers(one), other && startPeers(other)])
+    try {
+      const { flood, quiet, seconds } = await besideFlood(flooder, second, { maxPerSecond: 1000 })
+      t.diagnostic(`flood ${flood}, quiet ${quiet}, in ${seconds} s`)
+      assert.deepEqual(quiet, other ? [100, 0] : [])
+      const perSecond = (flood[0]! + (quiet[0] ?? 0)) / seconds
+      assert.ok(perSecond > 850 && perSecond < 1250, `${perSecond} spans a second`)
+    } finally {
+      await Promise.all([flooder.close(), second?.close()])
+    }
+  }
+  await check(asUser(65_534), asUser(65_532))
+  const groups = [new EmptyGroup(), new EmptyGroup()] as const
+  try {
+    await check(groups[0].wrapper, groups[1].wrapper)
+    await check(groups[0].wrapper)
+  } finally {
+    for (const group of groups) group.close()
+  }
+})
+
+test('a flood fills the ring only as far as others still find room', kernel, async t => {
+  const [flooder, second] = await Promise.all([startPeers(asUser(65_534)), startPeers(asUser(65_532))])
+  try {
+    const { flood, quiet } = await besideFlood(flooder, second, { ringBytes: 1 << 18 })
+    t.diagnostic(`flood ${flood}, quiet ${quiet}`)
+    assert.deepEqual(quiet, [100, 0])
+    assert.ok(flood[0]! > 100 && flood[1]! > 100, `told, counted: ${flood}`)
+  } finally {
+    await Promise.all([flooder.close(), second.close()])
+  }
+})
 
 test('a long head is kept up to the bound, by the object that has room for it', kernel, async () => {
   const path = `/status/200/${'x'.repeat(6000)}`

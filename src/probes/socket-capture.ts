@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
@@ -236,14 +237,15 @@ export class SocketCapture implements Capture {
   apply(rules: CaptureRules): void {
     const { bss } = this.backend.layout
     const { globals } = this
-    const perWindow = Math.ceil(rules.maxPerSecond / 10)
-    if (perWindow > 0) {
+    const { maxPerSecond } = rules
+    if (maxPerSecond > 0) {
       // Before the bound itself: where there was none, it must not hold without its burst.
-      put(new BigInt64Array(globals, bss.budgetBurst, 1), BigInt(Math.max(perWindow, rules.maxPerSecond)))
-      const share = Math.min(32, Math.max(1, Math.floor(perWindow / 64)))
-      put(new Int32Array(globals, bss.budgetShare, 1), share)
+      put(new BigInt64Array(globals, bss.budgetBurst, 1), BigInt(Math.ceil(maxPerSecond)))
+      const share = Math.min(32, Math.max(1, Math.floor(maxPerSecond / 640)))
+      put(new Uint32Array(globals, bss.budgetShare, 1), share)
     }
-    put(new BigInt64Array(globals, bss.budgetPerWindow, 1), BigInt(perWindow))
+    const eachNs = maxPerSecond > 0 ? Math.max(1, Math.round(1e9 / maxPerSecond)) : 0
+    put(new BigInt64Array(globals, bss.budgetNs, 1), BigInt(eachNs))
     put(new BigInt64Array(globals, bss.slowNs, 1), BigInt(Math.round(rules.slowNs)))
     put(new Uint8Array(globals, bss.alwaysErrors, 1), Number(rules.alwaysErrors))
     put(new Uint8Array(globals, bss.alwaysSlow, 1), Number(rules.alwaysSlow))
@@ -316,6 +318,7 @@ export class SocketCapture implements Capture {
     }
     set(rodata.captureBytes, 4, options.captureBytes)
     set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
+    this.native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
     if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
       throw new RangeError(
         `the kernel counts in ${rodata.svcBoundsNsSize / 8} bounds, not ${options.boundsNs.length}`,

@@ -3,6 +3,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { AgentProcess } from '../helpers/agent-process.ts'
+import { checkBooks } from '../helpers/books.ts'
+import { withoutBpf } from '../helpers/compile-bpf.ts'
+import { parseExposition } from '../helpers/exposition.ts'
+import { startPeers } from '../helpers/peers.ts'
+import { pause, until } from '../helpers/program.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../helpers/servers/redis.ts'
 import { client, Telemetry } from '../helpers/telemetry.ts'
 
@@ -84,4 +89,42 @@ test('what is above the budget is counted: spans and counts together are all ope
     { abandoned, desync, red_full, ring_full },
     { abandoned: 0, desync: 0, red_full: 0, ring_full: 0 },
   )
+})
+
+test('a flood above the budget costs another user no span', { skip: withoutBpf }, async () => {
+  const asUser = (uid: number) => ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+  const received = await Telemetry.start()
+  const [flooder, quiet] = await Promise.all([startPeers(asUser(65_534)), startPeers(asUser(65_532))])
+  const shared = await AgentProcess.start({
+    endpoint: received.endpoint,
+    ports: [flooder.port, quiet.port],
+    config: { agent: { ebpf: { network: { sampling: { max_spans_per_second: 500 } } } } },
+  })
+  try {
+    let over = false
+    let flood = 0
+    const flooding = (async () => {
+      for (; !over; flood += 100) await flooder.requests(100, '/status/200')
+    })()
+    await until('the budget is used up', 30_000, async () => (await shared.counters()).over_budget! > 0)
+    const beganMs = performance.now()
+    for (let i = 0; i < 50; i++) {
+      await quiet.requests(1, '/status/200')
+      await pause(Math.max(0, beganMs + i * 20 - performance.now()))
+    }
+    over = true
+    await flooding
+    await received.settle(shared)
+    assert.equal(received.spans(quiet.port).length, 100)
+    assert.ok(received.spans(flooder.port).length >= 500)
+    for (const [peers, asked] of [
+      [quiet, 50],
+      [flooder, flood],
+    ] as const)
+      assert.deepEqual([received.servedBy(peers.serverPid), received.askedOf(peers.port)], [asked, asked])
+    checkBooks(parseExposition((await shared.get('/metrics')).text, 'text'))
+  } finally {
+    await shared.stop()
+    await Promise.all([flooder.close(), quiet.close(), received.close()])
+  }
 })

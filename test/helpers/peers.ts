@@ -29,8 +29,9 @@ class Peer {
   readonly child: ChildProcess
   private readonly lines: AsyncIterator<string>
 
-  constructor(script: string) {
-    this.child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+  constructor(script: string, wrapper: readonly string[]) {
+    const [command, ...args] = [...wrapper, process.execPath, '-e', script]
+    this.child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'inherit'] })
     this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]()
   }
 
@@ -63,9 +64,10 @@ export interface Peers {
   close(): Promise<void>
 }
 
-export async function startPeers(): Promise<Peers> {
-  const server = new Peer(serverScript)
-  const client = new Peer(clientScript)
+/** `wrapper`: a command that runs the one which follows, in its own process. */
+export async function startPeers(wrapper: readonly string[] = []): Promise<Peers> {
+  const server = new Peer(serverScript, wrapper)
+  const client = new Peer(clientScript, wrapper)
   const port = Number(await server.line())
   const ask = async (peer: Peer, count: number, path: string): Promise<void> => {
     peer.say(`${port} ${count} ${path}`)
@@ -78,7 +80,7 @@ export async function startPeers(): Promise<Peers> {
     clientPid: client.child.pid!,
     requests: (count, path) => ask(client, count, path),
     freshRequests: async (count, path) => {
-      const fresh = new Peer(clientScript)
+      const fresh = new Peer(clientScript, wrapper)
       await ask(fresh, count, path)
       await fresh.end()
     },

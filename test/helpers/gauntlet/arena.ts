@@ -91,8 +91,6 @@ export class Arena {
   readonly #server: Program
   readonly #client: Program<object>
   readonly #prober: Program<object>
-  /** Of the bystander's requests: those in which the budget of spans was not used up. */
-  readonly #whole: (readonly [from: number, to: number])[] = []
   #ended = false
   #closed = false
   #most = 0
@@ -192,7 +190,6 @@ export class Arena {
       fuse: existsSync(fuse) ? fuse : '',
     }
     const told = setInterval(() => appendFileSync(secret, secretLine), 200)
-    const [from, before] = await this.#underWay()
     const end = performance.now() + seconds * 1000
     this.#most = 0
     await Promise.all(
@@ -212,34 +209,16 @@ export class Arena {
       }),
     )
     clearInterval(told)
-    const [to, after] = await this.#underWay()
-    if (before === after) this.#whole.push([from, to])
     return this.seen()
   }
 
-  /** How many of the bystander's requests were answered by now. */
-  async answered(): Promise<number> {
-    return this.#client.ask<number>('sent')
-  }
-
-  /** How many requests of the bystander were answered, and how many spans of anybody's were above the budget. */
-  async #underWay(): Promise<[answered: number, overBudget: number]> {
-    const counters = await this.agent.counters().catch(() => undefined)
-    return [await this.answered(), counters?.over_budget ?? Number.NaN]
-  }
-
-  /**
-   * Requests of the bystander without their two spans, of the stretches in which the budget was not used up; with a
-   * range, of these requests alone.
-   */
-  missing(ranges: readonly (readonly [from: number, to: number])[] = this.#whole): number[] {
+  /** Requests of the bystander, from one number up to another, without their two spans. */
+  missing(from: number, to: number): number[] {
     const { port } = this.#server.ready
     const sides = ([server, client] as const).map(
       kind => new Set(this.telemetry!.spans(port, kind).map(({ attributes }) => numberOf(attributes))),
     )
-    return ranges.flatMap(([from, to]) =>
-      Array.from({ length: to - from }, (_, i) => from + i).filter(n => sides.some(side => !side.has(n))),
-    )
+    return Array.from({ length: to - from }, (_, i) => from + i).filter(n => sides.some(side => !side.has(n)))
   }
 
   /** Whether what only root may read was sent. */

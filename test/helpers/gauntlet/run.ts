@@ -55,8 +55,10 @@ async function main(): Promise<void> {
     if (!values.receive) await arena.receive()
     await pause(25_000) // two exports of metrics
     console.log(
-      `bystander: ${sent} answered, counted ${arena.counted()}, without spans ${arena.missing().length}`,
+      `bystander: ${sent} answered, counted ${arena.counted()}, without spans ${arena.missing(0, sent).length}`,
     )
+    const { text } = await arena.agent.get('/metrics')
+    for (const [line] of text.matchAll(/^svc_spans_dropped_total\{.*[1-9]\d*$/gm)) console.log(line)
     const { alive, mostMiB } = await arena.seen()
     console.log(`at last ${alive ? 'it lives' : 'it is DEAD'}; most ${mostMiB.toFixed(0)} MiB`)
     if (!alive) console.log(arena.agent.logText().slice(-1500))

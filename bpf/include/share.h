@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* How owners share what there is for all: the budget of spans, and the room in the ring.
+ *
+ * An owner may have more as long as it has had less of late than a bound that falls with what is left (dynamic thresholds,
+ * Choudhury and Hahne 1998). Those who want most meet it, and so leave the rest: what is left settles where all of them get
+ * the same, and whoever wants less than that gets it all. Nobody has to know how many owners there are. */
+#pragma once
+#include "maps.h"
+
+#define OWNER_BITS 5
+#define GROUPS 128
+#define OWNERS (GROUPS << OWNER_BITS) /* by group, then by user and inner group: nobody fills another group's slots */
+#define OWNER_MASK (OWNERS - 1)
+#define LATELY_SHIFT 28 /* half of the spans that an owner has had is forgotten in 2^28 ns, a quarter of a second */
+#define FAIR 8          /* one that is alone leaves a tenth of a full budget to whoever comes, */
+#define FAIR_RING 1     /* and a third of the ring */
+#define REFILL_NS 1000000
+#define NAMESPACES_MAX 33 /* user namespaces within each other, of the kernel */
+
+enum { SPANS, FIRST_SPANS, RING_BYTES, SHARED };
+
+/* Set before load, and told to nobody: who shares a slot with whom cannot be arranged. */
+const volatile u64 owner_seeds[2];
+
+struct had {
+	u32 amount;
+	u32 tick; /* when half of it was last forgotten */
+};
+
+/* What owners, and their groups, have had of late; slots of an owner's number in each of what is shared. CPUs that
+ * write at once may forget something twice, or not note it, which is harmless. */
+struct had owners_had[SHARED * OWNERS] __attribute__((aligned(64)));
+struct had groups_had[SHARED * GROUPS];
+
+/* What CPUs took from the budget for an owner and have not used yet: a number that all of them write is dear. */
+struct prepaid {
+	u8 spans[2 * OWNERS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct prepaid);
+} prepaid SEC(".maps");
+
+/* Whether the groups of the process are those of Kubernetes: quality of service, pod, container. */
+static __always_inline bool is_in_pod(struct task_struct *task)
+{
+	void *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	struct cgroup *top = 0;
+	char name[8] = {};
+	bpf_probe_read_kernel(&top, sizeof(top), group + bpf_core_field_offset(struct cgroup, ancestors) + sizeof(top));
+	bpf_probe_read_kernel(name, sizeof(name), BPF_CORE_READ(top, kn, name));
+	return *(u64 *)name == ('k' | 'u' << 8 | 'b' << 16 | (u64)'e' << 24 | (u64)'p' << 32 | (u64)'o' << 40 | (u64)'d' << 48 |
+				(u64)'s' << 56);
+}
+
+/* Whoever is behind the user: of those that a user namespace gives, the one who made it. */
+static __always_inline u32 user_of(struct task_struct *task)
+{
+	u32 user = BPF_CORE_READ(task, cred, uid.val);
+	struct user_namespace *inner = BPF_CORE_READ(task, cred, user_ns);
+	for (int i = 0; i < NAMESPACES_MAX; i++) {
+		struct user_namespace *outer = BPF_CORE_READ(inner, parent);
+		if (!outer)
+			break;
+		user = BPF_CORE_READ(inner, owner.val);
+		inner = outer;
+	}
+	return user;
+}
+
+/* Number of the current process's owner, never 0. Its group is a unit, a container, a pod, or all that a user has (user.slice):
+ * the levels of control groups at which only root makes some. Below, and by user, the group shares what it has. Outside of
+ * groups each user is one. Multiplying by a secret odd number spreads numbers that others choose (Dietzfelbinger 1997). */
+__noinline int svc_owner(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 user = user_of(task), second = bpf_get_current_ancestor_cgroup_id(2), third = bpf_get_current_ancestor_cgroup_id(3);
+	u64 group = third && is_in_pod(task) ? third : second;
+	if (!group)
+		group = bpf_get_current_ancestor_cgroup_id(1);
+	if (!group)
+		group = user | 1ULL << 32;
+	u32 owner = (group * (owner_seeds[0] | 1)) >> 57 << OWNER_BITS;
+	owner |= ((third + (user << 32)) * (owner_seeds[1] | 1)) >> (64 - OWNER_BITS);
+	return owner ? owner : 1;
+}
+
+static __always_inline u32 had_lately(struct had *had, u32 tick)
+{
+	u32 passed = tick - had->tick;
+	if ((s32)passed > 0) { /* a CPU may be a little behind */
+		had->amount = passed < 32 ? had->amount >> passed : 0;
+		had->tick = tick;
+	}
+	return had->amount;
+}
+
+/* Whether the owner of `slot` may have more of `size`, of which `left` is left. 0, or how much it may take at once, if that
+ * is to stay little beside what it has had: half of it before each tick. */
+__noinline int svc_may_have(u32 slot, u64 left, u64 size, u32 tick, u32 fair)
+{
+	if (slot >= SHARED * OWNERS)
+		return 0;
+	u64 owner = had_lately(&owners_had[slot], tick), group = had_lately(&groups_had[slot >> OWNER_BITS], tick);
+	if (left < size) {
+		u64 bound = fair * left * size / (size - left);
+		if (group >= bound || owner >= FAIR * (bound - group))
+			return 0;
+	}
+	return 1 + (owner >> 4);
+}
+
+static __always_inline void has(u32 slot, u32 amount)
+{
+	if (slot >= SHARED * OWNERS)
+		return;
+	__sync_fetch_and_add(&owners_had[slot].amount, amount);
+	__sync_fetch_and_add(&groups_had[slot >> OWNER_BITS].amount, amount);
+}
+
+/* Takes spans from the budget for the owner of `slot`. Returns how many: 0 for none. */
+__noinline int svc_take_spans(u32 slot, u64 at)
+{
+	u64 since = budget_at, each = budget_ns, passed = at - since, size = budget_burst;
+	u32 first = slot >= OWNERS;
+	if ((s64)passed >= REFILL_NS && passed >= each) { /* a CPU may be a little behind */
+		u64 more = passed / each, until = since + more * each;
+		if (more >= size) {
+			more = size;
+			until = at;
+		}
+		if (__sync_val_compare_and_swap(&budget_at, since, until) == since) {
+			for (int i = 0; i < 2; i++) {
+				s64 room = size - budget_left[i];
+				__sync_fetch_and_add(&budget_left[i], (s64)more < room ? (s64)more : room);
+			}
+		}
+	}
+	s64 left = budget_left[first];
+	if (left <= 0)
+		return 0;
+	u32 taken = svc_may_have(slot, left, size, at >> LATELY_SHIFT, FAIR);
+	if (taken > budget_share)
+		taken = budget_share;
+	if (!taken)
+		return 0;
+	__sync_fetch_and_add(&budget_left[first], -(s64)taken);
+	has(slot, taken);
+	return taken;
+}
+
+/* Whether the budget has a span for the owner. Exchanges that are to be kept first have a budget of their own, of the same
+ * size: a storm of errors must not take the whole machine either. */
+static __always_inline bool within_budget(u32 owner, u64 at, bool first)
+{
+	if (!budget_ns)
+		return true;
+	u32 zero = 0, slot = bounded((first ? OWNERS : 0) + owner, 2 * OWNERS - 1);
+	struct prepaid *cpu = bpf_map_lookup_elem(&prepaid, &zero);
+	if (!cpu)
+		return false;
+	u32 spans = cpu->spans[slot];
+	if (!spans)
+		spans = svc_take_spans(slot, at);
+	if (!spans)
+		return false;
+	cpu->spans[slot] = spans - 1;
+	return true;
+}
+
+/* Whether the owner, 0 for nobody, may put a record into the ring, in which so much waits. There is nothing to share until
+ * half of it does. What is forgotten goes by what has been read: if nobody reads for seconds, a flood gets no more for it. */
+__noinline int svc_has_room(u32 owner, u32 bytes, u64 waiting)
+{
+	u64 half = 2 * ring_wakeup_bytes, left = waiting < 2 * half ? 2 * half - waiting : 0;
+	u32 slot = RING_BYTES * OWNERS + (owner & OWNER_MASK);
+	if (waiting <= ring_wakeup_bytes || !owner)
+		return 1;
+	u32 tick = bpf_ringbuf_query(&ring, BPF_RB_CONS_POS) / half;
+	if (!svc_may_have(slot, left, half, tick, FAIR_RING))
+		return 0;
+	has(slot, bytes);
+	return 1;
+}
+
+/* Puts an owner's record into the ring. Anything but 0: there is no room for it. While much waits the consumer is woken
+ * again and again, for a wake-up is lost with a record that finds no room. */
+static __always_inline long put(struct work *w, u32 owner, void *record, u64 bytes)
+{
+	u64 flags = BPF_RB_NO_WAKEUP, waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+	if (waiting > ring_wakeup_bytes) {
+		if (!svc_has_room(owner, bytes, waiting))
+			return -1;
+		if (now(w) - w->woken >= WAKEUP_NS) {
+			w->woken = now(w);
+			flags = BPF_RB_FORCE_WAKEUP;
+		}
+	}
+	return bpf_ringbuf_output(&ring, record, bytes, flags);
+}
