@@ -32,7 +32,7 @@ struct svc_process_event {
 const struct svc_process_event *unused_event __attribute__((unused)); /* keeps the types in BTF */
 const enum svc_process_kind *unused_kind __attribute__((unused));
 
-const volatile u32 events_max = 1000; /* a second */
+u32 events_max; /* a second: set before the programs are attached, and lowered where svc takes too much CPU */
 
 /* Counted since the load. Exits by what ended the process: 0: it returned zero, 1: another number, 2 and more: a signal,
  * plus 1. */

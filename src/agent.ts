@@ -210,9 +210,9 @@ export async function startAgent({
     links: running,
   })
   governProfiles(memory.governor, profiling)
-  leverParts(cpu.governor, { tracing: running, profiling })
   const gpu = new Gpu({ config, pipeline, processes, host, log })
   const logs = new Logs({ config, pipeline, entities, resources, recent, host, log })
+  leverParts(cpu.governor, { tracing: running, kernel, profiling, logs })
   onContainer = () => logs.hurry()
   const baseDir = loaded.filePath === null ? process.cwd() : dirname(loaded.filePath)
   const scraping = new Scraping({ config, baseDir, pipeline, log })

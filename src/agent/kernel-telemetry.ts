@@ -11,6 +11,8 @@ import type { ProcessTable } from '../entities/process-table.ts'
 import type { ProgramState } from '../kernel/bpf-object.ts'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
+import type { CpuLever } from '../lib/cpu-governor.ts'
+import { CpuSteps } from '../lib/cpu-steps.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { NetworkPair } from '../model/network-pair.ts'
@@ -43,6 +45,8 @@ export interface KernelTelemetryOptions {
 }
 
 const addressesMs = 30_000
+/** Starts and ends of processes that are told in a second, step by step while svc takes too much CPU. */
+const eventsPerSecond = [1000, 250, 60] as const
 /** Part of the memory of tables that the metrics of connections may have. */
 const seriesShare = 0.3
 
@@ -61,6 +65,7 @@ export class KernelTelemetry {
   private readonly syscalls: SyscallCounts | undefined
   private readonly syscallTimes: RedTable
   private readonly events: ProcessEvents | undefined
+  private readonly eventSteps = new CpuSteps(eventsPerSecond, most => this.events?.limit(most))
   private readonly timers: NodeJS.Timeout[]
   /** Interfaces by the addresses that they have. */
   private interfaces = new Map<string, string>()
@@ -123,6 +128,7 @@ export class KernelTelemetry {
     this.events = start(processEvents, each => {
       const logs = pipeline.intake('logs')
       return new ProcessEvents(each, {
+        maxPerSecond: this.eventSteps.value,
         onProcess: news => {
           for (const table of tables) table.noticed(news)
           if (news.kind === 'exec') options.onExec(news.pid)
@@ -148,6 +154,27 @@ export class KernelTelemetry {
 
   programs(): ProgramState[] {
     return [this.network, this.syscalls, this.events].flatMap(part => part?.programs() ?? [])
+  }
+
+  /** What does less while svc takes too much CPU: processes that come and go, which a look at each costs. */
+  get lever(): CpuLever {
+    const { eventSteps } = this
+    const change = (step: () => boolean) => () => {
+      if (this.events === undefined) return false
+      // What was untold until now was so by the bound until now.
+      this.book()
+      return step()
+    }
+    return {
+      costMs: () => this.events?.busyMs ?? 0,
+      lower: change(() => eventSteps.lower()),
+      raise: change(() => eventSteps.raise()),
+      get effect() {
+        return eventSteps.isLowered
+          ? `at most ${eventSteps.value} starts and ends of processes a second are told, while metrics count all; processes that end at once may have no more than a name`
+          : ''
+      },
+    }
   }
 
   /** Exports what was counted. `last`: nothing waits for more any longer. */
@@ -230,7 +257,8 @@ export class KernelTelemetry {
   private book(): void {
     const { ledger } = this.options.pipeline
     const untold = this.events?.untold ?? 0
-    if (untold > this.untold) ledger.logs.miss('over_budget', untold - this.untold)
+    const reason = this.eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
+    if (untold > this.untold) ledger.logs.miss(reason, untold - this.untold)
     this.untold = untold
     const lost = this.syscalls?.lost ?? 0
     if (lost > this.lostCalls)

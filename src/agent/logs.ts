@@ -7,9 +7,11 @@ import type { Entities } from '../entities/entities.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
+import type { CpuLever } from '../lib/cpu-governor.ts'
+import { CpuSteps } from '../lib/cpu-steps.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { journalContainer } from '../logs/journal-entry.ts'
-import { LogFollower } from '../logs/log-follower.ts'
+import { LogFollower, type ReadingPace } from '../logs/log-follower.ts'
 import { LogPositions } from '../logs/log-positions.ts'
 import type { RecentLogs } from '../logs/recent-logs.ts'
 import type { LogRecord } from '../model/log.ts'
@@ -52,6 +54,15 @@ interface Running {
   isEnding: boolean
 }
 
+const mebibyte = 2 ** 20
+/** Bytes of files that are read in a second, and how rarely files are looked for, while svc takes too much CPU. */
+const paces: readonly ReadingPace[] = [
+  { bytesPerSecond: Number.POSITIVE_INFINITY, rarer: 1 },
+  { bytesPerSecond: 8 * mebibyte, rarer: 2 },
+  { bytesPerSecond: 2 * mebibyte, rarer: 4 },
+  { bytesPerSecond: mebibyte / 2, rarer: 8 },
+]
+
 /** What 16 KiB, the longest part that Docker writes, may take in JSON with all of its attributes. */
 const escapedBytes = 256 * 1024
 
@@ -66,7 +77,8 @@ export class Logs {
   /** One for all followers: two that write the same file would undo what the other wrote. */
   private positions: LogPositions | undefined
   /** Of followers that were replaced. */
-  private readonly before = { readBytes: 0, truncations: 0, lostRotations: 0 }
+  private readonly before = { readBytes: 0, truncations: 0, lostRotations: 0, busyMs: 0 }
+  private readonly pace = new CpuSteps(paces, pace => this.running?.follower.limit(pace))
   private fault: string | undefined
   private stopping: Promise<void> = Promise.resolve()
   private stopped = false
@@ -113,6 +125,25 @@ export class Logs {
     return faults
   }
 
+  /**
+   * What does less while svc takes too much CPU. Nothing is lost by it that is still there when its turn comes: owners of
+   * logs have turns, so that whoever writes most waits longest.
+   */
+  get lever(): CpuLever {
+    const { pace } = this
+    return {
+      costMs: () => this.before.busyMs + (this.running?.follower.busyMs ?? 0),
+      lower: () => this.running !== undefined && pace.lower(),
+      raise: () => pace.raise(),
+      get effect() {
+        const { bytesPerSecond, rarer } = pace.value
+        return pace.isLowered
+          ? `log files are read at ${bytesPerSecond / mebibyte} MiB a second at most and looked for every ${rarer} s; what is left waits in its file`
+          : ''
+      },
+    }
+  }
+
   /** There may be a new log. */
   hurry(): void {
     this.running?.follower.hurry()
@@ -155,6 +186,7 @@ export class Logs {
     this.hurryRecords()
     await Promise.all([running.journal?.stop(), running.follower.stop()])
     this.running = undefined
+    this.before.busyMs += running.follower.busyMs
     const { readBytes, truncations, lostRotations } = running.follower.state
     this.before.readBytes += readBytes
     this.before.truncations += truncations
@@ -206,6 +238,7 @@ export class Logs {
           },
         })
       : undefined
+    follower.limit(this.pace.value)
     void follower.start()
     return { follower, journal, isEnding: false }
   }

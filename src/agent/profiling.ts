@@ -10,6 +10,8 @@ import { ownPids } from '../kernel/needs.ts'
 import { hostPid } from '../kernel/needs-processes.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
+import type { CpuLever } from '../lib/cpu-governor.ts'
+import { CpuSteps } from '../lib/cpu-steps.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { fitted } from '../lib/memory-room.ts'
 import type { SpanLink } from '../model/profile.ts'
@@ -63,8 +65,7 @@ export class Profiling {
   private running: Running | undefined
   private fault: string | undefined
   private recordings = 0
-  /** Steps that it does less while svc takes too much CPU: index of `loweredParts`. */
-  private step = 0
+  private readonly part = new CpuSteps(loweredParts, () => this.running?.profiler.configure(this.settings()))
   /** Those that were let go of before. */
   private stopping: Promise<unknown> = Promise.resolve()
 
@@ -84,37 +85,33 @@ export class Profiling {
     return reasons.flatMap(reason => (reason === undefined ? [] : [{ subsystem: 'profiles', reason, mend }]))
   }
 
-  /** Milliseconds of CPU since the start that names and tables took, about. */
-  get cpuMs(): number {
-    return this.running?.profiler.worker.cpuMs ?? 0
+  /** What does less while svc takes too much CPU. Recordings that somebody asks for are as ever. */
+  get lever(): CpuLever {
+    const { part } = this
+    const effect = () => this.lowered
+    return {
+      costMs: () => {
+        const { profiler, sampler } = this.running ?? {}
+        return (profiler?.worker.cpuMs ?? 0) + (sampler?.busyMs ?? 0)
+      },
+      lower: () => this.running !== undefined && part.lower(),
+      raise: () => part.raise(),
+      get effect() {
+        return effect()
+      },
+    }
   }
 
-  /** What it leaves out while svc takes too much CPU; '' for nothing. Recordings that somebody asks for are as ever. */
-  get lowered(): string {
-    if (this.step === 0) return ''
-    const rate = this.settings().sampleRate
-    return this.step < loweredParts.length - 1
-      ? `profiles have ${rate} samples a second instead of ${this.config.agent.profiling.sample_rate}`
-      : 'profiles are taken on request only'
-  }
-
-  lower(): boolean {
-    if (this.running === undefined || this.step === loweredParts.length - 1) return false
-    this.step++
-    this.running.profiler.configure(this.settings())
-    return true
-  }
-
-  raise(): boolean {
-    if (this.step === 0) return false
-    this.step--
-    this.running?.profiler.configure(this.settings())
-    return true
+  private get lowered(): string {
+    if (!this.part.isLowered) return ''
+    if (this.part.value === 0) return 'profiles are taken on request only'
+    const { sampleRate } = this.settings()
+    return `profiles have ${sampleRate} samples a second instead of ${this.config.agent.profiling.sample_rate}`
   }
 
   private settings(): ProfilerSettings {
     const settings = settingsOf(this.config)
-    const part = loweredParts[this.step]!
+    const part = this.part.value
     if (part === 0) return { ...settings, cpu: false, memory: false, offCpu: false }
     return { ...settings, sampleRate: Math.max(1, Math.floor(settings.sampleRate * part)) }
   }

@@ -14,8 +14,9 @@ function budget(maxPerSecond: number, hasBudget = true) {
     ...{ alwaysErrors: true, alwaysSlow: true, slowNs: 1 },
   }
   const made = new SpanBudget({
-    capture: { hasBudget, apply: told => applied.push(told.maxPerSecond) },
+    capture: { hasBudget, busyMs: 0, apply: told => applied.push(told.maxPerSecond) },
     rules,
+    protocols: [{ name: 'redis', count: () => undefined }, { name: 'http2' }],
     spans: () => spans,
     sync: () => undefined,
     now: () => nowMs,
@@ -69,8 +70,7 @@ test('governor and budget agree at every step, whatever comes', () => {
   const { made, applied, come } = budget(20_000)
   const governor = new CpuGovernor(0.5)
   let ms = 0
-  governor.register({
-    name: 'spans',
+  governor.register('spans', {
     costMs: () => ms,
     lower: () => made.lower(),
     raise: () => made.raise(),
@@ -92,11 +92,45 @@ test('governor and budget agree at every step, whatever comes', () => {
   assert.deepEqual([made.lowered, applied.at(-1)], [undefined, 20_000])
 })
 
-test('a host with few spans, and a back end without a budget, cannot make fewer', () => {
+test('a host with few spans cannot make fewer', () => {
   const few = budget(200)
   few.come(1000)
   assert.equal(few.made.lower(), false)
-  const without = budget(1000, false)
-  without.come(1000)
-  assert.equal(without.made.lower(), false)
+})
+
+const calls = {
+  http: ['http', false],
+  tls: ['http', true],
+  redis: ['redis', true],
+  http2: ['http2', true],
+} as const
+
+/** How many of so many calls at once may have spans. */
+function allowed(made: SpanBudget, kind: keyof typeof calls, n: number, error = '', durationNs = 1): number {
+  const [protocol, fromBytes] = calls[kind]
+  let count = 0
+  for (let i = 0; i < n; i++) count += Number(made.allows({ protocol, fromBytes, durationNs }, { error }))
+  return count
+}
+
+test('what the kernel did not judge is judged here, by the same budget for each second', () => {
+  const { made, come } = budget(1000)
+  const of = (kind: keyof typeof calls) => allowed(made, kind, 1500)
+  assert.deepEqual([of('http'), of('redis'), of('http2'), of('tls')], [1500, 1500, 1000, 0])
+  come(1000)
+  made.lower()
+  assert.deepEqual([of('http'), of('redis'), of('http2')], [1500, 1500, 500])
+  assert.match(made.effect, /^at most 500 spans a second, and as many again of HTTP\/2/)
+})
+
+test('without a budget in the kernel all calls are judged here', () => {
+  const { made } = budget(1000, false)
+  assert.equal(allowed(made, 'http', 600) + allowed(made, 'redis', 600) + allowed(made, 'http2', 600), 1000)
+})
+
+test('failed and slow calls have a budget of their own, and without a bound nothing is refused', () => {
+  const { made } = budget(100)
+  assert.equal(allowed(made, 'http2', 200), 100)
+  assert.equal(allowed(made, 'http2', 60, 'timeout') + allowed(made, 'http2', 60, '', 2), 100)
+  assert.equal(allowed(budget(0).made, 'http2', 5000), 5000)
 })

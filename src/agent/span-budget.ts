@@ -1,9 +1,14 @@
+import type { CpuLever } from '../lib/cpu-governor.ts'
+import { TokenBucket } from '../lib/token-bucket.ts'
+import type { Call, Exchange } from '../model/exchange.ts'
+import type { Protocol } from '../model/protocol.ts'
 import type { Capture, CaptureRules } from '../probes/capture.ts'
 
 export interface SpanBudgetOptions {
-  readonly capture: Pick<Capture, 'hasBudget' | 'apply'>
+  readonly capture: Pick<Capture, 'hasBudget' | 'apply' | 'busyMs'>
   /** What the configuration says. */
   readonly rules: CaptureRules
+  readonly protocols: readonly Pick<Protocol, 'name' | 'count'>[]
   /** All spans since the start, those that were lost included. */
   readonly spans: () => number
   /** Brings the books up to date: calls until now are judged by the budget until now. */
@@ -12,19 +17,30 @@ export interface SpanBudgetOptions {
   readonly now?: () => number
 }
 
+type JudgedExchange = Pick<Exchange, 'protocol' | 'fromBytes' | 'durationNs'>
+
 /** Over which the rate of spans is measured, in milliseconds. */
 const rateMs = 5_000
 /** Spans a second that are always made: they cost a hundredth of a CPU. What costs more then is something else. */
 const least = 200
 
-/** How many calls a second have spans: as many as the configuration says, or fewer while svc takes too much CPU. */
-export class SpanBudget {
+/**
+ * How many calls a second have spans: as many as the configuration says, or fewer while svc takes too much CPU. The kernel
+ * side has the budget of what it frames. What it hands on as bytes has one here, of the same size.
+ */
+export class SpanBudget implements CpuLever {
   /** Why calls above it have no span. */
   reason: 'over_budget' | 'cpu_limit' = 'over_budget'
   readonly #options: SpanBudgetOptions
   #rules: CaptureRules
   /** Budgets, one for each step down: the last one holds. */
   readonly #steps: number[] = []
+  /** Protocols whose turns the kernel counts where they are above its budget. */
+  readonly #counted: ReadonlySet<string>
+  /** Undefined: no bound. */
+  #bucket: TokenBucket | undefined
+  /** Of calls that failed or were slow. */
+  #first: TokenBucket | undefined
   readonly #now: () => number
   #measuredMs: number
   #spans = 0
@@ -35,11 +51,25 @@ export class SpanBudget {
     this.#rules = options.rules
     this.#now = options.now ?? (() => performance.now())
     this.#measuredMs = this.#now()
+    const counted = options.protocols.filter(({ count }) => count !== undefined)
+    this.#counted = new Set(counted.map(({ name }) => name))
+    this.#bound(this.#rules.maxPerSecond)
   }
 
   /** Spans a second while svc takes too much CPU; undefined: it does not. */
   get lowered(): number | undefined {
     return this.#steps.at(-1)
+  }
+
+  /** Reading calls and making spans. */
+  costMs(): number {
+    return this.#options.capture.busyMs
+  }
+
+  get effect(): string {
+    const { lowered } = this
+    if (lowered === undefined) return ''
+    return `at most ${lowered} spans a second, and as many again of HTTP/2 and of messages, while metrics count all calls`
   }
 
   /** The configuration says otherwise from now on. */
@@ -48,9 +78,19 @@ export class SpanBudget {
     this.#apply()
   }
 
-  /** Half as many spans as now. False: fewer would be of no use, or this back end has no budget. */
+  /** Whether a call may have a span. To be asked once for each. */
+  allows({ protocol, fromBytes, durationNs }: JudgedExchange, { error }: Pick<Call, 'error'>): boolean {
+    if (this.#bucket === undefined) return true
+    if (this.#options.capture.hasBudget && (!fromBytes || this.#counted.has(protocol))) return true
+    const { alwaysErrors, alwaysSlow, slowNs } = this.#rules
+    const isFirst = (alwaysErrors && error !== '') || (alwaysSlow && durationNs > slowNs)
+    const bucket = isFirst ? this.#first! : this.#bucket
+    bucket.fill(this.#now())
+    return bucket.take(1, 0)
+  }
+
+  /** Half as many spans as now. False: fewer would be of no use. */
   lower(): boolean {
-    if (!this.#options.capture.hasBudget) return false
     const asked =
       this.lowered ?? (this.#rules.maxPerSecond > 0 ? this.#rules.maxPerSecond : Number.POSITIVE_INFINITY)
     const next = Math.max(least, Math.floor(Math.min(asked, this.#perSecond) / 2))
@@ -86,5 +126,14 @@ export class SpanBudget {
     // A reload may have asked for less than that.
     const isLess = lowered !== undefined && (rules.maxPerSecond === 0 || lowered < rules.maxPerSecond)
     this.#options.capture.apply(isLess ? { ...rules, maxPerSecond: lowered } : rules)
+    this.#bound(isLess ? lowered : rules.maxPerSecond)
+  }
+
+  /** As the kernel has it, what a second allows may come at once. */
+  #bound(perSecond: number): void {
+    const bucketOf = (before: TokenBucket | undefined) =>
+      perSecond === 0 ? undefined : new TokenBucket(perSecond, 1, before?.level)
+    this.#bucket = bucketOf(this.#bucket)
+    this.#first = bucketOf(this.#first)
   }
 }

@@ -126,6 +126,7 @@ export class Tracing {
       exports: ({ pid, comm }) => processes.exported(pid, comm),
       hidden: ({ pid, comm }) => processes.hidden(pid, comm),
       ...(options.edge === undefined ? {} : { edge: options.edge }),
+      overBudget: (exchange, call) => (this.budget.allows(exchange, call) ? '' : this.budget.reason),
       rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => this.capture?.reachedMs ?? performance.now(),
@@ -161,6 +162,7 @@ export class Tracing {
     this.budget = new SpanBudget({
       capture: this.capture,
       rules: captureRules(network),
+      protocols: made,
       spans: () => [...this.collected.values()].reduce((sum, spans) => sum + spans, 0),
       sync: () => this.sync(),
     })
@@ -257,11 +259,6 @@ export class Tracing {
       },
       abort,
     }
-  }
-
-  /** Milliseconds since the start that reading calls and making spans took. */
-  get cpuMs(): number {
-    return this.capture.busyMs
   }
 
   /** Spans of all kinds that were seen, those included that were lost on the way. */

@@ -90,7 +90,7 @@ const network = branch('Traffic of all processes, seen at their sockets.', {
     max_spans_per_second: key(
       integer({ min: 0, max: 10_000_000 }),
       20_000,
-      'Most spans per second, and as many failed or slow ones besides; what is above is dropped and counted, and the metrics stay exact. 0 for no limit.',
+      'Most spans per second, and as many failed or slow ones besides; as many again of HTTP/2 and of messages (Kafka and others), which svc reads itself. What is above is dropped and counted, and the metrics stay exact. 0 for no limit.',
     ),
     ratio: key(number({ min: 0, max: 1 }), 1, 'Part of the traces that is kept.'),
     always_errors: key(boolean, true, 'Keeps failed requests whatever `ratio` says.'),

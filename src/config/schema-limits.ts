@@ -13,7 +13,7 @@ export const limits = branch('What svc itself may take of its host.', {
   cpu: key(
     orAuto(number({ min: 0.05, max: 1024 })),
     'auto',
-    'CPU of the whole agent in cores, on average over seconds. `auto`: 5 % of those that it may use, at least 0.5. Above it svc makes fewer spans, or fewer profiles, whichever costs more, and says so; request metrics, host metrics and logs go on.',
+    'CPU of the whole agent in cores, on average over seconds. `auto`: 5 % of those that it may use, at least 0.5. Above it the part that costs most does less, and svc says so: fewer spans, profiles or process events, TLS libraries found later, log files read more slowly. Request metrics and host metrics stay whole.',
     { restart: true },
   ),
 })

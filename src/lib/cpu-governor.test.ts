@@ -57,7 +57,7 @@ function run(governor: CpuGovernor, parts: readonly Part[], seconds: number, res
 
 function governed(limit: number, ...parts: Part[]): CpuGovernor {
   const governor = new CpuGovernor(limit)
-  for (const part of parts) governor.register(part)
+  for (const part of parts) governor.register(part.name, part)
   return governor
 }
 

@@ -2,9 +2,7 @@
 
 /** A part of the agent that can do less. */
 export interface CpuLever {
-  /** Name for people and for the label `part`: `spans`, `profiles`. */
-  readonly name: string
-  /** CPU time of the part since the start, in milliseconds, about. Only compared with that of other levers. */
+  /** Time that the part took since the start, in milliseconds, about. Only compared with that of other levers. */
   costMs(): number
   /** Does less by one step. False: it cannot, or does the least already. */
   lower(): boolean
@@ -12,6 +10,13 @@ export interface CpuLever {
   raise(): boolean
   /** What it leaves out now, as a sentence without its full stop; '' where it leaves out nothing. */
   readonly effect: string
+}
+
+interface Part {
+  readonly name: string
+  readonly lever: CpuLever
+  /** As of the last change. */
+  costMs: number
 }
 
 export interface LoweredPart {
@@ -43,10 +48,9 @@ const relapse = 60
  */
 export class CpuGovernor {
   readonly limitCores: number
-  readonly #levers: CpuLever[] = []
+  readonly #parts: Part[] = []
   /** What was lowered, the last one at the end: one entry for each step. */
-  readonly #steps: CpuLever[] = []
-  readonly #costs = new Map<CpuLever, number>()
+  readonly #steps: Part[] = []
   #window: number[] = []
   #hold = firstHold
   #sinceChange = 0
@@ -57,14 +61,9 @@ export class CpuGovernor {
     this.limitCores = limitCores
   }
 
-  /** Takes a lever in; the function that is returned lets it go. */
-  register(lever: CpuLever): () => void {
-    this.#levers.push(lever)
-    this.#costs.set(lever, lever.costMs())
-    return () => {
-      this.#levers.splice(this.#levers.indexOf(lever), 1)
-      this.#costs.delete(lever)
-    }
+  /** `name`: of the part, for people and for the label `part`. */
+  register(name: string, lever: CpuLever): void {
+    this.#parts.push({ name, lever, costMs: lever.costMs() })
   }
 
   /** Cores, over the last seconds. */
@@ -78,10 +77,10 @@ export class CpuGovernor {
   }
 
   get lowered(): LoweredPart[] {
-    return [...new Set(this.#steps)].map(lever => ({
-      name: lever.name,
-      steps: this.#steps.filter(each => each === lever).length,
-      effect: lever.effect,
+    return [...new Set(this.#steps)].map(part => ({
+      name: part.name,
+      steps: this.#steps.filter(each => each === part).length,
+      effect: part.lever.effect,
     }))
   }
 
@@ -99,30 +98,30 @@ export class CpuGovernor {
   }
 
   #lower(): CpuChange | undefined {
-    const spent = (lever: CpuLever) => lever.costMs() - (this.#costs.get(lever) ?? 0)
-    for (const lever of this.#levers.toSorted((one, other) => spent(other) - spent(one))) {
-      if (!lever.lower()) continue
+    const spent = ({ lever, costMs }: Part) => lever.costMs() - costMs
+    for (const part of this.#parts.toSorted((one, other) => spent(other) - spent(one))) {
+      if (!part.lever.lower()) continue
       if (this.#wasRaised && this.#sinceChange < relapse) this.#hold = Math.min(longestHold, this.#hold * 2)
       else if (this.#steps.length === 0) this.#hold = firstHold
-      this.#steps.push(lever)
+      this.#steps.push(part)
       this.#changes++
-      return this.#changed(lever, true)
+      return this.#changed(part, true)
     }
     return undefined
   }
 
   #raise(): CpuChange | undefined {
-    const lever = this.#steps.pop()!
-    lever.raise()
-    return this.#changed(lever, false)
+    const part = this.#steps.pop()!
+    part.lever.raise()
+    return this.#changed(part, false)
   }
 
-  #changed(lever: CpuLever, lowered: boolean): CpuChange {
+  #changed({ name, lever }: Part, lowered: boolean): CpuChange {
     this.#wasRaised = !lowered
     this.#sinceChange = 0
     this.#window = []
-    for (const each of this.#levers) this.#costs.set(each, each.costMs())
-    return { name: lever.name, lowered, effect: lever.effect }
+    for (const part of this.#parts) part.costMs = part.lever.costMs()
+    return { name, lowered, effect: lever.effect }
   }
 }
 

@@ -63,6 +63,8 @@ export class FollowedLogs {
   private lookingMs = 0
   private hasTakenUp = false
   private readonly searches = new UnderWay()
+  /** Of all searches for the files of logs. */
+  private readonly slices = new Slices(1)
   private readonly warnings: LogWarnings
 
   constructor(options: FollowedLogsOptions) {
@@ -80,6 +82,11 @@ export class FollowedLogs {
     })
     for (const source of options.sources)
       this.finders.set(source, new FileFinder({ files: options.maxFiles }))
+  }
+
+  /** Milliseconds since the start in which files of logs were looked for where these were rotated, about. */
+  get searchedMs(): number {
+    return this.slices.totalMs
   }
 
   get openFiles(): number {
@@ -348,6 +355,7 @@ export class FollowedLogs {
       isKnown,
       positions: this.positions,
       buffer: this.buffer,
+      slices: this.slices,
       isFollowed: stats => this.owners.find(stats) !== undefined,
       isLog: path => path !== log.path && this.logs.has(path),
     }
@@ -422,6 +430,7 @@ export class FollowedLogs {
   private guard(log: FollowedLog, work: () => Promise<void>): Promise<void> {
     if (log.isArranging) return Promise.resolve()
     log.isArranging = true
+    this.slices.begin()
     return this.searches
       .run(work)
       .catch(error => this.warnings.failed(log.path, error))
@@ -458,7 +467,7 @@ export class FollowedLogs {
   /** A closed file is no longer where it was. */
   private async search(log: FollowedLog, file: LogFile): Promise<void> {
     if (this.logs.get(log.path) !== log) return
-    const name = await whereabouts(log.path, file)
+    const name = await whereabouts(log.path, file, this.slices)
     if (name !== undefined) {
       // There, and still not to be opened: the next look at it tries again.
       if (name === file.name) this.awake.delete(log)

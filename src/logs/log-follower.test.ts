@@ -346,6 +346,28 @@ test('nothing is read while there is no room, and all of it afterwards', async t
   await arrives(following, ['one', 'two'])
 })
 
+test('a bound on what is read loses nothing: what is above it waits in its file', async t => {
+  const { at, follow } = workplace(t)
+  const following = await follow([at('*.log')])
+  const { follower } = following
+  follower.limit({ bytesPerSecond: 256 * 1024, rarer: 2 })
+  const flood = Array.from({ length: 20_000 }, (_, i) => `${i} ${'x'.repeat(40)}`)
+  writeFileSync(at('flood.log'), `${flood.join('\n')}\n`)
+  follower.hurry()
+  await eventually(
+    () => following.lines.length > 0,
+    () => 'nothing is read',
+  )
+  const began = performance.now()
+  const read = follower.state.readBytes
+  await sleep(1000)
+  const perSecond = (1000 * (follower.state.readBytes - read)) / (performance.now() - began)
+  assert.ok(perSecond < 512 * 1024, `${perSecond} bytes a second`)
+  assert.ok(follower.state.behindBytes > 0 && follower.busyMs > 0)
+  follower.limit({ bytesPerSecond: Number.POSITIVE_INFINITY, rarer: 1 })
+  await arrives(following, flood)
+})
+
 test('what is not secured is read again', async t => {
   const { log, follow } = workplace(t)
   writeFileSync(log, '')

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
+import { TokenBucket } from '../lib/token-bucket.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-file.ts'
@@ -24,6 +25,14 @@ export interface LogFollowerOptions {
   /** Files that are open at once (1,000), and that are known (10,000). */
   readonly maxOpen?: number
   readonly maxFiles?: number
+}
+
+/** How much is done. */
+export interface ReadingPace {
+  /** Infinity: as much as comes. */
+  readonly bytesPerSecond: number
+  /** Files are looked for so many times as rarely. */
+  readonly rarer: number
 }
 
 /** How one log stands. */
@@ -69,6 +78,8 @@ const sliceMs = 2
 const chunksAtOnce = 4
 const pauseAbove = 0.8
 const resumeBelow = 0.6
+/** Seconds of reading that a bound lets come at once. */
+const burst = 0.25
 /** What stop() waits for. */
 const stopMs = 5000
 /** What is still there is said to be so often. */
@@ -94,6 +105,10 @@ export class LogFollower {
   private committedBytes = 0
   private flushedMs = 0
   private isPaused = false
+  /** Undefined: as much is read as comes. */
+  private bucket: TokenBucket | undefined
+  private rarer = 1
+  private readonly slices = new Slices(sliceMs)
   private isHurried = false
   private isStopping = false
   private wake: () => void = () => undefined
@@ -141,6 +156,20 @@ export class LogFollower {
     this.wake()
   }
 
+  /** From now on: what is left waits in its file. */
+  limit({ bytesPerSecond, rarer }: ReadingPace): void {
+    this.rarer = rarer
+    this.bucket = Number.isFinite(bytesPerSecond)
+      ? new TokenBucket(bytesPerSecond, burst, this.bucket?.level)
+      : undefined
+    this.wake()
+  }
+
+  /** Milliseconds since the start that reading took, with what is done of the lines, about. */
+  get busyMs(): number {
+    return this.slices.totalMs + this.found.searchedMs
+  }
+
   get state(): LogFollowerState {
     const byFile: FollowedLogState[] = []
     let behindBytes = 0
@@ -165,14 +194,15 @@ export class LogFollower {
   }
 
   private async run(): Promise<void> {
-    const slices = new Slices(sliceMs)
     while (!this.isStopping) {
       this.lookInTime()
       this.commitInTime()
-      const isMore = await this.readAll(slices)
+      this.slices.begin()
+      const isMore = await this.readAll()
       this.flushInTime()
+      this.slices.end()
       if (isMore) await turn()
-      else await this.sleep(this.isPaused || this.isHurried ? pausedMs : pollMs)
+      else await this.sleep(this.isPaused || this.isSpent || this.isHurried ? pausedMs : pollMs)
     }
   }
 
@@ -189,16 +219,18 @@ export class LogFollower {
   }
 
   /** One turn of every owner of logs. True where there is more. */
-  private async readAll(slices: Slices): Promise<boolean> {
+  private async readAll(): Promise<boolean> {
+    const { buffer, slices } = this
     const { awake } = this.found
     let isMore = false
-    slices.begin()
     for (const logs of this.turns.owners(awake)) {
       let left = chunksAtOnce
       for (const log of logs) {
         while (left > 0 && awake.has(log)) {
-          if (this.isStopping || this.mustPause()) return false
+          if (this.isStopping || this.mustPause() || this.isSpent) return false
+          const before = buffer.readBytes
           const hasRead = this.found.step(log)
+          this.bucket?.charge(buffer.readBytes - before)
           if (hasRead) this.turns.read(log, awake)
           await slices.rest()
           if (!hasRead) break
@@ -217,9 +249,16 @@ export class LogFollower {
     return this.isPaused
   }
 
+  /** As much was read as may be for the moment. */
+  private get isSpent(): boolean {
+    if (this.bucket === undefined) return false
+    this.bucket.fill(performance.now())
+    return this.bucket.level.tokens <= 0
+  }
+
   private lookInTime(): void {
     const now = performance.now()
-    const wait = Math.max(this.isHurried ? hurriedMs : lookMs, this.found.lookCostMs / lookShare)
+    const wait = Math.max(this.isHurried ? hurriedMs : lookMs * this.rarer, this.found.lookCostMs / lookShare)
     if (this.looking === undefined && now - this.lookedMs >= wait) this.startLook()
   }
 

@@ -31,6 +31,12 @@ export class Slices {
     this.begin()
   }
 
+  /** The slice ends, as there is no more to do. */
+  end(): void {
+    this.workedMs += Math.min(mostMs, performance.now() - this.beganMs)
+    this.begin()
+  }
+
   /** Milliseconds of work in all slices so far, about. */
   get totalMs(): number {
     return this.workedMs + Math.min(mostMs, performance.now() - this.beganMs)

@@ -5,7 +5,7 @@ import { statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
-import { Slices } from './slices.ts'
+import type { Slices } from './slices.ts'
 
 /** Files that are kept open before their turn comes: what a rotator removes can still be read. */
 const maxKeptOpen = 32
@@ -37,6 +37,7 @@ export interface Question {
   readonly isKnown: boolean
   readonly positions: LogPositions
   readonly buffer: LineBuffer
+  readonly slices: Slices
   /** Is followed already. */
   isFollowed(stats: Stats): boolean
   /** Is the path of another log. */
@@ -45,7 +46,7 @@ export interface Question {
 
 /** What has to be read before the current file of a log. */
 export async function succession(question: Question): Promise<Succession> {
-  const found = await siblings(question.path, new Slices(1))
+  const found = await siblings(question.path, question.slices)
   const { current, last, known, isKnown } = question
   const before: [Sibling, LogFile][] = []
   const lastKnown = known.at(-1)
@@ -118,7 +119,7 @@ export async function copyBefore(
   sinceMs: number,
 ): Promise<LogFile | undefined> {
   if (was.length === 0) return undefined
-  const found = await siblings(question.path, new Slices(1))
+  const found = await siblings(question.path, question.slices)
   const remembered = { fingerprint: was.digest, fingerprintLength: was.length, offset }
   const file = copyOf(question, found, remembered, sinceMs - clockMs)?.[1]
   if (file === undefined || file.size > offset) return file
@@ -183,9 +184,9 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
 }
 
 /** Where a file is now that was renamed; undefined where it is not beside its log any more. */
-export async function whereabouts(path: string, file: LogFile): Promise<string | undefined> {
+export async function whereabouts(path: string, file: LogFile, slices: Slices): Promise<string | undefined> {
   if (isThere(path, file)) return path
-  const found = await siblings(path, new Slices(1))
+  const found = await siblings(path, slices)
   return found.find(({ stats }) => file.isAt(stats))?.path
 }
 

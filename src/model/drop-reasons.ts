@@ -59,8 +59,9 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
   },
   cpu_limit: {
     place: 'capture',
-    means: 'svc took more CPU than limits.cpu, so that fewer calls had spans',
-    mend: 'svc status shows what is lowered; raise limits.cpu. Metrics count these calls all the same',
+    means:
+      'svc took more CPU than limits.cpu, so that fewer calls had spans, and fewer starts and ends of processes log records',
+    mend: 'svc status shows what is lowered; raise limits.cpu. Metrics count them all the same',
   },
   ring_full: {
     place: 'capture',

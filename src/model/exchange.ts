@@ -66,6 +66,8 @@ export class Exchange {
   sampled = false
   /** This side takes what a broker hands out: its process may make requests for it. */
   consumes = false
+  /** The kernel side did not frame it: it was found in the bytes of its connection. */
+  fromBytes = false
 }
 
 /** What a protocol made of an exchange, in OpenTelemetry's names. Reused like the exchange. */

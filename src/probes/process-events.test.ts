@@ -154,6 +154,20 @@ test('what is told has a bound and what is counted has none', { skip }, () => {
   ])
 })
 
+test('a bound that is lowered holds from then on, and what it costs is measured', { skip }, () => {
+  const events = start()
+  const pid = shell('true')
+  assert.equal(of(pid).length, 2)
+  assert.ok(events.busyMs > 0)
+  const before = events.counts()
+  events.limit(0)
+  const quiet = shell('true')
+  assert.deepEqual([of(quiet).length, events.untold >= 2], [0, true])
+  assert.ok(events.counts().execs > before.execs)
+  events.limit(1_000_000)
+  assert.equal(of(shell('true')).length, 2)
+})
+
 test('a process that the kernel kills for its memory is told as such', {
   skip: withoutMemoryGroup,
 }, async () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
-import { bss, rodata, svcProcessEvent, svcProcessKind } from '../kernel/gen/process.ts'
+import { bss, svcProcessEvent, svcProcessKind } from '../kernel/gen/process.ts'
 import type { Native, RingHandle } from '../kernel/native.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
@@ -29,7 +29,7 @@ const warn = { severity: 13, text: 'WARN' }
 const error = { severity: 17, text: 'ERROR' }
 
 export interface ProcessEventsOptions {
-  /** Events that become records; the others are only counted. */
+  /** Events that become records, a second; the others are only counted. */
   readonly maxPerSecond?: number
   /** Takes what records are made of, each before its record. */
   readonly onProcess?: (event: ProcessNews) => void
@@ -64,6 +64,8 @@ export interface ProcessCounts {
 export class ProcessEvents {
   /** Records that were made. */
   told = 0
+  /** Milliseconds since the start that this took, with what others do of what they are told. */
+  busyMs = 0
   private readonly native: Native
   private readonly object: BpfObject
   private readonly emit: (record: LogRecord) => void
@@ -93,18 +95,12 @@ export class ProcessEvents {
     if (path === undefined) throw new Error('cannot find process.bpf.o: install the package anew')
     this.object = BpfObject.load(native, readFileSync(path), {
       name: 'process',
-      prepare: object =>
-        native.objectSetData(
-          object,
-          '.rodata',
-          rodata.eventsMax,
-          new Uint8Array(Uint32Array.of(maxPerSecond).buffer),
-        ),
       optional: oomPrograms,
     })
     let ring: RingHandle | undefined
     try {
       this.globals = new DataView(native.mapView(this.object.map('.bss')))
+      this.limit(maxPerSecond)
       ring = native.ringOpen(this.object.map('ring'))
       this.ring = ring
       this.setClock()
@@ -126,11 +122,17 @@ export class ProcessEvents {
     return this.object.leftOut
   }
 
+  /** Events that become records from now on, a second; the others are only counted. */
+  limit(maxPerSecond: number): void {
+    if (!this.closed) this.globals.setUint32(bss.eventsMax, maxPerSecond, true)
+  }
+
   /** Makes records of all events that wait. Asked for by who takes a record, it does nothing. */
   drain(): void {
     if (this.closed || this.draining) return
     if (performance.now() - this.clockAt > clockMs) this.setClock()
     this.draining = true
+    const beganMs = performance.now()
     try {
       for (;;) {
         const length = this.native.ringDrain(this.ring, this.bytes)
@@ -143,6 +145,7 @@ export class ProcessEvents {
       }
     } finally {
       this.draining = false
+      this.busyMs += performance.now() - beganMs
     }
   }
 

@@ -109,6 +109,8 @@ export class StackSampler {
   }
   /** Why stacks are walked by frame pointers only, and told as addresses; undefined: they are not. */
   readonly degraded: string | undefined
+  /** Milliseconds since the start in which samples were handed on, with what others do of them. */
+  busyMs = 0
   private readonly native: Native
   private readonly object: BpfObject
   private readonly sink: StackSink
@@ -258,6 +260,12 @@ export class StackSampler {
 
   /** Tells of stacks, files and runtimes that wait. Is called by itself when one of them is urgent. */
   drain(): void {
+    const beganMs = performance.now()
+    this.drainAll()
+    this.busyMs += performance.now() - beganMs
+  }
+
+  private drainAll(): void {
     const { bytes } = this
     for (let i = 0; i < mostDrains && !this.closed; i++) {
       const length = this.native.ringDrain(this.ring, bytes)
@@ -273,16 +281,18 @@ export class StackSampler {
   /** Hands over what was counted since the last call; stacks that are new are told before. */
   collect(visit: (count: StackCount) => void): void {
     if (this.closed) return
+    const beganMs = performance.now()
     const full = this.globals.getUint32(bss.active, true)
     // Programs that run at this moment may still write to the one that is read: that comes with the call after next.
     this.globals.setUint32(bss.active, 1 - full, true)
-    this.drain()
+    this.drainAll()
     const map = this.object.map(full === 0 ? 'counts_even' : 'counts_odd')
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) {
       const read = this.native.mapReadBatch(map, cursor, this.keys, this.values, true)
       for (let i = 0; i < read; i++) this.visit(i, visit)
     }
+    this.busyMs += performance.now() - beganMs
   }
 
   /** After the end: what was counted until then. */

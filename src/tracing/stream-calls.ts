@@ -23,6 +23,7 @@ export class StreamCalls implements StreamSink {
 
   constructor(options: StreamCallsOptions) {
     this.options = options
+    this.exchange.fromBytes = true
   }
 
   asked(stream: Stream, operation: Operation): void {

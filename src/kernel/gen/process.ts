@@ -34,22 +34,17 @@ export const svcProcessKind = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 1100,
+  size: 1108,
   unusedEvent: 0,
   unusedKind: 8,
-  execs: 16,
-  starts: 24,
-  exits: 32,
+  eventsMax: 16,
+  execs: 24,
+  starts: 32,
+  exits: 40,
   exitsSize: 1024,
-  oomKills: 1056,
-  untold: 1064,
+  oomKills: 1064,
+  untold: 1072,
   untoldSize: 24,
-  second: 1088,
-  told: 1096,
-} as const
-
-/** Section .rodata: offsets in bytes. */
-export const rodata = {
-  size: 4,
-  eventsMax: 0,
+  second: 1096,
+  told: 1104,
 } as const

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
+import { until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
 import { TlsLab } from '../../../test/helpers/tls-lab.ts'
 import { tlsFunctions } from './libraries.ts'
@@ -94,6 +95,24 @@ test('a library that is loaded late is found when the process is noticed', { ski
   probes.noticed(loader.pid)
   await probes.scan()
   assert.equal(probes.attachments()[0]!.processes, 1)
+})
+
+test('while svc takes too much CPU a process that is noticed waits longer, and is looked at all the same', {
+  skip,
+}, async () => {
+  const loader = await lab.loader()
+  const { lever } = make()
+  await probes.scan()
+  assert.ok(lever.costMs() > 0)
+  while (lever.lower());
+  assert.match(lever.effect, /looked at for TLS libraries 1\.6 s after they began instead of 0\.1/)
+  await loader.ask(`load ${lab.library('libssl.so.3')}`)
+  const began = performance.now()
+  probes.noticed(loader.pid)
+  await until('it is looked at', 30_000, () => probes.attachments().length > 0)
+  assert.ok(performance.now() - began >= 1500)
+  while (lever.raise());
+  assert.equal(lever.effect, '')
 })
 
 test('a file that nobody maps any more is let go, and found again', { skip }, async () => {

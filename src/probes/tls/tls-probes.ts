@@ -5,6 +5,8 @@ import { type Mapping, mappingsInSlices, programOf } from '../../kernel/process-
 import { ownerOf } from '../../kernel/process-owner.ts'
 import { processStrings } from '../../kernel/process-strings.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { CpuLever } from '../../lib/cpu-governor.ts'
+import { CpuSteps } from '../../lib/cpu-steps.ts'
 import { type Owner, ownerText, type ShareLosses } from '../../lib/fair-share.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { type Candidate, examine, examinePath, Gone, isFarMapping, type Plan } from './examine.ts'
@@ -46,6 +48,8 @@ export interface TlsProbesOptions {
 }
 
 const scanMs = 5000
+/** So many times as long pass between looks, step by step while svc takes too much CPU. */
+const slowerBy = [1, 4, 16] as const
 /** A process is looked at again after this time, then after twice as long each time: libraries may be loaded late. */
 const againMs = 5000
 const mostAgainMs = 300_000
@@ -57,6 +61,8 @@ const mostTargets = 512
 const mostUsers = 1000
 /** So long other work waits for its turn. */
 const sliceMs = 2
+/** A slice that took longer waited, for a file or for the processor. */
+const mostSliceMs = 10
 /** In one scan, the files of one owner are looked into for so long: the others come first, and it goes on with the next. */
 const examineMs = 250
 /** After which the next scan follows where there was more to look into. */
@@ -95,6 +101,8 @@ export class TlsProbes {
   private closing: Promise<void> | undefined
   private standingStamp = ''
   private closed = false
+  private busyMs = 0
+  private readonly slowness = new CpuSteps(slowerBy, () => this.scanRegularly())
 
   constructor(object: BpfObject, options: TlsProbesOptions) {
     this.object = object
@@ -107,9 +115,30 @@ export class TlsProbes {
 
   /** Scans now, and from now on. Resolves when the processes that are there have been looked at. */
   start(): Promise<void> {
-    this.timer = setInterval(() => void this.scan(), scanMs)
-    this.timer.unref()
+    this.scanRegularly()
     return this.scan()
+  }
+
+  /** What does less while svc takes too much CPU: new processes are looked at later, those that end before not at all. */
+  get lever(): CpuLever {
+    const { slowness } = this
+    return {
+      costMs: () => this.busyMs,
+      lower: () => slowness.lower(),
+      raise: () => slowness.raise(),
+      get effect() {
+        return slowness.isLowered
+          ? `programs are looked at for TLS libraries ${(slowness.value * noticedMs) / 1000} s after they began instead of ${noticedMs / 1000}`
+          : ''
+      },
+    }
+  }
+
+  private scanRegularly(): void {
+    if (this.closed) return
+    clearInterval(this.timer)
+    this.timer = setInterval(() => void this.scan(), scanMs * this.slowness.value)
+    this.timer.unref()
   }
 
   /** A process runs another program now: it is looked at soon. */
@@ -123,7 +152,7 @@ export class TlsProbes {
     this.soon ??= setTimeout(() => {
       this.soon = undefined
       void this.scan()
-    }, afterMs)
+    }, afterMs * this.slowness.value)
     this.soon.unref()
   }
 
@@ -178,6 +207,7 @@ export class TlsProbes {
   }
 
   private async scanAll(): Promise<void> {
+    this.sliceBeganMs = performance.now()
     await this.findStanding()
     const nowMs = performance.now()
     const pids = new Set<number>()
@@ -187,7 +217,6 @@ export class TlsProbes {
     }
     this.spent.clear()
     this.hasMore = false
-    this.sliceBeganMs = performance.now()
     for (const pid of this.looked.keys()) {
       if (!pids.has(pid)) this.forget(pid)
       await this.rest()
@@ -200,13 +229,20 @@ export class TlsProbes {
     }
     this.release(nowMs)
     await this.placeWaiting()
+    this.sliceEnds()
     if (this.hasMore && !this.closed) this.scanSoon(pauseMs)
   }
 
   /** Gives other work its turn. */
   private async rest(): Promise<void> {
     if (performance.now() - this.sliceBeganMs < sliceMs) return
+    this.sliceEnds()
     await new Promise(resolve => setImmediate(resolve))
+    this.sliceBeganMs = performance.now()
+  }
+
+  private sliceEnds(): void {
+    this.busyMs += Math.min(mostSliceMs, performance.now() - this.sliceBeganMs)
     this.sliceBeganMs = performance.now()
   }
 
@@ -284,7 +320,7 @@ export class TlsProbes {
     } finally {
       const name = ownerText(owner)
       this.spent.set(name, (this.spent.get(name) ?? 0) + performance.now() - beganMs)
-      this.sliceBeganMs = performance.now()
+      this.sliceEnds()
     }
   }
 

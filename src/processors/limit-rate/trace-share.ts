@@ -1,4 +1,4 @@
-import type { TokenBucket } from './token-bucket.ts'
+import type { TokenBucket } from '../../lib/token-bucket.ts'
 
 const windowMs = 1000
 /** Aims a little below the limit while the bucket is less than half full, so that it fills up again. */

@@ -41,4 +41,9 @@ export class TokenBucket {
     level.tokens -= cost
     return true
   }
+
+  /** Takes tokens for what was done already. */
+  charge(cost: number): void {
+    this.level.tokens -= cost
+  }
 }
