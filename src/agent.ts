@@ -98,7 +98,6 @@ export async function startAgent({
   const memory = new Memory(config.limits.memory, log)
   const cpu = new Cpu(config.limits.cpu, log)
   const record = new RunRecord(dirname(config.pipeline.export.queue.directory), log)
-  record.watch(() => memory.state.heap)
   const profiler = new RuntimeProfiler()
   if (debugMode(config)) profiler.start()
   let metrics: SelfMetrics | undefined

@@ -5,9 +5,15 @@ import { judgeLastRun, type RunNotes, type RunSurroundings, type SupervisorWord 
 
 const notes: RunNotes = {
   ...{ pid: 7, startTicks: 5, bootId: 'one', version: '0.1.0', startedMs: 1_000_000, seenMs: 1_090_000 },
-  ...{ heapPart: 0.2, cgroup: '/svc', oomKills: 1, end: undefined, ends: {} },
+  ...{ cgroup: '/svc', oomKills: 1, end: undefined, ends: {} },
 }
-const now: RunSurroundings = { bootId: 'one', cgroup: '/svc', oomKills: 1, supervisor: undefined }
+const now: RunSurroundings = {
+  bootId: 'one',
+  cgroup: '/svc',
+  oomKills: 1,
+  supervisor: undefined,
+  fatal: undefined,
+}
 
 function said(result: string, code: string, status: string, atMs = 1_095_000): SupervisorWord {
   return { result, code, status, atMs }
@@ -41,13 +47,15 @@ test('what systemd says is the cause', () => {
   assert.match(by('core-dump', 'dumped', 'ABRT'), /^fault crash: it crashed \(SIGABRT\)/)
 })
 
-test('a runtime that aborts with a full heap had no memory left', () => {
+test('a runtime that reported a full heap had no memory left, whatever is said of its signal', () => {
   const supervisor = said('core-dump', 'dumped', 'ABRT')
-  assert.equal(
-    causeOf({ heapPart: 0.93 }, { supervisor }),
-    'fault heap_limit: the heap of the runtime was full, or nearly so (93 % when it was last seen)',
-  )
-  assert.match(causeOf({ heapPart: 0.93 }), /^fault heap_limit/)
+  const fatal = { pid: 7, atMs: 1_094_000, isHeap: true }
+  assert.equal(causeOf({}, { supervisor, fatal }), 'fault heap_limit: the heap of the runtime was full')
+  assert.match(causeOf({}, { fatal }), /^fault heap_limit/)
+  assert.match(causeOf({}, { supervisor, fatal: { ...fatal, isHeap: false } }), /^fault crash/)
+  // Of another run.
+  assert.match(causeOf({}, { supervisor, fatal: { ...fatal, pid: 8 } }), /^fault crash/)
+  assert.match(causeOf({}, { supervisor, fatal: { ...fatal, atMs: 999_000 } }), /^fault crash/)
 })
 
 test('what systemd said of a run before is not of this one', () => {

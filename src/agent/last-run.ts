@@ -1,6 +1,7 @@
 // What ended the run before this one, from what it left behind and from what its supervisor and the kernel say.
 
 import type { RunCause } from '../model/run-cause.ts'
+import type { FatalReport } from './fatal-report.ts'
 
 /** What a run writes about itself. */
 export interface RunNotes {
@@ -13,8 +14,6 @@ export interface RunNotes {
   readonly startedMs: number
   /** When it was last known to run. */
   readonly seenMs: number
-  /** Live bytes of the heap as a part of what the runtime allows, as of then. */
-  readonly heapPart: number
   /** Its control group, and processes that the kernel killed there for want of memory; -1: unknown. */
   readonly cgroup: string
   readonly oomKills: number
@@ -38,6 +37,7 @@ export interface RunSurroundings {
   readonly cgroup: string
   readonly oomKills: number
   readonly supervisor: SupervisorWord | undefined
+  readonly fatal: FatalReport | undefined
 }
 
 /** For documents. */
@@ -55,8 +55,6 @@ export interface LastRun {
 
 /** Times of files are those of a clock that is a little behind. */
 const clockMs = 100
-/** From here on the heap was the likely reason of an end that nobody explained. */
-const fullHeap = 0.8
 
 interface Told {
   readonly reason: string
@@ -76,7 +74,7 @@ const told: Readonly<Record<RunCause, Told>> = {
     reason: 'it took too long to stop',
     hint: 'raise pipeline.operations.shutdown.timeout; svc doctor export',
   },
-  heap_limit: { reason: 'the heap of the runtime was full, or nearly so', hint: memoryHint },
+  heap_limit: { reason: 'the heap of the runtime was full', hint: memoryHint },
   out_of_memory: { reason: 'the kernel killed it for want of memory', hint: memoryHint },
   watchdog: { reason: 'it did not answer its supervisor in time', hint: reportHint },
   killed: {
@@ -114,25 +112,21 @@ interface Cause {
 /** It could not say so itself. */
 function unsaid(notes: RunNotes, now: RunSurroundings): Cause {
   if (now.bootId !== '' && now.bootId !== notes.bootId) return { cause: 'host_restarted', detail: '' }
-  const said = now.supervisor
-  if (said !== undefined && said.atMs >= notes.startedMs - clockMs) return bySupervisor(said, notes)
+  const { fatal, supervisor: said } = now
+  if (fatal?.isHeap && fatal.pid === notes.pid && fatal.atMs >= notes.startedMs)
+    return { cause: 'heap_limit', detail: '' }
+  if (said !== undefined && said.atMs >= notes.startedMs - clockMs) return bySupervisor(said)
   // A group that was made anew begins to count at 0.
   if (now.cgroup === notes.cgroup && notes.oomKills >= 0 && now.oomKills > notes.oomKills)
     return { cause: 'out_of_memory', detail: `the limit of the control group ${notes.cgroup}` }
-  if (notes.heapPart >= fullHeap) return { cause: 'heap_limit', detail: heapText(notes) }
   return { cause: 'unknown', detail: '' }
 }
 
-function bySupervisor({ result, code, status }: SupervisorWord, notes: RunNotes): Cause {
+function bySupervisor({ result, code, status }: SupervisorWord): Cause {
   if (result === 'oom-kill') return { cause: 'out_of_memory', detail: '' }
   if (result === 'watchdog') return { cause: 'watchdog', detail: '' }
   if (result === 'timeout') return { cause: 'stop_timeout', detail: '' }
   if (code === 'exited') return { cause: 'exit', detail: `status ${status}` }
-  if (status === 'ABRT' && notes.heapPart >= fullHeap) return { cause: 'heap_limit', detail: heapText(notes) }
   if (status === 'KILL') return { cause: 'killed', detail: '' }
   return { cause: 'crash', detail: `SIG${status}` }
-}
-
-function heapText({ heapPart }: RunNotes): string {
-  return `${Math.round(heapPart * 100)} % when it was last seen`
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -69,6 +70,39 @@ test('the word of systemd counts where it came after the start', t => {
   assert.equal(next().last?.cause, 'unknown')
 })
 
+test('what the runtime reported of its end counts, once', t => {
+  const { directory, next, change } = place(t)
+  const report = (event: string, pid: number = process.pid) =>
+    writeFileSync(
+      join(directory, 'fatal.json'),
+      JSON.stringify(
+        {
+          header: {
+            event,
+            trigger: 'OOMError',
+            dumpEventTimeStamp: `${Date.now()}`,
+            processId: pid,
+            cpus: [],
+          },
+        },
+        undefined,
+        2,
+      ),
+    )
+  next()
+  for (const [event, cause] of [
+    ['Allocation failed - JavaScript heap out of memory', 'heap_limit'],
+    ['Allocation failed - process out of memory', 'unknown'],
+  ] as const) {
+    change({ startTicks: 1 })
+    report(event)
+    assert.equal(next().last?.cause, cause)
+    assert.equal(existsSync(join(directory, 'fatal.json')), false)
+  }
+  change({ startTicks: 1 })
+  assert.equal(next().last?.cause, 'unknown')
+})
+
 test('two agents with one directory: the second leaves the notes alone, and says so', t => {
   const { next, path, said } = place(t)
   next()
@@ -99,15 +133,16 @@ test('whatever lies there, the agent starts', t => {
       ),
   )
   fc.assert(
-    fc.property(any, any, (notes, ended) => {
+    fc.property(any, any, any, (notes, ended, fatal) => {
       writeFileSync(path, notes)
+      writeFileSync(join(directory, 'fatal.json'), fatal)
       writeFileSync(join(directory, 'ended'), ended)
       const record = next()
       if (record.last !== undefined) new Date(record.last.atMs).toISOString()
       for (const runs of Object.values(record.ends)) assert.ok(Number.isSafeInteger(runs) && runs >= 0)
       record.end('stopped')
     }),
-    { examples: [['{"pid":1,"startedMs":1,"seenMs":-8640000000000001}', '']] },
+    { examples: [['{"pid":1,"startedMs":1,"seenMs":-8640000000000001}', '', '']] },
   )
 })
 

@@ -1,22 +1,14 @@
 // A note of this run in svc's own directory, by which the next one knows how it ended.
 
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from '../lib/build.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
-import { checkOwnDirectory, makeOwnDirectory } from '../lib/own-directory.ts'
+import { makeOwnDirectory, readOwnFile } from '../lib/own-directory.ts'
 import { ownText } from '../lib/own-text.ts'
 import { type RunCause, runCauses } from '../model/run-cause.ts'
+import { reportFatalErrors, takeFatalReport } from './fatal-report.ts'
 import { judgeLastRun, type LastRun, type RunNotes, type SupervisorWord } from './last-run.ts'
 
 /** So often a run says that it goes on. */
@@ -35,11 +27,6 @@ export interface RunState {
   readonly ends: Readonly<Partial<Record<RunCause, number>>>
 }
 
-export interface Heap {
-  readonly live: number
-  readonly limit: number
-}
-
 /** Nothing here throws: an agent runs as well without. */
 export class RunRecord implements RunState {
   readonly last: LastRun | undefined
@@ -49,7 +36,6 @@ export class RunRecord implements RunState {
   #timer: NodeJS.Timeout | undefined
   #isWriting = false
   #isEnded = false
-  #heap: () => Heap = () => ({ live: 0, limit: 1 })
 
   /** Reads what the run before left in the directory, and begins the notes of this one. Says what ended that one. */
   constructor(directory: string, log: Pick<Logger, 'warn'>) {
@@ -62,7 +48,6 @@ export class RunRecord implements RunState {
       version: build().version,
       startedMs: Date.now(),
       seenMs: Date.now(),
-      heapPart: 0,
       ...group,
       end: undefined,
       ends: {},
@@ -83,11 +68,13 @@ export class RunRecord implements RunState {
       }
       if (before !== undefined) {
         const supervisor = supervisorWord(join(directory, endedFile))
-        this.last = judgeLastRun(before, { bootId: this.#notes.bootId, ...group, supervisor })
+        const fatal = takeFatalReport(directory)
+        this.last = judgeLastRun(before, { bootId: this.#notes.bootId, ...group, supervisor, fatal })
         this.ends = { ...before.ends, [this.last.cause]: (before.ends[this.last.cause] ?? 0) + 1 }
         this.#notes = { ...this.#notes, ends: this.ends }
       }
       this.#writeNow()
+      reportFatalErrors(directory)
       this.#timer = setInterval(() => this.#note(), noteMs)
       this.#timer.unref()
     } catch (error) {
@@ -104,11 +91,6 @@ export class RunRecord implements RunState {
         ...(hint === '' ? {} : { hint }),
       })
     }
-  }
-
-  /** Who knows how full the heap is. */
-  watch(heap: () => Heap): void {
-    this.#heap = heap
   }
 
   /** This run ends now, by its own will. The first word counts. */
@@ -138,9 +120,8 @@ export class RunRecord implements RunState {
 
   #note(): void {
     if (this.#isWriting || this.#isEnded) return
-    const { live, limit } = this.#heap()
     // What the kernel killed in the group until now did not end this run.
-    this.#notes = { ...this.#notes, ...controlGroup(), seenMs: Date.now(), heapPart: live / limit }
+    this.#notes = { ...this.#notes, ...controlGroup(), seenMs: Date.now() }
     this.#isWriting = true
     const draft = `${this.#path}.next`
     writeFile(draft, JSON.stringify(this.#notes), { mode: 0o600 })
@@ -155,7 +136,7 @@ export class RunRecord implements RunState {
 
 /** What lies there, where svc or root wrote it; undefined where there is nothing, or what makes no sense. */
 function readNotes(path: string): RunNotes | undefined {
-  const text = readOwn(path)
+  const text = readOwnFile(path, mostBytes)
   if (text === undefined) return undefined
   let value: unknown
   try {
@@ -176,7 +157,7 @@ function readNotes(path: string): RunNotes | undefined {
   return {
     ...{ pid: number('pid'), startTicks: number('startTicks'), bootId: text_('bootId') },
     ...{ version: text_('version'), startedMs: number('startedMs') },
-    ...{ seenMs: Math.min(latestMs, Math.max(0, number('seenMs'))), heapPart: number('heapPart') },
+    seenMs: Math.min(latestMs, Math.max(0, number('seenMs'))),
     ...{ cgroup: text_('cgroup'), oomKills: typeof of.oomKills === 'number' ? of.oomKills : -1 },
     end: cause === undefined ? undefined : { cause, detail: String(end?.detail ?? '').slice(0, mostDetail) },
     ends,
@@ -184,34 +165,13 @@ function readNotes(path: string): RunNotes | undefined {
 }
 
 function supervisorWord(path: string): SupervisorWord | undefined {
-  const text = readOwn(path)
+  const text = readOwnFile(path, mostBytes)
   const [, result = '', code = '', status = ''] =
     /^([a-z-]{1,32}) ([a-z]{1,32}) ([A-Z0-9]{1,32})\n$/.exec(text ?? '') ?? []
   if (result === '') return undefined
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
   try {
     return { result, code, status, atMs: fstatSync(fd).mtimeMs }
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** A small file of root's or svc's own in a directory that is checked; undefined where it is none. */
-function readOwn(path: string): string | undefined {
-  let fd: number
-  try {
-    checkOwnDirectory(path, true)
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
-  } catch {
-    return undefined
-  }
-  try {
-    const stats = fstatSync(fd)
-    if (!stats.isFile() || (stats.uid !== 0 && stats.uid !== process.geteuid?.())) return undefined
-    const bytes = Buffer.alloc(mostBytes)
-    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, mostBytes, 0))
-  } catch {
-    return undefined
   } finally {
     closeSync(fd)
   }

@@ -1,4 +1,13 @@
-import { lstatSync, readlinkSync, type Stats } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  type Stats,
+} from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { makeDirectories } from './make-directories.ts'
 
@@ -63,6 +72,27 @@ export function checkOwnDirectory(path: string, isShared = false): void {
     if (stats.isDirectory()) refuse(whole, stats, above, left.length === 0 && !isShared)
     behind.push(name)
     above = stats
+  }
+}
+
+/** The beginning of a file of root's or svc's own in a directory that is checked; undefined where there is none. */
+export function readOwnFile(path: string, mostBytes: number): string | undefined {
+  let fd: number
+  try {
+    checkOwnDirectory(path, true)
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW)
+  } catch {
+    return undefined
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile() || !isTrusted(stats.uid)) return undefined
+    const bytes = Buffer.alloc(mostBytes)
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, mostBytes, 0))
+  } catch {
+    return undefined
+  } finally {
+    closeSync(fd)
   }
 }
 

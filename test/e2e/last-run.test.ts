@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { AgentProcess } from '../helpers/agent-process.ts'
+import { type AgentOptions, AgentProcess } from '../helpers/agent-process.ts'
 
 const root = join(import.meta.dirname, '../..')
 const directory = mkdtempSync(join(tmpdir(), 'svc-last-run-'))
@@ -22,8 +22,8 @@ interface Status {
   readonly last_run: { readonly ended: string; readonly cause: string; readonly reason: string } | null
 }
 
-function start(): Promise<AgentProcess> {
-  return AgentProcess.start({ ports: [], config })
+function start(options: AgentOptions = {}): Promise<AgentProcess> {
+  return AgentProcess.start({ ports: [], config, ...options })
 }
 
 /** As the unit's ExecStopPost= does it. */
@@ -52,5 +52,31 @@ test('a run that was killed, crashed or asked to stop is known to the next one',
   const { text } = await agent.get('/metrics')
   for (const cause of ['unknown', 'crash', 'stopped'])
     assert.match(text, new RegExp(`^svc_previous_runs_total\\{cause="${cause}"\\} 1$`, 'm'))
+  await agent.stop()
+})
+
+test('a heap that was full is known for certain, and what the runtime reports of it holds no secret', async () => {
+  rmSync(directory, { recursive: true })
+  mkdirSync(directory, { mode: 0o700 })
+  const leak = join(directory, 'leak.cjs')
+  writeFileSync(
+    leak,
+    `process.on('SIGUSR2', () => { for (const kept = []; ; ) kept.push({ number: kept.length, text: 'x' + kept.length }) })`,
+  )
+  const secret = 'secret-of-the-environment'
+  const full = await start({
+    env: { NODE_OPTIONS: `--require ${leak}`, TEST_TOKEN: secret },
+    config: { ...config, limits: { memory: '160Mi' } },
+    shipped: true,
+  })
+  full.signal('SIGUSR2')
+  assert.equal((await full.exited).signal, 'SIGABRT')
+  const report = join(directory, 'fatal.json')
+  assert.doesNotMatch(readFileSync(report, 'utf8'), new RegExp(secret))
+  supervisorSays('core-dump', 'dumped', 'ABRT')
+  const agent = await start()
+  const last = (await agent.document<Status>('/status')).last_run
+  assert.deepEqual([last?.cause, last?.reason], ['heap_limit', 'the heap of the runtime was full'])
+  assert.ok(!readdirSync(directory).includes('fatal.json'))
   await agent.stop()
 })

@@ -17,11 +17,14 @@ export interface Start {
 /** Reads it from the text of bin/svc. */
 export function startOf(script: string): Start {
   const exports = [...script.matchAll(/^export (.+)$/gm)].flatMap(([, list]) => list!.split(' '))
-  const flags = /^exec "\$node" (.+) "\$root\/dist\/svc\.cjs" "\$@"$/m.exec(script)?.[1]?.split(' ')
-  if (flags === undefined || exports.length === 0)
+  const [, all] = /^exec "\$node" (.+) "\$@"$/m.exec(script) ?? []
+  // Of the runtime that the package brings, which is that of the image.
+  const [, own] = /\bset -- (--\S+) "\$@" ;;/.exec(script) ?? []
+  if (all === undefined || own === undefined || exports.length === 0)
     throw new Error(
-      'cannot read the flags of bin/svc: it has no line that begins with `export` or `exec "$node"`',
+      'cannot read the flags of bin/svc: it has no line that begins with `export` or `exec "$node"`, or no `set -- --`',
     )
+  const flags = [...all.split(' '), own]
   const odd = [...exports, ...flags].find(word => !/^[\w=-]+$/.test(word))
   if (odd !== undefined) throw new Error(`cannot take "${odd}" from bin/svc: it is not a plain word`)
   return { environment: exports, flags }
