@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { HttpClient, type HttpClientOptions, HttpError, type HttpRequest } from './http-client.ts'
 
 const never = new AbortController().signal
@@ -163,4 +166,94 @@ test('closing ends what runs and refuses what comes', async t => {
   assert.ok(error instanceof HttpError, String(error))
   assert.equal(error.type, 'unavailable')
   await assert.rejects(http.post(request, never), /client is closed/)
+})
+
+/** Answers every request with the bytes that `next` holds, in pieces, and closes. */
+async function talk(t: TestContext) {
+  const next: { bytes: Buffer; pieceBytes: number } = { bytes: Buffer.alloc(0), pieceBytes: 1 }
+  const server = createTcpServer(socket => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => {
+      for (let at = 0; at < next.bytes.length; at += next.pieceBytes)
+        socket.write(next.bytes.subarray(at, at + next.pieceBytes))
+      socket.end()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  return { port: (server.address() as AddressInfo).port, next }
+}
+
+const numRuns = soak ? 5_000 : 100
+const status = fc.constantFrom(200, 204, 304, 400, 408, 429, 503)
+const body = fc.uint8Array({ maxLength: 200 }).map(bytes => Buffer.from(bytes))
+
+/** The body as a server may send it. */
+function framed(code: number, plain: Buffer, form: 'length' | 'chunked' | 'close', packed: boolean): Buffer {
+  const bytes = packed ? gzipSync(plain) : plain
+  const fields = packed ? ['Content-Encoding: gzip'] : []
+  if (form === 'length') fields.push(`Content-Length: ${bytes.length}`)
+  if (form === 'chunked') fields.push('Transfer-Encoding: chunked')
+  const head = Buffer.from([`HTTP/1.1 ${code} Words`, ...fields, '', ''].join('\r\n'))
+  if (form !== 'chunked') return Buffer.concat([head, bytes])
+  const half = bytes.length >>> 1
+  const chunks = [bytes.subarray(0, half), bytes.subarray(half)].filter(({ length }) => length > 0)
+  const parts = chunks.map(chunk =>
+    Buffer.concat([Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n')]),
+  )
+  return Buffer.concat([head, ...parts, Buffer.from('0\r\n\r\n')])
+}
+
+const form = fc.constantFrom('length', 'chunked', 'close')
+
+test('an answer is the same however it is framed, packed and cut', async t => {
+  const { port, next } = await talk(t)
+  const http = client(t, port)
+  await fc.assert(
+    fc.asyncProperty(
+      body,
+      form,
+      fc.boolean(),
+      fc.integer({ min: 1, max: 400 }),
+      async (plain, form, packed, size) => {
+        next.bytes = framed(200, plain, form, packed)
+        next.pieceBytes = size
+        const got = await http.post(request, never)
+        assert.deepEqual([got.status, got.fault, Buffer.from(got.body)], [200, '', plain])
+      },
+    ),
+    { numRuns },
+  )
+})
+
+test('whatever bytes come, the outcome is an answer within its bound or an error that says what failed', async t => {
+  const { port, next } = await talk(t)
+  const maxAnswerBytes = 100
+  const http = client(t, port, { maxAnswerBytes })
+  const junk = fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes))
+  const damaged = fc
+    .tuple(status, body, form, fc.boolean(), fc.nat(400), fc.nat(400), junk)
+    .map(([code, plain, form, packed, from, to, instead]) => {
+      const bytes = framed(code, plain, form, packed)
+      return Buffer.concat([bytes.subarray(0, from), instead, bytes.subarray(Math.max(from, to))])
+    })
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(damaged, junk), fc.integer({ min: 1, max: 400 }), async (bytes, size) => {
+      next.bytes = bytes
+      next.pieceBytes = size
+      try {
+        const got = await http.post(request, never)
+        assert.ok(got.status >= 100 && got.status <= 999 && got.body.length <= maxAnswerBytes)
+        assert.ok(got.fault === '' || got.body.length === 0)
+      } catch (error) {
+        assert.ok(
+          error instanceof HttpError && error.message !== '' && error.message.length < 500,
+          String(error),
+        )
+        assert.ok(error.type === 'unavailable', error.type)
+      }
+    }),
+    { numRuns },
+  )
 })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
+import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { anchoredRegExp, capturingRegExp, linearRegExp } from './linear-regexp.ts'
 
 test('what RE2 writes in another way matches the same', () => {
@@ -119,4 +121,133 @@ test('V8 says itself that it can take them in linear time', () => {
   for (const source of ['(?-s)([^a]|.)(?i:b)', '(?P<n>x{17,400}){2}', '(a|(.)|){50}\\s[\\S]'])
     assert.ok(take(capturingRegExp(source).regexp.source), source)
   assert.throws(() => take('a{17}'), /linear time/)
+})
+
+/** What RE2 and JavaScript write alike, and mean alike. */
+const common = fc.letrec<{ whole: string; part: string }>(tie => ({
+  part: fc.oneof(
+    { maxDepth: 2, withCrossShrink: true },
+    fc.constantFrom(
+      'a',
+      'b',
+      '-',
+      '.',
+      '\\.',
+      '\\d',
+      '\\w',
+      '\\b',
+      '[a-c]',
+      '[^b]',
+      '[\\d_]',
+      '[.-]',
+      '^',
+      '$',
+      '_',
+      '\\x41',
+    ),
+    tie('whole').map(whole => `(?:${whole})`),
+    tie('whole').map(whole => `(${whole})`),
+  ),
+  whole: fc
+    .array(
+      fc.array(
+        fc
+          .tuple(tie('part'), fc.constantFrom('', '', '', '*', '+', '?', '*?', '{2}', '{0,3}', '{1,}'))
+          .map(([part, times]) => (/^(?:\^|\$|\\b)$/.test(part) ? part : part + times)),
+        { maxLength: 4 },
+      ),
+      { minLength: 1, maxLength: 3 },
+    )
+    .map(alternatives => alternatives.map(parts => parts.join('')).join('|')),
+}))
+const texts = fc.string({
+  unit: fc.constantFrom('a', 'b', 'c', '-', '.', '1', '_', 'A', '\n'),
+  maxLength: 24,
+})
+const numRuns = soak ? 20_000 : 80
+
+test('a pattern of both matches what it matches in JavaScript', () => {
+  fc.assert(
+    fc.property(common.whole, fc.array(texts, { minLength: 1, maxLength: 5 }), (source, all) => {
+      const [ours, theirs] = [linearRegExp(source), new RegExp(source)]
+      const anchored = [anchoredRegExp(source), new RegExp(`^(?:${source})$`)] as const
+      for (const text of all) {
+        assert.equal(ours.test(text), theirs.test(text), `${source} on ${JSON.stringify(text)}`)
+        assert.equal(
+          anchored[0].test(text),
+          anchored[1].test(text),
+          `${source} on all of ${JSON.stringify(text)}`,
+        )
+      }
+    }),
+    { numRuns },
+  )
+})
+
+test('whatever is taken, V8 can take in linear time, and what is not is told in words', () => {
+  setFlagsFromString('--enable-experimental-regexp-engine')
+  const pieces = fc.constantFrom(
+    ...[
+      '(',
+      ')',
+      '[',
+      ']',
+      '{',
+      '}',
+      '|',
+      '*',
+      '+',
+      '?',
+      '\\',
+      '^',
+      '$',
+      '(?i)',
+      '(?P<n>',
+      '(?:',
+      '(?i:',
+      '(?=',
+      '\\Q',
+      '\\E',
+    ],
+    ...[
+      '{2}',
+      '{0,40}',
+      '{17,20}',
+      '{5,2}',
+      '\\1',
+      '\\pL',
+      '\\x{41}',
+      '\\077',
+      '[[:alpha:]]',
+      '[^',
+      'a-',
+      'z',
+      '\u{1f600}',
+      '\n',
+      '/',
+    ],
+  )
+  const any = fc.oneof(
+    common.whole,
+    fc.array(pieces, { maxLength: 12 }).map(parts => parts.join('')),
+    fc.string({ unit: 'binary', maxLength: 12 }),
+  )
+  const taken = (make: () => RegExp) => {
+    try {
+      return make()
+    } catch (error) {
+      assert.ok((error as Error).message !== '' && (error as Error).message.length < 200, String(error))
+      assert.ok(!/^(?:Type|Range|Reference)Error$/.test((error as Error).name), String(error))
+      return undefined
+    }
+  }
+  fc.assert(
+    fc.property(any, source => {
+      for (const make of [linearRegExp, anchoredRegExp, (each: string) => capturingRegExp(each).regexp]) {
+        const regexp = taken(() => make(source))
+        if (regexp !== undefined) assert.ok(new RegExp(regexp.source, `${regexp.flags}l`))
+      }
+    }),
+    { numRuns },
+  )
 })

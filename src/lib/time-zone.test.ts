@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { withoutZoneDatabase, zoneDatabase } from '../../test/helpers/host-needs.ts'
+import { soak } from '../../test/helpers/soak.ts'
 import { TimeZone } from './time-zone.ts'
 
 const utcSeconds = (text: string) => Date.parse(`${text}Z`) / 1000
@@ -121,4 +123,128 @@ test('this host’s zones agree with its JavaScript', { skip: withoutZoneDatabas
       assert.equal(zone.at(at).offsetSeconds, offset, `${name} at ${at}`)
     }
   }
+})
+
+const numRuns = soak ? 50_000 : 500
+const day = 86_400
+
+/** A zone that was taken answers every question with what makes sense, and costs no more than its file. */
+function holds(bytes: Buffer): void {
+  let zone: TimeZone
+  try {
+    zone = TimeZone.parse(bytes)
+  } catch (error) {
+    assert.match((error as Error).message, /^not a file of the zoneinfo database$/)
+    return
+  }
+  for (const at of [
+    0,
+    -1e12,
+    1e12,
+    8.7e12,
+    -Number.MAX_VALUE,
+    Number.MAX_VALUE,
+    utcSeconds('2026-07-01'),
+    Number.NaN,
+  ]) {
+    const { name, offsetSeconds } = zone.at(at)
+    assert.ok(Math.abs(offsetSeconds) <= 26 * 3600, `${offsetSeconds}`)
+    assert.match(name, /^[A-Za-z0-9+-]{1,32}$/)
+  }
+}
+
+const rules = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        'CET',
+        '<+0545>',
+        '-1',
+        '5:45',
+        ',',
+        'M3.5.0',
+        'M13.1.0',
+        'M0.1.0',
+        'J60',
+        'J999',
+        '/',
+        '/167',
+        '-999',
+        '0',
+      ),
+      fc.string({ maxLength: 6 }),
+    ),
+    { maxLength: 10 },
+  )
+  .map(parts => parts.join(''))
+
+test('any bytes are a zone that makes sense, or none', () => {
+  const good = file(
+    [
+      ['CET', 3600],
+      ['CEST', 7200],
+    ],
+    [
+      [0, 1],
+      [500, 0],
+    ],
+    berlin,
+  )
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.nat(good.length - 1), fc.integer({ min: 0, max: 255 })), { maxLength: 6 }),
+      fc.nat(good.length),
+      fc.boolean(),
+      rules,
+      (changes, length, isCut, rule) => {
+        const bytes = Buffer.from(good)
+        for (const [at, value] of changes) bytes[at] = value
+        holds(isCut ? bytes.subarray(0, length) : bytes)
+        holds(file([['CET', 3600]], [[0, 0]], rule))
+        holds(Buffer.concat([Buffer.from('TZif2'), bytes.subarray(5, length)]))
+      },
+    ),
+    { numRuns },
+  )
+})
+
+test('counts that the bytes do not hold, and names without an end, cost nothing', () => {
+  const many = (types: number, names: number) => {
+    const bytes = Buffer.alloc(44 + types * 6 + names, 'x')
+    bytes.write('TZif\0')
+    bytes.fill(0, 5, 44 + types * 6)
+    bytes.writeUInt32BE(types, 36)
+    bytes.writeUInt32BE(names, 40)
+    return bytes
+  }
+  for (const bytes of [many(100_000, 4_000_000), many(256, 4_000_000), many(1, 10)])
+    assert.throws(() => TimeZone.parse(bytes), /not a file of the zoneinfo database/)
+  for (let i = 0; i < 6; i++) {
+    const huge = file([['CET', 3600]], [[0, 0]], berlin)
+    huge.writeUInt32BE(0xffff_ffff, 20 + 4 * i)
+    assert.throws(() => TimeZone.parse(huge), /not a file of the zoneinfo database/)
+  }
+})
+
+test('the rule of a zone and a list of its changes tell the same', () => {
+  const types = [
+    ['CET', 3600],
+    ['CEST', 7200],
+  ] as const
+  const byRule = TimeZone.parse(file(types, [], berlin))
+  const changes: [number, number][] = []
+  for (let year = 2000; year < 2060; year++) {
+    const lastSunday = (month: number) => {
+      const end = new Date(Date.UTC(year, month, 0))
+      return end.getTime() / 1000 - end.getUTCDay() * day + 3600
+    }
+    changes.push([lastSunday(3), 1], [lastSunday(10), 0])
+  }
+  const byList = TimeZone.parse(file(types, changes, ''))
+  fc.assert(
+    fc.property(fc.integer({ min: utcSeconds('2001-01-01'), max: utcSeconds('2059-12-01') }), at => {
+      assert.deepEqual(byRule.at(at), byList.at(at))
+    }),
+    { numRuns },
+  )
 })

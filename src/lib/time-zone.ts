@@ -61,6 +61,13 @@ export class TimeZone {
 }
 
 const headerBytes = 44
+/** Types are named by one byte, and so is where their names begin (RFC 9636, section 3.2). */
+const mostTypes = 256
+/** A name has at least three characters, and is short. */
+const namePattern = /^[A-Za-z0-9+-]{3,32}$/
+/** "More than -25 hours and less than 26." */
+const mostOffset = 26 * 3600
+const mostFooter = 256
 
 /** Header and data of one version, whose times have 4 or 8 bytes. All sizes are looked at before anything is read. */
 class Block {
@@ -91,7 +98,8 @@ class Block {
       count(2) * (timeBytes + 4) +
       count(1) +
       count(0)
-    if (this.#types === 0 || this.end > bytes.length) throw new Error('too short')
+    if (this.#types === 0 || this.#types > mostTypes) throw new Error('no types, or too many')
+    if (this.end > bytes.length) throw new Error('too short')
   }
 
   zone(rule: Rule | undefined): Zone {
@@ -105,16 +113,24 @@ class Block {
         ? Number(bytes.readBigInt64BE(this.#data + i * 8))
         : bytes.readInt32BE(this.#data + i * 4),
     )
+    if (changes.some((change, i) => i > 0 && change <= changes[i - 1]!)) throw new Error('out of order')
+    const texts = bytes.toString('latin1', names, names + this.#characters)
     const types = all(this.#types, i => typesAt + i * 6).map(at => {
-      const start = names + bytes.readUInt8(at + 5)
-      const end = bytes.indexOf(0, start)
-      if (start >= names + this.#characters || end < 0) throw new Error('no name')
-      return { offsetSeconds: bytes.readInt32BE(at), name: bytes.toString('latin1', start, end) }
+      const start = bytes.readUInt8(at + 5)
+      const end = texts.indexOf('\0', start)
+      if (end < 0) throw new Error('no name')
+      return zoneTime(texts.slice(start, end), bytes.readInt32BE(at))
     })
     const begins = all(this.#times, i => bytes.readUInt8(indexesAt + i))
     if (begins.some(index => index >= types.length)) throw new Error('no such type')
     return { changes, begins, types, rule }
   }
+}
+
+function zoneTime(name: string, offsetSeconds: number): ZoneTime {
+  if (!namePattern.test(name)) throw new Error('no name')
+  if (Math.abs(offsetSeconds) >= mostOffset) throw new Error('no offset')
+  return { name, offsetSeconds }
 }
 
 /** A TZ string of POSIX (Base Definitions, section 8.3). Without `summer` it is always `standard`. */
@@ -132,17 +148,17 @@ interface YearTime {
 
 const name = '([A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)'
 const clock = '([+-]?\\d{1,3}(?::\\d\\d?){0,2})'
-const day = '(J?\\d{1,3}|M\\d{1,2}\\.[1-5]\\.[0-6])'
+const day = '(J?\\d{1,3}|M(?:[1-9]|1[0-2])\\.[1-5]\\.[0-6])'
 const rulePattern = new RegExp(
   `^${name}${clock}(?:${name}${clock}?(?:,${day}(?:/${clock})?,${day}(?:/${clock})?)?)?$`,
 )
 const hour = 3600
 
 function parseRule(text: string): Rule {
-  const parts = rulePattern.exec(text)
+  const parts = text.length > mostFooter ? null : rulePattern.exec(text)
   if (parts === null) throw new Error('no rule')
   const [, standardName, standardOffset, summerName, summerOffset, begins, beginsAt, ends, endsAt] = parts
-  const time = (word: string, offsetSeconds: number) => ({ name: word.replace(/[<>]/g, ''), offsetSeconds })
+  const time = (word: string, offsetSeconds: number) => zoneTime(word.replace(/[<>]/g, ''), offsetSeconds)
   // POSIX counts westward.
   const standard = time(standardName!, 0 - clockSeconds(standardOffset!))
   if (summerName === undefined) return { standard }
@@ -166,6 +182,7 @@ function clockSeconds(text: string): number {
 function dayRule(text: string): (year: number) => number {
   const numbers = text.replace(/^[JM]/, '').split('.').map(Number)
   const [first = 0, week = 0, weekday = 0] = numbers
+  if (first > 365 || (first === 0 && text.startsWith('J'))) throw new Error('no day of a year')
   if (text.startsWith('M')) return year => dayOfWeek(year, first, week, weekday)
   // J60 is the first of March in all years.
   if (text.startsWith('J')) return year => first - (isLeap(year) && first >= 60 ? 0 : 1)

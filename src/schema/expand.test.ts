@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import { expand } from './expand.ts'
 
 const env = { HOST: 'db', EMPTY: '', NESTED: '${HOST}' }
@@ -61,4 +63,50 @@ test('a secret file is read without its last line break, marked as secret, and b
   const pipe = join(directory, 'pipe')
   execFileSync('mkfifo', [pipe])
   assert.match(expand(`\${file:${pipe}}`, {}).error, /not a regular file/)
+})
+
+const numRuns = soak ? 20_000 : 300
+const names = fc.constantFrom('HOST', 'EMPTY', 'NESTED', 'GONE', 'constructor', '__proto__')
+const references = fc.oneof(
+  names.map(name => `\${${name}}`),
+  fc.tuple(names, fc.string({ maxLength: 8 })).map(([name, text]) => `\${${name}:-${text}}`),
+  fc.constantFrom('$${', '$$', '${', '}', '${}', '${:-}', '${file:', '${HOST:?}', '$'),
+  fc.string({ unit: 'binary', maxLength: 10 }),
+)
+const texts = fc.array(references, { maxLength: 12 }).map(parts => parts.join(''))
+
+const escaped = (text: string) => text.replaceAll('${', () => '$${')
+
+test('whatever a text holds, it is expanded or comes back as it is with what is wrong', () => {
+  fc.assert(
+    fc.property(texts, text => {
+      const got = expand(text, env)
+      assert.equal(got.error === '' || got.text === text, true)
+      if (got.error !== '') assert.ok(got.error.length < 400 && !got.expanded, got.error)
+      else if (!got.expanded) assert.equal(got.text, text.replaceAll('$${', '${'))
+    }),
+    { numRuns },
+  )
+})
+
+test('what is escaped comes out as it was, beside what is replaced', () => {
+  fc.assert(
+    fc.property(texts, texts, texts, (before, value, after) => {
+      // Before a reference a "$" would make it a literal.
+      const head = before.replace(/\$+$/, '')
+      const got = expand(`${escaped(head)}\${VALUE}${escaped(after)}`, { VALUE: value })
+      assert.deepEqual([got.text, got.error], [head + value + after, ''])
+    }),
+    { numRuns },
+  )
+})
+
+test('what stands around a broken reference is not told', () => {
+  fc.assert(
+    fc.property(texts, texts, (before, after) => {
+      const { error } = expand(`${escaped(before)}hunter2\${GONE}hunter2${after}`, env)
+      assert.ok(error !== '' && !error.includes('hunter2'), error)
+    }),
+    { numRuns },
+  )
 })

@@ -17,6 +17,9 @@ const words: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab cannot indent; write spaces',
   MULTIPLE_DOCS: 'a second document begins here; one file holds one configuration',
   BAD_ALIAS: 'an alias needs a name, as in "*name"',
+  BAD_DIRECTIVE: 'the line is no directive of YAML; a text that begins with "%" needs quotes',
+  BAD_DQ_ESCAPE: 'the "\\" begins no escape; double it, or use single quotes',
+  BAD_COLLECTION_TYPE: 'the tag is not for a list or a map',
   TAG_RESOLVE_FAILED: 'the tag is not known; a text that begins with "!" needs quotes',
 }
 
