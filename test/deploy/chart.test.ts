@@ -416,3 +416,32 @@ function leavesOf(values: object, at = ''): Set<string> {
     }),
   )
 }
+
+test('the runtime’s seccomp profile holds where all runtimes of that Kubernetes allow what svc needs', {
+  skip: withoutHelmRender,
+}, () => {
+  const openshift = { openshift: { enabled: true } }
+  const cases = [
+    ['v1.33.1', '', 'Unconfined', 'unconfined'],
+    ['v1.36.0', '', 'RuntimeDefault', 'runtime/default'],
+    ['v1.36.0-gke.100', '', 'RuntimeDefault', 'runtime/default'],
+    ['v1.33.1', 'RuntimeDefault', 'RuntimeDefault', 'runtime/default'],
+    ['v1.37.2', 'Unconfined', 'Unconfined', 'unconfined'],
+  ] as const
+  const all = renderChart(
+    cases.map(([kubeVersion, seccompProfile]) => ({
+      kubeVersion,
+      values: [openshift, { agent: { seccompProfile } }],
+    })),
+  )
+  for (const [i, [kubeVersion, value, profile, constraint]] of cases.entries()) {
+    const objects = objectsOf(all[i]!)
+    const text = JSON.stringify(objects.find(({ kind }) => kind === 'DaemonSet'))
+    const told = [...text.matchAll(/"seccompProfile":\{"type":"(\w+)"\}/g)].map(([, type]) => type)
+    assert.deepEqual(told, [profile], `${kubeVersion} ${value}`)
+    const constraints = objects.find(({ kind }) => kind === 'SecurityContextConstraints') as unknown as {
+      seccompProfiles: string[]
+    }
+    assert.deepEqual(constraints.seccompProfiles, [constraint], `${kubeVersion} ${value}`)
+  }
+})

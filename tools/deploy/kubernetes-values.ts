@@ -49,6 +49,7 @@ const agent = strict({
   stateHostPath: { type: 'string', pattern: '^/.' },
   extraCapabilities: { type: 'array', items: { type: 'string', pattern: '^(?:[ABD-Z]|C[B-Z])[A-Z_]*$' } },
   seLinuxType: text,
+  seccompProfile: { enum: ['', 'RuntimeDefault', 'Unconfined'] },
   updateStrategy: strict({
     type: { enum: ['RollingUpdate', 'OnDelete'] },
     rollingUpdate: strict({ maxUnavailable: intOrPercent }),

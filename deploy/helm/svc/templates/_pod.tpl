@@ -73,13 +73,19 @@ capabilities:
   drop: [ALL]
   add: {{ $names }}
 {{- end }}
-seccompProfile: {type: Unconfined}
+seccompProfile: {type: {{ include "svc.agent.seccompProfile" (index . 0) }}}
 {{- if include "svc.hasAppArmorField" (index . 0) }}
 appArmorProfile: {type: Unconfined}
 {{- end }}
 {{- with $values.agent.seLinuxType }}
 seLinuxOptions: {type: {{ . }}}
 {{- end }}
+{{- end -}}
+
+{{- /* From Kubernetes 1.36 on the oldest runtimes let a container with the capabilities call bpf and perf_event_open. */ -}}
+{{- define "svc.agent.seccompProfile" -}}
+{{- $certain := ternary "RuntimeDefault" "Unconfined" (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- .Values.agent.seccompProfile | default $certain -}}
 {{- end -}}
 
 {{- define "svc.hasAppArmorField" -}}
