@@ -1,5 +1,6 @@
 // The agent's host metrics: the collectors, the endpoint that serves them, the export of the same readings.
 
+import { ownNames } from '../api/host-names.ts'
 import { MetricsEndpoint } from '../api/metrics-endpoint.ts'
 import { type MetricsServer, startMetricsServer } from '../api/metrics-server.ts'
 import type { Degradation } from '../api/types.ts'
@@ -163,7 +164,7 @@ export class HostMetrics {
           this.#current.metrics = next
           before.close()
         }
-        this.#endpoint.use(this.#current.metrics, limits(config))
+        this.#endpoint.use(this.#current.metrics, limits(config), config.self_telemetry.allowed_hosts)
         this.#follow(config)
       },
       abort: () => {
@@ -231,6 +232,7 @@ function endpointOf(current: () => Current, log: Logger): MetricsEndpoint {
     title: 'svc: metrics of this host',
     version: build().version,
     extended: { description: () => description(current()) },
+    names: { own: ownNames, allowed: config.self_telemetry.allowed_hosts },
     log,
   })
 }

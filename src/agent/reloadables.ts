@@ -65,7 +65,14 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
       name: 'host metrics',
       // Whether they are exported follows from where metrics go.
       prepare: (config, changed) =>
-        touches(changed, 'agent.nodeexporter', 'otlp', 'pipeline.export', 'resource')
+        touches(
+          changed,
+          'agent.nodeexporter',
+          'self_telemetry.allowed_hosts',
+          'otlp',
+          'pipeline.export',
+          'resource',
+        )
           ? parts.hostMetrics()?.prepare(config, changed)
           : undefined,
     },

@@ -51,7 +51,9 @@ export interface DispatcherOptions {
   readonly failure: ErrorForm
   readonly settings: PolicySettings
   readonly arrival: Arrival
-  /** Left out: whoever asks may have all, by whatever name. */
+  /** Names of this host, now. Left out: it may be asked by any name. */
+  readonly ownNames?: () => Iterable<string>
+  /** Left out: nobody is known, and has what is `open`. */
   readonly people?: People
   readonly urlBytes: number
   readonly bodyBytes: number
@@ -62,8 +64,6 @@ export interface DispatcherOptions {
 /** How those who ask are told apart where they show no token. */
 export interface People {
   readonly peerUser: PeerUser
-  /** Names of this host, now. */
-  readonly ownNames: () => Iterable<string>
   /** Lets browsers in. */
   readonly key: BrowserKey | undefined
 }
@@ -118,8 +118,8 @@ export class Dispatcher {
   /** What the settings ask for, to be `adopt`ed. Throws as the constructor does. */
   policy({ debug, auth, admin, allowed_hosts, cors: corsSettings, rate_limit }: PolicySettings): Policy {
     const cors = new Cors(corsSettings)
-    const { people } = this.#options
-    const names = people && new HostNames(people.ownNames(), allowed_hosts)
+    const { ownNames, people } = this.#options
+    const names = ownNames && new HostNames(ownNames(), allowed_hosts)
     const { key, peerUser } = people ?? {}
     const guard = new Guard({ settings: { auth, admin }, cors, open: this.#open, names, key, peerUser })
     const { enabled, requests_per_second } = rate_limit
@@ -181,7 +181,7 @@ export class Dispatcher {
   /** Why a request may not be answered by an operation; undefined where it may, and its operation was found. */
   #refusal(exchange: Exchange): Answer | undefined {
     const { request, path, admin } = exchange
-    const { urlBytes, arrival, fallback, people } = this.#options
+    const { urlBytes, arrival, fallback } = this.#options
     const { failure } = this
     const { rateLimit, cors, guard, debug } = this.#policy
     exchange.guard = guard
@@ -210,7 +210,7 @@ export class Dispatcher {
       if (preflight !== undefined) return preflight
     }
 
-    const admitted = admin || people === undefined ? 'token' : guard.admits(path, request, arrival)
+    const admitted = admin ? 'token' : guard.admits(path, request, arrival)
     if (admitted === 'refused') {
       this.refused.unauthorized++
       return failure(401, 'a valid bearer token is needed', {}, { 'WWW-Authenticate': 'Bearer' })
@@ -235,7 +235,8 @@ export class Dispatcher {
       return failure(405, why, { method, path }, { Allow: allow })
     }
     let isForeign = false
-    if (admitted !== 'token' && (operation.access !== 'open' || operation.method === 'POST')) {
+    const changes = operation.method === 'POST' && !operation.anyBody
+    if (admitted !== 'token' && (operation.access !== 'open' || changes)) {
       const why = guard.foreignPage(request, arrival)
       isForeign = why !== undefined
       if (why !== undefined && !(operation.access === 'public' && guard.mayRead(headers)))
@@ -412,8 +413,8 @@ export class Dispatcher {
 
   /** Whether the settings of now would answer it as well. */
   #mayGoOn({ request, path, admin, operation, connection }: Exchange): boolean {
-    const { arrival, people } = this.#options
-    if (admin || people === undefined) return true
+    const { arrival } = this.#options
+    if (admin) return true
     const { guard } = this.#policy
     const admitted = guard.admits(path, request, arrival)
     if (admitted === 'token') return true

@@ -282,19 +282,50 @@ test('whoever is not admitted gets nothing but that, on every path', async t => 
   assert.deepEqual([reply.status, reply.headers['x-frame-options']], [200, 'deny'])
 })
 
+test('it is asked by names of this host, and probes by any', async t => {
+  const names = { own: () => ['web-1', 'web-1.example.org'], allowed: ['metrics.example'] }
+  const bounds = { maxRequests: 0, timeoutMs: 1000 }
+  const { endpoint, port, source } = await start(t, { extended, names })
+  const check = async (Host: string, path: string, status: number, method = 'GET') =>
+    assert.equal((await call(port, path, { method, headers: { Host } })).status, status, `${Host} ${path}`)
+  for (const host of ['127.0.0.1', '[::1]', '192.0.2.7', 'localhost', 'Web-1', 'web-1.example.org.']) {
+    await check(`${host}:9100`, '/metrics', 200)
+    await check(host, '/metrics', 200, 'POST')
+  }
+  await check('metrics.example', '/metrics', 200)
+  const before = source.scrapes.length
+  for (const host of ['evil.example', 'web-1.evil.example', 'localhost.evil.example', '1.2.3.4.evil.example'])
+    for (const path of ['/metrics', '/', '/metrics/description', '/nothing']) {
+      await check(`${host}:9100`, path, 403)
+      await check(host, path, 403, 'POST')
+    }
+  assert.equal(source.scrapes.length, before)
+  for (const path of ['/health', '/ready', '/live']) await check('evil.example', path, 200)
+  const { body } = await call(port, '/metrics', { headers: { Host: 'lb.example' } })
+  assert.match(body.toString(), /"lb\.example", is no name of this host .* self_telemetry\.allowed_hosts/)
+  endpoint.use(source, bounds, ['lb.example'])
+  await check('lb.example', '/metrics', 200)
+  await check('metrics.example', '/metrics', 403)
+  // The program that replaces an exporter answers as that does.
+  const dropIn = await start(t)
+  const headers = { Host: 'any.example', Origin: 'http://any.example' }
+  for (const method of ['GET', 'POST'])
+    assert.equal((await call(dropIn.port, '/metrics', { method, headers })).status, 200)
+})
+
 test('other collectors and bounds take over while it runs', async t => {
   const { endpoint, port, text, source } = await start(t)
   source.holds = true
   const before = text('/metrics')
   await until('it is under way', 20_000, () => source.scrapes.length === 1)
   const next = new Collectors()
-  endpoint.use(next, { maxRequests: 2, timeoutMs: 300 })
+  endpoint.use(next, { maxRequests: 2, timeoutMs: 300 }, [])
   await text('/metrics')
   assert.deepEqual(
     next.scrapes.map(({ withinMs }) => withinMs),
     [300],
   )
-  endpoint.use(next, { maxRequests: 1, timeoutMs: 300 })
+  endpoint.use(next, { maxRequests: 1, timeoutMs: 300 }, [])
   assert.equal((await call(port, '/metrics')).status, 503)
   source.release()
   assert.match(await before, /^cpu,/)

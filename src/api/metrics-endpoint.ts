@@ -62,8 +62,18 @@ export interface MetricsEndpointOptions extends ScrapeBounds {
     description(): unknown
   }
   readonly admit?: (request: ApiRequest) => Promise<Admission>
+  /** Left out: it may be asked by any name. */
+  readonly names?: EndpointNames
   readonly log: Logger
   readonly limits?: Partial<ApiLimits>
+}
+
+/** Names by which the endpoint may be asked, beside addresses and `localhost`. */
+export interface EndpointNames {
+  /** Of this host, now. */
+  readonly own: () => Iterable<string>
+  /** More of them, as `self_telemetry.allowed_hosts` has them. */
+  readonly allowed: readonly string[]
 }
 
 /** Scrapes since the start, by status, and now. */
@@ -78,15 +88,17 @@ export interface ScrapeStats {
  */
 const compression = { level: constants.Z_BEST_SPEED, memLevel: 7, windowBits: 14 }
 
+/** What a kubelet or a load balancer asks, by whatever name; they hold nothing. */
+const probes: readonly string[] = ['/health', '/ready', '/live']
+
 const plainText = 'text/plain; version=0.0.4; charset=utf-8'
 const prose = 'text/plain; charset=utf-8'
 
-/** Who asks may ask: tokens, other origins and rates are not this endpoint's. */
-const open: PolicySettings = {
+/** Anybody may ask, by names of this host where that matters: tokens, other origins and rates are not this endpoint's. */
+const open: Omit<PolicySettings, 'allowed_hosts'> = {
   debug: false,
   auth: { enabled: false, bearer_token: '', bearer_tokens: [], exempt: [] },
   admin: { allow_remote: true },
-  allowed_hosts: [],
   cors: { enabled: false, allowed_origins: [] },
   rate_limit: { enabled: false, requests_per_second: 0 },
 }
@@ -124,7 +136,7 @@ export class MetricsEndpoint {
   #underWay = 0
 
   constructor(options: MetricsEndpointOptions) {
-    const { source, log, limits } = options
+    const { source, log, limits, names } = options
     this.#options = options
     this.#source = source
     this.#bounds = options
@@ -134,9 +146,9 @@ export class MetricsEndpoint {
       operations: this.#routes(),
       fallback: this.#route('GET', '*', () => plainFailure(404, '404 page not found')),
       failure: plainFailure,
-      settings: open,
-      // Asked only where this host is told from others.
+      settings: { ...open, allowed_hosts: names?.allowed ?? [] },
       arrival: { tls: false, port: 0 },
+      ...(names && { ownNames: names.own }),
       urlBytes: this.limits.urlBytes,
       bodyBytes: this.limits.bodyBytes,
       log,
@@ -144,8 +156,9 @@ export class MetricsEndpoint {
     })
   }
 
-  /** Scrapes from now on are answered by these collectors, within these bounds. */
-  use(source: MetricsSource, bounds: ScrapeBounds): void {
+  /** Scrapes from now on are answered by these collectors, within these bounds, and to these names beside the host's own. */
+  use(source: MetricsSource, bounds: ScrapeBounds, allowedHosts: readonly string[]): void {
+    this.dispatcher.adopt(this.dispatcher.policy({ ...open, allowed_hosts: allowedHosts }))
     this.#source = source
     this.#bounds = bounds
     this.#readings.clear()
@@ -168,7 +181,7 @@ export class MetricsEndpoint {
         ['/live', 'Liveness', () => answer(200, prose, Buffer.from('OK'))],
       ]
       for (const [at, what, handle] of pages) {
-        routes.push(this.#route('GET', at, handle))
+        routes.push({ ...this.#route('GET', at, handle), ...(probes.includes(at) && { tag: 'probes' }) })
         links.set(at, what)
       }
     }

@@ -82,7 +82,7 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
   allowed_hosts: key(
     list(hostName),
     [],
-    'More names by which the API may be asked (the `Host` of a request), beside addresses, `localhost` and the names of this host. Others are refused, for a web page may have its own name point here.',
+    'More names by which the API and the host metrics of `agent.nodeexporter` may be asked (the `Host` of a request), beside addresses, `localhost` and the names of this host. Others are refused, for a web page may have its own name point here.',
   ),
   rate_limit: branch('Bound on requests.', {
     enabled: key(boolean, false, 'Bounds requests per client: an address, or a user of this host.'),

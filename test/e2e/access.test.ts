@@ -10,7 +10,7 @@ import { ask } from '../helpers/api-server.ts'
 import { LiveBrowser } from '../helpers/browser.ts'
 import { withoutChromium } from '../helpers/host-needs.ts'
 import { NetworkNamespace, withoutNamespaces } from '../helpers/network-namespace.ts'
-import { until } from '../helpers/program.ts'
+import { freePort, until } from '../helpers/program.ts'
 import { soak } from '../helpers/soak.ts'
 import { runAs, type Step, type Walk, walkAs, walkScript, ways } from '../helpers/stranger.ts'
 import { svc } from '../helpers/svc.ts'
@@ -30,6 +30,9 @@ const secrets = [secretArgument, secretVariable]
 
 let agent: AgentProcess
 let paths: string[]
+/** Of the host metrics, with what is there. */
+let metricsPort = 0
+const metricsPaths = ['/metrics', '/metrics/description', '/', '/health', '/ready', '/live']
 let pid = 0
 const ends: (() => unknown)[] = []
 
@@ -44,9 +47,14 @@ before(async () => {
   ends.push(() => server.kill('SIGKILL'))
   await once(server.stdout, 'data')
   pid = server.pid!
+  metricsPort = await freePort()
   agent = await AgentProcess.start({
     config: {
-      agent: { ebpf: { enabled: false }, discovery: { detect_cloud: false } },
+      agent: {
+        ebpf: { enabled: false },
+        discovery: { detect_cloud: false },
+        nodeexporter: { listen_address: `:${metricsPort}`, ebpf_enhanced: false },
+      },
       self_telemetry: { debug: true },
     },
     host: '',
@@ -69,6 +77,27 @@ after(async () => {
 
 function walkOf(host: string): Walk {
   return { host, port: agent.port, paths, secrets, isWhole: soak }
+}
+
+function metricsWalkOf(host: string): Walk {
+  const paths = [...metricsPaths, '/nothing', '/healthz', '/status', '/metrics/']
+  return { host, port: metricsPort, paths, secrets, isWhole: soak }
+}
+
+/** What is at the port of the host metrics is for anybody who asks by a name of this host. */
+function holdMetrics(steps: readonly Step[]): void {
+  assert.ok(steps.length > 10 * ways.length)
+  for (const step of steps) {
+    const { way, method, path, status, secret } = step
+    const at = JSON.stringify(step)
+    assert.equal(secret, '', at)
+    assert.ok([200, 204, 400, 403, 404, 405].includes(status), at)
+    const isProbe = ['/health', '/ready', '/live'].includes(path)
+    if (way === 'foreign host' || way === 'rebound name' || way === 'absolute')
+      assert.equal(status === 403, !isProbe, at)
+    if (way !== 'plain' && way !== 'HTTP/1.0' && way !== 'absolute local') continue
+    if (method === 'GET') assert.equal(status, metricsPaths.includes(path) ? 200 : 404, at)
+  }
 }
 
 function hold(steps: readonly Step[]): void {
@@ -103,6 +132,7 @@ function hold(steps: readonly Step[]): void {
 
 test('a user without rights gets nothing but what is for anybody', { skip }, () => {
   hold(walkAs(nobody, walkOf('127.0.0.1')))
+  holdMetrics(walkAs(nobody, metricsWalkOf('127.0.0.1')))
 })
 
 test('neither does anybody on another host, root included', { skip: skip || withoutNamespaces }, t => {
@@ -116,6 +146,7 @@ test('neither does anybody on another host, root included', { skip: skip || with
   execFileSync('ip', ['address', 'add', '198.18.77.1/30', 'dev', near])
   execFileSync('ip', ['link', 'set', near, 'up'])
   hold(namespace.run(walkScript(walkOf('198.18.77.1'))) as readonly Step[])
+  holdMetrics(namespace.run(walkScript(metricsWalkOf('198.18.77.1'))) as readonly Step[])
 })
 
 test('root sees all of it', { skip }, async () => {
