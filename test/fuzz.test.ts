@@ -1,6 +1,6 @@
 // owns: load
 // Parsers in C under libFuzzer, with the sanitizers of addresses and of undefined behaviour: those of svc-decode with the
-// library that demangles, and what the programs of the kernel share with user space. FUZZ_INPUTS: how many in all.
+// library that demangles, the requests of svc-probe, and what the programs of the kernel share with user space. FUZZ_INPUTS: how many in all.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -40,7 +40,13 @@ function clang(...args: readonly string[]): void {
 }
 
 /** Runs a fuzzer over as many inputs. What it says of a fault is the failure. */
-async function fuzz(name: string, runs: number, seeds: readonly Uint8Array[], words: readonly string[]) {
+async function fuzz(
+  name: string,
+  runs: number,
+  seeds: readonly Uint8Array[],
+  words: readonly string[],
+  most = longest,
+) {
   const corpus = join(folder, `${name}.corpus`)
   const kept = join(root, 'build/fuzz')
   const wordsFile = join(folder, `${name}.words`)
@@ -52,7 +58,7 @@ async function fuzz(name: string, runs: number, seeds: readonly Uint8Array[], wo
   writeFileSync(wordsFile, words.map(word => `"${word}"\n`).join(''))
   const options = [
     `-runs=${Math.round(runs)}`,
-    `-max_len=${longest}`,
+    `-max_len=${most}`,
     `-dict=${wordsFile}`,
     '-print_final_stats=1',
   ]
@@ -84,7 +90,7 @@ test('the recognition of protocols', { skip }, async context => {
   ]
   const seeds = heads.map(head => Buffer.from(`\0\0\0\0\0\0\0\0${head}`, 'latin1'))
   context.diagnostic(
-    `${await fuzz('classify', inputs * 0.4, seeds, ['HTTP/', 'AMQP', 'PRI ', 'CONNECT', 'INFO '])} a second`,
+    `${await fuzz('classify', inputs * 0.35, seeds, ['HTTP/', 'AMQP', 'PRI ', 'CONNECT', 'INFO '])} a second`,
   )
 })
 
@@ -106,6 +112,16 @@ test('heads and chunks of HTTP/1', { skip }, async context => {
     'b3:',
   ]
   context.diagnostic(`${await fuzz('http1', inputs * 0.3, seeds, words)} a second`)
+})
+
+test('requests of svc-probe', { skip }, async context => {
+  const source = join(import.meta.dirname, 'fixtures/fuzz/probe.c')
+  clang(...sanitized, '-fsanitize=fuzzer', source, '-o', join(folder, 'probe'))
+  // The last has a longer path than there is room for.
+  const lines = ['1 S 0 2f\n', '18446744073709551615 R 65536 2f00\n', `2 P 1 ${'61'.repeat(4100)}\n`]
+  const seeds = lines.map(line => Buffer.from(line))
+  const words = [' P ', ' S ', '-1', '2f', '\\x0a']
+  context.diagnostic(`${await fuzz('probe', inputs * 0.05, seeds, words, 2 ** 14)} a second`)
 })
 
 /** Objects of the library with sanitizers in them, from Debian's sources of binutils; none where they cannot be had. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { fstatSync, readSync } from 'node:fs'
-import { inflateSync } from 'node:zlib'
 import { errnoText } from '../errno-text.ts'
 import {
   ElfError,
@@ -20,25 +19,19 @@ import {
   sectionType,
   segmentBytes,
   segmentType,
-  u64,
 } from './elf-format.ts'
 
 export interface Section extends SectionHeader {
   readonly name: string
 }
 
-/** Of a section that is read whole, inflated. */
+/** Of a section that is read whole. */
 const mostSectionBytes = 128 * 1024 * 1024
 const mostNamesBytes = 1024 * 1024
 /** Names are kept; those that mean something are shorter. */
 const mostNameBytes = 64
 const mostNoteBytes = 65_536
 const hashedBytes = 4096
-/** Of `Elf64_Chdr`, and its type for zlib. */
-const compressionHeaderBytes = 24
-const compressionZlib = 1
-/** What zlib can make of a byte at most. */
-const zlibRatio = 1032
 
 /**
  * A 64-bit little-endian ELF program, library or file with debug information for x86-64 or arm64, read piece by piece
@@ -93,12 +86,15 @@ export class ElfFile {
     return this.sections.find(section => section.name === name)
   }
 
-  /** The contents of a section, inflated; empty where the file has none of them (`SHT_NOBITS`). */
+  /**
+   * The contents of a section; empty where the file has none of them (`SHT_NOBITS`). Those that the file compresses
+   * (`SHF_COMPRESSED`) are refused: zlib is no place for bytes of any user's file.
+   */
   bytes(section: Section, most = mostSectionBytes): Buffer {
     if (section.type === sectionType.nobits) return Buffer.alloc(0)
     if (section.size > most) throw new ElfError(`its section ${section.name} has more than ${most} bytes`)
-    const bytes = this.read(section.offset, section.size)
-    return section.flags & sectionCompressed ? inflated(section, bytes, most) : bytes
+    if (section.flags & sectionCompressed) throw new ElfError(`its section ${section.name} is compressed`)
+    return this.read(section.offset, section.size)
   }
 
   read(offset: number, length: number): Buffer {
@@ -219,22 +215,6 @@ function nameAt(names: Buffer, start: number): string {
   const most = Math.min(names.length, start + mostNameBytes)
   const end = names.subarray(0, most).indexOf(0, start)
   return names.toString('latin1', Math.min(start, most), end < 0 ? most : end)
-}
-
-function inflated(section: Section, bytes: Buffer, most: number): Buffer {
-  const fault = (what: string, cause?: unknown) =>
-    new ElfError(`its section ${section.name} ${what}`, { cause })
-  if (bytes.length < compressionHeaderBytes) throw fault('is cut off')
-  if (bytes.readUInt32LE(0) !== compressionZlib) throw fault('is compressed, and not by zlib')
-  const size = u64(bytes, 8)
-  const packed = bytes.subarray(compressionHeaderBytes)
-  if (size > most) throw fault(`has more than ${most} bytes`)
-  if (size > packed.length * zlibRatio + 1024) throw fault('says a size that it cannot have')
-  try {
-    return inflateSync(packed, { maxOutputLength: Math.max(1, size) })
-  } catch (cause) {
-    throw fault('cannot be inflated', cause)
-  }
 }
 
 function unreadable(cause: unknown): ElfError {

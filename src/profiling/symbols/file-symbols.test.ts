@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { after } from 'node:test'
+import { deflateSync } from 'node:zlib'
 import { soak } from '../../../test/helpers/soak.ts'
 import { Decoder } from '../../kernel/decoder.ts'
 import { ElfFile } from '../../lib/elf/elf-file.ts'
@@ -205,6 +206,28 @@ test('symbols that are packed into the program are unpacked', () => {
       symbols.reason(elf.offsetOf(addressOf('hidden')) as number),
       /^\[broken: has only \.gnu_debugdata: /,
     )
+  })
+})
+
+test('a section of symbols that the program compresses by zlib as well is not unpacked', () => {
+  const xz = readFileSync(built.path('mini.debug.xz'))
+  // `Elf64_Chdr` of zlib, as a loader of debug information would take it.
+  const header = Buffer.alloc(24)
+  header.writeUInt32LE(1, 0)
+  header.writeBigUInt64LE(BigInt(xz.length), 8)
+  writeFileSync(built.path('deflated'), Buffer.concat([header, deflateSync(xz)]))
+  const twice = built.path('twice')
+  run('objcopy', `--add-section=.gnu_debugdata=${built.path('deflated')}`, built.path('stripped'), twice)
+  const bytes = readFileSync(twice)
+  withSymbols(twice, [], (_, { sections }) => {
+    const index = sections.findIndex(({ name }) => name === '.gnu_debugdata')
+    bytes.writeBigUInt64LE(0x800n, Number(bytes.readBigUInt64LE(40)) + 64 * index + 8)
+  })
+  writeFileSync(twice, bytes)
+  withSymbols(twice, [], (symbols, elf) => {
+    assert.equal(symbols.origin, 'dynsym')
+    const hidden = elf.offsetOf(addressOf('hidden')) as number
+    assert.equal(symbols.reason(hidden), '[twice: its section .gnu_debugdata is compressed]')
   })
 })
 
