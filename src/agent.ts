@@ -157,6 +157,7 @@ export async function startAgent({
     version: build().version,
     attributes: Attributes.of(config.resource.attributes),
     surroundings: place => entities.surroundings(place),
+    toldKeys: config.agent.discovery.process_attributes,
   }
   const processes = new ProcessTable(aboutProcesses)
   processes.select(selectionOf(config.discovery))

@@ -69,8 +69,8 @@ function resources(): string {
 
 Whose a span is; metrics, logs and profiles of processes have the same. How the service gets its name:
 [discovery](../discovery.md). The owners of a pod are \`k8s.KIND.name\` and \`k8s.KIND.uid\`, as \`k8s.deployment.name\`. What is
-in \`resource.attributes\` of the configuration, in \`OTEL_RESOURCE_ATTRIBUTES\` of the process, and labels that
-\`agent.discovery\` lists stand beside it.
+in \`resource.attributes\` of the configuration, in \`OTEL_RESOURCE_ATTRIBUTES\` of the process as far as
+\`agent.discovery.process_attributes\` lists it, and labels that \`agent.discovery\` lists stand beside it.
 
 ${table(
   ['of the', 'attributes'],

@@ -138,11 +138,12 @@ export class Discovery {
   }
 
   private entitiesOptions(): EntitiesOptions {
-    const { docker, kubernetes } = this.config.agent.discovery
+    const { docker, kubernetes, process_attributes } = this.config.agent.discovery
     return {
       containerLabels: docker.labels,
       podLabels: kubernetes.labels,
       podAnnotations: kubernetes.annotations,
+      toldKeys: process_attributes,
       look: id => this.look(id),
       onContainer: () => this.onContainer(),
     }

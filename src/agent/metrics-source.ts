@@ -2,6 +2,8 @@
 
 import type { SelfMetricsSource } from '../api/self-metrics.ts'
 import type { SurroundingsStats } from '../api/surroundings-metrics.ts'
+import type { ProcessTable } from '../entities/process-table.ts'
+import type { ToldLosses } from '../entities/told-attributes.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { type Backlog, lostRecords } from '../probes/capture.ts'
@@ -138,6 +140,20 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
   }
 }
 
+/** What processes named, and what their pods were annotated with. */
+function lostAttributes(
+  named: ProcessTable['lostAttributes'],
+  annotated: ToldLosses,
+): Readonly<Record<string, number>> {
+  const { not_allowed, too_many, too_long } = annotated
+  return {
+    ...named,
+    not_allowed: named.not_allowed + not_allowed,
+    too_many: named.too_many + too_many,
+    too_long: named.too_long + too_long,
+  }
+}
+
 function surroundings({ discovery, gpu, logs, processes }: Parts): SurroundingsStats {
   const { entities, docker, kubernetes, cloud } = discovery
   const { status } = logs
@@ -145,7 +161,7 @@ function surroundings({ discovery, gpu, logs, processes }: Parts): SurroundingsS
   return {
     containers: entities.containerCount,
     pods: entities.podCount,
-    lostAttributes: processes.lostAttributes,
+    lostAttributes: lostAttributes(processes.lostAttributes, entities.lost),
     unreadStrings: processes.unreadStrings,
     gpus: gpu.source?.state.on ? gpu.source.state.devices.filter(({ reason }) => reason === '').length : 0,
     sources: sources.flatMap(([name, source]) =>

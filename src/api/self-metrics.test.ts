@@ -63,7 +63,7 @@ const source: SelfMetricsSource = {
   surroundings: () => ({
     containers: 31,
     pods: 32,
-    lostAttributes: { reserved: 3, memory: 0 },
+    lostAttributes: { not_allowed: 3, memory: 0 },
     unreadStrings: { late: 2 },
     gpus: 33,
     sources: [
@@ -164,7 +164,7 @@ test('values carry their labels, under the configured prefix', () => {
     'agent_log_read_bytes_total 37',
     'agent_log_truncations_total 38',
     'agent_log_lost_rotations_total 39',
-    'agent_process_attributes_dropped_total{reason="reserved"} 3',
+    'agent_process_attributes_dropped_total{reason="not_allowed"} 3',
     'agent_log_paused 1',
     'agent_event_loop_turn_seconds_bucket{le="0.1"} 1',
     'agent_event_loop_turn_seconds_count 1',

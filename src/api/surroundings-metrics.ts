@@ -45,7 +45,7 @@ export function surroundingsMetrics(
   )
   registry.collector(
     named('process_attributes_dropped_total'),
-    'Attributes of OTEL_RESOURCE_ATTRIBUTES of processes that were not taken, or cut: reserved names of host, container, pod, cloud or instance; too_many; too_long; memory.',
+    'Attributes of OTEL_RESOURCE_ATTRIBUTES of processes, and of annotations resource.opentelemetry.io/ of pods, that were not taken, or cut: not_allowed (neither service.* nor deployment.*, nor in agent.discovery.process_attributes); too_many; too_long; memory.',
     'counter',
     ['reason'],
     emit => {

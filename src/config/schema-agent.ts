@@ -205,12 +205,24 @@ const logs = branch('Logs of containers, files and the journal.', {
   ),
 })
 
+/** As `mayTell` of src/entities has them. */
+const toldKey = text({
+  expects: 'the key of an attribute, such as "team", or "app.*" for all that begins with "app."',
+  pattern: /^[^\s*,=]{1,128}(\.\*)?$/,
+})
+
 const discovery = branch('What is known about the host, its containers and its cluster.', {
   enabled: key(boolean, true, 'Adds discovered metadata to everything exported.'),
   interval: key(duration({ min: 1000 }), 30_000, 'Time between two looks at sources that cannot be watched.'),
   detect_kubernetes: key(boolean, true, 'Asks Kubernetes where the agent runs in a cluster.'),
   detect_docker: key(boolean, true, 'Asks Docker, containerd and Podman.'),
   detect_cloud: key(boolean, true, 'Asks the cloud’s metadata service.'),
+  process_attributes: key(
+    list(toldKey),
+    ['team', 'app.*', 'vcs.*'],
+    'What a process may name of itself in `OTEL_RESOURCE_ATTRIBUTES`, and who annotates its pod in `resource.opentelemetry.io/…`, beside `service.*` and `deployment.*`; `app.*` means all that begins with `app.`. What stands here is believed of any process: no names by which a receiver tells hosts, containers or instances.',
+    { restart: true },
+  ),
   docker: branch('Container runtimes.', {
     endpoint: key(
       text({

@@ -5,6 +5,7 @@ import { containerAttributes, podAttributes } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
 import { serviceIdentity } from './service-identity.ts'
 import { type Surroundings, sameSurroundings } from './surroundings.ts'
+import type { ToldLosses } from './told-attributes.ts'
 
 export type { Surroundings } from './surroundings.ts'
 
@@ -27,6 +28,8 @@ export interface EntitiesOptions {
   /** Labels and annotations of pods that become `k8s.pod.label.*` and `k8s.pod.annotation.*`. */
   readonly podLabels?: readonly string[]
   readonly podAnnotations?: readonly string[]
+  /** What annotations may name beside service and deployment (`mayTell`). */
+  readonly toldKeys?: readonly string[]
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
 }
@@ -45,6 +48,8 @@ const textBytes = 24
 
 /** All that is known of containers, pods and the machine. Each question is answered in constant time. */
 export class Entities implements EntitySink {
+  /** Annotations for resources that were not taken since the start, by why, at each look at a pod. */
+  readonly lost: ToldLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
   private readonly containers = new Map<string, Container>()
   private readonly pods = new Map<string, Pod>()
   /** Pods by the containers that they list. */
@@ -223,14 +228,15 @@ export class Entities implements EntitySink {
     pod: Pod | undefined,
   ): Surroundings {
     const attributes = new Attributes()
-    const { containerLabels = [], podLabels = [], podAnnotations = [] } = this.options
+    const { containerLabels = [], podLabels = [], podAnnotations = [], toldKeys = [] } = this.options
     containerAttributes(attributes, place, container, containerLabels)
     podAttributes(attributes, place, container, pod, podLabels, podAnnotations)
     const inCluster = place.podUid !== '' || pod !== undefined
     if (inCluster && this.clusterUid !== '') attributes.set('k8s.cluster.uid', this.clusterUid)
     if (inCluster && this.clusterName !== '') attributes.set('k8s.cluster.name', this.clusterName)
     cloudAttributes(attributes, this.machine)
-    return { attributes, service: serviceIdentity(place, container, pod), podLabels: pod?.labels ?? noLabels }
+    const service = serviceIdentity(place, container, pod, toldKeys, why => this.lost[why]++)
+    return { attributes, service, podLabels: pod?.labels ?? noLabels }
   }
 
   /** What a pod listed no longer leads to it. */

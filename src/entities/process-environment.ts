@@ -30,8 +30,14 @@ interface Known {
  */
 export class Environments {
   /** Attributes that processes named and that were not taken, since the start. */
-  readonly lost: ToldLosses = { reserved: 0, too_many: 0, too_long: 0 }
+  readonly lost: ToldLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
   readonly #known = new BoundedMap<string, Known>(maxKnown)
+  readonly #more: readonly string[]
+
+  /** `more`: attributes beside those of service and deployment that are taken, as `mayTell` has them. */
+  constructor(more: readonly string[]) {
+    this.#more = more
+  }
 
   read(environ: Buffer): Environment {
     const name = variableIn(environ, nameVariable)
@@ -43,25 +49,25 @@ export class Environments {
     const key = digest.digest('base64')
     let known = this.#known.get(key)
     if (known === undefined) {
-      known = parsed(name, list)
+      known = parsed(name, list, this.#more)
       this.#known.set(key, known)
     }
-    this.lost.reserved += known.lost.reserved
+    this.lost.not_allowed += known.lost.not_allowed
     this.lost.too_many += known.lost.too_many
     this.lost.too_long += known.lost.too_long
     return known.environment
   }
 }
 
-function parsed(name: Buffer | undefined, list: Buffer | undefined): Known {
-  const lost = { reserved: 0, too_many: 0, too_long: 0 }
+function parsed(name: Buffer | undefined, list: Buffer | undefined, more: readonly string[]): Known {
+  const lost = { not_allowed: 0, too_many: 0, too_long: 0 }
   const count = (why: keyof ToldLosses) => {
     lost[why]++
   }
   const given = (name ?? Buffer.alloc(0)).toString('utf8', 0, maxListBytes).trim()
   const serviceName = ownText(given, maxToldBytes)
   if (serviceName.length < given.length) count('too_long')
-  const attributes = list === undefined ? [] : taken(parseResourceAttributes(list, count), count)
+  const attributes = list === undefined ? [] : taken(parseResourceAttributes(list, count), more, count)
   return { environment: { serviceName, attributes }, lost }
 }
 

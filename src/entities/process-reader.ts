@@ -32,15 +32,16 @@ const tickUs = 10_000
 /** Finds out who a process is: by /proc, or by what the kernel told of one that has ended. */
 export class ProcessReader {
   readonly files: ProcessFiles
-  readonly environments = new Environments()
+  readonly environments: Environments
   private readonly users: UserNames
   private readonly versions: RuntimeVersions
   /** By a digest of the control group's file. */
   private readonly places = new BoundedMap<string, ContainerPlace>(maxPlaces)
   private readonly bootUs: number
 
-  /** `now`: milliseconds of a clock that never goes back. */
-  constructor(procDir: string, now: () => number) {
+  /** `now`: milliseconds of a clock that never goes back. `toldKeys`: see `mayTell`. */
+  constructor(procDir: string, now: () => number, toldKeys: readonly string[]) {
+    this.environments = new Environments(toldKeys)
     this.files = new ProcessFiles(procDir)
     this.users = new UserNames(procDir, now)
     this.versions = new RuntimeVersions(this.files)

@@ -70,7 +70,8 @@ const pod: Pod = {
 }
 
 function started() {
-  const entities = new Entities({ now: () => clock.ms })
+  const toldKeys = ['team']
+  const entities = new Entities({ now: () => clock.ms, toldKeys })
   const processes = new ProcessTable({
     procDir,
     hostName: 'host-1',
@@ -78,6 +79,7 @@ function started() {
     bootId: 'boot-1',
     version: '1',
     surroundings: at => entities.surroundings(at),
+    toldKeys,
     now: () => clock.ms,
   })
   processes.ended(test)

@@ -63,7 +63,13 @@ writeFileSync(
 writeFileSync(join(procDir, 'stat'), 'cpu 1 2 3\nbtime 1700000000\nprocesses 4\n')
 
 function table(options: Partial<ProcessTableOptions> = {}): ProcessTable {
-  const processes = new ProcessTable({ procDir, ...fixed, now: () => clock.ms, ...options })
+  const processes = new ProcessTable({
+    procDir,
+    ...fixed,
+    toldKeys: ['team'],
+    now: () => clock.ms,
+    ...options,
+  })
   processes.ended(test)
   return processes
 }

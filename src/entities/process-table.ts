@@ -23,6 +23,8 @@ export interface ProcessTableOptions extends ResourceOptions {
   /** What surrounds a process that runs at a place; the same object while nothing of it changes. */
   readonly surroundings?: (place: ContainerPlace) => Surroundings
   readonly maxProcesses?: number
+  /** What processes may name of themselves beside service and deployment (`mayTell`). */
+  readonly toldKeys?: readonly string[]
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
 }
@@ -53,7 +55,7 @@ export class ProcessTable {
     this.options = options
     this.procDir = options.procDir ?? '/proc'
     this.now = options.now ?? (() => performance.now())
-    this.reader = new ProcessReader(this.procDir, this.now)
+    this.reader = new ProcessReader(this.procDir, this.now, options.toldKeys ?? [])
     this.processes = new KnownProcesses(options.maxProcesses ?? 4_096)
   }
 

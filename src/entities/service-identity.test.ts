@@ -8,12 +8,16 @@ const id = 'c'.repeat(64)
 const place = { id, runtime: '', podUid: '' }
 const base = containerOf({ id, name: 'clever_hopper' })
 
+const none = () => assert.fail('nothing is left out')
+
 const named = (parts: Partial<Container> & { readonly l?: Record<string, string> }) => {
   const { l = {}, ...rest } = parts
   const { name, namespace, version } = serviceIdentity(
     place,
     { ...base, labels: new Map(Object.entries(l)), ...rest },
     undefined,
+    [],
+    none,
   )
   return [name, namespace, version]
 }
@@ -31,7 +35,7 @@ test('a container is named by what people called it', () => {
     ['till', 'eu', ''],
   )
   assert.deepEqual(named({ l: { 'org.opencontainers.image.version': '3' } }), ['', '', '3'])
-  assert.deepEqual(serviceIdentity(place, undefined, undefined).name, '')
+  assert.deepEqual(serviceIdentity(place, undefined, undefined, [], none).name, '')
 })
 
 test('a pod is named by annotation, labels, workload, then itself', () => {
@@ -53,7 +57,7 @@ test('a pod is named by annotation, labels, workload, then itself', () => {
       containers: [],
       ...pod,
     }
-    const { name, namespace, version } = serviceIdentity(place, { ...base, ...container }, whole)
+    const { name, namespace, version } = serviceIdentity(place, { ...base, ...container }, whole, [], none)
     assert.deepEqual([name, namespace, version], want)
   }
   const labels = new Map([
@@ -101,6 +105,7 @@ test('annotations for resources are told, so many of them', () => {
       [`${prefix}k8s.pod.name`, 'other'],
       [`${prefix}service.instance.id`, 'other'],
       [`${prefix}host_name`, 'other'],
+      [`${prefix}dt.entity.host`, 'other'],
       [`${prefix}team`, 'a'],
       [prefix, 'x'],
       ['else', 'y'],
@@ -109,10 +114,14 @@ test('annotations for resources are told, so many of them', () => {
     owners: [],
     containers: [],
   }
-  const { annotated } = serviceIdentity(place, undefined, pod)
+  const lost: string[] = []
+  const toldKeys = ['team', ...many.map(([key]) => key.slice(prefix.length))]
+  const { annotated } = serviceIdentity(place, undefined, pod, toldKeys, why => lost.push(why))
   assert.deepEqual(annotated.slice(0, 2), [
     ['team', 'a'],
     ['k0', 'v'],
   ])
   assert.equal(annotated.length, 32)
+  // An empty key is among those that nobody has allowed.
+  assert.deepEqual(lost.toSorted(), [...Array(5).fill('not_allowed'), ...Array(69).fill('too_many')])
 })

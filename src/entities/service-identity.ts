@@ -2,7 +2,7 @@ import { ownText } from '../lib/own-text.ts'
 import type { Container, Pod } from '../model/entity.ts'
 import { imageTag, namespaceLabel } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
-import { maxToldBytes, type ToldAttributes, taken } from './told-attributes.ts'
+import { maxToldBytes, type ToldAttributes, type ToldLoss, taken } from './told-attributes.ts'
 
 /** `service.*` as container and pod tell it. Texts that they do not tell are ''. */
 export interface ServiceIdentity {
@@ -20,13 +20,19 @@ const workloads = ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'Cron
 /**
  * Which service a container is, by the labels and annotations that people put there: first those of Kubernetes, by the
  * rules of the semantic conventions, then those of Compose and Swarm, then the container's name where somebody chose it.
+ * `toldKeys`: see `mayTell`; `lost` counts annotations for resources that are not taken.
  */
 export function serviceIdentity(
   place: ContainerPlace,
   container: Container | undefined,
   pod: Pod | undefined,
+  toldKeys: readonly string[],
+  lost: (why: ToldLoss) => void,
 ): ServiceIdentity {
-  const told = pod === undefined ? ofContainer(container) : ofPod(container, place.id, pod)
+  const told =
+    pod === undefined
+      ? ofContainer(container)
+      : ofPod(container, place.id, pod, annotatedOf(pod, toldKeys, lost))
   return {
     name: ownText(told.name, maxToldBytes),
     namespace: ownText(told.namespace, maxToldBytes),
@@ -35,14 +41,26 @@ export function serviceIdentity(
   }
 }
 
-function ofPod(container: Container | undefined, id: string, pod: Pod): ServiceIdentity {
-  const { labels, annotations, owners, name, namespace, containers } = pod
-  const listed = containers.find(each => each.id !== '' && each.id === id)
+/** Who annotates pods may say no more than who starts processes. */
+function annotatedOf(
+  { annotations }: Pod,
+  toldKeys: readonly string[],
+  lost: (why: ToldLoss) => void,
+): ToldAttributes {
   const told: (readonly [string, string])[] = []
   for (const [key, value] of annotations)
     if (key.startsWith(prefix)) told.push([key.slice(prefix.length), value])
-  // Who annotates pods does not say where they run: as processes, see `isReserved`.
-  const annotated = taken(told, () => undefined)
+  return taken(told, toldKeys, lost)
+}
+
+function ofPod(
+  container: Container | undefined,
+  id: string,
+  pod: Pod,
+  annotated: ToldAttributes,
+): ServiceIdentity {
+  const { labels, owners, name, namespace, containers } = pod
+  const listed = containers.find(each => each.id !== '' && each.id === id)
   const given = new Map(annotated)
   const workload = workloads
     .map(kind => owners.find(owner => owner.kind === kind)?.name)

@@ -5,8 +5,8 @@ export type ToldAttributes = readonly (readonly [key: string, value: string])[]
 
 /** Attributes that were told and are not taken, by why. */
 export interface ToldLosses {
-  /** They would say where the process runs, or which instance it is. */
-  reserved: number
+  /** They name neither service nor deployment, and nobody has allowed them. */
+  not_allowed: number
   /** More than one process may name, or than all together. */
   too_many: number
   /** The end of a key or value. */
@@ -22,32 +22,25 @@ export const maxToldBytes = 256
 const maxAllBytes = 4_096
 
 /**
- * First words of keys that the kernel, a runtime, an orchestrator, a cloud or svc itself answers for (semantic
- * conventions, resource attributes). Whoever may start a process must not be able to pose as another host or pod.
+ * Whether a process may name it of itself: what its service is called and how it is deployed, but not which instance it
+ * is, and of all else what `more` lists, `app.*` for all that begin with `app.`. A list of what is allowed, because each
+ * receiver has names of its own by which it knows hosts, containers and instances (`dt.entity.host`, `instance`, `job`):
+ * whoever may start a process must not be able to pose as another.
  */
-const reserved = new Set(
-  `host hostname os system hw device machine container docker podman oci k8s kube kubernetes openshift pod node cluster
-  cloud cloudfoundry aws gcp azure alibaba digitalocean heroku oracle faas process thread telemetry otel svc`.split(
-    /\s+/,
-  ),
-)
-
-/**
- * Whether a process must not name it. As receivers fold keys (`host.name`, `host_name`, `Host-Name` are one label to
- * Prometheus), so does this. What a service is called is the process's own to say, which of its instances is not.
- */
-export function isReserved(key: string): boolean {
-  const words = key
-    .toLowerCase()
-    .split(/[^a-z0-9]+/, 5)
-    .filter(word => word !== '')
-  const [first = '', second = '', third = ''] = words
-  if (first === 'service') return second === 'instance' && (third === 'id' || third === '')
-  return first === '' || reserved.has(first)
+export function mayTell(key: string, more: readonly string[]): boolean {
+  if (key.startsWith('deployment.')) return true
+  // Receivers fold keys: `service.instance_id` is one label with `service.instance.id` to Prometheus.
+  if (key.startsWith('service.'))
+    return !/^serviceinstance(id)?$/.test(key.toLowerCase().replace(/[^a-z0-9]/g, ''))
+  return more.some(each => (each.endsWith('.*') ? key.startsWith(each.slice(0, -1)) : key === each))
 }
 
-/** What may be taken of that, each and all within their bounds; `lost` counts the rest. */
-export function taken(told: ToldAttributes, lost: (why: ToldLoss) => void): ToldAttributes {
+/** What may be taken of that, each and all within their bounds; `lost` counts the rest. `more`: see `mayTell`. */
+export function taken(
+  told: ToldAttributes,
+  more: readonly string[],
+  lost: (why: ToldLoss) => void,
+): ToldAttributes {
   const kept: (readonly [string, string])[] = []
   let bytes = 0
   // What names the service comes first, wherever it stands.
@@ -55,7 +48,7 @@ export function taken(told: ToldAttributes, lost: (why: ToldLoss) => void): Told
     for (const [key, value] of told) {
       if (/^(service|deployment)\./.test(key) !== pass) continue
       const length = Buffer.byteLength(key)
-      if (isReserved(key)) lost('reserved')
+      if (!mayTell(key, more)) lost('not_allowed')
       else if (length > maxKeyBytes) lost('too_long')
       else if (kept.length >= maxAttributes || bytes + length >= maxAllBytes) lost('too_many')
       else {
