@@ -13,11 +13,12 @@ const maxProcesses = 100
 
 /** Lets others work after each process, which takes a millisecond or two. */
 export async function explain(parts: Parts, pid: number, port: number): Promise<ProcessesDocument> {
-  const pids = port === 0 ? [pid] : listenersAt(procDir, port).filter(each => pid === 0 || each === pid)
+  const pids =
+    port === 0 ? [pid] : (await listenersAt(procDir, port)).filter(each => pid === 0 || each === pid)
   if (pid === 0 && port === 0) pids.splice(0, 1, ...parts.processes.pids(maxProcesses))
   const processes: ProcessesDocument['processes'][number][] = []
   for (const each of pids) {
-    const view = parts.processes.explain(each)
+    const view = await parts.processes.explain(each)
     if (view !== undefined) processes.push(described(parts, view))
     await nextTurn()
   }

@@ -126,7 +126,7 @@ test('a service is named by its environment, then its surroundings, then its pro
   )
 })
 
-test('what is found out later arrives within a second, and what it replaces has ended', () => {
+test('what is found out later arrives within a second, and what it replaces has ended', async () => {
   const { entities, processes } = started()
   run(20)
   const first = processes.resource(20, 'x', 80)
@@ -149,7 +149,7 @@ test('what is found out later arrives within a second, and what it replaces has 
   clock.ms += 1_000
   assert.equal(processes.resource(20, 'x'), last)
   assert.deepEqual(processes.ended(test), [second])
-  assert.ok(processes.explain(20)?.containerName === 'renamed')
+  assert.equal((await processes.explain(20))?.containerName, 'renamed')
 })
 
 test('a process that is moved to its container shortly after it began is found there', () => {

@@ -3,7 +3,7 @@ import type { ProcessNews } from '../model/process-news.ts'
 import type { Resource } from '../model/resource.ts'
 import { type ContainerPlace, noPlace } from './container-place.ts'
 import { KnownProcesses, type Process } from './known-processes.ts'
-import { allListeners, listeningPorts } from './listening-ports.ts'
+import { allListeners, firstListeningPorts, listeningPorts } from './listening-ports.ts'
 import { unknownStart } from './process-files.ts'
 import { LastNews, placeOfNews, sameStart } from './process-news.ts'
 import { type FoundProcess, ProcessReader } from './process-reader.ts'
@@ -49,7 +49,11 @@ export class ProcessTable {
   private proc = true
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
-  private live: { readonly services: Promise<Service[]>; readonly ms: number } | undefined
+  private live: { readonly services: Promise<Service[]>; readonly againMs: number } | undefined
+  /** What processes with many descriptors listen at, as it was looked for last. */
+  private readonly crowded = new WeakMap<Process, { readonly lookedMs: number; ports: readonly number[] }>()
+  /** Of all looks at them: one at a time. */
+  private crowdLook = Promise.resolve()
 
   constructor(options: ProcessTableOptions) {
     this.options = options
@@ -124,16 +128,18 @@ export class ProcessTable {
 
   /**
    * What is known of a process, and why it is observed or not; undefined where there is none with this number. Whoever
-   * asks changes nothing: a process that did nothing does not become one of those that are known.
+   * asks changes nothing: a process that did nothing does not become one of those that are known. Lets others work where
+   * it has many descriptors.
    */
-  explain(pid: number): ProcessView | undefined {
+  async explain(pid: number): Promise<ProcessView | undefined> {
+    const listening = await listeningPorts(this.procDir, pid)
     const process = this.peek(pid)
     if (process === undefined) return undefined
-    const verdict = this.verdictOf(pid, process)
+    const verdict = this.verdictOf(pid, process, () => listening)
     const instrumented = this.now() - process.exportedMs < instrumentedMs
     return {
       ...describedProcess(process.identity, process.resource, this.reader.files.facts(pid).args),
-      listening: listeningPorts(this.procDir, pid),
+      listening,
       served: [...process.ports],
       seen: process.called,
       observed: verdict.observed && !instrumented,
@@ -235,13 +241,16 @@ export class ProcessTable {
 
   /**
    * The services of this host: all processes that listen at TCP ports, with these, and those that were seen to call
-   * others. Found at most once in a second, and once at a time; lets others work meanwhile.
+   * others. Found at most once in a second and after ten times the time that it took, and once at a time; lets others
+   * work meanwhile.
    */
   liveServices(): Promise<Service[]> {
-    if (this.live === undefined || this.now() - this.live.ms >= checkEveryMs) {
-      const live = { services: this.findServices(), ms: Number.POSITIVE_INFINITY }
+    const beganMs = this.now()
+    if (this.live === undefined || beganMs >= this.live.againMs) {
+      const live = { services: this.findServices(), againMs: Number.POSITIVE_INFINITY }
       const found = () => {
-        live.ms = this.now()
+        const now = this.now()
+        live.againMs = now + Math.max(checkEveryMs, restFactor * (now - beganMs))
       }
       live.services.then(found, found)
       this.live = live
@@ -296,7 +305,7 @@ export class ProcessTable {
   }
 
   /** What is decided of it holds for a while: it may begin to listen at a port. */
-  private verdictOf(pid: number, process: Process): Verdict {
+  private verdictOf(pid: number, process: Process, listening = () => this.portsOf(pid, process)): Verdict {
     const now = this.now()
     if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
       process.judgedMs = now
@@ -304,12 +313,31 @@ export class ProcessTable {
       process.verdict = judge(this.rules, {
         name: String(resource.attributes.get('service.name')),
         executable: identity.executable,
-        listening: () => [...process.ports, ...listeningPorts(this.procDir, pid)],
+        listening: () => [...process.ports, ...listening()],
         attribute: key => String(resource.attributes.get(key) ?? ''),
         podLabel: key => surroundings?.podLabels.get(key),
       })
     }
     return process.verdict
+  }
+
+  /**
+   * The ports that a process listens at. Of one with many descriptors or among many sockets only a part is found at once:
+   * the rest is looked for in turns, and decides anew.
+   */
+  private portsOf(pid: number, process: Process): readonly number[] {
+    const { ports, isWhole } = firstListeningPorts(this.procDir, pid)
+    if (isWhole) return ports
+    const now = this.now()
+    const before = this.crowded.get(process)
+    if (before !== undefined && now - before.lookedMs < judgeEveryMs) return [...ports, ...before.ports]
+    const look = { lookedMs: now, ports: before?.ports ?? [] }
+    this.crowded.set(process, look)
+    this.crowdLook = this.crowdLook.then(async () => {
+      look.ports = await listeningPorts(this.procDir, pid)
+      process.verdict = undefined
+    })
+    return [...ports, ...look.ports]
   }
 
   /** Looks at every process, and lets go of those that ended. */
@@ -481,6 +509,8 @@ const placeEveryMs = 30_000
 const lingerMs = 5_000
 /** What is counted, such as bytes of connections, is told later: some intervals of metrics. */
 const lateMs = 60_000
+/** So many times the time that finding all services takes nobody finds them again. */
+const restFactor = 10
 /** So long a search works before it lets others. */
 const workMs = 2
 /** How long a decision holds that ports may change. */

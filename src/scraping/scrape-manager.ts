@@ -1,4 +1,5 @@
 import { errorText, type Logger } from '../lib/logger.ts'
+import { Turn } from '../lib/turn.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'
 import type { SeriesSink } from './series-sink.ts'
@@ -7,7 +8,6 @@ import type { TargetSource, TargetSourceState } from './source.ts'
 import { openSource } from './sources/index.ts'
 import type { DroppedTarget, Target } from './target.ts'
 import { readTargets, type ToldTargets, targetsOf } from './targets.ts'
-import { Turn } from './turn.ts'
 
 export interface ManagerOptions {
   readonly sink: SeriesSink

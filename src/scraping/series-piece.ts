@@ -1,3 +1,4 @@
+import type { Turn } from '../lib/turn.ts'
 import type { PlacedMetric, PreparedIntake, PreparedMetric } from '../model/prepared-metric.ts'
 import { type MappedSeries, mapFamily, staleMetrics } from './mapping/map-family.ts'
 import type { DerivedNumber } from './mapping/mapped-family.ts'
@@ -11,7 +12,6 @@ import { seriesId } from './series-id.ts'
 import { type NamedSeries, seriesLabels } from './series-labels.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
-import type { Turn } from './turn.ts'
 
 /** A page that was read, and by what its series are made. */
 export interface Reading {

@@ -1,3 +1,4 @@
+import { Turn } from '../lib/turn.ts'
 import type { Resource } from '../model/resource.ts'
 import type { Family, Page } from './exposition.ts'
 import { formatOf } from './fetch/page-format.ts'
@@ -21,7 +22,6 @@ import {
 } from './series-piece.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
-import { Turn } from './turn.ts'
 
 /** A page as it was fetched. */
 export interface FetchedPage {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Turn } from '../lib/turn.ts'
 import { durationOf, durationText } from './duration-text.ts'
 import {
   addressLabel,
@@ -18,7 +19,6 @@ import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type Shard, shardOf } from './shard.ts'
 import type { DroppedTarget, Target } from './target.ts'
 import { addressFault, targetUrl } from './target-url.ts'
-import { Turn } from './turn.ts'
 
 /** What became of all that the sources of a job told. */
 export interface ToldTargets {

@@ -1,7 +1,10 @@
 // What connections a process has, and whether anything went over them.
 
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
+import { namesIn } from '../../lib/directory-names.ts'
+import { linesOf } from '../../lib/file-lines.ts'
+import { Turn } from '../../lib/turn.ts'
 
 /** A TCP connection that is open. */
 export interface Connection {
@@ -16,13 +19,17 @@ export interface Connection {
 const maxDescriptors = 16_384
 const maxSockets = 20_000
 const maxFileBytes = 4 * 1024 * 1024
+/** So long the work goes on before it lets others. */
+const workMs = 2
 
 /**
  * Of those that are established; `port` asks for those alone that have it as their own. In other network namespaces than
- * that of the agent only what /proc tells. Takes about 2 µs for each descriptor of the process and each socket.
+ * that of the agent only what /proc tells. Takes about 2 µs for each descriptor of the process and each socket, and lets
+ * others work between, but while the kernel answers.
  */
-export function connectionsOf(procDir: string, pid: number, port = 0): Connection[] {
-  const inodes = socketsOf(procDir, pid)
+export async function connectionsOf(procDir: string, pid: number, port = 0): Promise<Connection[]> {
+  const turn = new Turn(workMs)
+  const inodes = await socketsOf(procDir, pid, turn)
   if (inodes.size === 0) return []
   const own = namespaceOf(procDir, 'self')
   if (own !== '' && namespaceOf(procDir, String(pid)) === own) {
@@ -32,34 +39,19 @@ export function connectionsOf(procDir: string, pid: number, port = 0): Connectio
       // Without the addon, or where the kernel has no sock_diag, there is less to tell.
     }
   }
-  return listed(procDir, pid, inodes, port)
+  return listed(procDir, pid, inodes, port, turn)
 }
 
-/** Whether somebody listens at a TCP port in the agent's own network namespace, visible or not. */
-export function isListenedAt(procDir: string, port: number): boolean {
-  let isFound = false
-  for (const file of ['tcp', 'tcp6'])
-    eachRow(`${procDir}/net/${file}`, (state, localPort) => {
-      isFound ||= state === listen && localPort === port
-    })
-  return isFound
-}
-
-function socketsOf(procDir: string, pid: number): ReadonlySet<number> {
+async function socketsOf(procDir: string, pid: number, turn: Turn): Promise<ReadonlySet<number>> {
   const inodes = new Set<number>()
-  let names: string[]
-  try {
-    names = readdirSync(`${procDir}/${pid}/fd`)
-  } catch {
-    return inodes // it ended, or may not be looked at
-  }
-  for (const name of names.slice(0, maxDescriptors)) {
+  for (const name of namesIn(`${procDir}/${pid}/fd`, maxDescriptors)) {
     try {
       const target = readlinkSync(`${procDir}/${pid}/fd/${name}`)
       if (target.startsWith('socket:[')) inodes.add(Number(target.slice(8, -1)))
     } catch {
       // It was closed meanwhile.
     }
+    if (turn.isOver) await turn.next()
   }
   return inodes
 }
@@ -130,35 +122,26 @@ function bigEndian(value: number): number {
   return ((value & 0xff) << 8) | (value >> 8)
 }
 
-function listed(procDir: string, pid: number, inodes: ReadonlySet<number>, port: number): Connection[] {
+/** By /proc/PID/net/tcp (proc_pid_net(5)). */
+async function listed(
+  procDir: string,
+  pid: number,
+  inodes: ReadonlySet<number>,
+  port: number,
+  turn: Turn,
+): Promise<Connection[]> {
   const found: Connection[] = []
   for (const file of ['tcp', 'tcp6'])
-    eachRow(`${procDir}/${pid}/net/${file}`, (state, localPort, peerPort, inode) => {
-      if (state !== established && state !== closeWait) return
-      if ((port === 0 || localPort === port) && inodes.has(inode))
-        found.push({ localPort, peerPort, idleMs: undefined, bytes: undefined })
-    })
+    for (const line of linesOf(`${procDir}/${pid}/net/${file}`, maxFileBytes)) {
+      if (turn.isOver) await turn.next()
+      const fields = line.trim().split(/ +/, 10)
+      const state = Number.parseInt(fields[3] ?? '', 16)
+      if (fields.length < 10 || (state !== established && state !== closeWait)) continue
+      const localPort = portOf(fields[1]!)
+      if ((port === 0 || localPort === port) && inodes.has(Number(fields[9])))
+        found.push({ localPort, peerPort: portOf(fields[2]!), idleMs: undefined, bytes: undefined })
+    }
   return found
-}
-
-const listen = 10
-
-/** Rows of /proc/net/tcp (proc_pid_net(5)). */
-function eachRow(
-  path: string,
-  row: (state: number, localPort: number, peerPort: number, inode: number) => void,
-): void {
-  let text: string
-  try {
-    text = readFileSync(path, 'latin1').slice(0, maxFileBytes)
-  } catch {
-    return // it ended, or there is no IPv6
-  }
-  for (const line of text.split('\n').slice(1)) {
-    const fields = line.trim().split(/ +/, 10)
-    if (fields.length < 10) continue
-    row(Number.parseInt(fields[3]!, 16), portOf(fields[1]!), portOf(fields[2]!), Number(fields[9]))
-  }
 }
 
 function portOf(address: string): number {

@@ -2,9 +2,8 @@
 
 import { protocols } from '../../protocols/index.ts'
 import type { Tracing } from '../tracing.ts'
-import { type Connection, connectionsOf } from './explain-connections.ts'
+import type { Connection } from './explain-connections.ts'
 import { leavesOut } from './explain-selection.ts'
-import { procDir } from './explain-target.ts'
 import type { Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 
@@ -66,14 +65,18 @@ const tlsMend =
   'let a proxy (nginx, Envoy) end TLS before it, or give it an OpenTelemetry SDK: OpenSSL and GnuTLS with their symbols can be read'
 
 /** What was seen, and of connections that were not, why. */
-export function seenFindings(parts: UiParts, tracing: Tracing, subject: Subject): Finding[] {
+export function seenFindings(
+  parts: UiParts,
+  tracing: Tracing,
+  subject: Subject,
+  connections: readonly Connection[],
+): Finding[] {
   const { port, view } = subject
   const { ports } = tracing.tracer
   const own = port === 0 ? view.listening : [port]
   const calls = own.reduce((sum, each) => sum + (ports.of(each)?.calls ?? 0), 0)
   const serves = own.some(each => view.served.includes(each))
   const isSeen = calls > 0 || serves || (port === 0 && view.seen)
-  const connections = connectionsOf(procDir, view.pid, port)
   const agentMs = performance.now() - parts.startedMs
   const active = connections.filter(each => isActive(each, agentMs))
   if (!isSeen) return [unseen(parts, tracing, subject, connections, active), ...refusals(tracing, own)]

@@ -3,10 +3,9 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { allListeners } from '../../entities/listening-ports.ts'
+import { allListeners, isListenedAt, listenersAt } from '../../entities/listening-ports.ts'
 import { nearest } from '../../lib/nearest.ts'
 import type { Container } from '../../model/entity.ts'
-import { isListenedAt } from './explain-connections.ts'
 import type { UiParts } from './parts.ts'
 
 export const procDir = '/proc'
@@ -43,23 +42,19 @@ export async function targetOf(parts: UiParts, word: string): Promise<Target> {
   const [, kind = '', number = ''] = /^(?:(port|pid):)?(\d{1,10})$/.exec(word) ?? []
   if (number === '') return word === '' ? emptyWord : named(parts, word)
   const value = Number(number)
-  const byPort = kind === 'pid' || value > maxPort || value === 0 ? [] : await listenersAt(value)
+  const byPort = kind === 'pid' || value > maxPort || value === 0 ? [] : await listenersAt(procDir, value)
   const isPid = kind !== 'port' && commOf(value) !== ''
   const processes = [
     ...byPort.map(pid => ({ pid, port: value })),
     ...(isPid ? [{ pid: value, port: 0 }] : []),
   ]
   if (processes.length > 0) return { ...nothing, processes }
-  if (kind !== 'pid' && value <= maxPort && isListenedAt(procDir, value))
+  if (kind !== 'pid' && value <= maxPort && (await isListenedAt(procDir, value)))
     return { ...nothing, hiddenPort: value }
   // A container may have a number as its name, or an id of digits alone.
   const other = kind === '' ? await named(parts, word) : nothing
   if (other.processes.length > 0 || other.container !== undefined) return other
   return { ...nothing, hint: await hintOfNumber(value, kind) }
-}
-
-async function listenersAt(port: number): Promise<number[]> {
-  return [...(await allListeners(procDir))].filter(([, ports]) => ports.includes(port)).map(([pid]) => pid)
 }
 
 const emptyWord: Target = {
@@ -121,7 +116,7 @@ async function byDescription(parts: UiParts, word: string, names: Set<string>): 
   const found: Meant[] = []
   const listeners = [...(await allListeners(procDir)).keys()].slice(0, maxDescribed)
   for (const pid of listeners) {
-    const view = parts.processes.explain(pid)
+    const view = await parts.processes.explain(pid)
     await nextTurn()
     if (view === undefined) continue
     names.add(view.name)

@@ -4,10 +4,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ExplainDocument } from '../../api/ui/documents.ts'
 import { ownPids } from '../../kernel/needs.ts'
 import { Tracing, type TracingFault } from '../tracing.ts'
+import { connectionsOf } from './explain-connections.ts'
 import { exportFindings, spanFindings } from './explain-export.ts'
 import { nameFindings, seenFindings, tlsFindings } from './explain-observed.ts'
 import { selectionFindings } from './explain-selection.ts'
-import { type Meant, type Target, targetOf } from './explain-target.ts'
+import { type Meant, procDir, type Target, targetOf } from './explain-target.ts'
 import type { Cause, Finding, Subject } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 import { whyNoTracing } from './why-no-tracing.ts'
@@ -24,7 +25,7 @@ export async function explain(parts: UiParts, target: string): Promise<ExplainDo
   const found = await targetOf(parts, word)
   const subjects: Explained[] = []
   for (const meant of found.processes.slice(0, mostSubjects)) {
-    const explained = explainedProcess(parts, meant)
+    const explained = await explainedProcess(parts, meant)
     if (explained !== undefined) subjects.push(explained)
     await nextTurn()
   }
@@ -38,26 +39,27 @@ function hintOf({ processes, hint }: Target, explained: number): string {
   return processes.length > 0 && explained === 0 ? 'it has ended meanwhile' : hint
 }
 
-function explainedProcess(parts: UiParts, { pid, port }: Meant): Explained | undefined {
-  const view = parts.processes.explain(pid)
+async function explainedProcess(parts: UiParts, { pid, port }: Meant): Promise<Explained | undefined> {
+  const view = await parts.processes.explain(pid)
   if (view === undefined) return undefined
   const subject: Subject = { pid, port, view }
-  return conclude(parts, titleOf(parts, subject), pid, findingsOf(parts, subject))
+  return conclude(parts, titleOf(parts, subject), pid, await findingsOf(parts, subject))
 }
 
 /** From the selection to the export. */
-function findingsOf(parts: UiParts, subject: Subject): Finding[] {
+async function findingsOf(parts: UiParts, subject: Subject): Promise<Finding[]> {
   const selection = selectionFindings(parts, subject)
   const probes = probeFindings(parts)
   const { tracing } = parts
   // Of what nobody looks at there is no more to tell.
   if (!(tracing instanceof Tracing) || selection.some(({ hides }) => hides))
     return [...selection, ...probes, ...exportFindings(parts)]
+  const connections = await connectionsOf(procDir, subject.pid, subject.port)
   return [
     ...selection,
     ...probes,
     ...tlsFindings(parts, tracing, subject),
-    ...seenFindings(parts, tracing, subject),
+    ...seenFindings(parts, tracing, subject, connections),
     ...spanFindings(parts, tracing),
     ...nameFindings(parts, subject),
     ...exportFindings(parts),
