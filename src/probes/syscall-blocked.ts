@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { svcSyscallCall, svcSyscallCallKind } from '../kernel/gen/syscalls.ts'
+import { namesIn } from '../lib/directory-names.ts'
 
 type Kind = (typeof svcSyscallCallKind)[number]
 
@@ -30,24 +31,29 @@ const waits: Readonly<Record<string, Readonly<Record<number, Kind>>>> = {
 const withFlags = [43, 288, 202, 242]
 const plainAccept = [43, 202]
 
+/** Of one process. */
+const maxThreads = 16_384
+
 /** A call that a thread waits in, as the kernel side remembers it (`svc_syscall_call`). */
 export interface BlockedCall {
   readonly tid: number
   readonly bytes: Buffer
 }
 
-/** The calls that began before anybody watched: those that the threads of a process wait in, from /proc. */
-export function blockedCalls(pid: number, proc = '/proc'): BlockedCall[] {
-  const found: BlockedCall[] = []
-  for (const tid of list(`${proc}/${pid}/task`)) {
+/**
+ * The calls that began before anybody watched: those that the threads of a process wait in, from /proc; undefined for each
+ * thread that waits in none of them.
+ */
+export function* blockedCalls(pid: number, proc = '/proc'): Generator<BlockedCall | undefined, void> {
+  for (const tid of namesIn(`${proc}/${pid}/task`, maxThreads)) {
+    let bytes: Buffer | undefined
     try {
-      const bytes = parseSyscall(readFileSync(`${proc}/${pid}/task/${tid}/syscall`, 'latin1'))
-      if (bytes !== undefined) found.push({ tid: Number(tid), bytes })
+      bytes = parseSyscall(readFileSync(`${proc}/${pid}/task/${tid}/syscall`, 'latin1'))
     } catch {
       // The thread is gone, or its calls may not be seen: its first message will be missed.
     }
+    yield bytes && { tid: Number(tid), bytes }
   }
-  return found
 }
 
 /** Reads `0 0x5 0x7ffe4a0 0x400 0x0 0x0 0x0 <sp> <pc>` (proc(5)); undefined for other calls, and for `running`. */
@@ -64,12 +70,4 @@ export function parseSyscall(text: string, arch: string = process.arch): Buffer 
   bytes.writeInt32LE(nr, svcSyscallCall.nr)
   bytes[svcSyscallCall.kind] = svcSyscallCallKind.indexOf(kind)
   return bytes
-}
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
 }

@@ -422,6 +422,7 @@ check('connections that are older are followed, and calls that were waiting then
     result = ends(client)`)
   watch = new Watch()
   watch.pid = peer.pid
+  await watch.capture.bootstrapped
   assert.ok(watch.capture.socketsFound >= 2)
   await peer.run(`
     for i in range(2):

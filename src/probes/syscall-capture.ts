@@ -18,6 +18,7 @@ import {
 import { type MapHandle, mapType, type Native, type PollHandle } from '../kernel/native.ts'
 import { tracepointFields } from '../kernel/tracepoints.ts'
 import { ipText } from '../lib/ip-text.ts'
+import { Turn } from '../lib/turn.ts'
 import { Segment } from '../model/stream.ts'
 import type {
   Backlog,
@@ -40,6 +41,9 @@ import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
 const clockMs = 10_000
 /** What `collect` may take for records that wait. */
 const collectMs = 25
+/** What is open at the start is looked at so long at once, and then in turns. */
+const firstLookMs = 25
+const lookMs = 2
 /** What the end may take for them. */
 const lastMs = 2_000
 const twoTo32 = 4294967296
@@ -69,8 +73,10 @@ export class SyscallCapture implements Capture {
   readonly ringSize: number
   /** Records that were fetched. */
   received = 0
-  /** TCP sockets of other processes that were open at the start, listening ones included. */
-  readonly socketsFound: number
+  /** TCP sockets of other processes that were open at the start, listening ones included: as many as were found so far. */
+  socketsFound = 0
+  /** All of them have been found. */
+  readonly bootstrapped: Promise<void>
   /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
   readonly selfPid: number
   /** Tracepoints that this kernel has not got. */
@@ -143,7 +149,7 @@ export class SyscallCapture implements Capture {
       this.absent = this.attachAll()
       this.selfPid = this.tellSelf(magic)
       // What was opened before the programs were attached; the descriptors that they saw since are known better.
-      this.socketsFound = this.bootstrap()
+      this.bootstrapped = this.runs(this.bootstrap())
       this.turns = new DrainTurns(() => this.batch())
       if (records.fd !== undefined) this.poll = native.pollStart(records.fd, () => this.drain())
     } catch (error) {
@@ -318,20 +324,40 @@ export class SyscallCapture implements Capture {
     return settings.readUInt32LE(svcSyscallSettings.selfPid) || process.pid
   }
 
-  private bootstrap(): number {
+  private *bootstrap(): Generator<void> {
     const connections = this.object.map('connections')
     const calls = this.object.map('calls')
     const processes = new Set<number>()
-    let found = 0
-    this.sockets.forEach((pid, fd, socket, side) => {
+    yield* this.sockets.forEach((pid, fd, socket, side) => {
       if (pid === process.pid) return
       processes.add(pid)
-      this.add(connections, words(pid, fd), connectionBytes(connectionOf(pid, fd, found++), socket, side))
+      const connection = connectionOf(pid, fd, this.socketsFound++)
+      this.add(connections, words(pid, fd), connectionBytes(connection, socket, side))
     })
     for (const pid of processes)
-      for (const { tid, bytes } of blockedCalls(pid)) this.add(calls, words(tid, pid), bytes)
+      for (const call of blockedCalls(pid)) {
+        if (call !== undefined) this.add(calls, words(call.tid, pid), call.bytes)
+        yield
+      }
     this.sockets.forget()
-    return found
+  }
+
+  /** For a while at once, where it may throw, and the rest in turns. */
+  private runs(steps: Generator<void>): Promise<void> {
+    for (const first = new Turn(firstLookMs); !first.isOver; ) if (steps.next().done) return Promise.resolve()
+    return this.runsOn(steps)
+  }
+
+  private async runsOn(steps: Generator<void>): Promise<void> {
+    const turn = new Turn(lookMs)
+    try {
+      do {
+        if (turn.isOver) await turn.next()
+        if (this.detached) steps.return(undefined)
+      } while (!steps.next().done)
+    } catch {
+      // What is not found here is looked up when it speaks.
+    }
   }
 
   /** Adds what the kernel side does not know yet. */

@@ -1,24 +1,25 @@
 import assert from 'node:assert/strict'
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { until } from '../../test/helpers/program.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { ProcSockets, readTable, type SocketRow } from './syscall-sockets.ts'
 
 test('the rows of /proc/net/tcp and tcp6 are read', () => {
   const rows = new Map<number, SocketRow>()
-  readTable(
-    Buffer.from(`  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+  const lines =
+    `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0 0 10 0
    1: 0100007F:1F90 0200007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000 20 4 30 10 -1
    2: 0100007F:1F90 0200007F:C351 06 00000000:00000000 03:00001234 00000000     0        0 0 3 0000
    3: 00000000000000000000000001000000:0050 B80D0120000000000000000001000000:C352 01 00:00 00:00 0 0 0 4713 1 0
   not a row
-`),
-    rows,
-  )
+`.split('\n')
+  const next = lines.values()
+  for (let steps = 0; readTable(next, rows, 2); steps++) assert.ok(steps < lines.length)
   const shown = [...rows].map(([inode, { localBytes, localPort, peerBytes, peerPort, isListening }]) => {
     return [inode, ipText(localBytes), localPort, ipText(peerBytes), peerPort, isListening]
   })
@@ -39,6 +40,8 @@ test('descriptors of processes are told apart', async () => {
   try {
     const sockets = new ProcSockets()
     const { fd } = (client as unknown as { _handle: { fd: number } })._handle
+    // Among a thousand others it takes turns.
+    await until('its table is read', 20_000, () => sockets.find(process.pid, fd) !== 'unread')
     const found = sockets.find(process.pid, fd)
     assert.ok(typeof found === 'object')
     assert.deepEqual(
@@ -49,16 +52,45 @@ test('descriptors of processes are told apart', async () => {
     assert.equal(sockets.find(process.pid, 999_999), 'gone')
     assert.equal(sockets.find(2 ** 22, 0), 'gone')
     const sides: string[] = []
-    new ProcSockets().forEach((pid, _fd, { localPort, peerPort, isListening }, side) => {
+    const all = new ProcSockets().forEach((pid, _fd, { localPort, peerPort, isListening }, side) => {
       if (pid === process.pid && (localPort === port || peerPort === port))
         sides.push(isListening ? 'listening' : localPort === port ? side : 'other end')
     })
+    for (const _ of all);
     assert.deepEqual(sides.sort(), ['listening', 'other end', 'server'])
   } finally {
     closeSync(file)
     client.destroy()
     server.close()
   }
+})
+
+test('a large table is read in turns, and what is not in it is no TCP socket', async t => {
+  const proc = mkdtempSync(join(tmpdir(), 'svc-sockets-'))
+  t.after(() => rmSync(proc, { recursive: true }))
+  for (const folder of ['7/net', '7/fd', '7/ns']) mkdirSync(join(proc, folder), { recursive: true })
+  symlinkSync('net:[1]', join(proc, '7/ns/net'))
+  for (const inode of [3, 20_000, 30_000]) symlinkSync(`socket:[${inode}]`, join(proc, '7/fd', `${inode}`))
+  const row = (inode: number) => `0: 0100007F:1F90 0200007F:C350 01 0:0 00:0 0 0 0 ${inode} 1\n`
+  writeFileSync(join(proc, '7/net/tcp'), Array.from({ length: 20_001 }, (_, i) => row(i)).join(''))
+  const sockets = new ProcSockets(proc)
+  let turns = 0
+  const ticking = setInterval(() => turns++, 0)
+  t.after(() => clearInterval(ticking))
+  assert.equal(sockets.find(7, 30_000), 'unread')
+  assert.equal(sockets.find(7, 3), 'unread')
+  await until('the table is read', 20_000, () => typeof sockets.find(7, 3) === 'object')
+  assert.ok(turns >= 3, `${turns} turns of others`)
+  const last = sockets.find(7, 20_000)
+  assert.ok(typeof last === 'object' && last.localPort === 8080)
+  // It was read for this one.
+  assert.equal(sockets.find(7, 30_000), 'none')
+  let found = 0
+  const count = () => {
+    found++
+  }
+  for (const _ of new ProcSockets(proc).forEach(count));
+  assert.equal(found, 2)
 })
 
 test('a process that is on its way out is told from others by its flags', t => {

@@ -1,9 +1,19 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { namesIn } from '../lib/directory-names.ts'
+import { linesOf } from '../lib/file-lines.ts'
 import { isEnding, statFields } from '../lib/process-stat.ts'
+import { Turn } from '../lib/turn.ts'
 
 /** Bytes of a table of sockets that are read, at most: some 400,000 sockets. */
 const maxTableBytes = 64 * 2 ** 20
+/** Rows of a table between two chances for others to work, and those that are read at once. */
+const stepRows = 128
+const rowsAtOnce = 1024
+/** So long the reading of a larger table goes on before it lets others work. */
+const workMs = 2
+/** Descriptors of a process that are looked at. */
+const maxDescriptors = 65_536
 const listening = 10
 const nonBlocking = 0o4000
 /** Tables are read again at the earliest after so many times the time that reading them took. */
@@ -31,12 +41,19 @@ interface Table {
   /** Of `performance.now()`: when it was read. `tookMs`: how long that took, without what others had of the CPU meanwhile. */
   readonly atMs: number
   readonly tookMs: number
+  /** The inode for which it was read: where it is not in it, it is no TCP socket. */
+  readonly asked: number
 }
 
-/** What descriptors are, from /proc. Reads a namespace's table at most once in a while, however often it is asked. */
+/**
+ * What descriptors are, from /proc. Reads a namespace's table at most once in a while, however often it is asked; a large
+ * one in turns, as any user can have 50,000 sockets.
+ */
 export class ProcSockets {
   private readonly proc: string
   private readonly tables = new BoundedMap<string, Table>(64)
+  /** Namespaces whose tables are being read. */
+  private readonly reading = new Set<string>()
 
   constructor(proc = '/proc') {
     this.proc = proc
@@ -44,7 +61,7 @@ export class ProcSockets {
 
   /**
    * The TCP socket behind a descriptor. `none`: it is something else. `gone`: there is no such process or descriptor any
-   * more. `unread`: it is younger than the table, which is not to be read again yet.
+   * more. `unread`: it is younger than the table, which is not to be read again yet, or is being read.
    */
   find(pid: number, fd: number): FoundSocket | 'none' | 'gone' | 'unread' {
     const inode = this.inodeOf(pid, `${fd}`)
@@ -54,15 +71,13 @@ export class ProcSockets {
     if (space === undefined) return 'gone'
     let table = this.tables.get(space)
     let row = table?.rows.get(inode)
-    if (row === undefined) {
+    if (row === undefined && table?.asked !== inode) {
+      if (this.reading.has(space)) return 'unread'
       const now = performance.now()
       if (table !== undefined && now - table.atMs < rest * table.tookMs) return 'unread'
-      // The kernel hands the table out in pages: a row may be missed while others come and go.
-      for (let reads = 0; row === undefined && reads < 2; reads++) {
-        table = this.read(pid)
-        row = table.rows.get(inode)
-      }
-      this.tables.set(space, table!)
+      table = this.readAtOnce(space, pid, inode)
+      if (table === undefined) return 'unread'
+      row = table.rows.get(inode)
     }
     // Its descriptor may be another file by now.
     if (row === undefined) return this.inodeOf(pid, `${fd}`) === inode ? 'none' : 'gone'
@@ -83,34 +98,36 @@ export class ProcSockets {
     this.tables.clear()
   }
 
-  /** Calls back for every TCP socket of every process, with what its ports tell of its side. */
-  forEach(visit: (pid: number, fd: number, socket: FoundSocket, side: Side) => void): void {
+  /** Calls back for every TCP socket of every process, with what its ports tell of its side, in small steps. */
+  *forEach(visit: (pid: number, fd: number, socket: FoundSocket, side: Side) => void): Generator<void> {
     const ports = new Map<string, Set<number>>()
     const [first, last] = this.ephemeralPorts()
     const isEphemeral = (port: number) => port >= first && port <= last
-    for (const name of list(this.proc)) {
+    for (const name of namesIn(this.proc)) {
       const pid = Number(name)
       if (!Number.isInteger(pid)) continue
+      yield
       const space = this.spaceOf(pid)
       if (space === undefined) continue
-      let table = this.tables.get(space)
-      if (table === undefined) {
-        table = this.read(pid)
-        this.tables.set(space, table)
-        const own = new Set<number>()
-        for (const row of table.rows.values()) if (row.isListening) own.add(row.localPort)
+      const { rows } = this.tables.get(space) ?? (yield* this.steps(space, pid, 0))
+      let own = ports.get(space)
+      if (own === undefined) {
+        own = new Set()
+        for (const row of rows.values()) if (row.isListening) own.add(row.localPort)
         ports.set(space, own)
       }
-      for (const fd of list(`${this.proc}/${pid}/fd`)) {
-        const row = table.rows.get(this.inodeOf(pid, fd) ?? 0)
-        if (row === undefined) continue
-        const { localPort, peerPort } = row
-        const side = ports.get(space)?.has(localPort)
-          ? 'server'
-          : isEphemeral(localPort) && !isEphemeral(peerPort)
-            ? 'client'
-            : 'unknown'
-        visit(pid, Number(fd), { ...row, blocking: this.isBlocking(pid, Number(fd)) }, side)
+      for (const fd of namesIn(`${this.proc}/${pid}/fd`, maxDescriptors)) {
+        const row = rows.get(this.inodeOf(pid, fd) ?? 0)
+        if (row !== undefined) {
+          const { localPort, peerPort } = row
+          const side = own.has(localPort)
+            ? 'server'
+            : isEphemeral(localPort) && !isEphemeral(peerPort)
+              ? 'client'
+              : 'unknown'
+          visit(pid, Number(fd), { ...row, blocking: this.isBlocking(pid, Number(fd)) }, side)
+        }
+        yield
       }
     }
   }
@@ -154,28 +171,63 @@ export class ProcSockets {
     }
   }
 
-  private read(pid: number): Table {
-    const beganMs = performance.now()
-    const cpu = process.threadCpuUsage()
-    const rows = new Map<number, SocketRow>()
-    for (const name of ['tcp', 'tcp6']) {
-      try {
-        readTable(readFileSync(`${this.proc}/${pid}/net/${name}`), rows)
-      } catch {
-        // Without IPv6 there is no tcp6; without the process, neither.
-      }
+  /** Reads a namespace's table; undefined where it is so large that the rest of it is read in turns. */
+  private readAtOnce(space: string, pid: number, inode: number): Table | undefined {
+    const steps = this.steps(space, pid, inode)
+    for (let rows = 0; rows < rowsAtOnce; rows += stepRows) {
+      const step = steps.next()
+      if (step.done) return step.value
     }
-    const atMs = performance.now()
-    const { user, system } = process.threadCpuUsage(cpu)
-    return { rows, atMs, tookMs: Math.min(atMs - beganMs, (user + system) / 1000 + tickMs) }
+    this.reading.add(space)
+    void this.readOn(space, steps)
+    return undefined
+  }
+
+  private async readOn(space: string, steps: Generator<void, Table>): Promise<void> {
+    const turn = new Turn(workMs)
+    while (!steps.next().done) if (turn.isOver) await turn.next()
+    this.reading.delete(space)
+  }
+
+  /** Reads a namespace's table in small steps, for a socket that is asked for; 0 for none. */
+  private *steps(space: string, pid: number, asked: number): Generator<void, Table> {
+    const rows = new Map<number, SocketRow>()
+    let wallMs = 0
+    let cpuMs = 0
+    // The kernel hands the table out in pages: a row may be missed while others come and go.
+    for (let reads = 0; reads < 2 && (reads === 0 || (asked !== 0 && !rows.has(asked))); reads++)
+      for (const name of ['tcp', 'tcp6']) {
+        const lines = linesOf(`${this.proc}/${pid}/net/${name}`, maxTableBytes)
+        try {
+          for (let more = true; more; ) {
+            const beganMs = performance.now()
+            const cpu = process.threadCpuUsage()
+            more = readTable(lines, rows, stepRows)
+            const { user, system } = process.threadCpuUsage(cpu)
+            wallMs += performance.now() - beganMs
+            cpuMs += (user + system) / 1000
+            if (more) yield
+          }
+        } finally {
+          lines.return() // whoever asks may have given up
+        }
+      }
+    const tookMs = Math.min(wallMs, cpuMs + tickMs)
+    const table = { rows, atMs: performance.now(), tookMs, asked }
+    this.tables.set(space, table)
+    return table
   }
 }
 
-/** Adds the rows of a table: `sl local_address rem_address st … inode`, numbers in hexadecimal but for the inode. */
-export function readTable(bytes: Buffer, rows: Map<number, SocketRow>): void {
-  const text = bytes.toString('latin1', 0, Math.min(bytes.length, maxTableBytes))
-  for (const line of text.split('\n')) {
-    const [, local, peer, state, , , , , , inode] = line.trim().split(/\s+/)
+/**
+ * Adds the next rows of a table: `sl local_address rem_address st … inode`, numbers in hexadecimal but for the inode.
+ * False: there are no more.
+ */
+export function readTable(lines: Iterator<string>, rows: Map<number, SocketRow>, most: number): boolean {
+  for (let i = 0; i < most; i++) {
+    const { done, value: line } = lines.next()
+    if (done) return false
+    const [, local, peer, state, , , , , , inode] = line.trim().split(/\s+/, 10)
     if (inode === undefined || !local?.includes(':') || !peer?.includes(':')) continue
     const number = Number(inode)
     if (!(number > 0)) continue // a socket that no descriptor stands for any more
@@ -187,6 +239,7 @@ export function readTable(bytes: Buffer, rows: Map<number, SocketRow>): void {
       isListening: Number.parseInt(state!, 16) === listening,
     })
   }
+  return true
 }
 
 /** Words of four bytes, each in the host's order: `0100007F` is 127.0.0.1. */
@@ -201,12 +254,4 @@ function addressOf(end: string): Buffer {
 
 function portOf(end: string): number {
   return Number.parseInt(end.slice(end.indexOf(':') + 1), 16)
-}
-
-function list(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
 }
