@@ -29,6 +29,8 @@ class Collectors implements MetricsSource {
   why = ''
   holds = false
   fails = false
+  /** Bytes of padding of a page. */
+  size = 100
 
   knows(name: string): boolean {
     return [...this.enabled, 'wifi'].includes(name)
@@ -42,7 +44,7 @@ class Collectors implements MetricsSource {
     this.scrapes.push(scrape)
     if (this.holds) await new Promise<void>(resolve => this.waiting.push(resolve))
     if (this.fails) throw new Error('a fault of ours')
-    return `${scrape.openMetrics ? 'open ' : ''}${scrape.collectors.join()} ${'x'.repeat(100)}\n`
+    return `${scrape.openMetrics ? 'open ' : ''}${scrape.collectors.join()} ${'x'.repeat(this.size)}\n`
   }
 
   release(): void {
@@ -123,13 +125,25 @@ test('collect[] and exclude[] select, with the words of the replaced exporter fo
 })
 
 test('gzip is used where it is accepted', async t => {
-  const { port } = await start(t)
+  const { port, source } = await start(t)
   const encoded = await call(port, '/metrics', { headers: { 'Accept-Encoding': 'deflate, gzip;q=0.5' } })
   assert.equal(encoded.headers['content-encoding'], 'gzip')
   assert.match(gunzipSync(encoded.body).toString(), /^cpu,loadavg,stat x{100}\n$/)
   assert.equal(encoded.headers['content-length'], String(encoded.body.length))
   const plain = await call(port, '/metrics', { headers: { 'Accept-Encoding': 'gzip;q=0' } })
   assert.equal(plain.headers['content-encoding'], undefined)
+  // Such a page is compressed by another thread.
+  source.size = 2_000_000
+  source.holds = true
+  const headers = { 'Accept-Encoding': 'gzip' }
+  const replies = Promise.all([1, 2].map(() => call(port, '/metrics', { headers })))
+  await until('it is read', 20_000, () => source.scrapes.length === 3)
+  source.holds = false
+  source.release()
+  for (const { body, status } of await replies) {
+    assert.equal(status, 200)
+    assert.equal(gunzipSync(body).toString(), `cpu,loadavg,stat ${'x'.repeat(2_000_000)}\n`)
+  }
 })
 
 test('OpenMetrics is for the agent’s page alone', async t => {

@@ -1,6 +1,7 @@
 // The host metrics over HTTP: the pages that the replaced exporter has, and those that only the agent has.
 
-import { constants, gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { constants, gzip, gzipSync } from 'node:zlib'
 import type { Logger } from '../lib/logger.ts'
 import { acceptsGzip, openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, headersOnly, json, plainFailure } from './answer.ts'
@@ -87,6 +88,12 @@ export interface ScrapeStats {
  * the usual is a sixth faster for nothing: it need not be mapped anew each time.
  */
 const compression = { level: constants.Z_BEST_SPEED, memLevel: 7, windowBits: 14 }
+/**
+ * Bytes of a page that are compressed at once, which takes a millisecond or two. A larger one, as of a host with very many
+ * disks or control groups, is handed to another thread, which for a small one would cost half as much again.
+ */
+const mostAtOnce = 256 * 1024
+const compressed = promisify<Buffer, typeof compression, Buffer>(gzip)
 
 /** What a kubelet or a load balancer asks, by whatever name; they hold nothing. */
 const probes: readonly string[] = ['/health', '/ready', '/live']
@@ -113,14 +120,15 @@ interface Reading {
 /** A page in the forms that were asked for. */
 class Page {
   readonly plain: Buffer
-  #gzip: Buffer | undefined
+  #gzip: Buffer | Promise<Buffer> | undefined
 
   constructor(text: string) {
     this.plain = Buffer.from(text)
   }
 
-  get gzip(): Buffer {
-    this.#gzip ??= gzipSync(this.plain, compression)
+  get gzip(): Buffer | Promise<Buffer> {
+    const { plain } = this
+    this.#gzip ??= plain.length <= mostAtOnce ? gzipSync(plain, compression) : compressed(plain, compression)
     return this.#gzip
   }
 }
@@ -244,7 +252,7 @@ export class MetricsEndpoint {
       const withinMs = this.#deadline(headers['x-prometheus-scrape-timeout-seconds'])
       const page = await this.#page({ collectors, openMetrics, withinMs })
       signal.throwIfAborted()
-      const body = zipped ? page.gzip : page.plain
+      const body = zipped ? await page.gzip : page.plain
       this.#answered[200]++
       return answer(200, type, body, encoding)
     } catch (error) {
