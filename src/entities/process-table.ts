@@ -1,9 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
+import { RestedWork } from '../lib/rested-work.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import type { Resource } from '../model/resource.ts'
 import { type ContainerPlace, noPlace } from './container-place.ts'
 import { KnownProcesses, type Process } from './known-processes.ts'
-import { allListeners, firstListeningPorts, listeningPorts } from './listening-ports.ts'
+import { ListenedPorts } from './listened-ports.ts'
+import { allListeners, listeningPorts } from './listening-ports.ts'
 import { unknownStart } from './process-files.ts'
 import { LastNews, placeOfNews, sameStart } from './process-news.ts'
 import { type FoundProcess, ProcessReader } from './process-reader.ts'
@@ -43,22 +45,25 @@ export class ProcessTable {
   private readonly processes: KnownProcesses
   private readonly reader: ProcessReader
   private readonly procDir: string
+  private readonly ports: ListenedPorts
   private readonly options: ProcessTableOptions
   private readonly now: () => number
   private readonly news = new LastNews()
   private proc = true
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
-  private live: { readonly services: Promise<Service[]>; readonly againMs: number } | undefined
-  /** What processes with many descriptors listen at, as it was looked for last. */
-  private readonly crowded = new WeakMap<Process, { readonly lookedMs: number; ports: readonly number[] }>()
-  /** Of all looks at them: one at a time. */
-  private crowdLook = Promise.resolve()
+  private readonly live: RestedWork<Service[]>
 
   constructor(options: ProcessTableOptions) {
     this.options = options
     this.procDir = options.procDir ?? '/proc'
     this.now = options.now ?? (() => performance.now())
+    this.ports = new ListenedPorts(this.procDir)
+    this.live = new RestedWork(() => this.findServices(), {
+      leastMs: checkEveryMs,
+      factor: 10,
+      now: this.now,
+    })
     this.reader = new ProcessReader(this.procDir, this.now, options.toldKeys ?? [])
     this.processes = new KnownProcesses(options.maxProcesses ?? 4_096)
   }
@@ -135,7 +140,7 @@ export class ProcessTable {
     const listening = await listeningPorts(this.procDir, pid)
     const process = this.peek(pid)
     if (process === undefined) return undefined
-    const verdict = this.verdictOf(pid, process, () => listening)
+    const verdict = this.verdictOf(pid, process, listening)
     const instrumented = this.now() - process.exportedMs < instrumentedMs
     return {
       ...describedProcess(process.identity, process.resource, this.reader.files.facts(pid).args),
@@ -245,17 +250,7 @@ export class ProcessTable {
    * work meanwhile.
    */
   liveServices(): Promise<Service[]> {
-    const beganMs = this.now()
-    if (this.live === undefined || beganMs >= this.live.againMs) {
-      const live = { services: this.findServices(), againMs: Number.POSITIVE_INFINITY }
-      const found = () => {
-        const now = this.now()
-        live.againMs = now + Math.max(checkEveryMs, restFactor * (now - beganMs))
-      }
-      live.services.then(found, found)
-      this.live = live
-    }
-    return this.live.services
+    return this.live.get()
   }
 
   private async findServices(): Promise<Service[]> {
@@ -305,39 +300,23 @@ export class ProcessTable {
   }
 
   /** What is decided of it holds for a while: it may begin to listen at a port. */
-  private verdictOf(pid: number, process: Process, listening = () => this.portsOf(pid, process)): Verdict {
+  private verdictOf(pid: number, process: Process, listening?: readonly number[]): Verdict {
     const now = this.now()
     if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
       process.judgedMs = now
       const { resource, identity, surroundings } = process
+      const anew = () => {
+        process.verdict = undefined
+      }
       process.verdict = judge(this.rules, {
         name: String(resource.attributes.get('service.name')),
         executable: identity.executable,
-        listening: () => [...process.ports, ...listening()],
+        listening: () => [...process.ports, ...(listening ?? this.ports.of(process, pid, now, anew))],
         attribute: key => String(resource.attributes.get(key) ?? ''),
         podLabel: key => surroundings?.podLabels.get(key),
       })
     }
     return process.verdict
-  }
-
-  /**
-   * The ports that a process listens at. Of one with many descriptors or among many sockets only a part is found at once:
-   * the rest is looked for in turns, and decides anew.
-   */
-  private portsOf(pid: number, process: Process): readonly number[] {
-    const { ports, isWhole } = firstListeningPorts(this.procDir, pid)
-    if (isWhole) return ports
-    const now = this.now()
-    const before = this.crowded.get(process)
-    if (before !== undefined && now - before.lookedMs < judgeEveryMs) return [...ports, ...before.ports]
-    const look = { lookedMs: now, ports: before?.ports ?? [] }
-    this.crowded.set(process, look)
-    this.crowdLook = this.crowdLook.then(async () => {
-      look.ports = await listeningPorts(this.procDir, pid)
-      process.verdict = undefined
-    })
-    return [...ports, ...look.ports]
   }
 
   /** Looks at every process, and lets go of those that ended. */
@@ -509,8 +488,6 @@ const placeEveryMs = 30_000
 const lingerMs = 5_000
 /** What is counted, such as bytes of connections, is told later: some intervals of metrics. */
 const lateMs = 60_000
-/** So many times the time that finding all services takes nobody finds them again. */
-const restFactor = 10
 /** So long a search works before it lets others. */
 const workMs = 2
 /** How long a decision holds that ports may change. */
