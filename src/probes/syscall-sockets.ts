@@ -9,7 +9,7 @@ import { Turn } from '../lib/turn.ts'
 const maxTableBytes = 64 * 2 ** 20
 /** Rows of a table between two chances for others to work, and those that are read at once. */
 const stepRows = 128
-const rowsAtOnce = 1024
+const rowsAtOnce = 512
 /** So long the reading of a larger table goes on before it lets others work. */
 const workMs = 2
 /** Descriptors of a process that are looked at. */

@@ -159,6 +159,18 @@ test('root sees all of it', { skip }, async () => {
   assert.equal((await ask(agent.port, '/admin/logs', passedOn)).status, 401)
 })
 
+test('a name that a reload allows is answered at both listeners', { skip }, async () => {
+  const headers = { host: 'lb.example' }
+  const statuses = () =>
+    Promise.all(
+      [agent.port, metricsPort].map(async port => (await ask(port, '/metrics', { headers })).status),
+    )
+  assert.deepEqual(await statuses(), [403, 403])
+  agent.configure({ self_telemetry: { debug: true, allowed_hosts: ['lb.example'] } })
+  agent.signal('SIGHUP')
+  await until('the name is known', 20_000, async () => (await statuses()).join() === '200,200')
+})
+
 test('svc ui prints a link that opens the page, to root alone, and no log has it', { skip }, async () => {
   const { code, out } = await svc(['ui', '--config', agent.file])
   assert.equal(code, 0)
