@@ -153,6 +153,7 @@ test('the keys that need a restart, of those that do something', () => {
     'agent.ebpf.syscalls.exclude',
     'agent.ebpf.process.enabled',
     'agent.logs.position_file',
+    'agent.discovery.process_attributes',
     'agent.nodeexporter.enabled',
     'agent.nodeexporter.listen_address',
     'agent.nodeexporter.tls.enabled',
