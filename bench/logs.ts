@@ -11,6 +11,7 @@ import type { LineReader } from '../src/logs/line-reader.ts'
 import { LogFollower } from '../src/logs/log-follower.ts'
 import { LogPositions } from '../src/logs/log-positions.ts'
 import { logReader } from '../src/logs/log-reader.ts'
+import { WaitingText } from '../src/logs/waiting-text.ts'
 import { report } from './lib/figures.ts'
 
 const lines = 400_000
@@ -19,11 +20,15 @@ const directory = mkdtempSync(join(tmpdir(), 'svc-bench-logs-'))
 
 const nothing: LineReader = { line() {}, flush() {}, heldFrom: -1, odd: 0 }
 
+const waiting = new WaitingText(16 * 1024 * 1024)
+
 function reader(path: string): LineReader {
   return logReader('docker', {
     path,
     parse: { json: true, severity: true, traceContext: true },
     maxBytes: 256 * 1024,
+    owner: 'user 0',
+    waiting,
     emit() {},
   })
 }

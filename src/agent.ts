@@ -211,7 +211,16 @@ export async function startAgent({
   })
   governProfiles(memory.governor, profiling)
   const gpu = new Gpu({ config, pipeline, processes, host, log })
-  const logs = new Logs({ config, pipeline, entities, resources, recent, host, log })
+  const logs = new Logs({
+    config,
+    pipeline,
+    entities,
+    resources,
+    recent,
+    host,
+    log,
+    governor: memory.governor,
+  })
   leverParts(cpu.governor, { tracing: running, kernel, profiling, logs })
   onContainer = () => logs.hurry()
   const baseDir = loaded.filePath === null ? process.cwd() : dirname(loaded.filePath)

@@ -8,6 +8,7 @@ import { loadConfig } from '../config/index.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import { Entities } from '../entities/entities.ts'
 import type { LineReader } from '../logs/line-reader.ts'
+import { WaitingText } from '../logs/waiting-text.ts'
 import type { Pod, PodContainer } from '../model/entity.ts'
 import { logSources } from './log-sources.ts'
 
@@ -45,6 +46,7 @@ function place(t: TestContext): Place {
   const sources = logSources({
     settings: config.agent.logs,
     entities,
+    waiting: new WaitingText(1024 * 1024),
     directories,
     emit: (_source, placeOf) => record => said.push([record.body, placeOf?.()]),
   })
@@ -54,7 +56,7 @@ function place(t: TestContext): Place {
     log,
     reader: (name, path) => {
       const { dev: device, ino: inode } = statSync(path)
-      return sources.find(source => source.name === name)!.reader({ path, device, inode })
+      return sources.find(source => source.name === name)!.reader({ path, device, inode, owner: 'user 0' })
     },
     say: (reader, line) => {
       const bytes = Buffer.from(line)
@@ -133,7 +135,13 @@ test('what is to be left out and cannot be read is told with its key', () => {
   const { config } = loadConfig({ explicit: false, cwd: nowhere, systemFile: nowhere, env: {} })
   const settings = { ...config.agent.logs, exclude: ['*.gz'] }
   assert.throws(
-    () => logSources({ settings, entities: new Entities({}), emit: () => () => undefined }),
+    () =>
+      logSources({
+        settings,
+        entities: new Entities({}),
+        waiting: new WaitingText(0),
+        emit: () => () => undefined,
+      }),
     /^Error: agent\.logs\.exclude has "\*\.gz", which is no pattern: it does not begin with "\/"$/,
   )
 })

@@ -8,11 +8,13 @@ import { SearchPattern } from '../lib/search-pattern.ts'
 import type { EmitRecord, FollowedFile, LogSource } from '../logs/line-reader.ts'
 import { type LogForm, logReader } from '../logs/log-reader.ts'
 import { matchesPath, type PathPattern, pathPatterns } from '../logs/path-pattern.ts'
+import type { WaitingText } from '../logs/waiting-text.ts'
 import { dockerLogId, type PlaceOf, podLogs, realPath } from './pod-logs.ts'
 
 export interface LogSourcesOptions {
   readonly settings: Config['agent']['logs']
   readonly entities: Entities
+  readonly waiting: WaitingText
   /** Takes the records of a container, `undefined`: of a file of the host. */
   readonly emit: (source: string, placeOf: PlaceOf | undefined) => EmitRecord
   /** Undefined: those of this host. */
@@ -89,7 +91,7 @@ function excludedPatterns(pattern: string): PathPattern[] {
 }
 
 function reader(
-  { settings }: LogSourcesOptions,
+  { settings, waiting }: LogSourcesOptions,
   form: LogForm,
   file: FollowedFile,
   marks: SearchPattern | undefined,
@@ -98,6 +100,8 @@ function reader(
   const { parse, multiline, max_line_size } = settings
   return logReader(form, {
     path: file.path,
+    owner: file.owner,
+    waiting,
     parse: { json: parse.json, severity: parse.severity, traceContext: parse.trace_context },
     multiline:
       multiline.enabled && marks !== undefined

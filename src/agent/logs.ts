@@ -9,11 +9,15 @@ import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
 import { CpuSteps } from '../lib/cpu-steps.ts'
+import type { ShareLosses } from '../lib/fair-share.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { journalContainer } from '../logs/journal-entry.ts'
 import { LogFollower, type ReadingPace } from '../logs/log-follower.ts'
 import { LogPositions } from '../logs/log-positions.ts'
 import type { RecentLogs } from '../logs/recent-logs.ts'
+import type { LeftOut } from '../logs/source-files.ts'
+import { WaitingText } from '../logs/waiting-text.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -30,6 +34,7 @@ export interface LogsOptions {
   readonly recent: RecentLogs
   readonly host: HostEntity
   readonly log: Logger
+  readonly governor: MemoryGovernor
 }
 
 /** How the collection of logs stands; totals since the start of the agent. */
@@ -43,6 +48,14 @@ export interface LogsStatus {
   readonly paused: boolean
   readonly truncations: number
   readonly lostRotations: number
+  /** What the last look left out for want of room. */
+  readonly leftOut: LeftOut
+  /** The same since the start, and logs whose place went to an owner who had fewer. */
+  readonly losses: ShareLosses
+  /** Positions that were forgotten for want of room. */
+  readonly forgottenPositions: number
+  /** Times that what waits in a log was handed on before its end, as too much waited. */
+  readonly cutTexts: number
   /** Why the journal is not read; '' where it is, or is not wanted. */
   readonly journal: string
   readonly followed: readonly { path: string; source: string; offset: number; size: number }[]
@@ -65,6 +78,11 @@ const paces: readonly ReadingPace[] = [
 
 /** What 16 KiB, the longest part that Docker writes, may take in JSON with all of its attributes. */
 const escapedBytes = 256 * 1024
+const mostFiles = 10_000
+const mostNames = 100_000
+/** Of memory, about: of the position of a log, and of a name in a directory. */
+const positionBytes = 1280
+const nameBytes = 96
 
 /** Collects logs while the configuration wants it to. */
 export class Logs {
@@ -77,8 +95,18 @@ export class Logs {
   /** One for all followers: two that write the same file would undo what the other wrote. */
   private positions: LogPositions | undefined
   /** Of followers that were replaced. */
-  private readonly before = { readBytes: 0, truncations: 0, lostRotations: 0, busyMs: 0 }
+  private readonly before = {
+    readBytes: 0,
+    truncations: 0,
+    lostRotations: 0,
+    refused: 0,
+    taken: 0,
+    busyMs: 0,
+  }
   private readonly pace = new CpuSteps(paces, pace => this.running?.follower.limit(pace))
+  /** Bytes that each of the tables may hold. */
+  private readonly roomBytes: number
+  private readonly waiting: WaitingText
   private fault: string | undefined
   private stopping: Promise<void> = Promise.resolve()
   private stopped = false
@@ -87,11 +115,15 @@ export class Logs {
     this.options = options
     this.recent = options.recent
     this.config = options.config
+    this.roomBytes = options.governor.limitOf()
+    this.waiting = new WaitingText(this.roomBytes)
+    this.govern(options.governor)
   }
 
   get status(): LogsStatus {
     const { follower, journal } = this.running ?? {}
     const state = follower?.state
+    const { refused = 0, taken = 0 } = state?.losses ?? {}
     return {
       enabled: this.running !== undefined,
       records: this.records,
@@ -101,6 +133,10 @@ export class Logs {
       paused: state?.isPaused ?? false,
       truncations: this.before.truncations + (state?.truncations ?? 0),
       lostRotations: this.before.lostRotations + (state?.lostRotations ?? 0),
+      leftOut: state?.leftOut ?? { files: 0, directories: 0 },
+      losses: { refused: this.before.refused + refused, taken: this.before.taken + taken },
+      forgottenPositions: this.positions?.forgotten ?? 0,
+      cutTexts: this.waiting.cut,
       journal: journal?.state.reason ?? '',
       followed: (state?.byFile ?? []).map(({ path, source, offset, sizeBytes }) => ({
         path,
@@ -187,10 +223,35 @@ export class Logs {
     await Promise.all([running.journal?.stop(), running.follower.stop()])
     this.running = undefined
     this.before.busyMs += running.follower.busyMs
-    const { readBytes, truncations, lostRotations } = running.follower.state
+    const { readBytes, truncations, lostRotations, losses } = running.follower.state
     this.before.readBytes += readBytes
     this.before.truncations += truncations
     this.before.lostRotations += lostRotations
+    this.before.refused += losses.refused
+    this.before.taken += losses.taken
+  }
+
+  /** Has what logs hold in memory given back when it is short. */
+  private govern(governor: MemoryGovernor): void {
+    governor.register({
+      name: 'names of log files',
+      kind: 'cache',
+      bytes: () => this.running?.follower.nameBytes ?? 0,
+      shed: bytes => this.running?.follower.shedNames(bytes) ?? 0,
+    })
+    governor.register({
+      name: 'positions of logs',
+      kind: 'detail',
+      bytes: () => this.positions?.bytes ?? 0,
+      shed: bytes =>
+        this.positions?.shed(bytes, position => this.running?.follower.follows(position) ?? true) ?? 0,
+    })
+    governor.register({
+      name: 'unfinished log texts',
+      kind: 'intake',
+      bytes: () => this.waiting.bytes,
+      shed: bytes => this.waiting.shed(bytes),
+    })
   }
 
   private open(): Running {
@@ -198,7 +259,7 @@ export class Logs {
     const settings = this.config.agent.logs
     const warn = (reason: string, mend: string) =>
       log.warn('logs are not read as they should be', { reason, mend })
-    this.positions ??= new LogPositions(settings.position_file, warn)
+    this.positions ??= new LogPositions(settings.position_file, warn, this.roomBytes)
     const { positions } = this
     const secured = async () => {
       const done = pipeline.secured('logs')
@@ -213,11 +274,15 @@ export class Logs {
       sources: logSources({
         settings,
         entities,
+        waiting: this.waiting,
         emit: (source, placeOf) => record =>
           this.take(source, placeOf === undefined ? host.resource : resources.of(placeOf()), record),
       }),
       positions,
       startAt: settings.start_at,
+      // Each needs a position that it does not lose to others.
+      maxFiles: Math.min(mostFiles, Math.floor(this.roomBytes / positionBytes)),
+      maxNames: Math.min(mostNames, Math.floor(this.roomBytes / nameBytes)),
       maxLineBytes: Math.max(settings.max_line_size, escapedBytes),
       pressure: () => pipeline.fill('logs'),
       secured,

@@ -64,6 +64,11 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     },
     shares: emit => {
       if (running?.tls !== undefined) emit('tls_libraries', running.tls.losses)
+      const { enabled, losses, forgottenPositions } = parts.logs.status
+      if (enabled) {
+        emit('logs', losses)
+        emit('log_positions', { refused: 0, taken: forgottenPositions })
+      }
       const { profiler } = parts.profiling
       if (profiler === undefined) return
       emit('unwind_tables', profiler.arena.losses)
@@ -176,6 +181,8 @@ function surroundings({ discovery, gpu, logs, processes }: Parts): SurroundingsS
     logReadBytes: status.readBytes,
     logTruncations: status.truncations,
     logLostRotations: status.lostRotations,
+    logLeftOut: status.leftOut.files + status.leftOut.directories,
+    logCutTexts: status.cutTexts,
     logPaused: status.paused,
   }
 }

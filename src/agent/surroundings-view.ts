@@ -72,6 +72,10 @@ export function logsDocument({ logs }: Parts): LogsDocument {
     paused: status.paused,
     truncations: status.truncations,
     lost_rotations: status.lostRotations,
+    left_out_files: status.leftOut.files,
+    left_out_directories: status.leftOut.directories,
+    places_taken: status.losses.taken,
+    cut_texts: status.cutTexts,
     journal: status.journal,
     followed: status.followed.slice(0, maxFollowed),
   }

@@ -19,6 +19,8 @@ export interface SurroundingsStats {
   readonly logReadBytes: number
   readonly logTruncations: number
   readonly logLostRotations: number
+  readonly logLeftOut: number
+  readonly logCutTexts: number
   readonly logPaused: boolean
 }
 
@@ -85,6 +87,18 @@ export function surroundingsMetrics(
     'Rotated log files that were gone, or compressed, before they were read.',
     'counter',
     of => of.logLostRotations,
+  )
+  declare(
+    'log_left_out',
+    'Log files that are there and not followed, and directories that are not gone through to their end, as their owners have their share.',
+    'gauge',
+    of => of.logLeftOut,
+  )
+  declare(
+    'log_cut_texts_total',
+    'Times that what waited in a log for the end of its line or record was handed on as it was, as too much waited.',
+    'counter',
+    of => of.logCutTexts,
   )
   declare('log_paused', 'Whether no log is read because the queue is full.', 'gauge', ({ logPaused }) =>
     logPaused ? 1 : 0,

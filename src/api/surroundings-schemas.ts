@@ -71,6 +71,14 @@ export const logsDocument = named(
     paused: flag('Nothing is read, because the queue is full.'),
     truncations: count('Files that were cut while they were followed.'),
     lost_rotations: count('Rotated files that were gone, or compressed, before they were read.'),
+    left_out_files: count(
+      'Files that the last look found and that are not followed: their owner has its share of the places.',
+    ),
+    left_out_directories: count('Directories that the last look did not go through to their end, likewise.'),
+    places_taken: count('Followed logs whose place went to an owner who had fewer.'),
+    cut_texts: count(
+      'Times that what waited in a log for the end of its line or record was handed on as it was, as too much waited.',
+    ),
     journal: text('Why the journal is not read; empty where it is, or is not wanted.'),
     followed: list(
       'Files, the busiest first, at most 100.',

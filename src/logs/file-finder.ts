@@ -1,5 +1,7 @@
 import { type Stats, statSync } from 'node:fs'
-import { opendir } from 'node:fs/promises'
+import { FairShare } from '../lib/fair-share.ts'
+import { DirectoryListings, type Listing } from './directory-listings.ts'
+import { logOwner, sharing } from './log-owner.ts'
 import { matchesPath, type PathPattern, pathPatterns } from './path-pattern.ts'
 import { Slices } from './slices.ts'
 
@@ -9,10 +11,12 @@ export interface FoundFile {
   /** The pattern, as it was asked for. */
   readonly pattern: string
   readonly stats: Stats
+  /** Whose it is: see `logOwner`. All below a directory of a user is that user's. */
+  readonly owner: string
 }
 
 export interface FinderLimits {
-  /** Entries of directories that one walk looks at. */
+  /** Names in directories that are looked at. */
   readonly entries: number
   readonly files: number
   /** Directories below each other. */
@@ -20,37 +24,41 @@ export interface FinderLimits {
 }
 
 const defaults: FinderLimits = { entries: 100_000, files: 10_000, depth: 32 }
-/** A directory that changed so shortly before it was listed may change again within the same tick of the file system. */
-const tickMs = 100
 const sliceMs = 1
-
-/** What one name of a pattern means in one directory. */
-interface Listing {
-  readonly changedMs: number
-  /** 0: it was left before its end. */
-  readonly listedMs: number
-  readonly entries: number
-  readonly files: readonly string[]
-  readonly directories: readonly string[]
-}
 
 /** A directory in which the rest of a pattern is looked for. */
 interface Step {
   readonly directory: string
   readonly index: number
   readonly depth: number
+  /** The user, other than root, to whom a directory above it belongs; '': there is none. */
+  readonly user: string
+}
+
+/** What is looked for. */
+interface Walk {
+  readonly pattern: string
+  readonly names: PathPattern
+  readonly anew: boolean
+  readonly slices: Slices
 }
 
 /**
  * Finds the files that patterns mean. Directories are listed again when they changed. Symbolic links to files are
- * followed, those to directories only where one name is asked for and not below `**`, so no walk goes in circles.
+ * followed, those to directories only where one name is asked for and not below `**`, so no walk goes in circles. What a
+ * walk looks at and finds is bounded and shared by the owners of the files: who has many is left out before others are.
  */
 export class FileFinder {
   private readonly limits: FinderLimits
   private readonly parsed = new Map<string, PathPattern[]>()
-  private listings = new Map<string, Listing>()
-  private entries = 0
-  /** What the last walk left out, in words; '' for nothing. */
+  private readonly listings: DirectoryListings
+  private readonly share: FairShare
+  private readonly found = new Map<string, FoundFile>()
+  /** Keys of what was found, by owner. */
+  private readonly keysOf = new Map<string, string[]>()
+  /** What the last walk left out, as far as it knows: directories were not looked at to their end, or not at all. */
+  leftOut = { files: 0, directories: 0 }
+  /** The same in words; '' for nothing. */
   over = ''
   /** Patterns that cannot be read, and why. */
   readonly faults = new Map<string, string>()
@@ -59,21 +67,35 @@ export class FileFinder {
 
   constructor(limits: Partial<FinderLimits> = {}) {
     this.limits = { ...defaults, ...limits }
+    this.listings = new DirectoryListings(this.limits.entries)
+    this.share = new FairShare(this.limits.files)
+  }
+
+  /** Of names that are remembered, about. */
+  get bytes(): number {
+    return this.listings.bytes
+  }
+
+  /** Forgets names; the next walk reads them again. */
+  shed(bytes: number): number {
+    return this.listings.shed(bytes)
   }
 
   /** `anew`: every directory is listed, changed or not. Each file comes once, by the first path that leads to it. */
   async find(patterns: readonly string[], anew = false): Promise<FoundFile[]> {
     const slices = new Slices(sliceMs)
-    const found = new Map<string, FoundFile>()
-    const before = this.listings
-    this.listings = new Map()
-    this.entries = 0
+    this.leftOut = { files: 0, directories: 0 }
     this.over = ''
+    this.listings.begin()
     for (const pattern of patterns)
-      for (const names of this.namesOf(pattern))
-        await this.walk(pattern, names, anew ? undefined : before, slices, found)
+      for (const names of this.namesOf(pattern)) await this.walk({ pattern, names, anew, slices })
+    this.listings.end()
+    const found = [...this.found.values()]
+    this.found.clear()
+    this.keysOf.clear()
+    this.share.clear()
     this.workedMs = slices.totalMs
-    return [...found.values()]
+    return found
   }
 
   /** Whether a pattern means a path, file or none. */
@@ -96,116 +118,108 @@ export class FileFinder {
     return names
   }
 
-  private async walk(
-    pattern: string,
-    names: PathPattern,
-    before: ReadonlyMap<string, Listing> | undefined,
-    slices: Slices,
-    found: Map<string, FoundFile>,
-  ): Promise<void> {
-    const steps: Step[] = [{ directory: '', index: 0, depth: 0 }]
+  private async walk(walk: Walk): Promise<void> {
+    const { names, slices } = walk
+    // Of each directory on the way what is still to be looked at.
+    const ways: Iterator<Step>[] = [[{ directory: '', index: 0, depth: 0, user: '' }].values()]
     const visited = new Set<string>()
-    for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
+    for (let way = ways.at(-1); way !== undefined; way = ways.at(-1)) {
       await slices.rest()
-      let { directory, index } = step
+      const next = way.next()
+      if (next.done) {
+        ways.pop()
+        continue
+      }
+      let { directory, index } = next.value
       while (names[index]?.kind === 'name' && index < names.length - 1)
         directory += `/${names[index++]!.text}`
       const name = names[index]
       if (name === undefined) continue
       if (name.kind === 'name') {
-        this.take(`${directory}/${name.text}`, pattern, found)
+        this.take(`${directory}/${name.text}`, next.value.user, walk.pattern)
         continue
       }
-      const isLast = index === names.length - 1
       const key = `${index} ${directory}`
       if (visited.has(key)) continue
       visited.add(key)
-      const listing = await this.list(directory, name.text, before, slices, entry => name.matches(entry))
-      for (const file of isLast ? listing.files : []) {
-        await slices.rest()
-        if (!this.take(`${directory}/${file}`, pattern, found)) return
-      }
-      if (step.depth >= this.limits.depth) this.over ||= `directories below ${directory}`
-      else this.descend(steps, { ...step, directory, index }, name.kind === 'any', isLast, listing)
+      const below = await this.enter({ ...next.value, directory, index }, walk)
+      if (below !== undefined) ways.push(below)
     }
   }
 
-  private descend(steps: Step[], at: Step, isAny: boolean, isLast: boolean, listing: Listing): void {
-    const { directory, index } = at
-    const depth = at.depth + 1
-    if (isAny) {
-      for (const name of listing.directories) steps.push({ directory: `${directory}/${name}`, index, depth })
-      if (!isLast) steps.push({ directory, index: index + 1, depth })
-    } else if (!isLast) {
-      const names = [...listing.directories, ...listing.files]
-      for (const name of names) steps.push({ directory: `${directory}/${name}`, index: index + 1, depth })
+  /** Takes the files of a directory, and returns the directories to look at behind it. */
+  private async enter(step: Step, walk: Walk): Promise<Iterator<Step> | undefined> {
+    const { directory, index, depth } = step
+    const { names, slices, anew } = walk
+    const name = names[index]!
+    const stats = statsOf(directory || '/')
+    if (stats === undefined) return undefined
+    const user = step.user || (stats.uid === 0 ? '' : logOwner(directory, stats.uid))
+    const owner = user || directory || '/'
+    const listing = await this.listings.list(
+      { directory, owner, changedMs: stats.mtimeMs, name },
+      anew,
+      slices,
+    )
+    if (listing.isCut) {
+      this.leftOut.directories++
+      this.over ||= `names in directories beyond ${this.limits.entries}, such as in ${directory}`
     }
+    const isLast = index === names.length - 1
+    const files = isLast ? listing.files : []
+    for (let at = 0; at < files.length; at++) {
+      await slices.rest()
+      if (this.take(`${directory}/${files[at]!}`, user, walk.pattern) || user === '') continue
+      // All the others are this user's as well.
+      this.leftOut.files += files.length - at - 1
+      break
+    }
+    if (isLast && name.kind !== 'any') return undefined
+    if (depth >= this.limits.depth) {
+      this.leftOut.directories += listing.directories.length
+      if (listing.directories.length > 0) this.over ||= `directories below ${directory}`
+      return undefined
+    }
+    return below({ ...step, user, depth: depth + 1 }, name.kind === 'any', isLast, listing)
   }
 
-  /** False where there is no room for more. */
-  private take(path: string, pattern: string, found: Map<string, FoundFile>): boolean {
+  /** False where its owner has no room for it. */
+  private take(path: string, user: string, pattern: string): boolean {
     const stats = statsOf(path)
     if (!stats?.isFile()) return true
     const key = fileKey(stats.dev, stats.ino)
-    if (found.has(key)) return true
-    if (found.size >= this.limits.files) {
-      this.over ||= `files beyond ${this.limits.files}`
-      return false
-    }
-    found.set(key, { path, pattern, stats })
+    if (this.found.has(key)) return true
+    const owner = user || logOwner(path, stats.uid)
+    if (!this.makeRoom(owner)) return false
+    this.share.add(sharing(owner), 1)
+    this.found.set(key, { path, pattern, stats, owner })
+    const keys = this.keysOf.get(owner)
+    if (keys === undefined) this.keysOf.set(owner, [key])
+    else keys.push(key)
     return true
   }
 
-  private async list(
-    directory: string,
-    name: string,
-    before: ReadonlyMap<string, Listing> | undefined,
-    slices: Slices,
-    matches: (name: string) => boolean,
-  ): Promise<Listing> {
-    const changedMs = statsOf(directory || '/')?.mtimeMs
-    if (changedMs === undefined) return nothing
-    const key = `${name} ${directory}`
-    const known = this.listings.get(key) ?? before?.get(key)
-    const listing =
-      known !== undefined && known.changedMs === changedMs && known.listedMs - changedMs > tickMs
-        ? known
-        : await this.listAnew(directory || '/', changedMs, slices, matches)
-    if (!this.listings.has(key)) this.entries += listing.entries
-    this.listings.set(key, listing)
-    return listing
-  }
-
-  private async listAnew(
-    directory: string,
-    changedMs: number,
-    slices: Slices,
-    matches: (name: string) => boolean,
-  ): Promise<Listing> {
-    const files: string[] = []
-    const directories: string[] = []
-    let listedMs = Date.now()
-    let entries = 0
-    try {
-      for await (const entry of await opendir(directory, { bufferSize: 256 })) {
-        if (this.entries + ++entries > this.limits.entries) {
-          this.over ||= `entries beyond ${this.limits.entries}, from ${directory} on`
-          listedMs = 0
-          break
-        }
-        await slices.rest()
-        if (!matches(entry.name)) continue
-        if (entry.isDirectory()) directories.push(entry.name)
-        else if (entry.isFile() || entry.isSymbolicLink()) files.push(entry.name)
-      }
-    } catch {
-      // It is gone, or may not be read: then it holds nothing for us.
-    }
-    return { changedMs, listedMs, entries, files, directories }
+  private makeRoom(owner: string): boolean {
+    if (this.share.fits(1)) return true
+    this.leftOut.files++
+    this.over ||= `files beyond ${this.limits.files}`
+    const giver = this.share.giver(sharing(owner), 1)
+    if (giver === undefined || giver.group === owner) return false
+    this.share.remove(giver, 1)
+    this.found.delete(this.keysOf.get(giver.group)!.pop()!)
+    return true
   }
 }
 
-const nothing: Listing = { changedMs: 0, listedMs: 0, entries: 0, files: [], directories: [] }
+function* below(from: Step, isAny: boolean, isLast: boolean, listing: Listing): IterableIterator<Step> {
+  const { directory, index } = from
+  if (isAny && !isLast) yield { ...from, index: index + 1 }
+  const into = isAny ? index : index + 1
+  for (const name of listing.directories) yield { ...from, directory: `${directory}/${name}`, index: into }
+  // A link may lead to a directory.
+  if (!isAny)
+    for (const name of listing.files) yield { ...from, directory: `${directory}/${name}`, index: into }
+}
 
 /** Names a file as long as it is there. */
 export function fileKey(device: number, inode: number): string {

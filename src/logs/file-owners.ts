@@ -20,6 +20,11 @@ export class FileOwners {
   readonly finished = new Set<LogFile>()
   private readonly owners = new Map<string, Owner>()
 
+  /** Files that are read, or wait for it. */
+  get reading(): number {
+    return this.owners.size - this.finished.size
+  }
+
   add(log: FollowedLog, file: LogFile): void {
     this.owners.set(keyOf(file), { log, file })
   }
@@ -31,6 +36,11 @@ export class FileOwners {
   /** Whether what is remembered of this number is remembered of this file. */
   has(file: LogFile): boolean {
     return this.owners.get(keyOf(file))?.file === file
+  }
+
+  /** Whether a file of this number is read, or was of late. */
+  holds(device: number, inode: number): boolean {
+    return this.owners.has(fileKey(device, inode))
   }
 
   /** The log that follows what is there. A file that was read for good gives its number to the next one. */

@@ -13,7 +13,9 @@ export type Step = 'more' | 'idle' | 'missing' | 'changed'
 export class FollowedLog {
   readonly path: string
   readonly source: LogSource
-  /** Whom its turns count to. */
+  /** By which it was found. */
+  pattern: string
+  /** Whom its turns and its place count to. */
   readonly owner: string
   /** The first one is being read, the last one is at the path. */
   readonly files: LogFile[] = []
@@ -30,9 +32,10 @@ export class FollowedLog {
   /** A file after the first one was seen to have content. */
   private hasMovedOn = false
 
-  constructor(path: string, source: LogSource, owner: string) {
+  constructor({ path, source, pattern, owner }: Pick<FollowedLog, 'path' | 'source' | 'pattern' | 'owner'>) {
     this.path = path
     this.source = source
+    this.pattern = pattern
     this.owner = owner
   }
 

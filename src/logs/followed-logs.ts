@@ -1,18 +1,21 @@
 import type { Stats } from 'node:fs'
 import { UnderWay } from '../lib/under-way.ts'
-import { FileFinder, type FoundFile, fileKey, statsOf } from './file-finder.ts'
+import { type FoundFile, fileKey, statsOf } from './file-finder.ts'
 import { FileOwners } from './file-owners.ts'
 import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
+import { logOwner } from './log-owner.ts'
+import { LogPlaces } from './log-places.ts'
 import type { LogPositions, Position } from './log-positions.ts'
-import { logOwner } from './log-turns.ts'
 import { LogWarnings } from './log-warnings.ts'
 import { OpenFiles } from './open-files.ts'
 import { remains } from './remains.ts'
 import { isCompressed } from './rotation.ts'
 import { Slices } from './slices.ts'
+import { type LeftOut, SourceFiles } from './source-files.ts'
 import { copyBefore, type Question, type Succession, succession, whereabouts } from './succession.ts'
+import { giveUpWaiting } from './waiting-files.ts'
 
 export interface FollowedLogsOptions {
   readonly sources: readonly LogSource[]
@@ -22,18 +25,18 @@ export interface FollowedLogsOptions {
   readonly startAt: 'end' | 'beginning'
   readonly warn: (message: string, mend: string) => void
   readonly maxOpen: number
+  /** Logs that are followed at once. */
   readonly maxFiles: number
+  /** Names in directories that are looked at, and remembered, for each source. */
+  readonly maxNames: number
 }
-
-type Found = Pick<FoundFile, 'path' | 'stats'>
 
 /** So long nothing was added to a file that is closed until something is. */
 const idleMs = 30_000
 /** Times of files are told by a clock that is a little behind. */
 const clockMs = 100
-/** Files of one log that are kept open until their turn comes, and those that wait at all. */
+/** Files of one log that are kept open until their turn comes. */
 const maxKeptOpen = 32
-const maxWaiting = 1000
 /** Rotations in a row that one look follows. */
 const maxRounds = 8
 
@@ -43,24 +46,24 @@ export class FollowedLogs {
   /** Those that may have something to read. */
   readonly awake = new Set<FollowedLog>()
   readonly owners = new FileOwners()
+  readonly sourceFiles: SourceFiles
+  readonly places: LogPlaces
   /** Files that were emptied or replaced in place; rotated ones that were packed or removed before they were read. */
   readonly counts = { truncations: 0, lostRotations: 0 }
-  /** CPU time of the last look, about. */
-  lookCostMs = 0
+  /** What the last look left out for want of room. */
+  leftOut: LeftOut = { files: 0, directories: 0 }
   private readonly options: FollowedLogsOptions
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
-  private readonly finders = new Map<LogSource, FileFinder>()
   private readonly opened: OpenFiles
   /** Files that no source wants, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
-  /** Patterns that were asked for in an earlier look. */
-  private patternsBefore: ReadonlySet<string> = new Set()
-  private patterns = new Set<string>()
   /** What began later, and was never seen, began while nobody looked. Milliseconds since the Unix epoch. */
   private readonly sinceMs: number
   /** When the look that is under way began, or the last one. */
   private lookingMs = 0
+  /** Files that got no place in it. */
+  private unplaced = 0
   private hasTakenUp = false
   private readonly searches = new UnderWay()
   /** Of all searches for the files of logs. */
@@ -73,15 +76,15 @@ export class FollowedLogs {
     this.buffer = options.buffer
     this.warnings = new LogWarnings(options.warn)
     this.sinceMs = this.positions.lookedMs || Date.now()
-    const { maxOpen: most } = options
+    const { maxOpen: most, maxFiles, maxNames, sources } = options
+    this.places = new LogPlaces(maxFiles)
+    this.sourceFiles = new SourceFiles({ sources, maxFiles, maxNames, warnings: this.warnings })
     this.opened = new OpenFiles({
       most,
       owners: this.owners,
       awake: this.awake,
       warn: () => this.warnings.manyOpen(most),
     })
-    for (const source of options.sources)
-      this.finders.set(source, new FileFinder({ files: options.maxFiles }))
   }
 
   /** Milliseconds since the start in which files of logs were looked for where these were rotated, about. */
@@ -98,11 +101,17 @@ export class FollowedLogs {
     try {
       const startedMs = Date.now() - clockMs
       this.lookingMs = startedMs
-      const found = await this.find(anew)
+      const found = await this.sourceFiles.find(anew)
+      this.unplaced = 0
       await this.compareAll(found)
       await this.attachAll(found, anew)
       await this.takeUp()
-      this.positions.lookedMs = startedMs
+      const { files, directories } = this.sourceFiles.leftOut
+      this.leftOut = { files: files + this.unplaced, directories }
+      const leftOut = files + this.unplaced + directories
+      this.places.leftOut(leftOut)
+      // What was left out begins at its beginning once it is found, also after a restart.
+      if (leftOut === 0 || this.positions.lookedMs === 0) this.positions.lookedMs = startedMs
     } catch (error) {
       this.warnings.failed('logs', error)
     }
@@ -144,22 +153,6 @@ export class FollowedLogs {
     for (const log of this.logs.values()) for (const file of log.all()) this.opened.close(file)
   }
 
-  private async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
-    const found = new Map<string, [FoundFile, LogSource]>()
-    this.lookCostMs = 0
-    this.patterns = new Set()
-    for (const [source, finder] of this.finders) {
-      const patterns = source.patterns()
-      for (const pattern of patterns) this.patterns.add(pattern)
-      for (const file of await finder.find(patterns, anew))
-        if (!found.has(file.path)) found.set(file.path, [file, source])
-      this.lookCostMs += finder.workedMs
-      if (finder.over !== '') this.warnings.over(source.name, finder.over)
-      for (const [pattern, fault] of finder.faults) this.warnings.pattern(pattern, fault)
-    }
-    return found
-  }
-
   /** Those that are followed come before new ones: a new file at their path is theirs, whatever else leads to it. */
   private async compareAll(found: ReadonlyMap<string, [FoundFile, LogSource]>): Promise<void> {
     const slices = new Slices(1)
@@ -170,17 +163,22 @@ export class FollowedLogs {
       const now = Date.now()
       const entry = found.get(log.path)
       const stats = entry?.[0].stats ?? statsOf(log.path)
-      // Another path may lead to the same file, and a new file may have come since.
-      const isMeant = entry !== undefined || stats === undefined || meant.has(fileKey(stats.dev, stats.ino))
+      if (entry !== undefined) log.pattern = entry[0].pattern
+      // Another path may lead to the same file, and a new file may have come since. What a look leaves out is still meant.
+      const isMeant =
+        entry !== undefined ||
+        stats === undefined ||
+        this.sourceFiles.patterns.has(log.pattern) ||
+        meant.has(fileKey(stats.dev, stats.ino))
       log.unasked = isMeant ? 0 : log.unasked + 1
-      if (log.unasked > 1 || log.source.excluded(log.path)) this.drop(log)
+      if ((log.unasked > 1 && !this.meantByAnother(log)) || log.source.excluded(log.path)) this.drop(log)
       else this.compare(log, stats, entry === undefined ? now : this.lookingMs)
     }
   }
 
   private async attachAll(found: ReadonlyMap<string, [FoundFile, LogSource]>, anew: boolean): Promise<void> {
     const slices = new Slices(1)
-    const before = this.patternsBefore
+    const before = this.sourceFiles.patternsBefore
     const refused = anew ? new Map<string, boolean>() : this.refused
     for (const [path, [file, source]] of found) {
       await slices.rest()
@@ -189,9 +187,9 @@ export class FollowedLogs {
       if (this.logs.has(path) || isCompressed(path) || this.owners.find(file.stats) || source.excluded(path))
         continue
       if (!anew && refused.has(key)) continue
-      if (this.logs.size >= this.options.maxFiles) {
-        this.warnings.manyFiles(this.options.maxFiles)
-        break
+      if (!this.places.hasPlace(file.owner)) {
+        this.noPlace()
+        continue
       }
       // Some file systems do not know when a file was made.
       const appeared = this.refused.get(key) ?? (before.has(file.pattern) || birthtimeMs > this.sinceMs)
@@ -199,31 +197,40 @@ export class FollowedLogs {
         refused.set(key, appeared)
     }
     this.refused = refused
-    this.patternsBefore = this.patterns
   }
 
   /** With the first look: what is left of logs that were rotated away before. */
   private async takeUp(): Promise<void> {
     if (this.hasTakenUp) return
     this.hasTakenUp = true
-    const sourceOf = (path: string) => {
-      for (const [source, finder] of this.finders)
-        if (source.patterns().some(pattern => finder.means(pattern, path)) && !source.excluded(path))
-          return source
+    const sourceOf = (path: string) => this.sourceFiles.sourceOf(path)
+    for (const { path, source, file } of await remains({ positions: this.positions, sourceOf })) {
+      if (this.logs.has(path) || this.owners.find(file.stats) !== undefined) continue
+      const pattern = this.sourceFiles.patternOf(source, path) ?? ''
+      const owner = logOwner(path, file.stats.uid)
+      await this.attach({ path, pattern, owner, stats: file.stats }, source, false, file.path)
     }
-    for (const { path, source, file } of await remains({ positions: this.positions, sourceOf }))
-      if (!this.logs.has(path) && this.owners.find(file.stats) === undefined)
-        await this.attach({ path, stats: file.stats }, source, false, file.path)
+  }
+
+  /** Whether another pattern means a log, in a part of the directories that the look left out. */
+  private meantByAnother(log: FollowedLog): boolean {
+    const pattern = this.sourceFiles.patternOf(log.source, log.path)
+    if (pattern !== undefined) log.pattern = pattern
+    return pattern !== undefined
+  }
+
+  private noPlace(): void {
+    this.unplaced++
+    this.warnings.manyFiles(this.options.maxFiles)
   }
 
   /** Begins to follow a file, which has another name where it was rotated. False where its source does not want it. */
   private async attach(
-    { path, stats }: Found,
+    { path, pattern, owner, stats }: FoundFile,
     source: LogSource,
     isNew: boolean,
     name = path,
   ): Promise<boolean> {
-    this.opened.makeRoom()
     const current = new LogFile(name, stats)
     current.isRotated = name !== path
     current.currentMs = current.isRotated ? Math.floor(stats.mtimeMs) : this.lookingMs
@@ -237,12 +244,18 @@ export class FollowedLogs {
       if (now !== undefined && current.isAt(now)) this.warnings.unreadable(name)
       return true
     }
-    current.reader = source.reader({ path, device: stats.dev, inode: stats.ino })
+    current.reader = source.reader({ path, device: stats.dev, inode: stats.ino, owner })
     if (current.reader === undefined) {
       current.close()
       return false
     }
-    const log = new FollowedLog(path, source, logOwner(path, stats.uid))
+    const log = new FollowedLog({ path, source, pattern, owner })
+    // Only now: who makes files that are not followed takes nobody's place.
+    if (!this.places.take(log, giver => this.drop(giver))) {
+      current.close()
+      this.noPlace()
+      return true
+    }
     this.logs.set(path, log)
     this.awake.add(log)
     const known = this.positions.ofPath(path)
@@ -268,7 +281,6 @@ export class FollowedLogs {
       const owner = this.owners.find(stats)
       // It leads to a file that is followed under another path, or to one of its own that came back.
       if (owner !== undefined) return this.returned(log, owner, stats)
-      this.opened.makeRoom()
       const current = new LogFile(log.path, stats)
       current.currentMs = now
       if (!current.open(this.buffer)) {
@@ -320,17 +332,19 @@ export class FollowedLogs {
     this.awake.add(log)
     // While nothing is read, what is rotated away waits; who removes it means to have its space back.
     if (log.files.length > maxKeptOpen) this.opened.close(log.files.at(-2)!)
-    if (log.files.length <= maxWaiting) return
-    this.finish(log.files.splice(maxKeptOpen, 1)[0]!)
-    this.lost(log, 1, '')
+    if (this.owners.reading <= 2 * this.options.maxFiles) return
+    for (const [of, given] of giveUpWaiting(this.logs.values())) {
+      this.finish(given)
+      this.lost(of, 1, '')
+    }
   }
 
   /** From now on the file is this log's. `offset`: all before it is secured. */
   private register(log: FollowedLog, file: LogFile, offset: number): void {
     this.owners.add(log, file)
-    if (file.isOpen) this.opened.add(file)
+    if (file.isOpen) this.opened.add(file, log.owner)
     this.positions.forget(file.device, file.inode)
-    this.positions.set(file.positionAt(log.path, offset))
+    this.positions.set(file.positionAt(log.path, offset), log.owner)
   }
 
   private remembered(file: LogFile, known: readonly Position[]): Position | undefined {
@@ -364,11 +378,11 @@ export class FollowedLogs {
   /** False where it is not where it was, or nobody wants it any longer. */
   private open(log: FollowedLog, file: LogFile): boolean {
     if (!file.isOpen) {
-      this.opened.makeRoom()
       if (!file.open(this.buffer)) return false
-      this.opened.add(file)
+      this.opened.add(file, log.owner)
     }
-    file.reader ??= log.source.reader({ path: log.path, device: file.device, inode: file.inode })
+    const { path, owner, source } = log
+    file.reader ??= source.reader({ path, device: file.device, inode: file.inode, owner })
     if (file.reader !== undefined) return true
     this.drop(log)
     return false
@@ -389,6 +403,7 @@ export class FollowedLogs {
     log.files.length = 0
     log.trailing.length = 0
     this.awake.delete(log)
+    this.places.free(log)
     if (this.logs.get(log.path) === log) this.logs.delete(log.path)
   }
 

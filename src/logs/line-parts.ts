@@ -22,6 +22,11 @@ export class LineParts {
     this.#mostBytes = mostBytes
   }
 
+  /** Of memory. */
+  get heldBytes(): number {
+    return this.#bytes?.length ?? 0
+  }
+
   /** True: a piece was handed on, and what waits now is of these bytes alone. */
   add(bytes: Buffer, from: number, to: number, take: TakeText): boolean {
     let at = from

@@ -24,6 +24,8 @@ export interface FollowedFile {
   readonly path: string
   readonly device: number
   readonly inode: number
+  /** Whose it is: see `logOwner`. */
+  readonly owner: string
 }
 
 /** Files of one form. */

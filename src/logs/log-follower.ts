@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
+import type { ShareLosses } from '../lib/fair-share.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
@@ -6,6 +7,7 @@ import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-
 import type { LogPositions, Position } from './log-positions.ts'
 import { LogTurns } from './log-turns.ts'
 import { Slices } from './slices.ts'
+import type { LeftOut } from './source-files.ts'
 import { within } from './within.ts'
 
 export interface LogFollowerOptions {
@@ -22,9 +24,10 @@ export interface LogFollowerOptions {
   readonly warn: (message: string, mend: string) => void
   /** Skips holes of files; without it they are read as zeros. */
   readonly nextData?: NextData | undefined
-  /** Files that are open at once (1,000), and that are known (10,000). */
+  /** Files that are open at once (1,000), logs that are followed (10,000), and names that a look goes through (100,000). */
   readonly maxOpen?: number
   readonly maxFiles?: number
+  readonly maxNames?: number
 }
 
 /** How much is done. */
@@ -56,6 +59,10 @@ export interface LogFollowerState {
   readonly truncations: number
   /** Rotated files that were packed or removed before they were read. */
   readonly lostRotations: number
+  /** What the last look left out, as others have their part of the places, or of the names that it goes through. */
+  readonly leftOut: LeftOut
+  /** The same since the start, and logs that gave up their place for another owner's. */
+  readonly losses: ShareLosses
   /** Nothing is read, for want of room for the records. */
   readonly isPaused: boolean
   /** A hundred, those first that are behind most. */
@@ -122,6 +129,7 @@ export class LogFollower {
       buffer: this.buffer,
       maxOpen: options.maxOpen ?? 1000,
       maxFiles: options.maxFiles ?? 10_000,
+      maxNames: options.maxNames ?? 100_000,
     })
   }
 
@@ -188,9 +196,26 @@ export class LogFollower {
       readBytes: this.buffer.readBytes,
       lines: this.buffer.lines,
       ...this.found.counts,
+      leftOut: this.found.leftOut,
+      losses: this.found.places.losses,
       isPaused: this.isPaused,
       byFile: byFile.slice(0, shownFiles),
     }
+  }
+
+  /** Whether how far a file was read is still needed, without a restart. */
+  follows({ device, inode }: Position): boolean {
+    return this.found.owners.holds(device, inode)
+  }
+
+  /** Bytes of names of files that are remembered. */
+  get nameBytes(): number {
+    return this.found.sourceFiles.bytes
+  }
+
+  /** Forgets names, which the next look reads again. */
+  shedNames(bytes: number): number {
+    return this.found.sourceFiles.shed(bytes)
   }
 
   private async run(): Promise<void> {
@@ -258,7 +283,8 @@ export class LogFollower {
 
   private lookInTime(): void {
     const now = performance.now()
-    const wait = Math.max(this.isHurried ? hurriedMs : lookMs * this.rarer, this.found.lookCostMs / lookShare)
+    const { costMs } = this.found.sourceFiles
+    const wait = Math.max(this.isHurried ? hurriedMs : lookMs * this.rarer, costMs / lookShare)
     if (this.looking === undefined && now - this.lookedMs >= wait) this.startLook()
   }
 

@@ -63,13 +63,45 @@ test('what has been gone for a day is forgotten', async t => {
   assert.deepEqual([positions.at(1, 1), positions.at(1, 2)?.inode], [undefined, 2])
 })
 
-test('there is a bound, and what was seen last stays', t => {
+test('there is a bound in bytes, who has most is forgotten first, and of that what was set first', async t => {
+  const path = place(t)
+  const positions = new LogPositions(path, undefined, 1024 * 1024)
+  positions.set(position(1, { path: '/ann' }), 'user 1')
+  for (let i = 10; i < 3_000; i++) {
+    positions.set(position(i, { path: `/${i}` }), 'user 2')
+    // Set again, without saying whose it is.
+    positions.set(position(10, { path: '/10' }))
+  }
+  assert.ok(positions.bytes <= 1024 * 1024)
+  assert.ok(positions.bytes > 900 * positions.size * 0.6 && positions.size > 1000, `${positions.size}`)
+  for (const kept of [1, 10, 2_999]) assert.equal(positions.at(1, kept)?.inode, kept)
+  assert.equal(positions.at(1, 11), undefined)
+  assert.equal(positions.forgotten, 2_991 - positions.size)
+  // Also after a restart.
+  await positions.save()
+  const second = new LogPositions(path, undefined, 1024 * 1024)
+  assert.equal(second.size, positions.size)
+  for (let i = 3_000; i < 4_000; i++) second.set(position(i, { path: `/${i}` }), 'user 2')
+  assert.equal(second.at(1, 1)?.path, '/ann')
+})
+
+test('where memory is short, what nobody needs is forgotten', t => {
   const positions = new LogPositions(place(t))
-  const now = Date.now()
-  for (let i = 0; i < 10_100; i++) positions.set(position(i, { path: `/${i}`, seenMs: now - 20_000 + i }))
-  assert.equal(positions.size, 10_000)
-  assert.equal(positions.at(1, 10_099)?.path, '/10099')
-  assert.equal(positions.at(1, 99), undefined)
+  for (let i = 0; i < 100; i++) positions.set(position(i, { path: `/${i}` }), 'user 1')
+  const before = positions.bytes
+  assert.equal(
+    positions.shed(before, ({ inode }) => inode >= 40),
+    before - positions.bytes,
+  )
+  assert.equal(positions.size, 60)
+  assert.equal(
+    positions.shed(before, () => true),
+    0,
+  )
+  assert.ok(positions.shed(1, () => false) < 1000)
+  assert.equal(positions.size, 59)
+  for (let i = 0; i < 100; i++) positions.forget(1, i)
+  assert.equal(positions.bytes, 0)
 })
 
 test('a damaged file is as none, with a warning', t => {

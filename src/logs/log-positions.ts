@@ -1,8 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { FairShare } from '../lib/fair-share.ts'
 import { checkOwnDirectory, makeOwnDirectory } from '../lib/own-directory.ts'
 import { fileKey } from './file-finder.ts'
+import { sharing } from './log-owner.ts'
 
 /** How far a file was read. */
 export interface Position {
@@ -21,7 +23,10 @@ export interface Position {
   readonly currentMs: number
 }
 
-const maxPositions = 10_000
+const mostBytes = 16 * 1024 * 1024
+/** Of memory for a position beside its texts, about. */
+const entryBytes = 500
+const maxOwnerLength = 4200
 const maxCursors = 100
 const maxCursorLength = 16 * 1024
 const maxPathLength = 4096
@@ -32,13 +37,17 @@ const { O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constan
 
 interface Entry {
   readonly position: Position
-  /** Its JSON. */
+  /** Whose the log is: see `logOwner`. */
+  readonly owner: string
+  /** Both as JSON. */
   readonly text: string
+  readonly bytes: number
 }
 
 /**
  * Remembers on disk how far logs were read: one JSON file, replaced as a whole. Who sets a position says that all before
- * it is secured.
+ * it is secured. Their bytes are bounded, and shared by the owners of the logs: who makes files without end makes none of
+ * the others' be forgotten.
  */
 export class LogPositions {
   private readonly path: string
@@ -47,22 +56,37 @@ export class LogPositions {
   private readonly entries = new Map<string, Entry>()
   /** Keys of the entries of each path, in their order. */
   private readonly keysOf = new Map<string, Set<string>>()
+  /** The same by owner, in the order in which they were last set. */
+  private readonly setOf = new Map<string, Set<string>>()
+  private readonly share: FairShare
   private readonly cursors = new Map<string, string>()
   private writing: Promise<void> | undefined
   private isChanged = false
   private hasFailed = false
   /** Every file that was there at this time is known. Milliseconds since the Unix epoch; 0: no such time. */
   lookedMs = 0
+  /** Positions that were forgotten for want of room, since the start. */
+  forgotten = 0
 
   /** Reads what was kept. A file that is damaged is as none, with a warning. */
-  constructor(path: string, warn: (message: string, mend: string) => void = () => undefined) {
+  constructor(
+    path: string,
+    warn: (message: string, mend: string) => void = () => undefined,
+    capacity = mostBytes,
+  ) {
     this.path = path
     this.warn = warn
+    this.share = new FairShare(capacity)
     this.load()
   }
 
   get size(): number {
     return this.entries.size
+  }
+
+  /** Of memory, about. */
+  get bytes(): number {
+    return this.share.used
   }
 
   at(device: number, inode: number): Position | undefined {
@@ -79,17 +103,34 @@ export class LogPositions {
     return Array.from(this.keysOf.get(path) ?? [], key => this.entries.get(key)!.position)
   }
 
-  /** One that is known keeps its place in the order. */
-  set(position: Position): void {
+  /** One that is known keeps its place in the order, and its owner where none is given. */
+  set(position: Position, owner?: string): void {
     const key = fileKey(position.device, position.inode)
-    if (this.entries.get(key)?.position.path !== position.path) {
+    const known = this.entries.get(key)
+    if (known?.position.path !== position.path) {
       this.remove(key)
       const keys = this.keysOf.get(position.path) ?? new Set()
       this.keysOf.set(position.path, keys.add(key))
-    }
-    this.entries.set(key, { position, text: JSON.stringify(position) })
+    } else this.unshare(key, known)
+    const whose = owner ?? known?.owner ?? ''
+    const text = JSON.stringify({ ...position, owner: whose })
+    const bytes = entryBytes + text.length + position.path.length
+    this.entries.set(key, { position, owner: whose, text, bytes })
+    const own = this.setOf.get(whose) ?? new Set()
+    this.setOf.set(whose, own.add(key))
+    this.share.add(sharing(whose), bytes)
     this.isChanged = true
-    if (this.entries.size > maxPositions) this.forgetOldest()
+    while (!this.share.fits(0)) this.forgetOf(this.share.richest()!.group)
+  }
+
+  /** Forgets positions of about so many bytes that nobody needs, those first that were begun first, and returns how many. */
+  shed(bytes: number, isNeeded: (position: Position) => boolean): number {
+    const before = this.bytes
+    for (const [key, { position }] of this.entries) {
+      if (before - this.bytes >= bytes) break
+      if (!isNeeded(position)) this.remove(key)
+    }
+    return before - this.bytes
   }
 
   forget(device: number, inode: number): void {
@@ -157,6 +198,7 @@ export class LogPositions {
     if (entry === undefined) return
     this.isChanged = true
     this.entries.delete(key)
+    this.unshare(key, entry)
     const keys = this.keysOf.get(entry.position.path)
     keys?.delete(key)
     if (keys?.size === 0) this.keysOf.delete(entry.position.path)
@@ -167,15 +209,17 @@ export class LogPositions {
     for (const [key, { position }] of this.entries) if (position.seenMs < before) this.remove(key)
   }
 
-  private forgetOldest(): void {
-    let oldest = ''
-    let oldestMs = Number.POSITIVE_INFINITY
-    for (const [key, { position }] of this.entries) {
-      if (position.seenMs >= oldestMs) continue
-      oldest = key
-      oldestMs = position.seenMs
-    }
-    this.remove(oldest)
+  /** What an owner has that was not set for longest. */
+  private forgetOf(owner: string): void {
+    this.forgotten++
+    this.remove(this.setOf.get(owner)!.values().next().value!)
+  }
+
+  private unshare(key: string, { owner, bytes }: Entry): void {
+    this.share.remove(sharing(owner), bytes)
+    const own = this.setOf.get(owner)
+    own?.delete(key)
+    if (own?.size === 0) this.setOf.delete(owner)
   }
 
   private load(): void {
@@ -200,7 +244,7 @@ export class LogPositions {
     }
     // A time that is yet to come would leave new files unread.
     if (isCount(lookedMs)) this.lookedMs = Math.min(lookedMs, Date.now())
-    for (const file of files.slice(0, maxPositions)) if (isPosition(file)) this.set(plain(file))
+    for (const file of files) if (isPosition(file)) this.set(plain(file), ownerOf(file))
     if (typeof cursors === 'object' && cursors !== null)
       for (const [name, text] of Object.entries(cursors))
         if (typeof text === 'string') this.setCursor(name, text)
@@ -255,6 +299,12 @@ function plain(position: Position): Position {
   const seenMs = Math.min(position.seenMs, now)
   const currentMs = Math.min(position.currentMs, now)
   return { path, device, inode, fingerprint, fingerprintLength, offset, seenMs, currentMs }
+}
+
+/** '' in files of earlier versions. */
+function ownerOf(file: Position & { readonly owner?: unknown }): string {
+  const { owner } = file
+  return typeof owner === 'string' && owner.length <= maxOwnerLength ? owner : ''
 }
 
 function isCount(value: unknown): value is number {

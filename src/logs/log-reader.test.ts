@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { soak } from '../../test/helpers/soak.ts'
 import { SearchPattern } from '../lib/search-pattern.ts'
 import { type LogForm, type LogReaderOptions, logReader } from './log-reader.ts'
+import { WaitingText } from './waiting-text.ts'
 
 const runs = soak ? 100_000 : 2000
 const fuzzRuns = soak ? 1_000_000 : 30_000
@@ -27,6 +28,8 @@ function reading(form: LogForm, options: Partial<LogReaderOptions> = {}) {
     path: '/var/log/app.log',
     parse: { json: true, severity: true, traceContext: true },
     maxBytes: 64 * 1024,
+    owner: 'user 0',
+    waiting: new WaitingText(1024 * 1024),
     now: () => nowMs,
     emit: record => {
       assert.equal(record.attributes.get('log.file.path'), '/var/log/app.log')

@@ -8,6 +8,7 @@ import { LineParts, type TakeText, wholeCharacters } from './line-parts.ts'
 import type { EmitRecord, LineReader } from './line-reader.ts'
 import { hasWaited, Multiline, type MultilineOptions } from './multiline.ts'
 import { clearRecord, type ParseOptions, RecordParser } from './record-parser.ts'
+import type { TextHolder, WaitingText } from './waiting-text.ts'
 
 /** How a file holds its lines: as they were written, or with time and stream as Docker or Kubernetes add them. */
 export type LogForm = 'plain' | 'docker' | 'cri'
@@ -20,6 +21,10 @@ export interface LogReaderOptions {
   readonly multiline?: MultilineOptions | undefined
   /** Longest body in bytes. */
   readonly maxBytes: number
+  /** Whose log it is: see `logOwner`. */
+  readonly owner: string
+  /** Bounds what waits in all readers for lines that go on with it. */
+  readonly waiting: WaitingText
   /** Takes a record that is valid for the time of the call. It must not throw, nor give lines to any reader. */
   readonly emit: EmitRecord
   /** Milliseconds since the Unix epoch. */
@@ -53,8 +58,10 @@ function parserOf({ json, severity, traceContext }: ParseOptions): RecordParser 
   return parser
 }
 
-class FormReader implements LineReader {
+class FormReader implements LineReader, TextHolder {
   odd = 0
+  heldBytes = 0
+  readonly owner: string
   readonly #form: LineForm
   readonly #options: LogReaderOptions
   readonly #now: () => number
@@ -64,6 +71,7 @@ class FormReader implements LineReader {
 
   constructor(form: LineForm, options: LogReaderOptions) {
     this.#form = form
+    this.owner = options.owner
     this.#options = options
     this.#now = options.now ?? Date.now
     this.#make = new RecordMaker(options)
@@ -76,11 +84,13 @@ class FormReader implements LineReader {
     const nowMs = this.#now()
     if (!this.#form(line, buffer, from, Math.min(to, buffer.length))) this.odd++
     this.#stream(line.stream).add(line, begin, nowMs)
+    this.#count()
   }
 
   flush(all: boolean): void {
     const nowMs = this.#now()
     for (const stream of this.#streams) stream?.flush(all, nowMs)
+    this.#count()
   }
 
   get heldFrom(): number {
@@ -90,6 +100,15 @@ class FormReader implements LineReader {
       if (begin >= 0 && (held < 0 || begin < held)) held = begin
     }
     return held
+  }
+
+  #count(): void {
+    const before = this.heldBytes
+    let held = 0
+    for (const stream of this.#streams) if (stream !== undefined) held += stream.heldBytes
+    if (held === before) return
+    this.heldBytes = held
+    this.#options.waiting.changed(this, before)
   }
 
   #stream(number: number): StreamLines {
@@ -160,6 +179,10 @@ class StreamLines {
     const parts = this.#parts.begin
     const lines = this.#multiline?.begin ?? -1
     return lines >= 0 && (parts < 0 || lines < parts) ? lines : parts
+  }
+
+  get heldBytes(): number {
+    return this.#parts.heldBytes + (this.#multiline?.heldBytes ?? 0)
   }
 
   add(read: ReadLine, begin: number, nowMs: number): void {

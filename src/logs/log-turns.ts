@@ -1,16 +1,7 @@
-import { dirname } from 'node:path'
 import type { FollowedLog } from './followed-log.ts'
 
 /** Owners whose last turn is remembered; of the others it is as if they never had one. */
 const mostOwners = 10_000
-
-/**
- * Whose a log is, so that many files are one neighbour's: their user, and for files of root the directory, which is a
- * container's (its own, or that of its pod's) where a runtime writes what containers print.
- */
-export function logOwner(path: string, user: number): string {
-  return user === 0 ? dirname(path) : `user ${user}`
-}
 
 /**
  * In which order logs are read: one turn of every owner, who waited longest first, and within an owner the log that

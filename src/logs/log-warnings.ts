@@ -23,7 +23,7 @@ export class LogWarnings {
   over(source: string, over: string): void {
     this.once(
       `over ${source}`,
-      `not all log files are followed: a look leaves out ${over}`,
+      `not all log files are followed: a look leaves out ${over}, of those who have most`,
       'name fewer files or directories in agent.logs.paths',
     )
   }
@@ -39,7 +39,7 @@ export class LogWarnings {
   manyFiles(most: number): void {
     this.once(
       'files',
-      `not all log files are followed: there are more than ${most}`,
+      `not all log files are followed: there are more than ${most}, and who has most is left out first`,
       'name fewer files in agent.logs.paths',
     )
   }

@@ -14,6 +14,8 @@ export interface MultilineOptions {
 
 /** UTF-16 units. A pattern of any cost is done with so many in well under a millisecond. */
 const searched = 4096
+/** Of memory for a line beside its text. */
+const lineBytes = 32
 
 /** Takes the text of a record and the time of its first line (µs since the Unix epoch; 0: unknown). */
 export type TakeRecord = (text: string, timeUs: number) => void
@@ -37,6 +39,11 @@ export class Multiline {
     this.#options = options
     this.#mostBytes = mostBytes
     this.#take = take
+  }
+
+  /** Of memory, at most: a text may have two bytes for each of its file. */
+  get heldBytes(): number {
+    return 2 * this.#bytes + lineBytes * this.#lines.length
   }
 
   /** `bytes`: what the line has in its file; `nowMs`: the reader's clock. */

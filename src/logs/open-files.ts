@@ -11,33 +11,42 @@ export interface OpenFilesOptions {
   readonly warn: () => void
 }
 
-/** Files that are open, a bounded number. */
+/** Files that are open: a bounded number. Where there are more, those are closed first whose owner has most of them. */
 export class OpenFiles {
   private readonly options: OpenFilesOptions
+  private readonly ownerOf = new Map<LogFile, string>()
   /** In the order of their opening. */
-  private readonly files = new Set<LogFile>()
+  private readonly filesOf = new Map<string, Set<LogFile>>()
 
   constructor(options: OpenFilesOptions) {
     this.options = options
   }
 
   get size(): number {
-    return this.files.size
+    return this.ownerOf.size
   }
 
-  add(file: LogFile): void {
-    this.files.add(file)
+  /** Takes in one that was just opened; another one is closed where too many are. */
+  add(file: LogFile, owner: string): void {
+    if (this.ownerOf.has(file)) return
+    if (this.size >= this.options.most) this.makeRoom()
+    this.ownerOf.set(file, owner)
+    const files = this.filesOf.get(owner) ?? new Set()
+    this.filesOf.set(owner, files.add(file))
   }
 
   close(file: LogFile): void {
     file.close()
-    this.files.delete(file)
+    const owner = this.ownerOf.get(file)
+    if (owner === undefined) return
+    this.ownerOf.delete(file)
+    const files = this.filesOf.get(owner)!
+    files.delete(file)
+    if (files.size === 0) this.filesOf.delete(owner)
   }
 
-  /** Closes a file where too many are open. */
-  makeRoom(): void {
-    const { most, owners, awake, warn } = this.options
-    if (this.files.size < most) return
+  private makeRoom(): void {
+    const { owners, awake, warn } = this.options
     const chosen = this.leastNeeded()
     if (chosen === undefined) return
     this.close(chosen)
@@ -50,8 +59,10 @@ export class OpenFiles {
 
   /** Those that were renamed may be removed before they are opened again. */
   private leastNeeded(): LogFile | undefined {
+    let most: ReadonlySet<LogFile> | undefined
+    for (const files of this.filesOf.values()) if (most === undefined || files.size > most.size) most = files
     let first: LogFile | undefined
-    for (const file of this.files) {
+    for (const file of most ?? []) {
       if (!file.isOpen || !file.isRotated) return file
       first ??= file
     }

@@ -14,7 +14,7 @@ export interface RemainsOptions {
 export interface Remains {
   readonly path: string
   readonly source: LogSource
-  readonly file: Omit<FoundFile, 'pattern'>
+  readonly file: Pick<FoundFile, 'path' | 'stats'>
 }
 
 /** Logs that were rotated away while nobody looked, and not begun anew: no pattern means what is left of them. */

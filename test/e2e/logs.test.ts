@@ -96,6 +96,11 @@ test('lines of a file arrive as records with severity, trace and fields, and are
   const metrics = await agent.metrics()
   assert.equal(metrics.sum('svc_log_records_total', 'source="files"'), 2)
   assert.equal(metrics.sum('svc_logs_exported_total'), 2)
+  assert.deepEqual([status.left_out_files, status.left_out_directories, status.places_taken], [0, 0, 0])
+  const { text: page } = await agent.get('/metrics')
+  assert.match(page, /^svc_share_losses_total\{table="logs",reason="refused"\} 0$/m)
+  assert.match(page, /^svc_memory_table_bytes\{table="positions of logs"\} [1-9]/m)
+  assert.match(page, /^svc_memory_table_bytes\{table="unfinished log texts"\} 0$/m)
 })
 
 test('what redaction takes out is nowhere, not even in what is shown of late', async t => {

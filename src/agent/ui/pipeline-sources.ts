@@ -150,6 +150,7 @@ function logs(parts: UiParts): PipelineSource {
         fact('bytes behind', status.behindBytes),
         fact('bytes read', status.readBytes),
         fact('lost by rotation', status.lostRotations),
+        fact('files left out', status.leftOut.files),
       ],
     },
     { logs: records },

@@ -1,0 +1,62 @@
+import { FairShare, type ShareLosses } from '../lib/fair-share.ts'
+import type { FollowedLog } from './followed-log.ts'
+import { sharing } from './log-owner.ts'
+
+/** Logs that are followed at once: a bounded number of places, shared by the owners of the logs. */
+export class LogPlaces {
+  readonly #share: FairShare
+  /** In the order of their coming. */
+  readonly #logs = new Map<string, Set<FollowedLog>>()
+  #taken = 0
+  #refused = 0
+  #leftOut = 0
+
+  constructor(places: number) {
+    this.#share = new FairShare(places)
+  }
+
+  /** Logs that got no place, and those whose place went to an owner who had fewer, since the start. */
+  get losses(): ShareLosses {
+    return { refused: this.#refused, taken: this.#taken }
+  }
+
+  /** What a look left out: what the look before it left out as well was counted then. */
+  leftOut(count: number): void {
+    this.#refused += Math.max(0, count - this.#leftOut)
+    this.#leftOut = count
+  }
+
+  hasPlace(owner: string): boolean {
+    return this.#share.fits(1) || this.#giver(owner) !== undefined
+  }
+
+  /** False: there is none. `drop` lets go of the log whose place was taken. */
+  take(log: FollowedLog, drop: (log: FollowedLog) => void): boolean {
+    if (!this.#share.fits(1)) {
+      const giver = this.#giver(log.owner)
+      if (giver === undefined) return false
+      this.#taken++
+      drop(giver)
+    }
+    const own = this.#logs.get(log.owner) ?? new Set()
+    this.#logs.set(log.owner, own.add(log))
+    this.#share.add(sharing(log.owner), 1)
+    return true
+  }
+
+  free(log: FollowedLog): void {
+    const own = this.#logs.get(log.owner)
+    if (!own?.delete(log)) return
+    this.#share.remove(sharing(log.owner), 1)
+    if (own.size === 0) this.#logs.delete(log.owner)
+  }
+
+  /** The youngest log of who has most, where that is more than `owner` would have. */
+  #giver(owner: string): FollowedLog | undefined {
+    const giver = this.#share.giver(sharing(owner), 1)?.group
+    if (giver === undefined || giver === owner) return undefined
+    let youngest: FollowedLog | undefined
+    for (const log of this.#logs.get(giver)!) youngest = log
+    return youngest
+  }
+}

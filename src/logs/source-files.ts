@@ -1,0 +1,89 @@
+import { FileFinder, type FoundFile } from './file-finder.ts'
+import type { LogSource } from './line-reader.ts'
+import type { LogWarnings } from './log-warnings.ts'
+
+/** What looks left out for want of room, as far as they know. */
+export interface LeftOut {
+  readonly files: number
+  /** Not looked at to their end, or not at all. */
+  readonly directories: number
+}
+
+const costLooks = 4
+
+export interface SourceFilesOptions {
+  readonly sources: readonly LogSource[]
+  readonly maxFiles: number
+  readonly maxNames: number
+  readonly warnings: LogWarnings
+}
+
+/** Finds the files of all sources. */
+export class SourceFiles {
+  /** Of the last look, all that was asked for. */
+  patterns: ReadonlySet<string> = new Set()
+  /** Of the look before it. */
+  patternsBefore: ReadonlySet<string> = new Set()
+  leftOut: LeftOut = { files: 0, directories: 0 }
+  /** CPU time of a look, on average of the last few: the next one does not wait long for one that had more to do. */
+  costMs = 0
+  private readonly warnings: LogWarnings
+  private readonly finders = new Map<LogSource, FileFinder>()
+
+  constructor({ sources, maxFiles: files, maxNames: entries, warnings }: SourceFilesOptions) {
+    this.warnings = warnings
+    for (const source of sources) this.finders.set(source, new FileFinder({ files, entries }))
+  }
+
+  /** Bytes of names that are remembered. */
+  get bytes(): number {
+    let bytes = 0
+    for (const finder of this.finders.values()) bytes += finder.bytes
+    return bytes
+  }
+
+  /** Forgets names, which the next look reads again. */
+  shed(bytes: number): number {
+    let freed = 0
+    for (const finder of this.finders.values()) if (freed < bytes) freed += finder.shed(bytes - freed)
+    return freed
+  }
+
+  /** By path. `anew`: in every directory, changed or not. */
+  async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
+    const found = new Map<string, [FoundFile, LogSource]>()
+    const asked = new Set<string>()
+    let files = 0
+    let directories = 0
+    let costMs = 0
+    for (const [source, finder] of this.finders) {
+      const patterns = source.patterns()
+      for (const pattern of patterns) asked.add(pattern)
+      for (const file of await finder.find(patterns, anew))
+        if (!found.has(file.path)) found.set(file.path, [file, source])
+      costMs += finder.workedMs
+      files += finder.leftOut.files
+      directories += finder.leftOut.directories
+      if (finder.over !== '') this.warnings.over(source.name, finder.over)
+      for (const [pattern, fault] of finder.faults) this.warnings.pattern(pattern, fault)
+    }
+    this.patternsBefore = this.patterns
+    this.patterns = asked
+    this.costMs += (costMs - this.costMs) / costLooks
+    this.leftOut = { files, directories }
+    return found
+  }
+
+  /** Whose a path is; undefined: nobody's. */
+  sourceOf(path: string): LogSource | undefined {
+    for (const source of this.finders.keys())
+      if (this.patternOf(source, path) !== undefined && !source.excluded(path)) return source
+    return undefined
+  }
+
+  /** A pattern of the source that means a path. */
+  patternOf(source: LogSource, path: string): string | undefined {
+    const finder = this.finders.get(source)
+    return source.patterns().find(pattern => finder?.means(pattern, path))
+  }
+}
