@@ -4,7 +4,7 @@
  * at most: 2 min
  */
 import { Call, Exchange } from '../src/model/exchange.ts'
-import { resource } from '../src/model/resource.ts'
+import { hostOwner, resource } from '../src/model/resource.ts'
 import { protocols } from '../src/protocols/index.ts'
 import { RedTable } from '../src/tracing/red.ts'
 import { Routes } from '../src/tracing/routes.ts'
@@ -13,7 +13,7 @@ import { report } from './lib/figures.ts'
 const routes = new Routes({ patterns: [], unmatched: 'heuristic', maxSegmentCardinality: 10 })
 const protocol = protocols
   .find(unit => unit.name === 'http1')!
-  .create({ route: (exchange, path) => routes.route('shop', path, exchange.status !== 404) })
+  .create({ route: (exchange, path) => routes.route(hostOwner, 'shop', path, exchange.status !== 404) })
 const red = new RedTable({ startUs: 0 })
 const shop = resource({ 'service.name': 'shop' })
 

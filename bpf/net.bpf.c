@@ -4,6 +4,7 @@
  * are fetched when the connection ends and, while it lives, by an iterator. */
 #include "include/kernel.h"
 #include "include/net.h"
+#include "include/net-share.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -11,7 +12,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const enum svc_net_side *unused_side __attribute__((unused));
 const enum svc_net_failure *unused_failure __attribute__((unused));
 
-#define PAIRS_MAX 16384
 #define PORTS_MAX 4096
 #define TRIES 8
 #define EPHEMERAL 32768 /* net.ipv4.ip_local_port_range begins here, as a rule */
@@ -43,7 +43,8 @@ struct conn {
 	u8 active; /* the key holds, and the end has not been counted */
 	u8 owned;  /* the process of the key has the socket, rather than its listener */
 	u8 joined; /* established before it was watched */
-	u8 pad[5];
+	u8 pad;
+	u32 owner; /* of the process */
 };
 
 struct {
@@ -61,7 +62,7 @@ struct {
 	__type(value, struct svc_net_pair);
 } pairs SEC(".maps");
 
-/* Takes what no longer fits into `pairs`, so that totals stay exact. */
+/* Takes what has no pair, so that totals stay exact. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -88,9 +89,14 @@ static __always_inline struct svc_net_pair *pair_of(struct conn *c)
 	struct svc_net_pair *pair = bpf_map_lookup_elem(&pairs, &c->key);
 	if (pair)
 		return pair;
-	bpf_map_update_elem(&pairs, &c->key, &zero_pair, BPF_NOEXIST);
+	u32 owner = c->owner & (OWNERS - 1);
+	bool made = may_have_pair(owner) && !bpf_map_update_elem(&pairs, &c->key, &zero_pair, BPF_NOEXIST);
+	if (made)
+		has_pair(owner);
 	pair = bpf_map_lookup_elem(&pairs, &c->key);
 	if (pair) {
+		if (made)
+			pair->owner = owner;
 		__builtin_memcpy(pair->comm, c->comm, sizeof(pair->comm));
 		return pair;
 	}
@@ -152,6 +158,7 @@ static __always_inline void own(struct conn *c)
 		return;
 	c->key.pid = task->tgid;
 	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->group_leader->comm);
+	c->owner = current_owner();
 	c->owned = 1;
 }
 
@@ -411,6 +418,8 @@ static __always_inline void take_owner(struct conn *c, struct task_struct *task)
 {
 	c->key.pid = task->tgid;
 	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->comm);
+	/* Of other processes than the current one helpers tell no groups. */
+	c->owner = owner_of_user(BPF_CORE_READ((struct task_struct___net *)task, real_cred, uid.val));
 	c->owned = 1;
 }
 

@@ -46,6 +46,8 @@ struct svc_net_pair {
 	u64 rtt_buckets[SVC_NET_BUCKETS];
 	u64 failures[svc_net_failure_count];
 	u8 comm[16];
+	u32 owner; /* whose share it takes: place in `owner_pairs` */
+	u32 pad;
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -65,6 +67,16 @@ struct possible_net___net {
 struct sock_common___net {
 	struct possible_net___net skc_net;
 	unsigned long skc_flags;
+};
+
+struct cred___net {
+	struct {
+		unsigned int val;
+	} uid;
+};
+
+struct task_struct___net {
+	const struct cred___net *real_cred;
 };
 
 struct tcp_sock___net {

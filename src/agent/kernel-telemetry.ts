@@ -13,10 +13,11 @@ import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
 import { CpuSteps } from '../lib/cpu-steps.ts'
+import type { ShareLosses } from '../lib/fair-share.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { NetworkPair } from '../model/network-pair.ts'
-import type { Resource, Scope } from '../model/resource.ts'
+import { hostOwner, type Resource, type Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { NetworkProbe } from '../probes/network.ts'
 import { ProcessEvents } from '../probes/process-events.ts'
@@ -49,6 +50,10 @@ const addressesMs = 30_000
 const eventsPerSecond = [1000, 250, 60] as const
 /** Part of the memory of tables that the metrics of connections may have. */
 const seriesShare = 0.3
+/** The same of the service graph: enough for its 2,000 edges where the agent may have 256 MiB. */
+const graphShare = 0.12
+/** Beside what has a place there may be half as much that is told once more. */
+const leavingPart = 1.5
 
 export class KernelTelemetry {
   /** What was asked for and does not run. */
@@ -81,7 +86,16 @@ export class KernelTelemetry {
     const startUs = Date.now() * 1000
     this.options = options
     this.lastHost = options.host.resource
-    this.graph = new ServiceGraph({ startUs })
+    const { governor } = options
+    const graph = new ServiceGraph({ startUs, maxBytes: governor.limitOf(graphShare) })
+    this.graph = graph
+    governor.register({
+      name: 'service graph',
+      kind: 'detail',
+      share: graphShare * leavingPart,
+      bytes: () => graph.bytes,
+      shed: bytes => graph.shed(bytes),
+    })
     this.syscallTimes = new RedTable({ startUs })
     processes.ended(this)
     this.findInterfaces()
@@ -103,20 +117,26 @@ export class KernelTelemetry {
       }
     }
     this.network = start(connections, each => new NetworkProbe(each))
-    const { governor } = options
     if (this.network !== undefined && network.tcp_metrics)
       this.series = new NetworkSeries({ startUs, maxBytes: governor.limitOf(seriesShare) })
     if (this.network !== undefined && network.flows) {
       const interfaceOf = (address: string) =>
         address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
-      this.flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
+      const flows = new Flows({ startUs, interfaceOf, interfaces: network.interfaces })
+      this.flows = flows
+      governor.register({
+        name: 'network flows',
+        kind: 'detail',
+        bytes: () => flows.bytes,
+        shed: bytes => flows.shed(bytes),
+      })
     }
     // What is counted stays: it is bounded where it comes in.
     governor.register({
       name: 'network metrics',
       kind: 'intake',
-      share: seriesShare,
-      bytes: () => (this.series?.bytes ?? 0) + (this.flows?.bytes ?? 0) + this.syscallTimes.bytes,
+      share: seriesShare * leavingPart,
+      bytes: () => (this.series?.bytes ?? 0) + this.syscallTimes.bytes,
       shed: () => 0,
     })
     this.syscalls = start(systemCalls, each => new SyscallCounts(each, syscalls, selfPid))
@@ -150,6 +170,16 @@ export class KernelTelemetry {
       setInterval(() => void this.exportInTurns(), network.metrics_interval),
       setInterval(() => this.findInterfaces(), addressesMs),
     ]
+  }
+
+  /** What owners did not get, or gave up for others, by table. */
+  get losses(): Readonly<Record<string, ShareLosses>> {
+    const { graph, network, series, flows } = this
+    const losses: Record<string, ShareLosses> = { service_graph: graph.losses }
+    if (network !== undefined) losses.connection_pairs = { refused: network.counters().overflowed, taken: 0 }
+    if (series !== undefined) losses.connections = series.losses
+    if (flows !== undefined) losses.flows = flows.losses
+    return losses
   }
 
   programs(): ProgramState[] {
@@ -249,7 +279,11 @@ export class KernelTelemetry {
       if (known && !processes.selected(pid, comm)) return
       const resource = known ? processes.resource(pid, comm, server ? port : 0) : host
       this.series?.add(resource, pair)
-      this.flows?.add(pair, String(resource.attributes.get('service.name') ?? ''))
+      this.flows?.add(
+        pair,
+        String(resource.attributes.get('service.name') ?? ''),
+        resource.owner ?? hostOwner,
+      )
     }
   }
 

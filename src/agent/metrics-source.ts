@@ -69,6 +69,8 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
         emit('logs', losses)
         emit('log_positions', { refused: 0, taken: forgottenPositions })
       }
+      if (running !== undefined) emit('routes', running.routes.losses)
+      for (const [table, losses] of Object.entries(parts.kernel?.losses ?? {})) emit(table, losses)
       const { profiler } = parts.profiling
       if (profiler === undefined) return
       emit('unwind_tables', profiler.arena.losses)

@@ -15,7 +15,7 @@ import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { SpanLink } from '../model/profile.ts'
-import type { Scope } from '../model/resource.ts'
+import { hostOwner, type Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Backend, Capture, CaptureCounter, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
@@ -34,6 +34,8 @@ const addressesMs = 30_000
 const notFound = 404
 /** Part of the memory of tables that request metrics may have: enough for their usual 10,000 series. */
 const redShare = 0.4
+/** The same of what is learned of routes, without paths: for all services of a hundred pods. */
+const routesShare = 1 / 6
 /** The records of what ended longer ago have been read when a sample's link is asked for. */
 const linkDrainMs = 20
 /** So long the end waits for the kernel to let go of TLS libraries. */
@@ -77,7 +79,7 @@ export class Tracing {
   /** The configuration that holds now. */
   private ebpf: Ebpf
   private discovery: Config['discovery']
-  private readonly routes: Routes
+  readonly routes: Routes
   private readonly scope: Scope = { name: 'svc/network', version: build().version }
   private readonly timers: NodeJS.Timeout[]
   private localAddresses = new Set<string>()
@@ -108,10 +110,11 @@ export class Tracing {
       histograms: config.otlp.metrics.histograms,
       ...(governor === undefined ? {} : { maxBytes: governor.limitOf(redShare) }),
     })
-    this.routes = new Routes(routeOptions(network))
+    this.routes = new Routes(routeOptions(network), governor?.limitOf(routesShare))
     const route = (exchange: Exchange, path: string): string => {
-      const service = processes.resource(exchange.pid, exchange.comm).attributes.get('service.name')
-      return this.routes.route(String(service), path, exchange.status !== notFound)
+      const { attributes, owner = hostOwner } = processes.resource(exchange.pid, exchange.comm)
+      const service = String(attributes.get('service.name'))
+      return this.routes.route(owner, service, path, exchange.status !== notFound)
     }
     const switches: Readonly<Record<string, unknown>> = { ...network }
     const made = protocols.filter(({ key }) => switches[key] !== false).map(unit => unit.create({ route }))
@@ -198,7 +201,7 @@ export class Tracing {
       name: 'routes',
       kind: 'cache',
       bytes: () => routes.bytes,
-      shed: bytes => routes.shed(bytes),
+      shed: () => routes.shed(),
     })
   }
 
@@ -321,6 +324,7 @@ export class Tracing {
     this.sync()
     const intake = this.options.pipeline.intake('metrics')
     for (const ended of this.options.processes.ended(this)) this.red.forget(ended)
+    this.routes.expire(performance.now())
     for (const { resource, metrics } of this.red.collect(Date.now() * 1000))
       for (const metric of metrics) intake.add(resource, this.scope, metric)
   }

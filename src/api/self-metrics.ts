@@ -371,7 +371,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('share_losses_total'),
-    'Files and processes of users and containers that had their share of a table: refused, or taken out for another.',
+    'Times that a user or container that had its share of a table did not get more (refused), or gave some up for another (taken).',
     'counter',
     ['table', 'reason'],
     emit =>

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { groupOf, unknownOwner } from '../kernel/process-owner.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Owner } from '../lib/fair-share.ts'
 import { ownText } from '../lib/own-text.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import { type ContainerPlace, noPlace, placeOf } from './container-place.ts'
@@ -36,7 +38,12 @@ export class ProcessReader {
   private readonly users: UserNames
   private readonly versions: RuntimeVersions
   /** By a digest of the control group's file. */
-  private readonly places = new BoundedMap<string, ContainerPlace>(maxPlaces)
+  private readonly places = new BoundedMap<
+    string,
+    { readonly place: ContainerPlace; readonly group: string }
+  >(maxPlaces)
+  /** Of the process whose place was last asked for: see `groupOf`. */
+  private group = ''
   private readonly bootUs: number
 
   /** `now`: milliseconds of a clock that never goes back. `toldKeys`: see `mayTell`. */
@@ -65,6 +72,7 @@ export class ProcessReader {
       parent,
       user,
       owner: this.ownerOf(user, pid, place ?? noPlace),
+      account: this.accountOf(user),
       ...programOf(facts),
       environment,
       runtimeVersion: this.versions.of(pid, facts.executable),
@@ -83,6 +91,8 @@ export class ProcessReader {
       parent: news?.parent ?? 0,
       user,
       owner: this.ownerOf(user, pid, place),
+      // Of sessions and units the kernel tells the last two groups, which users may make.
+      account: user < 0 ? unknownOwner : { group: place.id, user: String(user) },
       ...programOf(goneProgram(news?.comm || comm, news?.path ?? '')),
       environment: emptyEnvironment,
       runtimeVersion: '',
@@ -105,16 +115,25 @@ export class ProcessReader {
    */
   place(pid: number): ContainerPlace | undefined {
     const { files } = this
+    this.group = ''
     const text = files.bytes(pid, 'cgroup', maxGroupBytes)
     if (text.length === 0) return undefined
     const key = createHash('sha1').update(text).digest('base64')
-    let place = this.places.get(key)
-    if (place === undefined) {
-      place = placeOf(text.toString('utf8'))
-      this.places.set(key, place)
+    let found = this.places.get(key)
+    if (found === undefined) {
+      const file = text.toString('utf8')
+      found = { place: placeOf(file), group: groupOf(file) }
+      this.places.set(key, found)
     }
+    const { place } = found
+    this.group = found.group
     if (place !== noPlace) return place
     return files.start(pid) === unknownStart || files.ending ? undefined : place
+  }
+
+  /** On whose account is what the process that was last placed brings. */
+  accountOf(user: number): Owner {
+    return user < 0 ? unknownOwner : { group: this.group, user: String(user) }
   }
 
   private ownerOf(user: number, pid: number, place: ContainerPlace): string {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Owner } from '../lib/fair-share.ts'
 import { ownText } from '../lib/own-text.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Resource } from '../model/resource.ts'
@@ -33,6 +34,8 @@ export interface ProcessIdentity {
   readonly user: number
   /** Its name on this host; '' in containers, which have users of their own. */
   readonly owner: string
+  /** Whose share of tables it uses: the unit, container or session that it runs in, and its user there. */
+  readonly account: Owner
   /** The kernel's short name of it. */
   readonly comm: string
   /** Path of its executable; '' where it cannot be read. */
@@ -72,7 +75,7 @@ export function processResource(
   if (given) attributes.set('service.name', name)
   for (const [key, value] of environment.attributes) attributes.set(key, value)
   if (environment.serviceName !== '') attributes.set('service.name', environment.serviceName)
-  return withAdded(attributes, options)
+  return { ...withAdded(attributes, options), owner: process.account }
 }
 
 /** The host and who tells of it. */

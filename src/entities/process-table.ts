@@ -383,8 +383,9 @@ export class ProcessTable {
     const place = this.reader.place(pid) ?? known.place
     if (place === known.place) return
     known.place = place
-    // In a container its user is another.
-    if (place.id !== '') known.identity = { ...known.identity, owner: '' }
+    // In a container its user is another, and so is the account.
+    const account = this.reader.accountOf(known.identity.user)
+    if (place.id !== '') known.identity = { ...known.identity, owner: '', account }
   }
 
   /** One that was first looked at while it ended is placed by what the kernel told of it. */

@@ -7,7 +7,7 @@ const unitSuffix = /\.(?:service|scope)$/
 const containerId = /[0-9a-f]{64}/
 
 /** Whoever is gone, or may not be looked at: all of them share. */
-const unknownOwner: Owner = { group: '', user: 'unknown' }
+export const unknownOwner: Owner = { group: '', user: 'unknown' }
 
 /**
  * Who answers for what a process brings: the unit, container or login session that it runs in, and its user in there.

@@ -1,9 +1,15 @@
+import type { Owner } from '../lib/fair-share.ts'
 import { Attributes, type AttributeValue } from './attributes.ts'
 
 /** Who made the telemetry: one instance per observed entity, compared by identity. Its attributes never change. */
 export interface Resource {
   readonly attributes: Attributes
+  /** Whose share of a table it takes places of. Undefined: `hostOwner`. */
+  readonly owner?: Owner | undefined
 }
+
+/** Whoever has no process of this host: the host itself. */
+export const hostOwner: Owner = { group: '', user: '' }
 
 /** The instrumentation scope: the part of svc that made the telemetry, or of an application that told it. */
 export interface Scope {
@@ -34,6 +40,6 @@ export function scopeIdentity(scope: Scope): string {
 export const schemaUrl = 'https://opentelemetry.io/schemas/1.44.0'
 
 /** Makes a resource of plain attributes. */
-export function resource(attributes: Readonly<Record<string, AttributeValue>>): Resource {
-  return { attributes: Attributes.of(attributes) }
+export function resource(attributes: Readonly<Record<string, AttributeValue>>, owner?: Owner): Resource {
+  return { attributes: Attributes.of(attributes), owner }
 }

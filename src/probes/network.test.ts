@@ -73,8 +73,8 @@ def ask(address, port, size):
   c.close()
 `
 
-function start(): NetworkProbe {
-  const probe = new NetworkProbe(nativeOrThrow())
+function start(maxPairs?: number): NetworkProbe {
+  const probe = new NetworkProbe(nativeOrThrow(), maxPairs)
   open.push(probe)
   return probe
 }
@@ -317,6 +317,46 @@ say('done'); hear()`)
   assert.deepEqual([sums.get(false), sums.get(true)], [churn, churn])
   assert.equal(Math.max(...held), 2)
   assert.deepEqual(probe.counters(), { overflowed: 0, storage_full: 0 })
+})
+
+test('a user who has its share of the pairs leaves room for others, and all of it when its connections end', {
+  skip,
+}, async () => {
+  // Whatever else runs on this machine has pairs, too.
+  const probe = start(1_200)
+  const script = `
+import encodings.idna # cannot be read by everybody
+os.setuid(int(sys.argv[1]))
+listener = listen('0.0.0.0')
+for line in sys.stdin:
+  held = []
+  for i in range(400):
+    held.append(socket.create_connection(('127.1.%d.%d' % (i >> 7, (i & 127) + 1), listener.getsockname()[1])))
+    held.append(listener.accept()[0])
+  say('open'); hear()
+  for c in held: c.close()
+  say('closed')
+`
+  const [greedy, other] = [new Talker(script, 60_001), new Talker(script, 60_002)]
+  const told = async (talker: Talker) => {
+    talker.say()
+    await talker.line()
+  }
+  const size = ({ pid }: Talker) => {
+    probe.collect(() => {})
+    return probe.sizeOf(pid)
+  }
+  await told(greedy)
+  // Each connection has two pairs, one for each side.
+  const had = size(greedy)
+  assert.ok(had >= 300 && had <= 600, `${had}`)
+  await told(other)
+  assert.ok(size(other) >= 100, `${size(other)}`)
+  assert.ok(probe.counters().overflowed > 0)
+  for (const talker of [greedy, other]) await told(talker)
+  await until('pairs that are idle are let go', 20_000, () => size(greedy) + size(other) === 0)
+  await told(greedy)
+  assert.ok(size(greedy) >= 300, `${size(greedy)}`)
 })
 
 test('the agent does not count its own connections', { skip }, async () => {

@@ -28,6 +28,8 @@ const idleLooks = 4
 /** The files of all processes are looked at for 1 % of the time at most: it takes some microseconds each. */
 const restShare = 100
 const numbers = svcNetPair.comm / 8
+/** An owner's number has its group's above so many bits (OWNER_BITS of bpf/include/net-share.h). */
+const ownerBits = Math.log2(bss.ownerPairsSize / bss.groupPairsSize)
 const twoTo32 = 4294967296
 
 interface Known {
@@ -40,7 +42,7 @@ interface Known {
 
 /** What the kernel side could not do. */
 export interface NetworkCounters {
-  /** Times that something was counted without its pair: there were 16,384 pairs. */
+  /** Times that something was counted without its pair: its owner had its share of the 16,384 that there are. */
   readonly overflowed: number
   /** Connections that are not in any number: the kernel had no memory for their state. */
   readonly storage_full: number
@@ -56,6 +58,7 @@ export class NetworkProbe {
   private readonly files: LinkHandle
   private readonly pairs: MapHandle
   private readonly globals: DataView
+  private readonly counts: Uint32Array
   private readonly known = new Map<string, Known>()
   private readonly words = new Interner({ slots: 1024, maxLength: 64 })
   private readonly addresses = new BoundedMap<string, string>(4096)
@@ -67,17 +70,22 @@ export class NetworkProbe {
   private nextFilesMs = 0
   private closed = false
 
-  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
-  constructor(native: Native) {
+  /**
+   * Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. `maxPairs`: no more than
+   * the kernel's table has.
+   */
+  constructor(native: Native, maxPairs = 16_384) {
     this.native = native
     const path = findAsset('net.bpf.o')
     if (path === undefined) throw new Error('cannot find net.bpf.o: install the package anew')
     this.object = BpfObject.load(native, readFileSync(path), {
       name: 'net',
-      prepare: object => prepare(native, object),
+      prepare: object => prepare(native, object, maxPairs),
     })
     try {
-      this.globals = new DataView(native.mapView(this.object.map('.bss')))
+      const globals = native.mapView(this.object.map('.bss'))
+      this.globals = new DataView(globals)
+      this.counts = new Uint32Array(globals, 0, bss.size >> 2)
       this.pairs = this.object.map('pairs')
       this.values = Buffer.alloc(batchEntries * this.pairs.slotSize)
       this.spare = Buffer.alloc(this.pairs.slotSize)
@@ -252,8 +260,16 @@ export class NetworkProbe {
     if (this.native.mapLookup(this.pairs, known.key, this.spare)) {
       for (let i = 0; i < numbers; i++) if (i64(this.spare, 8 * i) !== known.seen[i]) return
       this.native.mapDelete(this.pairs, known.key)
+      this.release(this.spare.readUInt32LE(svcNetPair.owner))
     }
     this.known.delete(id)
+  }
+
+  /** A pair of an owner was deleted. The kernel counts at the same time. */
+  private release(owner: number): void {
+    const { counts } = this
+    for (const at of [bss.pairsUsed, bss.groupPairs + 4 * (owner >> ownerBits), bss.ownerPairs + 4 * owner])
+      Atomics.sub(counts, at / 4, 1)
   }
 
   private address(bytes: Buffer, at: number): string {
@@ -267,7 +283,7 @@ export class NetworkProbe {
   }
 }
 
-function prepare(native: Native, object: ObjectHandle): void {
+function prepare(native: Native, object: ObjectHandle, maxPairs: number): void {
   const set = (offset: number, size: number, bounds: readonly number[], scale: number) => {
     if (bounds.length * 8 !== size)
       throw new RangeError(`the kernel counts in ${size / 8} bounds, not ${bounds.length}`)
@@ -276,6 +292,7 @@ function prepare(native: Native, object: ObjectHandle): void {
   }
   set(rodata.connectBoundsNs, rodata.connectBoundsNsSize, connectBounds, 1e9)
   set(rodata.rttBoundsUs, rodata.rttBoundsUsSize, rttBounds, 1e6)
+  native.objectSetData(object, '.rodata', rodata.pairsMax, new Uint8Array(Uint32Array.of(maxPairs).buffer))
 }
 
 /** Exact below 2^53, whatever the sign. */

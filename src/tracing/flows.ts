@@ -1,8 +1,10 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Owner, ShareLosses } from '../lib/fair-share.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Metric, NumberPoint } from '../model/metric.ts'
 import { type MetricDeclaration, overflowAttribute } from '../model/metric-declaration.ts'
 import type { NetworkPair } from '../model/network-pair.ts'
+import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
 export interface FlowsOptions {
   /** Microseconds since the Unix epoch: from when is counted. */
@@ -11,7 +13,7 @@ export interface FlowsOptions {
   readonly interfaceOf: (address: string) => string
   /** Only flows of these; empty: all. */
   readonly interfaces: readonly string[]
-  /** Flows beyond this many go to one, marked `otel.metric.overflow`. */
+  /** Flows that owners share; who has no more room is counted in one flow, marked `otel.metric.overflow`. */
   readonly maxFlows?: number
   /** Collections without a change after which a flow is let go. */
   readonly idleCollections?: number
@@ -19,7 +21,8 @@ export interface FlowsOptions {
 
 /**
  * Bytes between two addresses and services, each byte once: of connections whose two ends are both on this host, the
- * client's end is counted and the server's end gives its name only.
+ * client's end is counted and the server's end gives its name only. A flow takes a place of its client's owner, or of the
+ * server's where the client is not of this host.
  *
  * An end that is new waits until the next collection, so that the other end can be seen.
  */
@@ -28,16 +31,16 @@ export class Flows {
   private readonly flows = new Map<string, Flow>()
   private readonly ends = new BoundedMap<string, Ends>(maxEnds)
   private readonly waiting = new Map<string, Waiting>()
-  private readonly maxFlows: number
+  private readonly room: SeriesRoom<Flow>
   private readonly idleCollections: number
-  private overflow: Flow | undefined
+  private overflow: FlowBytes | undefined
   private sinceUs: number
   private round = 0
 
   constructor(options: FlowsOptions) {
     this.options = options
     this.sinceUs = options.startUs
-    this.maxFlows = options.maxFlows ?? 4_096
+    this.room = new SeriesRoom(options.maxFlows ?? 4_096, ({ id }) => this.flows.delete(id))
     this.idleCollections = options.idleCollections ?? 20
   }
 
@@ -51,8 +54,22 @@ export class Flows {
     return this.flows.size + this.waiting.size
   }
 
-  /** Adds what a pair did since the last time; `service` is the `service.name` of its process. */
-  add(pair: NetworkPair, service: string): void {
+  /** Times that bytes were counted without a flow of their own, and flows that others got the place of. */
+  get losses(): ShareLosses {
+    return this.room.losses
+  }
+
+  /** Forgets what can be seen again, and lets go of flows that are idle; returns how many bytes that gives back, about. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    // Ends wait for their other end once more.
+    this.ends.clear()
+    this.room.shed(Math.ceil((bytes - (before - this.bytes)) / flowBytes))
+    return before - this.bytes
+  }
+
+  /** Adds what a pair did since the last time; `service` is the `service.name` of its process, `owner` who answers for it. */
+  add(pair: NetworkPair, service: string, owner: Owner): void {
     const { sent, received, server } = pair
     if (sent === 0 && received === 0) return
     if (pair.overflow) {
@@ -85,12 +102,24 @@ export class Flows {
       this.overflowFlow().bytes += sent + received
       return
     }
-    this.waiting.set(id, { ends, client, host, port: pair.port, server, service, device, sent, received })
+    this.waiting.set(id, {
+      ends,
+      client,
+      host,
+      port: pair.port,
+      server,
+      service,
+      owner,
+      device,
+      sent,
+      received,
+    })
   }
 
   /** All flows at `timeUs` (microseconds since the Unix epoch). `last`: nobody waits any longer. */
   collect(timeUs: number, last = false): Metric[] {
     this.round++
+    this.room.begin()
     for (const [id, waits] of this.waiting) {
       const { ends } = waits
       const both = ends.client && ends.server !== undefined
@@ -99,11 +128,11 @@ export class Flows {
       this.settle(waits)
     }
     const points: NumberPoint[] = []
-    const tell = ({ attributes, startUs, bytes }: Flow) =>
+    const tell = ({ attributes, startUs, bytes }: FlowBytes) =>
       points.push({ attributes, startUs, timeUs, value: bytes })
     for (const [id, flow] of this.flows) {
       tell(flow)
-      if (++flow.idle > this.idleCollections) this.flows.delete(id)
+      if (this.room.ends(flow, this.idleCollections)) this.flows.delete(id)
     }
     if (this.overflow !== undefined) tell(this.overflow)
     this.sinceUs = timeUs
@@ -121,35 +150,35 @@ export class Flows {
     ]
   }
 
-  private settle({ ends, client, host, port, server, service, device, sent, received }: Waiting): void {
+  private settle(waits: Waiting): void {
+    const { ends, client, host, server, service, sent, received } = waits
     if (server) {
       if (ends.client) return
-      this.count(client, host, port, 'receive', '', service, device, received)
-      this.count(host, client, port, 'transmit', service, '', device, sent)
+      this.count(waits, client, host, 'receive', '', service, received)
+      this.count(waits, host, client, 'transmit', service, '', sent)
       return
     }
     const answers = ends.server ?? ''
-    this.count(client, host, port, 'transmit', service, answers, device, sent)
+    this.count(waits, client, host, 'transmit', service, answers, sent)
     // What another process of this host sent is transmitted here, too.
     const direction = ends.server === undefined ? 'receive' : 'transmit'
-    this.count(host, client, port, direction, answers, service, device, received)
+    this.count(waits, host, client, direction, answers, service, received)
   }
 
   private count(
+    { port, device, owner }: Waiting,
     source: string,
     destination: string,
-    port: number,
     direction: 'transmit' | 'receive',
     sourceService: string,
     destinationService: string,
-    device: string,
     bytes: number,
   ): void {
     if (bytes === 0) return
     const id = `${source} ${destination} ${port} ${direction} ${device} ${sourceService}\0${destinationService}`
     let flow = this.flows.get(id)
     if (flow === undefined) {
-      if (this.flows.size >= this.maxFlows) {
+      if (!this.room.offers(owner, 0)) {
         this.overflowFlow().bytes += bytes
         return
       }
@@ -163,19 +192,19 @@ export class Flows {
       if (device !== '') attributes.add('network.interface.name', device)
       if (sourceService !== '') attributes.add('svc.source.service.name', sourceService)
       if (destinationService !== '') attributes.add('svc.destination.service.name', destinationService)
-      flow = { attributes, startUs: this.sinceUs, bytes: 0, idle: 0 }
+      flow = { id, owner, rank: 0, attributes, startUs: this.sinceUs, bytes: 0, idle: 0, leaving: false }
       this.flows.set(id, flow)
+      this.room.add(flow)
     }
     flow.bytes += bytes
     flow.idle = 0
   }
 
-  private overflowFlow(): Flow {
+  private overflowFlow(): FlowBytes {
     this.overflow ??= {
       attributes: Attributes.of({ [overflowAttribute]: true }),
       startUs: this.sinceUs,
       bytes: 0,
-      idle: 0,
     }
     return this.overflow
   }
@@ -201,11 +230,14 @@ export const flowMetric: MetricDeclaration = {
   ],
 }
 
-interface Flow {
+interface FlowBytes {
   readonly attributes: Attributes
   readonly startUs: number
   bytes: number
-  idle: number
+}
+
+interface Flow extends FlowBytes, PlacedSeries {
+  readonly id: string
 }
 
 /** What is known of the two ends of connections from one address to a port of another. */
@@ -225,12 +257,13 @@ interface Waiting {
   readonly port: number
   readonly server: boolean
   readonly service: string
+  readonly owner: Owner
   readonly device: string
   sent: number
   received: number
 }
 
-/** As many as the kernel's table has pairs. */
+/** As many as the kernel's table has pairs, which are what fills it: who shares that one shares this one. */
 const maxEnds = 16_384
 /** What they take, measured. */
 const flowBytes = 512

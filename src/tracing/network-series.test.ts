@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Owner } from '../lib/fair-share.ts'
 import type { Metric } from '../model/metric.ts'
 import { connectBounds, connectFailures, NetworkPair, rttBounds } from '../model/network-pair.ts'
 import { resource } from '../model/resource.ts'
@@ -117,16 +118,59 @@ test('durations and round trips are histograms in seconds', () => {
 })
 
 test('series beyond a bound are counted in one, and resources beyond theirs in none', () => {
-  const series = table({ maxResourceSeries: 2, maxResources: 1 })
+  const series = table({ maxResourceSeries: 2, maxSeries: 3 })
   for (let i = 0; i < 5; i++) series.add(shop, pairOf({ sent: 1, peerAddress: `10.0.1.${i}` }))
-  series.add(host, pairOf({ sent: 1 }))
-  assert.deepEqual([series.series, series.lost], [2, 1])
+  assert.deepEqual([series.size, series.losses.refused], [3, 0])
   const [{ metrics } = { metrics: [] }] = series.collect(2)
   assert.deepEqual(values(metrics, 'svc.network.connection.io').at(-1), [
     { 'otel.metric.overflow': true, 'network.io.direction': 'transmit' },
     3,
   ])
   assert.deepEqual(values(metrics, 'process.network.io')[0]?.[1], 5)
+  const full = table({ maxSeries: 1 })
+  for (const resource of [shop, host]) full.add(resource, pairOf({ sent: 1 }))
+  assert.deepEqual(
+    full.collect(2).map(({ resource }) => resource),
+    [shop],
+  )
+  assert.equal(full.losses.refused, 2)
+})
+
+test('connections of others keep nobody out, and what they counted before is told', () => {
+  const mallory: Owner = { group: '/user.slice/user-1001.slice', user: '1001' }
+  const series = table({ maxSeries: 2_000 })
+  for (let pid = 1; pid <= 10; pid++) {
+    const foreign = resource({ 'process.pid': pid }, mallory)
+    for (let port = 1; port <= 300; port++) series.add(foreign, pairOf({ port, sent: 1 }))
+  }
+  const bystander = resource(
+    { 'service.name': 'shop' },
+    { group: '/system.slice/shop.service', user: '1002' },
+  )
+  for (let round = 2; round < 5; round++) {
+    for (let port = 1; port <= 300; port++) series.add(bystander, pairOf({ port, sent: 1 }))
+    const all = series.collect(round)
+    const { metrics } = all.find(({ resource }) => resource === bystander)!
+    const io = named(metrics, 'svc.network.connection.io')!.points
+    assert.equal(io.length, 300)
+    assert.ok(io.every(point => 'value' in point && point.value === round - 1))
+    const sent = all.flatMap(({ metrics }) => values(metrics, 'svc.network.connection.io'))
+    if (round > 2) continue
+    assert.equal(
+      sent.reduce((sum, [, value]) => sum + value, 0),
+      3_300,
+    )
+  }
+  // Processes that came late took the places of connections of their own user.
+  assert.deepEqual([series.size, series.losses.taken], [2_000, 301 + 3])
+})
+
+test('a series that lost its place while connections were open counts those that open later', () => {
+  const series = table()
+  series.add(shop, pairOf({ opened: 0, openChange: -2 }))
+  series.add(shop, pairOf({ opened: 1, openChange: 1 }))
+  const [{ metrics } = { metrics: [] }] = series.collect(2)
+  assert.deepEqual(values(metrics, 'svc.network.tcp.connections'), [[pairNames, 1]])
 })
 
 test('what the kernel could not tell apart is the overflow of whoever is told, and of no process', () => {
@@ -144,7 +188,7 @@ test('series without a connection are let go when they are idle, and begin anew'
   series.add(shop, pairOf({ sent: 5, opened: 1, openChange: 1 }))
   series.add(shop, pairOf({ sent: 5, peerAddress: '10.0.0.9' }))
   for (let timeUs = 2; timeUs < 6; timeUs++) series.collect(timeUs)
-  assert.equal(series.series, 1)
+  assert.equal(series.size, 2)
   series.add(shop, pairOf({ sent: 1, peerAddress: '10.0.0.9' }))
   const [{ metrics } = { metrics: [] }] = series.collect(9)
   const io = named(metrics, 'svc.network.connection.io')
@@ -162,13 +206,13 @@ test('a process that is gone is told once more', () => {
   series.add(shop, pairOf({ sent: 5 }))
   series.forget(shop)
   assert.equal(series.collect(2).length, 1)
-  assert.deepEqual([series.collect(3), series.series], [[], 0])
+  assert.deepEqual([series.collect(3), series.size], [[], 0])
 })
 
 test('a bound in bytes bounds the series, and nothing is lost by it', () => {
   const series = table({ maxBytes: 30_000 })
   for (let port = 1; port <= 100; port++) series.add(shop, pairOf({ port, sent: 1 }))
-  assert.ok(series.bytes <= 30_000 && series.series >= 10, `${series.series} series, ${series.bytes} bytes`)
+  assert.ok(series.bytes <= 30_000 && series.size >= 10, `${series.size} series, ${series.bytes} bytes`)
   const [{ metrics } = { metrics: [] }] = series.collect(5)
   const sent = values(metrics, 'svc.network.connection.io').reduce((sum, [, value]) => sum + value, 0)
   assert.equal(sent, 100)

@@ -1,75 +1,81 @@
+import type { Owner, ShareLosses } from '../lib/fair-share.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { HistogramPoint, Metric, NumberPoint } from '../model/metric.ts'
 import { type MetricDeclaration, overflowAttribute } from '../model/metric-declaration.ts'
 import { connectBounds, connectFailures, type NetworkPair, rttBounds } from '../model/network-pair.ts'
-import type { Resource } from '../model/resource.ts'
+import { hostOwner, type Resource } from '../model/resource.ts'
 import type { ResourceMetrics } from './red.ts'
+import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
 export interface NetworkSeriesOptions {
   /** Microseconds since the Unix epoch: from when is counted. */
   readonly startUs: number
-  /** Series beyond this many go to one per resource, marked `otel.metric.overflow`. */
+  /**
+   * Places for series and for resources, which owners share. A series without one goes to one of its resource, marked
+   * `otel.metric.overflow`; a resource without one is not counted.
+   */
   readonly maxSeries?: number
   /** Bytes of all series; beyond them new ones overflow as beyond `maxSeries`. Default: no bound. */
   readonly maxBytes?: number
   /** The same for the series of one resource. */
   readonly maxResourceSeries?: number
-  /** Resources beyond this many are not counted; what they lose is in `lost`. */
-  readonly maxResources?: number
   /** Collections without a change after which a series without a connection is let go. */
   readonly idleCollections?: number
 }
 
 /** What a series takes, measured. */
 const seriesBytes = 2700
-/** Series that there are at most without another bound. */
+/** A resource is let go of when none of its series is left. */
+const seriesRank = 0
+const resourceRank = 1
+/** Places that there are without another bound. */
 const mostSeries = 10_000
 
 /** The metrics of TCP connections, by process, side, peer and port: see docs/network.md. Cumulative and exact. */
 export class NetworkSeries {
-  /** Pairs that found no room at all. */
-  lost = 0
   private readonly resources = new Map<Resource, ResourceSeries>()
-  private readonly maxSeries: number
+  private readonly room: SeriesRoom<Series | ResourceSeries>
   private readonly maxResourceSeries: number
-  private readonly maxResources: number
   private readonly idleCollections: number
-  private count = 0
   /** When the last collection was, and so when a series that is new since then began. */
   private sinceUs: number
 
   constructor(options: NetworkSeriesOptions) {
     this.sinceUs = options.startUs
-    this.maxSeries = Math.min(
-      options.maxSeries ?? mostSeries,
-      Math.floor((options.maxBytes ?? Number.POSITIVE_INFINITY) / seriesBytes),
-    )
+    const mostByBytes = Math.floor((options.maxBytes ?? Number.POSITIVE_INFINITY) / seriesBytes)
+    this.room = new SeriesRoom(Math.min(options.maxSeries ?? mostSeries, mostByBytes), of => {
+      if (of instanceof Series) of.home.series.delete(of.id)
+      else this.resources.delete(of.resource)
+    })
     this.maxResourceSeries = options.maxResourceSeries ?? 1_000
-    this.maxResources = options.maxResources ?? 4_096
     this.idleCollections = options.idleCollections ?? 20
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    return this.count * seriesBytes
+    return this.room.size * seriesBytes
   }
 
-  /** How many series there are, overflow series left out. */
-  get series(): number {
-    return this.count
+  /** How many series and resources there are, overflow series left out. */
+  get size(): number {
+    return this.room.size
+  }
+
+  /** Times that a pair was counted without a series of its own or not at all, and series that others got the place of. */
+  get losses(): ShareLosses {
+    return this.room.losses
   }
 
   /** Adds what a pair did since the last time. `resource` is that of its process. */
   add(resource: Resource, pair: NetworkPair): void {
     let of = this.resources.get(resource)
     if (of === undefined) {
-      if (this.resources.size >= this.maxResources) {
-        this.lost++
-        return
-      }
-      of = new ResourceSeries(this.sinceUs)
+      if (!this.room.offers(resource.owner ?? hostOwner, resourceRank)) return
+      of = new ResourceSeries(resource, this.sinceUs)
+      this.room.add(of)
       this.resources.set(resource, of)
     }
+    of.idle = 0
     if (pair.pid !== 0 && !pair.overflow) {
       of.sent += pair.sent
       of.received += pair.received
@@ -83,12 +89,16 @@ export class NetworkSeries {
    */
   collect(timeUs: number): ResourceMetrics[] {
     const all: ResourceMetrics[] = []
+    this.room.begin()
     for (const [resource, of] of this.resources) {
       all.push({ resource, metrics: of.metrics(timeUs) })
-      this.count -= of.rest(this.idleCollections)
-      if (!of.forgotten) continue
+      for (const [id, series] of of.series)
+        if (this.room.ends(series, series.open === 0 ? this.idleCollections : Number.POSITIVE_INFINITY))
+          of.series.delete(id)
+      if (!this.room.ends(of, Number.POSITIVE_INFINITY) && !of.forgotten) continue
+      if (!of.leaving) this.room.remove(of)
+      for (const series of of.series.values()) this.room.remove(series)
       this.resources.delete(resource)
-      this.count -= of.series.size
     }
     this.sinceUs = timeUs
     return all
@@ -105,29 +115,36 @@ export class NetworkSeries {
     const id = `${pair.server ? 's' : 'c'}${pair.port} ${pair.peerAddress}`
     const known = of.series.get(id)
     if (known !== undefined) return known
-    if (this.count >= this.maxSeries || of.series.size >= this.maxResourceSeries)
+    if (of.series.size >= this.maxResourceSeries || !this.room.offers(of.owner, seriesRank))
       return of.overflowSeries(this.sinceUs)
-    const series = new Series(pairAttributes(pair), this.sinceUs)
+    const series = new Series(pairAttributes(pair), this.sinceUs, of, id)
     of.series.set(id, series)
-    this.count++
+    this.room.add(series)
     return series
   }
 }
 
-class ResourceSeries {
+class ResourceSeries implements PlacedSeries {
+  readonly resource: Resource
+  readonly owner: Owner
+  readonly rank = resourceRank
   readonly series = new Map<string, Series>()
   readonly startUs: number
+  idle = 0
+  leaving = false
   overflow: Series | undefined
   sent = 0
   received = 0
   forgotten = false
 
-  constructor(startUs: number) {
+  constructor(resource: Resource, startUs: number) {
+    this.resource = resource
+    this.owner = resource.owner ?? hostOwner
     this.startUs = startUs
   }
 
   overflowSeries(startUs: number): Series {
-    this.overflow ??= new Series(Attributes.of({ [overflowAttribute]: true }), startUs)
+    this.overflow ??= new Series(Attributes.of({ [overflowAttribute]: true }), startUs, this)
     return this.overflow
   }
 
@@ -154,21 +171,14 @@ class ResourceSeries {
       })
     return metrics.filter(metric => metric.points.length > 0)
   }
-
-  /** Lets go of series that nothing comes to any more. Returns how many. */
-  rest(most: number): number {
-    let gone = 0
-    for (const [id, series] of this.series) {
-      if (series.open !== 0 || ++series.idle <= most) continue
-      this.series.delete(id)
-      gone++
-    }
-    return gone
-  }
 }
 
 /** What one series has counted. */
-class Series {
+class Series implements PlacedSeries {
+  readonly home: ResourceSeries
+  readonly id: string
+  readonly owner: Owner
+  readonly rank = seriesRank
   readonly attributes: Attributes
   readonly sending: Attributes
   readonly receiving: Attributes
@@ -176,6 +186,7 @@ class Series {
   readonly failing: (Attributes | undefined)[] = []
   readonly startUs: number
   idle = 0
+  leaving = false
   opened = 0
   open = 0
   sent = 0
@@ -189,7 +200,10 @@ class Series {
   readonly rttBuckets = new Float64Array(rttBounds.length + 1)
   readonly failures = new Float64Array(connectFailures.length)
 
-  constructor(attributes: Attributes, startUs: number) {
+  constructor(attributes: Attributes, startUs: number, home: ResourceSeries, id = '') {
+    this.home = home
+    this.id = id
+    this.owner = home.owner
     this.attributes = attributes
     this.startUs = startUs
     this.sending = withOne(attributes, 'network.io.direction', 'transmit')
@@ -199,7 +213,8 @@ class Series {
   add(pair: NetworkPair): void {
     this.idle = 0
     this.opened += pair.opened
-    this.open += pair.openChange
+    // Of connections that were counted elsewhere, while there was no room, it hears the end only.
+    this.open = Math.max(0, this.open + pair.openChange)
     this.sent += pair.sent
     this.received += pair.received
     this.retransmits += pair.retransmits
@@ -270,10 +285,7 @@ const sums: readonly SumDesc[] = [
     description: 'TCP connections that are established.',
     unit: '{connection}',
     rises: false,
-    points: ({ attributes, opened, open }, add) => {
-      // Series that were full for a time may have missed a beginning.
-      if (opened > 0 || open > 0) add(attributes, Math.max(0, open))
-    },
+    points: ({ attributes, opened, open }, add) => (opened > 0 || open > 0) && add(attributes, open),
   },
   {
     name: 'svc.network.tcp.connect.failures',

@@ -1,4 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { FairShare, isSameOwner, type Owner, type ShareLosses } from '../lib/fair-share.ts'
+import { OwnerMap } from '../lib/owner-map.ts'
 import { isIdentifier } from './route-segment.ts'
 
 export interface RouteOptions {
@@ -17,16 +19,31 @@ export interface RouteOptions {
 }
 
 /**
- * Finds the route (`http.route`) of a path, for each service by itself. Guessing replaces what looks like an
+ * Finds the route (`http.route`) of a path, for each service of an owner by itself. Guessing replaces what looks like an
  * identifier by `*`, and so does every further word below a prefix under which too many words were seen. The same
- * requests in the same order always give the same routes. Memory is bounded for any number of services and paths.
+ * requests in the same order always give the same routes.
+ *
+ * What services learn is shared by owner (see `FairShare`). A service only ever goes from words to `*`, whatever others
+ * do, so that the number of its routes has a bound: whoever has to give something up has words of its newest service
+ * folded for good, and a service for which there is no room learns nothing.
  */
 export class Routes {
-  private readonly services = new BoundedMap<string, ServiceRoutes>(maxServices)
+  private readonly owners = new OwnerMap<OwnerRoutes>()
+  private readonly room: FairShare
+  private readonly mostPathBytes: number
+  /** For services without room. */
+  private crowd: ServiceRoutes
   private rules: Rules
+  private readonly paths = new PathBytes()
+  private refused = 0
+  private taken = 0
 
-  constructor(options: RouteOptions) {
+  /** `maxBytes`: of what is learned, and half as much again for paths whose routes are known. */
+  constructor(options: RouteOptions, maxBytes = usualBytes) {
     this.rules = rulesOf(options)
+    this.room = new FairShare(maxBytes)
+    this.mostPathBytes = maxBytes / 2
+    this.crowd = this.folded()
   }
 
   /**
@@ -35,42 +52,136 @@ export class Routes {
    */
   change(options: RouteOptions): void {
     const rules = rulesOf(options)
+    this.forgetPaths()
+    if (rules.maxSegmentCardinality !== this.rules.maxSegmentCardinality) {
+      this.owners.clear()
+      this.room.clear()
+    }
     this.rules = rules
-    this.services.forEach(routes => {
-      routes.change(rules)
-    })
+    for (const { services } of this.owners.values())
+      for (const routes of services.values()) routes.rules = rules
+    this.crowd = this.folded()
   }
 
   /** Memory that is taken now, by estimate. */
   get bytes(): number {
-    let bytes = 0
-    this.services.forEach(routes => {
-      bytes += routes.bytes
-    })
-    return bytes
+    return this.room.used + this.paths.bytes
+  }
+
+  /** Services and words that were not learned for want of room, and times that words were folded to make room for others'. */
+  get losses(): ShareLosses {
+    return { refused: this.refused, taken: this.taken }
   }
 
   /** Forgets which route a path has; what paths taught stays, so that routes stay as they are. */
-  shed(bytes: number): number {
-    const before = this.bytes
-    this.services.forEach(routes => {
-      if (before - this.bytes < bytes) routes.forgetPaths()
-    })
-    return before - this.bytes
+  shed(): number {
+    const freed = this.paths.bytes
+    this.forgetPaths()
+    return freed
+  }
+
+  /** Forgets services that were not asked for in an hour. To be called now and then. */
+  expire(nowMs: number): void {
+    for (const of of this.owners.values()) {
+      const gone = (routes: ServiceRoutes) => nowMs - routes.usedMs >= forgetMs
+      for (const [name, routes] of of.services) {
+        if (routes.used) routes.usedMs = nowMs
+        routes.used = false
+        if (gone(routes)) this.forget(of, name, routes)
+      }
+      of.learned = of.learned.filter(routes => !gone(routes))
+    }
   }
 
   /**
    * The route of `path`, '' for none. `served` false (the service answered 404) guesses from what is known already and
    * learns nothing, so that a scanner's thousand paths do not spend the words that a prefix may have.
    */
-  route(service: string, path: string, served = true): string {
-    let routes = this.services.get(service)
-    if (routes === undefined) {
-      routes = new ServiceRoutes(this.rules)
-      this.services.set(service, routes)
-    }
-    return routes.route(path, served)
+  route(owner: Owner, service: string, path: string, served = true): string {
+    const routes = this.owners.get(owner)?.services.get(service) ?? this.added(owner, service)
+    routes.used = true
+    const route = routes.route(path, served)
+    if (this.paths.bytes > this.mostPathBytes) this.forgetPaths()
+    return route
   }
+
+  /** The routes of a service that is new. */
+  private added(owner: Owner, service: string): ServiceRoutes {
+    const bytes = serviceBytes + service.length
+    if (!this.takes(owner, bytes)) return this.crowd
+    // Looked up behind that: it may have cost the owner, or another one, all that it had.
+    let of = this.owners.get(owner)
+    if (of === undefined) {
+      of = { owner, services: new Map(), learned: [] }
+      this.owners.set(owner, of)
+    }
+    const routes = new ServiceRoutes(this.rules, this.paths, bytes, change => this.grows(owner, change))
+    of.services.set(service, routes)
+    of.learned.push(routes)
+    return routes
+  }
+
+  /** A service's tree is to take so many bytes more, or less. False: there is no room for them. */
+  private grows(owner: Owner, bytes: number): boolean {
+    if (bytes > 0) return this.takes(owner, bytes)
+    this.room.remove(owner, -bytes)
+    return true
+  }
+
+  private takes(owner: Owner, bytes: number): boolean {
+    while (!this.room.fits(bytes)) {
+      const giver = this.room.giver(owner, bytes)
+      if (giver === undefined || isSameOwner(owner, giver) || !this.gives(giver)) {
+        this.refused++
+        return false
+      }
+      this.taken++
+    }
+    this.room.add(owner, bytes)
+    return true
+  }
+
+  /** Folds words of the newest service of `giver` that has some; where none has, its oldest is forgotten. */
+  private gives(giver: Owner): boolean {
+    const of = this.owners.get(giver)
+    if (of === undefined) return false
+    const newest = of.learned.at(-1)
+    if (newest !== undefined) {
+      if (!newest.fold()) of.learned.pop()
+      return true
+    }
+    const [oldest] = of.services
+    if (oldest === undefined) return false
+    this.forget(of, ...oldest)
+    return true
+  }
+
+  private forget({ owner, services }: OwnerRoutes, name: string, routes: ServiceRoutes): void {
+    routes.forgetPaths()
+    services.delete(name)
+    this.room.remove(owner, routes.bytes)
+    if (services.size === 0) this.owners.delete(owner)
+  }
+
+  private forgetPaths(): void {
+    for (const { services } of this.owners.values())
+      for (const routes of services.values()) routes.forgetPaths()
+    this.crowd.forgetPaths()
+  }
+
+  private folded(): ServiceRoutes {
+    const routes = new ServiceRoutes(this.rules, this.paths, serviceBytes, () => false)
+    while (routes.fold());
+    return routes
+  }
+}
+
+/** The services of one owner. */
+interface OwnerRoutes {
+  readonly owner: Owner
+  readonly services: Map<string, ServiceRoutes>
+  /** Those that may learn, the newest last. */
+  learned: ServiceRoutes[]
 }
 
 /** Tells whether a path is one of `patterns`: an exact path, or a prefix that ends in `*`. */
@@ -88,16 +199,23 @@ export function pathMatcher(patterns: readonly string[]): (path: string) => bool
   }
 }
 
-const maxServices = 128
+/** Where nobody says how much memory there is. */
+const usualBytes = 4 * 2 ** 20
+/** A service that is not asked for so long is forgotten, and learned anew if it returns. */
+const forgetMs = 3_600_000
 const maxCachedPaths = 512
 /** Characters. A longer path is routed anew each time: caches of it would hold megabytes for each service. */
 const maxCachedPath = 256
 /** Words that one service's tree may hold; a full tree learns no more. */
 const maxWords = 2_000
 const maxSegments = 10
-/** What an entry of a cache and a word take beside their characters, measured. */
+/** Stands for a segment that is not told apart from others. */
+const restText = '/*'
+/** What a cache, its entries, a word and a service take beside their characters, measured. */
+const cacheBytes = 1_000
 const pathBytes = 160
 const wordBytes = 320
+const serviceBytes = 900
 
 /** One place in the tree of words: what may come next. */
 class Place {
@@ -113,48 +231,74 @@ class Place {
   }
 }
 
-/** Routes by path, with what they take. */
-class PathCache {
-  private readonly routes = new BoundedMap<string, string>(maxCachedPaths, (path, route) => {
-    this.characters -= path.length + route.length
-  })
-  private characters = 0
+/** What all caches of paths take. */
+class PathBytes {
+  bytes = 0
+}
 
-  get bytes(): number {
-    return this.characters + this.routes.size * pathBytes
+/** Routes by path. */
+class PathCache {
+  private readonly all: PathBytes
+  private routes: BoundedMap<string, string> | undefined
+  private bytes = 0
+
+  constructor(all: PathBytes) {
+    this.all = all
   }
 
   get(path: string): string | undefined {
-    return this.routes.get(path)
+    return this.routes?.get(path)
   }
 
   /** The path is not there yet. */
   set(path: string, route: string): void {
+    if (this.routes === undefined) {
+      this.routes = new BoundedMap(maxCachedPaths, (path, route) => this.count(-bytesOf(path, route)))
+      this.count(cacheBytes)
+    }
     this.routes.set(path, route)
-    this.characters += path.length + route.length
+    this.count(bytesOf(path, route))
   }
 
   clear(): void {
-    if (this.routes.size === 0) return
-    this.routes.clear()
-    this.characters = 0
+    if (this.bytes === 0) return
+    this.routes = undefined
+    this.count(-this.bytes)
+  }
+
+  private count(bytes: number): void {
+    this.bytes += bytes
+    this.all.bytes += bytes
   }
 }
 
+function bytesOf(path: string, route: string): number {
+  return pathBytes + path.length + route.length
+}
+
 class ServiceRoutes {
-  private readonly known = new PathCache()
+  rules: Rules
+  /** Since somebody last looked, and when that was the case. */
+  used = false
+  usedMs = Number.NEGATIVE_INFINITY
+  /** What it takes, without cached paths. */
+  bytes: number
+  private readonly known: PathCache
   /** Guesses for paths that were not served; any word learned may change them. */
-  private readonly strangers = new PathCache()
-  private root = new Place('')
+  private readonly strangers: PathCache
+  private readonly root = new Place('')
   private words = 0
-  private rules: Rules
+  /** It learns nothing any more. */
+  private isFolded = false
+  private readonly grows: (bytes: number) => boolean
 
-  constructor(rules: Rules) {
+  /** `grows` is asked for room for more of what is learned, and told of less. */
+  constructor(rules: Rules, paths: PathBytes, bytes: number, grows: (bytes: number) => boolean) {
     this.rules = rules
-  }
-
-  get bytes(): number {
-    return this.known.bytes + this.strangers.bytes + this.words * wordBytes
+    this.known = new PathCache(paths)
+    this.strangers = new PathCache(paths)
+    this.bytes = bytes
+    this.grows = grows
   }
 
   forgetPaths(): void {
@@ -162,13 +306,17 @@ class ServiceRoutes {
     this.strangers.clear()
   }
 
-  change(rules: Rules): void {
-    if (rules.maxSegmentCardinality !== this.rules.maxSegmentCardinality) {
-      this.root = new Place('')
-      this.words = 0
+  /** Tells words no longer apart in one place, the newest of the deepest. False: there were none, and it learns none any more. */
+  fold(): boolean {
+    const place = newestFork(this.root)
+    if (place !== undefined) this.foldAt(place)
+    else {
+      this.isFolded = true
+      const { rest } = this.root
+      this.root.rest = undefined
+      if (rest !== undefined) this.forget(rest)
     }
-    this.rules = rules
-    this.forgetPaths()
+    return place !== undefined
   }
 
   route(path: string, served: boolean): string {
@@ -199,7 +347,8 @@ class ServiceRoutes {
     }
   }
 
-  private guess(segments: readonly string[], learn: boolean): string {
+  private guess(segments: readonly string[], served: boolean): string {
+    const learn = served && !this.isFolded
     let route = ''
     let place: Place | undefined = this.root
     for (let i = 0; i < segments.length; i++) {
@@ -207,7 +356,7 @@ class ServiceRoutes {
       const segment: string = segments[i]!
       const next: Place | undefined =
         place === undefined || isIdentifier(segment) ? undefined : this.wordBelow(place, segment, learn)
-      route += next?.text ?? '/*'
+      route += next?.text ?? restText
       place = next ?? (place === undefined ? undefined : this.restBelow(place, learn))
     }
     return route === '' ? '/' : route
@@ -220,44 +369,59 @@ class ServiceRoutes {
     if (found !== undefined || !learn) return found
     if (place.words.size >= this.rules.maxSegmentCardinality) {
       // What was learned below these words goes with them, and is learned again below the one place that is left.
-      this.words -= wordsBelow(place)
-      place.words.clear()
-      place.folded = true
-      this.forgetPaths()
+      this.foldAt(place)
       return undefined
     }
-    if (this.words >= maxWords) return undefined
+    if (!this.learns(word)) return undefined
     // A copy: a part of a string keeps the whole of it in memory, here a path that may be long.
     const own = Buffer.from(word).toString()
     const next = new Place(`/${own}`)
     place.words.set(own, next)
-    this.learned()
     return next
   }
 
   private restBelow(place: Place, learn: boolean): Place | undefined {
-    if (place.rest === undefined && learn && this.words < maxWords) {
-      place.rest = new Place('/*')
-      this.learned()
-    }
+    if (place.rest === undefined && learn && this.learns(restText)) place.rest = new Place(restText)
     return place.rest
   }
 
-  private learned(): void {
+  /** Whether there is room for one more place. */
+  private learns(text: string): boolean {
+    const bytes = wordBytes + text.length
+    if (this.words >= maxWords || !this.grows(bytes)) return false
     this.words++
+    this.bytes += bytes
     this.strangers.clear()
+    return true
+  }
+
+  /** A place is let go of, and all below it. No deeper than `maxSegments`. */
+  private forget({ text, words, rest }: Place): void {
+    const bytes = wordBytes + (text === restText ? text.length : text.length - 1)
+    this.words--
+    this.bytes -= bytes
+    this.grows(-bytes)
+    for (const next of words.values()) this.forget(next)
+    if (rest !== undefined) this.forget(rest)
+  }
+
+  private foldAt(place: Place): void {
+    for (const next of place.words.values()) this.forget(next)
+    place.words.clear()
+    place.folded = true
+    this.forgetPaths()
   }
 }
 
-/** How many places hang below the words of `place`. No deeper than `maxSegments`. */
-function wordsBelow(place: Place): number {
-  let count = 0
-  for (const next of place.words.values()) count += 1 + allBelow(next)
-  return count
-}
-
-function allBelow(place: Place): number {
-  return wordsBelow(place) + (place.rest === undefined ? 0 : 1 + allBelow(place.rest))
+/** A place with words, none of which has any below; undefined where no words are told apart. */
+function newestFork(place: Place): Place | undefined {
+  const below = [...place.words.values()].reverse()
+  if (place.rest !== undefined) below.push(place.rest)
+  for (const next of below) {
+    const fork = newestFork(next)
+    if (fork !== undefined) return fork
+  }
+  return place.words.size > 0 ? place : undefined
 }
 
 interface Rules extends Omit<RouteOptions, 'patterns'> {

@@ -1,14 +1,20 @@
+import type { Owner, ShareLosses } from '../lib/fair-share.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { Metric, NumberPoint } from '../model/metric.ts'
 import { type MetricDeclaration, overflowAttribute } from '../model/metric-declaration.ts'
-import type { Resource } from '../model/resource.ts'
+import { hostOwner, type Resource } from '../model/resource.ts'
 import { explicit, Scale } from './duration-series.ts'
+import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
 export interface ServiceGraphOptions {
   /** Microseconds since the Unix epoch: from when is counted. */
   readonly startUs: number
-  /** Edges beyond this many go to one, marked `otel.metric.overflow`. Half of them may be to or from other hosts. */
+  /** Edges that owners share; who has no more room is counted in one edge, marked `otel.metric.overflow`. */
   readonly maxEdges?: number
+  /** Bytes of all edges, which may make them fewer. Default: no bound. */
+  readonly maxBytes?: number
+  /** Collections without a request after which an edge is let go. */
+  readonly idleCollections?: number
   /** Upper bounds of the histograms, in seconds. */
   readonly bounds?: readonly number[]
 }
@@ -49,30 +55,57 @@ const serverTimes: MetricDeclaration = {
 /** All metrics of who asks whom. */
 export const graphMetrics: readonly MetricDeclaration[] = [requests, failures, clientTimes, serverTimes]
 
+/** What an edge takes without its names, measured. */
+const edgeBytes = 1300
+/** Names come from their services' own side, and are no longer than this (`maxToldBytes` of entities). */
+const nameBytes = 256
+/** What an owner keeps longest: anybody on the network may ask a server, nobody but its own processes ask for it. */
+const ranks = { fromOutside: 0, toOutside: 1, within: 2 } as const
+
 /**
  * Who asks whom, and how that goes: the metrics of Tempo's and the Collector's service graphs, by the same names, so
- * that their dashboards fit. One request is one call of `edge`, whichever of its sides were seen.
+ * that their dashboards fit. One request is one call of `edge`, whichever of its sides were seen. An edge takes a place of
+ * whoever asks, or of the server where the client is not of this host: a server does not choose who calls it by which name.
  */
 export class ServiceGraph {
   private readonly edges = new Map<string, Map<string, Edge>>()
+  private readonly room: SeriesRoom<Edge>
   private readonly scale: Scale
   private readonly bounds: readonly number[]
-  private readonly maxEdges: number
+  private readonly idleCollections: number
   private overflow: Edge | undefined
-  private count = 0
-  private virtual = 0
+  private textBytes = 0
   private sinceUs: number
 
   constructor(options: ServiceGraphOptions) {
     this.sinceUs = options.startUs
-    this.maxEdges = options.maxEdges ?? 2_000
+    const mostByBytes = Math.floor((options.maxBytes ?? Number.POSITIVE_INFINITY) / (edgeBytes + nameBytes))
+    this.room = new SeriesRoom(Math.min(options.maxEdges ?? 2_000, mostByBytes), edge => this.forget(edge))
     this.bounds = options.bounds ?? requestBounds
     this.scale = new Scale(this.bounds)
+    this.idleCollections = options.idleCollections ?? 20
   }
 
   /** How many edges there are, the overflow's left out. */
   get size(): number {
-    return this.count
+    return this.room.size
+  }
+
+  /** Memory that is taken now, by estimate. */
+  get bytes(): number {
+    return this.room.size * edgeBytes + this.textBytes
+  }
+
+  /** Requests that were counted without an edge of their own, and edges that others got the place of. */
+  get losses(): ShareLosses {
+    return this.room.losses
+  }
+
+  /** Lets go of edges that are idle; returns how many bytes that gives back, about. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    this.room.shed(Math.ceil(bytes / edgeBytes))
+    return before - this.bytes
   }
 
   /**
@@ -87,6 +120,7 @@ export class ServiceGraph {
     serverNs: number,
   ): void {
     const edge = this.find(client, server)
+    edge.idle = 0
     edge.total++
     if (failed) edge.failed++
     if (clientNs >= 0) edge.client.observe(clientNs)
@@ -98,6 +132,8 @@ export class ServiceGraph {
     this.sinceUs = timeUs
     const all: Edge[] = []
     for (const servers of this.edges.values()) all.push(...servers.values())
+    this.room.begin()
+    for (const edge of all) if (this.room.ends(edge, this.idleCollections)) this.forget(edge)
     if (this.overflow !== undefined) all.push(this.overflow)
     if (all.length === 0) return []
     const point = ({ attributes, startUs }: Edge, value: number): NumberPoint => ({
@@ -132,34 +168,45 @@ export class ServiceGraph {
   private find(client: Resource | string, server: Resource | string): Edge {
     const from = nameOf(client)
     const to = nameOf(server)
-    let servers = this.edges.get(from)
-    const known = servers?.get(to)
+    const known = this.edges.get(from)?.get(to)
     if (known !== undefined) return known
-    const virtual = typeof client === 'string' || typeof server === 'string'
-    if (this.count >= this.maxEdges || (virtual && this.virtual >= this.maxEdges / 2)) {
-      this.overflow ??= this.made(Attributes.of({ [overflowAttribute]: true }))
+    const owner = ownerOf(client, server)
+    const isVirtual = typeof client === 'string' || typeof server === 'string'
+    const rank = rankOf(client, server)
+    if (!this.room.offers(owner, rank)) {
+      this.overflow ??= this.made(Attributes.of({ [overflowAttribute]: true }), owner, rank)
       return this.overflow
     }
-    if (servers === undefined) {
-      servers = new Map()
-      this.edges.set(from, servers)
-    }
     const attributes = Attributes.of({ client: from, server: to })
-    if (virtual) {
-      attributes.add('connection_type', 'virtual_node')
-      this.virtual++
-    }
-    const edge = this.made(attributes)
-    servers.set(to, edge)
-    this.count++
+    if (isVirtual) attributes.add('connection_type', 'virtual_node')
+    const edge = this.made(attributes, owner, rank, from, to)
+    this.room.add(edge)
+    this.textBytes += from.length + to.length
+    // Looked up anew: the place may have been that of another edge of this client.
+    const servers = this.edges.get(from)
+    if (servers === undefined) this.edges.set(from, new Map([[to, edge]]))
+    else servers.set(to, edge)
     return edge
   }
 
-  private made(attributes: Attributes): Edge {
+  private forget({ from, to }: Edge): void {
+    const servers = this.edges.get(from)
+    if (!servers?.delete(to)) return
+    this.textBytes -= from.length + to.length
+    if (servers.size === 0) this.edges.delete(from)
+  }
+
+  private made(attributes: Attributes, owner: Owner, rank: number, from = '', to = ''): Edge {
     const startUs = this.sinceUs
     return {
+      from,
+      to,
       attributes,
       startUs,
+      owner,
+      rank,
+      idle: 0,
+      leaving: false,
       total: 0,
       failed: 0,
       client: explicit.create(attributes, startUs, this.scale),
@@ -170,13 +217,25 @@ export class ServiceGraph {
 
 type Durations = ReturnType<typeof explicit.create>
 
-interface Edge {
+interface Edge extends PlacedSeries {
+  readonly from: string
+  readonly to: string
   readonly attributes: Attributes
   readonly startUs: number
   total: number
   failed: number
   readonly client: Durations
   readonly server: Durations
+}
+
+function rankOf(client: Resource | string, server: Resource | string): number {
+  if (typeof client === 'string') return ranks.fromOutside
+  return typeof server === 'string' ? ranks.toOutside : ranks.within
+}
+
+function ownerOf(client: Resource | string, server: Resource | string): Owner {
+  const side = typeof client === 'string' ? server : client
+  return (typeof side === 'string' ? undefined : side.owner) ?? hostOwner
 }
 
 function nameOf(side: Resource | string): string {

@@ -16,7 +16,7 @@ export const svcNetKey = {
 
 /** struct svc_net_pair: offsets in bytes. */
 export const svcNetPair = {
-  size: 392,
+  size: 400,
   opened: 0,
   open: 8,
   sent: 16,
@@ -34,6 +34,8 @@ export const svcNetPair = {
   failuresSize: 64,
   comm: 376,
   commSize: 16,
+  owner: 392,
+  pad: 396,
 } as const
 
 /** enum svc_net_side. */
@@ -56,21 +58,27 @@ export const svcNetFailure = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 40,
+  size: 16944,
   selfPid: 0,
   watching: 4,
-  unusedSide: 8,
-  unusedFailure: 16,
-  overflowed: 24,
-  storageFull: 32,
+  pairsUsed: 8,
+  groupPairs: 12,
+  groupPairsSize: 512,
+  ownerPairs: 524,
+  ownerPairsSize: 16384,
+  unusedSide: 16912,
+  unusedFailure: 16920,
+  overflowed: 16928,
+  storageFull: 16936,
 } as const
 
 /** Section .rodata: offsets in bytes. */
 export const rodata = {
-  size: 616,
-  connectBoundsNs: 0,
+  size: 632,
+  pairsMax: 0,
+  connectBoundsNs: 8,
   connectBoundsNsSize: 112,
-  rttBoundsUs: 112,
+  rttBoundsUs: 120,
   rttBoundsUsSize: 112,
-  zeroPair: 224,
+  zeroPair: 232,
 } as const
