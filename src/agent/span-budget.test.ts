@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CpuGovernor } from '../lib/cpu-governor.ts'
+import { hostOwner } from '../model/resource.ts'
 import type { CaptureRules } from '../probes/capture.ts'
 import { SpanBudget } from './span-budget.ts'
 
@@ -109,28 +110,37 @@ const calls = {
 function allowed(made: SpanBudget, kind: keyof typeof calls, n: number, error = '', durationNs = 1): number {
   const [protocol, fromBytes] = calls[kind]
   let count = 0
-  for (let i = 0; i < n; i++) count += Number(made.allows({ protocol, fromBytes, durationNs }, { error }))
+  for (let i = 0; i < n; i++)
+    count += Number(made.allows({ protocol, fromBytes, durationNs }, { error }, hostOwner))
   return count
+}
+
+/** One that is alone leaves a little of a second's budget to whoever comes. */
+function isNear(count: number, perSecond: number): void {
+  assert.ok(count > 0.85 * perSecond && count <= perSecond, `${count} of ${perSecond}`)
 }
 
 test('what the kernel did not judge is judged here, by the same budget for each second', () => {
   const { made, come } = budget(1000)
   const of = (kind: keyof typeof calls) => allowed(made, kind, 1500)
-  assert.deepEqual([of('http'), of('redis'), of('http2'), of('tls')], [1500, 1500, 1000, 0])
+  assert.deepEqual([of('http'), of('redis')], [1500, 1500])
+  isNear(of('http2'), 1000)
+  assert.equal(of('tls'), 0)
   come(1000)
   made.lower()
-  assert.deepEqual([of('http'), of('redis'), of('http2')], [1500, 1500, 500])
+  assert.deepEqual([of('http'), of('redis')], [1500, 1500])
+  isNear(of('http2'), 500)
   assert.match(made.effect, /^at most 500 spans a second, and as many again of HTTP\/2/)
 })
 
 test('without a budget in the kernel all calls are judged here', () => {
   const { made } = budget(1000, false)
-  assert.equal(allowed(made, 'http', 600) + allowed(made, 'redis', 600) + allowed(made, 'http2', 600), 1000)
+  isNear(allowed(made, 'http', 600) + allowed(made, 'redis', 600) + allowed(made, 'http2', 600), 1000)
 })
 
 test('failed and slow calls have a budget of their own, and without a bound nothing is refused', () => {
   const { made } = budget(100)
-  assert.equal(allowed(made, 'http2', 200), 100)
-  assert.equal(allowed(made, 'http2', 60, 'timeout') + allowed(made, 'http2', 60, '', 2), 100)
+  isNear(allowed(made, 'http2', 200), 100)
+  isNear(allowed(made, 'http2', 60, 'timeout') + allowed(made, 'http2', 60, '', 2), 100)
   assert.equal(allowed(budget(0).made, 'http2', 5000), 5000)
 })

@@ -1,5 +1,6 @@
 import type { CpuLever } from '../lib/cpu-governor.ts'
-import { TokenBucket } from '../lib/token-bucket.ts'
+import type { Owner } from '../lib/fair-share.ts'
+import { SharedBucket } from '../lib/shared-bucket.ts'
 import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol } from '../model/protocol.ts'
 import type { Capture, CaptureRules } from '../probes/capture.ts'
@@ -26,7 +27,7 @@ const least = 200
 
 /**
  * How many calls a second have spans: as many as the configuration says, or fewer while svc takes too much CPU. The kernel
- * side has the budget of what it frames. What it hands on as bytes has one here, of the same size.
+ * side has the budget of what it frames. What it hands on as bytes has one here, of the same size. Owners share both.
  */
 export class SpanBudget implements CpuLever {
   /** Why calls above it have no span. */
@@ -38,9 +39,9 @@ export class SpanBudget implements CpuLever {
   /** Protocols whose turns the kernel counts where they are above its budget. */
   readonly #counted: ReadonlySet<string>
   /** Undefined: no bound. */
-  #bucket: TokenBucket | undefined
+  #bucket: SharedBucket | undefined
   /** Of calls that failed or were slow. */
-  #first: TokenBucket | undefined
+  #first: SharedBucket | undefined
   readonly #now: () => number
   #measuredMs: number
   #spans = 0
@@ -78,15 +79,18 @@ export class SpanBudget implements CpuLever {
     this.#apply()
   }
 
-  /** Whether a call may have a span. To be asked once for each. */
-  allows({ protocol, fromBytes, durationNs }: JudgedExchange, { error }: Pick<Call, 'error'>): boolean {
+  /** Whether a call of `owner` may have a span. To be asked once for each. */
+  allows(
+    { protocol, fromBytes, durationNs }: JudgedExchange,
+    { error }: Pick<Call, 'error'>,
+    owner: Owner,
+  ): boolean {
     if (this.#bucket === undefined) return true
     if (this.#options.capture.hasBudget && (!fromBytes || this.#counted.has(protocol))) return true
     const { alwaysErrors, alwaysSlow, slowNs } = this.#rules
     const isFirst = (alwaysErrors && error !== '') || (alwaysSlow && durationNs > slowNs)
     const bucket = isFirst ? this.#first! : this.#bucket
-    bucket.fill(this.#now())
-    return bucket.take(1, 0)
+    return bucket.take(owner, this.#now())
   }
 
   /** Half as many spans as now. False: fewer would be of no use. */
@@ -131,8 +135,8 @@ export class SpanBudget implements CpuLever {
 
   /** As the kernel has it, what a second allows may come at once. */
   #bound(perSecond: number): void {
-    const bucketOf = (before: TokenBucket | undefined) =>
-      perSecond === 0 ? undefined : new TokenBucket(perSecond, 1, before?.level)
+    const bucketOf = (before: SharedBucket | undefined) =>
+      perSecond === 0 ? undefined : new SharedBucket(perSecond, before?.level)
     this.#bucket = bucketOf(this.#bucket)
     this.#first = bucketOf(this.#first)
   }

@@ -129,7 +129,8 @@ export class Tracing {
       exports: ({ pid, comm }) => processes.exported(pid, comm),
       hidden: ({ pid, comm }) => processes.hidden(pid, comm),
       ...(options.edge === undefined ? {} : { edge: options.edge }),
-      overBudget: (exchange, call) => (this.budget.allows(exchange, call) ? '' : this.budget.reason),
+      overBudget: (exchange, call, { owner = hostOwner }) =>
+        this.budget.allows(exchange, call, owner) ? '' : this.budget.reason,
       rules: tracerRules(network),
       isLocal: address => address.startsWith('127.') || address === '::1' || this.localAddresses.has(address),
       now: () => this.capture?.reachedMs ?? performance.now(),

@@ -47,7 +47,11 @@ export interface TracerOptions {
   /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
   readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
   /** Why a call has no span, as there are too many: `over_budget` or `cpu_limit`, or '' where it has one. */
-  readonly overBudget?: (exchange: Exchange, call: Call) => '' | 'over_budget' | 'cpu_limit'
+  readonly overBudget?: (
+    exchange: Exchange,
+    call: Call,
+    resource: Resource,
+  ) => '' | 'over_budget' | 'cpu_limit'
   /**
    * Told of each request once, by the rules of request metrics, but for paths that are excluded: when both of its sides
    * are over, or when the other one was not seen for two seconds.
@@ -223,7 +227,8 @@ export class Tracer {
       return
     }
     const pressure = options.governor?.pressure ?? 0
-    const over = pressure >= countingPressure ? 'memory_limit' : (options.overBudget?.(exchange, call) ?? '')
+    const over =
+      pressure >= countingPressure ? 'memory_limit' : (options.overBudget?.(exchange, call, resource) ?? '')
     if (over !== '') {
       options.drop(over, 1)
       contexts.forget(request)
