@@ -158,7 +158,7 @@ static __always_inline void own(struct conn *c)
 		return;
 	c->key.pid = task->tgid;
 	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->group_leader->comm);
-	c->owner = current_owner();
+	c->owner = svc_owner();
 	c->owned = 1;
 }
 
@@ -419,7 +419,8 @@ static __always_inline void take_owner(struct conn *c, struct task_struct *task)
 	c->key.pid = task->tgid;
 	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->comm);
 	/* Of other processes than the current one helpers tell no groups. */
-	c->owner = owner_of_user(BPF_CORE_READ((struct task_struct___net *)task, real_cred, uid.val));
+	u32 user = user_of(task);
+	c->owner = owner_number(group_of_user(user), (u64)user << 32);
 	c->owned = 1;
 }
 

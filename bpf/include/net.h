@@ -69,16 +69,6 @@ struct sock_common___net {
 	unsigned long skc_flags;
 };
 
-struct cred___net {
-	struct {
-		unsigned int val;
-	} uid;
-};
-
-struct task_struct___net {
-	const struct cred___net *real_cred;
-};
-
 struct tcp_sock___net {
 	u64 bytes_sent; /* retransmissions included */
 	u64 bytes_retrans;

@@ -6,21 +6,15 @@
  * the same, and whoever wants less than that gets it all. Nobody has to know how many owners there are. */
 #pragma once
 #include "maps.h"
+#include "owner.h"
 
-#define OWNER_BITS 5
-#define GROUPS 128
-#define OWNERS (GROUPS << OWNER_BITS) /* by group, then by user and inner group: nobody fills another group's slots */
 #define OWNER_MASK (OWNERS - 1)
 #define LATELY_SHIFT 28 /* half of the spans that an owner has had is forgotten in 2^28 ns, a quarter of a second */
 #define FAIR 8          /* one that is alone leaves a tenth of a full budget to whoever comes, */
 #define FAIR_RING 1     /* and a third of the ring */
 #define REFILL_NS 1000000
-#define NAMESPACES_MAX 33 /* user namespaces within each other, of the kernel */
 
 enum { SPANS, FIRST_SPANS, RING_BYTES, SHARED };
-
-/* Set before load, and told to nobody: who shares a slot with whom cannot be arranged. */
-const volatile u64 owner_seeds[2];
 
 struct had {
 	u32 amount;
@@ -43,50 +37,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct prepaid);
 } prepaid SEC(".maps");
-
-/* Whether the groups of the process are those of Kubernetes: quality of service, pod, container. */
-static __always_inline bool is_in_pod(struct task_struct *task)
-{
-	void *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-	struct cgroup *top = 0;
-	char name[8] = {};
-	bpf_probe_read_kernel(&top, sizeof(top), group + bpf_core_field_offset(struct cgroup, ancestors) + sizeof(top));
-	bpf_probe_read_kernel(name, sizeof(name), BPF_CORE_READ(top, kn, name));
-	return *(u64 *)name == ('k' | 'u' << 8 | 'b' << 16 | (u64)'e' << 24 | (u64)'p' << 32 | (u64)'o' << 40 | (u64)'d' << 48 |
-				(u64)'s' << 56);
-}
-
-/* Whoever is behind the user: of those that a user namespace gives, the one who made it. */
-static __always_inline u32 user_of(struct task_struct *task)
-{
-	u32 user = BPF_CORE_READ(task, cred, uid.val);
-	struct user_namespace *inner = BPF_CORE_READ(task, cred, user_ns);
-	for (int i = 0; i < NAMESPACES_MAX; i++) {
-		struct user_namespace *outer = BPF_CORE_READ(inner, parent);
-		if (!outer)
-			break;
-		user = BPF_CORE_READ(inner, owner.val);
-		inner = outer;
-	}
-	return user;
-}
-
-/* Number of the current process's owner, never 0. Its group is a unit, a container, a pod, or all that a user has (user.slice):
- * the levels of control groups at which only root makes some. Below, and by user, the group shares what it has. Outside of
- * groups each user is one. Multiplying by a secret odd number spreads numbers that others choose (Dietzfelbinger 1997). */
-__noinline int svc_owner(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 user = user_of(task), second = bpf_get_current_ancestor_cgroup_id(2), third = bpf_get_current_ancestor_cgroup_id(3);
-	u64 group = third && is_in_pod(task) ? third : second;
-	if (!group)
-		group = bpf_get_current_ancestor_cgroup_id(1);
-	if (!group)
-		group = user | 1ULL << 32;
-	u32 owner = (group * (owner_seeds[0] | 1)) >> 57 << OWNER_BITS;
-	owner |= ((third + (user << 32)) * (owner_seeds[1] | 1)) >> (64 - OWNER_BITS);
-	return owner ? owner : 1;
-}
 
 static __always_inline u32 had_lately(struct had *had, u32 tick)
 {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { findAsset } from '../kernel/assets.ts'
@@ -28,7 +29,7 @@ const idleLooks = 4
 /** The files of all processes are looked at for 1 % of the time at most: it takes some microseconds each. */
 const restShare = 100
 const numbers = svcNetPair.comm / 8
-/** An owner's number has its group's above so many bits (OWNER_BITS of bpf/include/net-share.h). */
+/** An owner's number has its group's above so many bits (OWNER_BITS of bpf/include/owner.h). */
 const ownerBits = Math.log2(bss.ownerPairsSize / bss.groupPairsSize)
 const twoTo32 = 4294967296
 
@@ -292,6 +293,7 @@ function prepare(native: Native, object: ObjectHandle, maxPairs: number): void {
   }
   set(rodata.connectBoundsNs, rodata.connectBoundsNsSize, connectBounds, 1e9)
   set(rodata.rttBoundsUs, rodata.rttBoundsUsSize, rttBounds, 1e6)
+  native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
   native.objectSetData(object, '.rodata', rodata.pairsMax, new Uint8Array(Uint32Array.of(maxPairs).buffer))
 }
 

@@ -74,11 +74,13 @@ export const bss = {
 
 /** Section .rodata: offsets in bytes. */
 export const rodata = {
-  size: 632,
+  size: 648,
   pairsMax: 0,
   connectBoundsNs: 8,
   connectBoundsNsSize: 112,
   rttBoundsUs: 120,
   rttBoundsUsSize: 112,
-  zeroPair: 232,
+  ownerSeeds: 232,
+  ownerSeedsSize: 16,
+  zeroPair: 248,
 } as const

@@ -248,8 +248,8 @@ export const rodata = {
   ringWakeupBytes: 8,
   svcBoundsNs: 16,
   svcBoundsNsSize: 120,
-  ownerSeeds: 136,
+  redZero: 136,
+  tlsSessionZero: 280,
+  ownerSeeds: 400,
   ownerSeedsSize: 16,
-  redZero: 152,
-  tlsSessionZero: 296,
 } as const

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Whose share a process takes of what there is for all. */
+#pragma once
+#include "kernel.h"
+
+#define GROUP_BITS 7
+#define OWNER_BITS 5 /* of users and inner groups: nobody fills another group's numbers */
+#define GROUPS (1 << GROUP_BITS)
+#define OWNERS (GROUPS << OWNER_BITS)
+#define NAMESPACES_MAX 33 /* user namespaces within each other, of the kernel */
+
+/* Set before load, and told to nobody: who shares a number with whom cannot be arranged. */
+const volatile u64 owner_seeds[2];
+
+/* Whether the groups of the process are those of Kubernetes: quality of service, pod, container. */
+static __always_inline bool is_in_pod(struct task_struct *task)
+{
+	void *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	struct cgroup *top = 0;
+	char name[8] = {};
+	bpf_probe_read_kernel(&top, sizeof(top), group + bpf_core_field_offset(struct cgroup, ancestors) + sizeof(top));
+	bpf_probe_read_kernel(name, sizeof(name), BPF_CORE_READ(top, kn, name));
+	return *(u64 *)name == ('k' | 'u' << 8 | 'b' << 16 | (u64)'e' << 24 | (u64)'p' << 32 | (u64)'o' << 40 | (u64)'d' << 48 |
+				(u64)'s' << 56);
+}
+
+/* Whoever is behind the user: of those that a user namespace gives, the one who made it. */
+static __always_inline u32 user_of(struct task_struct *task)
+{
+	u32 user = BPF_CORE_READ(task, cred, uid.val);
+	struct user_namespace *inner = BPF_CORE_READ(task, cred, user_ns);
+	for (int i = 0; i < NAMESPACES_MAX; i++) {
+		struct user_namespace *outer = BPF_CORE_READ(inner, parent);
+		if (!outer)
+			break;
+		user = BPF_CORE_READ(inner, owner.val);
+		inner = outer;
+	}
+	return user;
+}
+
+/* Multiplying by a secret odd number spreads numbers that others choose (Dietzfelbinger 1997). Never 0. */
+static __always_inline u32 owner_number(u64 group, u64 within)
+{
+	u32 owner = (group * (owner_seeds[0] | 1)) >> (64 - GROUP_BITS) << OWNER_BITS;
+	owner |= (within * (owner_seeds[1] | 1)) >> (64 - OWNER_BITS);
+	return owner ? owner : 1;
+}
+
+/* Of whoever runs outside of groups. */
+static __always_inline u64 group_of_user(u32 user)
+{
+	return user | 1ULL << 32;
+}
+
+/* Number of the current process's owner, never 0. Its group is a unit, a container, a pod, or all that a user has (user.slice):
+ * the levels of control groups at which only root makes some. Below, and by user, the group shares what it has. Outside of
+ * groups each user is one. */
+__noinline int svc_owner(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 user = user_of(task), second = bpf_get_current_ancestor_cgroup_id(2), third = bpf_get_current_ancestor_cgroup_id(3);
+	u64 group = third && is_in_pod(task) ? third : second;
+	if (!group)
+		group = bpf_get_current_ancestor_cgroup_id(1);
+	if (!group)
+		group = group_of_user(user);
+	return owner_number(group, third + (user << 32));
+}
