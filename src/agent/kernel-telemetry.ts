@@ -96,8 +96,12 @@ export class KernelTelemetry {
       bytes: () => graph.bytes,
       shed: bytes => graph.shed(bytes),
     })
-    this.syscallTimes = new RedTable({ startUs })
-    processes.ended(this)
+    const maxBytes = governor.limitOf(seriesShare)
+    this.syscallTimes = new RedTable({ startUs, maxBytes, others: options.host.resource })
+    processes.onEnd((ended, next) => {
+      this.series?.forget(ended)
+      this.syscallTimes.forget(ended, next)
+    })
     this.findInterfaces()
     const faults: Degradation[] = []
     const native = loadNative()
@@ -118,7 +122,7 @@ export class KernelTelemetry {
     }
     this.network = start(connections, each => new NetworkProbe(each))
     if (this.network !== undefined && network.tcp_metrics)
-      this.series = new NetworkSeries({ startUs, maxBytes: governor.limitOf(seriesShare) })
+      this.series = new NetworkSeries({ startUs, maxBytes })
     if (this.network !== undefined && network.flows) {
       const interfaceOf = (address: string) =>
         address.startsWith('127.') ? 'lo' : (this.interfaces.get(address) ?? '')
@@ -219,6 +223,7 @@ export class KernelTelemetry {
     this.counting = true
     try {
       await this.network?.collectInTurns(this.connectionCounter())
+      await this.options.processes.look()
     } catch (error) {
       this.options.log.warn('connections were not counted', { reason: errorText(error) })
     } finally {
@@ -236,10 +241,6 @@ export class KernelTelemetry {
       const resource = processes.resource(pid, comm)
       this.syscallTimes.merge(resource, syscallDuration, dimensions, count, sumNs, buckets)
     })
-    for (const ended of processes.ended(this)) {
-      this.series?.forget(ended)
-      this.syscallTimes.forget(ended)
-    }
     const intake = pipeline.intake('metrics')
     const timeUs = Date.now() * 1000
     const add = (all: readonly ResourceMetrics[]) => {

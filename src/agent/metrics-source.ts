@@ -63,6 +63,8 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
       for (const [cause, runs] of Object.entries(parts.lastRun.ends)) emit(cause, runs)
     },
     shares: emit => {
+      emit('processes', parts.processes.losses)
+      if (running !== undefined) emit('request_metrics', running.red.losses)
       if (running?.tls !== undefined) emit('tls_libraries', running.tls.losses)
       const { enabled, losses, forgottenPositions } = parts.logs.status
       if (enabled) {
@@ -137,7 +139,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     },
     surroundings: () => surroundings(parts),
     scraping: () => scrapingStats(parts.scraping),
-    requestMetrics: () => running?.red ?? { overflowed: 0, lost: 0 },
+    requestMetrics: () => running?.red ?? { overflowed: 0 },
     joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
     telemetry: () => running?.tracer.telemetry ?? 0,
     selfSpansLost: () => self.lost,

@@ -197,7 +197,7 @@ test(`${changes} changes under traffic cost neither a span nor a count`, kernel,
     }
   })
   assert.ok(made.every(requests => requests >= changes))
-  const found = processes.services().flatMap(service => service.ports)
+  const found = (await processes.services()).flatMap(service => service.ports)
   for (const port of ports) assert.ok(found.includes(port))
   await until('all is finished', 30_000, () => {
     tracing.exportMetrics()
@@ -401,10 +401,11 @@ test('the kernel measures programs while debug is on', kernel, async () => {
 test('another interval neither holds exports of metrics up nor adds any', kernel, async () => {
   const exported: number[] = []
   const { tracing, change } = start({ NETWORK_INCLUDE_PORTS: '1', NETWORK_METRICS_INTERVAL: '1d' })
-  const { exportMetrics } = tracing
-  tracing.exportMetrics = () => {
+  const { red } = tracing
+  const { collectEach } = red
+  red.collectEach = nowUs => {
     exported.push(performance.now())
-    exportMetrics.call(tracing)
+    return collectEach.call(red, nowUs)
   }
   const from = performance.now()
   // Far more often than there are exports.

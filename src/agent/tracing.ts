@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
+import { unknownProcess } from '../entities/process-resource.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
 import { matches, type ProcessSelector, type SelectionRules } from '../entities/selection.ts'
 import { LoadError } from '../kernel/bpf-object.ts'
@@ -28,6 +29,7 @@ import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
 import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
 import { statsDisable, statsOf } from './ebpf-stats.ts'
+import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
 
 const addressesMs = 30_000
@@ -91,9 +93,7 @@ export class Tracing {
   private unbooked = 0
   private lettingGo: Promise<void> | undefined
   private stats: StatsHandle | undefined
-  private exportTimer: NodeJS.Timeout | undefined
-  /** When the request metrics were last exported by the clock, or when that began; of `performance.now()`. */
-  private exportedMs: number
+  private readonly metrics: RedExport
   private stopped = false
 
   constructor(backend: Backend, options: TracingOptions) {
@@ -108,6 +108,7 @@ export class Tracing {
     this.red = new RedTable({
       startUs: Date.now() * 1000,
       histograms: config.otlp.metrics.histograms,
+      others: unknownProcess(processes.about),
       ...(governor === undefined ? {} : { maxBytes: governor.limitOf(redShare) }),
     })
     this.routes = new Routes(routeOptions(network), governor?.limitOf(routesShare))
@@ -185,10 +186,14 @@ export class Tracing {
     }
     if (debug) this.measure(statsOf(options.log))
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
-    // From now on, for nobody forgets a reader that never came to be.
-    processes.ended(this)
-    this.exportedMs = performance.now()
-    this.exportOnTime()
+    processes.onEnd((ended, next) => this.red.forget(ended, next))
+    const { red, scope } = this
+    const sync = () => {
+      this.sync()
+      this.routes.expire(performance.now())
+    }
+    this.metrics = new RedExport({ red, processes, pipeline, scope, sync })
+    this.metrics.every(network.metrics_interval)
   }
 
   private register(governor: MemoryGovernor | undefined): void {
@@ -246,7 +251,8 @@ export class Tracing {
         this.routes.change(rules)
       })
     }
-    if (differs(({ metrics_interval }) => metrics_interval)) steps.push(() => this.exportOnTime())
+    if (differs(({ metrics_interval }) => metrics_interval))
+      steps.push(() => this.metrics.every(network.metrics_interval))
     let stats: StatsHandle | undefined
     if (debug !== before.debug) {
       if (debug) stats = statsOf(this.options.log)
@@ -322,19 +328,14 @@ export class Tracing {
   }
 
   exportMetrics(): void {
-    this.sync()
-    const intake = this.options.pipeline.intake('metrics')
-    for (const ended of this.options.processes.ended(this)) this.red.forget(ended)
-    this.routes.expire(performance.now())
-    for (const { resource, metrics } of this.red.collect(Date.now() * 1000))
-      for (const metric of metrics) intake.add(resource, this.scope, metric)
+    this.metrics.now()
   }
 
   /** Detaches, and hands on all that was seen. Its counters can be read until it is closed. */
   stop(): void {
     this.stopped = true
     for (const timer of this.timers) clearInterval(timer)
-    clearTimeout(this.exportTimer)
+    this.metrics.stop()
     this.lettingGo = this.tls?.close()
     this.capture.detach()
     this.streams.close()
@@ -358,20 +359,6 @@ export class Tracing {
     this.tracer.tick()
     this.budget.measure()
     this.streams.tick(this.capture.reachedNs)
-  }
-
-  /** Exports the request metrics when the interval since the last time is over, and so on. */
-  private exportOnTime(): void {
-    clearTimeout(this.exportTimer)
-    const dueMs = this.exportedMs + this.ebpf.network.metrics_interval
-    this.exportTimer = setTimeout(
-      () => {
-        this.exportedMs = performance.now()
-        this.exportOnTime()
-        this.exportMetrics()
-      },
-      Math.max(0, dueMs - performance.now()),
-    )
   }
 
   /** The kernel measures programs while `stats` is held; undefined ends it. */

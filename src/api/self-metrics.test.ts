@@ -80,7 +80,7 @@ const source: SelfMetricsSource = {
     logCutTexts: 41,
     logPaused: true,
   }),
-  requestMetrics: () => ({ overflowed: 5, lost: 6 }),
+  requestMetrics: () => ({ overflowed: 5 }),
   joins: () => ({ joined: 8, expired: 1 }),
   telemetry: () => 4,
   selfSpansLost: () => 11,
@@ -113,7 +113,7 @@ test('every metric of the specification is declared with its type', () => {
   check('gauge', 'process_resident_memory_bytes', 'process_open_fds', 'go_goroutines')
   check('counter', 'security_events_total', 'file_integrity_violations_total')
   check('counter', 'container_escape_attempts_total', 'ebpf_capture_total')
-  check('counter', 'request_metrics_overflowed_total', 'request_metrics_lost_total')
+  check('counter', 'request_metrics_overflowed_total')
 })
 
 test('values carry their labels, under the configured prefix', () => {
@@ -153,7 +153,6 @@ test('values carry their labels, under the configured prefix', () => {
     'agent_profiling_frames 24',
     'agent_profiling_frames_named 20',
     'agent_request_metrics_overflowed_total 5',
-    'agent_request_metrics_lost_total 6',
     'agent_spans_joined_total 8',
     'agent_discovery_containers 31',
     'agent_discovery_pods 32',

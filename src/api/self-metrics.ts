@@ -59,8 +59,8 @@ export interface SelfMetricsSource {
   surroundings(): SurroundingsStats
   /** What is scraped. */
   scraping(): ScrapingStats
-  /** Calls that the request metrics took without their dimensions, and not at all. */
-  requestMetrics(): { readonly overflowed: number; readonly lost: number }
+  /** Calls that the request metrics took without their dimensions. */
+  requestMetrics(): { readonly overflowed: number }
   /** Servers' spans that were joined with a client of this host, and that waited for one in vain. */
   joins(): { readonly joined: number; readonly expired: number }
   /** Exports of telemetry that were seen and left alone. */
@@ -263,13 +263,6 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
     'counter',
     [],
     emit => emit(source.requestMetrics().overflowed),
-  )
-  registry.collector(
-    named('request_metrics_lost_total'),
-    'Calls that are missing in the request metrics, for want of room for their process.',
-    'counter',
-    [],
-    emit => emit(source.requestMetrics().lost),
   )
   registry.collector(
     named('spans_joined_total'),

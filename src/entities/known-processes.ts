@@ -1,4 +1,5 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { FairShare, isSameOwner, type Owner, type ShareLosses } from '../lib/fair-share.ts'
 import type { Resource } from '../model/resource.ts'
 import type { ContainerPlace } from './container-place.ts'
 import { emptyEnvironment } from './process-environment.ts'
@@ -12,6 +13,8 @@ export interface Process {
   place: ContainerPlace
   surroundings: Surroundings | undefined
   resource: Resource
+  /** Whose place in the table it has. */
+  holder: Owner
   /** What it takes in memory, about. */
   bytes: number
   comm: string
@@ -36,28 +39,37 @@ export interface Process {
   called: boolean
 }
 
-/** Resources that ended and that a reader has not asked for. */
-const maxEnded = 8_192
+/** Of one process. */
+const maxPorts = 64
+/** So many of the places are given up at once, so that whoever is kept looks for them seldom. */
+const givenPart = 1 / 64
 /** One process with its two dozen attributes, without its texts (measured: 1.9 KiB). */
 const processBytes = 2_048
 /** A text without its characters. */
 const textBytes = 24
 
-/** The processes that a table knows, those that ended of late, and what all of that takes in memory. */
+/** Told of a resource that nothing comes of any more, and of the one that its process has from now on, if any. */
+export type EndListener = (resource: Resource, next?: Resource) => void
+
+/**
+ * The processes that a table knows, those that ended of late, and what all of that takes in memory. Their places are
+ * shared by owner: whoever has most gives up some when there are no more.
+ */
 export class KnownProcesses {
   /** Names that processes had told, let go of because memory was short. */
   shed = 0
-  readonly #running: BoundedMap<number, Process>
+  /** Processes that lost their places to those of the same owner, and of others. */
+  readonly losses = { refused: 0, taken: 0 } satisfies ShareLosses
+  readonly #running = new Map<number, Process>()
+  readonly #share: FairShare
+  /** Of those, the ones that ended, in the order in which that was told. */
+  readonly #ending = new Set<Process>()
   readonly #departed: BoundedMap<number, Process>
-  /** Resources that ended, for each of those who ask. */
-  readonly #endings = new Map<object, Resource[]>()
+  readonly #listeners: EndListener[] = []
   #bytes = 0
 
   constructor(most: number) {
-    this.#running = new BoundedMap(most, (_pid, process) => {
-      this.#bytes -= process.bytes
-      this.end(process.resource)
-    })
+    this.#share = new FairShare(most)
     this.#departed = new BoundedMap(Math.ceil(most / 4), (_pid, process) => {
       this.#bytes -= process.bytes
     })
@@ -78,20 +90,51 @@ export class KnownProcesses {
 
   set(pid: number, process: Process): void {
     this.delete(pid)
+    process.holder = process.identity.account
+    this.#makeRoom(process.holder)
     this.#count(process)
     this.#running.set(pid, process)
+    this.#share.add(process.holder, 1)
+    if (process.endedMs !== undefined) this.#ending.add(process)
   }
 
   delete(pid: number): void {
     const process = this.#running.get(pid)
     if (process === undefined) return
     this.#running.delete(pid)
+    this.#ending.delete(process)
+    this.#share.remove(process.holder, 1)
     this.#bytes -= process.bytes
   }
 
-  /** The callback may delete the process that it is given. */
-  forEach(visit: (process: Process, pid: number) => void): void {
-    this.#running.forEach(visit)
+  /** The process that is given may be deleted meanwhile. */
+  all(): IterableIterator<[number, Process]> {
+    return this.#running.entries()
+  }
+
+  /** Its end was told. */
+  ending(process: Process, nowMs: number): void {
+    process.endedMs = nowMs
+    this.#ending.delete(process)
+    this.#ending.add(process)
+  }
+
+  /** Lets go of those whose end was told before `ms`. */
+  leave(ms: number): void {
+    for (const process of this.#ending) {
+      if (process.endedMs! > ms) return
+      this.letGo(process, process.endedMs!)
+    }
+  }
+
+  /** It has ended, and counts as one that ended of late. */
+  letGo(process: Process, nowMs: number): void {
+    const { pid } = process.identity
+    this.delete(pid)
+    process.endedMs ??= nowMs
+    process.departedMs ??= process.endedMs
+    this.depart(pid, process)
+    this.end(process.resource)
   }
 
   /** It is counted anew: something of it changed. */
@@ -118,20 +161,13 @@ export class KnownProcesses {
     this.#bytes -= process.bytes
   }
 
-  end(resource: Resource): void {
-    // Nobody asks: the oldest are let go, so that the list cannot grow without bound.
-    for (const ended of this.#endings.values()) {
-      if (ended.length >= maxEnded) ended.shift()
-      ended.push(resource)
-    }
+  /** Nothing comes of a resource any more. `next`: the one that its process has instead. */
+  end(resource: Resource, next?: Resource): void {
+    for (const listener of this.#listeners) listener(resource, next)
   }
 
-  /** The resources that ended since the last call; each `reader` is told all, from its first question on. */
-  ended(reader: object): Resource[] {
-    const ended = this.#endings.get(reader)
-    if (ended !== undefined) return ended.splice(0)
-    this.#endings.set(reader, [])
-    return []
+  onEnd(listener: EndListener): void {
+    this.#listeners.push(listener)
   }
 
   /**
@@ -165,10 +201,45 @@ export class KnownProcesses {
     return before - this.#bytes
   }
 
+  /** A place for one of an owner's processes: those that are missed least lose theirs. */
+  #makeRoom(owner: Owner): void {
+    if (this.#share.fits(1)) return
+    const giver = this.#share.giver(owner, 1) ?? owner
+    const isOwn = isSameOwner(giver, owner)
+    const spare = isOwn
+      ? this.#share.usedBy(giver)
+      : this.#share.usedBy(giver) - this.#share.usedBy(owner) - 1
+    const most = Math.max(1, Math.min(spare, Math.ceil(this.#share.capacity * givenPart)))
+    const theirs: Process[] = []
+    for (const process of this.#running.values()) if (isSameOwner(giver, process.holder)) theirs.push(process)
+    theirs.sort((a, b) => worth(a) - worth(b) || a.checkedMs - b.checkedMs)
+    for (const process of theirs.slice(0, most)) {
+      if (isOwn) this.losses.refused++
+      else this.losses.taken++
+      if (process.endedMs !== undefined) this.letGo(process, process.endedMs)
+      else {
+        this.delete(process.identity.pid)
+        this.end(process.resource)
+      }
+    }
+  }
+
   #count(process: Process): void {
     process.bytes = processBytes + bytesOf(process)
     this.#bytes += process.bytes
   }
+}
+
+/** It has answered at a port. */
+export function serve(process: Process, port: number): void {
+  process.servedPort = port
+  const { ports } = process
+  if (ports.length < maxPorts && !ports.includes(port)) ports.push(port)
+}
+
+/** What ended is missed least, and what calls most. */
+function worth({ endedMs, called }: Process): number {
+  return endedMs !== undefined ? 0 : called ? 2 : 1
 }
 
 function nameIn(attributes: readonly (readonly [string, string])[]): string {

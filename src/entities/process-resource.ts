@@ -78,6 +78,13 @@ export function processResource(
   return { ...withAdded(attributes, options), owner: process.account }
 }
 
+/** Processes of this host of which nothing is told. */
+export function unknownProcess(options: ResourceOptions): Resource {
+  const attributes = Attributes.of({ 'service.name': 'unknown_service' })
+  hostAttributes(attributes, options)
+  return withAdded(attributes, options)
+}
+
 /** The host and who tells of it. */
 export function hostAttributes(
   attributes: Attributes,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { containerOf } from '../../test/helpers/containers.ts'
+import { endsOf, noteEnds } from '../../test/helpers/ended-resources.ts'
 import type { Container, Pod } from '../model/entity.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import { ContainerResources } from './container-resources.ts'
@@ -82,7 +83,7 @@ function started() {
     toldKeys,
     now: () => clock.ms,
   })
-  processes.ended(test)
+  noteEnds(processes)
   return { entities, processes }
 }
 
@@ -138,8 +139,8 @@ test('what is found out later arrives within a second, and what it replaces has 
   const second = processes.resource(20, 'x')
   assert.equal(second.attributes.get('container.name'), 'shop')
   assert.equal(second.attributes.get('service.instance.id'), first.attributes.get('service.instance.id'))
-  assert.deepEqual(processes.ended(test), [first])
-  assert.deepEqual(processes.services(), [{ name: 'shop', namespace: '', instances: 1, ports: [80] }])
+  assert.deepEqual(await endsOf(processes), [first])
+  assert.deepEqual(await processes.services(), [{ name: 'shop', namespace: '', instances: 1, ports: [80] }])
   entities.container(container({ name: 'renamed' }))
   clock.ms += 1_000
   assert.equal(processes.resource(20, 'x').attributes.get('service.name'), 'renamed')
@@ -148,11 +149,11 @@ test('what is found out later arrives within a second, and what it replaces has 
   entities.container(container({ name: 'renamed', state: 'paused' }))
   clock.ms += 1_000
   assert.equal(processes.resource(20, 'x'), last)
-  assert.deepEqual(processes.ended(test), [second])
+  assert.deepEqual(await endsOf(processes), [second])
   assert.equal((await processes.explain(20))?.containerName, 'renamed')
 })
 
-test('a process that is moved to its container shortly after it began is found there', () => {
+test('a process that is moved to its container shortly after it began is found there', async () => {
   const { processes } = started()
   run(21, { cgroup: '/system.slice/docker.service' })
   const first = processes.resource(21, 'x')
@@ -160,7 +161,7 @@ test('a process that is moved to its container shortly after it began is found t
   writeFileSync(join(procDir, '21', 'cgroup'), `0::/docker/${id}\n`)
   clock.ms += 1_000
   assert.equal(processes.resource(21, 'x').attributes.get('container.id'), id)
-  assert.deepEqual(processes.ended(test), [first])
+  assert.deepEqual(await endsOf(processes), [first])
 })
 
 test('a selector that names a cluster means a process as soon as its pod is known', () => {
@@ -177,27 +178,33 @@ test('a selector that names a cluster means a process as soon as its pod is know
   assert.equal(processes.hidden(22, 'x'), 'not_selected')
 })
 
-test('a program that is executed is another one at once, also under the same name', () => {
+test('a program that is executed is another one at once, also under the same name', async () => {
   const { processes } = started()
   run(30)
   const first = processes.resource(30, 'x')
-  run(30, { args: ['nginx', '-c', '/etc/other.conf'] })
+  run(30, { exe: '/opt/nginx' })
   assert.equal(processes.resource(30, 'x'), first)
-  processes.noticed(news('exec', 30, { path: '/usr/sbin/nginx' }))
-  assert.notEqual(processes.resource(30, 'x'), first)
-  assert.deepEqual(processes.ended(test), [first])
+  processes.noticed(news('exec', 30, { path: '/opt/nginx' }))
+  const second = processes.resource(30, 'x')
+  assert.notEqual(second, first)
+  assert.deepEqual(await endsOf(processes), [first])
+  // To a receiver this is the same one.
+  run(30, { exe: '/opt/nginx', args: ['nginx', '-c', '/etc/other.conf'] })
+  processes.noticed(news('exec', 30, { path: '/opt/nginx' }))
+  assert.equal(processes.resource(30, 'x'), second)
+  assert.deepEqual(await endsOf(processes), [])
   // Nobody asked for this one: nothing is read.
   processes.noticed(news('exec', 31))
   assert.equal(processes.known(31), undefined)
 })
 
-test('a process whose end was told is not looked for, keeps its resource for seconds, and is then reported', () => {
+test('a process whose end was told is not looked for, keeps its resource for seconds, and is then reported', async () => {
   const { processes } = started()
   run(32)
   const gone = processes.resource(32, 'x', 80)
   // Of an earlier process of this number.
   processes.noticed(news('exit', 32, { start: 500 }))
-  assert.equal(processes.services().length, 1)
+  assert.equal((await processes.services()).length, 1)
   processes.noticed(news('exit', 32))
   assert.equal(processes.resource(32, 'x'), gone)
   assert.equal(processes.known(32), gone)
@@ -207,13 +214,13 @@ test('a process whose end was told is not looked for, keeps its resource for sec
   exit(32)
   clock.ms += 1_000
   assert.equal(processes.resource(32, 'x'), gone)
-  assert.deepEqual(processes.services(), [])
-  assert.deepEqual(processes.ended(test), [])
+  assert.deepEqual(await processes.services(), [])
+  assert.deepEqual(await endsOf(processes), [])
   clock.ms += 3_000
-  assert.deepEqual(processes.ended(test), [gone])
+  assert.deepEqual(await endsOf(processes), [gone])
 })
 
-test('who has the number of a process that ended, and executed nothing, is found within a second', () => {
+test('who has the number of a process that ended, and executed nothing, is found within a second', async () => {
   const { processes } = started()
   run(35)
   const gone = processes.resource(35, 'x')
@@ -222,11 +229,11 @@ test('who has the number of a process that ended, and executed nothing, is found
   assert.equal(processes.resource(35, 'x'), gone)
   clock.ms += 1_000
   assert.equal(nameOf(processes, 35), 'redis-server')
-  assert.deepEqual(processes.ended(test), [gone])
+  assert.deepEqual(await endsOf(processes), [gone])
 })
 
-test('what is counted of a process and told a while after its end is still its own', () => {
-  const check = (pid: number, isTold: boolean) => {
+test('what is counted of a process and told a while after its end is still its own', async () => {
+  const check = async (pid: number, isTold: boolean) => {
     const { processes } = started()
     run(pid, { environ: ['OTEL_SERVICE_NAME=shopper'] })
     const shopper = processes.resource(pid, 'nginx')
@@ -234,34 +241,34 @@ test('what is counted of a process and told a while after its end is still its o
     if (isTold) processes.noticed(ended)
     exit(pid)
     clock.ms += 14_000
-    if (!isTold) assert.deepEqual(processes.ended(test), [shopper])
+    if (!isTold) assert.deepEqual(await endsOf(processes), [shopper])
     assert.equal(processes.resource(pid, 'nginx'), shopper)
     clock.ms += 6_000
     // It is let go of again.
-    assert.deepEqual(processes.ended(test), [shopper])
+    assert.deepEqual(await endsOf(processes), [shopper])
     assert.equal(processes.size, 0)
     assert.equal(processes.resource(pid, 'nginx'), shopper)
-    assert.deepEqual(processes.services(), [])
+    assert.deepEqual(await processes.services(), [])
     // Another that had its number, and ended before anybody looked.
     clock.ms += 6_000
-    assert.deepEqual(processes.ended(test), [shopper])
+    assert.deepEqual(await endsOf(processes), [shopper])
     processes.noticed({ ...ended, start: 9_000 })
     assert.equal(nameOf(processes, pid), 'nginx')
     // Whom nothing was told of.
     clock.ms += 61_000
-    processes.ended(test)
+    await endsOf(processes)
     assert.equal(nameOf(processes, pid), 'x')
   }
-  check(38, true)
-  check(39, false)
+  await check(38, true)
+  await check(39, false)
 })
 
-test('what a process executed last is told of it, also where that was not read in time', () => {
+test('what a process executed last is told of it, also where that was not read in time', async () => {
   const { processes } = started()
   run(53, { args: ['sh'], exe: '/bin/sh', comm: 'sh', cgroup: '/' })
   assert.equal(nameOf(processes, 53), 'sh')
   exit(53)
-  assert.equal(processes.ended(test).length, 1)
+  assert.equal((await endsOf(processes)).length, 1)
   processes.noticed(news('exec', 53))
   processes.noticed(news('exit', 53))
   assert.equal(processes.resource(53, 'x').attributes.get('process.executable.name'), 'curl')
@@ -280,18 +287,18 @@ test('what is told of who had a number before is not told of who has it now', ()
   assert.equal(processes.known(37, 2_000), undefined)
 })
 
-test('a process that executes as the end of the one before it under its number is its own', () => {
+test('a process that executes as the end of the one before it under its number is its own', async () => {
   const { processes } = started()
   run(33)
   const first = processes.resource(33, 'x')
   run(33, { start: 3_000, exe: '/usr/bin/curl' })
   processes.noticed(news('exec', 33, { start: 3_000 }))
-  assert.deepEqual(processes.ended(test), [first])
+  assert.deepEqual(await endsOf(processes), [first])
   processes.noticed(news('exit', 33))
   assert.equal(processes.resource(33, 'x').attributes.get('process.executable.name'), 'curl')
 })
 
-test('a program that begins under a number whose end was just told is not the one that ended', () => {
+test('a program that begins under a number whose end was just told is not the one that ended', async () => {
   const { processes } = started()
   run(34)
   const first = processes.resource(34, 'x')
@@ -299,7 +306,7 @@ test('a program that begins under a number whose end was just told is not the on
   run(34, { start: 3_000, exe: '/usr/bin/curl' })
   processes.noticed(news('exec', 34, { start: 3_000 }))
   assert.equal(processes.resource(34, 'x').attributes.get('process.executable.name'), 'curl')
-  assert.deepEqual(processes.ended(test), [first])
+  assert.deepEqual(await endsOf(processes), [first])
 })
 
 test('a process that ended before anybody looked has the container and program that the kernel told', () => {

@@ -5,6 +5,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { endsOf, noteEnds } from '../../test/helpers/ended-resources.ts'
 import { runsItsProgram } from '../../test/helpers/program.ts'
 import type { Resource } from '../model/resource.ts'
 import { ProcessTable, type ProcessTableOptions } from './process-table.ts'
@@ -63,15 +65,9 @@ writeFileSync(
 writeFileSync(join(procDir, 'stat'), 'cpu 1 2 3\nbtime 1700000000\nprocesses 4\n')
 
 function table(options: Partial<ProcessTableOptions> = {}): ProcessTable {
-  const processes = new ProcessTable({
-    procDir,
-    ...fixed,
-    toldKeys: ['team'],
-    now: () => clock.ms,
-    ...options,
-  })
-  processes.ended(test)
-  return processes
+  return noteEnds(
+    new ProcessTable({ procDir, ...fixed, toldKeys: ['team'], now: () => clock.ms, ...options }),
+  )
 }
 
 function described(resource: Resource): Record<string, unknown> {
@@ -157,7 +153,7 @@ test('a process keeps its one resource, also when it gives itself another name',
   assert.equal(processes.resource(13, 'nginx'), first)
 })
 
-test('a number that was used again gets a resource of its own within a second', () => {
+test('a number that was used again gets a resource of its own within a second', async () => {
   run(14, nginx)
   const processes = table()
   const first = processes.resource(14, 'nginx')
@@ -168,7 +164,7 @@ test('a number that was used again gets a resource of its own within a second', 
   const second = processes.resource(14, 'redis')
   assert.equal(second.attributes.get('service.name'), 'redis-server')
   assert.notEqual(second.attributes.get('service.instance.id'), first.attributes.get('service.instance.id'))
-  assert.deepEqual(processes.ended(test), [first])
+  assert.deepEqual(await endsOf(processes), [first])
 })
 
 test('a process that executes another program gets another resource', () => {
@@ -196,47 +192,92 @@ test('a process that ended before anybody looked is named by its short name', ()
   assert.equal(got['process.pid'], 17)
 })
 
-test('a process that ended keeps its resource for what comes late, and is reported once', () => {
+test('a process that ended keeps its resource for what comes late, and is reported once', async () => {
   run(18, nginx)
   run(19, nginx)
   const processes = table()
   const [gone, stays] = [processes.resource(18, 'nginx'), processes.resource(19, 'nginx')]
-  assert.deepEqual(processes.ended(test), [])
+  assert.deepEqual(await endsOf(processes), [])
   exit(18)
   clock.ms += 1_000
   assert.equal(processes.resource(18, 'nginx'), gone)
-  assert.deepEqual(processes.ended(test), [gone])
-  assert.deepEqual(processes.ended(test), [])
+  assert.deepEqual(await endsOf(processes), [gone])
+  assert.deepEqual(await endsOf(processes), [])
   assert.equal(processes.resource(19, 'nginx'), stays)
   assert.equal(processes.size, 1)
 })
 
-test('one that was gone before anybody looked keeps its one resource, too', () => {
+test('one that was gone before anybody looked keeps its one resource, too', async () => {
   const processes = table()
   const gone = processes.resource(4711, 'short')
-  processes.ended(test)
+  await endsOf(processes)
   assert.equal(processes.known(4711), undefined)
   assert.equal(processes.resource(4711, 'short'), gone)
   clock.ms += 10_000
-  processes.ended(test)
+  await endsOf(processes)
   assert.equal(processes.known(4711), undefined)
   assert.notEqual(processes.resource(4711, 'other'), gone)
 })
 
-test('any number of processes takes bounded room, and those let go are reported', () => {
+test('any number of processes takes bounded room, and those let go are reported', async () => {
   const processes = table({ maxProcesses: 8 })
   for (let pid = 100_000; pid < 100_050; pid++) processes.resource(pid, 'x')
   assert.equal(processes.size, 8)
-  assert.equal(processes.ended(test).length, 50)
+  assert.equal((await endsOf(processes)).length, 50)
 })
 
-test('services are told by name, with the processes that run and the ports that they answer on', () => {
+test('places are shared by owner: whoever has most gives up those that ended, then those that do not call', async () => {
+  const processes = table({ maxProcesses: 16 })
+  const own = { cgroup: '0::/system.slice/shop.service' }
+  const other = { uid: 65_534, cgroup: '0::/user.slice/user-65534.slice/session-1.scope' }
+  for (const pid of [500, 501]) run(pid, { ...nginx, ...own })
+  const shops = [500, 501].map(pid => processes.resource(pid, 'nginx'))
+  for (let pid = 600; pid < 700; pid++) run(pid, { ...nginx, ...other })
+  const [caller, quiet] = [processes.resource(600, 'nginx'), processes.resource(601, 'nginx')]
+  processes.hidden(600, 'nginx')
+  for (let pid = 602; pid < 700; pid++) {
+    processes.resource(pid, 'nginx')
+    // All others end.
+    processes.noticed({
+      ...{ kind: 'exit', pid, start: 1_000, parent: 1, user: 65_534, path: '', comm: 'nginx' },
+      cgroupNames: [],
+    })
+  }
+  assert.equal(processes.size, 16)
+  assert.equal((await endsOf(processes)).length, 86)
+  for (let pid = 700; pid < 715; pid++) {
+    run(pid, { ...nginx, ...other })
+    processes.resource(pid, 'nginx')
+  }
+  const gone = await endsOf(processes)
+  assert.ok(gone.includes(quiet) && !gone.includes(caller))
+  for (const [i, pid] of [500, 501].entries()) assert.equal(processes.known(pid), shops[i])
+  assert.deepEqual(processes.losses, { refused: 101, taken: 0 })
+  // A third owner takes from the one that has most.
+  run(800, { ...nginx, cgroup: '0::/system.slice/late.service' })
+  processes.resource(800, 'nginx')
+  assert.deepEqual([processes.size, processes.losses], [16, { refused: 101, taken: 1 }])
+  // Who comes back is who it was, for whoever still has its resource.
+  assert.equal(processes.resource(601, 'nginx'), quiet)
+})
+
+test('others have their turns while all processes are looked at', async () => {
+  const processes = table()
+  for (let pid = 1_000_000; pid < 1_004_000; pid++) processes.resource(pid, 'x')
+  let turns = 0
+  const looked = processes.look().then(() => true)
+  while (!(await Promise.race([looked, setImmediate(false)]))) turns++
+  assert.ok(turns > 2, `${turns} turns`)
+  assert.equal(processes.size, 0)
+})
+
+test('services are told by name, with the processes that run and the ports that they answer on', async () => {
   const shop = { ...nginx, environ: ['OTEL_RESOURCE_ATTRIBUTES=service.name=shop,service.namespace=eu'] }
   for (const pid of [30, 31, 32]) run(pid, shop)
   run(33, { ...nginx, environ: ['OTEL_SERVICE_NAME=shop'] })
   run(34, { comm: 'curl', exe: '/usr/bin/curl' })
   const processes = table()
-  assert.deepEqual(processes.services(), [])
+  assert.deepEqual(await processes.services(), [])
   for (const pid of [30, 31, 32, 33, 34]) processes.resource(pid, 'x')
   for (const port of [8443, 8080, 8443, 0]) processes.resource(30, 'x', port)
   processes.resource(31, 'x', 8080)
@@ -248,29 +289,29 @@ test('services are told by name, with the processes that run and the ports that 
     { name: 'shop', namespace: '', instances: 1, ports: [80] },
     { name: 'shop', namespace: 'eu', instances: 3, ports: [9, 8080, 8443] },
   ]
-  assert.deepEqual(processes.services(), want)
+  assert.deepEqual(await processes.services(), want)
   exit(32)
   exit(33)
   clock.ms += 999
-  assert.deepEqual(processes.services(), want)
+  assert.deepEqual(await processes.services(), want)
   clock.ms += 1
-  assert.deepEqual(processes.services(), [
+  assert.deepEqual(await processes.services(), [
     want[0],
     { name: 'shop', namespace: 'eu', instances: 2, ports: [8080, 8443] },
   ])
   // What it found to have ended is reported all the same.
-  assert.equal(processes.ended(test).length, 3)
+  assert.equal((await endsOf(processes)).length, 3)
   // Another program under a number has its own ports.
   run(31, { comm: 'curl', exe: '/usr/bin/curl', start: 2_000 })
   clock.ms += 1_000
   processes.resource(31, 'x')
-  assert.deepEqual(processes.services(), [
+  assert.deepEqual(await processes.services(), [
     { name: 'curl', namespace: '', instances: 2, ports: [] },
     { name: 'shop', namespace: 'eu', instances: 1, ports: [8080, 8443] },
   ])
 })
 
-test('any number of services and ports makes a list of bounded length', () => {
+test('any number of services and ports makes a list of bounded length', async () => {
   const processes = table()
   processes.withoutProc()
   for (let pid = 1; pid <= 1_100; pid++) processes.resource(pid, `service ${pid}`)
@@ -278,7 +319,7 @@ test('any number of services and ports makes a list of bounded length', () => {
     processes.resource(1, 'service 1', port)
     processes.resource(2, 'service 2', 7)
   }
-  const services = processes.services()
+  const services = await processes.services()
   assert.equal(services.length, 1_000)
   const names = services.map(({ name }) => name)
   assert.deepEqual(names, names.toSorted())
@@ -289,13 +330,13 @@ test('any number of services and ports makes a list of bounded length', () => {
   assert.deepEqual(services.find(({ name }) => name === 'service 2')?.ports, [7])
 })
 
-test('a name with spaces and parentheses does not mislead', () => {
+test('a name with spaces and parentheses does not mislead', async () => {
   run(20, { comm: 'a) R 1 2 (b', exe: '/usr/bin/odd' })
   const processes = table()
   const first = processes.resource(20, '')
   clock.ms += 1_000
   assert.equal(processes.resource(20, ''), first)
-  assert.deepEqual(processes.ended(test), [])
+  assert.deepEqual(await endsOf(processes), [])
 })
 
 test('an executable that was replaced by an update keeps its name', () => {
@@ -312,8 +353,7 @@ test('damaged files of a process make no error', () => {
 })
 
 test('real processes are found in the real /proc, and their end is seen', async () => {
-  const processes = new ProcessTable(fixed)
-  processes.ended(test)
+  const processes = noteEnds(new ProcessTable(fixed))
   const own = processes.resource(process.pid, 'node')
   assert.equal(own.attributes.get('process.executable.path'), process.execPath)
   const child = spawn('sleep', ['60'], { env: { OTEL_SERVICE_NAME: 'sleeper', PATH: process.env.PATH } })
@@ -323,11 +363,11 @@ test('real processes are found in the real /proc, and their end is seen', async 
   child.kill()
   await ended
   assert.equal(sleeper.attributes.get('service.name'), 'sleeper')
-  assert.deepEqual(processes.ended(test), [sleeper])
+  assert.deepEqual(await endsOf(processes), [sleeper])
   assert.equal(processes.resource(process.pid, 'node'), own)
 })
 
-test('where /proc has other numbers, the short name is all that is told', () => {
+test('where /proc has other numbers, the short name is all that is told', async () => {
   run(23, nginx)
   const processes = table()
   processes.withoutProc()
@@ -336,6 +376,6 @@ test('where /proc has other numbers, the short name is all that is told', () => 
   assert.equal(first.attributes.get('process.executable.path'), undefined)
   clock.ms += 1_000
   assert.equal(processes.resource(23, 'curl'), first)
-  assert.deepEqual(processes.ended(test), [])
+  assert.deepEqual(await endsOf(processes), [])
   assert.equal(processes.resource(23, 'curl'), first)
 })

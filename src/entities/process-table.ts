@@ -1,9 +1,11 @@
-import { setImmediate } from 'node:timers/promises'
+import type { ShareLosses } from '../lib/fair-share.ts'
 import { RestedWork } from '../lib/rested-work.ts'
+import { Turn } from '../lib/turn.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import type { Resource } from '../model/resource.ts'
 import { type ContainerPlace, noPlace } from './container-place.ts'
-import { KnownProcesses, type Process } from './known-processes.ts'
+import { type EndListener, KnownProcesses, type Process, serve } from './known-processes.ts'
+import { LastResources } from './last-resources.ts'
 import { ListenedPorts } from './listened-ports.ts'
 import { allListeners, listeningPorts } from './listening-ports.ts'
 import { unknownStart } from './process-files.ts'
@@ -50,9 +52,11 @@ export class ProcessTable {
   private readonly now: () => number
   private readonly news = new LastNews()
   private proc = true
+  private readonly resources = new LastResources()
   private rules: SelectionRules = { instrument: [], exclude: [] }
   private lookedMs = Number.NEGATIVE_INFINITY
   private readonly live: RestedWork<Service[]>
+  private looking: Promise<void> | undefined
 
   constructor(options: ProcessTableOptions) {
     this.options = options
@@ -84,9 +88,7 @@ export class ProcessTable {
   /** Which processes are observed, from now on. */
   select(rules: SelectionRules): void {
     this.rules = rules
-    this.processes.forEach(process => {
-      process.verdict = undefined
-    })
+    for (const [, process] of this.processes.all()) process.verdict = undefined
   }
 
   /**
@@ -115,6 +117,7 @@ export class ProcessTable {
     const now = this.now()
     const { pid, start, kind } = news
     this.news.add(news, now)
+    this.processes.leave(now - lingerMs)
     if (kind === 'exec') this.processes.forget(pid)
     const known = this.processes.get(pid)
     if (known === undefined) return
@@ -122,7 +125,7 @@ export class ProcessTable {
     // Old news, of who had the number before.
     if (!isSame && start < known.identity.start) return
     if (isSame && kind === 'exit') {
-      known.endedMs = now
+      this.processes.ending(known, now)
       this.placeByNews(known, news)
     } else if (isSame) this.check(pid, news.comm, known, now, true)
     else {
@@ -159,11 +162,7 @@ export class ProcessTable {
 
   /** Numbers of processes that are known, at most so many. */
   pids(most: number): number[] {
-    const pids: number[] = []
-    this.processes.forEach((_process, pid) => {
-      if (pids.length < most) pids.push(pid)
-    })
-    return pids
+    return Array.from(this.processes.all(), ([pid]) => pid).slice(0, most)
   }
 
   /** How many processes are known. */
@@ -184,6 +183,11 @@ export class ProcessTable {
   /** Looks at processes whose command lines and environments could not be read, since the start, by why. */
   get unreadStrings(): Readonly<Record<string, number>> {
     return this.reader.files.strings.lost
+  }
+
+  /** Processes that lost their places in the table, since the start. */
+  get losses(): ShareLosses {
+    return this.processes.losses
   }
 
   /** Gives back about so many bytes of detail, what processes told of themselves; returns how many it did. */
@@ -222,25 +226,25 @@ export class ProcessTable {
     return process.resource
   }
 
-  /**
-   * The resources of processes that ended, were replaced or forgotten since the last call. Looks at every process that
-   * is known (about 10 µs each). Each `reader` is told all, from its first question on.
-   */
-  ended(reader: object): Resource[] {
-    this.look()
-    return this.processes.ended(reader)
+  /** Has `listener` told of each resource whose process ended, was replaced or forgotten: wherever a process is asked for. */
+  onEnd(listener: EndListener): void {
+    this.processes.onEnd(listener)
   }
 
-  /**
-   * The services that are running now and were observed at work, with the ports where they answered. Looks at every
-   * process that is known, like `ended`, but only once in a second.
-   */
-  services(): Service[] {
-    if (this.now() - this.lookedMs >= checkEveryMs) this.look()
-    const list = new ServiceList()
-    this.processes.forEach(process => {
-      if (this.runs(process)) list.add(process.resource, process.ports)
+  /** Looks at every process that is known (about 15 µs each), in turns, and lets go of those that ended. */
+  look(): Promise<void> {
+    this.looking ??= this.lookInTurns().finally(() => {
+      this.looking = undefined
     })
+    return this.looking
+  }
+
+  /** The services that are running now and were observed at work, with the ports where they answered. */
+  async services(): Promise<Service[]> {
+    await this.lookAgain()
+    const list = new ServiceList()
+    for (const [, process] of this.processes.all())
+      if (this.runs(process)) list.add(process.resource, process.ports)
     return list.services()
   }
 
@@ -255,20 +259,18 @@ export class ProcessTable {
 
   private async findServices(): Promise<Service[]> {
     const listeners = this.proc ? await allListeners(this.procDir) : new Map<number, readonly number[]>()
-    if (this.now() - this.lookedMs >= checkEveryMs) this.look()
+    await this.lookAgain()
     const list = new ServiceList()
-    this.processes.forEach((process, pid) => {
+    for (const [pid, process] of this.processes.all()) {
       const { called, ports } = process
       if ((called || ports.length > 0) && !listeners.has(pid) && this.runs(process))
         list.add(process.resource, [])
-    })
-    let sinceMs = performance.now()
+    }
+    const turn = new Turn(workMs)
     for (const [pid, ports] of listeners) {
       const process = this.peek(pid)
       if (process !== undefined) list.add(process.resource, ports)
-      if (performance.now() - sinceMs < workMs) continue
-      await setImmediate()
-      sinceMs = performance.now()
+      if (turn.isOver) await turn.next()
     }
     return list.services()
   }
@@ -319,22 +321,23 @@ export class ProcessTable {
     return process.verdict
   }
 
-  /** Looks at every process, and lets go of those that ended. */
-  private look(): void {
-    const now = this.now()
-    this.lookedMs = now
-    this.processes.forEach((process, pid) => {
+  /** Once in a second is enough. */
+  private async lookAgain(): Promise<void> {
+    if (this.now() - this.lookedMs >= checkEveryMs) await this.look()
+  }
+
+  private async lookInTurns(): Promise<void> {
+    this.lookedMs = this.now()
+    const turn = new Turn(workMs)
+    this.processes.leave(this.now() - lingerMs)
+    for (const [pid, process] of this.processes.all()) {
       const { endedMs, identity } = process
-      if (endedMs === undefined) {
-        if (!this.proc) return
-        if (this.reader.files.start(pid) === identity.start && identity.start !== unknownStart) return
-      } else if (now - endedMs < lingerMs) return
-      this.processes.delete(pid)
-      this.processes.end(process.resource)
-      process.endedMs ??= now
-      process.departedMs ??= process.endedMs
-      this.processes.depart(pid, process)
-    })
+      if (endedMs === undefined && this.proc) {
+        const start = this.reader.files.start(pid)
+        if (start !== identity.start || start === unknownStart) this.processes.letGo(process, this.now())
+      }
+      if (turn.isOver) await turn.next()
+    }
   }
 
   /** Looks again at a process that is known. `executed`: it runs another program. */
@@ -371,8 +374,9 @@ export class ProcessTable {
   }
 
   private replaced(pid: number, comm: string, known: Process, now: number): Process {
-    this.processes.end(known.resource)
-    return this.read(pid, comm, now)
+    const process = this.read(pid, comm, now)
+    if (process.resource !== known.resource) this.processes.end(known.resource)
+    return process
   }
 
   /** A process may be moved to its control group shortly after it began; later that is rare. */
@@ -409,8 +413,9 @@ export class ProcessTable {
     known.verdict = undefined
     const resource = processResource(known.identity, known.surroundings, this.options)
     if (!sameAttributes(resource.attributes, known.resource.attributes)) {
-      this.processes.end(known.resource)
-      known.resource = resource
+      const before = known.resource
+      known.resource = this.resources.same(pid, resource)
+      this.processes.end(before, known.resource)
     }
     this.processes.changed(pid, known)
   }
@@ -456,7 +461,8 @@ export class ProcessTable {
       identity,
       place,
       surroundings,
-      resource: processResource(identity, surroundings, this.options),
+      resource: this.resources.same(identity.pid, processResource(identity, surroundings, this.options)),
+      holder: identity.account,
       bytes: 0,
       comm: identity.comm,
       madeMs: now,
@@ -474,12 +480,6 @@ export class ProcessTable {
   }
 }
 
-function serve(process: Process, port: number): void {
-  process.servedPort = port
-  const { ports } = process
-  if (ports.length < maxPorts && !ports.includes(port)) ports.push(port)
-}
-
 /** How often a process that is asked for is looked at again. */
 const checkEveryMs = 1_000
 /** So long after it was first seen a process is looked for in another control group, and how often later. */
@@ -489,11 +489,9 @@ const placeEveryMs = 30_000
 const lingerMs = 5_000
 /** What is counted, such as bytes of connections, is told later: some intervals of metrics. */
 const lateMs = 60_000
-/** So long a search works before it lets others. */
+/** So many milliseconds a search works before it lets others. */
 const workMs = 2
 /** How long a decision holds that ports may change. */
 const judgeEveryMs = 10_000
 /** How long an export of its own spans says that a process is instrumented: several times what SDKs take between two. */
 const instrumentedMs = 600_000
-/** Of one process. */
-const maxPorts = 64

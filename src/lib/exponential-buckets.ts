@@ -16,6 +16,13 @@ export function bucketIndex(value: number, scale: number): number {
   return Math.ceil(Math.log2(value) * 2 ** scale) - 1
 }
 
+/** What is counted in buckets, of which the first has the index `offset`. */
+export interface BucketCounts {
+  readonly scale: number
+  readonly offset: number
+  readonly counts: Float64Array
+}
+
 /** Counts by bucket of one series. When they would be more than `most`, pairs of buckets become one: the scale falls. */
 export class ExponentialBucketCounts {
   scale: number
@@ -35,6 +42,16 @@ export class ExponentialBucketCounts {
   /** Valid until the next change. */
   get counts(): Float64Array {
     return this.#counts.subarray(0, this.length)
+  }
+
+  /** `counts` without those that there were before. */
+  since(before: BucketCounts | undefined): Float64Array {
+    const counts = this.counts.slice()
+    if (before === undefined) return counts
+    const width = 2 ** (before.scale - this.scale)
+    for (let i = 0; i < before.counts.length; i++)
+      counts[Math.floor((before.offset + i) / width) - this.offset]! -= before.counts[i]!
+    return counts
   }
 
   /** Counts a positive, finite number `times` times. */

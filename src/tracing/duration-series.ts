@@ -1,6 +1,6 @@
 // One series of a duration metric: what it counts, in the two forms of histograms.
 
-import { ExponentialBucketCounts } from '../lib/exponential-buckets.ts'
+import { type BucketCounts, ExponentialBucketCounts } from '../lib/exponential-buckets.ts'
 import type { Attributes } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
 import type { Metric } from '../model/metric.ts'
@@ -28,15 +28,35 @@ export abstract class DurationSeries {
   readonly startUs: number
   count = 0
   sumNs = 0
+  /** Of these, what a receiver was told. */
+  private toldCount = 0
+  private toldSumNs = 0
 
   constructor(attributes: Attributes, startUs: number) {
     this.attributes = attributes
     this.startUs = startUs
   }
 
+  /** Calls that were counted and not told yet. */
+  get untold(): number {
+    return this.count - this.toldCount
+  }
+
   abstract observe(durationNs: number): void
   /** `buckets` are by the bounds of the metric. */
   abstract merge(count: number, sumNs: number, buckets: ArrayLike<number>): void
+
+  /** All that was counted was told. */
+  tell(): void {
+    this.toldCount = this.count
+    this.toldSumNs = this.sumNs
+  }
+
+  /** Has another series of its metric count what was not told: this one is let go of. */
+  handOver(to: this): void {
+    to.count += this.count - this.toldCount
+    to.sumNs += this.sumNs - this.toldSumNs
+  }
 }
 
 /** How the series of a metric count and are told. */
@@ -47,6 +67,7 @@ export interface HistogramForm<S extends DurationSeries = DurationSeries> {
 
 class ExplicitSeries extends DurationSeries {
   readonly buckets: Float64Array
+  #told: Float64Array | undefined
   readonly #boundsNs: Float64Array
 
   constructor(attributes: Attributes, startUs: number, { boundsNs }: Scale) {
@@ -68,6 +89,17 @@ class ExplicitSeries extends DurationSeries {
     for (let i = 0; i < this.buckets.length; i++) this.buckets[i]! += buckets[i] ?? 0
     this.count += count
     this.sumNs += sumNs
+  }
+
+  override tell(): void {
+    super.tell()
+    this.#told ??= new Float64Array(this.buckets.length)
+    this.#told.set(this.buckets)
+  }
+
+  override handOver(to: this): void {
+    super.handOver(to)
+    for (let i = 0; i < this.buckets.length; i++) to.buckets[i]! += this.buckets[i]! - (this.#told?.[i] ?? 0)
   }
 }
 
@@ -94,6 +126,8 @@ export const explicit: HistogramForm<ExplicitSeries> = {
 class ExponentialSeries extends DurationSeries {
   zeroCount = 0
   readonly buckets = new ExponentialBucketCounts(startScale, mostBuckets)
+  #toldZeroCount = 0
+  #told: BucketCounts | undefined
   readonly #middles: Float64Array
 
   constructor(attributes: Attributes, startUs: number, { middles }: Scale) {
@@ -117,6 +151,21 @@ class ExponentialSeries extends DurationSeries {
     }
     this.count += count
     this.sumNs += sumNs
+  }
+
+  override tell(): void {
+    super.tell()
+    this.#toldZeroCount = this.zeroCount
+    const { scale, offset, counts } = this.buckets
+    this.#told = { scale, offset, counts: counts.slice() }
+  }
+
+  override handOver(to: this): void {
+    super.handOver(to)
+    to.zeroCount += this.zeroCount - this.#toldZeroCount
+    const { scale, offset } = this.buckets
+    for (const [i, times] of this.buckets.since(this.#told).entries())
+      if (times > 0) to.buckets.add(2 ** ((offset + i + 0.5) * 2 ** -scale), times)
   }
 }
 

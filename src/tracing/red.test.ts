@@ -189,75 +189,240 @@ test('the dimensions given may be filled again afterwards', () => {
   )
 })
 
-test('beyond the bound nothing is lost but told apart: totals hold and the overflow is counted', () => {
-  const table = new RedTable({ startUs: 0, maxSeries: 10 })
-  for (let i = 0; i < 25; i++) table.observe(shop, desc, Attributes.of({ route: `/${i}` }), 1)
-  table.merge(shop, desc, Attributes.of({ route: '/x' }), 7, 7, [7, 0, 0, 0, 0])
+/** All that a table tells over time, as a receiver has it: the last point of each series that began at a moment. */
+class Receiver {
+  private readonly last = new Map<string, number>()
+
+  /** Collects, and checks that no series falls and that none is there twice. */
+  take(table: RedTable, timeUs: number, between = () => {}): void {
+    const seen = new Set<string>()
+    for (const { resource, metrics } of table.collectEach(() => timeUs)) {
+      for (const { name, points } of metrics as readonly {
+        name: string
+        points: readonly (HistogramPoint | ExponentialHistogramPoint)[]
+      }[])
+        for (const point of points) {
+          const identity = JSON.stringify([resource.attributes.toObject(), name, point.attributes.toObject()])
+          assert.ok(!seen.has(identity), `${identity} is there twice`)
+          seen.add(identity)
+          const id = `${identity} ${point.startUs}`
+          assert.ok(point.count >= (this.last.get(id) ?? 0), `${id} fell`)
+          const isExplicit = 'buckets' in point
+          const counts = Array.from(isExplicit ? point.buckets : point.positive.counts)
+          if (!isExplicit) counts.push(point.zeroCount)
+          assert.equal(
+            counts.reduce((sum, each) => sum + each, 0),
+            point.count,
+          )
+          assert.ok(counts.every(each => each >= 0))
+          this.last.set(id, point.count)
+        }
+      between()
+    }
+  }
+
+  /** Calls of the series whose identities hold a text. */
+  total(text = ''): number {
+    let sum = 0
+    for (const [id, count] of this.last) if (id.includes(text)) sum += count
+    return sum
+  }
+}
+
+const user = (name: string, group = `/user.slice/${name}`) => ({ group, user: name })
+const processes = new Map<string, Resource>()
+
+/** A process has one resource, whoever asks. */
+function process(pid: number, service: string, owner = user(service)): Resource {
+  const key = `${service} ${pid}`
+  const known =
+    processes.get(key) ??
+    resource({ 'service.name': service, 'service.instance.id': `instance-${pid}`, 'process.pid': pid }, owner)
+  processes.set(key, known)
+  return known
+}
+
+const route = (name: string | number) => Attributes.of({ 'http.route': `/${name}` })
+
+test('beyond the bound of a resource nothing is lost but told apart: totals hold and the overflow is counted', () => {
+  const table = new RedTable({ startUs: 0, maxResourceSeries: 10 })
+  for (let i = 0; i < 25; i++) table.observe(shop, desc, route(i), 1)
+  table.merge(shop, desc, route('x'), 7, 7, [7, 0, 0, 0, 0])
   const points = pointsOf(table, shop)
   assert.equal(points.length, 11)
   assert.deepEqual(points.at(-1)!.attributes.toObject(), { 'otel.metric.overflow': true })
   assert.equal(points.at(-1)!.count, 22)
-  assert.deepEqual([table.series, table.overflowed, table.lost], [10, 22, 0])
-  table.observe(shop, desc, Attributes.of({ route: '/3' }), 1)
+  assert.deepEqual([table.series, table.overflowed], [10, 22])
+  table.observe(shop, desc, route(3), 1)
   assert.equal(pointsOf(table, shop)[3]!.count, 2)
+  for (let i = 0; i < 10; i++) table.observe(cart, desc, route(i), 1)
+  assert.equal(pointsOf(table, cart).length, 10)
 })
 
-test('beyond a bound in bytes series overflow as well, and the books of bytes are those of the series', () => {
-  const table = new RedTable({ startUs: 0, maxBytes: 100_000 })
-  for (let i = 0; i < 1000; i++)
-    table.observe(shop, desc, Attributes.of({ route: `/${i}/${'a'.repeat(600)}` }), 1)
-  assert.ok(table.bytes >= 100_000 && table.bytes < 103_000, `${table.bytes}`)
-  assert.equal(table.series + table.overflowed, 1000)
-  assert.equal(
-    pointsOf(table, shop).reduce((sum, { count }) => sum + count, 0),
-    1000,
-  )
-  table.forget(shop)
-  table.collect(3_000)
-  assert.deepEqual([table.series, table.bytes], [0, 0])
-})
-
-test('a flood of one resource overflows by itself and leaves the others their room', () => {
-  const table = new RedTable({ startUs: 0, maxSeries: 10, maxResourceSeries: 4 })
-  for (let i = 0; i < 25; i++) table.observe(shop, desc, Attributes.of({ route: `/${i}` }), 1)
-  for (let i = 0; i < 4; i++) table.observe(cart, desc, Attributes.of({ route: `/${i}` }), 1)
-  assert.deepEqual([table.series, table.overflowed, table.lost], [8, 21, 0])
-  const [series, marked] = [pointsOf(table, cart), pointsOf(table, shop).at(-1)!]
-  assert.equal(series.length, 4)
-  assert.deepEqual([marked.attributes.toObject(), marked.count], [{ 'otel.metric.overflow': true }, 21])
-})
-
-test('resources beyond the bound are counted as lost', () => {
-  const table = new RedTable({ startUs: 0, maxResources: 1 })
-  table.observe(shop, desc, get, 1)
-  table.observe(cart, desc, get, 1)
-  table.merge(cart, desc, get, 5, 5, [5, 0, 0, 0, 0])
-  assert.equal(table.lost, 6)
-  assert.equal(table.collect(1).length, 1)
+test('the bytes of everything are within the bound, overflow and resources included', () => {
+  const maxBytes = 200_000
+  const table = new RedTable({ startUs: 0, maxBytes })
+  const receiver = new Receiver()
+  let calls = 0
+  for (let pid = 0; pid < 200; pid++) {
+    const resource = process(pid, pid % 2 === 0 ? 'even' : 'odd')
+    for (let i = 0; i < 20; i++, calls++) table.observe(resource, desc, route(`${i}/${'a'.repeat(600)}`), 1)
+    assert.ok(table.bytes <= maxBytes, `${table.bytes}`)
+    if (pid % 3 === 0) table.forget(resource)
+    if (pid % 50 === 49) receiver.take(table, pid)
+  }
+  assert.equal(receiver.total(), calls)
+  for (let pid = 0; pid < 200; pid++) table.forget(process(pid, 'x'))
 })
 
 test('a forgotten resource is collected once more and frees its series', () => {
-  const table = new RedTable({ startUs: 0, maxSeries: 2 })
+  const table = new RedTable({ startUs: 0 })
   table.observe(shop, desc, get, 1)
-  table.observe(cart, desc, get, 1)
+  table.collect(1)
+  table.observe(shop, desc, get, 1)
   table.forget(shop)
-  table.observe(shop, desc, get, 1)
   assert.equal(pointsOf(table, shop)[0]!.count, 2)
   assert.deepEqual(pointsOf(table, shop), [])
-  assert.equal(table.series, 1)
+  assert.deepEqual([table.series, table.bytes], [0, 0])
   table.observe(shop, desc, get, 1)
   assert.equal(pointsOf(table, shop)[0]!.count, 1)
-  assert.equal(table.overflowed, 0)
 })
 
-test('processes that come and go leave nothing behind', () => {
-  const table = new RedTable({ startUs: 0, maxSeries: 5, maxResources: 5 })
-  for (let i = 0; i < 1_000; i++) {
-    const process = resource({ 'process.pid': i })
-    table.observe(process, desc, get, 1)
-    table.forget(process)
-    assert.equal(table.collect(i).length, 1)
+test('a resource that was taken for gone and comes back goes on with its series', () => {
+  const table = new RedTable({ startUs: 0 })
+  table.observe(shop, desc, get, 1)
+  table.collect(1)
+  table.forget(shop)
+  table.observe(shop, desc, get, 1)
+  table.collect(2)
+  table.observe(shop, desc, get, 1)
+  const [point] = pointsOf(table, shop)
+  assert.deepEqual([point!.startUs, point!.count], [0, 3])
+})
+
+test('of a process that ended before it was told, its service counts all, and goes on', () => {
+  const table = new RedTable({ startUs: 1 })
+  const owner = user('nobody')
+  for (let pid = 0; pid < 1_000; pid++) {
+    const one = resource(
+      { 'service.name': 'job', 'service.instance.id': `${pid}`, 'process.pid': pid },
+      owner,
+    )
+    table.observe(one, desc, get, 1)
+    table.forget(one)
+    if (pid === 499) table.collect(2)
   }
-  assert.deepEqual([table.series, table.overflowed, table.lost], [0, 0, 0])
-  assert.deepEqual(table.collect(0), [])
+  const [told, ...others] = table.collect(3)
+  assert.deepEqual([told!.resource.attributes.toObject(), others], [{ 'service.name': 'job' }, []])
+  const [metric] = told!.metrics
+  assert.ok(metric?.kind === 'histogram')
+  assert.deepEqual(
+    metric.points.map(({ count, startUs, attributes }) => [count, startUs, attributes.toObject()]),
+    [[1_000, 1, get.toObject()]],
+  )
+  assert.equal(table.series, 1)
+  // It is let go of when nothing comes any more.
+  for (let i = 0; i < 30; i++) table.collect(4 + i)
+  assert.deepEqual([table.collect(100), table.bytes], [[], 0])
+})
+
+test('of a process that is described anew before it was told, its new resource counts all', () => {
+  const table = new RedTable({ startUs: 0 })
+  table.observe(shop, desc, get, 1)
+  table.forget(shop, cart)
+  table.observe(cart, desc, get, 1)
+  assert.deepEqual(
+    table.collect(1).map(({ resource, metrics }) => [resource === cart, metrics[0]!.points.length]),
+    [[true, 1]],
+  )
+  assert.equal(pointsOf(table, cart)[0]!.count, 2)
+})
+
+for (const histograms of ['explicit', 'exponential'] as const) {
+  const room = { startUs: 0, histograms, maxSeries: 2_000 }
+
+  test(`floods of some owners leave a bystander its own series, and every call is counted: ${histograms}`, () => {
+    const table = new RedTable(room)
+    const receiver = new Receiver()
+    const bystander = process(1, 'bystander')
+    let attacks = 0
+    let asked = 0
+    const attack = (resource: Resource, name: string | number) => {
+      table.observe(resource, desc, route(name), 1_000 * attacks++)
+      if (attacks % 10 === 0) table.observe(bystander, desc, route(asked++ % 5), 7_000_000)
+    }
+    for (let interval = 0; interval < 4; interval++) {
+      // Processes with very many series, processes that end at once, and such that stay, each a service of its own.
+      for (let pid = 0; pid < 15; pid++) {
+        const resource = process(1_000 + pid, 'many', user('many'))
+        for (let i = 0; i < 400; i++) attack(resource, `${interval % 2}/${i}`)
+      }
+      for (let pid = 0; pid < 3_000; pid++) {
+        const resource = process(10_000 * (interval + 1) + pid, 'short', user('short'))
+        attack(resource, pid % 7)
+        table.forget(resource)
+      }
+      for (let pid = 0; pid < 3_000; pid++)
+        attack(process(100_000 + pid, `own-${pid}`, user(`u${pid % 3}`, '/session')), 'a')
+      // One who comes late.
+      table.observe(process(2 + interval, 'late'), desc, get, 1)
+      receiver.take(table, interval + 1)
+    }
+    // In the series of its routes, not in that of overflow.
+    assert.equal(receiver.total('"process.pid":1},"http.server.request.duration",{"http.route"'), asked)
+    for (let pid = 2; pid < 6; pid++) assert.equal(receiver.total(`"instance-${pid}"`), 1)
+    assert.equal(receiver.total(), attacks + asked + 4)
+    assert.ok(table.bytes <= 1.05 * 2_000 * (histograms === 'explicit' ? 2_100 : 4_400), `${table.bytes}`)
+    assert.ok(table.losses.refused > 0 && table.losses.taken > 0)
+    // The overflow of one owner is its own.
+    assert.ok(receiver.total('"service.name":"many"') > 0)
+    assert.ok(receiver.total('"service.name":"short"') >= 4 * 2_900)
+  })
+
+  test(`what was told of a series that makes room is not told again: ${histograms}`, () => {
+    const table = new RedTable(room)
+    const receiver = new Receiver()
+    const [rich, poor] = [process(1, 'rich'), process(2, 'poor')]
+    let calls = 0
+    for (let interval = 0; interval < 6; interval++) {
+      for (let i = 0; i < 1_000; i++, calls++) table.observe(rich, desc, route(i), 10 ** (i % 10))
+      if (interval > 0)
+        for (let pid = 3; pid < 3 + interval * 150; pid++, calls++)
+          table.observe(process(pid, 'poor'), desc, get, 0)
+      for (let i = 0; i < interval * 100; i++, calls++) table.observe(poor, desc, route(i), 1)
+      receiver.take(table, interval)
+    }
+    assert.equal(receiver.total(), calls)
+  })
+}
+
+test('calls that come, and processes that end, while all is collected are counted once', () => {
+  const table = new RedTable({ startUs: 0, maxSeries: 300 })
+  const receiver = new Receiver()
+  let calls = 0
+  const call = () => {
+    const resource = process(calls % 701, `s${calls % 5}`, user(`u${calls % 3}`))
+    table.observe(resource, desc, route(calls++ % 11), 1)
+    if (calls % 4 === 0) table.forget(process((calls * 7) % 701, `s${calls % 5}`))
+  }
+  for (let interval = 1; interval < 20; interval++) {
+    for (let i = 0; i < 500; i++) call()
+    receiver.take(table, interval, call)
+  }
+  receiver.take(table, 20)
+  assert.equal(receiver.total(), calls)
+})
+
+test('a call costs little where there is no room, too', () => {
+  const table = new RedTable({ startUs: 0, maxSeries: 1_000 })
+  for (let pid = 0; pid < 2_000; pid++) table.observe(process(pid, `s${pid}`, user('u')), desc, get, 1)
+  const before = table.bytes
+  const began = performance.now()
+  for (let i = 0; i < 40_000; i++) table.observe(process(i % 2_000, `s${i % 2_000}`), desc, route(i % 10), 1)
+  const usPerCall = ((performance.now() - began) / 40_000) * 1_000
+  assert.ok(usPerCall < 100, `${usPerCall} µs`)
+  assert.ok(table.bytes < 1.05 * before)
+  const receiver = new Receiver()
+  receiver.take(table, 1)
+  assert.equal(receiver.total(), 42_000)
 })

@@ -46,4 +46,5 @@ export const attacks: readonly Attack[] = [
   { name: 'changing-files', user: 65533 },
   { name: 'api-lies', user: 65534 },
   { name: 'hanging-files', user: 65533 },
+  { name: 'short-callers', user: 65534, seconds: 20 },
 ]

@@ -46,11 +46,10 @@ export const captureRow: Row = {
     ),
     lines(
       'Request metrics without room',
-      'Calls without a series of their own, and calls in none.',
+      'Calls without a series of their own.',
       'ops',
       {
         overflow: 'sum(rate(svc_request_metrics_overflowed_total{AGENT}[RATE]))',
-        lost: 'sum(rate(svc_request_metrics_lost_total{AGENT}[RATE]))',
       },
       { min: 0 },
     ),

@@ -1,0 +1,79 @@
+import type { ProcessTable } from '../entities/process-table.ts'
+import { Turn } from '../lib/turn.ts'
+import type { Scope } from '../model/resource.ts'
+import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { RedTable, ResourceMetrics } from '../tracing/red.ts'
+
+export interface RedExportOptions {
+  readonly red: RedTable
+  readonly processes: ProcessTable
+  readonly pipeline: Pick<Pipeline, 'intake'>
+  readonly scope: Scope
+  /** Counts what the kernel has counted until now. */
+  readonly sync: () => void
+}
+
+/** Exports the request metrics by the clock, in turns, as there may be thousands of processes. */
+export class RedExport {
+  readonly #options: RedExportOptions
+  #intervalMs = 0
+  /** When it was last done by the clock, or when this began; of `performance.now()`. */
+  #beganMs = performance.now()
+  #timer: NodeJS.Timeout | undefined
+  #underWay = false
+  #stopped = false
+
+  constructor(options: RedExportOptions) {
+    this.#options = options
+  }
+
+  /** The next time is when this interval since the last one is over, and so on. */
+  every(intervalMs: number): void {
+    this.#intervalMs = intervalMs
+    clearTimeout(this.#timer)
+    const dueMs = this.#beganMs + intervalMs
+    this.#timer = setTimeout(() => void this.#inTurns(), Math.max(0, dueMs - performance.now()))
+  }
+
+  /** Exports all at once. */
+  now(): void {
+    const { red, sync } = this.#options
+    sync()
+    for (const each of red.collectEach(nowUs)) this.#add(each)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #inTurns(): Promise<void> {
+    const { red, processes, sync } = this.#options
+    this.#beganMs = performance.now()
+    this.every(this.#intervalMs)
+    if (this.#underWay) return
+    this.#underWay = true
+    try {
+      await processes.look()
+      if (this.#stopped) return
+      sync()
+      const turn = new Turn()
+      for (const each of red.collectEach(nowUs)) {
+        this.#add(each)
+        if (turn.isOver) await turn.next()
+        if (this.#stopped) return
+      }
+    } finally {
+      this.#underWay = false
+    }
+  }
+
+  #add({ resource, metrics }: ResourceMetrics): void {
+    const intake = this.#options.pipeline.intake('metrics')
+    for (const metric of metrics) intake.add(resource, this.#options.scope, metric)
+  }
+}
+
+function nowUs(): number {
+  return Date.now() * 1000
+}
