@@ -6,7 +6,7 @@ import { banner } from './agent/banner.ts'
 import { Cpu } from './agent/cpu.ts'
 import { leverParts } from './agent/cpu-levers.ts'
 import { Discovery } from './agent/discovery.ts'
-import { governEntities, governProfiles } from './agent/entity-memory.ts'
+import { governEntities, governProfiles, governSmallTables } from './agent/entity-memory.ts'
 import { Gpu } from './agent/gpu.ts'
 import { stuckMs } from './agent/health.ts'
 import { HostMetrics } from './agent/host-metrics.ts'
@@ -148,7 +148,12 @@ export async function startAgent({
   })
   const starting = self.begin('start')
   let onContainer = (): void => undefined
-  const discovery = new Discovery({ config, log, onContainer: () => onContainer() })
+  const discovery = new Discovery({
+    config,
+    log,
+    onContainer: () => onContainer(),
+    governor: memory.governor,
+  })
   const { entities, host } = discovery
   const aboutProcesses: ProcessTableOptions = {
     hostName: hostname(),
@@ -164,6 +169,7 @@ export async function startAgent({
   // Of those that profiles meet: nobody may trace them.
   const profiled = new ProcessTable({ ...aboutProcesses, maxProcesses: 1024 })
   const resources = new ContainerResources({ entities, processes, host: () => host.resource })
+  governSmallTables(memory.governor)
   governEntities(memory.governor, { processes, profiled, entities, resources })
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
@@ -224,7 +230,7 @@ export async function startAgent({
   leverParts(cpu.governor, { tracing: running, kernel, profiling, logs })
   onContainer = () => logs.hurry()
   const baseDir = loaded.filePath === null ? process.cwd() : dirname(loaded.filePath)
-  const scraping = new Scraping({ config, baseDir, pipeline, log })
+  const scraping = new Scraping({ config, baseDir, pipeline, log, memory })
   const heartbeat = startHeartbeat(stuckMs)
   let eventLoop: EventLoopWatch | undefined
   let hostMetrics: HostMetrics | undefined

@@ -228,6 +228,16 @@ test('files keep to the lines of budgets.json, generated and foreign ones are fr
   check({ 'test/fixtures/a.c': lines(50), 'dist/a.c': lines(50) })
 })
 
+test('a map or interner whose bytes nobody counts is refused', () => {
+  check(
+    { 'src/protocols/http1.ts': "import './_shared.ts'\nconst words = new Interner({ slots: 8 })\n" },
+    /^src\/protocols\/http1\.ts:2: memory: "new Interner"/,
+  )
+  check({
+    'src/protocols/http1.ts': "import { head } from './_shared.ts'\nsmall(\n  new BoundedMap(1),\n)\n",
+  })
+})
+
 test('words of unfinished work are refused in code, with their line, and free elsewhere', () => {
   check(
     { 'src/lib/events.ts': '\n// Not implemented\n' },

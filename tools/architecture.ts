@@ -47,9 +47,18 @@ export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
 
 /** Text that no file may hold, comments included. */
 const code = /^(src|bpf|native|ui)\/(?!.*\.test\.ts$)/
+/** Areas that keep names of others; those of single connections and targets are counted with them. */
+const caches =
+  /^src\/(api|collectors|discovery|kernel|probes|processors|profiling|protocols|scraping|unwinders)\/(?!.*\.test\.ts$|amqp\/channel\.ts|nats\/waiting\.ts|resource-table\.ts)/
 export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
   [code, /\b(placeholder|for now|not implemented|TODO|FIXME|XXX)\b/i, 'words', 'finish it or leave it out'],
   [code, /(?<![\w.'])fetch\(|new WebSocket\(/, 'globals', 'loads 10 MB of undici: use node:http'],
+  [
+    caches,
+    /(?<!\b(?:small|counted)\(\s*)\bnew (?:BoundedMap|Interner)\b/,
+    'memory',
+    'have its bytes counted: put small(…) or counted(…) around it (src/lib/small-tables.ts)',
+  ],
   [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
   [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
 ]

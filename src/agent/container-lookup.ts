@@ -1,12 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { ContainerFiles } from '../discovery/container-files/container-files.ts'
+import type { ByteRoom } from '../lib/byte-room.ts'
 import type { Container, EntitySink } from '../model/entity.ts'
+import { entityBytes } from '../model/entity-bytes.ts'
 
 export interface ContainerLookupOptions {
   /** Where the host's root is mounted. */
   readonly rootfs: string
   readonly sink: Pick<EntitySink, 'container' | 'containerGone'>
+  /** For those that are looked at again. */
+  readonly room: ByteRoom
   /** A runtime tells of this container, and when it goes. */
   readonly isFollowed: (id: string) => boolean
   /** Between two looks at the files of those that no runtime tells of. */
@@ -44,13 +48,22 @@ export class ContainerLookup {
   /** The container of this number, which the caller tells the sink of. */
   find(id: string): Container | undefined {
     const container = this.files.find(id)
-    if (container !== undefined && this.found.size < maxFound) this.found.set(id, container)
+    if (container !== undefined && this.found.size < maxFound) this.keep(id, container)
     return container
+  }
+
+  private keep(id: string, container: Container): void {
+    if (this.options.room.change(entityBytes(this.found.get(id)), entityBytes(container)))
+      this.found.set(id, container)
   }
 
   /** All that were found are told as gone. */
   clear(): void {
-    for (const id of this.found.keys()) if (!this.options.isFollowed(id)) this.options.sink.containerGone(id)
+    const { isFollowed, room, sink } = this.options
+    for (const [id, container] of this.found) {
+      room.give(entityBytes(container))
+      if (!isFollowed(id)) sink.containerGone(id)
+    }
     this.found.clear()
   }
 
@@ -63,13 +76,14 @@ export class ContainerLookup {
   }
 
   private lookAt(id: string): void {
-    const { sink, isFollowed } = this.options
+    const { sink, isFollowed, room } = this.options
     const container = isFollowed(id) ? undefined : this.files.find(id)
     if (container === undefined) {
+      room.give(entityBytes(this.found.get(id)))
       this.found.delete(id)
       if (!isFollowed(id)) sink.containerGone(id)
     } else if (!isDeepStrictEqual(container, this.found.get(id))) {
-      this.found.set(id, container)
+      this.keep(id, container)
       sink.container(container)
     }
   }

@@ -8,8 +8,10 @@ import { KubernetesSource } from '../discovery/kubernetes/kubernetes-source.ts'
 import { CloudSource } from '../entities/cloud-source.ts'
 import { noPlace } from '../entities/container-place.ts'
 import { Entities, type EntitiesOptions } from '../entities/entities.ts'
+import { ByteRoom } from '../lib/byte-room.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { ContainerLookup } from './container-lookup.ts'
 import { HostEntity, hostResource } from './host-resource.ts'
 
@@ -18,6 +20,7 @@ export interface DiscoveryOptions {
   readonly log: Logger
   /** Told when a container is new. */
   readonly onContainer: () => void
+  readonly governor?: MemoryGovernor
 }
 
 /** Asks Docker, Kubernetes and the cloud while the configuration wants it to. */
@@ -27,21 +30,31 @@ export class Discovery {
   private readonly log: Logger
   private readonly onContainer: () => void
   private readonly lookup: ContainerLookup
+  /** For what runtimes and the cluster tell of: it stays for as long as they have it, so it is bounded where it comes in. */
+  private readonly room: ByteRoom
   private config: Config
   private dockerSource: DockerSource | undefined
   private kubernetesSource: KubernetesSource | undefined
   private cloudSource: CloudSource | undefined
   private stopped = false
 
-  constructor({ config, log, onContainer }: DiscoveryOptions) {
+  constructor({ config, log, onContainer, governor }: DiscoveryOptions) {
     const { rootfs } = config.agent.nodeexporter.path
     this.config = config
     this.log = log
     this.onContainer = onContainer
+    this.room = new ByteRoom(governor?.limitOf())
+    governor?.register({
+      name: 'what runtimes and cluster told',
+      kind: 'intake',
+      bytes: () => this.room.bytes,
+      shed: () => 0,
+    })
     this.entities = new Entities(this.entitiesOptions())
     this.lookup = new ContainerLookup({
       rootfs,
       sink: this.entities,
+      room: this.room,
       isFollowed: id => this.dockerSource?.knows(id) ?? false,
       intervalMs: () => this.config.agent.discovery.interval,
     })
@@ -79,7 +92,8 @@ export class Discovery {
       ['discovery: Kubernetes', kubernetes?.state],
       ['discovery: cloud', cloud?.state],
     ] as const
-    return named.flatMap(([subsystem, state]) =>
+    const left = this.room.leftOut === 0 ? [] : [leftOutFault(this.room)]
+    const told = named.flatMap(([subsystem, state]) =>
       state === undefined || state.reason === '' || state.mend === ''
         ? []
         : // What answers and does not tell all is no reason to call the agent unready.
@@ -91,6 +105,7 @@ export class Discovery {
             },
           ],
     )
+    return [...told, ...left]
   }
 
   /** What a reload changes. */
@@ -170,6 +185,7 @@ export class Discovery {
     this.dockerSource = new DockerSource({
       endpoint: discovery.docker.endpoint,
       sink: this.entities,
+      room: this.room,
       log: this.log,
       rootfs: this.config.agent.nodeexporter.path.rootfs,
       refreshMs: discovery.interval,
@@ -190,6 +206,7 @@ export class Discovery {
       labels: [...labels, ...selectedLabels(this.config)],
       annotations,
       sink: this.entities,
+      room: this.room,
       warn: this.warn('Kubernetes'),
     })
     this.kubernetesSource.start()
@@ -221,4 +238,12 @@ export class Discovery {
 /** Labels of pods that processes are selected by. */
 function selectedLabels({ discovery }: Config): string[] {
   return [...discovery.instrument, ...discovery.exclude].flatMap(each => Object.keys(each.k8s_pod_labels))
+}
+
+function leftOutFault({ leftOut, limitBytes }: ByteRoom): Degradation {
+  return {
+    subsystem: 'about discovery: memory',
+    reason: `containers, pods or services were left out ${leftOut} times, as all may take ${limitBytes} bytes`,
+    mend: 'raise limits.memory',
+  }
 }

@@ -27,6 +27,8 @@ const effects: Readonly<Record<MemoryPressure, string>> = {
 /** For documents: bytes throughout. */
 export interface MemoryState {
   readonly limit: number
+  /** With the pages of files, as `ps` has it. */
+  readonly resident: number
   readonly anonymous: number
   readonly heap: { readonly live: number; readonly used: number; readonly limit: number }
   readonly pressure: MemoryPressure
@@ -72,6 +74,7 @@ export class Memory {
     const tables = governor.tables()
     return {
       limit: this.limitBytes,
+      resident: process.memoryUsage.rss(),
       anonymous: reading.anonymousBytes,
       heap: { live: reading.liveHeapBytes, used: reading.usedHeapBytes, limit: this.#heapLimit },
       pressure: governor.pressure,

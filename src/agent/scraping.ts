@@ -4,14 +4,18 @@ import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
+import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import { pageBuffers } from '../scraping/fetch/page-buffers.ts'
 import { TargetClient } from '../scraping/fetch/target-client.ts'
 import { jobsOf } from '../scraping/jobs/jobs.ts'
+import { PageRoom } from '../scraping/page-room.ts'
 import type { ScrapeJob } from '../scraping/scrape-job.ts'
 import type { ScrapeCounts } from '../scraping/scrape-loop.ts'
 import { type JobState, ScrapeManager } from '../scraping/scrape-manager.ts'
 import { shardIndex } from '../scraping/shard.ts'
 import type { Target } from '../scraping/target.ts'
+import type { Memory } from './memory.ts'
 import { shownUrl } from './shown-target.ts'
 
 export interface ScrapingOptions {
@@ -20,7 +24,12 @@ export interface ScrapingOptions {
   readonly baseDir: string
   readonly pipeline: Pick<Pipeline, 'intake' | 'prepared' | 'ledger'>
   readonly log: Logger
+  readonly memory?: Pick<Memory, 'governor' | 'limitBytes'>
 }
+
+/** Parts of `limits.memory`: for what is kept of pages between scrapes, and for those that are being read. */
+const keptPart = 1 / 4
+const readPart = 1 / 5
 
 /** What was scraped so far. */
 export interface ScrapingTotals extends Readonly<ScrapeCounts> {
@@ -40,14 +49,20 @@ export class Scraping {
   private contradictions = 0
   private started = false
 
-  constructor({ config, baseDir, pipeline, log }: ScrapingOptions) {
+  constructor({ config, baseDir, pipeline, log, memory }: ScrapingOptions) {
     const metrics = pipeline.intake('metrics')
     this.baseDir = baseDir
     this.log = log
     this.config = config
     this.jobsWanted = this.wanted
+    const room = new PageRoom(memory && memory.limitBytes * keptPart)
+    if (memory !== undefined) {
+      pageBuffers.limit(memory.limitBytes * readPart)
+      governScraping(memory.governor, room)
+    }
     this.manager = new ScrapeManager({
       log,
+      room,
       open: openTarget,
       sink: {
         prepared: pipeline.prepared,
@@ -154,5 +169,26 @@ export function openTarget({ job, url }: Target): TargetClient {
     compression: job.compression ? 'remote' : 'never',
     bodyBytes: job.limits.bodyBytes,
     owner: `job ${job.name}`,
+  })
+}
+
+/**
+ * Both stand apart from the budget of the tables, as who scrapes much asked for it; each has its own part of the whole. Where
+ * memory is short, metrics that are ready to be sent are made anew at each scrape.
+ */
+function governScraping(governor: MemoryGovernor, room: PageRoom): void {
+  governor.register({
+    name: 'series of targets',
+    kind: 'cache',
+    apart: true,
+    bytes: () => room.bytes,
+    shed: bytes => room.shed(bytes),
+  })
+  governor.register({
+    name: 'pages of targets',
+    kind: 'cache',
+    apart: true,
+    bytes: () => pageBuffers.bytes,
+    shed: bytes => pageBuffers.shed(bytes),
   })
 }

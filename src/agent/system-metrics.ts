@@ -16,6 +16,7 @@ import { Page, type Source } from '../exposition/page.ts'
 import { showRuns } from '../exposition/runs.ts'
 import { HostFiles, type HostPaths } from '../kernel/host.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
+import { counted } from '../lib/small-tables.ts'
 import type { Keys } from '../schema/tree.ts'
 
 /** A collector with its options, as its `options` describe them. */
@@ -71,7 +72,7 @@ export class SystemMetrics implements MetricsSource {
     this.#options = options
     this.#host = new HostFiles(path)
     this.namespace = namespace
-    this.page = new Page({ namespace, bounds: boundsOf(cardinality) })
+    this.page = counted(new Page({ namespace, bounds: boundsOf(cardinality) }))
     this.#gatherer = new Gatherer({
       collectors: started(collectors, { host: this.#host, log }),
       page: this.page,

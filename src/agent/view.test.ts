@@ -61,6 +61,7 @@ const statusShape = {
   },
   memory: {
     limit: 'integer',
+    resident: 'integer',
     anonymous: 'integer',
     heap: { live: 'integer', used: 'integer', limit: 'integer' },
     pressure: 'integer',

@@ -57,6 +57,11 @@ export class Connection {
     return this.#queuedBytes > mostQueuedBytes
   }
 
+  /** Bytes of what waits for its client or for its turn. */
+  get bytes(): number {
+    return this.#queuedBytes + this.socket.writableLength
+  }
+
   /** So many bytes wait, of an answer or of a request that has none yet. */
   queue(response: ServerResponse, bytes: number): void {
     this.#queuedBytes += bytes
@@ -101,6 +106,13 @@ export class Connections {
 
   get size(): number {
     return this.#open.size
+  }
+
+  /** Of what waits in all of them; there are few. */
+  get bytes(): number {
+    let sum = 0
+    for (const connection of this.#open.values()) sum += connection.bytes
+    return sum
   }
 
   /** How many were closed because the bound was reached. */

@@ -14,6 +14,7 @@ import type { TLSSocket } from 'node:tls'
 import type { ListenAddress } from '../lib/listen-address.ts'
 import { type Logger, limitRepeats } from '../lib/logger.ts'
 import { portHolder } from '../lib/port-holder.ts'
+import { counted } from '../lib/small-tables.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import { type Answer, type ErrorForm, rawAnswer } from './answer.ts'
 import { Connections } from './connections.ts'
@@ -69,7 +70,7 @@ export class Listener {
   private constructor(server: Server, { subject, dispatcher, limits, admin, log }: ListenerOptions) {
     this.server = server
     this.#subject = subject
-    this.connections = new Connections(limits.connections)
+    this.connections = counted(new Connections(limits.connections))
     this.#log = limitRepeats(log, 60_000)
     const serve = (request: IncomingMessage, response: ServerResponse) =>
       dispatcher.serve(request, response, this.connections, admin)

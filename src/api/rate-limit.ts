@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { counted } from '../lib/small-tables.ts'
 
 /** Clients that are remembered. One that is forgotten begins again with a full bucket. */
 const mostClients = 4096
@@ -13,7 +14,7 @@ interface Bucket {
 /** A token bucket for each client, an address or a user of this host, which holds one second's worth of requests. */
 export class RateLimit {
   readonly requestsPerSecond: number
-  readonly #clients = new BoundedMap<string, Bucket>(mostClients)
+  readonly #clients = counted(new BoundedMap<string, Bucket>(mostClients))
   readonly #now: () => number
 
   /** `now`: milliseconds of a clock that never goes back. */

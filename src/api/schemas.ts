@@ -62,8 +62,9 @@ const degradation = object('A subsystem that does not work, or does less than it
   mend: text('What to do about it; empty where nothing is known.'),
 })
 
-const memory = object('Memory of the agent, in bytes.', {
+export const memory = object('Memory of the agent, in bytes.', {
   limit: count('`limits.memory`.'),
+  resident: count('Of the process, as `ps` has it.'),
   anonymous: count('Of the process, without the pages of files.'),
   heap: object('Heap of the runtime.', {
     live: count('After the last full collection.'),
@@ -87,7 +88,7 @@ const memory = object('Memory of the agent, in bytes.', {
           'intake',
         ]),
         bytes: count('Now.'),
-        limit: count('At most; 0: a key of its own bounds it.'),
+        limit: count('At most; 0: it has a bound of its own.'),
         shed: count('Given back since the start because memory was short.'),
       }),
     ),

@@ -28,6 +28,7 @@ const status: StatusDocument = {
   cpu: { limit_cores: 0.5, used_cores: 0.124, changes: 0, lowered: [] },
   memory: {
     limit: 512 << 20,
+    resident: 110 << 20,
     anonymous: 60 << 20,
     heap: { live: 20 << 20, used: 30 << 20, limit: 256 << 20 },
     pressure: 0,
@@ -37,7 +38,10 @@ const status: StatusDocument = {
       limit: 64 << 20,
       largest: [
         { name: 'span window', kind: 'detail', bytes: 3 << 20, limit: 16 << 20, shed: 0 },
-        { name: 'routes', kind: 'cache', bytes: 0, limit: 16 << 20, shed: 0 },
+        { name: 'routes', kind: 'cache', bytes: 100 << 10, limit: 16 << 20, shed: 0 },
+        { name: 'stacks of profiles', kind: 'detail', bytes: 20 << 10, limit: 16 << 20, shed: 0 },
+        { name: 'symbols', kind: 'cache', bytes: 0, limit: 16 << 20, shed: 5 << 20 },
+        { name: 'recent logs', kind: 'detail', bytes: 0, limit: 0, shed: 0 },
       ],
     },
   },
@@ -87,7 +91,7 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   assert.match(out, /\npage: http:\/\/127\.0\.0\.1:1\/ui\n/)
   assert.match(
     out,
-    / {2}traces +on, 12 programs in the kernel\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M, tables 3\/64M \(span window 3M\)\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since the start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
+    / {2}traces +on, 12 programs in the kernel\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since the start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
   )
   assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +fix: svc doctor tls\n/)
   assert.match(
@@ -96,7 +100,14 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   )
   assert.match(out, / {2}traces +90 +3 +1,234! {2}#####\.\.\.\.\. 5\/10M\n/)
   assert.match(out, / {2}DROPPED SINCE THE START\n {2}traces +7! queue_full\n$/)
-  assert.ok(out.split('\n').length <= 27, out)
+  assert.match(
+    out,
+    /\n {2}MEMORY OF +HOLDS +AT MOST +GAVE BACK\n {2}span window +3M +16M\n {2}symbols +0B +16M +5M\n {2}2 smaller ones +120K\n/,
+  )
+  assert.ok(out.split('\n').length <= 32, out)
+  const table = out.split('\n').slice(-8, -3)
+  assert.match(table[0]!, /MEMORY OF/)
+  for (const line of table) assert.ok(line.length <= 80, line)
 })
 
 test('--json has the documents in one object, and an agent that is ready exits with 0', async t => {

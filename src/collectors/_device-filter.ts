@@ -1,5 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
+import { small } from '../lib/small-tables.ts'
 
 /** Names whose answers are kept. */
 const mostKept = 4096
@@ -27,7 +28,7 @@ export function deviceFilter(
   const unwanted = wanted.length > 0 && isDefault ? [] : patterns(exclude)
   if (wanted.length > 0 && unwanted.length > 0)
     throw new Error(`cannot filter devices of ${what}: include and exclude are both given; keep one of them`)
-  const known = new BoundedMap<string, boolean>(mostKept)
+  const known = small(new BoundedMap<string, boolean>(mostKept))
   return name => {
     const before = known.get(name)
     if (before !== undefined) return before

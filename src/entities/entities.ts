@@ -1,5 +1,6 @@
 import { Attributes } from '../model/attributes.ts'
 import type { Cloud, Container, EntitySink, Pod } from '../model/entity.ts'
+import { entityBytes } from '../model/entity-bytes.ts'
 import { cloudAttributes } from './cloud-attributes.ts'
 import { containerAttributes, podAttributes } from './container-attributes.ts'
 import type { ContainerPlace } from './container-place.ts'
@@ -160,7 +161,7 @@ export class Entities implements EntitySink {
     this.leaving.delete(id)
     const before = this.containers.get(id)
     const isNew = before === undefined
-    this.held += bytesOf(container) - bytesOf(before)
+    this.held += entityBytes(container) - entityBytes(before)
     this.containers.set(id, container)
     this.leave()
     if (this.containers.size > maxContainers) this.forget(this.oldest(this.containers))
@@ -176,7 +177,7 @@ export class Entities implements EntitySink {
     this.leaving.delete(pod.uid)
     const before = this.pods.get(pod.uid)
     if (before !== undefined) this.unlist(before)
-    this.held += bytesOf(pod) - bytesOf(before)
+    this.held += entityBytes(pod) - entityBytes(before)
     this.pods.set(pod.uid, pod)
     for (const { id } of pod.containers) if (id !== '') this.podOf.set(id, pod.uid)
     this.leave()
@@ -256,7 +257,7 @@ export class Entities implements EntitySink {
   private forget(id: string): void {
     this.leaving.delete(id)
     this.described.delete(id)
-    this.held -= bytesOf(this.containers.get(id)) + bytesOf(this.pods.get(id))
+    this.held -= entityBytes(this.containers.get(id)) + entityBytes(this.pods.get(id))
     this.containers.delete(id)
     const pod = this.pods.get(id)
     if (pod === undefined) return
@@ -272,15 +273,6 @@ export class Entities implements EntitySink {
 }
 
 const noLabels: ReadonlyMap<string, string> = new Map()
-
-function bytesOf(entity: Container | Pod | undefined): number {
-  if (entity === undefined) return 0
-  let bytes = entryBytes
-  const texts = 'annotations' in entity ? [entity.labels, entity.annotations] : [entity.labels]
-  for (const map of texts)
-    for (const [key, value] of map) bytes += 2 * textBytes + key.length + 2 * value.length
-  return 'containers' in entity ? bytes + entity.containers.length * 256 : bytes
-}
 
 /** The oldest goes where there are too many. */
 function bound(map: Map<string, unknown>, most: number): void {

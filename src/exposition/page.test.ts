@@ -101,6 +101,7 @@ test('series that come back are shown again, and those that stay away are forgot
     [['node_files', [['d499', 999]]]],
   )
   assert.ok(page.size < 60, `${page.size} series are kept`)
+  assert.ok(page.bytes > page.size * 300 && page.bytes < page.size * 600, `${page.bytes} bytes`)
 })
 
 test('a series that is read twice keeps its first reading and is counted', () => {

@@ -6,6 +6,8 @@ import { numberText } from './number-text.ts'
 
 /** Series that were not read for this many rounds of their collector are forgotten. */
 const roundsKept = 20
+/** Of a series in memory, beside its texts. */
+const seriesBytes = 300
 
 /** One series. Its text is made once, its value's text when the value changes. */
 export interface Series {
@@ -77,6 +79,7 @@ export class Page {
   readonly #indexes = new Map<Family, Index>()
   #order: Slot[] = []
   #ordered = true
+  #bytes = 0
   /** Of the last reading: many are of one family. */
   #last: Index | undefined
   /** Series are forgotten when a source comes to this round. */
@@ -92,6 +95,11 @@ export class Page {
     let size = 0
     for (const { series } of this.#slots.values()) size += series.length
     return size
+  }
+
+  /** Of all that are kept, about. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** A round of a source begins: what it read before is no longer on the page. */
@@ -268,6 +276,7 @@ export class Page {
       round: 0,
     }
     slot.series.push(made)
+    this.#bytes += bytesOf(made)
     slot.byPrefix?.set(prefix, made)
     slot.sorted = false
     return made
@@ -312,6 +321,7 @@ export class Page {
     }
     for (const slot of this.#slots.values()) {
       if (!slot.series.some(isOld)) continue
+      for (const series of slot.series) if (isOld(series)) this.#bytes -= bytesOf(series)
       for (const series of slot.series)
         if (isOld(series) && slot.byPrefix?.get(series.prefix) === series) slot.byPrefix.delete(series.prefix)
       slot.series = slot.series.filter(series => !isOld(series))
@@ -320,6 +330,11 @@ export class Page {
       this.#ordered = false
     }
   }
+}
+
+/** Its texts stand in its line, in its labels and in the key of its place. */
+function bytesOf({ prefix }: Series): number {
+  return seriesBytes + 3 * prefix.length
 }
 
 /** What one source is given for one round. */

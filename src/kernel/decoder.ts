@@ -4,6 +4,7 @@
 import { closeSync, readSync, writeSync } from 'node:fs'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText } from '../lib/logger.ts'
+import { counted } from '../lib/small-tables.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import { findAsset } from './assets.ts'
 import { type AnsweringChild, type Child, startAnswering, startChild } from './child.ts'
@@ -155,7 +156,7 @@ export class Decoder {
   /** Why it does not run; '' where nothing is wrong. */
   fault = ''
   readonly #program: string | undefined
-  readonly #failures = new BoundedMap<string, number>(mostOrigins)
+  readonly #failures = counted(new BoundedMap<string, number>(mostOrigins))
   #running: Running | undefined
   #waitMs = firstWaitMs
   #nextMs = Number.NEGATIVE_INFINITY

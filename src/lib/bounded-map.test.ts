@@ -82,3 +82,47 @@ test('what is asked for again and again outlives a flood of others', () => {
 function byKey(a: [number, number], b: [number, number]): number {
   return a[0] - b[0]
 }
+
+test('bytes are those of the entries, however they come and go', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(fc.tuple(fc.constantFrom('set', 'get', 'delete', 'shed', 'clear'), fc.nat(8), fc.string())),
+      (capacity, steps) => {
+        let evicted = 0
+        const bounded = new BoundedMap<number, string>(capacity, () => evicted++)
+        for (const [step, key, text] of steps) {
+          const { size, bytes } = bounded
+          if (step === 'set') bounded.set(key, text)
+          else if (step === 'get') bounded.get(key)
+          else if (step === 'delete') bounded.delete(key)
+          else if (step === 'clear') bounded.clear()
+          else {
+            evicted = 0
+            const freed = bounded.shed(key * 20)
+            assert.equal(bounded.bytes, bytes - freed)
+            assert.equal(evicted, size - bounded.size, 'whoever made room was told of')
+            assert.ok(freed >= Math.min(key * 20, bytes))
+          }
+          let sum = 0
+          bounded.forEach(value => {
+            sum += 64 + value.length
+          })
+          assert.equal(bounded.bytes, sum)
+        }
+      },
+    ),
+  )
+})
+
+test('those that nobody asked for of late are shed first', () => {
+  const bounded = new BoundedMap<string, string>(100)
+  for (let i = 0; i < 100; i++) bounded.set(`key ${i}`, 'text')
+  for (let i = 0; i < 50; i++) bounded.get(`key ${i}`)
+  bounded.shed(bounded.bytes / 2 - 100)
+  for (let i = 0; i < 50; i++) assert.equal(bounded.get(`key ${i}`), 'text')
+  bounded.shed(Number.POSITIVE_INFINITY)
+  assert.deepEqual([bounded.size, bounded.bytes], [0, 0])
+  bounded.set('again', 'text')
+  assert.equal(bounded.get('again'), 'text')
+})

@@ -54,3 +54,22 @@ test('a flood of rare values displaces, and never mixes, what is kept', () => {
     assert.equal(interner.intern(hot, 0, 4), '/hot')
   }
 })
+
+test('bytes are those of the texts that are kept, and all are forgotten where memory is short', () => {
+  const interner = new Interner({ slots: 16, maxLength: 64 })
+  assert.equal(interner.bytes, 0)
+  for (let i = 0; i < 1000; i++) {
+    const text = Buffer.from('x'.repeat(i % 60))
+    interner.intern(text, 0, text.length)
+    assert.ok(interner.bytes <= 16 * (16 + 64))
+  }
+  assert.ok(interner.bytes > 0)
+  const held = interner.bytes
+  assert.equal(interner.shed(), held)
+  assert.equal(interner.bytes, 0)
+  const { misses } = interner
+  const text = Buffer.from('again')
+  for (let i = 0; i < 2; i++) assert.equal(interner.intern(text, 0, 5), 'again')
+  assert.equal(interner.misses, misses + 1)
+  assert.equal(interner.bytes, 16 + 5)
+})

@@ -1,3 +1,6 @@
+/** Of a text beside its characters, as V8 has it. */
+const textBytes = 16
+
 /**
  * Turns ranges of bytes into strings and gives the same string object for the same bytes, so that names which come
  * again and again cost no allocation. Bytes are read as Latin-1.
@@ -8,6 +11,7 @@
 export class Interner {
   /** How many values were decoded since the start. */
   misses = 0
+  private held = 0
   private readonly texts: string[]
   private readonly hashes: Int32Array
   private readonly mask: number
@@ -20,6 +24,20 @@ export class Interner {
     this.hashes = new Int32Array(slots)
     this.mask = slots - 2
     this.maxLength = options.maxLength
+  }
+
+  /** Bytes of all texts, about. */
+  get bytes(): number {
+    return this.held
+  }
+
+  /** Forgets all texts. */
+  shed(): number {
+    const { held } = this
+    this.held = 0
+    this.texts.fill('')
+    this.hashes.fill(0)
+    return held
   }
 
   /** The text of `bytes[start, end)`. The range must lie inside of `bytes`. */
@@ -38,6 +56,7 @@ export class Interner {
     if (this.hashes[slot + 1] === hash && equal(second, bytes, start, length)) return second
     this.misses++
     const text = bytes.toString('latin1', start, end)
+    this.held += length + (second === '' ? textBytes : -second.length)
     this.texts[slot + 1] = first
     this.hashes[slot + 1] = this.hashes[slot]!
     this.texts[slot] = text

@@ -1,5 +1,6 @@
 import { ByteRange, isBlank, lower } from '../lib/byte-range.ts'
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import { readB3, readB3Headers } from './b3.ts'
 import type { TraceContext } from './stream.ts'
 import { parseTraceparent } from './traceparent.ts'
@@ -95,7 +96,7 @@ const letterB = 0x62
 const letterT = 0x74
 const letterX = 0x78
 
-const states = new Interner({ slots: 512, maxLength: maxStateBytes })
+const states = small(new Interner({ slots: 512, maxLength: maxStateBytes }))
 const fields = new TraceFields()
 const name = new ByteRange()
 const value = new ByteRange()

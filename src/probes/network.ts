@@ -16,6 +16,7 @@ import {
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
+import { counted, small } from '../lib/small-tables.ts'
 import { connectBounds, NetworkPair, rttBounds } from '../model/network-pair.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
@@ -41,6 +42,9 @@ interface Known {
   look: number
 }
 
+/** Of a pair in memory: its key twice, and its numbers. */
+const knownBytes = 800
+
 /** What the kernel side could not do. */
 export interface NetworkCounters {
   /** Times that something was counted without its pair: its owner had its share of the 16,384 that there are. */
@@ -61,8 +65,8 @@ export class NetworkProbe {
   private readonly globals: DataView
   private readonly counts: Uint32Array
   private readonly known = new Map<string, Known>()
-  private readonly words = new Interner({ slots: 1024, maxLength: 64 })
-  private readonly addresses = new BoundedMap<string, string>(4096)
+  private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
+  private readonly addresses = small(new BoundedMap<string, string>(4096))
   private readonly pair = new NetworkPair()
   private readonly keys = Buffer.alloc(batchEntries * svcNetKey.size)
   private readonly values: Buffer
@@ -77,6 +81,7 @@ export class NetworkProbe {
    */
   constructor(native: Native, maxPairs = 16_384) {
     this.native = native
+    counted(this)
     const path = findAsset('net.bpf.o')
     if (path === undefined) throw new Error('cannot find net.bpf.o: install the package anew')
     this.object = BpfObject.load(native, readFileSync(path), {
@@ -157,6 +162,11 @@ export class NetworkProbe {
     if (this.closed) return
     this.closed = true
     this.object.close()
+  }
+
+  /** Of the pairs that are known: as many as the kernel's table has. */
+  get bytes(): number {
+    return this.known.size * knownBytes
   }
 
   /** How many pairs of a process are known. */

@@ -6,6 +6,7 @@ import { bss, svcProcessEvent, svcProcessKind } from '../kernel/gen/process.ts'
 import type { Native, RingHandle } from '../kernel/native.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import { Attributes } from '../model/attributes.ts'
 import { LogRecord } from '../model/log.ts'
@@ -75,9 +76,9 @@ export class ProcessEvents {
   private readonly timer: NodeJS.Timeout
   private readonly bytes = Buffer.alloc(drainBytes)
   private readonly record = new LogRecord()
-  private readonly words = new Interner({ slots: 1024, maxLength: 64 })
+  private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
   /** By process number. */
-  private readonly executables = new BoundedMap<number, string>(maxExecutables)
+  private readonly executables = small(new BoundedMap<number, string>(maxExecutables))
   private readonly startUs: number
   /** Microseconds between the kernel's monotonic clock and the Unix epoch. */
   private offsetUs = 0

@@ -2,6 +2,7 @@ import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSegment, svcSide } fro
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Exchange } from '../model/exchange.ts'
 import { requestAt, requestNumber } from '../model/request-number.ts'
 import type { Segment } from '../model/stream.ts'
@@ -18,8 +19,8 @@ const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 
 
 /** Reads `svc_record` and `svc_red_key` (bpf/include/layout.h) into an exchange. Allocates nothing once it is warm. */
 export class RecordReader {
-  private readonly words = new Interner({ slots: 1024, maxLength: 64 })
-  private readonly addresses = new BoundedMap<string, string>(4096)
+  private readonly words = small(new Interner({ slots: 1024, maxLength: 64 }))
+  private readonly addresses = small(new BoundedMap<string, string>(4096))
   /** Request heads that stand for what was only counted, by method and minor version. */
   private readonly heads = new Map<number, Buffer>()
   /** Microseconds between the kernel's monotonic clock and the Unix epoch. */

@@ -22,6 +22,7 @@ import {
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { pageSizeBytes } from '../lib/page-size.ts'
+import { small } from '../lib/small-tables.ts'
 import {
   type FileIdentity,
   type RuntimeSettings,
@@ -123,11 +124,11 @@ export class StackSampler {
   private readonly inodes: MapHandle
   private readonly inode = Buffer.alloc(svcInode.size)
   private readonly id = Buffer.alloc(4)
-  private readonly comms = new Interner({ slots: 1024, maxLength: 16 })
+  private readonly comms = small(new Interner({ slots: 1024, maxLength: 16 }))
   private readonly keys = Buffer.alloc(batchEntries * svcCountKey.size)
   private readonly values = Buffer.alloc(batchEntries * svcCount.size)
   /** What the kernel calls the memory of processes whose runtime it asked about. */
-  private readonly memories = new BoundedMap<number, bigint>(mostAsked)
+  private readonly memories = small(new BoundedMap<number, bigint>(mostAsked))
   private readonly count: StackCount = {
     kind: 'cpu',
     pid: 0,

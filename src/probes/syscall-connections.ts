@@ -1,5 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { ipText } from '../lib/ip-text.ts'
+import { counted } from '../lib/small-tables.ts'
 import type { Segment } from '../model/stream.ts'
 import type { FoundSocket, ProcSockets } from './syscall-sockets.ts'
 
@@ -49,17 +50,17 @@ interface Known extends Ends {
 
 /** Tells of segments between which ends they went, where the kernel side does not know. */
 export class SyscallConnections {
-  private readonly known = new BoundedMap<number, Known>(maxConnections, connection =>
-    this.uncount(connection),
+  private readonly known = counted(
+    new BoundedMap<number, Known>(maxConnections, connection => this.uncount(connection)),
   )
   /** How many of each process are known. */
   private readonly counts = new Map<number, number>()
-  private readonly told = new BoundedMap<number, Ends>(4096)
+  private readonly told = counted(new BoundedMap<number, Ends>(4096))
   /** Connections of this batch whose ends may be known in the next one, and their processes. */
   private readonly late = new Set<number>()
   private readonly latePids = new Set<number>()
   /** How often such a connection was looked for, and since when (`performance.now()`). */
-  private readonly looks = new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096)
+  private readonly looks = counted(new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096))
   private readonly sockets: Pick<ProcSockets, 'find'>
 
   private readonly isOpen: (connection: number) => boolean

@@ -5,6 +5,7 @@ import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcSyscall, svcSyscallKey } from '../kernel/gen/syscount.ts'
 import { batchCursor, batchDone, type MapHandle, type Native } from '../kernel/native.ts'
 import { Interner } from '../lib/interner.ts'
+import { counted, small } from '../lib/small-tables.ts'
 import { SyscallNames } from '../lib/syscall-names.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
@@ -56,6 +57,9 @@ interface Known {
   look: number
 }
 
+/** Of a series in memory: its key twice, its names, and its numbers. */
+const knownBytes = 1_200
+
 /**
  * System calls by process, counted in the kernel (bpf/syscount.bpf.c). While it is there every system call of every
  * process takes some 0.2 µs more, and one that is counted some 0.2 µs on top of that: only for those who ask for it.
@@ -69,7 +73,7 @@ export class SyscallCounts {
   private readonly map: MapHandle
   private readonly globals: ArrayBuffer
   private readonly known = new Map<string, Known>()
-  private readonly words = new Interner({ slots: 1024, maxLength: 16 })
+  private readonly words = small(new Interner({ slots: 1024, maxLength: 16 }))
   private readonly buckets = new Float64Array(bucketCount)
   private readonly keys = Buffer.alloc(batchEntries * svcSyscallKey.size)
   private readonly values: Buffer
@@ -83,6 +87,7 @@ export class SyscallCounts {
    */
   constructor(native: Native, filter: SyscallFilter, selfPid: number) {
     this.native = native
+    counted(this)
     const path = findAsset('syscount.bpf.o')
     if (path === undefined) throw new Error('cannot find syscount.bpf.o: install the package anew')
     this.object = BpfObject.load(native, readFileSync(path), {
@@ -145,6 +150,11 @@ export class SyscallCounts {
   /** Calls that are in no number, because there were 8,192 series or no memory. */
   get lost(): number {
     return this.closed ? 0 : Number(new BigUint64Array(this.globals, bss.lost, 1)[0])
+  }
+
+  /** Of the series that are known: as many as the kernel's table has. */
+  get bytes(): number {
+    return this.known.size * knownBytes
   }
 
   /** How many series are known: those that were called of late. */

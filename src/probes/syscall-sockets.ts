@@ -3,6 +3,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { namesIn } from '../lib/directory-names.ts'
 import { linesOf } from '../lib/file-lines.ts'
 import { isEnding, statFields } from '../lib/process-stat.ts'
+import { small } from '../lib/small-tables.ts'
 import { Turn } from '../lib/turn.ts'
 
 /** Bytes of a table of sockets that are read, at most: some 400,000 sockets. */
@@ -45,13 +46,18 @@ interface Table {
   readonly asked: number
 }
 
+/** Of a socket's row in memory, about. */
+const rowBytes = 200
+
 /**
  * What descriptors are, from /proc. Reads a namespace's table at most once in a while, however often it is asked; a large
  * one in turns, as any user can have 50,000 sockets.
  */
 export class ProcSockets {
   private readonly proc: string
-  private readonly tables = new BoundedMap<string, Table>(64)
+  private readonly tables = small(
+    new BoundedMap<string, Table>(64, undefined, (_, { rows }) => rows.size * rowBytes),
+  )
   /** Namespaces whose tables are being read. */
   private readonly reading = new Set<string>()
 

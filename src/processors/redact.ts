@@ -1,4 +1,5 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Attributes, AttributeValue } from '../model/attributes.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
@@ -53,7 +54,7 @@ class RedactStage implements Stage {
   /** By name of the rule. */
   readonly counts: ReadonlyMap<string, RuleCounts>
   readonly redactor: Redactor
-  private readonly keys = new BoundedMap<string, KeyNotes>(mostKeys)
+  private readonly keys = small(new BoundedMap<string, KeyNotes>(mostKeys))
   private readonly byType: ReadonlyMap<string, Rule>
   private readonly allowed: ReadonlySet<string>
   private readonly matchesNumbers: boolean

@@ -3,6 +3,7 @@ import type { DecodeOrigin } from '../kernel/decoder.ts'
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText } from '../lib/logger.ts'
+import { small, smallCaches, smallTables } from '../lib/small-tables.ts'
 import type { Frame, FrameType, Mapping } from '../model/profile.ts'
 import {
   frameSpace,
@@ -33,6 +34,8 @@ const endings: Readonly<Record<StackEnd, string>> = {
 
 /** Processes whose mappings are remembered, and for how long. */
 const mostMaps = 64
+/** Of a mapping of a process in memory, about. */
+const mappedBytes = 250
 const mapsMs = 5_000
 /** Places of files whose frames are remembered, in all. */
 const mostPlaces = 200_000
@@ -46,7 +49,13 @@ export class FrameNames {
   private readonly runtimes = new RuntimeProcesses(pid => this.room.ownerOf(pid))
   private readonly kernel = new KernelSymbols()
   readonly perfMaps = new PerfMaps('/proc', pid => this.room.ownerOf(pid))
-  private readonly maps = new BoundedMap<number, ProcessMaps>(mostMaps)
+  private readonly maps = small(
+    new BoundedMap<number, ProcessMaps>(
+      mostMaps,
+      undefined,
+      (_, { mappings }) => mappings.length * mappedBytes,
+    ),
+  )
   private settings: SymbolSettings
   private epoch = 0
   private met = 0
@@ -141,7 +150,8 @@ export class FrameNames {
     return {
       files: workshop.size,
       untabled: workshop.untabled,
-      symbolBytes: workshop.symbols.bytes + kernel.bytes + perfMaps.bytes,
+      symbolBytes:
+        workshop.symbols.bytes + kernel.bytes + perfMaps.bytes + smallCaches.bytes + smallTables.bytes,
       frames: told.size,
       namesRefused: this.room.refused,
       shares: {

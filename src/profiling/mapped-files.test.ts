@@ -169,3 +169,21 @@ test('a file that everybody is refused is taken for one without a table, and tri
   files.age(performance.now() + 3_600_000)
   assert.deepEqual([files.size, told.at(-1)], [0, 'forget stacks'])
 })
+
+test('what is known of files is counted, and those that are not met any more are forgotten where memory is short', {
+  skip,
+}, () => {
+  const { files, told } = open()
+  const mappings = readMappings('/proc', process.pid).filter(({ path }) => path === process.execPath)
+  files.meet(unknown(mappings[0]!))
+  const { bytes } = files
+  assert.ok(files.size === 1 && bytes > 0)
+  files.publish(1, table, 0)
+  assert.equal(files.shed(bytes), 0, 'it was met just now')
+  files.age()
+  files.age()
+  files.age()
+  assert.equal(files.shed(bytes), bytes)
+  assert.deepEqual([files.size, files.bytes], [0, 0])
+  assert.ok(told.includes('forget stacks'))
+})

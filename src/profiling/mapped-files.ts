@@ -5,6 +5,7 @@ import { ownerOf } from '../kernel/process-owner.ts'
 import { processStrings } from '../kernel/process-strings.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { Owner } from '../lib/fair-share.ts'
+import { small } from '../lib/small-tables.ts'
 import { type FileIdentity, maxFileId, type UnknownFile } from '../model/raw-stack.ts'
 import type { UnwindTable } from '../model/unwind-table.ts'
 import type { MappedFile } from './messages.ts'
@@ -42,6 +43,8 @@ const memoryDevice = 1
 /** Every process that runs it was asked by then: a file that may not be opened is asked about every second. */
 const mostRefusals = 30
 const mostRefused = 1_024
+/** Of a file in memory: here, and in the thread that reads it, where the parts of its head have names. Measured. */
+const fileBytes = 11 * 1024
 /** How long a file without a table for reasons of this host stays so. */
 const againMs = 600_000
 /** Ids that are taken back at once when all are given: each time all stacks are told again. */
@@ -64,7 +67,7 @@ export class MappedFiles {
   /** Ids of files by what the kernel calls them, also of those whose table is being made. */
   private readonly ids = new Map<string, number>()
   /** How often files were refused that were never opened. */
-  private readonly refusals = new BoundedMap<string, number>(mostRefused)
+  private readonly refusals = small(new BoundedMap<string, number>(mostRefused))
   private readonly free: number[] = []
   private next = 1
   private opened = 0
@@ -77,6 +80,19 @@ export class MappedFiles {
 
   get size(): number {
     return this.known.size
+  }
+
+  /** Bytes of what is known of them, in both threads; their tables are in the kernel. */
+  get bytes(): number {
+    return this.known.size * fileBytes
+  }
+
+  /** Memory is short: some of those that were not met of late are forgotten, until they are met again. */
+  shed(bytes: number): number {
+    const before = this.bytes
+    const most = Math.min(takenBack, Math.ceil(bytes / fileBytes))
+    for (const id of this.options.arena.idle().slice(0, most)) this.drop(id)
+    return before - this.bytes
   }
 
   /** Why no file may be opened; undefined where some are. Single processes may be protected even so. */

@@ -1,6 +1,7 @@
 import { ownerOf } from '../kernel/process-owner.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { FairShare, type Owner } from '../lib/fair-share.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Frame } from '../model/profile.ts'
 
 /** Of a name of a function or file, in UTF-8. Names of C++ templates have some hundred. */
@@ -38,7 +39,9 @@ export class NameRoom {
   /** Frames that found none, since the start. */
   refused = 0
   readonly #share = new FairShare(mostBytes)
-  readonly #owners = new BoundedMap<number, { readonly owner: Owner; readonly readMs: number }>(mostOwners)
+  readonly #owners = small(
+    new BoundedMap<number, { readonly owner: Owner; readonly readMs: number }>(mostOwners),
+  )
   readonly #procDir: string
 
   constructor(procDir = '/proc') {

@@ -145,16 +145,14 @@ export class Profiler {
     return this.sampling().sampleRate
   }
 
+  /** What is counted of stacks, for profiles and for recordings. */
+  get counts(): readonly StackTotals[] {
+    return [this.totals, ...this.recordings.values()]
+  }
+
   /** Stacks that are remembered. */
   get stacks(): number {
     return this.frames.stacks
-  }
-
-  /** Memory is short: the thread lets tables of symbols go, soon. Bytes that it has. */
-  shedSymbols(bytes: number): number {
-    const held = this.state?.symbolBytes ?? 0
-    if (held === 0 || !this.worker.send({ kind: 'shed', bytes })) return 0
-    return Math.min(held, bytes)
   }
 
   /** How often the thread that names frames had to be started again. */

@@ -81,3 +81,26 @@ test('of too many stacks the values still add up', () => {
     120_000,
   )
 })
+
+test('bytes are counted, and where memory is short new stacks are counted as one until the next profile', () => {
+  const totals = new StackTotals()
+  const group = resource({ 'service.name': 'short' })
+  const count = { kind: 'cpu', pid: 1, comm: 'x', kernelHash: 0, request: 0, count: 1, value: 2 } as const
+  assert.equal(totals.bytes, 0)
+  for (let userHash = 1; userHash <= 10; userHash++) totals.add(group, { ...count, userHash })
+  const { bytes } = totals
+  assert.ok(bytes > 10 * 300)
+  totals.shed()
+  for (let userHash = 1; userHash <= 100; userHash++) totals.add(group, { ...count, userHash })
+  assert.ok(totals.bytes < bytes + 500)
+  const taken = totals.take()
+  const stacks = [...taken.groups()[0]!.stacks.values()]
+  assert.equal(stacks.length, 11)
+  assert.equal(
+    stacks.reduce((sum, { value }) => sum + value, 0),
+    220,
+  )
+  assert.deepEqual([totals.bytes, taken.bytes > bytes], [0, true])
+  for (let userHash = 1; userHash <= 10; userHash++) totals.add(group, { ...count, userHash })
+  assert.equal(totals.groups()[0]!.stacks.size, 10)
+})

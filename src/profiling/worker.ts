@@ -3,6 +3,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { errorText } from '../lib/logger.ts'
 import { lowerPriority } from '../lib/priority.ts'
+import { smallCaches } from '../lib/small-tables.ts'
 import { FrameNames } from './frame-names.ts'
 import type { Answer, Request, SymbolSettings } from './messages.ts'
 import { Workshop } from './workshop.ts'
@@ -40,12 +41,18 @@ function answerTo(request: Request): Answer | undefined {
       names.configure(request.settings)
       return undefined
     case 'shed':
-      workshop.symbols.shed(request.bytes - names.perfMaps.shed(request.bytes))
+      shed(request.bytes)
       return undefined
     case 'mark':
       tidy()
       return { kind: 'mark', mark: request.mark, state: names.state() }
   }
+}
+
+/** What costs least to be made again goes first. */
+function shed(bytes: number): void {
+  const left = bytes - smallCaches.shed(bytes)
+  workshop.symbols.shed(left - names.perfMaps.shed(left))
 }
 
 /** What is done once in an interval. */

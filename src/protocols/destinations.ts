@@ -1,5 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 
 /** How a destination looks with its variable parts left out. */
@@ -48,8 +49,8 @@ const maxLabels = 200
 /** The destinations of a messaging system, found by their bytes. */
 export class Destinations {
   private readonly patternOf: (name: string) => Pattern
-  private readonly texts = new Interner({ slots: 4_096, maxLength: maxNameBytes })
-  private readonly known = new BoundedMap<string, Destination>(4_096)
+  private readonly texts = small(new Interner({ slots: 4_096, maxLength: maxNameBytes }))
+  private readonly known = small(new BoundedMap<string, Destination>(4_096))
   private readonly labels = new Set<string>()
 
   constructor(patternOf: (name: string) => Pattern) {

@@ -2,6 +2,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import type { Authority } from '../lib/http-authority.ts'
 import type { RequestHead } from '../lib/http-head.ts'
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import { UrlBytes } from '../lib/url-bytes.ts'
 import type { Call, Exchange } from '../model/exchange.ts'
 import type { ProtocolOptions, RouteOf } from '../model/protocol.ts'
@@ -39,8 +40,8 @@ export class HttpCalls {
   private readonly knownMethods: ReadonlySet<string>
   private head!: RequestHead
   /** Hosts, methods and user agents recur far more often than URLs, which must not displace them. */
-  private readonly words = new Interner({ slots: 2_048, maxLength: 256 })
-  private readonly urls = new Interner({ slots: 4_096, maxLength: 512 })
+  private readonly words = small(new Interner({ slots: 2_048, maxLength: 256 }))
+  private readonly urls = small(new Interner({ slots: 4_096, maxLength: 512 }))
   /** Twice the most that is captured of a message: redacting makes short values longer. */
   private readonly url = new UrlBytes(16_384)
   /** Span names by method, then by route. */
@@ -50,7 +51,8 @@ export class HttpCalls {
   constructor(options: ProtocolOptions) {
     this.route = options.route
     this.knownMethods = new Set(options.knownMethods ?? standardMethods)
-    for (const method of [...this.knownMethods, otherMethod]) this.names.set(method, new BoundedMap(1_024))
+    for (const method of [...this.knownMethods, otherMethod])
+      this.names.set(method, small(new BoundedMap(1_024)))
   }
 
   /**

@@ -1,4 +1,5 @@
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
@@ -27,7 +28,7 @@ export const memcached: ProtocolUnit = {
 class Memcached implements Protocol {
   readonly name = memcached.name
   /** For words of either side. */
-  private readonly words = new Interner({ slots: 256, maxLength: 32 })
+  private readonly words = small(new Interner({ slots: 256, maxLength: 32 }))
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
     describeDatabase(call, memcached.name, memcached.name, peerAddress, peerPort)

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { ByteFlow } from '../lib/byte-flow.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
 import { brokenOff } from './broken-off.ts'
@@ -36,8 +37,8 @@ class Mongodb implements Protocol {
   readonly name = mongodb.name
   readonly command = new Command()
   readonly reply = new Reply()
-  private readonly names = new BoundedMap<string, BoundedMap<string, string>>(128)
-  private readonly codes = new BoundedMap<number, string>(512)
+  private readonly names = small(new BoundedMap<string, BoundedMap<string, string>>(128))
+  private readonly codes = small(new BoundedMap<number, string>(512))
 
   open(connection: StreamConnection): StreamDecoder {
     return new MongodbStream(this, connection)
@@ -99,7 +100,7 @@ class Mongodb implements Protocol {
   private nameOf(command: string, target: string): string {
     let names = this.names.get(command)
     if (names === undefined) {
-      names = new BoundedMap(256)
+      names = small(new BoundedMap(256))
       this.names.set(command, names)
     }
     let name = names.get(target)

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
@@ -26,11 +27,11 @@ class Mysql implements Protocol, MysqlTexts {
   readonly name = mysql.name
   readonly statements: SqlStatements = new SqlStatements()
   /** Databases and error numbers. */
-  readonly words: Interner = new Interner({ slots: 1_024, maxLength: 64 })
-  private readonly systems = new BoundedMap<string, string>(1_024)
-  private readonly preparations = new BoundedMap<SqlStatement, SqlStatement>(1_024)
-  private readonly uses = new BoundedMap<string, SqlStatement>(256)
-  private readonly codes = new BoundedMap<number, string>(1_024)
+  readonly words: Interner = small(new Interner({ slots: 1_024, maxLength: 64 }))
+  private readonly systems = small(new BoundedMap<string, string>(1_024))
+  private readonly preparations = small(new BoundedMap<SqlStatement, SqlStatement>(1_024))
+  private readonly uses = small(new BoundedMap<string, SqlStatement>(256))
+  private readonly codes = small(new BoundedMap<number, string>(1_024))
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
     describeDatabase(call, this.systemOf(peerAddress, peerPort), 'sql', peerAddress, peerPort)

@@ -1,4 +1,5 @@
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Call, Exchange } from '../model/exchange.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { StreamConnection, StreamDecoder } from '../model/stream.ts'
@@ -25,7 +26,7 @@ class Postgres implements Protocol {
   readonly name = postgres.name
   private readonly statements = new SqlStatements()
   /** Names of prepared statements and portals, and SQLSTATEs. */
-  private readonly words = new Interner({ slots: 4_096, maxLength: 64 })
+  private readonly words = small(new Interner({ slots: 4_096, maxLength: 64 }))
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
     describeDatabase(call, 'postgresql', 'sql', peerAddress, peerPort)

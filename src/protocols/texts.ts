@@ -1,16 +1,17 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
+import { small } from '../lib/small-tables.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 
 /** Names in UTF-8: the same string object for the same bytes, as `Interner` does it for Latin-1. */
 export class Texts {
   private readonly words: Interner
-  private readonly decoded = new BoundedMap<string, string>(1_024)
+  private readonly decoded = small(new BoundedMap<string, string>(1_024))
   private readonly maxLength: number
 
   /** Longer texts are decoded afresh each time. */
   constructor(options: { readonly slots: number; readonly maxLength: number }) {
-    this.words = new Interner(options)
+    this.words = small(new Interner(options))
     this.maxLength = options.maxLength
   }
 

@@ -2,6 +2,9 @@ import type { LineExemplar } from './exposition.ts'
 import { KeyScanner, unescaped } from './key-scanner.ts'
 import { NumberBytes } from './number-bytes.ts'
 
+/** Of an exemplar in memory, but for its texts. */
+export const exemplarBytes = 400
+
 const space = 32
 const newline = 10
 

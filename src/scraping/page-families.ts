@@ -9,6 +9,9 @@ interface Metadata {
   unit: string
 }
 
+/** Of a family, but for its texts, which the page bounds. */
+const familyBytes = 300
+
 /** What the names of samples may have behind that of their family. `_created` is only one in OpenMetrics. */
 const suffixes: Readonly<Partial<Record<FamilyType, readonly string[]>>> = {
   counter: ['_total', '_created'],
@@ -35,6 +38,11 @@ export class PageFamilies {
   constructor(body: Buffer, format: PageFormat) {
     this.#body = body
     this.#format = format
+  }
+
+  /** About what it takes. */
+  get bytes(): number {
+    return (this.#metadata.size + this.#names.length) * familyBytes
   }
 
   type(name: string, type: FamilyType): void {

@@ -76,7 +76,7 @@ export class PageLayout {
     return true
   }
 
-  /** Of the memory that it keeps. */
+  /** Of the memory that it keeps, but for exemplars. */
   get sizeBytes(): number {
     return (
       this.#text.length +

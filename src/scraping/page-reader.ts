@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { utf8Text } from '../lib/utf8-text.ts'
 import type { FamilyType, LineExemplar, LineFault, Page, PageFormat } from './exposition.ts'
 import { KeyScanner, plainNameEnd, quotedNameEnd, skipBlanks, unescaped } from './key-scanner.ts'
-import { ExemplarBytes, exemplarBegins } from './line-exemplar.ts'
+import { ExemplarBytes, exemplarBegins, exemplarBytes } from './line-exemplar.ts'
 import { NumberBytes } from './number-bytes.ts'
 import { PageFamilies } from './page-families.ts'
 
@@ -24,6 +24,8 @@ const hash = 35
 const close = 125
 
 const exemplars = new ExemplarBytes()
+/** Of a sample in the arrays. */
+const sampleBytes = 24
 
 const mostFaults = 8
 const excerptCharacters = 120
@@ -100,6 +102,11 @@ export class PageReader {
     this.#keyTo = new Uint32Array(room)
     this.#values = new Float64Array(room)
     this.#timesUs = new Float64Array(room)
+  }
+
+  /** About what it takes besides the body. */
+  get bytes(): number {
+    return this.#values.length * sampleBytes + this.#exemplars.size * exemplarBytes + this.#families.bytes
   }
 
   /** Goes on with some `bytes` of the body, and to the end of the line. Undefined: it has more. */

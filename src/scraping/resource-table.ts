@@ -6,9 +6,17 @@ import type { Target } from './target.ts'
 
 /** Pages name them. */
 const mostResources = 10_000
+/** Of a resource, and of each character of what `target_info` says: as text, as attributes, and in resources. */
+const resourceCost = 1500
+const learnedCost = 6
 
 /** Whom the series of a target are about: itself, and others whose labels `job` and `instance` it keeps. */
 export class ResourceTable {
+  /** About what it takes. */
+  get bytes(): number {
+    return this.#learned.length * learnedCost + this.#resources.size * resourceCost
+  }
+
   /** That of the target. */
   readonly own: Resource
   readonly #target: Target

@@ -1,6 +1,7 @@
 import { errorText } from '../lib/logger.ts'
 import { FetchError, type Fetched } from './fetch/target-client.ts'
 import { PageError } from './page-error.ts'
+import type { PageRoom } from './page-room.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 import { TargetReport } from './target-report.ts'
@@ -49,6 +50,7 @@ export interface LoopOptions {
   readonly counts: ScrapeCounts
   readonly open: (target: Target) => PageSource
   readonly sink: SeriesSink
+  readonly room?: PageRoom | undefined
 }
 
 /** How long the end waits for a scrape under way. */
@@ -88,7 +90,7 @@ export class ScrapeLoop {
     this.#target = options.target
     this.#used = options.target
     this.#client = options.open(options.target)
-    this.#series = new TargetSeries(options.sink, options.target)
+    this.#series = new TargetSeries(options.sink, options.target, options.room)
     this.#report = new TargetReport(options.sink)
     this.#ticks = new Ticks(options.target.id, options.target.intervalMs)
   }
@@ -162,7 +164,11 @@ export class ScrapeLoop {
     ])
     clearTimeout(late)
     this.#client.close()
-    if (!ended) return
+    if (ended) await this.#end()
+    this.#series.close()
+  }
+
+  async #end(): Promise<void> {
     const timeUs = Date.now() * 1000
     try {
       this.#report.end(this.#used, this.#series.resource, timeUs)

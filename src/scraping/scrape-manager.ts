@@ -1,5 +1,6 @@
 import { errorText, type Logger } from '../lib/logger.ts'
 import { Turn } from '../lib/turn.ts'
+import type { PageRoom } from './page-room.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'
 import type { SeriesSink } from './series-sink.ts'
@@ -13,6 +14,8 @@ export interface ManagerOptions {
   readonly sink: SeriesSink
   readonly open: (target: Target) => PageSource
   readonly log: Logger
+  /** For what is kept of pages; without it there is no bound. */
+  readonly room?: PageRoom
 }
 
 export interface TargetState extends LoopState {
@@ -224,8 +227,8 @@ export class ScrapeManager {
   }
 
   #start(loops: Map<string, ScrapeLoop>, target: Target): void {
-    const { open, sink } = this.#options
-    const loop = new ScrapeLoop({ target, open, sink, counts: this.counts })
+    const { open, sink, room } = this.#options
+    const loop = new ScrapeLoop({ target, open, sink, room, counts: this.counts })
     loops.set(target.id, loop)
     loop.start()
   }

@@ -4,6 +4,7 @@ import { mutated, seeded, shapes } from '../../test/helpers/page-mutation.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { looksAtAll, openMetrics, pageOf, ToldSeries, targetOf } from '../../test/helpers/told-series.ts'
 import { PageError } from './page-error.ts'
+import { PageRoom } from './page-room.ts'
 import { compileRelabel, type RelabelRule } from './relabel.ts'
 import type { ScrapeJob } from './scrape-job.ts'
 import { type Taken, TargetSeries } from './target-series.ts'
@@ -369,4 +370,46 @@ test('a page tells what its target is, and what others are', async () => {
     1,
   )
   assert.ok(told.take().every(({ ended }) => !ended))
+})
+
+test('a page whose series find no memory fails the scrape, and others go on', async () => {
+  const room = new PageRoom(200_000)
+  const told = new ToldSeries()
+  const good = new TargetSeries(told.sink, targetOf(), room)
+  const bad = new TargetSeries(told.sink, targetOf(), room)
+  const small = pageOf(lines(100, i => `a{b="${i}"} 1\n`))
+  await good.take(small, timeUs)
+  const held = room.bytes
+  assert.ok(held > 5000, `${held}`)
+  for (const large of [
+    lines(1000, i => `m${i} ${i}\n`),
+    lines(100_000, () => 'a 1\n'),
+    lines(1000, i => `# TYPE a${i} gauge\n`).repeat(10),
+  ])
+    await assert.rejects(bad.take(pageOf(large), timeUs), /no memory is left for its series.*limits\.memory/)
+  assert.equal(room.bytes, held, 'what failed holds nothing')
+  await good.take(pageOf(lines(100, i => `a{b="${i}"} 2\n`)), timeUs)
+  assert.equal(room.bytes, held)
+  good.close()
+  bad.close()
+  assert.equal(room.bytes, 0)
+})
+
+test('where memory is short metrics that were ready come whole, and say the same', async () => {
+  const room = new PageRoom()
+  const told = new ToldSeries()
+  const series = new TargetSeries(told.sink, targetOf(), room)
+  const page = (value: number) => pageOf(lines(50, i => `m${i}{b="c"} ${value}\n`))
+  await series.take(page(1), timeUs)
+  told.take()
+  const held = room.bytes
+  assert.ok(room.shed(1) > held / 4)
+  const after = room.bytes
+  assert.ok(after < held)
+  await series.take(page(2), timeUs)
+  const points = told.take()
+  assert.equal(points.length, 50)
+  assert.ok(points.every(({ value }) => value === 2))
+  assert.equal(series.wholeReads, 1)
+  assert.equal(room.bytes, after, 'they are not made anew at once')
 })

@@ -2,18 +2,21 @@ import { Turn } from '../lib/turn.ts'
 import type { Resource } from '../model/resource.ts'
 import type { Family, Page } from './exposition.ts'
 import { formatOf } from './fetch/page-format.ts'
+import { exemplarBytes } from './line-exemplar.ts'
 import { type MappedSeries, mapFamily } from './mapping/map-family.ts'
 import type { TargetInfo } from './mapping/mapped-family.ts'
 import { PageError } from './page-error.ts'
 import { PageLayout } from './page-layout.ts'
 import { isSamePart, type PagePart, partsOf } from './page-pieces.ts'
 import { PageReader } from './page-reader.ts'
+import { type PageHolder, PageRoom } from './page-room.ts'
 import { ResourceTable } from './resource-table.ts'
 import {
   fillPiece,
   hasSomeExemplar,
   makePiece,
   type Piece,
+  pieceBytes,
   type Reading,
   reusedPiece,
   sendWhole,
@@ -43,6 +46,9 @@ export interface Taken {
 interface Known extends Reading {
   readonly contentType: string
   readonly pieces: readonly Piece[]
+  /** Of the memory that all of it takes, but for the exemplars of its last page. */
+  bytes: number
+  exemplarBytes: number
   readonly kept: number
   readonly warning: string
 }
@@ -65,10 +71,11 @@ const lookEvery = 64
  * The series of one target: what they were made into, for as long as its page says the same but for numbers. One call
  * at a time, but for `change`.
  */
-export class TargetSeries {
+export class TargetSeries implements PageHolder {
   /** Pages that were read as a whole because something but numbers differed. */
   wholeReads = 0
   readonly #sink: SeriesSink
+  readonly #room: PageRoom
   #target: Target
   #resources: ResourceTable
   #known: Known | undefined
@@ -79,9 +86,12 @@ export class TargetSeries {
   #distrusted = false
   /** All series were told to have ended. */
   #ended = true
+  /** Nothing is kept any more. */
+  #closed = false
 
-  constructor(sink: SeriesSink, target: Target) {
+  constructor(sink: SeriesSink, target: Target, room = new PageRoom()) {
     this.#sink = sink
+    this.#room = room
     this.#target = target
     this.#resources = new ResourceTable(target)
   }
@@ -102,10 +112,15 @@ export class TargetSeries {
    */
   async take(page: FetchedPage, timeUs: number, stop?: AbortSignal): Promise<Taken> {
     let added = 0
-    let known = await this.#readFast(page, stop)
-    if (known === undefined) ({ known, added } = await this.#readWhole(page, timeUs, stop))
-    this.#ended = false
-    await this.#send(known, timeUs, stop)
+    let known: Known | undefined
+    try {
+      known = await this.#readFast(page, stop)
+      if (known === undefined) ({ known, added } = await this.#readWhole(page, timeUs, stop))
+      this.#ended = false
+      await this.#send(known, timeUs, stop)
+    } finally {
+      this.#settle()
+    }
     return { samples: known.values.length, kept: known.kept, added, warning: known.warning }
   }
 
@@ -121,6 +136,45 @@ export class TargetSeries {
     }
   }
 
+  /** Gives all memory back. What is under way may still end. */
+  close(): void {
+    this.#closed = true
+    this.#room.leave(this)
+  }
+
+  /** Lets go of metrics that are ready: they are made from their text at each scrape, until that is tried anew. */
+  shed(): void {
+    const known = this.#known
+    if (known === undefined) return
+    for (const piece of known.pieces) {
+      known.bytes -= pieceBytes(piece)
+      piece.ready = undefined
+      piece.whole = undefined
+      known.bytes += pieceBytes(piece)
+    }
+    this.#untilGuard = guardEvery
+    this.#settle()
+  }
+
+  /** Says what is kept from now on. */
+  #settle(): void {
+    const { bytes = 0, exemplarBytes = 0 } = this.#known ?? {}
+    if (!this.#closed) this.#room.hold(this, bytes + exemplarBytes)
+  }
+
+  /** The same for what is made beside what is kept: most of that goes on in it, so the larger counts. */
+  #holdAlso(bytes: number): void {
+    this.#hold(Math.max(this.#known?.bytes ?? 0, bytes))
+  }
+
+  /** Throws where there is no room for so much. */
+  #hold(bytes: number): void {
+    if (this.#closed || this.#room.hold(this, bytes)) return
+    throw new PageError(
+      `no memory is left for its series: those of all targets may take ${this.#room.limitBytes} bytes, a target half of that; raise limits.memory, or have it tell less (sample_limit, body_size_limit)`,
+    )
+  }
+
   async #readFast(page: FetchedPage, stop: AbortSignal | undefined): Promise<Known | undefined> {
     const known = this.#known
     if (known === undefined || this.#distrusted) return undefined
@@ -134,6 +188,8 @@ export class TargetSeries {
       isSameText = layout.go(values, timesUs, samplesAtOnce)
     }
     if (!isSameText) return undefined
+    known.exemplarBytes = exemplarsOf(layout, page.body.length)
+    this.#hold(known.bytes + known.exemplarBytes)
     this.#untilGuard--
     if (this.#untilGuard > 0) return known
     this.#untilGuard = guardEvery
@@ -172,6 +228,7 @@ export class TargetSeries {
     const reader = new PageReader(body, verdict.format, { lenient, maxSamples: 0, maxLineBytes })
     let page = reader.read(bytesAtOnce)
     while (page === undefined) {
+      this.#holdAlso(reader.bytes)
       if (turn.isOver) await turn.next()
       page = reader.read(bytesAtOnce)
     }
@@ -211,6 +268,7 @@ export class TargetSeries {
       ...reading,
       resources,
       ...made,
+      exemplarBytes: exemplarsOf(layout, fetched.body.length),
       contentType: fetched.contentType,
       warning: warningOf(page, fetched.contentType),
     }
@@ -227,12 +285,13 @@ export class TargetSeries {
     families: readonly Family[],
     old: Known | undefined,
     turn: Turn,
-  ): Promise<{ pieces: readonly Piece[]; kept: number }> {
+  ): Promise<{ pieces: readonly Piece[]; kept: number; bytes: number }> {
     const { prepared } = this.#sink
     const before = new Map(old?.pieces.map(piece => [piece.key, piece]))
     const told = new Map<string, Set<number>>()
     const pieces: Piece[] = []
     let kept = 0
+    let bytes = reading.layout.sizeBytes + reading.values.byteLength + reading.timesUs.byteLength
     for (const part of partsOf(reading.layout, families)) {
       const same = sameOf(part, reading.layout, old, before.get(part.key))
       let piece =
@@ -243,10 +302,12 @@ export class TargetSeries {
       }
       pieces.push(piece)
       kept += piece.kept
+      bytes += pieceBytes(piece)
+      this.#holdAlso(bytes + reading.resources.bytes)
       this.#checkSamples(reading.target, kept)
       if (turn.isOver) await turn.next()
     }
-    return { pieces, kept }
+    return { pieces, kept, bytes: bytes + reading.resources.bytes }
   }
 
   #checkSamples({ job }: Target, kept: number): void {
@@ -345,9 +406,16 @@ export class TargetSeries {
 
   async #renew(piece: Piece, known: Known, turn: Turn): Promise<void> {
     const anew = await makePiece(piece, known, this.#sink.prepared, turn, piece.repeated)
+    known.bytes -= pieceBytes(piece)
     piece.ready = anew.ready
     piece.whole = anew.whole
+    known.bytes += pieceBytes(piece)
   }
+}
+
+/** About what the exemplars of a page of so many bytes take. */
+function exemplarsOf({ exemplars }: PageLayout, bodyBytes: number): number {
+  return exemplars.size === 0 ? 0 : exemplars.size * exemplarBytes + bodyBytes
 }
 
 /** The piece of the page before that says the same as a part of this one. */

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { type ProcessMemory, pointerAt } from '../lib/process-memory.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Frame } from '../model/profile.ts'
 import type { PythonSettings, RuntimeSettings } from '../model/raw-stack.ts'
 import { type PythonFile, type PythonLayout, readPythonFile } from './cpython/layout.ts'
@@ -74,6 +75,9 @@ function mainInterpreter(memory: ProcessMemory, runtime: number, layout: PythonL
   return interpreter
 }
 
+/** Of a known frame in memory, but for its name. */
+const frameBytes = 200
+
 interface Known {
   readonly frame: Frame
   /** What the code referred to when it was named. */
@@ -91,9 +95,11 @@ class PythonProcess implements RuntimeProcess {
   private readonly codeType: number
   private readonly stringType: number
   private readonly none: number
-  private readonly known = new BoundedMap<number, Known>(maxFramesKept)
+  private readonly known = small(
+    new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
+  )
   /** One string for all functions of a file. */
-  private readonly files = new BoundedMap<string, string>(maxFramesKept)
+  private readonly files = small(new BoundedMap<string, string>(maxFramesKept))
 
   constructor(memory: ProcessMemory, bias: number, file: PythonFile, settings: RuntimeSettings) {
     this.memory = memory

@@ -1,6 +1,7 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
 import type { ProcessMemory } from '../lib/process-memory.ts'
+import { small } from '../lib/small-tables.ts'
 import type { Frame } from '../model/profile.ts'
 import type { RuntimeSettings } from '../model/raw-stack.ts'
 import { goodForMs, maxFramesKept, type RuntimeProcess, type RuntimeUnit } from './runtime.ts'
@@ -37,6 +38,9 @@ const anonymous = '(anonymous)'
 /** Behind the name; small integer: lines before the script's first (`Script::line_offset`). */
 const lineOffsetAfterName = 8
 
+/** Of a known frame in memory, but for its name. */
+const frameBytes = 200
+
 interface Known {
   readonly frame: Frame
   /** What the function referred to when it was named. */
@@ -50,9 +54,11 @@ class V8Process implements RuntimeProcess {
   readonly settings: RuntimeSettings
   private readonly heap: V8Heap
   private readonly lines: ScriptLines
-  private readonly known = new BoundedMap<number, Known>(maxFramesKept)
+  private readonly known = small(
+    new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
+  )
   /** One string for all functions of a file. */
-  private readonly files = new BoundedMap<string, string>(maxFramesKept)
+  private readonly files = small(new BoundedMap<string, string>(maxFramesKept))
 
   constructor(memory: ProcessMemory, constants: V8Constants) {
     this.settings = { v8Shared: constants.functionShared }

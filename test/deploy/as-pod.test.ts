@@ -26,6 +26,9 @@ cd /var/lib/svc
 echo > started
 svc tap traces -n 1 --json --service shop-of-the-node > span.json
 curl -fs http://127.0.0.1:9100/metrics > metrics
+code() { curl -s -o /dev/null -w '%{http_code} ' "$@"; }
+own=http://127.0.0.1:19090
+{ code $own/healthz; code $own/metrics; code -H "Authorization: Bearer $(cat /etc/svc-auth/token)" $own/metrics; } > codes
 kill -TERM $agent; wait $agent; echo $? > ended
 touch /written 2> /dev/null && echo > root-written || true
 `
@@ -34,6 +37,8 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
   const [result] = renderChart([{}])
   const objects = objectsOf(result!)
   const config = objects.find(({ kind }) => kind === 'ConfigMap')!.data['config.yaml']
+  const secret = objects.find(({ kind }) => kind === 'Secret')!
+  const token = Buffer.from(secret.data.token, 'base64').toString('latin1')
   const { spec } = objects.find(({ kind }) => kind === 'DaemonSet')!.spec.template
   const state = (name: string) => readFileSync(join(directory, 'state', name), 'utf8')
   const isThere = (name: string) => {
@@ -46,7 +51,13 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
   const name = { OTEL_SERVICE_NAME: 'shop-of-the-node' }
   const shop = await Program.start('shop-node.ts', { port: await freePort() }, name)
   const { port } = shop.ready
-  const pod = runAsPod({ spec, config, directory, command: script })
+  const pod = runAsPod({
+    spec,
+    config,
+    directory,
+    command: script,
+    secrets: { [secret.metadata.name]: { token } },
+  })
   const exited = once(pod, 'exit')
   try {
     await until('it has started', 60_000, () => isThere('started') || pod.exitCode !== null)
@@ -73,6 +84,7 @@ test('the agent in its pod', { skip: withoutHelmRender || withoutNamespaces }, a
   const span = state('span.json')
   assert.match(span, /GET \/items/)
   assert.match(span, /"host.name","value":\{"stringValue":"node-a"\}/)
+  assert.equal(state('codes').trim(), '200 401 200', 'probes need no token, all else does')
   const metrics = state('metrics')
   assert.match(metrics, /node_filesystem_size_bytes\{[^}]*mountpoint="\/"[^}]*\}/, 'as the node has it')
   assert.match(metrics, /^node_load1 /m)

@@ -33,8 +33,9 @@ before(() => {
   if (withoutHelmRender) return
   const all = renderChart(Object.values(combinations))
   rendered = new Map(names.map((name, i) => [name, all[i]!]))
-  mkdirSync(join(directory, 'secret'))
+  for (const each of ['secret', 'auth']) mkdirSync(join(directory, each))
   for (const name of ['token', 'tls.crt', 'tls.key']) writeFileSync(join(directory, 'secret', name), 'x')
+  writeFileSync(join(directory, 'auth', 'token'), 'x'.repeat(48))
 })
 after(() => rmSync(directory, { recursive: true }))
 
@@ -144,12 +145,13 @@ for (const name of names)
       for (const run of runsOf(objects)) holdToProgram(run, objects)
     })
 
-    await t.test('tells three commands, of which svc takes its own', () => {
+    await t.test('tells its commands, of which svc takes its own', () => {
       const notes = result.files!['templates/NOTES.txt']!
       const lines = notes
         .split('\n')
         .filter(line => /^ {2}kubectl -n \S+ (rollout|exec|port-forward)/.test(line))
-      assert.equal(lines.length, name === 'no management API' ? 2 : 3, notes)
+      // The last one asks for a link with a key, where there is a page and a token.
+      assert.equal(lines.length, name === 'no management API' ? 2 : 4, notes)
       const workloads = objects.filter(({ kind }) => kind === 'DaemonSet' || kind === 'StatefulSet')
       const known = new Set(workloads.map(each => `${each.kind.toLowerCase()}/${each.metadata.name}`))
       for (const line of lines) {
@@ -241,13 +243,76 @@ test('a monitor asks where svc answers, as its user says', { skip: withoutHelmRe
   )
   const node = { sourceLabels: ['__meta_kubernetes_pod_node_name'], targetLabel: 'instance' }
   const common = { interval: '5s', relabelings: [node, own] }
-  assert.deepEqual(management, { port: 'management', path: '/metrics', scheme: 'https', ...common })
+  const authorization = { type: 'Bearer', credentials: { name: 'svc-auth', key: 'token' } }
+  assert.deepEqual(management, {
+    port: 'management',
+    path: '/metrics',
+    scheme: 'https',
+    authorization,
+    ...common,
+  })
   assert.deepEqual(metrics, { port: 'metrics', ...common })
   const local = { config: { self_telemetry: { listen: '127.0.0.1:19090' } }, agent: { hostNetwork: true } }
   assert.deepEqual(
     endpointsOf(local).map(({ port }: KubeObject) => port),
     ['metrics'],
   )
+})
+
+test('the management API asks for a token that outlives upgrades, is yours, or is none', {
+  skip: withoutHelmRender,
+}, () => {
+  const values = [{ collector: { enabled: true }, serviceMonitor: { enabled: true } }]
+  const existing = [
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'svc-auth', namespace: 'svc' },
+      data: { token: 'a2VwdA==' },
+    },
+  ]
+  const [first, other, again, named, off, ownToken, noApi] = renderChart([
+    { values },
+    { values },
+    { values, existing },
+    { values: [...values, { auth: { existingSecret: 'mine' } }] },
+    { values: [...values, { auth: { enabled: false } }] },
+    { values: [...values, { config: { self_telemetry: { auth: { bearer_token: 'own' } } } }] },
+    { values: [...values, { config: { self_telemetry: false } }] },
+  ]).map(result => ({ notes: result.files!['templates/NOTES.txt']!, objects: objectsOf(result) }))
+  const tokens = ({ objects }: { objects: readonly KubeObject[] }) =>
+    objects.filter(({ kind }) => kind === 'Secret').map(({ data }) => data.token as string)
+  const [token] = tokens(first!)
+  assert.match(Buffer.from(token!, 'base64').toString(), /^[A-Za-z0-9]{48}$/)
+  assert.notDeepEqual(tokens(other!), [token])
+  assert.deepEqual(tokens(again!), ['a2VwdA=='])
+  for (const none of [named, off, ownToken, noApi]) assert.deepEqual(tokens(none!), [])
+
+  const usesOf = ({ objects }: { objects: readonly KubeObject[] }) => ({
+    volumes: objects
+      .filter(({ kind }) => /Set$/.test(kind))
+      .map(({ spec }) => spec.template.spec.volumes.find((each: KubeObject) => each.name === 'auth')?.secret)
+      .map(secret => secret?.secretName),
+    asked: objects
+      .filter(({ kind }) => kind === 'ServiceMonitor')
+      .flatMap(({ spec }) => spec.endpoints)
+      .filter(({ port }: KubeObject) => port === 'management')
+      .map(({ authorization }: KubeObject) => authorization?.credentials),
+  })
+  const all = (name: string) => ({
+    volumes: [name, name],
+    asked: [1, 2].map(() => ({ name, key: 'token' })),
+  })
+  assert.deepEqual(usesOf(first!), all('svc-auth'))
+  assert.deepEqual(usesOf(named!), all('mine'))
+  for (const none of [off, ownToken, noApi])
+    for (const each of Object.values(usesOf(none!)).flat()) assert.equal(each, undefined)
+  assert.match(
+    first!.notes,
+    /kubectl -n svc get secret svc-auth -o go-template='\{\{\.data\.token \| base64decode\}\}'/,
+  )
+  assert.match(named!.notes, /get secret mine /)
+  assert.doesNotMatch(off!.notes, /secret/)
 })
 
 test('only where nothing is to receive anything do the notes say so', { skip: withoutHelmRender }, () => {
@@ -297,7 +362,7 @@ function runsOf(objects: readonly KubeObject[]): Run[] {
 /** Read as the agent in the pod reads it: strictly, with the variables of its container. */
 function configOf(text: string, container: KubeObject): Config {
   const path = join(directory, 'config.yaml')
-  writeFileSync(path, text.replaceAll('/etc/svc-secret', join(directory, 'secret')))
+  writeFileSync(path, text.replaceAll(/\/etc\/svc-(secret|auth)/g, `${directory}/$1`))
   const env = Object.fromEntries(
     container.env.map(({ name, value }: { name: string; value?: string }) => [name, value ?? 'given']),
   )

@@ -98,7 +98,9 @@ for (const prometheus of cases)
     skip: withoutHelmRender,
   }, async () => {
     const collector = { enabled: true, config: { collectors: { prometheus } } }
-    const [result] = renderChart([{ values: [{ agent: { enabled: false }, collector }] }])
+    const [result] = renderChart([
+      { values: [{ agent: { enabled: false }, auth: { enabled: false }, collector }] },
+    ])
     const objects = objectsOf(result!)
     const sources = settingsOf(objects).map(
       settings => new KubernetesTargets(settings, { ...new ToldTargets().options, environment }),

@@ -220,6 +220,8 @@ test('hostile targets are named, and others are not touched', async () => {
     more()
   }
   const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20), { level: 1 })
+  // Each is a family of its own: some KB in memory for a few bytes.
+  const families = Array.from({ length: 300_000 }, (_, i) => `family_${i} 1\n`).join('')
   const wide = `a{b="${'x'.repeat(2 ** 21)}"} 1\n`
   const answers: Record<string, Answer> = {
     endless,
@@ -236,6 +238,7 @@ test('hostile targets are named, and others are not touched', async () => {
     control: page(() => '\u0001 1\n'),
     utf8: (_request, response) => response.end(Buffer.from('a{b="\xff"} 1\n', 'latin1')),
     wide: page(() => wide),
+    families: page(() => families),
     twice: page(() => 'a{b="1"} 1\na{b="1"} 2\n'),
     growing: page(n => Array.from({ length: 3000 }, (_, i) => `grows{id="${n}-${i}"} 1\n`).join('')),
   }
@@ -266,6 +269,7 @@ test('hostile targets are named, and others are not touched', async () => {
     control: /line 1/,
     utf8: /line 1/,
     wide: /line 1/,
+    families: /no memory is left for its series/,
   }
   let all: Awaited<ReturnType<typeof targetsOf>> = []
   // A busy host may cut one scrape or another short, and then another fault is named.

@@ -71,7 +71,10 @@ const shown: Readonly<Record<string, (page: Page) => Promise<void>>> = {
     await says(page, /price/)
   },
   pipeline: page => says(page, /traces/),
-  agent: page => says(page, 'self_telemetry.ui.window'),
+  agent: async page => {
+    await says(page, 'self_telemetry.ui.window')
+    await says(page, 'request metrics')
+  },
   'service?name=nginx': page => says(page, /GET/),
 }
 

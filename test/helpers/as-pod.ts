@@ -18,14 +18,21 @@ export interface PodOptions {
   readonly directory: string
   /** What it runs, for the shell; `svc` is in the PATH. */
   readonly command: string
+  /** Files of each Secret that it mounts. */
+  readonly secrets?: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
 /** Begins to run it, in namespaces of its own that end with it. */
-export function runAsPod({ spec, config, directory, command }: PodOptions): ChildProcess {
+export function runAsPod({ spec, config, directory, command, secrets = {} }: PodOptions): ChildProcess {
   const container = spec.containers[0]
   const at = (path: string) => join(directory, 'root', path)
   for (const name of ['root', 'state', 'config']) mkdirSync(join(directory, name), { recursive: true })
   writeFileSync(join(directory, 'config/config.yaml'), config)
+  for (const [name, files] of Object.entries(secrets)) {
+    mkdirSync(join(directory, 'secrets', name), { recursive: true })
+    for (const [file, text] of Object.entries(files))
+      writeFileSync(join(directory, 'secrets', name, file), text)
+  }
   const lines = [
     'set -e',
     'mount --make-rprivate /',
@@ -42,7 +49,9 @@ export function runAsPod({ spec, config, directory, command }: PodOptions): Chil
     `mount --rbind /dev ${at('dev')}`,
     ...container.volumeMounts.flatMap(({ name, mountPath, readOnly }: KubeObject) => {
       const volume = spec.volumes.find((each: KubeObject) => each.name === name)
-      const source = volume.configMap ? join(directory, 'config') : volume.hostPath?.path
+      const { configMap, hostPath, secret } = volume
+      const made = configMap ? 'config' : secret && `secrets/${secret.secretName}`
+      const source = made ? join(directory, made) : hostPath?.path
       const place = at(mountPath)
       const from = name === 'state' ? join(directory, 'state') : source
       const mount = from === undefined ? `mount -t tmpfs none ${place}` : `mount --rbind ${from} ${place}`

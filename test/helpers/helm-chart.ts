@@ -27,6 +27,8 @@ export interface Rendering {
   readonly apiVersions?: readonly string[]
   /** Regular expressions that Go must take. */
   readonly patterns?: readonly string[]
+  /** What `lookup` finds in the cluster. */
+  readonly existing?: readonly object[]
 }
 
 export interface Rendered {
@@ -47,6 +49,7 @@ export function renderChart(renderings: readonly Rendering[]): readonly Rendered
     kubeVersion: each.kubeVersion ?? 'v1.33.1',
     apiVersions: each.apiVersions ?? [],
     patterns: each.patterns ?? [],
+    existing: each.existing ?? [],
   }))
   const run = spawnSync(program(), { input: JSON.stringify(input), maxBuffer: 256 * 1024 * 1024 })
   if (run.status !== 0) throw new Error(`the chart cannot be rendered: ${run.stderr}`)

@@ -51,14 +51,18 @@ function cleaned(key: string, value: unknown): unknown {
 const folder = 'deploy/kustomize'
 const head = '# Written by test/deploy/write-kustomize.ts from deploy/helm/svc; do not edit.\n'
 
+/** Nothing but its user can make a token there. */
+const auth = { existingSecret: 'svc-auth' }
+
 /** What each place of deploy/kustomize is as a chart. */
 export const places: Readonly<Record<string, Rendering>> = {
-  base: {},
-  'overlays/privileged': { values: [{ privileged: true }] },
-  'overlays/openshift': { values: [{ openshift: { enabled: true } }] },
+  base: { values: [{ auth }] },
+  'overlays/privileged': { values: [{ auth, privileged: true }] },
+  'overlays/openshift': { values: [{ auth, openshift: { enabled: true } }] },
   'overlays/collector': {
     values: [
       {
+        auth,
         collector: {
           enabled: true,
           config: { collectors: { prometheus: { kubernetes_sd: [{ role: 'pod' }] } } },

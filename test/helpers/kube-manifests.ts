@@ -6,6 +6,7 @@ const kinds = new Set([
   'v1 ConfigMap',
   'v1 Namespace',
   'v1 Pod',
+  'v1 Secret',
   'v1 Service',
   'v1 ServiceAccount',
   'apps/v1 DaemonSet',

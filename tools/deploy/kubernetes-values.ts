@@ -81,6 +81,7 @@ const values = {
   platform: { enum: ['', 'nodes', 'fargate', 'autopilot'] },
   config,
   existingSecret: kubeName,
+  auth: strict({ enabled: flag, existingSecret: kubeName }),
   privileged: flag,
   serviceAccount: strict({ create: flag, annotations: texts }),
   rbac: strict({ create: flag }),

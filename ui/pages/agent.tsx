@@ -13,6 +13,7 @@ import { Reading } from '../parts/state.tsx'
 import { Configuration } from './agent/configuration.tsx'
 import { Doctor } from './agent/doctor.tsx'
 import { Kernel } from './agent/kernel.tsx'
+import { Memory } from './agent/memory.tsx'
 
 export default function AgentPage() {
   const again = useSignal(0)
@@ -36,6 +37,7 @@ export default function AgentPage() {
               <About agent={reading.value!} />
               <Limits rows={reading.value!.degraded} />
             </div>
+            <Memory memory={reading.value!.memory} />
             <Doctor />
             <Configuration agent={reading.value!} onReload={() => again.value++} />
             <Kernel agent={reading.value!} />

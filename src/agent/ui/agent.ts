@@ -23,6 +23,7 @@ export async function agentPage(parts: UiParts): Promise<AgentDocument> {
     config: configOf(loaded),
     reload: reloadOf(parts),
     degraded: degradations(parts),
+    memory: parts.memory.state,
     programs: programsOf(parts),
     maps: mapsOf(parts),
     attachments: attachmentsOf(parts),

@@ -75,6 +75,15 @@ test('the page of the agent has every key with its default, where its value is f
   assert.equal(page.pid, process.pid)
   assert.equal(page.config_file, '')
   assert.deepEqual(page.reload, { last: '', waiting: [] })
+  const { memory } = page
+  assert.ok(memory.resident > memory.anonymous && memory.anonymous > 0 && memory.limit > 0)
+  const held = memory.tables.largest.map(({ bytes }) => bytes)
+  assert.deepEqual(
+    held,
+    [...held].sort((a, b) => b - a),
+    'the largest first',
+  )
+  assert.ok(held.length > 5)
   assert.deepEqual([page.programs, page.maps, page.attachments], [[], [], []])
 })
 

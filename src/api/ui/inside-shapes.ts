@@ -15,6 +15,7 @@ import {
   text,
   word,
 } from '../schema.ts'
+import { memory } from '../schemas.ts'
 
 // Pipeline
 
@@ -182,6 +183,7 @@ export const agentDocument = named(
       'What does less than it was asked to.',
       object('One.', { subsystem: text('What.'), reason: text('Why.'), mend: text('What to do about it.') }),
     ),
+    memory,
     programs: list(
       'In the kernel.',
       object('A program.', {

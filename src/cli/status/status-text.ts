@@ -2,10 +2,11 @@ import type { ExportDocument, QueueDocument, ReadinessChecks, StatusDocument } f
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import { fillOf } from '../bars.ts'
 import { type Loss, lossesOf, meaningOf } from '../losses.ts'
-import { counted, countText, grouped, partText, sizeText } from '../number-text.ts'
+import { counted, countText, grouped, partText } from '../number-text.ts'
 import type { Look, Pen } from '../pen.ts'
 import { leftIn, rightIn, shownText } from '../shown-text.ts'
 import { wrapped } from '../terminal.ts'
+import { memoryLines, memoryText } from './memory-lines.ts'
 
 export interface Readiness {
   readonly status: 'ready' | 'not_ready'
@@ -35,6 +36,7 @@ export function statusText(found: Found, style: Style): string {
     ...subsystemLines(found, style),
     ...exportLines(found, style),
     ...queueLines(found, style),
+    ...memoryLines(found.status.memory.tables, style),
     ...lossLines(found, style),
   ]
   return `${lines.map(line => line.trimEnd()).join('\n')}\n`
@@ -76,18 +78,6 @@ function subsystemLines({ status, ready }: Found, style: Style): string[] {
     ]),
     '',
   ]
-}
-
-/** Tables that are named. */
-const mostTables = 3
-
-function memoryText({ limit, anonymous, tables }: StatusDocument['memory']): string {
-  const largest = tables.largest
-    .slice(0, mostTables)
-    .filter(({ bytes }) => bytes > 0)
-    .map(({ name, bytes }) => `${name} ${sizeText(bytes)}`)
-  const most = largest.length === 0 ? '' : ` (${largest.join(', ')})`
-  return `${partText(anonymous, limit)}, tables ${partText(tables.held, tables.limit)}${most}`
 }
 
 function cpuText({ used_cores, limit_cores, lowered }: StatusDocument['cpu']): string {

@@ -1,6 +1,8 @@
 import { Backoff } from '../../lib/backoff.ts'
+import { ByteRoom } from '../../lib/byte-room.ts'
 import { errorText, type Logger } from '../../lib/logger.ts'
 import type { Container, EntitySink, SourceState } from '../../model/entity.ts'
+import { entityBytes } from '../../model/entity-bytes.ts'
 import { EngineClient, EngineError } from './engine-client.ts'
 import { dockerRoot, type Engine, EngineSession, meetEngine } from './engine-session.ts'
 import { findSockets } from './socket-path.ts'
@@ -9,6 +11,8 @@ export interface DockerSourceOptions {
   /** A path or `unix://…`; '': that of `$DOCKER_HOST`, Docker's or Podman's, whichever answers first. */
   readonly endpoint: string
   readonly sink: EntitySink
+  /** For what is known; without it there is no bound in bytes. */
+  readonly room?: ByteRoom
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** Where the host's root is mounted. */
   readonly rootfs?: string
@@ -44,6 +48,7 @@ const noFault: Fault = { reason: '', mend: '' }
 /** Follows the containers of Docker, or of Podman by its socket that speaks as Docker's does. */
 export class DockerSource {
   private readonly options: DockerSourceOptions
+  private readonly room: ByteRoom
   /** What the sink was told, over all sessions. */
   private readonly known = new Map<string, Container>()
   private readonly backoff = new Backoff({ initialMs: 200, maxMs: 10_000, multiplier: 2, jitter: 0.3 })
@@ -59,6 +64,7 @@ export class DockerSource {
 
   constructor(options: DockerSourceOptions) {
     this.options = options
+    this.room = options.room ?? new ByteRoom()
   }
 
   /** Looks for a daemon from now on, and follows it. */
@@ -75,7 +81,10 @@ export class DockerSource {
     this.session?.close()
     this.client?.close()
     this.wake()
-    for (const id of this.known.keys()) this.options.sink.containerGone(id)
+    for (const [id, container] of this.known) {
+      this.room.give(entityBytes(container))
+      this.options.sink.containerGone(id)
+    }
     this.known.clear()
   }
 
@@ -117,9 +126,9 @@ export class DockerSource {
     let reachedMs = Number.POSITIVE_INFINITY
     try {
       const engine = await meetEngine(client)
-      const { known } = this
+      const { known, room } = this
       const { sink, refreshMs = 60_000 } = this.options
-      this.session = new EngineSession({ client, engine, known, sink, refreshMs })
+      this.session = new EngineSession({ client, engine, known, room, sink, refreshMs })
       return await this.session.run(() => {
         if (this.connected) return
         reachedMs = performance.now()

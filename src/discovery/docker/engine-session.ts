@@ -1,3 +1,4 @@
+import type { ByteRoom } from '../../lib/byte-room.ts'
 import { listOf, objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
 import type { Container, EntitySink } from '../../model/entity.ts'
 import { containerEvent } from './container-event.ts'
@@ -19,6 +20,7 @@ export interface EngineSessionOptions {
   readonly engine: Engine
   /** What the sink was told; outlives the session. */
   readonly known: Map<string, Container>
+  readonly room: ByteRoom
   readonly sink: EntitySink
   /** Between two looks at the list, for what events did not tell. */
   readonly refreshMs: number
@@ -72,9 +74,9 @@ export class EngineSession {
   private interrupt: () => void = () => undefined
 
   constructor(options: EngineSessionOptions) {
-    const { client, engine, known, sink } = options
+    const { client, engine, known, room, sink } = options
     this.options = options
-    this.inspections = new Inspections({ client, known, sink, ...engine })
+    this.inspections = new Inspections({ client, known, room, sink, ...engine })
   }
 
   /** Why a container could not be read; '' while all could. */

@@ -1,5 +1,7 @@
+import type { ByteRoom } from '../../lib/byte-room.ts'
 import { objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
 import type { Container, EntitySink } from '../../model/entity.ts'
+import { entityBytes } from '../../model/entity-bytes.ts'
 import { dockerContainer } from '../_docker-container.ts'
 import { maxContainers } from './container-list.ts'
 import { type EngineClient, EngineError } from './engine-client.ts'
@@ -11,6 +13,8 @@ export interface InspectionsOptions {
   readonly runtime: string
   /** What the sink was told; outlives the connection. */
   readonly known: Map<string, Container>
+  /** For those that are known. */
+  readonly room: ByteRoom
   readonly sink: EntitySink
 }
 
@@ -47,12 +51,13 @@ export class Inspections {
   /** It is no more. `seen` is told of it if it was never asked for in time. */
   gone(id: string, seen = this.waiting.get(id)): void {
     if (this.closed) return
-    const { known, sink } = this.options
+    const { known, room, sink } = this.options
     this.waiting.delete(id)
     this.mended(id)
     const question = this.asked.get(id)
     if (question !== undefined) question.counts = false
     if (seen !== undefined && !known.has(id)) this.tell(seen)
+    room.give(entityBytes(known.get(id)))
     if (known.delete(id)) sink.containerGone(id)
   }
 
@@ -113,9 +118,10 @@ export class Inspections {
   }
 
   private tell(container: Container): void {
-    const { known, sink } = this.options
+    const { known, room, sink } = this.options
     const before = known.get(container.id)
     if (before === undefined ? known.size >= maxContainers : isSame(before, container)) return
+    if (!room.change(entityBytes(before), entityBytes(container))) return
     known.set(container.id, container)
     sink.container(container)
   }

@@ -4,10 +4,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 
+import { ByteRoom } from '../../lib/byte-room.ts'
+import type { EntitySink, Pod } from '../../model/entity.ts'
 import { AccessError } from './access.ts'
 import { Interning } from './interning.ts'
 import { parseKubeconfig } from './kubeconfig.ts'
 import { PodReader } from './pod-reader.ts'
+import { PodTable } from './pod-table.ts'
+import { ServiceTable } from './service-table.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -110,4 +114,35 @@ test('whatever a kubeconfig holds, it is refused in words that show none of its 
     ),
   )
   assert.ok(used > 0)
+})
+
+test('pods and services that find no memory are left out, and those that go make room', () => {
+  const room = new ByteRoom(4_000)
+  const told: string[] = []
+  const sink = {
+    pod: (pod: Pod) => void told.push(pod.name),
+    podGone: (uid: string) => void told.push(`gone ${uid}`),
+  } as unknown as EntitySink
+  const interning = new Interning()
+  const pods = new PodTable({ reader: new PodReader(['a'], [], interning), sink, room, ownerMs: 10 })
+  const services = new ServiceTable(interning, room)
+  const keeper = pods.keeper()
+  const pod = (name: string, label = '') => ({
+    metadata: { uid: name, name, namespace: 'n', labels: { a: label } },
+    spec: { nodeName: 'node' },
+    status: {},
+  })
+  keeper.take(pod('one'))
+  keeper.take(pod('two'))
+  keeper.take(pod('three'))
+  keeper.take(pod('four'))
+  assert.deepEqual([told, pods.size, room.leftOut], [['one', 'two', 'three'], 3, 1])
+  keeper.take(pod('one', 'x'.repeat(1_000)))
+  assert.deepEqual([pods.size, room.leftOut], [3, 2], 'it stays as it was')
+  const service = { metadata: { uid: 's', name: 's', namespace: 'n' }, spec: { clusterIP: '10.0.0.1' } }
+  services.keeper().take(service)
+  assert.equal(services.at('10.0.0.1')?.name, 's')
+  pods.clear()
+  services.clear()
+  assert.equal(room.bytes, 0)
 })

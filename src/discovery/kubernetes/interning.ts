@@ -1,4 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { small } from '../../lib/small-tables.ts'
 import type { Owner } from '../../model/entity.ts'
 
 const maxTexts = 8192
@@ -8,8 +9,8 @@ const maxOwners = 4096
 
 /** One object for what pods have in common: namespaces, images, labels, owners. */
 export class Interning {
-  private readonly texts = new BoundedMap<string, string>(maxTexts)
-  private readonly owners = new BoundedMap<string, Owner>(maxOwners)
+  private readonly texts = small(new BoundedMap<string, string>(maxTexts))
+  private readonly owners = small(new BoundedMap<string, Owner>(maxOwners))
 
   text(text: string): string {
     if (text === '' || text.length > maxLength) return text

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { hostname } from 'node:os'
 import { Backoff } from '../../lib/backoff.ts'
+import { ByteRoom } from '../../lib/byte-room.ts'
 import { type JsonObject, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { EntitySink, SourceState } from '../../model/entity.ts'
 import type { AccessError, ClusterAccess } from './access.ts'
@@ -31,6 +32,8 @@ export interface KubernetesSourceOptions {
   readonly labels: readonly string[]
   readonly annotations: readonly string[]
   readonly sink: EntitySink
+  /** For pods and services; without it there is no bound in bytes. */
+  readonly room?: ByteRoom
   readonly warn: (reason: string, mend: string) => void
   readonly environment?: NodeJS.ProcessEnv
   readonly serviceAccountDirectory?: string
@@ -74,10 +77,10 @@ export class KubernetesSource {
     // Each request that runs listens to it, and there is a watch for each namespace.
     setMaxListeners(0, this.stopping.signal)
     this.timing = { ...usualTiming, ...options.timing }
-    const { labels, annotations, sink } = options
+    const { labels, annotations, sink, room = new ByteRoom() } = options
     const reader = new PodReader(labels, annotations, this.interning)
-    this.pods = new PodTable({ reader, sink, ownerMs: this.timing.ownerMs })
-    this.services = new ServiceTable(this.interning)
+    this.pods = new PodTable({ reader, sink, room, ownerMs: this.timing.ownerMs })
+    this.services = new ServiceTable(this.interning, room)
   }
 
   get state(): KubernetesState {

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { objectOf } from '../../lib/json-fields.ts'
+import { small } from '../../lib/small-tables.ts'
 import type { Owner } from '../../model/entity.ts'
 import { type ApiClient, ApiError, metadataOnly } from './api-client.ts'
 import { explain, type Fault } from './fault.ts'
@@ -37,7 +38,7 @@ type Answer = { readonly above: readonly Owner[] } | { readonly failedUntilMs: n
 /** Finds who stands above the owners of pods: the Deployment of a ReplicaSet, the CronJob of a Job. */
 export class OwnerLookup {
   private readonly options: OwnerLookupOptions
-  private readonly answers = new BoundedMap<string, Answer>(maxKnown)
+  private readonly answers = small(new BoundedMap<string, Answer>(maxKnown))
   private readonly waiting = new Map<string, { readonly owner: Owner; readonly namespace: string }>()
   private readonly asked = new Set<string>()
   private readonly refusedUntilMs = new Map<string, number>()

@@ -1,5 +1,7 @@
+import type { ByteRoom } from '../../lib/byte-room.ts'
 import type { JsonObject } from '../../lib/json-fields.ts'
 import type { EntitySink, Owner, Pod } from '../../model/entity.ts'
+import { entityBytes } from '../../model/entity-bytes.ts'
 import type { OwnerLookup } from './owner-lookup.ts'
 import { isSameOwners, isSamePod, type PodReader } from './pod-reader.ts'
 import { keeperOf, type ObjectKeeper } from './resource-watch.ts'
@@ -20,6 +22,7 @@ interface Entry {
 export interface PodTableOptions {
   readonly reader: PodReader
   readonly sink: EntitySink
+  readonly room: ByteRoom
   /** A pod is held back at most so long while its owners are looked up. */
   readonly ownerMs: number
 }
@@ -74,12 +77,15 @@ export class PodTable {
     if (reading === undefined) return ''
     const { pod, templateHash } = reading
     let entry = this.entries.get(pod.uid)
+    const { room } = this.options
     if (entry === undefined) {
-      if (this.entries.size >= maxPods) return ''
+      if (this.entries.size >= maxPods || !room.take(entityBytes(pod))) return ''
       entry = { read: pod, guess: undefined, told: undefined, timer: undefined }
       this.entries.set(pod.uid, entry)
     } else {
       if (isSamePod(entry.read, pod) && isSameOwners(entry.read.owners, pod.owners)) return pod.uid
+      // What it was is better than nothing.
+      if (!room.change(entityBytes(entry.read), entityBytes(pod))) return pod.uid
       if (!isSameOwners(entry.read.owners, pod.owners)) this.leaveWaiting(entry.read)
       entry.read = pod
     }
@@ -92,6 +98,7 @@ export class PodTable {
     const entry = this.entries.get(uid)
     if (entry === undefined) return
     this.entries.delete(uid)
+    this.options.room.give(entityBytes(entry.read))
     clearTimeout(entry.timer)
     this.leaveWaiting(entry.read)
     if (entry.told !== undefined) this.options.sink.podGone(uid)

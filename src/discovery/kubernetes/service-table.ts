@@ -1,3 +1,4 @@
+import type { ByteRoom } from '../../lib/byte-room.ts'
 import type { JsonObject } from '../../lib/json-fields.ts'
 import { listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { Interning } from './interning.ts'
@@ -6,6 +7,9 @@ import { keeperOf, type ObjectKeeper } from './resource-watch.ts'
 /** Services that are known at most; a cluster has some thousands. */
 const maxServices = 20_000
 const maxAddresses = 4
+/** Of a service in memory, with its number and place, and of each address. */
+const serviceBytes = 320
+const addressBytes = 120
 
 /** A service of the cluster. */
 export interface ClusterService {
@@ -22,9 +26,11 @@ export class ServiceTable {
   private readonly entries = new Map<string, Entry>()
   private readonly byAddress = new Map<string, Entry>()
   private readonly interning: Interning
+  private readonly room: ByteRoom
 
-  constructor(interning: Interning) {
+  constructor(interning: Interning, room: ByteRoom) {
     this.interning = interning
+    this.room = room
   }
 
   get size(): number {
@@ -45,6 +51,7 @@ export class ServiceTable {
   }
 
   clear(): void {
+    for (const entry of this.entries.values()) this.room.give(bytesOf(entry))
     this.entries.clear()
     this.byAddress.clear()
   }
@@ -65,6 +72,7 @@ export class ServiceTable {
       namespace: this.interning.text(textOf(metadata.namespace, 253)),
       addresses: [...addresses],
     }
+    if (!this.room.take(bytesOf(entry))) return ''
     this.entries.set(uid, entry)
     for (const address of entry.addresses) this.byAddress.set(address, entry)
     return uid
@@ -74,8 +82,13 @@ export class ServiceTable {
     const entry = this.entries.get(uid)
     if (entry === undefined) return
     this.entries.delete(uid)
+    this.room.give(bytesOf(entry))
     // Another service may have the address by now.
     for (const address of entry.addresses)
       if (this.byAddress.get(address) === entry) this.byAddress.delete(address)
   }
+}
+
+function bytesOf({ name, addresses }: Entry): number {
+  return serviceBytes + name.length + addresses.length * addressBytes
 }

@@ -9,6 +9,7 @@ import type { CpuLever } from '../../lib/cpu-governor.ts'
 import { CpuSteps } from '../../lib/cpu-steps.ts'
 import { type Owner, ownerText, type ShareLosses } from '../../lib/fair-share.ts'
 import type { Logger } from '../../lib/logger.ts'
+import { small } from '../../lib/small-tables.ts'
 import { type Candidate, examine, examinePath, Gone, isFarMapping, type Plan } from './examine.ts'
 import { type LibraryName, libraryAt } from './libraries.ts'
 import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
@@ -87,7 +88,9 @@ export class TlsProbes {
   /** By device and inode. */
   private readonly targets = new Map<string, Target>()
   /** What a mapping leads to; undefined: nothing with TLS functions. */
-  private readonly files = new BoundedMap<string, { readonly identity: string | undefined }>(mostKnownFiles)
+  private readonly files = small(
+    new BoundedMap<string, { readonly identity: string | undefined }>(mostKnownFiles),
+  )
   private readonly looked = new Map<number, Looked>()
   private readonly denied = new Set<number>()
   /** Milliseconds for the files of each owner in this scan. */

@@ -1,3 +1,4 @@
+import { counted } from '../../lib/small-tables.ts'
 import { LabelCounts } from './label-counts.ts'
 import { ownCopy, SeriesHash } from './series-hash.ts'
 import { SeriesTable } from './series-table.ts'
@@ -8,6 +9,9 @@ const mostMetrics = 16_384
 const mostWatched = 8
 /** Metrics whose losses are kept by name. */
 const mostNamed = 1024
+
+/** Of a metric in memory, beside its name. */
+const metricBytes = 300
 
 /** What is known of a metric. */
 export interface MetricCount {
@@ -38,7 +42,17 @@ export class SeriesCensus {
   /** Stands for the metrics beyond the bound. */
   readonly others = this.#enlist('')
   readonly #watched: MetricCount[] = []
+  #bytes = 0
   #droppedBy = new Map<string, number>()
+
+  constructor() {
+    counted(this)
+  }
+
+  /** Of the series and of what is known of their metrics. */
+  get bytes(): number {
+    return this.#bytes + this.table.bytes
+  }
 
   /** The metric of a name, which is known from now on; those beyond the bound share one without a name. */
   metric(name: string): MetricCount {
@@ -47,6 +61,7 @@ export class SeriesCensus {
     if (this.metrics.size >= mostMetrics) return this.others
     const count = this.#enlist(ownCopy(name))
     this.metrics.set(count.name, count)
+    this.#bytes += metricBytes + count.name.length
     return count
   }
 
@@ -60,6 +75,7 @@ export class SeriesCensus {
     if (count.series > 0 || count.labels !== undefined || this.#byIndex[count.index] !== count) return
     if (count === this.others) return
     this.metrics.delete(count.name)
+    this.#bytes -= metricBytes + count.name.length
     this.#byIndex[count.index] = undefined
     this.#free.push(count.index)
   }

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { mergePairs } from '../../lib/exponential-buckets.ts'
+import { counted } from '../../lib/small-tables.ts'
 import type { Attributes } from '../../model/attributes.ts'
 import type { Metric } from '../../model/metric.ts'
 import { type Resource, type Scope, scopeIdentity } from '../../model/resource.ts'
@@ -7,6 +8,9 @@ import { SeriesHash } from '../limit-series/series-hash.ts'
 import type { ScratchPoint } from './scratch.ts'
 
 type Kind = Metric['kind']
+
+/** Of the last point of a series, in memory. */
+const lastBytes = 250
 
 /**
  * Turns cumulative points into what came since the point before, series by series. A series is told from others by what
@@ -25,9 +29,15 @@ export class Deltas {
     this.maxSeries = maxSeries
     this.#hash = before === undefined ? new SeriesHash('identity') : before.#hash
     this.#sinceUs = before === undefined ? sinceUs : Math.max(sinceUs, before.#sinceUs, before.#latestUs)
-    this.#last = new BoundedMap(maxSeries, (_, { timeUs }) => {
-      this.#sinceUs = Math.max(this.#sinceUs, timeUs)
-    })
+    this.#last = counted(
+      new BoundedMap(
+        maxSeries,
+        (_, { timeUs }) => {
+          this.#sinceUs = Math.max(this.#sinceUs, timeUs)
+        },
+        () => lastBytes,
+      ),
+    )
     if (before === undefined) return
     before.#last.forEach((last, key) => {
       this.#last.set(key, last)

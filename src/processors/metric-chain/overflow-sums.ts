@@ -1,4 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { counted } from '../../lib/small-tables.ts'
 import { Attributes } from '../../model/attributes.ts'
 import type { Metric, NumberPoint } from '../../model/metric.ts'
 import { type Resource, type Scope, scopeIdentity } from '../../model/resource.ts'
@@ -29,7 +30,7 @@ export function addsUp(metric: Metric): boolean {
  * fallen. So in the interval in which a member leaves, as much of what the others counted may be missing as it had.
  */
 export class OverflowSums {
-  readonly #states = new BoundedMap<string, OverflowState>(mostStates)
+  readonly #states = counted(new BoundedMap<string, OverflowState>(mostStates))
   readonly #ids = new WeakMap<Resource, number>()
   #lastId = 0
   /** Buckets of the point that was filled last. */

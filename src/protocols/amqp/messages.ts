@@ -1,5 +1,6 @@
 import type { ByteRange } from '../../lib/byte-range.ts'
 import { Interner } from '../../lib/interner.ts'
+import { small } from '../../lib/small-tables.ts'
 import type { Call } from '../../model/exchange.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { StreamConnection } from '../../model/stream.ts'
@@ -45,7 +46,7 @@ export class Messages {
   readonly fields = new Fields()
   readonly header = new ContentHeader()
   /** Names of queues and of consumers. */
-  readonly words = new Interner({ slots: 1_024, maxLength: 256 })
+  readonly words = small(new Interner({ slots: 1_024, maxLength: 256 }))
   private readonly keys = new Texts({ slots: 4_096, maxLength: 256 })
   private readonly destinations = new Destinations(patternOf)
   /** Three names of 255 bytes at most. */

@@ -1,6 +1,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { Interner } from '../../lib/interner.ts'
 import { ipText } from '../../lib/ip-text.ts'
+import { small } from '../../lib/small-tables.ts'
 import type { Call } from '../../model/exchange.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { StreamConnection } from '../../model/stream.ts'
@@ -15,11 +16,11 @@ const longestName = 255
 
 /** How lookups are told, and the texts for that: all sockets share them. */
 export class Telling {
-  private readonly names = new Interner({ slots: 2_048, maxLength: longestName })
+  private readonly names = small(new Interner({ slots: 2_048, maxLength: longestName }))
   private readonly found = new Set<string>()
   /** Lists of addresses, by the bytes that they are made of. */
-  private readonly keys = new Interner({ slots: 1_024, maxLength: 512 })
-  private readonly answers = new BoundedMap<string, readonly string[]>(512)
+  private readonly keys = small(new Interner({ slots: 1_024, maxLength: 512 }))
+  private readonly answers = small(new BoundedMap<string, readonly string[]>(512))
 
   /** `stream`: over TCP. */
   describeQuestion(call: Call, connection: StreamConnection, message: Message, stream: boolean): void {

@@ -1,6 +1,7 @@
 import { GrpcStatus, statusOfHttp } from '../../lib/grpc-status.ts'
 import type { RequestHead } from '../../lib/http-head.ts'
 import { Interner } from '../../lib/interner.ts'
+import { small } from '../../lib/small-tables.ts'
 import { SpanKind } from '../../model/span.ts'
 import type { StreamConnection } from '../../model/stream.ts'
 import { rpcClient, rpcServer } from '../durations.ts'
@@ -13,7 +14,7 @@ import type { OpenStream } from './open-stream.ts'
  * before it, what `brokenOff` calls that. A status that cannot be known is left out.
  */
 export class GrpcCalls {
-  private readonly words = new Interner({ slots: 4_096, maxLength: 256 })
+  private readonly words = small(new Interner({ slots: 4_096, maxLength: 256 }))
 
   /** Fills the operation's call. `head` was read from what was kept of the stream's request. */
   describe(stream: OpenStream, head: RequestHead, connection: StreamConnection, ending: Ending): void {

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { Interner } from '../../lib/interner.ts'
+import { small } from '../../lib/small-tables.ts'
 import { type Destination, Destinations } from '../destinations.ts'
 import type { Cursor } from './cursor.ts'
 
@@ -13,8 +14,8 @@ const control = 0x20
 /** Topics by name and by identifier. Identifiers are unique among all clusters, so that one table serves all connections. */
 export class Topics {
   private readonly destinations = new Destinations(name => ({ template: name, anonymous: false }))
-  private readonly identifiers = new Interner({ slots: 4_096, maxLength: 16 })
-  private readonly byIdentifier = new BoundedMap<string, Destination>(4_096)
+  private readonly identifiers = small(new Interner({ slots: 4_096, maxLength: 16 }))
+  private readonly byIdentifier = small(new BoundedMap<string, Destination>(4_096))
 
   /** Whose name the cursor has read. */
   named(cursor: Cursor): Destination | undefined {

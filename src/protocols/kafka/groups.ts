@@ -1,4 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { small } from '../../lib/small-tables.ts'
 
 /** What stands for a client that is in several groups. */
 const several = ''
@@ -8,12 +9,12 @@ const several = ''
  * connection and fetch by others. Where several groups are known under one name, none is told.
  */
 export class Groups {
-  private readonly clients = new BoundedMap<string, BoundedMap<string, string>>(512)
+  private readonly clients = small(new BoundedMap<string, BoundedMap<string, string>>(512))
 
   learn(address: string, client: string, group: string): void {
     let groups = this.clients.get(address)
     if (groups === undefined) {
-      groups = new BoundedMap(64)
+      groups = small(new BoundedMap(64))
       this.clients.set(address, groups)
     }
     const known = groups.get(client)

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { Interner } from '../../lib/interner.ts'
+import { small } from '../../lib/small-tables.ts'
 
 /** What a command does to the connection's further course. */
 export const Effect = {
@@ -66,7 +67,7 @@ export class Command {
   constructor(name: string, text: string, effect: Effect, container: boolean) {
     this.name = name
     this.effect = effect
-    this.subcommands = container ? new BoundedMap(128) : undefined
+    this.subcommands = container ? small(new BoundedMap(128)) : undefined
     this.texts = Array.from({ length: mostMarks + 1 }, (_, count) => text + ' ?'.repeat(count))
     this.texts.push(`${this.texts[mostMarks]} …`)
   }
@@ -82,8 +83,8 @@ export const otherCommand: Command = new Command('_OTHER', '_OTHER', Effect.none
 
 /** The commands that were seen, by their names in capital letters. */
 export class Commands {
-  private readonly words = new Interner({ slots: 1_024, maxLength: longestWord })
-  private readonly seen = new BoundedMap<string, Command>(1_024)
+  private readonly words = small(new Interner({ slots: 1_024, maxLength: longestWord }))
+  private readonly seen = small(new BoundedMap<string, Command>(1_024))
   private readonly scratch = Buffer.alloc(longestWord)
 
   of(bytes: Buffer, start: number, end: number): Command {

@@ -1,4 +1,5 @@
 import { Interner } from '../../lib/interner.ts'
+import { small } from '../../lib/small-tables.ts'
 import type { Call } from '../../model/exchange.ts'
 import type { StreamConnection } from '../../model/stream.ts'
 import { describeDatabaseCall, describeDatabaseError } from '../database-call.ts'
@@ -10,7 +11,7 @@ const longestCode = 32
 /** How commands and errors are told, and the texts for that: all connections share them. */
 export class Telling {
   readonly commands = new Commands()
-  private readonly words = new Interner({ slots: 512, maxLength: longestCode })
+  private readonly words = small(new Interner({ slots: 512, maxLength: longestCode }))
 
   /** `database`: its number as text, '' where it is not known. */
   describe(

@@ -1,6 +1,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { ByteRange } from '../../lib/byte-range.ts'
 import { Interner } from '../../lib/interner.ts'
+import { small } from '../../lib/small-tables.ts'
 import { utf8Text } from '../../lib/utf8-text.ts'
 import type { SqlDialect } from './dialect.ts'
 import { SqlLexer, Token } from './lexer.ts'
@@ -69,8 +70,8 @@ export class SqlStatements {
   private alike = true
 
   constructor(capacity = 2_048) {
-    this.texts = new Interner({ slots: capacity, maxLength: maxTextBytes })
-    this.known = new BoundedMap(capacity)
+    this.texts = small(new Interner({ slots: capacity, maxLength: maxTextBytes }))
+    this.known = small(new BoundedMap(capacity))
   }
 
   /** Reads `bytes[start, end)`, of a statement that is longer when it is not `whole`. */

@@ -239,7 +239,7 @@ export class AnswerReader {
   #lend(bytes: number): boolean {
     const lease = this.#buffers.lease(bytes, this.#expected)
     if (lease === undefined) {
-      this.#fail('memory', 'the pages that are being read take all the memory they may')
+      this.#fail('memory', 'the pages that are being read take all the memory they may; raise limits.memory')
       return false
     }
     this.#buffer.copy(lease.buffer, 0, 0, this.#filled)

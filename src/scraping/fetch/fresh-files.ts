@@ -1,6 +1,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { fileCause } from '../../lib/file-content.ts'
 import { readSmallFile } from '../../lib/small-file.ts'
+import { small } from '../../lib/small-tables.ts'
 
 const maxBytes = 256 * 1024
 
@@ -19,7 +20,7 @@ export class FreshFiles {
   readonly #freshMs: number
 
   constructor({ files = 1000, freshMs = 1000 } = {}) {
-    this.#known = new BoundedMap(files)
+    this.#known = small(new BoundedMap(files))
     this.#freshMs = freshMs
   }
 

@@ -43,7 +43,10 @@ export function gunzipInto(packed: Buffer, limits: GunzipLimits, buffers: PageBu
     }
   }
   const noMemory = (): void =>
-    finish({ type: 'memory', cause: 'the pages that are being read take all the memory they may' })
+    finish({
+      type: 'memory',
+      cause: 'the pages that are being read take all the memory they may; raise limits.memory',
+    })
   gunzip.on('data', (chunk: Buffer) => {
     if (over || lease === undefined) return
     const total = bytes + chunk.length

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { small } from '../../lib/small-tables.ts'
 
 type Answer = Parameters<LookupFunction>[2]
 
@@ -25,7 +26,7 @@ export function limitedLookup(
   const asked = new Map<string, Asked>()
   const quick: Asked[] = []
   const slow: Asked[] = []
-  const slowNames = new BoundedMap<string, true>(rememberedNames)
+  const slowNames = small(new BoundedMap<string, true>(rememberedNames))
   let running = 0
   let slowRunning = 0
   const next = (): void => {

@@ -43,6 +43,19 @@ test('many who were once given a large page are not given all memory', () => {
   assert.ok(buffers.lease(100_000))
 })
 
+test('what nobody uses is given back where memory is short, and less is lent where there is less of it', () => {
+  const buffers = new PageBuffers({ keptBytes: 4 * mebi, leasedBytes: 8 * mebi, keptMs: 60_000 })
+  const leases = [buffers.lease(mebi)!, buffers.lease(mebi)!, buffers.lease(mebi)!]
+  assert.equal(buffers.bytes, 3 * mebi)
+  assert.equal(buffers.shed(mebi), 0, 'all are used')
+  for (const lease of leases) lease.release()
+  assert.equal(buffers.shed(mebi + 1), 2 * mebi)
+  assert.equal(buffers.bytes, mebi)
+  buffers.limit(2 * mebi)
+  assert.equal(buffers.lease(3 * mebi), undefined)
+  assert.ok(buffers.lease(2 * mebi))
+})
+
 test('what nobody uses is given up', async () => {
   const buffers = new PageBuffers({ keptBytes: mebi, leasedBytes: 8 * mebi, keptMs: 20 })
   buffers.lease(1000)!.release()

@@ -27,6 +27,7 @@ const small = 256 * 1024
  */
 export class PageBuffers {
   readonly #options: PageBuffersOptions
+  #mostLeased: number
   /** The one that was given back last stands at the end: its memory is warm. */
   #kept: Kept[] = []
   #keptBytes = 0
@@ -35,6 +36,25 @@ export class PageBuffers {
 
   constructor(options: PageBuffersOptions) {
     this.#options = options
+    this.#mostLeased = options.leasedBytes
+  }
+
+  /** Bytes of both, the used and those for the next. */
+  get bytes(): number {
+    return this.#keptBytes + this.#leasedBytes
+  }
+
+  /** Those on loan may take so many bytes at most, if that is less. */
+  limit(bytes: number): void {
+    this.#mostLeased = Math.min(bytes, this.#options.leasedBytes)
+  }
+
+  /** Gives up the oldest of those that nobody uses, until it is about so many bytes. */
+  shed(bytes: number): number {
+    const before = this.#keptBytes
+    while (before - this.#keptBytes < bytes && this.#kept.length > 0)
+      this.#keptBytes -= this.#kept.shift()!.buffer.length
+    return before - this.#keptBytes
   }
 
   get keptBytes(): number {
@@ -51,7 +71,7 @@ export class PageBuffers {
    * its own.
    */
   lease(bytes: number, entitled = 0): Lease | undefined {
-    const most = this.#options.leasedBytes * (bytes <= entitled ? 2 : 1)
+    const most = this.#mostLeased * (bytes <= entitled ? 2 : 1)
     if (bytes > small && bytes + this.#leasedBytes > most) return undefined
     const buffer = this.#reuse(bytes) ?? Buffer.allocUnsafeSlow(sizeFor(bytes))
     this.#leasedBytes += buffer.length

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { build } from '../../lib/build.ts'
+import { small } from '../../lib/small-tables.ts'
 import { Attributes } from '../../model/attributes.ts'
 import type { Scope } from '../../model/resource.ts'
 
@@ -13,7 +14,7 @@ export const metricsScope: Scope = { name: 'svc/prometheus', version: build().ve
 const mostScopes = 1024
 
 /** By what was told of them: requests group metrics by scope, so the same must be one object while it is in use. */
-const scopes = new BoundedMap<string, Scope>(mostScopes)
+const scopes = small(new BoundedMap<string, Scope>(mostScopes))
 
 /** The scope that labels tell which begin with `otel_scope_`: name and value by turns, ordered by name, none of them ''. */
 export function scopeOf(labels: readonly string[]): Scope {

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { ProcessMemory } from '../../lib/process-memory.ts'
+import { small } from '../../lib/small-tables.ts'
 import type { Characters } from './heap.ts'
 
 const blockBytes = 16 * 1024
@@ -20,7 +21,7 @@ interface Script {
  */
 export class ScriptLines {
   private readonly memory: ProcessMemory
-  private readonly scripts = new BoundedMap<number, Script>(maxScripts)
+  private readonly scripts = small(new BoundedMap<number, Script>(maxScripts))
 
   constructor(memory: ProcessMemory) {
     this.memory = memory

@@ -28,6 +28,7 @@ type order struct {
 	KubeVersion string
 	APIVersions []string
 	Patterns    []string
+	Existing    []map[string]interface{}
 }
 
 type result struct {
@@ -124,7 +125,7 @@ func (v kubeVersion) GitVersion() string { return v.Version }
 
 func render(o order, chart, values map[string]interface{}) (map[string]string, error) {
 	root := template.New("chart").Option("missingkey=zero")
-	root.Funcs(functions(root))
+	root.Funcs(functions(root, o.Existing))
 	base := fmt.Sprint(chart["name"])
 	var names []string
 	folder := filepath.Join(o.Chart, "templates")
@@ -182,7 +183,7 @@ func chartObject(chart map[string]interface{}) map[string]interface{} {
 	return made
 }
 
-func functions(root *template.Template) template.FuncMap {
+func functions(root *template.Template, existing []map[string]interface{}) template.FuncMap {
 	all := sprig.TxtFuncMap()
 	delete(all, "env")
 	delete(all, "expandenv")
@@ -216,7 +217,13 @@ func functions(root *template.Template) template.FuncMap {
 		return value, nil
 	}
 	all["fail"] = func(message string) (string, error) { return "", errors.New(message) }
-	all["lookup"] = func(string, string, string, string) (map[string]interface{}, error) {
+	all["lookup"] = func(version, kind, namespace, name string) (map[string]interface{}, error) {
+		for _, each := range existing {
+			metadata, _ := each["metadata"].(map[string]interface{})
+			if each["apiVersion"] == version && each["kind"] == kind && metadata["namespace"] == namespace && metadata["name"] == name {
+				return each, nil
+			}
+		}
 		return map[string]interface{}{}, nil
 	}
 	all["toYaml"] = func(value interface{}) string {

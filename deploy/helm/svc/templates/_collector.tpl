@@ -40,6 +40,7 @@ capabilities: {drop: [ALL]}
 {{- if .Values.existingSecret }}
 - {name: secret, mountPath: {{ $facts.configDirectory }}-secret, readOnly: true}
 {{- end }}
+{{- include "svc.auth.mount" (list . (include "svc.collector.config" . | fromYaml)) }}
 - {name: state, mountPath: {{ $facts.stateDirectory }}}
 - {name: run, mountPath: {{ $facts.runDirectory }}}
 {{- with .Values.collector.extraVolumeMounts }}
@@ -52,6 +53,7 @@ capabilities: {drop: [ALL]}
 {{- with .Values.existingSecret }}
 - {name: secret, secret: {secretName: {{ . }}}}
 {{- end }}
+{{- include "svc.auth.volume" (list . (include "svc.collector.config" . | fromYaml)) }}
 - {name: run, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
 {{- with .Values.collector.extraVolumes }}
 {{ toYaml . }}

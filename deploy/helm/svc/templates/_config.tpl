@@ -31,12 +31,52 @@
 {{- if not (and (kindIs "bool" $found) (not $found)) -}}true{{- end -}}
 {{- end -}}
 
+{{- define "svc.auth.directory" -}}
+{{ (include "svc.facts" . | fromYaml).configDirectory }}-auth
+{{- end -}}
+
+{{- /* The token as the configuration has it: a file, taken up anew when the Secret changes. */ -}}
+{{- define "svc.auth.token" -}}
+{{ printf "${file:%s/token}" (include "svc.auth.directory" .) }}
+{{- end -}}
+
+{{- define "svc.auth.config" -}}
+{{- if .Values.auth.enabled -}}
+self_telemetry: {auth: {enabled: true, bearer_token: {{ include "svc.auth.token" . | quote }}}}
+{{- else -}}
+{}
+{{- end -}}
+{{- end -}}
+
+{{- /* (list $ config): the Secret with the token that it asks for; nothing where it asks for none, or for another. */ -}}
+{{- define "svc.auth.secret" -}}
+{{- $root := index . 0 -}}{{- $config := index . 1 -}}
+{{- $isOn := eq (toString (include "svc.at" (list $config "self_telemetry.auth.enabled") | fromJson).v) "true" -}}
+{{- $token := (include "svc.at" (list $config "self_telemetry.auth.bearer_token") | fromJson).v | toString -}}
+{{- if and $isOn (include "svc.on" (list $config "self_telemetry")) (eq $token (include "svc.auth.token" $root)) -}}
+{{ $root.Values.auth.existingSecret | default (printf "%s-auth" (include "svc.fullname" $root)) }}
+{{- end -}}
+{{- end -}}
+
+{{- define "svc.auth.mount" -}}
+{{- if include "svc.auth.secret" . }}
+- {name: auth, mountPath: {{ include "svc.auth.directory" (index . 0) }}, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "svc.auth.volume" -}}
+{{- with include "svc.auth.secret" . }}
+- {name: auth, secret: {secretName: {{ . }}}}
+{{- end }}
+{{- end -}}
+
 {{- define "svc.agent.config" -}}
 {{- $facts := include "svc.facts" . | fromYaml -}}
 {{- $config := deepCopy $facts.agentConfig -}}
 {{- if not .Values.agent.hostNetwork -}}
 {{- include "svc.merge" (list $config $facts.ownNetworkConfig) -}}
 {{- end -}}
+{{- include "svc.merge" (list $config (include "svc.auth.config" . | fromYaml)) -}}
 {{- include "svc.merge" (list $config (deepCopy .Values.config)) -}}
 {{- include "svc.merge" (list $config (deepCopy .Values.agent.config)) -}}
 {{- $mode := (include "svc.at" (list $config "mode") | fromJson).v -}}
@@ -50,7 +90,8 @@
 {{- end -}}
 
 {{- define "svc.collector.config" -}}
-{{- $config := deepCopy .Values.config -}}
+{{- $config := include "svc.auth.config" . | fromYaml -}}
+{{- include "svc.merge" (list $config (deepCopy .Values.config)) -}}
 {{- include "svc.merge" (list $config (deepCopy .Values.collector.config)) -}}
 {{- if not (include "svc.on" (list $config "collectors.prometheus")) -}}
 {{- fail "collectors.prometheus is switched off, and a collector does nothing else: set collector.enabled=false, or write it below agent.config for the agent alone" -}}

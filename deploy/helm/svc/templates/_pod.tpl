@@ -116,6 +116,7 @@ container.apparmor.security.beta.kubernetes.io/{{ index . 1 }}: unconfined
 {{- if $root.Values.existingSecret }}
 - {name: secret, mountPath: {{ $facts.configDirectory }}-secret, readOnly: true}
 {{- end }}
+{{- include "svc.auth.mount" . }}
 - {name: host, mountPath: {{ $facts.hostMount }}, readOnly: true, mountPropagation: HostToContainer}
 - {name: sys, mountPath: /sys, readOnly: true}
 {{- if include "svc.on" (list $config "agent.logs") }}
@@ -139,6 +140,7 @@ container.apparmor.security.beta.kubernetes.io/{{ index . 1 }}: unconfined
 {{- with $root.Values.existingSecret }}
 - {name: secret, secret: {secretName: {{ . }}}}
 {{- end }}
+{{- include "svc.auth.volume" . }}
 - {name: host, hostPath: {path: /}}
 - {name: sys, hostPath: {path: /sys}}
 {{- if include "svc.on" (list $config "agent.logs") }}

@@ -1,6 +1,7 @@
 import { Interning } from '../../../discovery/kubernetes/interning.ts'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { type JsonObject, objectOf, textOf } from '../../../lib/json-fields.ts'
+import { small } from '../../../lib/small-tables.ts'
 import { labelPart } from '../_labels.ts'
 
 export const metaPrefix = '__meta_kubernetes_'
@@ -35,7 +36,7 @@ export function objectName(object: JsonObject): ObjectName | undefined {
 /** Labels of targets made of objects: one text in memory for what many objects share. */
 export class MetaLabels {
   private readonly interning = new Interning()
-  private readonly names = new BoundedMap<string, string>(maxNames)
+  private readonly names = small(new BoundedMap<string, string>(maxNames))
 
   text(text: string): string {
     return this.interning.text(text)
