@@ -47,11 +47,7 @@ export interface TracerOptions {
   /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
   readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
   /** Why a call has no span, as there are too many: `over_budget` or `cpu_limit`, or '' where it has one. */
-  readonly overBudget?: (
-    exchange: Exchange,
-    call: Call,
-    resource: Resource,
-  ) => '' | 'over_budget' | 'cpu_limit'
+  readonly overBudget?: (exchange: Exchange, call: Call, from: Resource) => '' | 'over_budget' | 'cpu_limit'
   /**
    * Told of each request once, by the rules of request metrics, but for paths that are excluded: when both of its sides
    * are over, or when the other one was not seen for two seconds.
@@ -104,9 +100,7 @@ export class Tracer {
     this.buckets = new CountedBuckets(options.countedBounds)
     this.rules = options.rules
     this.protocols = new Map(options.protocols.map(protocol => [protocol.name, protocol]))
-    this.waiting = new Waiting(holdMs, (resource, span, certain, linked) =>
-      this.emit(resource, span, certain, linked),
-    )
+    this.waiting = new Waiting(holdMs, (of, span, certain, linked) => this.emit(of, span, certain, linked))
     this.contexts = new Contexts(id => this.fill(id), options.governor)
     const { waiting } = this
     options.governor?.register({
