@@ -105,13 +105,12 @@ export class SeriesRoom<S extends PlacedSeries> {
     const idle: S[] = []
     for (const { series } of this.#holders.values())
       for (const ranked of series) for (const each of ranked) if (each.idle > 0) idle.push(each)
-    idle.sort((a, b) => b.idle - a.idle)
-    idle.length = Math.min(idle.length, count)
-    for (const series of idle) {
+    const gone = idle.sort((a, b) => b.idle - a.idle).slice(0, Math.max(0, count))
+    for (const series of gone) {
       this.#release(series)
       this.#letGo(series)
     }
-    return idle.length
+    return gone.length
   }
 
   /** Takes a place from whoever has most, or from what counts less of the owner's own. */
