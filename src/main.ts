@@ -2,6 +2,7 @@ import { helpText, parseArguments } from './cli/arguments.ts'
 import { commands } from './cli/index.ts'
 import { ignoreBrokenPipes, print, say } from './cli/terminal.ts'
 import { printVersion } from './cli/version.ts'
+import { smallPool } from './lib/buffer-pool.ts'
 import { errorText } from './lib/logger.ts'
 import { ExitCode, StartError } from './lib/start-error.ts'
 
@@ -27,6 +28,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   return (await import('./cli/validate-file.ts')).validateFile(args, file)
 }
 
+smallPool()
 ignoreBrokenPipes()
 main(process.argv.slice(2)).then(
   code => {

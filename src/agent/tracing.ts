@@ -42,8 +42,8 @@ const routesShare = 1 / 6
 const linkDrainMs = 20
 /** So long the end waits for the kernel to let go of TLS libraries. */
 const mostLettingGoMs = 3000
-/** Memory for records that wait until they are read: for a second of 30,000 requests, both sides, */
-const backlogBytes = 32 * 2 ** 20
+/** Memory for records that wait until they are read, beside the ring: both sides of 10,000 requests with long heads, */
+const backlogBytes = 24 * 2 ** 20
 /** and no more than so much in proportion to the memory of tables, which it is no part of. */
 const backlogShare = 2 / 3
 

@@ -34,16 +34,16 @@ const numbers = svcNetPair.comm / 8
 const ownerBits = Math.log2(bss.ownerPairsSize / bss.groupPairsSize)
 const twoTo32 = 4294967296
 
+/** A pair; it is known by the bytes of its key. */
 interface Known {
-  readonly key: Buffer
   /** The numbers of `svc_net_pair` as of the last look. */
   readonly seen: Float64Array
   idle: number
   look: number
 }
 
-/** Of a pair in memory: its key twice, and its numbers. */
-const knownBytes = 800
+/** Of a pair in memory: its key, and its numbers. */
+const knownBytes = 720
 
 /** What the kernel side could not do. */
 export interface NetworkCounters {
@@ -172,7 +172,7 @@ export class NetworkProbe {
   /** How many pairs of a process are known. */
   sizeOf(pid: number): number {
     let pairs = 0
-    for (const { key } of this.known.values()) if (key.readUInt32LE(svcNetKey.pid) === pid) pairs++
+    for (const id of this.known.keys()) if (keyOf(id).readUInt32LE(svcNetKey.pid) === pid) pairs++
     return pairs
   }
 
@@ -203,8 +203,7 @@ export class NetworkProbe {
     const id = keys.toString('latin1', keyAt, keyAt + svcNetKey.size)
     let known = this.known.get(id)
     if (known === undefined) {
-      const key = Buffer.from(keys.subarray(keyAt, keyAt + svcNetKey.size))
-      known = { key, seen: new Float64Array(numbers), idle: 0, look: 0 }
+      known = { seen: new Float64Array(numbers), idle: 0, look: 0 }
       this.known.set(id, known)
     }
     // A batch may show an element again where the table changes meanwhile.
@@ -268,9 +267,10 @@ export class NetworkProbe {
   private rest(id: string, known: Known): void {
     if (known.seen[svcNetPair.open >> 3] !== 0 || ++known.idle < idleLooks) return
     // Looked at once more, as the others of its batch took their time.
-    if (this.native.mapLookup(this.pairs, known.key, this.spare)) {
+    const key = keyOf(id)
+    if (this.native.mapLookup(this.pairs, key, this.spare)) {
       for (let i = 0; i < numbers; i++) if (i64(this.spare, 8 * i) !== known.seen[i]) return
-      this.native.mapDelete(this.pairs, known.key)
+      this.native.mapDelete(this.pairs, key)
       this.release(this.spare.readUInt32LE(svcNetPair.owner))
     }
     this.known.delete(id)
@@ -314,3 +314,7 @@ function i64(bytes: Buffer, at: number): number {
 
 /** Stands for the key of what had no room. */
 const noKey = Buffer.alloc(svcNetKey.size)
+
+function keyOf(id: string): Buffer {
+  return Buffer.from(id, 'latin1')
+}

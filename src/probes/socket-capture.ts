@@ -55,8 +55,8 @@ const batchEntries = 64
 const entriesMs = 10_000
 const twoTo32 = 4294967296
 
+/** A series; it is known by the bytes of its key. */
 interface Counted {
-  readonly key: Buffer
   /** count, sum, buckets as of the last collection. */
   readonly seen: Float64Array
   idle: number
@@ -403,7 +403,7 @@ export class SocketCapture implements Capture {
     const id = key.toString('latin1')
     let known = this.counted.get(id)
     if (known === undefined) {
-      known = { key: Buffer.from(key), seen: new Float64Array(svcRed.size / 8), idle: 0 }
+      known = { seen: new Float64Array(svcRed.size / 8), idle: 0 }
       this.counted.set(id, known)
     }
     const { seen } = known
@@ -425,17 +425,14 @@ export class SocketCapture implements Capture {
     if (count === 0 && sumNs === 0) {
       if (++known.idle < idleCollections) return
       // Looked at once more, as the others of its batch took their time.
-      if (
-        this.native.mapLookup(map, known.key, value) &&
-        overCpus(value, svcRed.count) !== seen[svcRed.count >> 3]
-      )
+      if (this.native.mapLookup(map, key, value) && overCpus(value, svcRed.count) !== seen[svcRed.count >> 3])
         return
       this.counted.delete(id)
-      this.native.mapDelete(map, known.key)
+      this.native.mapDelete(map, key)
       return
     }
     known.idle = 0
-    this.reader.counted(this.exchange, known.key)
+    this.reader.counted(this.exchange, key)
     this.sink.counted(this.exchange, count, sumNs, this.buckets)
   }
 

@@ -48,8 +48,8 @@ export type SyscallSink = (
   buckets: Float64Array,
 ) => void
 
+/** A series; it is known by the bytes of its key. */
 interface Known {
-  readonly key: Buffer
   readonly dimensions: Attributes
   /** The buckets, then the sum, over all CPUs, as of the last look. */
   readonly seen: Float64Array
@@ -57,7 +57,7 @@ interface Known {
   look: number
 }
 
-/** Of a series in memory: its key twice, its names, and its numbers. */
+/** Of a series in memory: its key, its names, and its numbers. */
 const knownBytes = 1_200
 
 /**
@@ -206,7 +206,6 @@ export class SyscallCounts {
       ...(error !== 0 && { 'error.type': errnoNames.get(error) ?? `errno_${error}` }),
     })
     const known: Known = {
-      key: Buffer.from(keys.subarray(keyAt, keyAt + svcSyscallKey.size)),
       dimensions,
       seen: new Float64Array(bucketCount + 1),
       idle: 0,
@@ -252,9 +251,10 @@ export class SyscallCounts {
   private rest(id: string, known: Known): void {
     if (++known.idle < idleLooks) return
     // Looked at once more, as the others of its batch took their time.
-    if (this.native.mapLookup(this.map, known.key, this.spare)) {
+    const key = Buffer.from(id, 'latin1')
+    if (this.native.mapLookup(this.map, key, this.spare)) {
       if (sumOf(this.spare, 0, this.spare.length) !== known.seen[bucketCount]) return
-      this.native.mapDelete(this.map, known.key)
+      this.native.mapDelete(this.map, key)
     }
     this.known.delete(id)
   }

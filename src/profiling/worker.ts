@@ -1,6 +1,7 @@
 // The thread that reads files and names frames: a program of its own, started by worker-thread.ts.
 
 import { parentPort, workerData } from 'node:worker_threads'
+import { smallPool } from '../lib/buffer-pool.ts'
 import { errorText } from '../lib/logger.ts'
 import { lowerPriority } from '../lib/priority.ts'
 import { smallCaches } from '../lib/small-tables.ts'
@@ -10,6 +11,7 @@ import { Workshop } from './workshop.ts'
 
 // Files of any user are read here: it must not run before the agent, nor before others.
 lowerPriority()
+smallPool()
 
 const workshop = new Workshop(workerData as SymbolSettings)
 const names = new FrameNames(workshop, workerData as SymbolSettings)

@@ -71,8 +71,8 @@ const leastSpareRequest = 4 * requestStep
 /** One larger than this is not kept for the next. */
 const mostSpareRequest = 1.25 * 1024 * 1024
 
-/** Default of `keepBytes`: the buffers of a request of the size that a gRPC server takes by default. */
-const defaultKeepBytes = 4 * 1024 * 1024
+/** Default of `keepBytes`: twice the buffers of a usual request. There are five builders. */
+const defaultKeepBytes = 2 * 1024 * 1024
 
 /**
  * Collects items of one signal into an OTLP export request (Export*ServiceRequest, opentelemetry-proto 1.11). An item
