@@ -4,14 +4,18 @@
  *
  * at most: 3 min
  */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { FarFiles } from '../src/kernel/far-files.ts'
+import { FarLogs } from '../src/logs/far-logs.ts'
 import type { LineReader } from '../src/logs/line-reader.ts'
 import { LogFollower } from '../src/logs/log-follower.ts'
 import { LogPositions } from '../src/logs/log-positions.ts'
 import { logReader } from '../src/logs/log-reader.ts'
 import { WaitingText } from '../src/logs/waiting-text.ts'
+import { silentLogger } from '../test/helpers/silent-logger.ts'
 import { report } from './lib/figures.ts'
 
 const lines = 400_000
@@ -48,6 +52,7 @@ async function follow(line: string, make: (path: string) => LineReader): Promise
   const follower = new LogFollower({
     sources: [{ name: 'files', patterns: () => [path], excluded: () => false, reader: () => make(path) }],
     positions: new LogPositions(join(directory, `${performance.now()}.positions`)),
+    far: new FarLogs(new FarFiles({ log: silentLogger })),
     startAt: 'beginning',
     maxLineBytes: 256 * 1024,
     pressure: () => 0,

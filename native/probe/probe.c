@@ -6,9 +6,14 @@
 //
 //     S  statfs(2)           "bsize blocks bfree bavail files ffree"
 //     R  content of a file   "seconds of its mtime\n", then the bytes: EFBIG where they are more than LIMIT
+//     B  the same, cut off after LIMIT bytes
 //     L  names in a directory, each with a zero byte behind it: EFBIG where they are more than LIMIT bytes
 //     P  strings of a process by its directory in /proc, LIMIT bytes of each file at most: "length of cmdline\n",
 //        then the beginnings of cmdline and environ. Reading them takes a lock that the process may keep for ever.
+//     O  opens the memory of a process by its directory in /proc: "MEM PAGES", two descriptors of this program
+//     M  memory: PATH is "MEM PAGES" and up to 16 addresses; of each 4,096 bytes behind a 1, or a 0 where they cannot be
+//        read, or are not in memory. Whoever fills such pages (FUSE, userfaultfd(2)) may let a reader wait for ever.
+//     C  closes what O opened: PATH is "MEM PAGES"
 //
 // With --ended it asks nothing: it notes what systemd says of the end of the agent.
 //
@@ -37,8 +42,13 @@
 // Threads that are kept although there is nothing to do.
 #define MOST_IDLE 4
 #define MTIME_ROOM 24
+#define FIRST_READ 4096
 #define MOST_STRINGS (256 * 1024)
 #define HEAD_ROOM 24
+#define BLOCK 4096
+#define MOST_BLOCKS 16
+// Of a word of pagemap (admin-guide/mm/pagemap.rst): in memory, or in swap.
+#define THERE (3ULL << 62)
 
 struct request {
 	unsigned long long id;
@@ -125,7 +135,8 @@ static void serve_read(const struct request *request)
 	struct stat s;
 	char *buffer = NULL;
 	char *start = NULL;
-	size_t length = 0;
+	size_t length = 0, size = 0;
+	bool whole = request->operation == 'R';
 	int error = 0;
 	// Without O_NONBLOCK a named pipe would wait for a writer.
 	int fd = open(request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -133,12 +144,20 @@ static void serve_read(const struct request *request)
 		error = errno;
 	else if (!S_ISREG(s.st_mode))
 		error = S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
-	else if ((unsigned long long)s.st_size > request->limit)
+	else if (whole && (unsigned long long)s.st_size > request->limit)
 		error = EFBIG;
-	else if ((buffer = malloc(MTIME_ROOM + (size_t)s.st_size + 1)) == NULL)
-		error = ENOMEM;
-	else
-		error = read_all(fd, &buffer, &length, (size_t)s.st_size + 1, request->limit);
+	else {
+		// Files of /proc say that they are empty.
+		size = s.st_size < FIRST_READ ? FIRST_READ : (size_t)s.st_size + 1;
+		if (size > request->limit)
+			size = request->limit + 1;
+		buffer = malloc(MTIME_ROOM + size);
+		error = buffer == NULL ? ENOMEM : read_all(fd, &buffer, &length, size, request->limit);
+	}
+	if (error == EFBIG && !whole && buffer != NULL) {
+		error = 0;
+		length = request->limit;
+	}
 	if (error == 0) {
 		char mtime[MTIME_ROOM];
 		int n = snprintf(mtime, sizeof(mtime), "%lld\n", (long long)s.st_mtim.tv_sec);
@@ -235,13 +254,76 @@ static void serve_strings(const struct request *request)
 		close(directory);
 }
 
+static void serve_open(const struct request *request)
+{
+	char text[32];
+	int error = 0, n = 0;
+	int directory = open(request->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int memory = directory < 0 ? -1 : openat(directory, "mem", O_RDONLY | O_CLOEXEC);
+	if (memory < 0)
+		error = errno;
+	else
+		n = snprintf(text, sizeof(text), "%d %d", memory, openat(directory, "pagemap", O_RDONLY | O_CLOEXEC));
+	if (directory >= 0)
+		close(directory);
+	answer(request->id, error, text, (size_t)n);
+}
+
+// What was never touched of a file that is mapped is not in memory. `pages`: -1, nobody says what is.
+static bool is_there(int pages, unsigned long long address, size_t page_size)
+{
+	unsigned long long word = 0;
+	return pages < 0 || (pread(pages, &word, sizeof(word), (off_t)(address / page_size * sizeof(word))) ==
+				     (ssize_t)sizeof(word) &&
+			     (word & THERE) != 0);
+}
+
+static void serve_memory(const struct request *request)
+{
+	int memory = -1, pages = -1, used = 0;
+	size_t length = 0, page_size = (size_t)sysconf(_SC_PAGESIZE);
+	const char *text = request->path;
+	char *buffer = sscanf(text, "%d %d%n", &memory, &pages, &used) == 2 ? malloc(MOST_BLOCKS * (1 + BLOCK)) : NULL;
+	if (buffer == NULL) {
+		answer(request->id, EINVAL, NULL, 0);
+		return;
+	}
+	text += used;
+	unsigned long long address;
+	for (int i = 0; i < MOST_BLOCKS && sscanf(text, "%llu%n", &address, &used) == 1; i++) {
+		text += used;
+		char *block = buffer + length;
+		*block = is_there(pages, address, page_size) && pread(memory, block + 1, BLOCK, (off_t)address) == BLOCK;
+		length += *block ? 1 + BLOCK : 1;
+	}
+	answer(request->id, 0, buffer, length);
+	free(buffer);
+}
+
+static void serve_close(const struct request *request)
+{
+	int memory = -1, pages = -1;
+	if (sscanf(request->path, "%d %d", &memory, &pages) == 2) {
+		close(memory);
+		if (pages >= 0)
+			close(pages);
+	}
+	answer(request->id, 0, NULL, 0);
+}
+
 static void serve(const struct request *request)
 {
 	if (request->operation == 'P')
 		serve_strings(request);
+	else if (request->operation == 'M')
+		serve_memory(request);
+	else if (request->operation == 'O')
+		serve_open(request);
+	else if (request->operation == 'C')
+		serve_close(request);
 	else if (request->operation == 'S')
 		serve_statfs(request);
-	else if (request->operation == 'R')
+	else if (request->operation == 'R' || request->operation == 'B')
 		serve_read(request);
 	else if (request->operation == 'L')
 		serve_list(request);

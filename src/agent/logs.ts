@@ -4,6 +4,7 @@ import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
 import type { ContainerResources } from '../entities/container-resources.ts'
 import type { Entities } from '../entities/entities.ts'
+import { FarFiles } from '../kernel/far-files.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
@@ -12,6 +13,7 @@ import { CpuSteps } from '../lib/cpu-steps.ts'
 import type { ShareLosses } from '../lib/fair-share.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
+import { FarLogs } from '../logs/far-logs.ts'
 import { journalContainer } from '../logs/journal-entry.ts'
 import { LogFollower, type ReadingPace } from '../logs/log-follower.ts'
 import { LogPositions } from '../logs/log-positions.ts'
@@ -279,6 +281,7 @@ export class Logs {
           this.take(source, placeOf === undefined ? host.resource : resources.of(placeOf()), record),
       }),
       positions,
+      far: new FarLogs(new FarFiles({ log })),
       startAt: settings.start_at,
       // Each needs a position that it does not lose to others.
       maxFiles: Math.min(mostFiles, Math.floor(this.roomBytes / positionBytes)),

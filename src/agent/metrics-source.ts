@@ -137,7 +137,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
         framesNamed: profiler.state?.named ?? 0,
       }
     },
-    surroundings: () => surroundings(parts),
+    surroundings: () => surroundings(parts, running?.tls?.unread ?? {}),
     scraping: () => scrapingStats(parts.scraping),
     requestMetrics: () => running?.red ?? { overflowed: 0 },
     joins: () => running?.tracer.joins ?? { joined: 0, expired: 0 },
@@ -163,7 +163,10 @@ function lostAttributes(
   }
 }
 
-function surroundings({ discovery, gpu, logs, processes }: Parts): SurroundingsStats {
+function surroundings(
+  { discovery, gpu, logs, processes, profiling }: Parts,
+  unreadForTls: Readonly<Record<string, number>>,
+): SurroundingsStats {
   const { entities, docker, kubernetes, cloud } = discovery
   const { status } = logs
   const sources = Object.entries({ docker, kubernetes, cloud })
@@ -171,7 +174,11 @@ function surroundings({ discovery, gpu, logs, processes }: Parts): SurroundingsS
     containers: entities.containerCount,
     pods: entities.podCount,
     lostAttributes: lostAttributes(processes.lostAttributes, entities.lost),
-    unreadStrings: processes.unreadStrings,
+    unreadProcesses: {
+      strings: processes.unreadStrings,
+      tls: unreadForTls,
+      profiles: profiling.profiler?.state?.unread ?? {},
+    },
     gpus: gpu.source?.state.on ? gpu.source.state.devices.filter(({ reason }) => reason === '').length : 0,
     sources: sources.flatMap(([name, source]) =>
       // Where there is nothing to ask, nothing is disconnected.

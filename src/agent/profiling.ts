@@ -128,9 +128,8 @@ export class Profiling {
     for (const [kind, total] of Object.entries(samples)) counters[`samples_${kind}`] = total
     for (const [end, total] of Object.entries(ends)) counters[`stacks_${end}`] = total
     for (const [kind, total] of Object.entries(lost)) counters[`lost_${kind}`] = total
-    const undecoded = this.profiler?.state?.undecoded
-    for (const [why, total] of Object.entries(undecoded ?? {}) as [string, number][])
-      counters[`names_${why}`] = total
+    const { undecoded = {} } = this.profiler?.state ?? {}
+    for (const [why, total] of Object.entries<number>(undecoded)) counters[`names_${why}`] = total
     counters.ring_full = others.ringFull
     counters.runtime_other_memory = others.otherMemory
     counters.runtime_other_thread = others.otherThread

@@ -64,7 +64,7 @@ const source: SelfMetricsSource = {
     containers: 31,
     pods: 32,
     lostAttributes: { not_allowed: 3, memory: 0 },
-    unreadStrings: { late: 2 },
+    unreadProcesses: { strings: { late: 2 } },
     gpus: 33,
     sources: [
       ['docker', true],

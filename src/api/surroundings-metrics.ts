@@ -8,7 +8,8 @@ export interface SurroundingsStats {
   readonly pods: number
   /** Attributes that processes named and that were not taken, by why. */
   readonly lostAttributes: Readonly<Record<string, number>>
-  readonly unreadStrings: Readonly<Record<string, number>>
+  /** By who reads, and why not. */
+  readonly unreadProcesses: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly gpus: number
   /** Whether each source of metadata that is on answers, by name. */
   readonly sources: readonly (readonly [source: string, connected: boolean])[]
@@ -55,12 +56,13 @@ export function surroundingsMetrics(
     },
   )
   registry.collector(
-    named('process_strings_unread_total'),
-    'Looks at processes whose command lines and environments could not be read, so that they go by the names of their programs: late (no answer within 100 ms, as where a file system that hangs keeps the lock of their memory); refused (others of their user or container wait for that); busy (answers took so long that svc waits for no more of them now); unavailable (svc-probe does not run).',
+    named('process_memory_unread_total'),
+    'Looks at what processes keep in their memory that were not answered, by reader: strings (command lines and environments: they go by the names of their programs), tls (libraries are found later), profiles (functions of V8 and CPython have no names). Reasons: late (no answer in time, as where a file system that hangs keeps the lock of their memory, or what it has in there); refused (others of their user or container wait for that); busy (answers took so long that svc waits for no more of them now); unavailable (svc-probe does not run).',
     'counter',
-    ['reason'],
+    ['reader', 'reason'],
     emit => {
-      for (const [reason, count] of Object.entries(source().unreadStrings)) emit(count, reason)
+      for (const [reader, lost] of Object.entries(source().unreadProcesses))
+        for (const [reason, count] of Object.entries(lost)) emit(count, reader, reason)
     },
   )
   declare('gpu_devices', 'GPUs that are measured.', 'gauge', ({ gpus }) => gpus)

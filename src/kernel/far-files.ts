@@ -26,6 +26,13 @@ export interface FarFile {
 /** Why there is no answer: the file system's own reason, or one of the probe. The message is the reason alone. */
 export class FarError extends Error {
   override readonly name = 'FarError'
+  /** Of the file system or process that was asked; 0: the probe's own reason. */
+  readonly errno: number
+
+  constructor(message: string, errno = 0) {
+    super(message)
+    this.errno = errno
+  }
 }
 
 export interface FarFilesOptions {
@@ -42,6 +49,9 @@ const mostListBytes = 1024 * 1024
 const mostPathBytes = 4095
 /** No answer is longer: the largest file with its head. */
 const mostAnswerBytes = 17 * 1024 * 1024
+/** What memory is read in (BLOCK and MOST_BLOCKS of native/probe/probe.c). */
+const blockBytes = 4096
+const mostBlocks = 16
 /** A probe that ended is not started again before this time since its start. */
 const restartMs = 1000
 
@@ -91,6 +101,35 @@ export class FarFiles {
     return { mtimeSeconds: Number(payload.toString('latin1', 0, end)), bytes: payload.subarray(end + 1) }
   }
 
+  /** The first of its bytes. */
+  async beginning(path: string | Buffer, mostBytes: number): Promise<Buffer> {
+    const payload = await this.#ask('B', mostBytes, path)
+    return payload.subarray(payload.indexOf(10) + 1)
+  }
+
+  /**
+   * Memory of a process by its directory in /proc, 60 KiB at most; undefined where some of it is not in memory, as what it
+   * never touched of a file, or is not mapped.
+   */
+  async memory(process: string, address: number, length: number): Promise<Buffer | undefined> {
+    const first = Math.floor(address / blockBytes)
+    const count = Math.floor((address + length - 1) / blockBytes) - first + 1
+    if (count > mostBlocks) throw new FarError('too much memory')
+    const descriptors = (await this.#ask('O', 0, process)).toString('latin1')
+    try {
+      const addresses = Array.from({ length: count }, (_, i) => (first + i) * blockBytes)
+      const payload = await this.#ask('M', 0, `${descriptors} ${addresses.join(' ')}`)
+      if (payload.length !== count * (1 + blockBytes)) return undefined
+      const blocks = addresses.map((_, i) =>
+        payload.subarray(i * (1 + blockBytes) + 1, (i + 1) * (1 + blockBytes)),
+      )
+      const start = address - first * blockBytes
+      return Buffer.concat(blocks).subarray(start, start + length)
+    } finally {
+      this.#ask('C', 0, descriptors).catch(() => undefined) // it ended, and has nothing open
+    }
+  }
+
   /** Names in the order of their bytes. */
   async list(path: string | Buffer): Promise<readonly string[]> {
     const payload = await this.#ask('L', mostListBytes, path)
@@ -103,7 +142,12 @@ export class FarFiles {
     this.#fail('the agent ends')
   }
 
-  #ask(operation: 'S' | 'R' | 'L', limit: number, path: string | Buffer, mount = ''): Promise<Buffer> {
+  #ask(
+    operation: 'S' | 'R' | 'B' | 'L' | 'O' | 'M' | 'C',
+    limit: number,
+    path: string | Buffer,
+    mount = '',
+  ): Promise<Buffer> {
     const bytes = Buffer.from(path)
     if (bytes.length > mostPathBytes) return Promise.reject(new FarError('file name too long'))
     const question = `${operation} ${limit} ${bytes.toString('hex')}\n`
@@ -174,7 +218,7 @@ export class FarFiles {
     this.#asked.delete(id)
     this.#warned = false
     if (errno === 0) request.resolve(payload)
-    else request.reject(new FarError(errnoText(errno)))
+    else request.reject(new FarError(errnoText(errno), errno))
     this.#send()
   }
 

@@ -25,6 +25,7 @@ test('a mount has what its line says, with the mount point decoded and tags left
     isReadOnly: false,
     mayHang: false,
     isFar: false,
+    isUsers: false,
   })
 })
 

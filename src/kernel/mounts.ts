@@ -20,6 +20,8 @@ export interface Mount {
   readonly mayHang: boolean
   /** or at what is on the way to it. */
   readonly isFar: boolean
+  /** A user other than root and that of this process serves it (FUSE). */
+  readonly isUsers: boolean
 }
 
 /** File systems that answer from this host's memory and devices alone. All others may hang. */
@@ -90,8 +92,9 @@ export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
   const far = new Set<string>()
   for (const { point, type, options } of found)
     if (!localTypes.has(type) || layers(type, options).some(layer => isWithin(layer, far))) far.add(point)
-  return found.map(({ point, options: _, ...mount }) => ({
+  return found.map(({ point, options, ...mount }) => ({
     ...mount,
+    isUsers: isUsers(mount.type, options),
     point: utf8(point),
     path: Buffer.from(base === '/' ? point : point === '/' ? base : `${base}${point}`, 'latin1'),
     mayHang: far.has(point),
@@ -120,8 +123,16 @@ export class FarPaths {
   }
 
   has(path: string): boolean {
-    if (this.#far.size === 0) return false
-    if (this.#far.has('/')) return true
+    return this.#far.size > 0 && this.#pointOf(path, this.#far) !== undefined
+  }
+
+  /** Where the mount is, as bytes in latin1, that may hang and that a path leads to; or that of /proc, whose links lie. */
+  pointOf(path: string): string | undefined {
+    return this.#pointOf(path, this.#far) ?? this.#pointOf(path, this.#procs)
+  }
+
+  #pointOf(path: string, points: ReadonlySet<string>): string | undefined {
+    if (points.has('/')) return '/'
     const whole = path.startsWith('/') ? path : `${process.cwd()}/${path}`
     const rest = latin1(whole).split('/').reverse()
     let at = ''
@@ -133,16 +144,16 @@ export class FarPaths {
         continue
       }
       const next = `${at}/${part}`
-      if (this.#far.has(next)) return true
+      if (points.has(next)) return next
       const target = this.#target(next)
       if (target === undefined) at = next
-      else if (++links > mostLinks) return false
+      else if (++links > mostLinks) return undefined
       else {
         if (target.startsWith('/')) at = ''
         rest.push(...target.split('/').reverse())
       }
     }
-    return false
+    return undefined
   }
 
   #target(path: string): string | undefined {
@@ -192,6 +203,11 @@ function parseLine(line: string, base: string): Line {
     // Of the mount, or of the file system that it shares with others; ext4 says why since Linux 6.15.
     isReadOnly: [fields[5]!, options].some(list => /(^|,)(ro|emergency_ro)(,|$)/.test(list)),
   }
+}
+
+function isUsers(type: string, options: string): boolean {
+  const user = /^fuse/.test(type) ? /(?:^|,)user_id=(\d+)/.exec(options)?.[1] : undefined
+  return user !== undefined && user !== '0' && Number(user) !== process.geteuid?.()
 }
 
 /** Directories that an overlay asks in its turn: of those that change nothing, the first. */

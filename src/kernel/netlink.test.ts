@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { test } from 'node:test'
+import fc from 'fast-check'
+import { soak } from '../../test/helpers/soak.ts'
 import {
   Attributes,
   askKernel,
@@ -13,6 +15,8 @@ import {
   text,
   u32,
 } from './netlink.ts'
+
+const numRuns = soak ? 200_000 : 2000
 
 function attributesOf(bytes: Buffer): [type: number, content: string][] {
   const found: [number, string][] = []
@@ -111,4 +115,79 @@ test('an answer longer than the buffer is handed over in parts, each message onc
     const { port } = server.address() as { port: number }
     assert.equal(ports.get(port), 1)
   }
+})
+
+const bytesOf = (most: number) => fc.uint8Array({ maxLength: most }).map(bytes => Buffer.from(bytes))
+
+test('whatever attributes hold, they are read back', () => {
+  const content = fc.tuple(fc.nat(0x3fff), bytesOf(64))
+  fc.assert(
+    fc.property(fc.array(content, { maxLength: 20 }), fc.nat(4), (written, words) => {
+      const made = written.map(([type, content]) => attribute(type, content))
+      const before = Buffer.alloc(4 * words, 1)
+      const bytes = Buffer.concat([before, ...made])
+      const attributes = new Attributes()
+      const read: [number, Buffer][] = []
+      for (attributes.within(new Range().reset(bytes, 0, bytes.length), before.length); attributes.next(); )
+        read.push([attributes.type, Buffer.from(attributes.view())])
+      assert.deepEqual(read, written)
+    }),
+    { numRuns },
+  )
+})
+
+test('any bytes are messages and attributes within them, or an error in words', () => {
+  // Lengths that are nearly right lead further than those that are not.
+  const lengths = fc.tuple(fc.nat(80), fc.constantFrom(0, 1, 16, 20, 0xffff)).map(([length, type]) => {
+    const header = Buffer.alloc(16)
+    header.writeUInt32LE(length, 0)
+    header.writeUInt16LE(type, 4)
+    return header
+  })
+  const part = fc.oneof(bytesOf(48), lengths)
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 8 }).map(Buffer.concat), bytesOf(40), (answer, behind) => {
+      const bytes = Buffer.concat([answer, behind])
+      const attributes = new Attributes()
+      let messages = 0
+      let end = 0
+      try {
+        readMessages(bytes, answer.length, message => {
+          messages++
+          assert.ok(message.start >= end && message.end >= message.start && message.end <= answer.length)
+          end = message.end
+          let at = message.start
+          for (attributes.within(message); attributes.next(); at = attributes.end) {
+            assert.ok(attributes.start >= at + 4 && attributes.end <= message.end)
+            assert.equal(attributes.view().length, attributes.length)
+            assert.ok(attributes.text().length <= attributes.length)
+          }
+        })
+      } catch (error) {
+        assert.match((error as Error).message, /^cannot read a netlink answer: /)
+      }
+      assert.ok(messages <= answer.length / 16)
+    }),
+    { numRuns },
+  )
+})
+
+test('a number is within its range, or an error', () => {
+  const place = fc.integer({ min: 0, max: 24 })
+  fc.assert(
+    fc.property(bytesOf(16), place, place, (bytes, start, at) => {
+      const from = Math.min(start, bytes.length)
+      const range = new Range().reset(bytes, from, bytes.length)
+      const readings: [size: number, read: () => number][] = [
+        [1, () => range.u8(at)],
+        [2, () => range.u16(at)],
+        [4, () => range.u32(at)],
+        [8, () => range.u64(at)],
+      ]
+      for (const [size, read] of readings)
+        if (at + size > range.length) assert.throws(read, /^Error: cannot read a netlink answer: /)
+        else assert.ok(read() >= 0 && read() <= 2 ** (8 * size))
+    }),
+    { numRuns },
+  )
 })

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { programOf, readMappings, readMemory } from './process-maps.ts'
+import { programOf, readMappings } from './process-maps.ts'
 
 const proc = mkdtempSync(join(tmpdir(), 'svc-maps-'))
 after(() => rmSync(proc, { recursive: true }))
@@ -55,11 +55,10 @@ test('a list that is longer than a piece is read whole, and a short one after it
   assert.deepEqual(mappings(''), [])
 })
 
-test('this process has its own program among them, with the bytes of its file', () => {
+test('this process has its own program among them', () => {
   const program = programOf('/proc', process.pid)!
   assert.equal(program, process.execPath)
-  const mapping = readMappings('/proc', process.pid).find(({ path }) => path === program)!
-  assert.equal(readMemory('/proc', process.pid, mapping.start, 16).length, 16)
+  assert.ok(readMappings('/proc', process.pid).some(({ path }) => path === program))
   assert.equal(programOf('/proc', 2 ** 30), undefined)
   assert.throws(() => readMappings('/proc', 2 ** 30), { code: 'ENOENT' })
 })

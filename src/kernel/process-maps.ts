@@ -20,8 +20,6 @@ export interface Mapping {
 const mostBytes = 16 * 1024 * 1024
 const mostMappings = 4096
 const chunkBytes = 128 * 1024
-/** Longer than any line: a path has 4,096 bytes, of which each may be written as four. */
-const pieceBytes = 32 * 1024
 const deletedMark = ' (deleted)'
 
 let buffer = Buffer.allocUnsafe(chunkBytes)
@@ -33,57 +31,24 @@ let buffer = Buffer.allocUnsafe(chunkBytes)
 export function readMappings(procDir: string, pid: number): Mapping[] {
   if (!processStrings.isFree(procDir, pid)) throw new Error('the process keeps the lock of its memory')
   const length = readAll(`${procDir}/${pid}/maps`)
-  const found: Mapping[] = []
-  for (let at = 0; at < length && found.length < mostMappings; ) {
-    const newline = buffer.indexOf(10, at)
-    const end = newline < 0 || newline > length ? length : newline
-    const mapping = parseMapping(buffer, at, end)
-    if (mapping !== undefined) found.push(mapping)
-    at = end + 1
-  }
+  const found = [...mappingsIn(buffer.subarray(0, length))].filter(mapping => mapping !== undefined)
   if (buffer.length > 4 * chunkBytes) buffer = Buffer.allocUnsafe(chunkBytes)
   return found
 }
 
 /**
- * The same, one mapping after another. A process may have 65,530 lines, and more: `rest`, after each piece of 4 KB, gives
- * other work its turn.
+ * Those of a list that is read already, in the same form, 4,096 at most. A process may have 65,530 lines, and more: between
+ * two of them whoever walks may give other work its turn.
  */
-export async function mappingsInSlices(
-  procDir: string,
-  pid: number,
-  take: (mapping: Mapping) => void,
-  rest: () => Promise<void>,
-): Promise<void> {
-  const file = openSync(`${procDir}/${pid}/maps`, 'r')
-  try {
-    const piece = Buffer.allocUnsafe(pieceBytes)
-    let length = 0
-    let found = 0
-    for (let total = 0; total < mostBytes && found < mostMappings; ) {
-      const read = readSync(file, piece, length, piece.length - length, null)
-      total += read
-      length += read
-      // What is left of the last line, which has no end where the list has one.
-      const end = read === 0 ? length : piece.subarray(0, length).lastIndexOf(10) + 1
-      for (let at = 0; at < end && found < mostMappings; ) {
-        const newline = piece.indexOf(10, at)
-        const lineEnd = newline < 0 || newline > end ? end : newline
-        const mapping = parseMapping(piece, at, lineEnd)
-        if (mapping !== undefined) {
-          found++
-          take(mapping)
-        }
-        at = lineEnd + 1
-      }
-      if (read === 0) return
-      // No line is longer than a path and what stands before it.
-      if (end === 0 && length === piece.length) length = 0
-      else length = piece.copy(piece, 0, end, length)
-      await rest()
-    }
-  } finally {
-    closeSync(file)
+export function* mappingsIn(list: Buffer): Generator<Mapping | undefined> {
+  let found = 0
+  for (let at = 0; at < list.length && found < mostMappings; ) {
+    const newline = list.indexOf(10, at)
+    const end = newline < 0 ? list.length : newline
+    const mapping = parseMapping(list, at, end)
+    if (mapping !== undefined) found++
+    yield mapping
+    at = end + 1
   }
 }
 
@@ -137,17 +102,6 @@ export function programOf(procDir: string, pid: number): string | undefined {
     return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path
   } catch {
     return undefined // it is gone, or may not be read
-  }
-}
-
-/** Bytes of a process's memory. Throws where they may not be read. */
-export function readMemory(procDir: string, pid: number, address: number, length: number): Buffer {
-  const file = openSync(`${procDir}/${pid}/mem`, 'r')
-  try {
-    const bytes = Buffer.alloc(length)
-    return bytes.subarray(0, readSync(file, bytes, 0, length, address))
-  } finally {
-    closeSync(file)
   }
 }
 

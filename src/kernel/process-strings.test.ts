@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { mountBindfs } from '../../test/helpers/bindfs.ts'
 import { until } from '../../test/helpers/program.ts'
+import { ProcessAsker } from './process-asker.ts'
 import { StringReader } from './process-strings.ts'
 
 /** Starts programs as users. They end before what the test made after this. */
@@ -49,8 +50,9 @@ async function said(child: ChildProcess, word: string): Promise<void> {
 
 test('processes that keep the lock of their memory cost their user its strings, and the reader a moment', async t => {
   const clock = { ms: 0 }
-  const strings = new StringReader({ now: () => clock.ms, mostWaitMs: 100 })
-  t.after(() => strings.close())
+  const asker = new ProcessAsker({ now: () => clock.ms, mostWaitMs: 100 })
+  const strings = new StringReader(asker)
+  t.after(() => asker.close())
   const own = strings.of('/proc', process.pid)
   assert.deepEqual(own?.command, readFileSync('/proc/self/cmdline'))
   assert.deepEqual(own?.environment, readFileSync('/proc/self/environ'))
@@ -76,7 +78,7 @@ test('processes that keep the lock of their memory cost their user its strings, 
   assert.deepEqual(read, Array(6).fill(undefined))
   assert.deepEqual(strings.lost, { late: 1, refused: 5, busy: 0, unavailable: 0 })
   assert.ok(tookMs < 5_000, `${tookMs} ms`)
-  assert.equal(strings.held, 1)
+  assert.equal(asker.held, 1)
   assert.equal(strings.of('/proc', neighbour.pid!), undefined, 'who asks has waited enough')
   assert.equal(strings.lost.busy, 1)
   assert.equal(strings.isFree('/proc', neighbour.pid!), false)
@@ -87,7 +89,7 @@ test('processes that keep the lock of their memory cost their user its strings, 
   mount.answer()
   await until('it was answered', 10_000, () => {
     strings.of('/proc', neighbour.pid!)
-    return strings.held === 0
+    return asker.held === 0
   })
   assert.equal(strings.of('/proc', hostile[1]!.pid!), undefined, 'its user is not asked at once')
   clock.ms += 10_001
@@ -96,8 +98,9 @@ test('processes that keep the lock of their memory cost their user its strings, 
 
 test('a reader that ended is begun again, and one that is missing is counted', async t => {
   const clock = { ms: 0 }
-  const strings = new StringReader({ now: () => clock.ms })
-  t.after(() => strings.close())
+  const asker = new ProcessAsker({ now: () => clock.ms })
+  const strings = new StringReader(asker)
+  t.after(() => asker.close())
   const known = () => strings.of('/proc', process.pid) !== undefined
   assert.ok(known())
   const [child = 0] = readFileSync('/proc/thread-self/children', 'latin1').trim().split(' ').map(Number)
@@ -107,7 +110,7 @@ test('a reader that ended is begun again, and one that is missing is counted', a
     clock.ms += 1_001
     return known()
   })
-  const none = new StringReader({ program: undefined })
+  const none = new StringReader(new ProcessAsker({ program: undefined }))
   assert.equal(none.of('/proc', process.pid), undefined)
   assert.equal(none.lost.unavailable, 1)
 })

@@ -8,6 +8,8 @@ import type { Slices } from './slices.ts'
 export interface Listing {
   readonly files: readonly string[]
   readonly directories: readonly string[]
+  /** Those of the files that may lead elsewhere. */
+  readonly links: ReadonlySet<string>
   /** Its owner has no room for the rest. */
   readonly isCut: boolean
 }
@@ -21,7 +23,7 @@ export interface Question {
   readonly name: { readonly text: string; matches(name: string): boolean }
 }
 
-interface Held extends Listing {
+interface Kept extends Listing {
   readonly owner: string
   readonly changedMs: number
   readonly listedMs: number
@@ -44,6 +46,10 @@ const namesOfMs = 2
 /** About, on V8's heap. */
 const listingBytes = 400
 const nameBytes = 32
+const linkBytes = 32
+
+/** Most directories have none; never added to. */
+const noLinks = new Set<string>()
 
 /**
  * Names of directories, kept until the directory changes. Their number is bounded and shared by the owners of the
@@ -55,8 +61,8 @@ export class DirectoryListings {
   readonly #share: FairShare
   readonly #step: number
   /** Of this walk and of the last one; what is met again comes over. */
-  #current = new Map<string, Held>()
-  #before = new Map<string, Held>()
+  #current = new Map<string, Kept>()
+  #before = new Map<string, Kept>()
   /** What owners hold beyond what they have since others needed it: the next walk lists less of theirs. */
   readonly #owed = new Map<string, number>()
 
@@ -110,7 +116,7 @@ export class DirectoryListings {
     return freed
   }
 
-  #holds(known: Held, { owner, changedMs }: Question, anew: boolean): boolean {
+  #holds(known: Kept, { owner, changedMs }: Question, anew: boolean): boolean {
     const nowMs = Date.now()
     const ageMs = nowMs - known.listedMs
     if (known.owner !== owner || this.#owed.has(owner)) return false
@@ -119,9 +125,10 @@ export class DirectoryListings {
     return known.changedMs === changedMs && known.listedMs - changedMs > tickMs
   }
 
-  async #read({ directory, owner, changedMs, name }: Question, slices: Slices): Promise<Held> {
+  async #read({ directory, owner, changedMs, name }: Question, slices: Slices): Promise<Kept> {
     const files: string[] = []
     const directories: string[] = []
+    let links = noLinks
     const listedMs = Date.now()
     let bytes = listingBytes + directory.length
     let cost = directoryCost
@@ -137,7 +144,12 @@ export class DirectoryListings {
           cost += isMeant ? 1 + Math.floor(entry.name.length / longName) : 1
           if (!isWithin()) break
           await slices.rest()
-          if (isMeant && keep(entry, files, directories)) bytes += nameBytes + entry.name.length
+          if (!isMeant || !keep(entry, files, directories)) continue
+          bytes += nameBytes + entry.name.length
+          if (!entry.isSymbolicLink()) continue
+          if (links.size === 0) links = new Set()
+          links.add(entry.name)
+          bytes += linkBytes
         }
     } catch {
       // It is gone, or may not be read: then it holds nothing for us.
@@ -145,7 +157,7 @@ export class DirectoryListings {
     const isCut = room < cost
     cost = Math.min(cost, room)
     this.#share.remove(sharing(owner), room - cost)
-    return { owner, changedMs, listedMs, files, directories, isCut, cost, bytes }
+    return { owner, changedMs, listedMs, files, directories, links, isCut, cost, bytes }
   }
 
   /** One step of room for an owner: free, or that of who has most. */
@@ -161,7 +173,7 @@ export class DirectoryListings {
     return true
   }
 
-  #forget(listings: Map<string, Held>, key: string): void {
+  #forget(listings: Map<string, Kept>, key: string): void {
     const listing = listings.get(key)
     if (listing === undefined) return
     listings.delete(key)

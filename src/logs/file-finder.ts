@@ -26,6 +26,12 @@ export interface FinderLimits {
 const defaults: FinderLimits = { entries: 100_000, files: 10_000, depth: 32 }
 const sliceMs = 1
 
+/**
+ * Whether a path must not be touched now, as it may wait for ever. `isBeside`: it is no link, and its directory is not
+ * held: only what is mounted right there can be.
+ */
+export type HoldsPath = (path: string, isBeside?: boolean) => boolean
+
 /** A directory in which the rest of a pattern is looked for. */
 interface Step {
   readonly directory: string
@@ -50,6 +56,7 @@ interface Walk {
  */
 export class FileFinder {
   private readonly limits: FinderLimits
+  private readonly isHeld: HoldsPath
   private readonly parsed = new Map<string, PathPattern[]>()
   private readonly listings: DirectoryListings
   private readonly share: FairShare
@@ -65,8 +72,9 @@ export class FileFinder {
   /** CPU time of the last walk, about. */
   workedMs = 0
 
-  constructor(limits: Partial<FinderLimits> = {}) {
+  constructor(limits: Partial<FinderLimits> = {}, isHeld: HoldsPath = () => false) {
     this.limits = { ...defaults, ...limits }
+    this.isHeld = isHeld
     this.listings = new DirectoryListings(this.limits.entries)
     this.share = new FairShare(this.limits.files)
   }
@@ -136,7 +144,8 @@ export class FileFinder {
       const name = names[index]
       if (name === undefined) continue
       if (name.kind === 'name') {
-        this.take(`${directory}/${name.text}`, next.value.user, walk.pattern)
+        const path = `${directory}/${name.text}`
+        if (!this.isHeld(path)) this.take(path, next.value.user, walk.pattern)
         continue
       }
       const key = `${index} ${directory}`
@@ -152,7 +161,7 @@ export class FileFinder {
     const { directory, index, depth } = step
     const { names, slices, anew } = walk
     const name = names[index]!
-    const stats = statsOf(directory || '/')
+    const stats = this.isHeld(directory || '/') ? undefined : statsOf(directory || '/')
     if (stats === undefined) return undefined
     const user = step.user || (stats.uid === 0 ? '' : logOwner(directory, stats.uid))
     const owner = user || directory || '/'
@@ -169,7 +178,10 @@ export class FileFinder {
     const files = isLast ? listing.files : []
     for (let at = 0; at < files.length; at++) {
       await slices.rest()
-      if (this.take(`${directory}/${files[at]!}`, user, walk.pattern) || user === '') continue
+      const file = files[at]!
+      const path = `${directory}/${file}`
+      if (this.isHeld(path, !listing.links.has(file))) continue
+      if (this.take(path, user, walk.pattern) || user === '') continue
       // All the others are this user's as well.
       this.leftOut.files += files.length - at - 1
       break

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
 import { UnderWay } from '../lib/under-way.ts'
-import { type FoundFile, fileKey, statsOf } from './file-finder.ts'
+import type { FarLogs } from './far-logs.ts'
+import { type FoundFile, fileKey, type HoldsPath, statsOf } from './file-finder.ts'
 import { FileOwners } from './file-owners.ts'
 import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
@@ -21,6 +22,7 @@ export interface FollowedLogsOptions {
   readonly sources: readonly LogSource[]
   readonly positions: LogPositions
   readonly buffer: LineBuffer
+  readonly far: FarLogs
   /** Where to begin in files that were there before anybody looked. */
   readonly startAt: 'end' | 'beginning'
   readonly warn: (message: string, mend: string) => void
@@ -55,6 +57,8 @@ export class FollowedLogs {
   private readonly options: FollowedLogsOptions
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
+  private readonly far: FarLogs
+  private readonly isHeld: HoldsPath = (path, isBeside) => this.far.isHeld(path, isBeside)
   private readonly opened: OpenFiles
   /** Files that no source wants, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
@@ -74,15 +78,18 @@ export class FollowedLogs {
     this.options = options
     this.positions = options.positions
     this.buffer = options.buffer
+    this.far = options.far
     this.warnings = new LogWarnings(options.warn)
     this.sinceMs = this.positions.lookedMs || Date.now()
     const { maxOpen: most, maxFiles, maxNames, sources } = options
+    const { isHeld, warnings } = this
     this.places = new LogPlaces(maxFiles)
-    this.sourceFiles = new SourceFiles({ sources, maxFiles, maxNames, warnings: this.warnings })
+    this.sourceFiles = new SourceFiles({ sources, maxFiles, maxNames, isHeld, warnings })
     this.opened = new OpenFiles({
       most,
       owners: this.owners,
       awake: this.awake,
+      isHeld: ({ name }) => isHeld(name),
       warn: () => this.warnings.manyOpen(most),
     })
   }
@@ -101,11 +108,15 @@ export class FollowedLogs {
     try {
       const startedMs = Date.now() - clockMs
       this.lookingMs = startedMs
+      this.far.begin()
+      await this.far.ask()
+      this.opened.closeLate()
       const found = await this.sourceFiles.find(anew)
       this.unplaced = 0
       await this.compareAll(found)
       await this.attachAll(found, anew)
       await this.takeUp()
+      for (const point of this.far.held) this.warnings.held(point)
       const { files, directories } = this.sourceFiles.leftOut
       this.leftOut = { files: files + this.unplaced, directories }
       const leftOut = files + this.unplaced + directories
@@ -119,6 +130,7 @@ export class FollowedLogs {
 
   /** Reads a chunk of a log. True where something was read. */
   step(log: FollowedLog): boolean {
+    if (this.isHeld(log.path)) return false
     const file = log.files[0]
     const step = log.step(
       this.buffer,
@@ -160,6 +172,7 @@ export class FollowedLogs {
     for (const [{ stats }] of found.values()) meant.add(fileKey(stats.dev, stats.ino))
     for (const log of this.logs.values()) {
       await slices.rest()
+      if (!found.has(log.path) && this.isHeld(log.path)) continue
       const now = Date.now()
       const entry = found.get(log.path)
       const stats = entry?.[0].stats ?? statsOf(log.path)
@@ -192,7 +205,8 @@ export class FollowedLogs {
         continue
       }
       // Some file systems do not know when a file was made.
-      const appeared = this.refused.get(key) ?? (before.has(file.pattern) || birthtimeMs > this.sinceMs)
+      const isNew = before.has(file.pattern) && !this.far.cameBack(path)
+      const appeared = this.refused.get(key) ?? (isNew || birthtimeMs > this.sinceMs)
       if (!(await this.attach(file, source, appeared)) && refused.size < this.options.maxFiles)
         refused.set(key, appeared)
     }
@@ -203,8 +217,9 @@ export class FollowedLogs {
   private async takeUp(): Promise<void> {
     if (this.hasTakenUp) return
     this.hasTakenUp = true
+    const { positions, isHeld } = this
     const sourceOf = (path: string) => this.sourceFiles.sourceOf(path)
-    for (const { path, source, file } of await remains({ positions: this.positions, sourceOf })) {
+    for (const { path, source, file } of await remains({ positions, sourceOf, isHeld })) {
       if (this.logs.has(path) || this.owners.find(file.stats) !== undefined) continue
       const pattern = this.sourceFiles.patternOf(source, path) ?? ''
       const owner = logOwner(path, file.stats.uid)
@@ -271,7 +286,7 @@ export class FollowedLogs {
 
   /** Finds all files that a log was written to since its path was last looked at. */
   private async arrange(log: FollowedLog): Promise<void> {
-    for (let round = 0; round < maxRounds; round++) {
+    for (let round = 0; round < maxRounds && !this.isHeld(log.path); round++) {
       const now = Date.now()
       const stats = statsOf(log.path)
       const last = log.current
@@ -372,6 +387,7 @@ export class FollowedLogs {
       slices: this.slices,
       isFollowed: stats => this.owners.find(stats) !== undefined,
       isLog: path => path !== log.path && this.logs.has(path),
+      isHeld: this.isHeld,
     }
   }
 
@@ -482,7 +498,7 @@ export class FollowedLogs {
   /** A closed file is no longer where it was. */
   private async search(log: FollowedLog, file: LogFile): Promise<void> {
     if (this.logs.get(log.path) !== log) return
-    const name = await whereabouts(log.path, file, this.slices)
+    const name = await whereabouts(log.path, file, { slices: this.slices, isHeld: this.isHeld })
     if (name !== undefined) {
       // There, and still not to be opened: the next look at it tries again.
       if (name === file.name) this.awake.delete(log)

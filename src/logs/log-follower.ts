@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import type { ShareLosses } from '../lib/fair-share.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
+import type { FarLogs } from './far-logs.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-file.ts'
@@ -13,6 +14,7 @@ import { within } from './within.ts'
 export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
   readonly positions: LogPositions
+  readonly far: FarLogs
   /** Where to begin in files that were there before anybody looked. */
   readonly startAt: 'end' | 'beginning'
   /** Longest line in bytes; a longer one is handed on in pieces. */
@@ -156,6 +158,7 @@ export class LogFollower {
       await this.commit()
     })
     this.found.close()
+    this.options.far.close()
   }
 
   /** Somebody knows of a new file: looks for it at once, at most ten times in a second. */
@@ -220,6 +223,7 @@ export class LogFollower {
 
   private async run(): Promise<void> {
     while (!this.isStopping) {
+      await this.options.far.ask()
       this.lookInTime()
       this.commitInTime()
       this.slices.begin()

@@ -44,6 +44,14 @@ export class LogWarnings {
     )
   }
 
+  held(point: string): void {
+    this.once(
+      `held ${point}`,
+      `logs on ${point} are not read: its file system does not answer, or is of another user or namespace`,
+      'nothing to do, if it comes back: they are read on then; else take them out of agent.logs.paths',
+    )
+  }
+
   unreadable(path: string): void {
     this.once(
       'unreadable',

@@ -7,6 +7,8 @@ export interface OpenFilesOptions {
   readonly owners: FileOwners
   /** Logs that are read; one whose only file is closed is left out until it grows. */
   readonly awake: Set<FollowedLog>
+  /** Whether closing a file may wait for ever, as its file system does not answer. */
+  readonly isHeld: (file: LogFile) => boolean
   /** There are too many, for the first time. */
   readonly warn: () => void
 }
@@ -17,6 +19,8 @@ export class OpenFiles {
   private readonly ownerOf = new Map<LogFile, string>()
   /** In the order of their opening. */
   private readonly filesOf = new Map<string, Set<LogFile>>()
+  /** To be closed once their file systems answer. */
+  private readonly late = new Set<LogFile>()
 
   constructor(options: OpenFilesOptions) {
     this.options = options
@@ -28,6 +32,7 @@ export class OpenFiles {
 
   /** Takes in one that was just opened; another one is closed where too many are. */
   add(file: LogFile, owner: string): void {
+    this.late.delete(file)
     if (this.ownerOf.has(file)) return
     if (this.size >= this.options.most) this.makeRoom()
     this.ownerOf.set(file, owner)
@@ -36,13 +41,23 @@ export class OpenFiles {
   }
 
   close(file: LogFile): void {
-    file.close()
+    if (file.isOpen && this.options.isHeld(file)) this.late.add(file)
+    else file.close()
     const owner = this.ownerOf.get(file)
     if (owner === undefined) return
     this.ownerOf.delete(file)
     const files = this.filesOf.get(owner)!
     files.delete(file)
     if (files.size === 0) this.filesOf.delete(owner)
+  }
+
+  /** Closes what was held, and is no longer. */
+  closeLate(): void {
+    for (const file of this.late) {
+      if (this.options.isHeld(file)) continue
+      this.late.delete(file)
+      file.close()
+    }
   }
 
   private makeRoom(): void {

@@ -3,7 +3,7 @@
 import { realpathSync, type Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
-import { statsOf } from './file-finder.ts'
+import { type HoldsPath, statsOf } from './file-finder.ts'
 import type { Slices } from './slices.ts'
 
 /** The clock of a file system goes in steps: a file may be said to be older by one of them than it is. */
@@ -32,8 +32,8 @@ export function isCompressed(path: string): boolean {
   return compressed.test(path)
 }
 
-/** All files beside a log that may once have been it; rejects with the error of the system call. `path` may be a link: rotation happens where it leads. */
-export async function siblings(path: string, slices: Slices): Promise<Sibling[]> {
+/** All files beside a log, which must not be held, that may once have been it; rejects with the error of the system call. `path` may be a link: rotation happens where it leads. */
+export async function siblings(path: string, slices: Slices, isHeld: HoldsPath): Promise<Sibling[]> {
   const real = realPath(path)
   const directory = dirname(real)
   const base = basename(real)
@@ -57,12 +57,13 @@ export async function siblings(path: string, slices: Slices): Promise<Sibling[]>
   const found: Sibling[] = []
   for (const { name, suffix } of names.slice(0, maxSiblings)) {
     await slices.rest()
-    const stats = statsOf(`${directory}/${name}`)
+    const path = `${directory}/${name}`
+    const stats = isHeld(path, true) ? undefined : statsOf(path)
     if (!stats?.isFile()) continue
     const packed = isCompressed(name)
     const plain = packed ? suffix.replace(compressed, '') : suffix
     found.push({
-      path: `${directory}/${name}`,
+      path,
       suffix: plain,
       stats,
       isCompressed: packed,

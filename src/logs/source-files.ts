@@ -1,4 +1,4 @@
-import { FileFinder, type FoundFile } from './file-finder.ts'
+import { FileFinder, type FoundFile, type HoldsPath } from './file-finder.ts'
 import type { LogSource } from './line-reader.ts'
 import type { LogWarnings } from './log-warnings.ts'
 
@@ -15,6 +15,7 @@ export interface SourceFilesOptions {
   readonly sources: readonly LogSource[]
   readonly maxFiles: number
   readonly maxNames: number
+  readonly isHeld: HoldsPath
   readonly warnings: LogWarnings
 }
 
@@ -30,9 +31,9 @@ export class SourceFiles {
   private readonly warnings: LogWarnings
   private readonly finders = new Map<LogSource, FileFinder>()
 
-  constructor({ sources, maxFiles: files, maxNames: entries, warnings }: SourceFilesOptions) {
+  constructor({ sources, maxFiles: files, maxNames: entries, isHeld, warnings }: SourceFilesOptions) {
     this.warnings = warnings
-    for (const source of sources) this.finders.set(source, new FileFinder({ files, entries }))
+    for (const source of sources) this.finders.set(source, new FileFinder({ files, entries }, isHeld))
   }
 
   /** Bytes of names that are remembered. */

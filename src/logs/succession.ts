@@ -1,7 +1,7 @@
 // Finds the files that a log was written to between one look and the next, or while nobody looked.
 
 import type { Stats } from 'node:fs'
-import { statsOf } from './file-finder.ts'
+import { type HoldsPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
@@ -42,11 +42,12 @@ export interface Question {
   isFollowed(stats: Stats): boolean
   /** Is the path of another log. */
   isLog(path: string): boolean
+  readonly isHeld: HoldsPath
 }
 
 /** What has to be read before the current file of a log. */
 export async function succession(question: Question): Promise<Succession> {
-  const found = await siblings(question.path, question.slices)
+  const found = await siblings(question.path, question.slices, question.isHeld)
   const { current, last, known, isKnown } = question
   const before: [Sibling, LogFile][] = []
   const lastKnown = known.at(-1)
@@ -119,7 +120,7 @@ export async function copyBefore(
   sinceMs: number,
 ): Promise<LogFile | undefined> {
   if (was.length === 0) return undefined
-  const found = await siblings(question.path, question.slices)
+  const found = await siblings(question.path, question.slices, question.isHeld)
   const remembered = { fingerprint: was.digest, fingerprintLength: was.length, offset }
   const file = copyOf(question, found, remembered, sinceMs - clockMs)?.[1]
   if (file === undefined || file.size > offset) return file
@@ -184,9 +185,13 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
 }
 
 /** Where a file is now that was renamed; undefined where it is not beside its log any more. */
-export async function whereabouts(path: string, file: LogFile, slices: Slices): Promise<string | undefined> {
+export async function whereabouts(
+  path: string,
+  file: LogFile,
+  { slices, isHeld }: Pick<Question, 'slices' | 'isHeld'>,
+): Promise<string | undefined> {
   if (isThere(path, file)) return path
-  const found = await siblings(path, slices)
+  const found = await siblings(path, slices, isHeld)
   return found.find(({ stats }) => file.isAt(stats))?.path
 }
 

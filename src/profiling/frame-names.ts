@@ -1,6 +1,8 @@
 import { readlinkSync } from 'node:fs'
 import type { DecodeOrigin } from '../kernel/decoder.ts'
+import { processAsker } from '../kernel/process-asker.ts'
 import { type Mapping as ProcessMapping, readMappings } from '../kernel/process-maps.ts'
+import { ProcessMemory } from '../kernel/process-memory.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText } from '../lib/logger.ts'
 import { small, smallCaches, smallTables } from '../lib/small-tables.ts'
@@ -97,7 +99,7 @@ export class FrameNames {
     this.newFrames = []
     this.admitted.clear()
     const number = (frame: Frame) => this.tell(frame)
-    const stacks = user.map(stack => this.safeUserStack(stack))
+    const stacks = ProcessMemory.inOneTurn(() => user.map(stack => this.safeUserStack(stack)))
     this.demangle()
     return {
       epoch: this.epoch,
@@ -162,6 +164,7 @@ export class FrameNames {
       named,
       met,
       cacheHits: workshop.cacheHits,
+      unread: { ...processAsker.lost },
       undecoded: { ...workshop.decoder.undecoded },
       decoderFault: workshop.decoder.fault,
     }
@@ -178,6 +181,8 @@ export class FrameNames {
   }
 
   private userStack({ pid, spaces, offsets, inner, end }: RawStack): Frame[] {
+    const pointers = [...offsets].filter((_, i) => isPointer(spaces[i]!))
+    this.runtimes.expect(pid, [...pointers, ...inner.offsets])
     let frames = Array.from(spaces, (space, i) => this.userFrame(pid, space, offsets[i]!))
     const merge = this.runtimes.unit(pid)?.merge
     if (inner.spaces.length > 0 && merge !== undefined) {
@@ -190,7 +195,7 @@ export class FrameNames {
   }
 
   private userFrame(pid: number, space: number, offset: number): Frame {
-    if (space === frameSpace.v8 || space === frameSpace.cpython) return this.pointerFrame(pid, offset)
+    if (isPointer(space)) return this.pointerFrame(pid, offset)
     if (space === frameSpace.address) return this.addressFrame(pid, offset)
     const known = this.workshop.known(space)
     return known === undefined
@@ -376,4 +381,9 @@ function hasEnded(pid: number): boolean {
   } catch (error) {
     return !/^(EACCES|EPERM)$/.test((error as NodeJS.ErrnoException).code ?? '')
   }
+}
+
+/** Of an object of a runtime. */
+function isPointer(space: number): boolean {
+  return space === frameSpace.v8 || space === frameSpace.cpython
 }

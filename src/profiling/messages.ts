@@ -96,6 +96,8 @@ export interface WorkerState {
   readonly named: number
   readonly met: number
   readonly cacheHits: number
+  /** Questions to processes that kept their memory to themselves, and that were not asked, by why. */
+  readonly unread: Readonly<Record<'late' | 'refused' | 'busy' | 'unavailable', number>>
   /** Names of C++ that stay as the linker has them, by why, and why none are written; '' where nothing is wrong. */
   readonly undecoded: Undecoded
   readonly decoderFault: string

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { ProcessMemory } from '../kernel/process-memory.ts'
 import { FairShare, isSameOwner, type Owner } from '../lib/fair-share.ts'
 import { errorText } from '../lib/logger.ts'
-import { ProcessMemory } from '../lib/process-memory.ts'
 import type { Frame } from '../model/profile.ts'
 import type { RuntimeSettings, UnknownRuntime } from '../model/raw-stack.ts'
 import { notStarted, type RuntimeFile, type RuntimeProcess, type RuntimeUnit } from '../unwinders/runtime.ts'
@@ -118,6 +118,11 @@ export class RuntimeProcesses {
     return this.attached.get(pid)?.unit
   }
 
+  /** These pointers are named next. */
+  expect(pid: number, pointers: readonly number[]): void {
+    if (pointers.length > 0) this.attached.get(pid)?.process.expect(pointers)
+  }
+
   /** The frame of a pointer; undefined: nothing is known of the process. */
   name(pid: number, pointer: number): Frame | undefined {
     return this.attached.get(pid)?.process.name(pointer)
@@ -135,7 +140,7 @@ export class RuntimeProcesses {
 /** Its memory may hold anything. */
 function attached(file: RuntimeFile, memory: ProcessMemory, bias: number): RuntimeProcess | string {
   try {
-    return file.attach(memory, bias)
+    return ProcessMemory.inOneTurn(() => file.attach(memory, bias))
   } catch (error) {
     return errorText(error)
   }

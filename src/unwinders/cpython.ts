@@ -1,5 +1,5 @@
+import { type ProcessMemory, pointerAt } from '../kernel/process-memory.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
-import { type ProcessMemory, pointerAt } from '../lib/process-memory.ts'
 import { small } from '../lib/small-tables.ts'
 import type { Frame } from '../model/profile.ts'
 import type { PythonSettings, RuntimeSettings } from '../model/raw-stack.ts'
@@ -34,6 +34,8 @@ const gone: Frame = {
 /** Of `PyObject`. */
 const objectType = 8
 const mostInterpreters = 256
+/** Most names and paths are no longer, with their heads. */
+const expectedTextBytes = 128
 /** So 3.12 calls the code of its shims; in later versions they have `None`. */
 const shimName = '<interpreter trampoline>'
 /** So 3.13 and later call the code that waits for a constructor, name and file being one string. */
@@ -92,6 +94,8 @@ class PythonProcess implements RuntimeProcess {
   readonly settings: RuntimeSettings
   private readonly memory: ProcessMemory
   private readonly layout: PythonLayout
+  /** Of a code object, up to the last field that is read. */
+  private readonly codeBytes: number
   private readonly codeType: number
   private readonly stringType: number
   private readonly none: number
@@ -105,6 +109,8 @@ class PythonProcess implements RuntimeProcess {
     this.memory = memory
     this.settings = settings
     this.layout = file.layout
+    const { qualifiedName, fileName, firstLine } = file.layout
+    this.codeBytes = Math.max(qualifiedName, fileName, firstLine) + 8
     this.codeType = file.codeType + bias
     this.stringType = file.stringType + bias
     this.none = file.none === 0 ? 0 : file.none + bias
@@ -123,7 +129,7 @@ class PythonProcess implements RuntimeProcess {
     const nowMs = performance.now()
     if (known !== undefined && nowMs - known.seenMs < goodForMs) return known.frame
     const { qualifiedName, fileName, firstLine } = this.layout
-    const words = this.memory.read(code, Math.max(qualifiedName, fileName, firstLine) + 8)
+    const words = this.memory.read(code, this.codeBytes)
     if (words === undefined || pointerAt(words, objectType) !== this.codeType) return known?.frame ?? gone
     const name = pointerAt(words, qualifiedName)
     const file = pointerAt(words, fileName)
@@ -135,6 +141,23 @@ class PythonProcess implements RuntimeProcess {
     const frame = this.frameOf(name, file, line)
     if (frame !== gone) this.known.set(code, { frame, name, file, line, seenMs: nowMs })
     return frame
+  }
+
+  expect(pointers: readonly number[]): void {
+    const nowMs = performance.now()
+    const codes = pointers
+      .map(pointer => pointer - (pointer % 8))
+      .filter(
+        code => code !== this.none && !(nowMs - (this.known.get(code)?.seenMs ?? -goodForMs) < goodForMs),
+      )
+    this.memory.expect(codes, this.codeBytes)
+    const texts: number[] = []
+    for (const code of codes) {
+      const words = this.memory.read(code, this.codeBytes)
+      if (words === undefined || this.known.get(code) !== undefined) continue
+      texts.push(pointerAt(words, this.layout.qualifiedName), pointerAt(words, this.layout.fileName))
+    }
+    this.memory.expect(texts, expectedTextBytes)
   }
 
   private frameOf(nameAt: number, fileAt: number, line: number): Frame {

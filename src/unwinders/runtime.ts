@@ -1,5 +1,5 @@
+import type { ProcessMemory } from '../kernel/process-memory.ts'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
-import type { ProcessMemory } from '../lib/process-memory.ts'
 import type { Frame, FrameType } from '../model/profile.ts'
 import type { RuntimeSettings } from '../model/raw-stack.ts'
 
@@ -37,6 +37,8 @@ export interface RuntimeProcess {
    * within bounds, and looked at again when they are asked for later: a garbage collector moves things.
    */
   name(pointer: number): Frame
+  /** These pointers are named next: what that takes is read at once rather than one after the other. */
+  expect(pointers: readonly number[]): void
   /** Memory is short: what was named is read again. */
   forgetNames(): void
 }

@@ -1,6 +1,6 @@
+import type { ProcessMemory } from '../kernel/process-memory.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { ElfFile } from '../lib/elf/elf-file.ts'
-import type { ProcessMemory } from '../lib/process-memory.ts'
 import { small } from '../lib/small-tables.ts'
 import type { Frame } from '../model/profile.ts'
 import type { RuntimeSettings } from '../model/raw-stack.ts'
@@ -32,6 +32,9 @@ const gone: Frame = {
   type: frameType,
 }
 
+/** Most of the objects that are read are no longer. */
+const expectedObjectBytes = 64
+
 /** As V8's own profiles call it. */
 const anonymous = '(anonymous)'
 
@@ -54,6 +57,8 @@ class V8Process implements RuntimeProcess {
   readonly settings: RuntimeSettings
   private readonly heap: V8Heap
   private readonly lines: ScriptLines
+  /** Of a SharedFunctionInfo, up to the last field that is read. */
+  private readonly sharedBytes: number
   private readonly known = small(
     new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
   )
@@ -64,6 +69,7 @@ class V8Process implements RuntimeProcess {
     this.settings = { v8Shared: constants.functionShared }
     this.heap = new V8Heap(memory, constants)
     this.lines = new ScriptLines(memory)
+    this.sharedBytes = Math.max(constants.sharedName, constants.sharedScript) + 8
   }
 
   forgetNames(): void {
@@ -78,9 +84,7 @@ class V8Process implements RuntimeProcess {
     if (known !== undefined && nowMs - known.seenMs < goodForMs) return known.frame
     const { sharedName, sharedScript, sharedType } = this.heap.constants
     const isFunction = pointer % 8 === 0 && this.heap.typeOf(pointer) === sharedType
-    const words = isFunction
-      ? this.heap.memory.read(pointer, Math.max(sharedName, sharedScript) + 8)
-      : undefined
+    const words = isFunction ? this.heap.memory.read(pointer, this.sharedBytes) : undefined
     if (words === undefined) return known?.frame ?? gone
     const name = taggedAt(words, sharedName)
     const script = taggedAt(words, sharedScript)
@@ -93,6 +97,23 @@ class V8Process implements RuntimeProcess {
     const frame = this.sameOr(known?.frame, found)
     this.known.set(pointer, { frame, name, script, seenMs: nowMs })
     return frame
+  }
+
+  expect(pointers: readonly number[]): void {
+    const nowMs = performance.now()
+    const { memory } = this.heap
+    const functions = pointers.filter(
+      pointer => !(nowMs - (this.known.get(pointer)?.seenMs ?? -goodForMs) < goodForMs),
+    )
+    memory.expect(functions, this.sharedBytes)
+    const next: number[] = []
+    for (const pointer of functions) {
+      const words = this.known.get(pointer) ? undefined : memory.read(pointer, this.sharedBytes)
+      if (words === undefined) continue
+      const { sharedName, sharedScript } = this.heap.constants
+      next.push(taggedAt(words, 0), taggedAt(words, sharedName), taggedAt(words, sharedScript))
+    }
+    memory.expect(next, expectedObjectBytes)
   }
 
   /** Undefined where what it refers to is not what it was any more. */

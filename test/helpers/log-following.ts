@@ -3,9 +3,12 @@
 
 import { fdatasyncSync, openSync, realpathSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { FarFiles } from '../../src/kernel/far-files.ts'
+import { FarLogs } from '../../src/logs/far-logs.ts'
 import type { FollowedFile, LineReader, LogSource } from '../../src/logs/line-reader.ts'
 import { LogFollower, type LogFollowerOptions } from '../../src/logs/log-follower.ts'
 import { LogPositions } from '../../src/logs/log-positions.ts'
+import { silentLogger } from './silent-logger.ts'
 
 export type TakeLine = (line: string, file: FollowedFile) => void
 
@@ -55,6 +58,7 @@ export class Following {
         }),
       ],
       positions: new LogPositions(positionFile, warn),
+      far: new FarLogs(new FarFiles({ log: silentLogger })),
       startAt: 'end',
       maxLineBytes: 64 * 1024,
       pressure: () => this.pressure,

@@ -1,10 +1,15 @@
 // What a mapped file is, and whether its functions may be probed.
 
+import { constants } from 'node:os'
+import { FarError } from '../../kernel/far-files.ts'
+import type { FarProcesses } from '../../kernel/far-processes.ts'
 import { mayHangAt } from '../../kernel/mapped-mounts.ts'
-import { type Mapping, readMemory } from '../../kernel/process-maps.ts'
+import type { Mapping } from '../../kernel/process-maps.ts'
 import { type ElfFile, type ElfSymbol, readElfSymbols } from '../../lib/elf-symbols.ts'
 import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts'
 import { memoryFault, startFault } from './prologue.ts'
+
+const { ENOENT, ESRCH } = constants.errno
 
 /** A file that a process runs code of, and that may be a TLS library. */
 export interface Candidate {
@@ -28,7 +33,7 @@ export interface Plan {
   readonly fault: string | undefined
 }
 
-/** The process ended, or unmapped the file. */
+/** The process ended, unmapped the file, or keeps its memory to itself: another one that maps it will do. */
 export class Gone extends Error {}
 
 /**
@@ -37,6 +42,7 @@ export class Gone extends Error {}
  */
 export async function examine(
   candidate: Candidate,
+  processes: FarProcesses,
   isKnown: (identity: string) => boolean,
 ): Promise<Plan | string | undefined> {
   const { procDir, pid, mappings, library } = candidate
@@ -51,7 +57,7 @@ export async function examine(
     throw code === 'ENOENT' || code === 'ESRCH' ? new Gone(path) : error
   }
   if (isKnown(elf.identity)) return elf.identity
-  return planOf(elf, path, openPath, library, symbol => inMemory(candidate, elf, symbol))
+  return planOf(elf, path, openPath, library, symbol => inMemory(candidate, processes, elf, symbol))
 }
 
 /** The same of a file that nobody need map. */
@@ -61,20 +67,20 @@ export async function examinePath(
   isKnown: (identity: string) => boolean,
 ): Promise<Plan | string | undefined> {
   const elf = await readElfSymbols(path, symbolsOf(library))
-  return isKnown(elf.identity) ? elf.identity : planOf(elf, path, path, library, () => undefined)
+  return isKnown(elf.identity) ? elf.identity : planOf(elf, path, path, library, async () => undefined)
 }
 
 function symbolsOf(library: LibraryName): string[] {
   return probesOf(library).map(({ symbol }) => symbol)
 }
 
-function planOf(
+async function planOf(
   elf: ElfFile,
   path: string,
   openPath: string,
   library: LibraryName,
-  memory: (symbol: ElfSymbol) => string | undefined,
-): Plan | undefined {
+  memory: (symbol: ElfSymbol) => Promise<string | undefined>,
+): Promise<Plan | undefined> {
   const { functions, identity, buildId } = elf
   const lacking = neededOf(library).find(name => !functions.has(name))
   // Programs without OpenSSL inside are the rule.
@@ -85,7 +91,7 @@ function planOf(
   for (const probe of probesOf(library)) {
     const found = functions.get(probe.symbol)
     if (found === undefined || isReplaced(probe, library, functions)) continue
-    const fault = startFault(found.start, elf.machine, found.offset) ?? memory(found)
+    const fault = startFault(found.start, elf.machine, found.offset) ?? (await memory(found))
     if (fault !== undefined) return { ...plan, probes: [], fault: `${probe.symbol}: ${fault}` }
     probes.push({ ...probe, offset: found.offset })
   }
@@ -99,11 +105,12 @@ function isReplaced({ symbol }: Probe, library: LibraryName, functions: ElfFile[
 }
 
 /** What is wrong with a function as the process has it in memory. */
-function inMemory(
+async function inMemory(
   { procDir, pid, mappings }: Candidate,
+  processes: FarProcesses,
   elf: ElfFile,
   symbol: ElfSymbol,
-): string | undefined {
+): Promise<string | undefined> {
   const { offset, size } = symbol
   // Behind a short function another one begins, where a probe may be as well: one that is let go is there for a moment.
   const start = size > 0 ? symbol.start.subarray(0, size) : symbol.start
@@ -111,13 +118,15 @@ function inMemory(
     each => offset >= each.offset && offset + start.length <= each.offset + each.size,
   )
   if (mapping === undefined) return 'the process does not map it as code'
+  const address = mapping.start + offset - mapping.offset
   try {
-    const memory = readMemory(procDir, pid, mapping.start + offset - mapping.offset, start.length)
-    return memoryFault(start, memory, elf.machine)
+    const memory = await processes.memory(procDir, pid, address, start.length)
+    // Nobody changed what the process never had in memory.
+    return memory && memoryFault(start, memory, elf.machine)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT' || code === 'ESRCH') throw new Gone(mapping.path)
-    return `the memory of a process that maps it cannot be read (${code})`
+    const isOfProcess = error instanceof FarError && error.errno !== 0
+    if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH) throw new Gone(mapping.path)
+    return `the memory of a process that maps it cannot be read (${error.message})`
   }
 }
 

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
+import { FarProcesses, Held } from '../../kernel/far-processes.ts'
 import type { MapHandle } from '../../kernel/native.ts'
-import { type Mapping, mappingsInSlices, programOf } from '../../kernel/process-maps.ts'
+import { type Mapping, mappingsIn, programOf } from '../../kernel/process-maps.ts'
 import { ownerOf } from '../../kernel/process-owner.ts'
-import { processStrings } from '../../kernel/process-strings.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { CpuLever } from '../../lib/cpu-governor.ts'
 import { CpuSteps } from '../../lib/cpu-steps.ts'
@@ -64,6 +64,8 @@ const mostUsers = 1000
 const sliceMs = 2
 /** A slice that took longer waited, for a file or for the processor. */
 const mostSliceMs = 10
+/** Mappings of a process between which other work may have its turn. */
+const linesAtOnce = 100
 /** In one scan, the files of one owner are looked into for so long: the others come first, and it goes on with the next. */
 const examineMs = 250
 /** After which the next scan follows where there was more to look into. */
@@ -84,6 +86,7 @@ export class TlsProbes {
   private readonly probed: ProbedFiles
   private readonly options: TlsProbesOptions
   private readonly procDir: string
+  private readonly processes: FarProcesses
   private readonly deniedPids: MapHandle
   /** By device and inode. */
   private readonly targets = new Map<string, Target>()
@@ -113,6 +116,7 @@ export class TlsProbes {
     this.procDir = options.procDir ?? '/proc'
     this.deniedPids = object.map('tls_denied')
     const { log, setAttached } = options
+    this.processes = new FarProcesses({ log })
     this.probed = new ProbedFiles({ object, log, setAttached, ownerOf: pid => this.ownerOf(pid) })
   }
 
@@ -165,6 +169,11 @@ export class TlsProbes {
     return { refused, taken }
   }
 
+  /** Questions to processes that kept their memory to themselves, since the start, by why they have no answer. */
+  get unread(): Readonly<Record<'late' | 'refused' | 'unavailable', number>> {
+    return this.processes.lost
+  }
+
   /** Looks at all processes that are new or due. Never rejects. */
   scan(): Promise<void> {
     if (this.closed) return Promise.resolve()
@@ -206,6 +215,7 @@ export class TlsProbes {
     this.closed = true
     clearInterval(this.timer)
     clearTimeout(this.soon)
+    this.processes.close()
     return this.probed.close()
   }
 
@@ -269,10 +279,10 @@ export class TlsProbes {
     const denied = pid === this.options.selfPid || this.options.denied?.(program) === true
     this.deny(pid, denied)
     const found = new Set<Target>()
-    // Its files and their list are behind the lock of its memory. One that keeps it is looked at again later.
-    if (!denied && !processStrings.isFree(this.procDir, pid)) return
     if (!denied) {
-      for (const candidate of await this.candidates(pid, program)) {
+      const candidates = await this.candidates(pid, program)
+      if (candidates === undefined) return // its list is behind a lock that it keeps: it is looked at again later
+      for (const candidate of candidates) {
         const target = await this.targetOf(candidate)
         if (target !== undefined) found.add(target)
         if (this.closed) return
@@ -284,19 +294,27 @@ export class TlsProbes {
     }
   }
 
-  private async candidates(pid: number, program: string): Promise<Iterable<Candidate>> {
+  /** Undefined where nobody knows. */
+  private async candidates(pid: number, program: string): Promise<Iterable<Candidate> | undefined> {
     const found = new Map<string, Candidate & { readonly mappings: [Mapping, ...Mapping[]] }>()
-    const take = (mapping: Mapping) => {
-      const known = found.get(mapping.file)
-      const library = libraryAt(mapping.path, mapping.path === program)
-      if (known !== undefined) known.mappings.push(mapping)
-      else if (library !== undefined)
-        found.set(mapping.file, { procDir: this.procDir, pid, mappings: [mapping], library })
-    }
+    let list: Buffer
+    this.sliceEnds()
     try {
-      await mappingsInSlices(this.procDir, pid, take, () => this.rest())
-    } catch {
+      list = await this.processes.maps(this.procDir, pid)
+    } catch (error) {
       // It is gone, or is hidden from this process: of those that are, capabilities tell more than each of them.
+      return error instanceof Held ? undefined : []
+    } finally {
+      this.sliceBeganMs = performance.now() // others had the thread meanwhile
+    }
+    let lines = 0
+    for (const mapping of mappingsIn(list)) {
+      if (++lines % linesAtOnce === 0) await this.rest()
+      const library = mapping && libraryAt(mapping.path, mapping.path === program)
+      const known = mapping && found.get(mapping.file)
+      if (known !== undefined) known.mappings.push(mapping!)
+      else if (library !== undefined)
+        found.set(mapping!.file, { procDir: this.procDir, pid, mappings: [mapping!], library })
     }
     return found.values()
   }
@@ -344,7 +362,7 @@ export class TlsProbes {
 
   private async newTarget(candidate: Candidate, owner: Owner): Promise<Target | undefined> {
     if (isFarMapping(candidate)) throw new Error('it is on a file system that may hang')
-    return this.adopt(await examine(candidate, identity => this.targets.has(identity)), owner)
+    return this.adopt(await examine(candidate, this.processes, identity => this.targets.has(identity)), owner)
   }
 
   /**

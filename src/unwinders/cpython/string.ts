@@ -1,4 +1,4 @@
-import { type ProcessMemory, pointerAt } from '../../lib/process-memory.ts'
+import { type ProcessMemory, pointerAt } from '../../kernel/process-memory.ts'
 import type { PythonLayout } from './layout.ts'
 
 const mostCharacters = 1024

@@ -1,4 +1,4 @@
-import { type ProcessMemory, pointerAt } from '../../lib/process-memory.ts'
+import { type ProcessMemory, pointerAt } from '../../kernel/process-memory.ts'
 import type { V8Constants } from './constants.ts'
 
 /** Characters of a name. */

@@ -1,5 +1,5 @@
+import type { ProcessMemory } from '../../kernel/process-memory.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { ProcessMemory } from '../../lib/process-memory.ts'
 import { small } from '../../lib/small-tables.ts'
 import type { Characters } from './heap.ts'
 

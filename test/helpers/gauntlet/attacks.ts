@@ -47,4 +47,5 @@ export const attacks: readonly Attack[] = [
   { name: 'api-lies', user: 65534 },
   { name: 'hanging-files', user: 65533 },
   { name: 'short-callers', user: 65534, seconds: 20 },
+  { name: 'swapped-pages', user: 65534, seconds: 15 },
 ]

@@ -12,8 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ProcessMemory } from '../../../src/kernel/process-memory.ts'
 import { ElfFile } from '../../../src/lib/elf/elf-file.ts'
-import { ProcessMemory } from '../../../src/lib/process-memory.ts'
 import type { RuntimeFile, RuntimeUnit } from '../../../src/unwinders/runtime.ts'
 import { uncounted } from '../program.ts'
 

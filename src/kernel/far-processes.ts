@@ -1,0 +1,81 @@
+// What processes keep to themselves, asked without waiting: reading it may take for ever (process-asker.ts).
+
+import type { Logger } from '../lib/logger.ts'
+import { FarError, FarFiles } from './far-files.ts'
+import { Holders } from './holders.ts'
+import { ownerOf } from './process-owner.ts'
+
+export interface FarProcessesOptions {
+  readonly log: Logger
+  /** Undefined: svc-probe was not built. */
+  readonly program?: string | undefined
+  /** How long an answer is waited for. */
+  readonly patienceMs?: number
+}
+
+/** Whoever asks does other work meanwhile, but looks at one process after the other. */
+const usualPatienceMs = 500
+/** A Java process may have tens of thousands of mappings, of 100 bytes. */
+const mostMapsBytes = 16 * 1024 * 1024
+
+/** No answer came in time, or nobody was asked. */
+export class Held extends Error {}
+
+/**
+ * Whoever lets a question wait costs its owner what its processes keep until it was answered and a while after, and
+ * nobody else anything.
+ */
+export class FarProcesses {
+  /** Questions that were not answered in time, that were not asked, and that could not be, since the start. */
+  readonly lost = { late: 0, refused: 0, unavailable: 0 }
+  readonly #far: FarFiles
+  readonly #holders = new Holders(() => performance.now())
+  readonly #patienceMs: number
+  #nextId = 1
+
+  constructor({ patienceMs, ...options }: FarProcessesOptions) {
+    this.#far = new FarFiles(options)
+    this.#patienceMs = patienceMs ?? usualPatienceMs
+  }
+
+  /** The list of its mappings (proc(5), maps). All of these reject with `Held`, or a `FarError` of why it cannot be read. */
+  maps(procDir: string, pid: number): Promise<Buffer> {
+    return this.#ask(procDir, pid, () => this.#far.beginning(`${procDir}/${pid}/maps`, mostMapsBytes))
+  }
+
+  /** As `FarFiles.memory`. */
+  memory(procDir: string, pid: number, address: number, length: number): Promise<Buffer | undefined> {
+    return this.#ask(procDir, pid, () => this.#far.memory(`${procDir}/${pid}`, address, length))
+  }
+
+  close(): void {
+    this.#far.close()
+  }
+
+  async #ask<T>(procDir: string, pid: number, question: () => Promise<T>): Promise<T> {
+    if (!this.#holders.areNone && this.#holders.isRefused(ownerOf(procDir, pid))) {
+      this.lost.refused++
+      throw new Held()
+    }
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<undefined>(resolve => {
+      timer = setTimeout(() => resolve(undefined), this.#patienceMs)
+    })
+    const answer = question().then(value => ({ value }))
+    try {
+      const found = await Promise.race([answer, late])
+      if (found !== undefined) return found.value
+    } catch (error) {
+      if (error instanceof FarError && error.errno === 0) this.lost.unavailable++
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+    this.lost.late++
+    const id = this.#nextId++
+    this.#holders.hold(id, ownerOf(procDir, pid))
+    const done = () => this.#holders.answered(id)
+    answer.then(done, done)
+    throw new Held()
+  }
+}

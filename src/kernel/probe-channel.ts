@@ -1,0 +1,126 @@
+// svc-probe, asked by turns: who asks waits for the answer, and never longer than it said.
+
+import { readSync, writeSync } from 'node:fs'
+import { type AnsweringChild, startAnswering } from './child.ts'
+import type { ChannelHandle, Native } from './native.ts'
+
+export interface ProbeAnswer {
+  /** 0: it worked. */
+  readonly errno: number
+  readonly payload: Buffer
+}
+
+/** The longest: command line and environment of a process. */
+const mostAnswerBytes = 2 * 256 * 1024 + 64
+const bufferBytes = mostAnswerBytes + 4_096
+
+/** svc-probe, by its end of the channel. Every method throws where it has ended. */
+export class ProbeChannel {
+  isThere = true
+  readonly #child: AnsweringChild
+  readonly #native: Native
+  readonly #channel: ChannelHandle
+  readonly #fd: number
+  readonly #buffer = Buffer.allocUnsafeSlow(bufferBytes)
+  #start = 0
+  #end = 0
+
+  constructor(program: string, native: Native, patienceMs: number) {
+    this.#native = native
+    this.#channel = native.channelOpen(patienceMs)
+    const { near, far } = native.channelEnds(this.#channel)
+    this.#fd = near
+    try {
+      this.#child = startAnswering(program, far, 'own')
+    } catch (error) {
+      native.channelClose(this.#channel)
+      throw error
+    }
+    native.channelBelongs(this.#channel, this.#child.pid!)
+    this.#child.on('exit', () => {
+      this.isThere = false
+      native.channelBelongs(this.#channel, 0)
+    })
+  }
+
+  close(): void {
+    this.isThere = false
+    this.#child.kill('SIGKILL')
+    this.#native.channelClose(this.#channel)
+  }
+
+  /** `text`: what native/probe/probe.c calls PATH. */
+  ask(id: number, operation: string, limit: number, text: string): void {
+    const request = `${id} ${operation} ${limit} ${Buffer.from(text).toString('hex')}\n`
+    if (again(() => writeSync(this.#fd, request)) !== request.length) throw new Error('it does not read')
+  }
+
+  /**
+   * Undefined where it does not come in time; valid until the next call. `other`: a question from before that has been
+   * answered.
+   */
+  answer(
+    id: number,
+    mostMs: number,
+    other: (id: number, answer: ProbeAnswer) => void,
+  ): ProbeAnswer | undefined {
+    const endMs = performance.now() + mostMs
+    for (;;) {
+      const head = this.#line(endMs)
+      if (head === undefined) return undefined
+      const [answered = 0, errno = 0, length = 0] = head.text.split(' ').map(Number)
+      if (length > mostAnswerBytes) throw new Error('what it wrote is no answer')
+      // What is there of it stays, and is read with the next question.
+      if (!this.#fill(head.end + length, endMs)) return undefined
+      const answer = { errno, payload: this.#buffer.subarray(head.end, head.end + length) }
+      this.#start = head.end + length
+      if (answered === id) return answer
+      other(answered, answer)
+    }
+  }
+
+  /** The line that begins here; `end`: where the next byte stands. */
+  #line(endMs: number): { readonly text: string; readonly end: number } | undefined {
+    // Only between answers, so that nothing moves that is in use.
+    this.#buffer.copyWithin(0, this.#start, this.#end)
+    this.#end -= this.#start
+    this.#start = 0
+    for (let wanted = 1; ; wanted = this.#end + 1) {
+      if (!this.#fill(wanted, endMs)) return undefined
+      const newline = this.#buffer.subarray(0, Math.min(this.#end, 64)).indexOf(10)
+      if (newline >= 0) return { text: this.#buffer.toString('latin1', 0, newline), end: newline + 1 }
+      if (this.#end >= 64) throw new Error('what it wrote is no answer')
+    }
+  }
+
+  /** Whether there are so many bytes. */
+  #fill(wanted: number, endMs: number): boolean {
+    while (this.#end < wanted) {
+      if (performance.now() > endMs) return false
+      let got = 0
+      try {
+        got = readSync(this.#fd, this.#buffer, this.#end, this.#buffer.length - this.#end, null)
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException
+        if (code === 'EAGAIN') return false
+        // A signal: with many of them the kernel's own bound of the wait begins again and again.
+        if (code === 'EINTR') continue
+        throw error
+      }
+      if (got === 0) throw new Error('it ended')
+      this.#end += got
+    }
+    return true
+  }
+}
+
+/** A signal that comes while a call waits ends the call. */
+function again(call: () => number): number {
+  for (;;) {
+    try {
+      return call()
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EINTR') throw error
+    }
+  }
+}

@@ -1,0 +1,193 @@
+// Asks svc-probe for what processes keep in their own memory. Reading it may wait for ever: for the lock of the memory,
+// which any process can keep, and for whoever serves a file that it has mapped (FUSE). Who asks here waits for a moment.
+
+import type { Owner } from '../lib/fair-share.ts'
+import { findAsset } from './assets.ts'
+import { Holders, keyOf } from './holders.ts'
+import { loadNative, Unsupported } from './native.ts'
+import { type ProbeAnswer, ProbeChannel } from './probe-channel.ts'
+
+export interface ProcessAskerOptions {
+  /** Undefined: it was not built, and what it would read is not known. */
+  readonly program?: string | undefined
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number
+  /** How long who asks may wait in five seconds, in milliseconds. */
+  readonly mostWaitMs?: number
+}
+
+export interface ProcessQuestion {
+  /** What native/probe/probe.c can do. */
+  readonly operation: 'P' | 'O' | 'M'
+  readonly limit: number
+  /** What the protocol calls PATH. */
+  readonly text: string
+  /** Whose process it is: asked only where somebody let a question wait. */
+  readonly owner: () => Owner
+  /** Is called with an answer for which nobody waits any more. */
+  readonly late?: (answer: ProbeAnswer) => void
+}
+
+/** An answer takes 0.1 ms. Where all processors are busy this process waits for its turn like any other. */
+const patienceMs = 100
+/** A program that ended is not started again before this time since its start. */
+const restartMs = 1_000
+/**
+ * How long who asks may wait in a while, for all and for each owner: where all processors are busy and processes many,
+ * answers in time would add up to seconds in which nothing else is done. A busy host alone stays far below, as who is not
+ * asked for goes by the name of its program until it is. Below the usual time of an answer nothing counts.
+ */
+const windowMs = 5_000
+const usualMostWaitMs = 1_500
+/** Of them, each owner's part, and the first of which nobody's part is counted. */
+const ownersPart = 1 / 2
+const freePart = 1 / 6
+const usualMs = 1
+
+/** How long was waited in the current stretch of time. */
+class Waits {
+  readonly #ofOwners = new Map<string, number>()
+  #beganMs = Number.NEGATIVE_INFINITY
+  #totalMs = 0
+  readonly #mostMs: number
+
+  constructor(mostMs: number) {
+    this.#mostMs = mostMs
+  }
+
+  /** Whether so much was waited that each owner gets no more than its part. */
+  isCounted(nowMs: number): boolean {
+    if (nowMs - this.#beganMs >= windowMs) {
+      this.#beganMs = nowMs
+      this.#totalMs = 0
+      this.#ofOwners.clear()
+    }
+    return this.#totalMs >= this.#mostMs * freePart
+  }
+
+  isSpent(owner: string): boolean {
+    const ofOwner = this.#ofOwners.get(owner) ?? 0
+    return this.#totalMs >= this.#mostMs || ofOwner >= this.#mostMs * ownersPart
+  }
+
+  /** `owner`: '' while they are not counted. */
+  add(owner: string, tookMs: number): void {
+    if (tookMs <= usualMs) return
+    this.#totalMs += tookMs
+    if (owner !== '') this.#ofOwners.set(owner, (this.#ofOwners.get(owner) ?? 0) + tookMs)
+  }
+}
+
+/**
+ * Asks by turns. Whoever lets a question wait costs its owner (user within a container, unit or session) what its
+ * processes keep until it was answered and a while after, and nobody else anything.
+ */
+export class ProcessAsker {
+  /** Questions that were not answered in time, and that were not asked, since the start. */
+  readonly lost = { late: 0, refused: 0, busy: 0, unavailable: 0 }
+  readonly #program: string | undefined
+  readonly #now: () => number
+  readonly #holders: Holders
+  /** What is to be done with answers for which nobody waits any more, by the number of the question. */
+  readonly #late = new Map<number, (answer: ProbeAnswer) => void>()
+  readonly #waits: Waits
+  #running: ProbeChannel | undefined
+  #startedMs = Number.NEGATIVE_INFINITY
+  #nextId = 1
+
+  constructor(options: ProcessAskerOptions = {}) {
+    this.#program = 'program' in options ? options.program : findAsset('svc-probe')
+    this.#now = options.now ?? (() => performance.now())
+    this.#holders = new Holders(this.#now)
+    this.#waits = new Waits(options.mostWaitMs ?? usualMostWaitMs)
+  }
+
+  /** How many questions nobody has answered yet. */
+  get held(): number {
+    return this.#holders.held
+  }
+
+  /** The program that is asked now; what another one had open is closed. Undefined: none runs. */
+  get running(): object | undefined {
+    return this.#running?.isThere === true ? this.#running : undefined
+  }
+
+  /** Undefined: there was none in time, or it was not asked. Valid until the next question. */
+  ask({ operation, limit, text, owner: whose, late }: ProcessQuestion): ProbeAnswer | undefined {
+    const isCounted = this.#waits.isCounted(this.#now())
+    const owner = isCounted || !this.#holders.areNone ? whose() : undefined
+    if (owner !== undefined && this.#holders.isRefused(owner)) {
+      this.lost.refused++
+      return undefined
+    }
+    if (owner !== undefined && isCounted && this.#waits.isSpent(keyOf(owner))) {
+      this.lost.busy++
+      return undefined
+    }
+    const running = this.#started()
+    if (running === undefined) {
+      this.lost.unavailable++
+      return undefined
+    }
+    const id = this.#nextId++
+    const beganMs = performance.now()
+    try {
+      running.ask(id, operation, limit, text)
+      const answer = running.answer(id, patienceMs, (other, answer) => this.#answered(other, answer))
+      if (answer !== undefined) return answer
+    } catch {
+      this.close() // It ended; the next process has another one.
+      this.lost.unavailable++
+      return undefined
+    } finally {
+      this.#waits.add(isCounted && owner !== undefined ? keyOf(owner) : '', performance.now() - beganMs)
+    }
+    this.lost.late++
+    this.#holders.hold(id, owner ?? whose())
+    if (late !== undefined) this.#late.set(id, late)
+    return undefined
+  }
+
+  /** Closes what the program has open, which nobody waits for. */
+  release(text: string): void {
+    try {
+      if (this.#running?.isThere === true) this.#running.ask(this.#nextId++, 'C', 0, text)
+    } catch {
+      this.close() // It ended, and has nothing open.
+    }
+  }
+
+  /** Ends the program. It is started again when it is needed. */
+  close(): void {
+    this.#running?.close()
+    this.#running = undefined
+    this.#late.clear()
+    this.#holders.answeredAll()
+  }
+
+  #answered(id: number, answer: ProbeAnswer): void {
+    this.#holders.answered(id)
+    const late = this.#late.get(id)
+    this.#late.delete(id)
+    late?.(answer)
+  }
+
+  #started(): ProbeChannel | undefined {
+    if (this.#running?.isThere === true) return this.#running
+    this.close()
+    const now = this.#now()
+    if (this.#program === undefined || now - this.#startedMs < restartMs) return undefined
+    this.#startedMs = now
+    try {
+      const native = loadNative()
+      if (native instanceof Unsupported) return undefined
+      this.#running = new ProbeChannel(this.#program, native, patienceMs)
+    } catch {
+      // No place for another process: tried again.
+    }
+    return this.#running
+  }
+}
+
+/** Of this thread: what holds one up would hold up the others. */
+export const processAsker = new ProcessAsker()

@@ -1,0 +1,219 @@
+// The memory of other processes (`/proc/PID/mem`, proc(5)), read by svc-probe: a page of a file on FUSE comes when whoever
+// serves it likes, and looking whether it is there first is no help, as the process can exchange what it has mapped.
+
+import { readFileSync } from 'node:fs'
+import type { Owner } from '../lib/fair-share.ts'
+import type { ProbeAnswer } from './probe-channel.ts'
+import { type ProcessAsker, processAsker } from './process-asker.ts'
+import { ownerOf } from './process-owner.ts'
+
+/** User space of x86-64 and arm64 with four levels of page tables ends here. */
+const addressLimit = 2 ** 47
+const mostBytes = 64 * 1024
+/** What is read is read in these (BLOCK and MOST_BLOCKS of native/probe/probe.c). */
+const blockBytes = 4096
+const mostBlocks = 16
+
+/** What was read last, of whatever process: there is one reader at a time. */
+const bytes = Buffer.allocUnsafeSlow(mostBytes)
+
+/** Blocks that were read in this turn, by process and address; -1: it cannot be read. */
+const slots = new Map<number, number>()
+const mostSlots = 512
+const mostKnown = 4 * mostSlots
+const kept = Buffer.allocUnsafeSlow(mostSlots * blockBytes)
+let nextSlot = 0
+let turns = 0
+let nextProcess = 1
+
+/**
+ * Reads the memory of another process. It is that of the program that ran when this was opened: when that ended or gave
+ * way to another by execve(2), nothing can be read any more. Pages that the process does not have in memory are not read.
+ * Never throws, and waits for a moment only.
+ */
+export class ProcessMemory {
+  readonly #asker: ProcessAsker
+  readonly #number = nextProcess++
+  readonly #directory: string
+  readonly #owner: () => Owner
+  readonly #image: string
+  #isClosed = false
+  /** What svc-probe calls it, */
+  #descriptors = ''
+  /** and the one that has it open; undefined: none. */
+  #program: object | undefined
+
+  /**
+   * Undefined where there is no such process, it may not be read, or opening it takes too long. `pid` is one of the
+   * namespace of `procDir`.
+   */
+  static open(pid: number, procDir = '/proc', asker = processAsker): ProcessMemory | undefined {
+    const memory = new ProcessMemory(pid, procDir, asker)
+    return memory.#open() ? memory : undefined
+  }
+
+  /**
+   * What is read meanwhile is read once, in blocks: names are found by many small readings close to each other, and each
+   * would be a question to another process.
+   */
+  static inOneTurn<T>(work: () => T): T {
+    turns++
+    try {
+      return work()
+    } finally {
+      if (--turns === 0) forgetBlocks()
+    }
+  }
+
+  private constructor(pid: number, procDir: string, asker: ProcessAsker) {
+    let known: Owner | undefined
+    this.#directory = `${procDir}/${pid}`
+    this.#owner = () => {
+      known ??= ownerOf(procDir, pid)
+      return known
+    }
+    // Before it is opened: another program that takes its place meanwhile is never taken for it.
+    this.#image = imageOf(this.#directory)
+    this.#asker = asker
+  }
+
+  /** All of `length` bytes (64 KiB at most) or undefined. They are good until the next reading, of whatever process. */
+  read(address: number, length: number): Buffer | undefined {
+    const isSane = address > 0 && length > 0 && length <= mostBytes && address + length <= addressLimit
+    if (this.#isClosed || !isSane || !Number.isInteger(address)) return undefined
+    if (turns === 0) forgetBlocks()
+    const first = Math.floor(address / blockBytes)
+    const last = Math.floor((address + length - 1) / blockBytes)
+    this.#bring(first, last)
+    const start = address - first * blockBytes
+    if (first === last) {
+      const slot = slots.get(this.#keyOf(first))!
+      return slot < 0 ? undefined : kept.subarray(slot + start, slot + start + length)
+    }
+    let done = 0
+    for (let block = first; block <= last; block++) {
+      const slot = slots.get(this.#keyOf(block)) ?? -1
+      if (slot < 0) return undefined
+      const from = block === first ? slot + start : slot
+      done += kept.copy(bytes, done, from, Math.min(slot + blockBytes, from + length - done))
+    }
+    return bytes.subarray(0, length)
+  }
+
+  /** In a turn: reads what will be asked for, all at once. What of it cannot be read is found then. */
+  expect(addresses: Iterable<number>, length: number): void {
+    if (turns === 0 || this.#isClosed) return
+    const missing = new Set<number>()
+    for (const address of addresses) {
+      if (!(Number.isInteger(address) && address > 0 && address + length <= addressLimit)) continue
+      const last = Math.floor((address + length - 1) / blockBytes)
+      for (let block = Math.floor(address / blockBytes); block <= last; block++)
+        if (!slots.has(this.#keyOf(block))) missing.add(block)
+    }
+    this.#askAll([...missing].slice(0, mostSlots - nextSlot))
+  }
+
+  u8(address: number): number | undefined {
+    return this.read(address, 1)?.[0]
+  }
+
+  u32(address: number): number | undefined {
+    return this.read(address, 4)?.readUInt32LE()
+  }
+
+  /** Inexact beyond 2^53. */
+  u64(address: number): number | undefined {
+    const found = this.read(address, 8)
+    return found && found.readUInt32LE(0) + found.readUInt32LE(4) * 4294967296
+  }
+
+  /** A pointer; 0 where it cannot be read or points at nothing in user space. */
+  pointer(address: number): number {
+    const found = this.read(address, 8)
+    return found ? pointerAt(found, 0) : 0
+  }
+
+  close(): void {
+    if (!this.#isClosed && this.#isOpen) this.#asker.release(this.#descriptors)
+    this.#isClosed = true
+  }
+
+  /** A svc-probe that ended closed it, and the next one knows nothing of it. */
+  get #isOpen(): boolean {
+    return this.#program !== undefined && this.#program === this.#asker.running
+  }
+
+  #open(): boolean {
+    const asker = this.#asker
+    const late = ({ errno, payload }: ProbeAnswer) => {
+      if (errno === 0) asker.release(payload.toString('latin1'))
+    }
+    const text = this.#directory
+    const answer = asker.ask({ operation: 'O', limit: 0, text, owner: this.#owner, late })
+    if (answer?.errno !== 0) return false
+    this.#descriptors = answer.payload.toString('latin1')
+    this.#program = asker.running
+    return true
+  }
+
+  /** Has blocks from the first to the last in their slots. */
+  #bring(first: number, last: number): void {
+    const missing: number[] = []
+    for (let block = first; block <= last; block++) if (!slots.has(this.#keyOf(block))) missing.push(block)
+    // A slot is used again only once all are used: what has been found of these would be gone.
+    if (nextSlot + missing.length > mostSlots || slots.size > mostKnown) {
+      forgetBlocks()
+      this.#bring(first, last)
+      return
+    }
+    this.#askAll(missing)
+  }
+
+  #askAll(blocks: readonly number[]): void {
+    for (let at = 0; at < blocks.length; at += mostBlocks) this.#ask(blocks.slice(at, at + mostBlocks))
+  }
+
+  #ask(blocks: readonly number[]): void {
+    for (const block of blocks) slots.set(this.#keyOf(block), -1)
+    if (!this.#isOpen && !(imageOf(this.#directory) === this.#image && this.#open())) return
+    const addresses = blocks.map(block => block * blockBytes).join(' ')
+    const text = `${this.#descriptors} ${addresses}`
+    const answer = this.#asker.ask({ operation: 'M', limit: 0, text, owner: this.#owner })
+    if (answer?.errno !== 0) return
+    let at = 0
+    for (const block of blocks) {
+      if (answer.payload[at++] !== 1) continue
+      const slot = nextSlot++ * blockBytes
+      answer.payload.copy(kept, slot, at, at + blockBytes)
+      slots.set(this.#keyOf(block), slot)
+      at += blockBytes
+    }
+  }
+
+  /** Blocks have 35 bits. */
+  #keyOf(block: number): number {
+    return (this.#number % 2 ** 18) * 2 ** 35 + block
+  }
+}
+
+/** Tells programs apart that a process runs in turn: its start, and where its code and stack begin (proc_pid_stat(5)). */
+function imageOf(directory: string): string {
+  try {
+    const stat = readFileSync(`${directory}/stat`, 'latin1')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 26)
+    return [fields[19], fields[23], fields[25]].join(' ')
+  } catch {
+    return 'none' // it ended, and none is opened again
+  }
+}
+
+function forgetBlocks(): void {
+  slots.clear()
+  nextSlot = 0
+}
+
+/** A pointer among bytes that were read; 0 where it points at nothing in user space. */
+export function pointerAt(from: Buffer, at: number): number {
+  const address = from.readUInt32LE(at) + from.readUInt32LE(at + 4) * 4294967296
+  return address < addressLimit ? address : 0
+}
