@@ -48,12 +48,17 @@ export class FarProcesses {
     return this.#ask(procDir, pid, () => this.#far.memory(`${procDir}/${pid}`, address, length))
   }
 
+  /** Whether its owner lets a question wait, or did of late: what else takes the lock of its memory may wait as well. */
+  isHeld(procDir: string, pid: number): boolean {
+    return !this.#holders.areNone && this.#holders.isRefused(ownerOf(procDir, pid))
+  }
+
   close(): void {
     this.#far.close()
   }
 
   async #ask<T>(procDir: string, pid: number, question: () => Promise<T>): Promise<T> {
-    if (!this.#holders.areNone && this.#holders.isRefused(ownerOf(procDir, pid))) {
+    if (this.isHeld(procDir, pid)) {
       this.lost.refused++
       throw new Held()
     }

@@ -66,10 +66,7 @@ test('logs on a file system that does not answer hold up no others, and are read
   await until('the near one is read', 20_000, () => has('near 39'))
   assert.ok(!has('far 2'))
   assert.ok(longestMs < 10_000, `${longestMs} ms`)
-  assert.ok(
-    following.warnings.some(text => text.includes(far)),
-    following.warnings.join(),
-  )
+  await until('it is said', 20_000, () => following.warnings.some(text => text.includes(far)))
 
   mount.answer()
   await until('the far one is read on', 20_000, () => has('far 2'))
@@ -93,12 +90,14 @@ test('what users mounted, and what links of /proc lead to, is never touched', as
   mkdirSync(join(directory, 'roots'))
   writeFileSync(
     list,
-    `${own}${served(join(directory, 'theirs'), 4242)}\n${served(join(directory, 'roots'), 0)}\n`,
+    `${own}${[served(join(directory, 'theirs'), 4242), served(join(directory, 'roots'), 0), served(join(directory, 'users.log'), 4242)].join('\n')}\n`,
   )
   symlinkSync('/proc/1/root/tmp', join(directory, 'through'))
   const far = new FarLogs(files, list)
   far.begin()
   const check = (name: string, want: boolean) => assert.equal(far.isHeld(join(directory, name)), want, name)
+  const checkBeside = (name: string, want: boolean) =>
+    assert.equal(far.isHeld(join(directory, name), true), want, name)
   check('a.log', false)
   check('roots/a.log', true)
   await until('it answers', 10_000, async () => {
@@ -107,4 +106,12 @@ test('what users mounted, and what links of /proc lead to, is never touched', as
   })
   check('theirs/a.log', true)
   check('through/a.log', true)
+  // A listing tells nothing of what is mounted upon a file.
+  check('users.log', true)
+  checkBeside('users.log', true)
+  checkBeside('a.log', false)
+  far.begin()
+  assert.deepEqual(far.held, [])
+  check('users.log', true)
+  assert.deepEqual(far.held, [join(directory, 'users.log')])
 })

@@ -361,6 +361,8 @@ export class TlsProbes {
   }
 
   private async newTarget(candidate: Candidate, owner: Owner): Promise<Target | undefined> {
+    // The links in map_files are behind the lock of its memory, which a question about another file of its may hold.
+    if (this.processes.isHeld(candidate.procDir, candidate.pid)) throw new Gone(candidate.mappings[0].path)
     if (isFarMapping(candidate)) throw new Error('it is on a file system that may hang')
     return this.adopt(await examine(candidate, this.processes, identity => this.targets.has(identity)), owner)
   }
