@@ -48,9 +48,14 @@ export class FarProcesses {
     return this.#ask(procDir, pid, () => this.#far.memory(`${procDir}/${pid}`, address, length))
   }
 
-  /** Whether its owner lets a question wait, or did of late: what else takes the lock of its memory may wait as well. */
-  isHeld(procDir: string, pid: number): boolean {
-    return !this.#holders.areNone && this.#holders.isRefused(ownerOf(procDir, pid))
+  /** Whether a process lets go of the lock of its memory now, so that what takes it (map_files) may be opened. */
+  async isFree(procDir: string, pid: number): Promise<boolean> {
+    try {
+      await this.#ask(procDir, pid, () => this.#far.beginning(`${procDir}/${pid}/cmdline`, 1))
+      return true
+    } catch (error) {
+      return error instanceof FarError && error.errno !== 0 // what opens the file tells why
+    }
   }
 
   close(): void {
@@ -58,7 +63,7 @@ export class FarProcesses {
   }
 
   async #ask<T>(procDir: string, pid: number, question: () => Promise<T>): Promise<T> {
-    if (this.isHeld(procDir, pid)) {
+    if (!this.#holders.areNone && this.#holders.isRefused(ownerOf(procDir, pid))) {
       this.lost.refused++
       throw new Held()
     }

@@ -14,7 +14,25 @@ const O_PATH = 0o10000000
  * nor the host shows is not believed either: descriptors are passed on. Throws where there is no such link.
  */
 export function mayHangAt(procDir: string, pid: number, link: string): boolean {
-  const id = mountOf(link)
+  const place = openPlace(link)
+  try {
+    return mayHangBehind(procDir, pid, place)
+  } finally {
+    closeSync(place)
+  }
+}
+
+/**
+ * The place that a link of /proc leads to, which is not opened. Those in map_files wait for the lock of the process's memory,
+ * so who opens what is there goes on by /proc/self/fd, and follows the link once.
+ */
+export function openPlace(link: string): number {
+  return openSync(link, O_PATH)
+}
+
+/** As `mayHangAt`, of an open place. */
+export function mayHangBehind(procDir: string, pid: number, place: number): boolean {
+  const id = mountOf(place)
   const mounts = contentOf(`${procDir}/${pid}/mountinfo`)
   const line = lineOf(mounts, id)
   if (line === '') return isFar(hostsMounts(procDir), id) ?? true
@@ -41,13 +59,8 @@ function userNamespace(procDir: string, pid: number | 'self'): string {
 }
 
 /** The number of a mount in mountinfo, by what the kernel says of a descriptor: the file system is not asked. */
-function mountOf(link: string): string {
-  const fd = openSync(link, O_PATH)
-  try {
-    return /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? ''
-  } finally {
-    closeSync(fd)
-  }
+function mountOf(fd: number): string {
+  return /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? ''
 }
 
 /** Undefined where it is not among them. */

@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { mountBindfs } from '../../test/helpers/bindfs.ts'
 import { until } from '../../test/helpers/program.ts'
+import { silentLogger } from '../../test/helpers/silent-logger.ts'
+import { FarProcesses } from './far-processes.ts'
 import { ProcessAsker } from './process-asker.ts'
 import { StringReader } from './process-strings.ts'
 
@@ -52,7 +54,11 @@ test('processes that keep the lock of their memory cost their user its strings, 
   const clock = { ms: 0 }
   const asker = new ProcessAsker({ now: () => clock.ms, mostWaitMs: 100 })
   const strings = new StringReader(asker)
-  t.after(() => asker.close())
+  const processes = new FarProcesses({ log: silentLogger })
+  t.after(() => {
+    asker.close()
+    processes.close()
+  })
   const own = strings.of('/proc', process.pid)
   assert.deepEqual(own?.command, readFileSync('/proc/self/cmdline'))
   assert.deepEqual(own?.environment, readFileSync('/proc/self/environ'))
@@ -82,6 +88,10 @@ test('processes that keep the lock of their memory cost their user its strings, 
   assert.equal(strings.of('/proc', neighbour.pid!), undefined, 'who asks has waited enough')
   assert.equal(strings.lost.busy, 1)
   assert.equal(strings.isFree('/proc', neighbour.pid!), false)
+  assert.equal(await processes.isFree('/proc', hostile[1]!.pid!), false)
+  assert.equal(await processes.isFree('/proc', hostile[2]!.pid!), false)
+  assert.deepEqual(processes.lost, { late: 1, refused: 1, unavailable: 0 })
+  assert.equal(await processes.isFree('/proc', neighbour.pid!), true)
   clock.ms += 5_001
   assert.ok(strings.isFree('/proc', neighbour.pid!))
   assert.equal(String(strings.of('/proc', neighbour.pid!)?.command), 'sleep\x00600\x00')

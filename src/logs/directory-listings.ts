@@ -47,6 +47,8 @@ const namesOfMs = 2
 const listingBytes = 400
 const nameBytes = 32
 const linkBytes = 32
+/** So often it is asked whether a directory that is being read is held by now. */
+const heldMs = 100
 
 /** Most directories have none; never added to. */
 const noLinks = new Set<string>()
@@ -58,6 +60,7 @@ const noLinks = new Set<string>()
 export class DirectoryListings {
   /** Bytes that they hold, about. */
   bytes = 0
+  readonly #isHeld: (path: string) => boolean
   readonly #share: FairShare
   readonly #step: number
   /** Of this walk and of the last one; what is met again comes over. */
@@ -66,8 +69,9 @@ export class DirectoryListings {
   /** What owners hold beyond what they have since others needed it: the next walk lists less of theirs. */
   readonly #owed = new Map<string, number>()
 
-  /** `capacity`: names, of all owners. */
-  constructor(capacity: number) {
+  /** `capacity`: names, of all owners. `isHeld`: whether a directory does not answer, and is left where it is being read. */
+  constructor(capacity: number, isHeld: (path: string) => boolean) {
+    this.#isHeld = isHeld
     this.#share = new FairShare(capacity)
     this.#step = Math.min(mostStep, Math.ceil(capacity / 16))
   }
@@ -137,22 +141,30 @@ export class DirectoryListings {
       while (room < cost && this.#grant(owner)) room += this.#step
       return room >= cost
     }
-    try {
-      if (isWithin())
-        for await (const entry of await opendir(directory || '/', { bufferSize: mostStep })) {
-          const isMeant = name.matches(entry.name)
-          cost += isMeant ? 1 + Math.floor(entry.name.length / longName) : 1
-          if (!isWithin()) break
-          await slices.rest()
-          if (!isMeant || !keep(entry, files, directories)) continue
+    let isLeft = false
+    const readAll = async () => {
+      if (!isWithin()) return
+      for await (const entry of await opendir(directory || '/', { bufferSize: mostStep })) {
+        if (isLeft) return
+        const isMeant = name.matches(entry.name)
+        cost += isMeant ? 1 + Math.floor(entry.name.length / longName) : 1
+        if (!isWithin()) return
+        if (isMeant && keep(entry, files, directories)) {
           bytes += nameBytes + entry.name.length
-          if (!entry.isSymbolicLink()) continue
-          if (links.size === 0) links = new Set()
-          links.add(entry.name)
-          bytes += linkBytes
+          if (entry.isSymbolicLink()) {
+            if (links.size === 0) links = new Set()
+            links.add(entry.name)
+            bytes += linkBytes
+          }
         }
-    } catch {
-      // It is gone, or may not be read: then it holds nothing for us.
+        await slices.rest()
+      }
+    }
+    isLeft = !(await unlessHeld(readAll(), () => this.#isHeld(directory || '/')))
+    if (isLeft) {
+      this.#share.remove(sharing(owner), room)
+      const none = { files: [], directories: [], links: noLinks, isCut: false, cost: 0 }
+      return { owner, changedMs: Number.NaN, listedMs, ...none, bytes: listingBytes }
     }
     const isCut = room < cost
     cost = Math.min(cost, room)
@@ -183,6 +195,24 @@ export class DirectoryListings {
     if (paid === owed) this.#owed.delete(listing.owner)
     else this.#owed.set(listing.owner, owed - paid)
     this.#share.remove(sharing(listing.owner), listing.cost - paid)
+  }
+}
+
+/** False: what is being done is left to itself. Where it fails it is done. */
+async function unlessHeld(work: Promise<void>, isHeld: () => boolean): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const left = new Promise<boolean>(resolve => {
+    timer = setInterval(() => isHeld() && resolve(false), heldMs)
+  })
+  // What is gone, or may not be read, holds nothing for us.
+  const done = work.then(
+    () => true,
+    () => true,
+  )
+  try {
+    return await Promise.race([done, left])
+  } finally {
+    clearInterval(timer)
   }
 }
 

@@ -13,8 +13,8 @@ const mostPaths = 20_000
 interface FarMount {
   readonly mount: Mount
   hasAnswered: boolean
-  /** When it was asked what it has not answered. */
-  askedMs: number
+  /** It was waited for, and did not answer. */
+  isLate: boolean
   answer: Promise<void> | undefined
 }
 
@@ -58,17 +58,19 @@ export class FarLogs {
   /** Asks all that logs lie on, and waits for a moment for those that answered before. Resolves also where none does. */
   async ask(): Promise<void> {
     if (this.#used.size === 0) return
-    const answers: (Promise<void> | undefined)[] = []
+    const waiting: [FarMount, Promise<void> | undefined][] = []
     for (const used of this.#used.values()) {
       this.#ask(used)
-      if (!isLate(used)) answers.push(used.answer)
+      if (!used.isLate) waiting.push([used, used.answer])
     }
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>(resolve => {
       timer = setTimeout(resolve, patienceMs)
     })
-    await Promise.race([Promise.all(answers), late])
+    await Promise.race([Promise.all(waiting.map(([, answer]) => answer)), late])
     clearTimeout(timer)
+    // By what was waited for, not by the time: timers may be early.
+    for (const [used, answer] of waiting) if (used.answer === answer) used.isLate = answer !== undefined
   }
 
   /**
@@ -82,10 +84,10 @@ export class FarLogs {
     const mount = this.#mounts.get(point)
     let isHeld = true
     if (mount !== undefined && mount.type !== 'proc' && !mount.isUsers) {
-      const used = this.#used.get(point) ?? { mount, hasAnswered: false, askedMs: 0, answer: undefined }
+      const used = this.#used.get(point) ?? { mount, hasAnswered: false, isLate: false, answer: undefined }
       this.#used.set(point, used)
       if (!used.hasAnswered) this.#ask(used)
-      isHeld = !used.hasAnswered || isLate(used)
+      isHeld = !used.hasAnswered || used.isLate
     }
     if (isHeld) this.#held.add(point)
     return isHeld
@@ -115,7 +117,6 @@ export class FarLogs {
 
   #ask(used: FarMount): void {
     if (used.answer !== undefined) return
-    used.askedMs = performance.now()
     const { path, major, minor } = used.mount
     used.answer = this.#files
       .statfs(path, `${major}:${minor}`)
@@ -129,14 +130,11 @@ export class FarLogs {
       )
       .finally(() => {
         used.answer = undefined
+        used.isLate = false
       })
   }
 }
 
 function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
-}
-
-function isLate({ answer, askedMs }: FarMount): boolean {
-  return answer !== undefined && performance.now() - askedMs >= patienceMs
 }

@@ -43,6 +43,32 @@ test('links are followed to files, in no circle, and a file comes once', async t
   assert.equal((await find(['*.log'])).length, 1)
 })
 
+test('what is held is neither looked at nor listed, and is found once it is not', async t => {
+  const { at } = tree(t, ['x/a.log', 'x/y/a.log', 'z/a.log', 'z/b.log', 'z/users.log'])
+  symlinkSync(at('x/a.log'), at('z/link.log'))
+  const held = new Set([
+    at('x'),
+    at('x/a.log'),
+    at('x/y'),
+    at('x/y/a.log'),
+    at('z/link.log'),
+    at('z/users.log'),
+  ])
+  const beside: string[] = []
+  const finder = new FileFinder({}, (path, isBeside) => {
+    if (isBeside) beside.push(path)
+    return held.has(path)
+  })
+  const find = async (...patterns: string[]) =>
+    (await finder.find(patterns.map(at))).map(({ path }) => path).sort()
+  const near = [at('z/a.log'), at('z/b.log')]
+  assert.deepEqual(await find('*/*.log', '**/*.log', 'x/a.log', 'x/*/a.log', '*/users.log'), near)
+  assert.deepEqual([...new Set(beside)].sort(), [...near, at('z/users.log')])
+  held.clear()
+  assert.equal((await find('*/*.log')).length, 4)
+  assert.equal((await find('x/**/*.log')).length, 2)
+})
+
 test('what is new or gone is seen at the next look', async t => {
   const { at, find } = tree(t, ['x/a.log'])
   assert.deepEqual(await find(['*/*.log']), ['x/a.log'])

@@ -75,7 +75,7 @@ export class FileFinder {
   constructor(limits: Partial<FinderLimits> = {}, isHeld: HoldsPath = () => false) {
     this.limits = { ...defaults, ...limits }
     this.isHeld = isHeld
-    this.listings = new DirectoryListings(this.limits.entries)
+    this.listings = new DirectoryListings(this.limits.entries, isHeld)
     this.share = new FairShare(this.limits.files)
   }
 
@@ -180,6 +180,7 @@ export class FileFinder {
       await slices.rest()
       const file = files[at]!
       const path = `${directory}/${file}`
+      if (this.isHeld(directory || '/')) break
       if (this.isHeld(path, !listing.links.has(file))) continue
       if (this.take(path, user, walk.pattern) || user === '') continue
       // All the others are this user's as well.

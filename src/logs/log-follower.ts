@@ -151,7 +151,8 @@ export class LogFollower {
     this.wake()
     await this.running
     await this.looking
-    await this.found.idle()
+    // A file system that has not answered since may keep a search waiting.
+    await within(stopMs, () => this.found.idle())
     for (const log of this.found.logs.values()) log.flush(true)
     await within(stopMs, async () => {
       await this.committing

@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from 'node:fs'
-import { mayHangAt } from '../kernel/mapped-mounts.ts'
+import { mayHangBehind, openPlace } from '../kernel/mapped-mounts.ts'
 import { vdsoRange } from '../kernel/process-maps.ts'
 import { ownerOf } from '../kernel/process-owner.ts'
 import { processStrings } from '../kernel/process-strings.ts'
@@ -110,11 +110,14 @@ export class MappedFiles {
     const link = `${this.procDir}/${file.pid}/map_files/${range}`
     let path: string
     let fd = -1
+    let place = -1
     let unread = ''
     try {
-      path = readlinkSync(link)
-      if (file.dev !== memoryDevice && mayHangAt(this.procDir, file.pid, link)) unread = farReason
-      else fd = openFile(link)
+      place = openPlace(link)
+      const opened = `/proc/self/fd/${place}`
+      path = readlinkSync(opened)
+      if (file.dev !== memoryDevice && mayHangBehind(this.procDir, file.pid, place)) unread = farReason
+      else fd = openFile(opened)
       if (fd < 0 && unread === '') unread = 'it is no regular file'
       this.opened++
       this.refusals.delete(key)
@@ -122,6 +125,8 @@ export class MappedFiles {
       if (!this.fail(key, error as NodeJS.ErrnoException)) return
       path = ''
       unread = refusedReason
+    } finally {
+      if (place >= 0) closeSync(place)
     }
     const { dev, inode, generation, pid, start, end, offset } = file
     const name = path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path

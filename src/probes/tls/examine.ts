@@ -1,9 +1,10 @@
 // What a mapped file is, and whether its functions may be probed.
 
+import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { FarError } from '../../kernel/far-files.ts'
 import type { FarProcesses } from '../../kernel/far-processes.ts'
-import { mayHangAt } from '../../kernel/mapped-mounts.ts'
+import { mayHangBehind, openPlace } from '../../kernel/mapped-mounts.ts'
 import type { Mapping } from '../../kernel/process-maps.ts'
 import { type ElfFile, type ElfSymbol, readElfSymbols } from '../../lib/elf-symbols.ts'
 import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts'
@@ -50,11 +51,18 @@ export async function examine(
   // Leads to the mapped file itself, wherever it was moved and whatever took its place.
   const openPath = `${procDir}/${pid}/map_files/${range}`
   let elf: ElfFile
+  let place = -1
   try {
-    elf = await readElfSymbols(openPath, symbolsOf(library))
+    // The link is behind the lock of the process's memory: this waits for it, if for anybody, right after it was free.
+    if (!(await processes.isFree(procDir, pid))) throw new Gone(path)
+    place = openPlace(openPath)
+    if (mayHangBehind(procDir, pid, place)) throw new Error('it is on a file system that may hang')
+    elf = await readElfSymbols(`/proc/self/fd/${place}`, symbolsOf(library))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw code === 'ENOENT' || code === 'ESRCH' ? new Gone(path) : error
+  } finally {
+    if (place >= 0) closeSync(place)
   }
   if (isKnown(elf.identity)) return elf.identity
   return planOf(elf, path, openPath, library, symbol => inMemory(candidate, processes, elf, symbol))
@@ -127,14 +135,5 @@ async function inMemory(
     const isOfProcess = error instanceof FarError && error.errno !== 0
     if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH) throw new Gone(mapping.path)
     return `the memory of a process that maps it cannot be read (${error.message})`
-  }
-}
-
-/** Whether reading the file may never be answered. */
-export function isFarMapping({ procDir, pid, mappings }: Candidate): boolean {
-  try {
-    return mayHangAt(procDir, pid, `${procDir}/${pid}/map_files/${mappings[0].range}`)
-  } catch {
-    return false // the process is gone, which shows when its file is opened
   }
 }

@@ -10,7 +10,7 @@ import { CpuSteps } from '../../lib/cpu-steps.ts'
 import { type Owner, ownerText, type ShareLosses } from '../../lib/fair-share.ts'
 import type { Logger } from '../../lib/logger.ts'
 import { small } from '../../lib/small-tables.ts'
-import { type Candidate, examine, examinePath, Gone, isFarMapping, type Plan } from './examine.ts'
+import { type Candidate, examine, examinePath, Gone, type Plan } from './examine.ts'
 import { type LibraryName, libraryAt } from './libraries.ts'
 import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
 import { standingFiles } from './standing-files.ts'
@@ -361,9 +361,6 @@ export class TlsProbes {
   }
 
   private async newTarget(candidate: Candidate, owner: Owner): Promise<Target | undefined> {
-    // The links in map_files are behind the lock of its memory, which a question about another file of its may hold.
-    if (this.processes.isHeld(candidate.procDir, candidate.pid)) throw new Gone(candidate.mappings[0].path)
-    if (isFarMapping(candidate)) throw new Error('it is on a file system that may hang')
     return this.adopt(await examine(candidate, this.processes, identity => this.targets.has(identity)), owner)
   }
 
