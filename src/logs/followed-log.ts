@@ -1,8 +1,11 @@
+import type { Stats } from 'node:fs'
 import type { LogSource } from './line-reader.ts'
 import type { LineBuffer, LogFile } from './log-file.ts'
 
 /** A file that is no longer at its path is left when nothing was added for so long; likewise a line without an end. */
 const quietMs = 5000
+/** So long nothing was added to a file that is closed until something is. */
+const idleMs = 30_000
 /** Files that are read to their end and may still grow. */
 const maxTrailing = 32
 
@@ -41,6 +44,23 @@ export class FollowedLog {
 
   get current(): LogFile | undefined {
     return this.files.at(-1)
+  }
+
+  /** Nothing is to be read of its only file, and was not for a while. */
+  isIdle(file: LogFile): boolean {
+    const isBusy = this.files.length > 1 || this.trailing.length > 0 || file.readTo < file.size
+    if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return false
+    return (file.reader?.heldFrom ?? -1) < 0
+  }
+
+  /** A file of its own that was rotated is at its path again. */
+  takeBack(stats: Stats): void {
+    const at = this.files.findIndex(file => file.isAt(stats))
+    const [file] = at < 0 ? [] : this.files.splice(at, 1)
+    if (file === undefined) return
+    file.isRotated = false
+    file.name = this.path
+    this.files.push(file)
   }
 
   *all(): IterableIterator<LogFile> {

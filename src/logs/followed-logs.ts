@@ -6,16 +6,22 @@ import { FileOwners } from './file-owners.ts'
 import { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
-import { logOwner } from './log-owner.ts'
 import { LogPlaces } from './log-places.ts'
-import type { LogPositions, Position } from './log-positions.ts'
+import type { LogPositions } from './log-positions.ts'
 import { LogWarnings } from './log-warnings.ts'
 import { OpenFiles } from './open-files.ts'
 import { remains } from './remains.ts'
 import { isCompressed } from './rotation.ts'
 import { Slices } from './slices.ts'
 import { type LeftOut, SourceFiles } from './source-files.ts'
-import { copyBefore, type Question, type Succession, succession, whereabouts } from './succession.ts'
+import {
+  copyBefore,
+  type Question,
+  remembered,
+  type Succession,
+  succession,
+  whereabouts,
+} from './succession.ts'
 import { giveUpWaiting } from './waiting-files.ts'
 
 export interface FollowedLogsOptions {
@@ -33,8 +39,6 @@ export interface FollowedLogsOptions {
   readonly maxNames: number
 }
 
-/** So long nothing was added to a file that is closed until something is. */
-const idleMs = 30_000
 /** Times of files are told by a clock that is a little behind. */
 const clockMs = 100
 /** Files of one log that are kept open until their turn comes. */
@@ -57,8 +61,7 @@ export class FollowedLogs {
   private readonly options: FollowedLogsOptions
   private readonly positions: LogPositions
   private readonly buffer: LineBuffer
-  private readonly far: FarLogs
-  private readonly isHeld: HoldsPath = (path, isBeside) => this.far.isHeld(path, isBeside)
+  private readonly isHeld: HoldsPath = (path, isBeside) => this.options.far.isHeld(path, isBeside)
   private readonly opened: OpenFiles
   /** Files that no source wants, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
@@ -78,18 +81,17 @@ export class FollowedLogs {
     this.options = options
     this.positions = options.positions
     this.buffer = options.buffer
-    this.far = options.far
     this.warnings = new LogWarnings(options.warn)
     this.sinceMs = this.positions.lookedMs || Date.now()
     const { maxOpen: most, maxFiles, maxNames, sources } = options
-    const { isHeld, warnings } = this
     this.places = new LogPlaces(maxFiles)
+    const { isHeld, warnings } = this
     this.sourceFiles = new SourceFiles({ sources, maxFiles, maxNames, isHeld, warnings })
     this.opened = new OpenFiles({
       most,
       owners: this.owners,
       awake: this.awake,
-      isHeld: ({ name }) => isHeld(name),
+      isHeld: ({ name }) => this.isHeld(name),
       warn: () => this.warnings.manyOpen(most),
     })
   }
@@ -108,15 +110,16 @@ export class FollowedLogs {
     try {
       const startedMs = Date.now() - clockMs
       this.lookingMs = startedMs
-      this.far.begin()
-      await this.far.ask()
+      const { far } = this.options
+      far.begin()
+      await far.ask()
       this.opened.closeLate()
       const found = await this.sourceFiles.find(anew)
       this.unplaced = 0
       await this.compareAll(found)
       await this.attachAll(found, anew)
       await this.takeUp()
-      for (const point of this.far.held) this.warnings.held(point)
+      for (const point of far.held) this.warnings.held(point)
       const { files, directories } = this.sourceFiles.leftOut
       this.leftOut = { files: files + this.unplaced, directories }
       const leftOut = files + this.unplaced + directories
@@ -184,7 +187,8 @@ export class FollowedLogs {
         this.sourceFiles.patterns.has(log.pattern) ||
         meant.has(fileKey(stats.dev, stats.ino))
       log.unasked = isMeant ? 0 : log.unasked + 1
-      if ((log.unasked > 1 && !this.meantByAnother(log)) || log.source.excluded(log.path)) this.drop(log)
+      if ((log.unasked > 1 && !this.sourceFiles.stillMeans(log)) || log.source.excluded(log.path))
+        this.drop(log)
       else this.compare(log, stats, entry === undefined ? now : this.lookingMs)
     }
   }
@@ -205,7 +209,7 @@ export class FollowedLogs {
         continue
       }
       // Some file systems do not know when a file was made.
-      const isNew = before.has(file.pattern) && !this.far.cameBack(path)
+      const isNew = before.has(file.pattern) && !this.options.far.cameBack(path)
       const appeared = this.refused.get(key) ?? (isNew || birthtimeMs > this.sinceMs)
       if (!(await this.attach(file, source, appeared)) && refused.size < this.options.maxFiles)
         refused.set(key, appeared)
@@ -217,21 +221,10 @@ export class FollowedLogs {
   private async takeUp(): Promise<void> {
     if (this.hasTakenUp) return
     this.hasTakenUp = true
-    const { positions, isHeld } = this
-    const sourceOf = (path: string) => this.sourceFiles.sourceOf(path)
-    for (const { path, source, file } of await remains({ positions, sourceOf, isHeld })) {
-      if (this.logs.has(path) || this.owners.find(file.stats) !== undefined) continue
-      const pattern = this.sourceFiles.patternOf(source, path) ?? ''
-      const owner = logOwner(path, file.stats.uid)
-      await this.attach({ path, pattern, owner, stats: file.stats }, source, false, file.path)
-    }
-  }
-
-  /** Whether another pattern means a log, in a part of the directories that the look left out. */
-  private meantByAnother(log: FollowedLog): boolean {
-    const pattern = this.sourceFiles.patternOf(log.source, log.path)
-    if (pattern !== undefined) log.pattern = pattern
-    return pattern !== undefined
+    const { positions, sourceFiles, isHeld } = this
+    for (const { file, source, name } of await remains({ positions, sourceFiles, isHeld }))
+      if (!this.logs.has(file.path) && this.owners.find(file.stats) === undefined)
+        await this.attach(file, source, false, name)
   }
 
   private noPlace(): void {
@@ -274,7 +267,7 @@ export class FollowedLogs {
     this.logs.set(path, log)
     this.awake.add(log)
     const known = this.positions.ofPath(path)
-    const here = this.remembered(current, known)
+    const here = remembered(this.positions, current, known)
     if (here !== undefined) current.goTo(here.offset)
     else if (known.length === 0 && this.options.startAt === 'end' && !isNew) current.goTo(current.size)
     else if (known.some(({ inode }) => inode === current.inode)) this.counts.truncations++
@@ -295,7 +288,7 @@ export class FollowedLogs {
       if (!stats?.isFile()) return
       const owner = this.owners.find(stats)
       // It leads to a file that is followed under another path, or to one of its own that came back.
-      if (owner !== undefined) return this.returned(log, owner, stats)
+      if (owner !== undefined) return owner === log ? log.takeBack(stats) : undefined
       const current = new LogFile(log.path, stats)
       current.currentMs = now
       if (!current.open(this.buffer)) {
@@ -303,19 +296,10 @@ export class FollowedLogs {
         return this.warnings.refused(current.refusal)
       }
       last?.look()
-      const here = this.remembered(current, this.positions.ofPath(log.path))
+      const here = remembered(this.positions, current, this.positions.ofPath(log.path))
       if (here !== undefined) current.goTo(here.offset)
       await this.succeed(log, current, here !== undefined)
     }
-  }
-
-  private returned(log: FollowedLog, owner: FollowedLog, stats: Stats): void {
-    const at = owner === log ? log.files.findIndex(file => file.isAt(stats)) : -1
-    const [file] = at < 0 ? [] : log.files.splice(at, 1)
-    if (file === undefined) return
-    file.isRotated = false
-    file.name = log.path
-    log.files.push(file)
   }
 
   /** Puts a new current file behind all that have to be read before it. */
@@ -360,14 +344,6 @@ export class FollowedLogs {
     if (file.isOpen) this.opened.add(file, log.owner)
     this.positions.forget(file.device, file.inode)
     this.positions.set(file.positionAt(log.path, offset), log.owner)
-  }
-
-  private remembered(file: LogFile, known: readonly Position[]): Position | undefined {
-    const position =
-      this.positions.at(file.device, file.inode) ?? known.find(({ inode }) => inode === file.inode)
-    if (position === undefined || file.size < position.offset) return undefined
-    const { fingerprint: digest, fingerprintLength: length } = position
-    return file.beginsAs({ digest, length }) ? position : undefined
   }
 
   private question(
@@ -449,9 +425,7 @@ export class FollowedLogs {
   }
 
   private closeIdle(log: FollowedLog, file: LogFile): void {
-    const isBusy = log.files.length > 1 || log.trailing.length > 0 || file.readTo < file.size
-    if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return
-    if ((file.reader?.heldFrom ?? -1) >= 0) return
+    if (!log.isIdle(file)) return
     this.opened.close(file)
     file.reader = undefined
     this.awake.delete(log)

@@ -1,34 +1,40 @@
 import { type FoundFile, type HoldsPath, statsOf } from './file-finder.ts'
 import type { LogSource } from './line-reader.ts'
+import { logOwner } from './log-owner.ts'
 import type { LogPositions } from './log-positions.ts'
 import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 import { Slices } from './slices.ts'
+import type { SourceFiles } from './source-files.ts'
 
 export interface RemainsOptions {
   readonly positions: LogPositions
-  /** Whose a path is that is not followed; undefined: nobody's. */
-  readonly sourceOf: (path: string) => LogSource | undefined
+  readonly sourceFiles: SourceFiles
   readonly isHeld: HoldsPath
 }
 
 /** The file that was last at the path of a log. */
 export interface Remains {
-  readonly path: string
+  /** By the path of its log. */
+  readonly file: FoundFile
   readonly source: LogSource
-  readonly file: Pick<FoundFile, 'path' | 'stats'>
+  /** Where it is now. */
+  readonly name: string
 }
 
 /** Logs that were rotated away while nobody looked, and not begun anew: no pattern means what is left of them. */
 export async function remains(options: RemainsOptions): Promise<Remains[]> {
-  const { positions, sourceOf, isHeld } = options
+  const { positions, sourceFiles, isHeld } = options
   const slices = new Slices(1)
   const found: Remains[] = []
   for (const path of positions.paths()) {
     await slices.rest()
-    const source = isHeld(path) ? undefined : sourceOf(path)
+    const source = isHeld(path) ? undefined : sourceFiles.sourceOf(path)
     if (source === undefined || statsOf(path) !== undefined) continue
-    const file = await lastOf(path, options, slices)
-    if (file !== undefined) found.push({ path, source, file })
+    const last = await lastOf(path, options, slices)
+    if (last === undefined) continue
+    const { path: name, stats } = last
+    const pattern = sourceFiles.patternOf(source, path) ?? ''
+    found.push({ file: { path, pattern, owner: logOwner(path, stats.uid), stats }, source, name })
   }
   return found
 }

@@ -1,4 +1,5 @@
 import { FileFinder, type FoundFile, type HoldsPath } from './file-finder.ts'
+import type { FollowedLog } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import type { LogWarnings } from './log-warnings.ts'
 
@@ -86,5 +87,11 @@ export class SourceFiles {
   patternOf(source: LogSource, path: string): string | undefined {
     const finder = this.finders.get(source)
     return source.patterns().find(pattern => finder?.means(pattern, path))
+  }
+  /** Whether another pattern means a log, in a part of the directories that the look left out. */
+  stillMeans(log: FollowedLog): boolean {
+    const pattern = this.patternOf(log.source, log.path)
+    if (pattern !== undefined) log.pattern = pattern
+    return pattern !== undefined
   }
 }

@@ -160,6 +160,18 @@ function positionOf({ positions, known }: Question, { stats }: Sibling): Positio
   return positions.at(stats.dev, stats.ino) ?? known.find(({ inode }) => inode === stats.ino)
 }
 
+/** How far an open file was read before, by its number or what is known of its path; undefined where it is another one. */
+export function remembered(
+  positions: LogPositions,
+  file: LogFile,
+  known: readonly Position[],
+): Position | undefined {
+  const position = positions.at(file.device, file.inode) ?? known.find(({ inode }) => inode === file.inode)
+  if (position === undefined || file.size < position.offset) return undefined
+  const { fingerprint: digest, fingerprintLength: length } = position
+  return file.beginsAs({ digest, length }) ? position : undefined
+}
+
 /** Undefined where it is no longer there, or is not what is remembered. */
 function opened(
   sibling: Sibling,
