@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { loadNative, Unsupported } from '../kernel/native.ts'
 import { LiveHeap } from '../lib/live-heap.ts'
-import type { Logger } from '../lib/logger.ts'
+import { type Logger, limitRepeats } from '../lib/logger.ts'
 import { MemoryGovernor, type MemoryPressure, type TableState } from '../lib/memory-governor.ts'
 import { MemoryRest } from '../lib/memory-rest.ts'
 import { agentBytes, memoryBounds } from '../lib/memory-room.ts'
@@ -41,23 +41,26 @@ export interface MemoryState {
 export class Memory {
   readonly governor: MemoryGovernor
   readonly limitBytes: number
-  readonly #log: Pick<Logger, 'warn' | 'info'>
+  readonly #log: Logger
   readonly #timer: NodeJS.Timeout
   readonly #heapLimit = getHeapStatistics().heap_size_limit
   readonly #rest = new MemoryRest()
   #said = Number.NEGATIVE_INFINITY
   #saidPressure: MemoryPressure = 0
 
-  constructor(setting: number | 'auto', log: Pick<Logger, 'warn' | 'info'>) {
+  constructor(setting: number | 'auto', log: Logger) {
     this.#log = log
     this.limitBytes = agentBytes(setting)
     const live = new LiveHeap()
+    const repeated = limitRepeats(log, sayMs)
     const page = pageSizeBytes()
     this.governor = new MemoryGovernor(memoryBounds(this.limitBytes), () => ({
       liveHeapBytes: live.bytes,
       usedHeapBytes: getHeapStatistics().used_heap_size,
       anonymousBytes: anonymousPages() * page,
     }))
+    this.governor.onFault = (table, error) =>
+      repeated('error', table, 'a table of memory failed to give back; please report this', { table, error })
     this.#timer = setInterval(() => this.#look(), lookMs)
     this.#timer.unref()
   }

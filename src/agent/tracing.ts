@@ -31,6 +31,7 @@ import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.
 import { statsDisable, statsOf } from './ebpf-stats.ts'
 import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
+import { tracingSink } from './tracing-sink.ts'
 
 const addressesMs = 30_000
 const notFound = 404
@@ -150,20 +151,17 @@ export class Tracing {
     })
     this.streams = new Streams(made, calls, { governor, isGone: pid => processes.isGone(pid) })
     const names = made.map(({ name }) => name)
-    this.capture = backend.open(native, captureOptions(config, names, governor), {
-      begin: exchange => this.tracer.begin(exchange),
-      exchange: exchange => this.tracer.exchange(exchange),
-      segment: segment => this.streams.segment(segment),
-      thread: (pid, parentTid, tid) => this.tracer.thread(pid, parentTid, tid),
-      counted: (exchange, count, sumNs, buckets) => {
-        this.tracer.counted(exchange, count, sumNs, buckets)
-        this.unbooked += count
+    const sink = tracingSink({
+      tracer: this.tracer,
+      streams: this.streams,
+      account,
+      counted: exchanges => {
+        this.unbooked += exchanges
       },
-      skipped: exchanges => {
-        this.tracer.lost(exchanges)
-        account.miss('shutdown', exchanges)
-      },
+      refuse: connection => this.capture.refuse(connection),
+      log: options.log,
     })
+    this.capture = backend.open(native, captureOptions(config, names, governor), sink)
     this.budget = new SpanBudget({
       capture: this.capture,
       rules: captureRules(network),

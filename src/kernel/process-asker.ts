@@ -12,7 +12,7 @@ export interface ProcessAskerOptions {
   readonly program?: string | undefined
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
-  /** How long who asks may wait in five seconds, in milliseconds. */
+  /** How long who asks may wait at once, in milliseconds. */
   readonly mostWaitMs?: number
 }
 
@@ -33,21 +33,22 @@ const patienceMs = 100
 /** A program that ended is not started again before this time since its start. */
 const restartMs = 1_000
 /**
- * How long who asks may wait in a while, for all and for each owner: where all processors are busy and processes many,
- * answers in time would add up to seconds in which nothing else is done. A busy host alone stays far below, as who is not
- * asked for goes by the name of its program until it is. Below the usual time of an answer nothing counts.
+ * How long who asks may wait at once, for all and for each owner, and how long it takes until that was forgotten: where all
+ * processors are busy and processes many, answers in time would add up to seconds in which nothing else is done. A busy
+ * host alone stays far below, as who is not asked for goes by the name of its program until it is. Below the usual time of
+ * an answer nothing counts.
  */
-const windowMs = 5_000
-const usualMostWaitMs = 1_500
-/** Of them, each owner's part, and the first of which nobody's part is counted. */
+const usualMostWaitMs = 1_000
+const forgottenMs = 3_000
+/** Each owner's part, and the first of which nobody's part is counted. */
 const ownersPart = 1 / 2
 const freePart = 1 / 6
 const usualMs = 1
 
-/** How long was waited in the current stretch of time. */
+/** How long was waited of late; it is forgotten bit by bit. */
 class Waits {
   readonly #ofOwners = new Map<string, number>()
-  #beganMs = Number.NEGATIVE_INFINITY
+  #atMs = Number.NEGATIVE_INFINITY
   #totalMs = 0
   readonly #mostMs: number
 
@@ -57,11 +58,13 @@ class Waits {
 
   /** Whether so much was waited that each owner gets no more than its part. */
   isCounted(nowMs: number): boolean {
-    if (nowMs - this.#beganMs >= windowMs) {
-      this.#beganMs = nowMs
-      this.#totalMs = 0
-      this.#ofOwners.clear()
-    }
+    const forgottenOfAll = (this.#mostMs * (nowMs - this.#atMs)) / forgottenMs
+    this.#totalMs = Math.max(0, this.#totalMs - forgottenOfAll)
+    this.#atMs = nowMs
+    if (this.#totalMs === 0) this.#ofOwners.clear()
+    for (const [owner, ms] of this.#ofOwners)
+      if (ms > forgottenOfAll) this.#ofOwners.set(owner, ms - forgottenOfAll)
+      else this.#ofOwners.delete(owner)
     return this.#totalMs >= this.#mostMs * freePart
   }
 

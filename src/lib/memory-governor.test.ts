@@ -117,3 +117,16 @@ test('a table that was let go is asked no more', () => {
   governor.look()
   assert.equal(table.asked, 0)
 })
+
+test('a table that fails to give back is reported, and keeps no other from it', () => {
+  const faulty = new Bag('cache', 5000)
+  faulty.shed = () => {
+    throw new RangeError('Invalid array length')
+  }
+  const sound = new Bag('detail', 5000)
+  const governor = governed([faulty, sound])
+  const faults: unknown[] = []
+  governor.onFault = (_, error) => faults.push(error)
+  governor.look()
+  assert.ok(faults.length > 0 && sound.held < 5000)
+})

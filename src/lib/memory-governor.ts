@@ -79,6 +79,8 @@ export class MemoryGovernor {
   pressure: MemoryPressure = 0
   /** How often pressure rose above 0. */
   shortages = 0
+  /** Takes what a table that cannot give back throws, so that it ends nobody, and others give back. Left out: it is thrown. */
+  onFault: ((table: string, error: unknown) => void) | undefined
   readonly #bounds: MemoryBounds
   readonly #read: () => MemoryReading
   readonly #entries: Entry[] = []
@@ -152,9 +154,15 @@ export class MemoryGovernor {
   #shed(entry: Entry, bytes: number): number {
     const wanted = Math.ceil(bytes)
     if (wanted <= 0) return 0
-    const freed = entry.table.shed(wanted)
-    entry.shedBytes += freed
-    return freed
+    try {
+      const freed = entry.table.shed(wanted)
+      entry.shedBytes += freed
+      return freed
+    } catch (error) {
+      if (this.onFault === undefined) throw error
+      this.onFault(entry.table.name, error)
+      return 0
+    }
   }
 
   #weigh(): void {

@@ -63,6 +63,11 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
       'svc took more CPU than limits.cpu, so that fewer calls had spans, and fewer starts and ends of processes log records',
     mend: 'svc status shows what is lowered; raise limits.cpu. Metrics count them all the same',
   },
+  internal_error: {
+    place: 'capture',
+    means: 'svc failed to read them, which is a fault of its own',
+    mend: 'report the line "a request was not read" of the log; metrics may lack these calls',
+  },
   ring_full: {
     place: 'capture',
     means:

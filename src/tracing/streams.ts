@@ -113,6 +113,18 @@ export class Streams {
     if (this.#room.isOver) this.#room.reclaim(this.#room.turn, 0, this.#giveUp)
   }
 
+  /** A connection's bytes met a fault of svc's: it is looked at no more, whatever its decoder says to that. */
+  abandon(connection: number): void {
+    const stream = this.#streams.get(connection)
+    if (stream === undefined) return
+    this.#drop(stream)
+    try {
+      stream.giveUp('internal_error')
+    } catch {
+      // What is under way there stays as it is.
+    }
+  }
+
   /**
    * Lets go of sockets of which nobody tells the end, once they were silent for long: those of UDP, those whose bytes are no
    * longer passed on, and those whose process has ended, as the news of their end found no room in the ring. To be called

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLogger } from '../lib/logger.ts'
+import { Exchange } from '../model/exchange.ts'
+import { Segment } from '../model/stream.ts'
+import { redis } from '../protocols/redis.ts'
+import { type StreamSink, Streams } from '../tracing/streams.ts'
+import type { Tracer } from '../tracing/tracer.ts'
+import { tracingSink } from './tracing-sink.ts'
+
+const get = Buffer.from('*2\r\n$3\r\nGET\r\n$1\r\nk\r\n')
+const value = Buffer.from('$1\r\nv\r\n')
+
+/** A sink that fails where requests are asked on one of its connections, or of one process. */
+function failing({ connection = 0, pid = 0 }) {
+  const seen = {
+    asked: 0,
+    ended: 0,
+    exchanges: 0,
+    missed: [] as unknown[],
+    refused: [] as number[],
+    lines: '',
+  }
+  const calls: StreamSink = {
+    asked(stream) {
+      if ((stream as unknown as Segment).connection === connection) throw new TypeError('x is not iterable')
+      seen.asked++
+    },
+    ended: () => {
+      seen.ended++
+    },
+    abandoned: () => {},
+    refused: () => {},
+    lost: () => {},
+  }
+  const tracer = {
+    begin: () => {},
+    exchange: (exchange: Exchange) => {
+      if (exchange.pid === pid) throw new RangeError('out of range')
+      seen.exchanges++
+    },
+  } as unknown as Tracer
+  const streams = new Streams([redis.create({ route: (_, path) => path })], calls)
+  const sink = tracingSink({
+    tracer,
+    streams,
+    account: { miss: (reason, n) => seen.missed.push([reason, n]) },
+    counted: () => {},
+    refuse: refused => seen.refused.push(refused),
+    log: createLogger({ level: 'info', format: 'json', write: (line: string) => (seen.lines += line) }),
+  })
+  return { sink, streams, seen }
+}
+
+function segment(connection: number, bytes: Buffer, fromClient: boolean, position = 0): Segment {
+  const place = {
+    connection,
+    bytes,
+    end: bytes.length,
+    length: bytes.length,
+    received: !fromClient,
+    position,
+  }
+  return Object.assign(new Segment(), {
+    ...place,
+    protocol: 'redis',
+    pid: 1,
+    sequence: 1,
+    timeNs: 1e9 + position,
+  })
+}
+
+test('a fault on the bytes of one connection costs that connection, and nobody else', () => {
+  const { sink, streams, seen } = failing({ connection: 7 })
+  for (const connection of [7, 8]) sink.segment(segment(connection, get, true))
+  assert.deepEqual([seen.missed, seen.refused], [[['internal_error', 1]], [7]])
+  assert.match(seen.lines, /a request was not read; please report this.*redis.*x is not iterable/)
+  for (const connection of [8]) sink.segment(segment(connection, value, false))
+  assert.deepEqual(
+    [seen.asked, seen.ended, streams.underWay],
+    [1, 1, 1],
+    'what the fault left is not known to have ended',
+  )
+})
+
+test('a fault on one exchange costs that exchange', () => {
+  const { sink, seen } = failing({ pid: 3 })
+  for (const pid of [3, 4, 3]) sink.exchange(Object.assign(new Exchange(), { pid, protocol: 'http1' }))
+  assert.equal(seen.exchanges, 1)
+  assert.deepEqual(seen.missed, Array(2).fill(['internal_error', 1]))
+  assert.equal(seen.lines.split('\n').length - 1, 1, 'it is said once')
+})
