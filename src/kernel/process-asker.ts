@@ -1,6 +1,7 @@
 // Asks svc-probe for what processes keep in their own memory. Reading it may wait for ever: for the lock of the memory,
 // which any process can keep, and for whoever serves a file that it has mapped (FUSE). Who asks here waits for a moment.
 
+import { isMainThread } from 'node:worker_threads'
 import type { Owner } from '../lib/fair-share.ts'
 import { findAsset } from './assets.ts'
 import { Holders, keyOf } from './holders.ts'
@@ -12,6 +13,8 @@ export interface ProcessAskerOptions {
   readonly program?: string | undefined
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
+  /** How long a question may wait, in milliseconds. */
+  readonly patienceMs?: number
   /** How long who asks may wait at once, in milliseconds. */
   readonly mostWaitMs?: number
 }
@@ -29,7 +32,7 @@ export interface ProcessQuestion {
 }
 
 /** An answer takes 0.1 ms. Where all processors are busy this process waits for its turn like any other. */
-const patienceMs = 100
+const usualPatienceMs = 100
 /** A program that ended is not started again before this time since its start. */
 const restartMs = 1_000
 /**
@@ -90,6 +93,7 @@ export class ProcessAsker {
   readonly lost = { late: 0, refused: 0, busy: 0, unavailable: 0 }
   readonly #program: string | undefined
   readonly #now: () => number
+  readonly #patienceMs: number
   readonly #holders: Holders
   /** What is to be done with answers for which nobody waits any more, by the number of the question. */
   readonly #late = new Map<number, (answer: ProbeAnswer) => void>()
@@ -101,6 +105,7 @@ export class ProcessAsker {
   constructor(options: ProcessAskerOptions = {}) {
     this.#program = 'program' in options ? options.program : findAsset('svc-probe')
     this.#now = options.now ?? (() => performance.now())
+    this.#patienceMs = options.patienceMs ?? usualPatienceMs
     this.#holders = new Holders(this.#now)
     this.#waits = new Waits(options.mostWaitMs ?? usualMostWaitMs)
   }
@@ -136,7 +141,7 @@ export class ProcessAsker {
     const beganMs = performance.now()
     try {
       running.ask(id, operation, limit, text)
-      const answer = running.answer(id, patienceMs, (other, answer) => this.#answered(other, answer))
+      const answer = running.answer(id, this.#patienceMs, (other, answer) => this.#answered(other, answer))
       if (answer !== undefined) return answer
     } catch {
       this.close() // It ended; the next process has another one.
@@ -184,7 +189,7 @@ export class ProcessAsker {
     try {
       const native = loadNative()
       if (native instanceof Unsupported) return undefined
-      this.#running = new ProbeChannel(this.#program, native, patienceMs)
+      this.#running = new ProbeChannel(this.#program, native, this.#patienceMs)
     } catch {
       // No place for another process: tried again.
     }
@@ -192,5 +197,5 @@ export class ProcessAsker {
   }
 }
 
-/** Of this thread: what holds one up would hold up the others. */
-export const processAsker = new ProcessAsker()
+/** Of this thread: what holds one up would hold up the others. Nobody waits for the threads beside the main one. */
+export const processAsker = new ProcessAsker(isMainThread ? {} : { patienceMs: 500, mostWaitMs: 5_000 })

@@ -5,6 +5,9 @@ export interface SmallTable {
   shed(bytes: number): number
 }
 
+/** Tables above which those that are gone are looked for. */
+const leastLook = 64
+
 /**
  * Small tables all over the program as one of the memory governor: dozens, each too small to be told of, which together can
  * hold much.
@@ -12,9 +15,14 @@ export interface SmallTable {
 export class SmallTables<T extends Pick<SmallTable, 'bytes'>> {
   /** Those of a configuration that is gone go with it. */
   readonly #tables = new Set<WeakRef<T>>()
+  #lookAt = leastLook
 
   add(table: T): void {
     this.#tables.add(new WeakRef(table))
+    if (this.#tables.size < this.#lookAt) return
+    // Where nobody asks for bytes, those that are gone are let go of all the same.
+    for (const _ of this.present());
+    this.#lookAt = Math.max(leastLook, 2 * this.#tables.size)
   }
 
   get bytes(): number {
