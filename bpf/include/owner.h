@@ -15,6 +15,8 @@ const volatile u64 owner_seeds[2];
 /* Whether the groups of the process are those of Kubernetes: quality of service, pod, container. */
 static __always_inline bool is_in_pod(struct task_struct *task)
 {
+	if (!bpf_core_field_exists(struct cgroup, ancestors)) /* before Linux 6.1 */
+		return false;
 	void *group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
 	struct cgroup *top = 0;
 	char name[8] = {};

@@ -154,7 +154,7 @@ static void serve_read(const struct request *request)
 		buffer = malloc(MTIME_ROOM + size);
 		error = buffer == NULL ? ENOMEM : read_all(fd, &buffer, &length, size, request->limit);
 	}
-	if (error == EFBIG && !whole && buffer != NULL) {
+	if (error == EFBIG && !whole && buffer != NULL && length > request->limit) {
 		error = 0;
 		length = request->limit;
 	}

@@ -45,7 +45,7 @@ export class Discovery {
     this.onContainer = onContainer
     this.room = new ByteRoom(governor?.limitOf())
     governor?.register({
-      name: 'what runtimes and cluster told',
+      name: 'containers, pods and services',
       kind: 'intake',
       bytes: () => this.room.bytes,
       shed: () => 0,

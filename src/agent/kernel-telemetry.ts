@@ -205,7 +205,7 @@ export class KernelTelemetry {
       raise: change(() => eventSteps.raise()),
       get effect() {
         return eventSteps.isLowered
-          ? `at most ${eventSteps.value} starts and ends of processes a second are told, while metrics count all; processes that end at once may have no more than a name`
+          ? `at most ${eventSteps.value} starts and ends of processes a second are reported, while metrics count all; processes that end at once may have no more than a name`
           : ''
       },
     }
@@ -224,12 +224,12 @@ export class KernelTelemetry {
     try {
       await this.network?.collectInTurns(this.connectionCounter())
       await this.options.processes.look()
+      if (!this.stopped) this.exportCounted(false)
     } catch (error) {
       this.options.log.warn('connections were not counted', { reason: errorText(error) })
     } finally {
       this.counting = false
     }
-    if (!this.stopped) this.exportCounted(false)
   }
 
   private exportCounted(last: boolean): void {

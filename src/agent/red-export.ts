@@ -1,4 +1,5 @@
 import type { ProcessTable } from '../entities/process-table.ts'
+import type { Logger } from '../lib/logger.ts'
 import { Turn } from '../lib/turn.ts'
 import type { Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -11,6 +12,7 @@ export interface RedExportOptions {
   readonly scope: Scope
   /** Counts what the kernel has counted until now. */
   readonly sync: () => void
+  readonly log: Pick<Logger, 'error'>
 }
 
 /** Exports the request metrics by the clock, in turns, as there may be thousands of processes. */
@@ -63,6 +65,8 @@ export class RedExport {
         if (turn.isOver) await turn.next()
         if (this.#stopped) return
       }
+    } catch (error) {
+      this.#options.log.error('request metrics were not exported; please report this', { error })
     } finally {
       this.#underWay = false
     }

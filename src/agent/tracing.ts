@@ -190,7 +190,7 @@ export class Tracing {
       this.sync()
       this.routes.expire(performance.now())
     }
-    this.metrics = new RedExport({ red, processes, pipeline, scope, sync })
+    this.metrics = new RedExport({ red, processes, pipeline, scope, sync, log: options.log })
     this.metrics.every(network.metrics_interval)
   }
 

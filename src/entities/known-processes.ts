@@ -204,7 +204,8 @@ export class KnownProcesses {
   /** A place for one of an owner's processes: those that are missed least lose theirs. */
   #makeRoom(owner: Owner): void {
     if (this.#share.fits(1)) return
-    const giver = this.#share.giver(owner, 1) ?? owner
+    // Where each group has one alone, nobody has more than the owner would.
+    const giver = this.#share.giver(owner, 1) ?? this.#share.richest() ?? owner
     const isOwn = isSameOwner(giver, owner)
     const spare = isOwn
       ? this.#share.usedBy(giver)

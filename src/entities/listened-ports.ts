@@ -31,8 +31,12 @@ export class ListenedPorts {
     const look: Look = { atMs: nowMs, ports: before?.ports ?? [] }
     this.#looks.set(process, look)
     this.#last = this.#last.then(async () => {
-      look.ports = await listeningPorts(this.#procDir, pid)
-      found()
+      try {
+        look.ports = await listeningPorts(this.#procDir, pid)
+        found()
+      } catch {
+        // It has ended; whoever takes its number is looked at anew.
+      }
     })
     return [...ports, ...look.ports]
   }

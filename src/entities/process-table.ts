@@ -450,6 +450,7 @@ export class ProcessTable {
     if (process?.departedMs === undefined || now - process.departedMs >= lateMs) return undefined
     if (process.identity.start === unknownStart && process.comm !== comm) return undefined
     if (news !== undefined && !sameStart(news.start, process.identity.start)) return undefined
+    this.processes.forget(pid)
     process.endedMs = now
     process.checkedMs = now
     return process

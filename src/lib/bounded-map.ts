@@ -25,7 +25,7 @@ export class BoundedMap<K, V> {
   private readonly free: number[] = []
   private readonly used: Uint8Array
   /** Bytes of each entry, as they were counted when it was set. */
-  private readonly sizes: Uint32Array
+  private readonly sizes: number[] = []
   private readonly capacity: number
   private readonly evicted: ((key: K, value: V) => void) | undefined
   private readonly entrySize: (key: K, value: V) => number
@@ -43,7 +43,6 @@ export class BoundedMap<K, V> {
   ) {
     this.capacity = Math.max(1, capacity)
     this.used = new Uint8Array(this.capacity)
-    this.sizes = new Uint32Array(this.capacity)
     this.evicted = evicted
     this.entrySize = sizeOf
   }
@@ -75,7 +74,7 @@ export class BoundedMap<K, V> {
     }
     this.values[slot] = value
     const bytes = entryBytes + this.entrySize(key, value)
-    this.held += bytes - this.sizes[slot]!
+    this.held += bytes - (this.sizes[slot] ?? 0)
     this.sizes[slot] = bytes
   }
 
@@ -88,7 +87,7 @@ export class BoundedMap<K, V> {
 
   clear(): void {
     this.slots.clear()
-    this.sizes.fill(0, 0, this.keys.length)
+    this.sizes.length = 0
     this.keys.length = 0
     this.values.length = 0
     this.free.length = 0

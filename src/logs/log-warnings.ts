@@ -48,7 +48,7 @@ export class LogWarnings {
     this.once(
       `held ${point}`,
       `logs on ${point} are not read: its file system does not answer, or is of another user or namespace`,
-      'nothing to do, if it comes back: they are read on then; else take them out of agent.logs.paths',
+      'reading continues when the file system answers again; otherwise remove them from agent.logs.paths',
     )
   }
 

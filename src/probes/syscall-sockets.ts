@@ -191,8 +191,13 @@ export class ProcSockets {
 
   private async readOn(space: string, steps: Generator<void, Table>): Promise<void> {
     const turn = new Turn(workMs)
-    while (!steps.next().done) if (turn.isOver) await turn.next()
-    this.reading.delete(space)
+    try {
+      while (!steps.next().done) if (turn.isOver) await turn.next()
+    } catch {
+      // The next socket of it that is asked for has it read anew.
+    } finally {
+      this.reading.delete(space)
+    }
   }
 
   /** Reads a namespace's table in small steps, for a socket that is asked for; 0 for none. */

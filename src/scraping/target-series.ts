@@ -171,7 +171,7 @@ export class TargetSeries implements PageHolder {
   #hold(bytes: number): void {
     if (this.#closed || this.#room.hold(this, bytes)) return
     throw new PageError(
-      `no memory is left for its series: those of all targets may take ${this.#room.limitBytes} bytes, a target half of that; raise limits.memory, or have it tell less (sample_limit, body_size_limit)`,
+      `no memory is left for its series: those of all targets may take ${this.#room.limitBytes} bytes, a target half of that; raise limits.memory, or reduce what the target exposes`,
     )
   }
 

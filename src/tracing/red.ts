@@ -151,7 +151,7 @@ export class RedTable {
    */
   forget(resource: Resource, next?: Resource): void {
     const table = this.tables.get(resource)
-    if (table === undefined) return
+    if (table === undefined || next === resource) return
     if (table.told) {
       table.forgotten = true
       return
@@ -217,6 +217,9 @@ export class RedTable {
       const bytes = this.seriesBytes + textBytesOf(dimensions)
       if (this.mayGrow(table, bytes + (table.histograms.has(desc) ? 0 : metricBytes))) {
         const histogram = this.histogramOf(table, desc)
+        // Whoever gave room may have had this table take over what was not told of it.
+        const given = histogram.find(dimensions)
+        if (given !== undefined) return given
         this.hold(table, bytes)
         this.seriesCount++
         table.series++
@@ -238,6 +241,7 @@ export class RedTable {
       return this.overflow(this.serviceOf(table, false), desc)
     }
     const made = this.histogramOf(table, desc)
+    if (made.overflow !== undefined) return made.overflow // it was taken over meanwhile
     this.hold(table, this.seriesBytes)
     return made.addOverflow(this.sinceUs)
   }

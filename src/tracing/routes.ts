@@ -35,6 +35,8 @@ export class Routes {
   private crowd: ServiceRoutes
   private rules: Rules
   private readonly paths = new PathBytes()
+  /** Owners without room for another service, until the next look at what may be forgotten. */
+  private readonly full = new OwnerMap<true>()
   private refused = 0
   private taken = 0
 
@@ -82,6 +84,7 @@ export class Routes {
 
   /** Forgets services that were not asked for in an hour. To be called now and then. */
   expire(nowMs: number): void {
+    this.full.clear()
     for (const of of this.owners.values()) {
       const gone = (routes: ServiceRoutes) => nowMs - routes.usedMs >= forgetMs
       for (const [name, routes] of of.services) {
@@ -107,8 +110,12 @@ export class Routes {
 
   /** The routes of a service that is new. */
   private added(owner: Owner, service: string): ServiceRoutes {
+    if (this.full.get(owner)) return this.crowd
     const bytes = serviceBytes + service.length
-    if (!this.takes(owner, bytes)) return this.crowd
+    if (!this.takes(owner, bytes)) {
+      this.full.set(owner, true)
+      return this.crowd
+    }
     // Looked up behind that: it may have cost the owner, or another one, all that it had.
     let of = this.owners.get(owner)
     if (of === undefined) {
@@ -212,7 +219,7 @@ const maxSegments = 10
 /** Stands for a segment that is not told apart from others. */
 const restText = '/*'
 /** What a cache, its entries, a word and a service take beside their characters, measured. */
-const cacheBytes = 1_000
+const cacheBytes = 1_600
 const pathBytes = 160
 const wordBytes = 320
 const serviceBytes = 900

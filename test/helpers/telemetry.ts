@@ -164,12 +164,17 @@ export class Telemetry {
       60 * second,
       async () => (await agent.metrics()).sum('svc_export_queue_size', 'signal_type="traces"') === 0,
     )
-    const mine = (series: Counted & { timeNs: bigint }): boolean =>
-      series.resource['process.pid'] === process.pid && series.timeNs > seen
-    await until('metrics of a later moment are there', 60 * second, () => {
-      this.#read()
-      return [...this.#series.values()].some(mine)
-    })
+    // A collection is exported in turns, and in any order: what stands beside this process's comes before its next one.
+    let latest = seen
+    for (let collections = 0; collections < 2; collections++)
+      await until('metrics of a later moment are there', 60 * second, () => {
+        this.#read()
+        const later = [...this.#series.values()].find(
+          ({ resource, timeNs }) => resource['process.pid'] === process.pid && timeNs > latest,
+        )
+        latest = later?.timeNs ?? latest
+        return later !== undefined
+      })
   }
 
   /** Sends a request whose span nobody can mistake, until that span is there. Returns when, in nanoseconds. */

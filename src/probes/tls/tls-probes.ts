@@ -361,16 +361,19 @@ export class TlsProbes {
   }
 
   private async newTarget(candidate: Candidate, owner: Owner): Promise<Target | undefined> {
-    return this.adopt(await examine(candidate, this.processes, identity => this.targets.has(identity)), owner)
+    const { pid } = candidate
+    const plan = await examine(candidate, this.processes, identity => this.targets.has(identity))
+    return this.adopt(plan, owner, pid)
   }
 
   /**
-   * Makes a target of what was found, and attaches to it, unless it is one. `owner`: who brings it; undefined: it is the
-   * host's own. Throws `Gone`.
+   * Makes a target of what was found, and attaches to it, unless it is one. `owner`: who brings it, with process `pid`;
+   * undefined: it is the host's own. Throws `Gone`.
    */
   private async adopt(
     plan: Plan | string | undefined,
-    owner: Owner | undefined,
+    owner?: Owner,
+    pid?: number,
   ): Promise<Target | undefined> {
     if (plan === undefined || this.closed) return undefined
     const known = this.targets.get(typeof plan === 'string' ? plan : plan.identity)
@@ -383,12 +386,14 @@ export class TlsProbes {
     this.targets.set(plan.identity, target)
     if (target.reason !== '') return target
     if (this.options.denied?.(target.path) === true) target.reason = 'the configuration leaves it out'
-    else await this.attach(target, owner)
+    else await this.attach(target, owner, pid)
     return target
   }
 
-  private async attach(target: Target, owner: Owner | undefined): Promise<void> {
+  /** The kernel follows the link of process `pid` once more, in a thread that waits for the lock of its memory. */
+  private async attach(target: Target, owner?: Owner, pid?: number): Promise<void> {
     try {
+      if (pid !== undefined && !(await this.processes.isFree(this.procDir, pid))) throw new Gone(target.path)
       await this.probed.attach(target, owner)
     } catch (error) {
       this.targets.delete(target.identity)
@@ -412,7 +417,7 @@ export class TlsProbes {
       const [pid] = target.pids
       if (!target.waits || pid === undefined || this.closed) continue
       try {
-        await this.attach(target, this.ownerOf(pid))
+        await this.attach(target, this.ownerOf(pid), pid)
       } catch {
         // The process that led to it is gone: another one will.
       }
@@ -429,7 +434,7 @@ export class TlsProbes {
     for (const { path, library } of files) {
       try {
         const plan = await examinePath(path, library, identity => this.targets.has(identity))
-        const target = await this.adopt(plan, undefined)
+        const target = await this.adopt(plan)
         if (target !== undefined) before.delete(target)
       } catch (error) {
         this.options.log.debug('a file cannot be looked at for TLS', { path, error })
