@@ -426,3 +426,34 @@ test('a call costs little where there is no room, too', () => {
   receiver.take(table, 1)
   assert.equal(receiver.total(), 42_000)
 })
+
+test('whoever makes room for whom, also within one service of several owners, each call is told once', () => {
+  const owners = ['a', 'b', 'c', 'd'].map(name => user('0', `/system.slice/${name}.service`))
+  const step = fc.oneof(
+    { weight: 30, arbitrary: fc.record({ owner: fc.nat(3), pid: fc.nat(5), series: fc.nat(6) }) },
+    { weight: 3, arbitrary: fc.record({ owner: fc.nat(3), ended: fc.nat(5) }) },
+    { weight: 1, arbitrary: fc.constant('collect' as const) },
+  )
+  const steps = fc.array(step, { minLength: 200, maxLength: 400 })
+  fc.assert(
+    fc.property(steps, fc.constantFrom('explicit', 'exponential'), (steps, histograms) => {
+      const table = new RedTable({ startUs: 0, maxBytes: 60_000, histograms })
+      const of = (owner: number, n: number): Resource => process(100 * owner + n, 'worker', owners[owner]!)
+      const told = new Receiver()
+      let timeUs = 1
+      let calls = 0
+      for (const step of steps) {
+        if (step === 'collect') told.take(table, timeUs++)
+        else if ('ended' in step) table.forget(of(step.owner, step.ended))
+        else {
+          table.observe(of(step.owner, step.pid), desc, route(step.series), 1)
+          calls++
+        }
+      }
+      told.take(table, timeUs++)
+      told.take(table, timeUs++)
+      assert.equal(told.total(), calls)
+    }),
+    { numRuns: 100 },
+  )
+})
