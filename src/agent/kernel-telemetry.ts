@@ -16,6 +16,7 @@ import { CpuSteps } from '../lib/cpu-steps.ts'
 import type { ShareLosses } from '../lib/fair-share.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
+import { Turn } from '../lib/turn.ts'
 import type { NetworkPair } from '../model/network-pair.ts'
 import { hostOwner, type Resource, type Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
@@ -24,7 +25,7 @@ import { ProcessEvents } from '../probes/process-events.ts'
 import { SyscallCounts, syscallDuration } from '../probes/syscall-counts.ts'
 import { Flows } from '../tracing/flows.ts'
 import { NetworkSeries } from '../tracing/network-series.ts'
-import { RedTable, type ResourceMetrics } from '../tracing/red.ts'
+import { RedTable } from '../tracing/red.ts'
 import { ServiceGraph } from '../tracing/service-graph.ts'
 import type { HostEntity } from './host-resource.ts'
 import { connections, type KernelPart, processEvents, systemCalls } from './kernel-parts.ts'
@@ -75,6 +76,8 @@ export class KernelTelemetry {
   /** Interfaces by the addresses that they have. */
   private interfaces = new Map<string, string>()
   private counting = false
+  /** Exports since the start. */
+  private exports = 0
   private stopped = false
   private untold = 0
   private lostCalls = 0
@@ -214,7 +217,7 @@ export class KernelTelemetry {
   /** Exports what was counted. `last`: nothing waits for more any longer. */
   exportMetrics(last = false): void {
     this.network?.collect(this.connectionCounter(), last)
-    this.exportCounted(last)
+    for (const _ of this.exportEach(last));
   }
 
   /** Exports what was counted, and lets others have their turns while it looks at connections. */
@@ -224,7 +227,13 @@ export class KernelTelemetry {
     try {
       await this.network?.collectInTurns(this.connectionCounter())
       await this.options.processes.look()
-      if (!this.stopped) this.exportCounted(false)
+      const turn = new Turn()
+      const began = this.exports + 1
+      for (const _ of this.exportEach(false)) {
+        if (turn.isOver) await turn.next()
+        // What is left was exported by another one meanwhile, and is older.
+        if (this.stopped || this.exports !== began) break
+      }
     } catch (error) {
       this.options.log.warn('connections were not counted', { reason: errorText(error) })
     } finally {
@@ -232,7 +241,13 @@ export class KernelTelemetry {
     }
   }
 
-  private exportCounted(last: boolean): void {
+  /**
+   * Exports what was counted, a metric of a process with each step. What is counted on meanwhile (requests between services)
+   * is exported at once.
+   */
+  private *exportEach(last: boolean): Generator<void> {
+    if (this.stopped && !last) return
+    this.exports++
     const { options } = this
     const { processes, pipeline } = options
     const host = options.host.resource
@@ -243,12 +258,12 @@ export class KernelTelemetry {
     })
     const intake = pipeline.intake('metrics')
     const timeUs = Date.now() * 1000
-    const add = (all: readonly ResourceMetrics[]) => {
+    for (const all of [this.series?.collect(timeUs) ?? [], this.syscallTimes.collect(timeUs)])
       for (const { resource, metrics } of all)
-        for (const metric of metrics) intake.add(resource, this.scope, metric)
-    }
-    add(this.series?.collect(timeUs) ?? [])
-    add(this.syscallTimes.collect(timeUs))
+        for (const metric of metrics) {
+          intake.add(resource, this.scope, metric)
+          yield
+        }
     for (const metrics of [
       this.flows?.collect(timeUs, last) ?? [],
       this.graph.collect(timeUs),
