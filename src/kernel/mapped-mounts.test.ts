@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readlinkSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -101,4 +101,16 @@ test('a root on an overlay of a user is not looked into', { skip: withoutRoot },
   const pid = await started('unshare', ['-Urm', 'sh', '-c', script], 'sleep', nobody)
   assert.equal(mayHangAt('/proc', pid, `/proc/${pid}/root`), true)
   assert.equal(ofExe(pid), true)
+})
+
+test('a list of mounts of any length is not read, and its process is not believed', {
+  skip: withoutRoot,
+}, async () => {
+  const home = homeOf(nobody)
+  // Each line of 2 KB, so that few mounts are a long list.
+  const deep = `p=; for i in 1 2 3 4 5 6 7; do p=$p$(printf '%0250d' 0)/; done; mkdir -p $p && for i in $(seq 160); do mount -t tmpfs none $p; done`
+  const long = await inOwn(home, deep, 'low/sleep')
+  assert.ok(readFileSync(`/proc/${long}/mountinfo`).length > 256 * 1024)
+  assert.equal(ofExe(long), true)
+  assert.equal(ofExe(await inOwn(homeOf(nobody), 'true', 'low/sleep')), false)
 })

@@ -48,4 +48,5 @@ export const attacks: readonly Attack[] = [
   { name: 'hanging-files', user: 65533 },
   { name: 'short-callers', user: 65534, seconds: 20 },
   { name: 'swapped-pages', user: 65534, seconds: 15 },
+  { name: 'huge-mounts', user: 65533, seconds: 12 },
 ]
