@@ -230,7 +230,8 @@ test('a scrape takes less than the client waits, and never more than it may', as
   }
   await check(undefined, 10_000)
   await check('5', 4500)
-  await check('0.6', 300)
+  await check('1.2', 700)
+  for (const hasty of ['0.6', '0.001', '1e-300']) await check(hasty, 500)
   await check('60', 10_000)
   for (const none of ['0', '-1', 'soon', '']) await check(none, 10_000)
 })
@@ -339,6 +340,8 @@ test('other collectors and bounds take over while it runs', async t => {
     next.scrapes.map(({ withinMs }) => withinMs),
     [300],
   )
+  await text('/metrics', { 'X-Prometheus-Scrape-Timeout-Seconds': '0.001' })
+  assert.equal(next.scrapes.at(-1)!.withinMs, 300, 'the configuration may allow less than the least')
   endpoint.use(next, { maxRequests: 1, timeoutMs: 300 }, [])
   assert.equal((await call(port, '/metrics')).status, 503)
   source.release()

@@ -98,6 +98,9 @@ const compressed = promisify<Buffer, typeof compression, Buffer>(gzip)
 /** What a kubelet or a load balancer asks, by whatever name; they hold nothing. */
 const probes: readonly string[] = ['/health', '/ready', '/live']
 
+/** A scrape may take so long, however little time its client says it has. */
+const leastMs = 500
+
 const plainText = 'text/plain; version=0.0.4; charset=utf-8'
 const prose = 'text/plain; charset=utf-8'
 
@@ -300,11 +303,14 @@ export class MetricsEndpoint {
     return selected.length > 0 ? selected : enabled
   }
 
-  /** Milliseconds, half a second less than the client waits, so that its answer is with it in time. */
+  /**
+   * Milliseconds, half a second less than the client waits, so that its answer is with it in time. Not so few that a
+   * client makes collectors late that are not.
+   */
   #deadline(header: string | string[] | undefined): number {
     const { timeoutMs } = this.#bounds
     const patienceMs = Number(header) * 1000
     if (!(patienceMs > 0)) return timeoutMs
-    return Math.min(timeoutMs, Math.max(patienceMs - 500, patienceMs / 2))
+    return Math.min(timeoutMs, Math.max(patienceMs - 500, leastMs))
   }
 }

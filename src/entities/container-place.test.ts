@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { soak } from '../../test/helpers/soak.ts'
 import { type ContainerPlace, noPlace, placeOf, placeOfNames } from './container-place.ts'
+import { ProcessReader } from './process-reader.ts'
 
 const runs = soak ? 100_000 : 1_000
 const a = 'a1'.repeat(32)
@@ -24,7 +25,6 @@ test('the containers of Docker, in both versions of control groups', () => {
   check(`0::/docker/${a}\n`, a, 'docker')
   check(`0::/ecs/0f9de17a6465404e8b1b2356dc13c2f8/${a}\n`, a)
   check(`4:memory:/system.slice:docker:${a}\n`, a, 'docker')
-  check(`0::/user.slice/user-1000.slice/user@1000.service/app.slice/docker-${a}.scope\n`, a, 'docker')
 })
 
 test('the containers of pods, by containerd, CRI-O and Docker', () => {
@@ -88,6 +88,51 @@ test('processes that are in no container have no place', () => {
     assert.equal(placeOf(`0::${path}\n`), noPlace, path)
   assert.equal(placeOf(''), noPlace)
   assert.equal(placeOf('no path\n\n::\n'), noPlace)
+})
+
+test('below user.slice, where users name groups, nothing is a container or a pod', () => {
+  const own = '/user.slice/user-1000.slice/user@1000.service'
+  const pod = `kubepods.slice/kubepods-pod${escaped}.slice`
+  for (const group of [
+    `docker-${a}.scope`,
+    `app.slice/docker-${a}.scope`,
+    `system.slice/docker-${a}.scope`,
+    `user.slice/libpod-${a}.scope/container`,
+    `user.slice/nerdctl-${a}.scope`,
+    `${pod}/crio-${a}.scope`,
+    pod,
+    `docker/${a}`,
+    `app.slice:docker:${a}`,
+    `pod${uid}/${a}`,
+  ]) {
+    assert.equal(placeOf(`0::${own}/${group}\n`), noPlace, group)
+    assert.equal(placeOf(`0::/../..${own}/${group}\n`), noPlace, group)
+    assert.equal(placeOf(`3:memory:${own}\n1:name=systemd:${own}/${group}\n0::/\n`), noPlace, group)
+    // Of a whole host in a container, its users name no other one.
+    check(`0::/system.slice/docker-${b}.scope${own}/${group}\n`, b, 'docker')
+    check(`0::/${pod}/crio-${b}.scope${own}/${group}\n`, b, 'cri-o', uid)
+  }
+  assert.equal(placeOfNames([`libpod-${a}.scope`, 'user.slice']), noPlace)
+})
+
+test('what was in a group that a user may have named has its place on the account of the user alone', () => {
+  const reader = new ProcessReader('/nonexistent', () => 0, [])
+  const accountOf = (user: number) => {
+    const cgroupNames = [`docker-${a}.scope`, 'system.slice']
+    const news = {
+      kind: 'exit',
+      pid: 42,
+      start: 1,
+      parent: 1,
+      user,
+      path: '',
+      comm: 'x',
+      cgroupNames,
+    } as const
+    return reader.gone(42, 'x', news).identity.account
+  }
+  assert.deepEqual(accountOf(1000), { group: '', user: '1000' })
+  assert.deepEqual(accountOf(0), { group: a, user: '0' })
 })
 
 test('a container within a container is the inner one, and knows the outer', () => {

@@ -58,12 +58,16 @@ function within(outer: ContainerPlace | undefined, { id, runtime, podUid }: Foun
   return outer === undefined ? inner : { ...inner, outer }
 }
 
+/** Below it users make and name groups as they like: no container there is believed, rootless ones neither. */
+const usersSlice = 'user.slice'
+
 /** All containers on a path, the outermost first. */
 function containersOf(path: string): Found[] {
   const found: Found[] = []
   let podUid = ''
   let before = ''
   for (const segment of path.split('/')) {
+    if (segment === usersSlice) break
     // `SLICE:RUNTIME:ID` is how a runtime that expects systemd names groups without it.
     const parts = segment.split(':', 3)
     podUid = podOf(parts[0]!) || podUid

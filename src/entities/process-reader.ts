@@ -91,8 +91,8 @@ export class ProcessReader {
       parent: news?.parent ?? 0,
       user,
       owner: this.ownerOf(user, pid, place),
-      // Of sessions and units the kernel tells the last two groups, which users may make.
-      account: user < 0 ? unknownOwner : { group: place.id, user: String(user) },
+      // The kernel tells the last two groups, which users may make and name as they like, but for root's.
+      account: user < 0 ? unknownOwner : { group: user === 0 ? place.id : '', user: String(user) },
       ...programOf(goneProgram(news?.comm || comm, news?.path ?? '')),
       environment: emptyEnvironment,
       runtimeVersion: '',

@@ -185,3 +185,38 @@ test('no more wait at once than may, and those that wait long make room', async 
   await slow.gatherer.gather(slow.gatherer.runs, 20_000)
   assert.ok(most >= 2, 'they waited one after the other')
 })
+
+test('one that is late and in time by turns, as a client may make it, is told once a minute', async t => {
+  t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
+  let hangs = false
+  let fails = false
+  const readers = {
+    slow: {
+      wait: (signal: AbortSignal) => (hangs ? after(60_000, signal) : Promise.resolve()),
+      collect() {
+        if (fails) throw new Error('cannot read')
+      },
+    },
+    other: {
+      wait: (signal: AbortSignal) => (hangs ? after(60_000, signal) : Promise.resolve()),
+      collect: () => undefined,
+    },
+  }
+  const { gatherer, log, outcomes } = gathererOf(readers, 2)
+  const flip = async () => {
+    for (hangs of [true, false]) await gatherer.gather(gatherer.runs, hangs ? 5 : 20_000)
+  }
+  for (let i = 0; i < 20; i++) await flip()
+  assert.deepEqual(outcomes(), { other: 'success', slow: 'success' })
+  assert.equal(gatherer.runs[0]!.timeouts, 20)
+  const of = (name: string) => log.filter(line => line.includes(`"collector":"${name}"`))
+  assert.deepEqual([of('slow').length, of('other').length], [1, 1])
+  fails = true
+  await gatherer.gather(gatherer.runs, 20_000)
+  assert.match(of('slow').at(-1)!, /"reason":"cannot read"/, 'another failure is not held back with it')
+  fails = false
+  t.mock.timers.tick(60_000)
+  await flip()
+  assert.match(of('slow').at(-1)!, /not done within.*"repeated":19/)
+  assert.deepEqual([of('slow').length, of('other').length], [3, 2])
+})

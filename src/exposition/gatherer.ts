@@ -1,6 +1,6 @@
 // One scrape: waits for the collectors that wait, for no longer than it may, then lets all of them read in one turn.
 
-import { errorText, type Logger } from '../lib/logger.ts'
+import { errorText, type Logger, limitRepeats } from '../lib/logger.ts'
 import { NoData, type Reader } from '../model/collector.ts'
 import type { Page, Source } from './page.ts'
 
@@ -30,6 +30,9 @@ export interface GathererOptions {
 /** A collector that waits for so long makes room for the next one, so that one that hangs does not keep all waiting. */
 const patienceMs = 250
 
+/** Clients choose how long a scrape may take, and so how often one is late. */
+const sayMs = 60_000
+
 /** A wait that is under way. */
 interface Wait {
   readonly signal: AbortSignal
@@ -41,7 +44,7 @@ export class Gatherer {
   /** In the order of their names. */
   readonly runs: readonly Run[]
   readonly #page: Page
-  readonly #log: Logger
+  readonly #log: ReturnType<typeof limitRepeats>
   readonly #turns: Turns
   readonly #waits = new Map<Run, Wait>()
   /** Why the last wait failed. */
@@ -49,7 +52,7 @@ export class Gatherer {
 
   constructor({ collectors, page, log, maxWaiting }: GathererOptions) {
     this.#page = page
-    this.#log = log
+    this.#log = limitRepeats(log, sayMs)
     this.#turns = new Turns(maxWaiting)
     this.runs = [...collectors]
       .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -157,9 +160,10 @@ export class Gatherer {
     run.outcome = outcome
     run.reason = reason
     if (!isNew || outcome === 'success') return
-    if (outcome === 'no_data')
-      this.#log.debug('a collector has nothing to read', { collector: run.name, reason })
-    else this.#log.warn('a collector failed', { collector: run.name, reason })
+    const key = `${outcome} ${run.name}`
+    const fields = { collector: run.name, reason }
+    if (outcome === 'no_data') this.#log('debug', key, 'a collector has nothing to read', fields)
+    else this.#log('warn', key, 'a collector failed', fields)
   }
 }
 

@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict'
-import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { withoutRoot } from '../../test/helpers/host-needs.ts'
 import { FileFinder, type FinderLimits } from './file-finder.ts'
 
 function tree(t: TestContext, files: readonly string[], limits: Partial<FinderLimits> = {}) {
@@ -38,9 +48,51 @@ test('links are followed to files, in no circle, and a file comes once', async t
   symlinkSync(at('pods'), at('pods/again'))
   symlinkSync(at('pods/loop'), at('pods/loop'))
   linkSync(at('other.log'), at('same.log'))
-  assert.deepEqual(await find(['containers/*.log', 'pods/**/*.log']), ['containers/a.log'])
+  assert.deepEqual(await find(['containers/*.log']), ['containers/a.log'])
+  assert.deepEqual(await find(['containers/*.log', 'pods/**/*.log']), ['pods/a/0.log'])
   assert.deepEqual(await find(['pods/*/*.log']), ['pods/a/0.log'])
   assert.equal((await find(['*.log'])).length, 1)
+})
+
+test('a file comes by its own path, however many links to it were met before', async t => {
+  const { at, find } = tree(t, ['d/app.log', 'ann/logs/x.log', 'zoe/logs/y.log'])
+  for (let i = 0; i < 20; i++) symlinkSync('app.log', at(`d/s${i}x.log`))
+  const links = Array.from({ length: 20 }, (_, i) => `d/s${i}x.log`)
+  assert.deepEqual(await find([...links, 'd/app.log']), ['d/app.log'])
+  assert.deepEqual(await find(['d/app.log', ...links]), ['d/app.log'])
+  assert.deepEqual(await find(['d/*.log']), ['d/app.log'])
+  // Through a link to a directory.
+  mkdirSync(at('eve'))
+  symlinkSync('../ann/logs', at('eve/logs'))
+  for (const order of [
+    ['eve/logs/x.log', 'ann/logs/x.log'],
+    ['ann/logs/x.log', 'eve/logs/x.log'],
+    ['*/logs/x.log'],
+  ])
+    assert.deepEqual(await find(order), ['ann/logs/x.log'])
+})
+
+test('a file in a directory of its owner comes by that, and counts to its owner', {
+  skip: withoutRoot,
+}, async t => {
+  const { at, finder } = tree(t, ['ann/a.log', 'ann/b.log', 'ann/c.log'], { files: 4 })
+  mkdirSync(at('eve'))
+  for (const name of ['', 'a.log', 'b.log', 'c.log']) chownSync(at(`ann/${name}`), 10_001, 10_001)
+  chownSync(at('eve'), 10_002, 10_002)
+  linkSync(at('ann/a.log'), at('eve/a.log'))
+  for (const name of ['b.log', 'c.log']) symlinkSync(at(`ann/${name}`), at(`eve/${name}`))
+  for (const name of ['d.log', 'e.log']) {
+    writeFileSync(at(`eve/${name}`), '')
+    chownSync(at(`eve/${name}`), 10_002, 10_002)
+  }
+  for (let look = 0; look < 2; look++) {
+    // Those of ann take no room of eve's: of who has most, which is ann, one is left out.
+    const found = await finder.find([at('eve/[a-c].log'), at('ann/*.log'), at('eve/[de].log')])
+    const told = found.map(({ path, owner }) => `${path.slice(at('.').length + 1)} ${owner}`).sort()
+    assert.equal(told.filter(each => /^ann\/[abc]\.log user 10001$/.test(each)).length, 2, told.join())
+    assert.deepEqual(told.slice(2), ['eve/d.log user 10002', 'eve/e.log user 10002'])
+    assert.equal(finder.leftOut.files, 1)
+  }
 })
 
 test('what is held is neither looked at nor listed, and is found once it is not', async t => {

@@ -1,4 +1,5 @@
-import { type Stats, statSync } from 'node:fs'
+import { lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { FairShare } from '../lib/fair-share.ts'
 import { DirectoryListings, type Listing } from './directory-listings.ts'
 import { logOwner, sharing } from './log-owner.ts'
@@ -61,7 +62,9 @@ export class FileFinder {
   private readonly listings: DirectoryListings
   private readonly share: FairShare
   private readonly found = new Map<string, FoundFile>()
-  /** Keys of what was found, by owner. */
+  /** Of those that several paths lead to: see `detour`. */
+  private readonly detours = new Map<string, number>()
+  /** Keys of what was found, by owner; and some that are another's by now. */
   private readonly keysOf = new Map<string, string[]>()
   /** What the last walk left out, as far as it knows: directories were not looked at to their end, or not at all. */
   leftOut = { files: 0, directories: 0 }
@@ -89,7 +92,7 @@ export class FileFinder {
     return this.listings.shed(bytes)
   }
 
-  /** `anew`: every directory is listed, changed or not. Each file comes once, by the first path that leads to it. */
+  /** `anew`: every directory is listed, changed or not. Each file comes once, by the straightest path that leads to it. */
   async find(patterns: readonly string[], anew = false): Promise<FoundFile[]> {
     const slices = new Slices(sliceMs)
     this.leftOut = { files: 0, directories: 0 }
@@ -100,6 +103,7 @@ export class FileFinder {
     this.listings.end()
     const found = [...this.found.values()]
     this.found.clear()
+    this.detours.clear()
     this.keysOf.clear()
     this.share.clear()
     this.workedMs = slices.totalMs
@@ -201,15 +205,44 @@ export class FileFinder {
     const stats = statsOf(path)
     if (!stats?.isFile()) return true
     const key = fileKey(stats.dev, stats.ino)
-    if (this.found.has(key)) return true
     const owner = user || logOwner(path, stats.uid)
+    const known = this.found.get(key)
+    if (known !== undefined) {
+      if (this.isStraighter(path, known, key)) this.replace(known, { path, pattern, stats, owner }, key)
+      return true
+    }
     if (!this.makeRoom(owner)) return false
     this.share.add(sharing(owner), 1)
-    this.found.set(key, { path, pattern, stats, owner })
-    const keys = this.keysOf.get(owner)
-    if (keys === undefined) this.keysOf.set(owner, [key])
-    else keys.push(key)
+    this.add({ path, pattern, stats, owner }, key)
     return true
+  }
+
+  private add(file: FoundFile, key: string): void {
+    this.found.set(key, file)
+    const keys = this.keysOf.get(file.owner)
+    if (keys === undefined) this.keysOf.set(file.owner, [key])
+    else keys.push(key)
+  }
+
+  /** Anybody may make a link to another user's file: it must not stand for the file's own path. */
+  private isStraighter(path: string, known: FoundFile, key: string): boolean {
+    let least = this.detours.get(key)
+    if (least === 0) return false
+    const own = detour(path, known.stats.uid)
+    if (own === mostDetour) return false
+    least ??= detour(known.path, known.stats.uid)
+    this.detours.set(key, Math.min(own, least))
+    return own < least
+  }
+
+  private replace(known: FoundFile, file: FoundFile, key: string): void {
+    if (known.owner === file.owner) {
+      this.found.set(key, file)
+      return
+    }
+    this.share.remove(sharing(known.owner), 1)
+    this.share.add(sharing(file.owner), 1)
+    this.add(file, key)
   }
 
   private makeRoom(owner: string): boolean {
@@ -219,7 +252,12 @@ export class FileFinder {
     const giver = this.share.giver(sharing(owner), 1)
     if (giver === undefined || giver.group === owner) return false
     this.share.remove(giver, 1)
-    this.found.delete(this.keysOf.get(giver.group)!.pop()!)
+    const keys = this.keysOf.get(giver.group)!
+    let key = keys.pop()
+    while (key !== undefined && this.found.get(key)?.owner !== giver.group) key = keys.pop()
+    if (key === undefined) return true
+    this.found.delete(key)
+    this.detours.delete(key)
     return true
   }
 }
@@ -232,6 +270,21 @@ function* below(from: Step, isAny: boolean, isLast: boolean, listing: Listing): 
   // A link may lead to a directory.
   if (!isAny)
     for (const name of listing.files) yield { ...from, directory: `${directory}/${name}`, index: into }
+}
+
+/** The path is a link itself. */
+const mostDetour = 3
+
+/** How far a path is from being the own one of a file: through a link on the way, or in a directory of another user. */
+function detour(path: string, user: number): number {
+  try {
+    if (lstatSync(path).isSymbolicLink()) return mostDetour
+    if (realpathSync.native(path) !== path) return 2
+    const { uid } = statSync(dirname(path))
+    return uid === 0 || uid === user ? 0 : 1
+  } catch {
+    return mostDetour // gone meanwhile
+  }
 }
 
 /** Names a file as long as it is there. */

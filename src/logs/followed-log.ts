@@ -4,6 +4,8 @@ import type { LineBuffer, LogFile } from './log-file.ts'
 
 /** A file that is no longer at its path is left when nothing was added for so long; likewise a line without an end. */
 const quietMs = 5000
+/** The rest of a line is waited for so long at most once its writer went on to the next file. */
+const partMs = 5000
 /** So long nothing was added to a file that is closed until something is. */
 const idleMs = 30_000
 /** Files that are read to their end and may still grow. */
@@ -32,8 +34,8 @@ export class FollowedLog {
   hasGrown = false
   /** Looks in a row in which no pattern meant it. */
   unasked = 0
-  /** A file after the first one was seen to have content. */
-  private hasMovedOn = false
+  /** Read to its end when a file after it was seen to have content, and since when. */
+  private left: { readonly file: LogFile; readonly sinceMs: number } | undefined
 
   constructor({ path, source, pattern, owner }: Pick<FollowedLog, 'path' | 'source' | 'pattern' | 'owner'>) {
     this.path = path
@@ -96,24 +98,27 @@ export class FollowedLog {
 
   /** The file was read to its end: goes on to the next one, where its writer did. */
   private moveOn(file: LogFile, buffer: LineBuffer, finished: (file: LogFile) => void): boolean {
-    const isQuiet = performance.now() - file.grownMs >= quietMs
+    const now = performance.now()
+    const isQuiet = now - file.grownMs >= quietMs
     if (this.files.length === 1) {
       if (!file.isRotated || !isQuiet) return false
       this.files.shift()
       end(file, buffer, finished)
       return false
     }
-    if (!this.hasMovedOn) {
+    if (this.left?.file !== file) {
       // What its writer wrote before is there by now, so it is read to its end once more.
-      this.hasMovedOn = this.files.some((next, i) => i > 0 && hasContent(next))
-      return this.hasMovedOn
+      const hasMovedOn = this.files.some((next, i) => i > 0 && hasContent(next))
+      this.left = hasMovedOn ? { file, sinceMs: now } : undefined
+      return hasMovedOn
     }
-    if (file.hasPart && !isQuiet) return false
+    // Who adds a byte now and then does not hold up what comes after.
+    if (file.hasPart && !isQuiet && now - this.left.sinceMs < partMs) return false
     file.readPart(buffer)
     file.reader?.flush(true)
     this.files.shift()
     this.trailing.push(file)
-    this.hasMovedOn = false
+    this.left = undefined
     return true
   }
 

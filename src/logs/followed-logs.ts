@@ -63,7 +63,7 @@ export class FollowedLogs {
   private readonly buffer: LineBuffer
   private readonly isHeld: HoldsPath = (path, isBeside) => this.options.far.isHeld(path, isBeside)
   private readonly opened: OpenFiles
-  /** Files that no source wants, and whether they appeared while others were followed. */
+  /** Files that no source wants at a path, or that it may not lead to, and whether they appeared while others were followed. */
   private refused = new Map<string, boolean>()
   /** What began later, and was never seen, began while nobody looked. Milliseconds since the Unix epoch. */
   private readonly sinceMs: number
@@ -200,7 +200,8 @@ export class FollowedLogs {
     for (const [path, [file, source]] of found) {
       await slices.rest()
       const { dev, ino, birthtimeMs } = file.stats
-      const key = fileKey(dev, ino)
+      // Another path to it may be right.
+      const key = `${fileKey(dev, ino)} ${path}`
       if (this.logs.has(path) || isCompressed(path) || this.owners.find(file.stats) || source.excluded(path))
         continue
       if (!anew && refused.has(key)) continue

@@ -65,6 +65,8 @@ export class LogFile {
   name: string
   /** Where the first line begins that was not handed on. */
   offset: number
+  /** Whose it is. */
+  user = 0
   /** As far as it is known. */
   size = 0
   /** Milliseconds since the Unix epoch. */
@@ -145,6 +147,7 @@ export class LogFile {
   }
 
   seen(stats: Stats): void {
+    this.user = stats.uid
     this.size = stats.size
     this.modifiedMs = stats.mtimeMs
   }

@@ -1,17 +1,21 @@
 import assert from 'node:assert/strict'
 import {
   appendFileSync,
+  chmodSync,
   chownSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   renameSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { withoutRoot } from '../../test/helpers/host-needs.ts'
 import { Following } from '../../test/helpers/log-following.ts'
 import { until } from '../../test/helpers/program.ts'
@@ -174,4 +178,92 @@ test('files that wait for their turn are bounded, and who has most of them gives
   const own = () => following.lines.filter(line => line.startsWith('ann'))
   await until('all of the other is read', 10_000, () => own().length === 5)
   assert.deepEqual(own(), ['ann 0', 'ann 1', 'ann 2', 'ann 3', 'ann 4'])
+})
+
+/** A directory to which all may write, as of mode 1777. */
+function shared(at: ReturnType<typeof host>) {
+  const directory = at.log('shared', '.')
+  mkdirSync(directory)
+  chmodSync(directory, 0o1777)
+  return {
+    path: (name: string) => at.log('shared', name),
+    write(name: string, user: number, text: string) {
+      appendFileSync(at.log('shared', name), text)
+      chownSync(at.log('shared', name), user, user)
+    },
+  }
+}
+
+test('links of another user, made before a log is, keep no line of it away', {
+  skip: withoutRoot,
+}, async t => {
+  const at = host(t)
+  const { path, write } = shared(at)
+  for (let i = 0; i < 20; i++) {
+    symlinkSync('app.log', path(`s${i}x.log`))
+    lchownSync(path(`s${i}x.log`), eve, eve)
+  }
+  const following = await at.follow({})
+  const lines = Array.from({ length: 12 }, (_, i) => `${i}`)
+  for (const line of lines) write('app.log', ann, `${line}\n`)
+  await until('all are read', 10_000, () => following.lines.length === 12)
+  assert.deepEqual(following.lines, lines)
+  assert.deepEqual([...new Set(following.files.map(each => each.path))], [path('app.log')])
+})
+
+test('files of another user that are named as rotated ones are no part of a log', {
+  skip: withoutRoot,
+}, async t => {
+  const at = host(t)
+  const { path, write } = shared(at)
+  write('app.log', ann, 'one\n')
+  write('root.log', 0, 'root one\n')
+  let following = await at.follow({ startAt: 'beginning' })
+  await until('the first are read', 10_000, () => following.lines.length === 2)
+  write('app.log', ann, 'two\n')
+  renameSync(path('app.log'), path('app.log.1'))
+  write('app.log.2', eve, 'not of ann\nnor this')
+  write('app.log.0.gz', eve, 'nor packed')
+  write('app.log', ann, 'three\n')
+  const before = performance.now()
+  while (following.lines.length < 4 && performance.now() - before < 10_000) {
+    write('app.log.2', eve, '.')
+    await sleep(200)
+  }
+  const lines = () => following.lines.filter(line => !line.startsWith('root'))
+  assert.deepEqual(lines(), ['one', 'two', 'three'])
+  assert.equal(following.follower.state.lostRotations, 0)
+  await following.stop()
+  // While nobody looks: root's own, and what of ann's is left with nothing at its path.
+  renameSync(path('root.log'), path('root.log.1'))
+  write('root.log.1', 0, 'root two\n')
+  write('root.log', ann, 'root three\n')
+  write('app.log', ann, 'four\n')
+  renameSync(path('app.log'), path('app.log.3'))
+  write('app.log.2', eve, '\nnewest\n')
+  following = await at.follow({ startAt: 'beginning' })
+  await until('what is left is read', 10_000, () => following.lines.length >= 3)
+  await sleep(1500)
+  assert.deepEqual(following.lines.sort(), ['four', 'root three', 'root two'])
+})
+
+test('the rest of a line is waited for some seconds, however slowly it comes', async t => {
+  const at = host(t)
+  const { path, write } = shared(at)
+  const own = process.getuid!()
+  write('app.log', own, '')
+  const following = await at.follow({})
+  write('app.log', own, 'one\nbegun')
+  await until('the first is read', 10_000, () => following.lines.length === 1)
+  renameSync(path('app.log'), path('app.log.1'))
+  write('app.log', own, 'two\n')
+  const before = performance.now()
+  while (!following.lines.includes('two') && performance.now() - before < 15_000) {
+    write('app.log.1', own, '.')
+    await sleep(500)
+  }
+  const tookMs = performance.now() - before
+  assert.ok(tookMs > 3000 && tookMs < 10_000, `${tookMs} ms`)
+  assert.match(following.lines[1]!, /^begun\.+$/)
+  assert.deepEqual([following.lines[0], following.lines[2]], ['one', 'two'])
 })

@@ -1,3 +1,5 @@
+import type { Stats } from 'node:fs'
+import { dirname } from 'node:path'
 import { type FoundFile, type HoldsPath, statsOf } from './file-finder.ts'
 import type { LogSource } from './line-reader.ts'
 import { logOwner } from './log-owner.ts'
@@ -45,11 +47,17 @@ async function lastOf(
   slices: Slices,
 ): Promise<Sibling | undefined> {
   const sinceMs = positions.ofPath(path).at(-1)?.currentMs ?? Number.POSITIVE_INFINITY
-  const isOfLog = ({ stats, isCompressed, isRotated }: Sibling) =>
-    !isCompressed &&
-    (positions.at(stats.dev, stats.ino)?.path === path || (isRotated && stats.mtimeMs >= sinceMs - tickMs))
+  const isKnown = ({ dev, ino }: Stats) => positions.at(dev, ino)?.path === path
   try {
-    return (await siblings(path, slices, isHeld)).filter(isOfLog).sort(byAge).at(-1)
+    // Whose it was: nobody else's file is taken for one that followed. Where nothing is left of it, the directory tells.
+    const known = await siblings(path, slices, isHeld, isKnown)
+    const users = new Set([0, ...known.map(({ stats }) => stats.uid)])
+    const directory = known.length > 0 ? undefined : statsOf(dirname(path))
+    if (directory !== undefined) users.add(directory.uid)
+    const isOfLog = ({ stats, isCompressed, isRotated }: Sibling) =>
+      !isCompressed && (isKnown(stats) || (isRotated && stats.mtimeMs >= sinceMs - tickMs))
+    const found = await siblings(path, slices, isHeld, ({ uid }) => users.has(uid))
+    return found.filter(isOfLog).sort(byAge).at(-1)
   } catch {
     // Its directory cannot be read now: they are found when the log is written again.
     return undefined

@@ -32,8 +32,16 @@ export function isCompressed(path: string): boolean {
   return compressed.test(path)
 }
 
-/** All files beside a log, which must not be held, that may once have been it; rejects with the error of the system call. `path` may be a link: rotation happens where it leads. */
-export async function siblings(path: string, slices: Slices, isHeld: HoldsPath): Promise<Sibling[]> {
+/**
+ * All files beside a log, which must not be held, that may once have been it; rejects with the error of the system call.
+ * `path` may be a link: rotation happens where it leads. `isMeant`: others take no place of these.
+ */
+export async function siblings(
+  path: string,
+  slices: Slices,
+  isHeld: HoldsPath,
+  isMeant: (stats: Stats) => boolean = () => true,
+): Promise<Sibling[]> {
   const real = realPath(path)
   const directory = dirname(real)
   const base = basename(real)
@@ -55,11 +63,12 @@ export async function siblings(path: string, slices: Slices, isHeld: HoldsPath):
   // While they are looked at they may be renamed to the next number: then one is met again, and none is missed.
   names.sort((one, other) => sequence(one.suffix) - sequence(other.suffix))
   const found: Sibling[] = []
-  for (const { name, suffix } of names.slice(0, maxSiblings)) {
+  for (const { name, suffix } of names) {
+    if (found.length >= maxSiblings) break
     await slices.rest()
     const path = `${directory}/${name}`
     const stats = isHeld(path, true) ? undefined : statsOf(path)
-    if (!stats?.isFile()) continue
+    if (!stats?.isFile() || !isMeant(stats)) continue
     const packed = isCompressed(name)
     const plain = packed ? suffix.replace(compressed, '') : suffix
     found.push({

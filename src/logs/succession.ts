@@ -47,8 +47,15 @@ export interface Question {
 
 /** What has to be read before the current file of a log. */
 export async function succession(question: Question): Promise<Succession> {
-  const found = await siblings(question.path, question.slices, question.isHeld)
   const { current, last, known, isKnown } = question
+  // What is remembered is not gone, whoever has it now.
+  const all = await siblings(
+    question.path,
+    question.slices,
+    question.isHeld,
+    stats => isOwn(question, stats) || known.some(({ inode }) => inode === stats.ino),
+  )
+  const found = all.filter(({ stats }) => isOwn(question, stats))
   const before: [Sibling, LogFile][] = []
   const lastKnown = known.at(-1)
   const wasEmptied = last === undefined && !isKnown && lastKnown?.inode === current.inode
@@ -72,7 +79,7 @@ export async function succession(question: Question): Promise<Succession> {
     }
   }
   const gone = known.filter(
-    one => one.inode !== last?.inode && !found.some(({ stats }) => stats.ino === one.inode),
+    one => one.inode !== last?.inode && !all.some(({ stats }) => stats.ino === one.inode),
   )
   if (isKnown) return { before: ordered(before), lost: 0, packed: '', gone }
   const sinceMs =
@@ -120,7 +127,9 @@ export async function copyBefore(
   sinceMs: number,
 ): Promise<LogFile | undefined> {
   if (was.length === 0) return undefined
-  const found = await siblings(question.path, question.slices, question.isHeld)
+  const found = await siblings(question.path, question.slices, question.isHeld, stats =>
+    isOwn(question, stats),
+  )
   const remembered = { fingerprint: was.digest, fingerprintLength: was.length, offset }
   const file = copyOf(question, found, remembered, sinceMs - clockMs)?.[1]
   if (file === undefined || file.size > offset) return file
@@ -148,6 +157,12 @@ function copyOf(
     return [sibling, file]
   }
   return undefined
+}
+
+/** Who else may write to the directory can name files as rotated ones: they would hold the log up, and speak in its name. */
+function isOwn({ current, last }: Question, stats: Stats): boolean {
+  const { uid } = stats
+  return uid === 0 || uid === current.user || uid === last?.user || (last?.isAt(stats) ?? false)
 }
 
 /** Nobody reads it yet, and nobody else will. */
@@ -203,8 +218,8 @@ export async function whereabouts(
   { slices, isHeld }: Pick<Question, 'slices' | 'isHeld'>,
 ): Promise<string | undefined> {
   if (isThere(path, file)) return path
-  const found = await siblings(path, slices, isHeld)
-  return found.find(({ stats }) => file.isAt(stats))?.path
+  const [found] = await siblings(path, slices, isHeld, stats => file.isAt(stats))
+  return found?.path
 }
 
 function isThere(path: string, file: LogFile): boolean {

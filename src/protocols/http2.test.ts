@@ -241,6 +241,12 @@ test('exports of telemetry are told as such', () => {
       .serverSays(answerRpc(1)).ended[0]?.telemetry
   const path = '/opentelemetry.proto.collector.trace.v1.TraceService/Export'
   assert.equal(telemetry({ ...rpc, ':path': path }), true)
+  assert.equal(
+    telemetry({ ...rpc, ':path': path.replaceAll('trace', 'logs').replace('Trace', 'Logs') }),
+    true,
+  )
+  assert.equal(telemetry({ ...rpc, ':path': '/opentelemetry.proto.collector.any/Export' }), false)
+  assert.equal(telemetry({ ...rpc, ':path': `${path}/Export` }), false)
   assert.equal(telemetry(rpc), false)
   assert.equal(telemetry({ ...rpc, ':path': '/v1/traces', 'content-type': 'application/x-protobuf' }), true)
 })

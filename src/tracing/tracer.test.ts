@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { heapAllocated, heapGrowth } from '../../test/helpers/heap.ts'
 import { MemoryGovernor } from '../lib/memory-governor.ts'
 import { Attributes } from '../model/attributes.ts'
-import { Exchange } from '../model/exchange.ts'
+import { Call, Exchange } from '../model/exchange.ts'
 import type { HistogramPoint } from '../model/metric.ts'
 import { type Resource, resource } from '../model/resource.ts'
 import type { Span } from '../model/span.ts'
@@ -444,17 +444,140 @@ test('other rules hold from the next exchange on, and what waits for its other s
   )
 })
 
-test('an export of telemetry is neither span nor metric', () => {
-  const { tracer, spans, dropped, red } = open()
-  const exchange = exchangeOf({})
-  exchange.bytes = Buffer.from(
-    'POST /v1/traces HTTP/1.1\r\nHost: collector:4318\r\nContent-Type: application/x-protobuf\r\n\r\n',
-  )
+/** An export of spans over HTTP, by default of process 1 to a receiver. */
+function exportOf(given: Given & { readonly port?: number; readonly line?: string } = {}): Exchange {
+  const { server = false, port = 4318, line = 'POST /v1/traces HTTP/1.1' } = given
+  const exchange = exchangeOf({ server, pid: 1, ...given })
+  exchange.bytes = Buffer.from(`${line}\r\nHost: collector\r\nContent-Type: application/x-protobuf\r\n\r\n`)
   exchange.requestEnd = exchange.bytes.length
-  exchange.traceparentEnd = exchange.traceparentStart
-  tracer.exchange(exchange)
-  assert.deepEqual([spans.length, dropped.size, tracer.collected.size, tracer.telemetry], [0, 0, 0, 1])
-  assert.deepEqual(points(red), [])
+  exchange.traceparentStart = exchange.traceparentEnd = 0
+  if (server) exchange.localPort = port
+  else exchange.peerPort = port
+  return exchange
+}
+
+/** A tracer before which processes count as instrumented once they exported spans. */
+function openExporting() {
+  const exported = new Set<number>()
+  return {
+    exported,
+    ...open(
+      {},
+      {
+        exports: ({ pid }) => exported.add(pid),
+        hidden: ({ pid }) => (exported.has(pid) ? 'instrumented' : ''),
+      },
+    ),
+  }
+}
+
+test('an export of telemetry is neither span nor metric', () => {
+  const check = (given: Parameters<typeof exportOf>[0]) => {
+    const { tracer, spans, dropped, red } = open()
+    tracer.exchange(exportOf(given))
+    assert.deepEqual([spans.length, dropped.size, tracer.collected.size, tracer.telemetry], [0, 0, 0, 1])
+    assert.deepEqual(points(red), [])
+  }
+  check({})
+  check({ port: 80, status: 404 })
+  check({ server: true })
+  check({ server: true, port: 4317 })
+})
+
+test('who asks a server at another port for a path of telemetry is counted like others', () => {
+  for (const line of ['POST /v1/traces HTTP/1.1', 'POST /any/v1/metrics HTTP/1.1']) {
+    const { tracer, spans, red, exported } = openExporting()
+    tracer.exchange(exportOf({ server: true, port: 80, line, status: 404 }))
+    tracer.exchange(exportOf({ server: true, port: 80, line, sequence: 2 }))
+    assert.deepEqual([spans.length, tracer.telemetry, tracer.collected.get('http')], [2, 0, 2])
+    assert.equal(
+      points(red).reduce((sum, { count }) => sum + count, 0),
+      2,
+    )
+    assert.equal(exported.size, 0)
+  }
+})
+
+test('an application exports spans of its own where a receiver takes them at the path for it', () => {
+  const check = (given: Parameters<typeof exportOf>[0], want: boolean) => {
+    const { tracer, exported } = openExporting()
+    tracer.exchange(exportOf(given))
+    assert.equal(exported.has(1), want, JSON.stringify(given))
+  }
+  check({}, true)
+  check({ port: 80, status: 202 }, true)
+  for (const status of [0, 301, 404, 503]) check({ status }, false)
+  // Hosted receivers have a prefix.
+  check({ line: 'POST /otlp/v1/traces HTTP/1.1' }, true)
+  check({ line: 'POST /v1/metrics HTTP/1.1' }, false)
+  check({ line: 'GET /v1/traces HTTP/1.1' }, false)
+  check({ server: true }, false)
+})
+
+test('over gRPC an application exports spans of its own by the one method, answered by OK', () => {
+  const traces = 'opentelemetry.proto.collector.trace.v1.TraceService/Export'
+  const check = (name: string, status: string, want: boolean, server = false) => {
+    const { tracer, exported } = openExporting()
+    const exchange = exchangeOf({ server, pid: 1, peerAddress: '10.0.0.9' })
+    const call = new Call()
+    call.name = name
+    call.signalType = 'grpc'
+    call.telemetry = true
+    call.dimensions.add('rpc.method', name)
+    if (status !== '') call.dimensions.add('rpc.response.status_code', status)
+    if (status !== 'OK') call.error = status || 'no_response'
+    tracer.finish(exchange, call, tracer.begin(exchange))
+    assert.equal(exported.has(1), want, `${name} ${status}`)
+  }
+  check(traces, 'OK', true)
+  check(traces, 'UNIMPLEMENTED', false)
+  check(traces, '', false)
+  check(traces, 'OK', false, true)
+  check('opentelemetry.proto.collector.logs.v1.LogsService/Export', 'OK', false)
+  check('opentelemetry.proto.collector.trace.v1.TraceService2/Export', 'OK', false)
+})
+
+test('a proxy that passes an export on keeps its spans', () => {
+  for (const path of [
+    '/v1/traces',
+    '/any/v1/traces',
+    '/otlp/traces',
+    '/v1/%74races',
+    '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+    `/${'a'.repeat(300)}`,
+  ]) {
+    const { tracer, spans, exported } = openExporting()
+    // What was cut before the version may have gone on.
+    const line = `POST ${path}${path.length > 300 ? '' : ' HTTP/1.1'}`
+    const incoming = exportOf({ server: true, port: 80, line })
+    if (path.length > 300) incoming.requestEnd = line.length
+    tracer.begin(incoming)
+    tracer.exchange(exportOf({ sequence: 2, clientPort: 40_001 }))
+    tracer.exchange(incoming)
+    assert.equal(spans.length, 1, path)
+    tracer.exchange(exchangeOf({ pid: 1, sequence: 3 }))
+    assert.equal(spans.length, 2, path)
+    exported.clear()
+    tracer.exchange(exportOf({ sequence: 4, clientPort: 40_001 }))
+    assert.equal(exported.size, 0, path)
+  }
+})
+
+test('requests that pass on nothing leave an application instrumented', () => {
+  const { tracer, spans, dropped, clock } = openExporting()
+  const ask = (line: string, status = 200) =>
+    tracer.exchange(exportOf({ server: true, port: 80, line, status, sequence: 9 }))
+  tracer.exchange(exportOf())
+  ask('POST /orders HTTP/1.1')
+  ask('POST /v1/traces HTTP/1.1', 404)
+  ask('GET /v1/traces HTTP/1.1')
+  assert.deepEqual([spans.length, dropped.get('instrumented')], [0, 3])
+  ask('POST /v1/traces HTTP/1.1')
+  assert.equal(spans.length, 1)
+  // The number may be another process's by then.
+  clock.ms += 3_600_000
+  ask('POST /orders HTTP/1.1')
+  assert.equal(spans.length, 1)
 })
 
 test('what no protocol can read is counted as collected and as dropped', () => {

@@ -15,6 +15,7 @@ import { CountedBuckets } from './counted-buckets.ts'
 import { PortCalls } from './port-calls.ts'
 import type { RedTable } from './red.ts'
 import { RequestEdges } from './request-edges.ts'
+import { SpanExports } from './span-exports.ts'
 import { Waiting } from './waiting.ts'
 
 /** What of a tracer can change while it runs. Always replaced as a whole. */
@@ -42,7 +43,7 @@ export interface TracerOptions {
   /** Counts spans that are not passed on, by reason. */
   readonly drop: (reason: string, spans: number) => void
   readonly rules: TracerRules
-  /** Told of each export of spans that an application sent itself. */
+  /** Told of each export of spans that an application sent itself, and that a receiver took. */
   readonly exports?: (exchange: Exchange) => void
   /** Why nothing is told of a process: `not_selected`, or `instrumented` for spans only. */
   readonly hidden?: (exchange: Exchange) => '' | 'not_selected' | 'instrumented'
@@ -73,7 +74,7 @@ const linkedHoldMs = 500
 export class Tracer {
   /** Exchanges seen, by `signal_type`; `unknown` are those that no protocol could read. */
   readonly collected = new Map<string, number>()
-  /** Exports of telemetry by instrumented applications: neither spans nor metrics. */
+  /** Exports of telemetry, sent or taken at a receiver's port: neither spans nor metrics. */
   telemetry = 0
   /** Calls of processes that are not observed. */
   unselected = 0
@@ -91,6 +92,7 @@ export class Tracer {
   private readonly contexts: Contexts
   private readonly edges: RequestEdges | undefined
   private readonly requests = new ActiveRequests()
+  private readonly spanExports = new SpanExports()
   private readonly random = Buffer.alloc(8192)
   private randomAt = this.random.length
   private settledMs = Number.NEGATIVE_INFINITY
@@ -197,13 +199,15 @@ export class Tracer {
     const { options, contexts } = this
     const nowMs = options.now()
     this.ports.called(exchange)
-    if (call.telemetry) {
+    const exported = this.spanExports.told(exchange, call, nowMs)
+    if (exported !== 'no') {
       this.telemetry++
       contexts.forget(request)
-      if (!exchange.server && isTraceExport(call)) options.exports?.(exchange)
+      if (exported === 'own_spans') options.exports?.(exchange)
       return
     }
-    const hidden = options.hidden?.(exchange) ?? ''
+    let hidden = options.hidden?.(exchange) ?? ''
+    if (hidden === 'instrumented' && this.spanExports.isRelay(exchange.pid, nowMs)) hidden = ''
     if (hidden === 'not_selected') {
       this.unselected++
       contexts.forget(request)
@@ -465,11 +469,6 @@ export class Tracer {
 function linkedNumber(exchange: Exchange, request: Request): number {
   const certain = request.blocking || (request.alone && !exchange.doubt)
   return exchange.sampled && certain ? request.number : 0
-}
-
-/** OTLP over HTTP or gRPC, and spans: metrics and logs of its own are no reason to say nothing of its requests. */
-function isTraceExport({ path, name }: Call): boolean {
-  return path.endsWith('/v1/traces') || name.includes('trace.v1.TraceService')
 }
 
 class Start {

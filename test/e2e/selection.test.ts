@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, get, type Server } from 'node:http'
+import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
@@ -53,14 +53,14 @@ async function views(agent: AgentProcess, query: string): Promise<readonly View[
   return (await agent.document<{ processes: View[] }>(`/status/processes?${query}`)).processes
 }
 
-/** A service that answers at `port`; asked for /export it sends spans of its own to the port `collector`. */
+/** A service that answers at `port`; asked for …/export it sends spans to the port `collector`. */
 async function startApplication(name: string, port: number, collector = 0): Promise<ChildProcess> {
   const script = `
     const http = require('node:http')
     const options = { host: '127.0.0.1', port: ${collector}, path: '/v1/traces', method: 'POST',
       headers: { 'content-type': 'application/json' } }
     http.createServer((request, response) => {
-      if (request.url !== '/export') return response.end('hello')
+      if (!request.url.endsWith('/export')) return response.end('hello')
       http.request(options, answer => answer.resume().on('end', () => response.end('sent'))).end('{}')
     }).listen(${port}, '127.0.0.1')`
   const child = spawn(process.execPath, ['-e', script], {
@@ -78,13 +78,24 @@ async function startApplication(name: string, port: number, collector = 0): Prom
   return child
 }
 
-async function ask(port: number, path = '/items/1', times = requests): Promise<void> {
+/** Takes whatever it is sent; returns its port. */
+async function startCollector(): Promise<number> {
+  const collector: Server = createServer((request, response) =>
+    request.resume().on('end', () => response.end('{}')),
+  )
+  collector.listen(0, '127.0.0.1')
+  await once(collector, 'listening')
+  open.push({ close: () => new Promise(resolve => collector.close(resolve)) })
+  return (collector.address() as AddressInfo).port
+}
+
+async function ask(port: number, path = '/items/1', times = requests, method = 'GET'): Promise<void> {
   for (let i = 0; i < times; i++)
     await new Promise<void>((resolve, reject) => {
-      const call = get({ host: '127.0.0.1', port, path, agent: false }, response =>
+      const call = request({ host: '127.0.0.1', port, path, method, agent: false }, response =>
         response.resume().on('end', resolve),
       )
-      call.on('error', reject)
+      call.on('error', reject).end()
     })
 }
 
@@ -147,13 +158,7 @@ test('with entries of instrument only what they mean is observed', { skip }, asy
 test('an application that exports spans of its own gets none here from then on, but metrics', {
   skip,
 }, async () => {
-  const collector: Server = createServer((request, response) =>
-    request.resume().on('end', () => response.end('{}')),
-  )
-  collector.listen(0, '127.0.0.1')
-  await once(collector, 'listening')
-  open.push({ close: () => new Promise(resolve => collector.close(resolve)) })
-  const exportPort = (collector.address() as AddressInfo).port
+  const exportPort = await startCollector()
   const port = await freePort()
   const application = await startApplication('instrumented', port, exportPort)
   const agent = await startAgent([port, exportPort], {})
@@ -168,14 +173,31 @@ test('an application that exports spans of its own gets none here from then on, 
   assert.equal(telemetry.spans(port, server).length, requests)
   assert.equal(telemetry.servedBy(application.pid!), all)
   assert.equal(
-    telemetry.spans(exportPort).length,
+    telemetry.spans(exportPort, client).length,
     0,
     'exports of telemetry are no requests of the application',
+  )
+  assert.equal(
+    telemetry.spans(exportPort, server).length,
+    1,
+    'no port of a receiver: anybody may ask for that',
   )
   assert.equal((await agent.metrics()).sum('svc_spans_dropped_total', 'reason="instrumented"'), requests + 1)
   const [view] = await views(agent, `pid=${application.pid}`)
   assert.equal(view?.observed, false)
   assert.match(view.reason, /exports spans of its own/)
+})
+
+test('a service that passes an export of spans on keeps its own', { skip }, async () => {
+  const exportPort = await startCollector()
+  const port = await freePort()
+  await startApplication('relay', port, exportPort)
+  const agent = await startAgent([port, exportPort], {})
+  await ask(port, '/any/v1/traces/export', 1, 'POST')
+  await ask(port)
+  await telemetry.settle(agent)
+  assert.equal(telemetry.spans(port, server).length, requests + 1)
+  assert.equal((await agent.metrics()).sum('svc_spans_dropped_total', 'reason="instrumented"'), 0)
 })
 
 test('asking about a process does not make it one that was seen', { skip }, async () => {

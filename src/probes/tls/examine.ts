@@ -11,6 +11,8 @@ import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts
 import { memoryFault, startFault } from './prologue.ts'
 
 const { ENOENT, ESRCH } = constants.errno
+/** Where a process is hidden, or has ended: it says nothing of the file. */
+const ofProcess: readonly unknown[] = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM']
 
 /** A file that a process runs code of, and that may be a TLS library. */
 export interface Candidate {
@@ -32,14 +34,17 @@ export interface Plan {
   readonly probes: readonly (Probe & { readonly offset: number })[]
   /** Why it must be left alone. */
   readonly fault: string | undefined
+  /** The fault is in the memory of the process that was looked at: another one that maps the file may have none. */
+  readonly isOfProcess: boolean
 }
 
 /** The process ended, unmapped the file, or keeps its memory to itself: another one that maps it will do. */
 export class Gone extends Error {}
 
 /**
- * Looks into a mapped file. A string: the identity of one that is known. Undefined: it has nothing to probe. Throws
- * `Gone`, or why the file cannot be read.
+ * Looks into a mapped file. What is wrong with the file's own bytes is so for all that map it; what is wrong in the
+ * memory of this process is its affair alone, which anybody who may read the file can bring about. A string: the identity
+ * of one that is known. Undefined: it has nothing to probe. Throws `Gone`, or why the file cannot be read.
  */
 export async function examine(
   candidate: Candidate,
@@ -59,8 +64,7 @@ export async function examine(
     if (mayHangBehind(procDir, pid, place)) throw new Error('it is on a file system that may hang')
     elf = await readElfSymbols(`/proc/self/fd/${place}`, symbolsOf(library))
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw code === 'ENOENT' || code === 'ESRCH' ? new Gone(path) : error
+    throw ofProcess.includes((error as NodeJS.ErrnoException).code) ? new Gone(path) : error
   } finally {
     if (place >= 0) closeSync(place)
   }
@@ -93,16 +97,22 @@ async function planOf(
   const lacking = neededOf(library).find(name => !functions.has(name))
   // Programs without OpenSSL inside are the rule.
   if (lacking !== undefined && library === 'openssl-static') return undefined
-  const plan = { path, openPath, identity, buildId, library }
+  const plan = { path, openPath, identity, buildId, library, isOfProcess: false }
   if (lacking !== undefined) return { ...plan, probes: [], fault: `it does not have the function ${lacking}` }
-  const probes = []
-  for (const probe of probesOf(library)) {
-    const found = functions.get(probe.symbol)
-    if (found === undefined || isReplaced(probe, library, functions)) continue
-    const fault = startFault(found.start, elf.machine, found.offset) ?? (await memory(found))
+  const found = probesOf(library).flatMap(probe => {
+    const symbol = functions.get(probe.symbol)
+    return symbol === undefined || isReplaced(probe, library, functions) ? [] : [{ probe, symbol }]
+  })
+  for (const { probe, symbol } of found) {
+    const fault = startFault(symbol.start, elf.machine, symbol.offset)
     if (fault !== undefined) return { ...plan, probes: [], fault: `${probe.symbol}: ${fault}` }
-    probes.push({ ...probe, offset: found.offset })
   }
+  for (const { probe, symbol } of found) {
+    const fault = await memory(symbol)
+    if (fault !== undefined)
+      return { ...plan, probes: [], fault: `${probe.symbol}: ${fault}`, isOfProcess: true }
+  }
+  const probes = found.map(({ probe, symbol: { offset } }) => ({ ...probe, offset }))
   return { ...plan, probes, fault: undefined }
 }
 

@@ -1,12 +1,13 @@
 // owns: host
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { withoutBpf } from '../../../test/helpers/compile-bpf.ts'
 import { until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
-import { TlsLab } from '../../../test/helpers/tls-lab.ts'
+import { Loader, TlsLab } from '../../../test/helpers/tls-lab.ts'
 import { tlsFunctions } from './libraries.ts'
 import { TlsProbes, type TlsProbesOptions } from './tls-probes.ts'
 
@@ -151,6 +152,74 @@ test('what does not look like the library is left alone, with the reason', { ski
   assert.match(reasons.get(changed)!, /^SSL_read: the memory of a process that maps it has other bytes/)
   assert.ok(probes.attachments().every(({ attached }) => !attached))
   assert.equal(attached, false)
+})
+
+test('what one process has in its memory takes the library from no other', { skip }, async () => {
+  const path = lab.library('libssl.so.3')
+  const hostile = await lab.loader()
+  await hostile.ask(`load ${path}`)
+  await hostile.ask('patch')
+  await make().scan()
+  const [before] = probes.attachments()
+  assert.deepEqual([before!.attached, before!.processes], [false, 1])
+  assert.match(before!.reason, /other bytes/)
+  const first = await lab.loader()
+  await first.ask(`load ${path}`)
+  probes.noticed(first.pid)
+  await probes.scan()
+  const [after, ...more] = probes.attachments()
+  assert.deepEqual([after!.attached, after!.reason, after!.processes, more.length], [true, '', 2, 0])
+  assert.deepEqual([...probes.usersOf(after!.inode)].sort(), [hostile.pid, first.pid].sort())
+  lab.watch(first.pid)
+  await first.ask('call')
+  assert.deepEqual([entered('read'), returned('write')], [1, 1])
+  // One that comes later, or changes its memory now, takes it from nobody either.
+  const late = await lab.loader()
+  await late.ask(`load ${path}`)
+  await late.ask('patch')
+  probes.noticed(late.pid)
+  probes.noticed(hostile.pid)
+  // A scan may be under way that has passed them.
+  await until('all are looked at', 20_000, () => probes.attachments()[0]!.processes === 3)
+  assert.deepEqual(
+    probes.attachments().map(({ attached, reason }) => [attached, reason]),
+    [[true, '']],
+  )
+})
+
+test('a library of which a process maps but a piece as code is probed for the next one', {
+  skip,
+}, async () => {
+  const path = lab.library('libssl.so.3')
+  const source = `#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+int main(void)
+{
+  void *piece = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, open("${path}", O_RDONLY), 0);
+  puts(piece == MAP_FAILED ? "failed" : "ok");
+  fflush(stdout);
+  return getchar() > 0;
+}
+`
+  const program = join(lab.directory, 'piece')
+  execFileSync('gcc', ['-xc', '-', '-o', program], { input: source })
+  const hostile = new Loader(program, lab.procDir)
+  await hostile.started
+  try {
+    await make().scan()
+    assert.match(probes.attachments()[0]!.reason, /^SSL_read: the process does not map it as code$/)
+    const other = await lab.loader()
+    await other.ask(`load ${path}`)
+    probes.noticed(other.pid)
+    await probes.scan()
+    assert.deepEqual(
+      probes.attachments().map(({ attached, processes, reason }) => [attached, processes, reason]),
+      [[true, 2, '']],
+    )
+  } finally {
+    await hostile.close()
+  }
 })
 
 test('processes that are denied are told to the kernel, and attach nothing', { skip }, async () => {

@@ -94,6 +94,8 @@ export class TlsProbes {
   private readonly files = small(
     new BoundedMap<string, { readonly identity: string | undefined }>(mostKnownFiles),
   )
+  /** When a process was found to have other code in its memory than the file, by it and its mapping. */
+  private readonly faults = small(new BoundedMap<string, number>(mostKnownFiles))
   private readonly looked = new Map<number, Looked>()
   private readonly denied = new Set<number>()
   /** Milliseconds for the files of each owner in this scan. */
@@ -325,12 +327,17 @@ export class TlsProbes {
     const known = this.files.get(key)
     if (known !== undefined && known.identity === undefined) return undefined
     const target = known?.identity && this.targets.get(known.identity)
-    if (target) return target
+    if (target && !target.isOfProcess) return target
+    // The kernel puts each program, and each library that is loaded anew, to another place.
+    const own = `${candidate.pid} ${candidate.mappings[0].range} ${file}`
+    const faultMs = this.faults.get(own)
+    if (faultMs !== undefined && performance.now() - faultMs < mostAgainMs) return target || undefined
     const owner = this.ownerOf(candidate.pid)
     if (this.isSpent(candidate.pid, owner)) return undefined
     const beganMs = performance.now()
     try {
       const found = await this.newTarget(candidate, owner)
+      if (found?.isOfProcess) this.faults.set(own, performance.now())
       this.files.set(key, { identity: found?.identity })
       return found
     } catch (error) {
@@ -362,8 +369,13 @@ export class TlsProbes {
 
   private async newTarget(candidate: Candidate, owner: Owner): Promise<Target | undefined> {
     const { pid } = candidate
-    const plan = await examine(candidate, this.processes, identity => this.targets.has(identity))
+    const plan = await examine(candidate, this.processes, identity => this.isSettled(identity))
     return this.adopt(plan, owner, pid)
+  }
+
+  /** Whether what is known of a file holds for all that map it. */
+  private isSettled(identity: string): boolean {
+    return this.targets.get(identity)?.isOfProcess === false
   }
 
   /**
@@ -377,12 +389,13 @@ export class TlsProbes {
   ): Promise<Target | undefined> {
     if (plan === undefined || this.closed) return undefined
     const known = this.targets.get(typeof plan === 'string' ? plan : plan.identity)
-    if (known !== undefined || typeof plan === 'string') {
+    if (typeof plan === 'string' || (known !== undefined && (plan.isOfProcess || !known.isOfProcess))) {
       if (known !== undefined && owner === undefined) known.standing = true
       return known
     }
-    if (this.targets.size >= mostTargets && !this.forgetWaiting()) return undefined
+    if (known === undefined && this.targets.size >= mostTargets && !this.forgetWaiting()) return undefined
     const target = targetOf(plan, owner === undefined)
+    for (const each of known?.pids ?? []) target.pids.add(each)
     this.targets.set(plan.identity, target)
     if (target.reason !== '') return target
     if (this.options.denied?.(target.path) === true) target.reason = 'the configuration leaves it out'
@@ -433,7 +446,7 @@ export class TlsProbes {
     const before = new Set([...this.targets.values()].filter(({ standing }) => standing))
     for (const { path, library } of files) {
       try {
-        const plan = await examinePath(path, library, identity => this.targets.has(identity))
+        const plan = await examinePath(path, library, identity => this.isSettled(identity))
         const target = await this.adopt(plan)
         if (target !== undefined) before.delete(target)
       } catch (error) {

@@ -32,7 +32,7 @@ export class GrpcCalls {
     attributes.add('rpc.system.name', 'grpc')
     dimensions.add('rpc.system.name', 'grpc')
     const method = head.path.empty ? '' : this.words.intern(bytes, head.path.start + 1, head.path.end)
-    call.telemetry = method.startsWith(telemetryServices) && method.endsWith('/Export')
+    call.telemetry = telemetryMethods.has(method)
     // A server tells by this status that it does not know the method: anybody may ask for anything.
     const foreign = server && code === GrpcStatus.unimplemented
     call.name = foreign || method === '' ? 'grpc' : method
@@ -72,7 +72,12 @@ export class GrpcCalls {
   }
 }
 
-const telemetryServices = 'opentelemetry.proto.collector.'
+/** What OTLP over gRPC calls. */
+const telemetryMethods: ReadonlySet<string> = new Set(
+  ['trace.v1.Trace', 'metrics.v1.Metrics', 'logs.v1.Logs', 'profiles.v1development.Profiles'].map(
+    service => `opentelemetry.proto.collector.${service}Service/Export`,
+  ),
+)
 
 const statusNames = Object.keys(GrpcStatus).map(name => name.toUpperCase())
 const unknownStatus = statusNames[GrpcStatus.unknown]!
