@@ -70,21 +70,21 @@ test('a large table is read in turns, and what is not in it is no TCP socket', a
   t.after(() => rmSync(proc, { recursive: true }))
   for (const folder of ['7/net', '7/fd', '7/ns']) mkdirSync(join(proc, folder), { recursive: true })
   symlinkSync('net:[1]', join(proc, '7/ns/net'))
-  for (const inode of [3, 20_000, 30_000]) symlinkSync(`socket:[${inode}]`, join(proc, '7/fd', `${inode}`))
+  for (const inode of [3, 80_000, 90_000]) symlinkSync(`socket:[${inode}]`, join(proc, '7/fd', `${inode}`))
   const row = (inode: number) => `0: 0100007F:1F90 0200007F:C350 01 0:0 00:0 0 0 0 ${inode} 1\n`
-  writeFileSync(join(proc, '7/net/tcp'), Array.from({ length: 20_001 }, (_, i) => row(i)).join(''))
+  writeFileSync(join(proc, '7/net/tcp'), Array.from({ length: 80_001 }, (_, i) => row(i)).join(''))
   const sockets = new ProcSockets(proc)
   let turns = 0
   const ticking = setInterval(() => turns++, 0)
   t.after(() => clearInterval(ticking))
-  assert.equal(sockets.find(7, 30_000), 'unread')
+  assert.equal(sockets.find(7, 90_000), 'unread')
   assert.equal(sockets.find(7, 3), 'unread')
   await until('the table is read', 20_000, () => typeof sockets.find(7, 3) === 'object')
   assert.ok(turns >= 3, `${turns} turns of others`)
-  const last = sockets.find(7, 20_000)
+  const last = sockets.find(7, 80_000)
   assert.ok(typeof last === 'object' && last.localPort === 8080)
   // It was read for this one.
-  assert.equal(sockets.find(7, 30_000), 'none')
+  assert.equal(sockets.find(7, 90_000), 'none')
   let found = 0
   const count = () => {
     found++

@@ -8,9 +8,12 @@ import { Turn } from '../lib/turn.ts'
 
 /** Bytes of a table of sockets that are read, at most: some 400,000 sockets. */
 const maxTableBytes = 64 * 2 ** 20
-/** Rows of a table between two chances for others to work, and those that are read at once. */
+/**
+ * Rows of a table between two chances for others to work, and those that are read at once, some 150 ms: what is told before its
+ * table was read has no address of its peer.
+ */
 const stepRows = 128
-const rowsAtOnce = 512
+const rowsAtOnce = 32_768
 /** So long the reading of a larger table goes on before it lets others work. */
 const workMs = 2
 /** Descriptors of a process that are looked at. */
