@@ -41,8 +41,8 @@ import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
 const clockMs = 10_000
 /** What `collect` may take for records that wait. */
 const collectMs = 25
-/** What is open at the start is looked at so long at once, and then in turns. */
-const firstLookMs = 25
+/** What is open at the start is looked at so long at once, as what speaks before that is not known, and then in turns. */
+const firstLookMs = 1_000
 const lookMs = 2
 /** What the end may take for them. */
 const lastMs = 2_000

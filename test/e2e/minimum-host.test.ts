@@ -111,6 +111,8 @@ test('with 200m of CPU and 256 MB it lives through an absent receiver, and loses
     const { checks } = await agent.document<{ checks: Record<string, unknown> }>('/ready')
     return checks.ebpf === 'ok'
   })
+  // What is written before the first look for files is older than the agent.
+  await until('the log is followed', 60_000, async () => (await agent.metrics()).sum('svc_log_files') === 1)
   const asked = await lightLoad(peers, log, awaySeconds)
   await until('it is well', 60_000, async () => (await agent.get('/healthz')).status === 200)
 
