@@ -30,7 +30,7 @@ export function governEntities(
 /** Small tables all over the agent. Those that must not forget are bounded by keys and numbers of their own. */
 export function governSmallTables(governor: MemoryGovernor): void {
   governor.register({
-    name: 'names seen of late',
+    name: 'names seen recently',
     kind: 'cache',
     bytes: () => smallCaches.bytes,
     shed: bytes => smallCaches.shed(bytes),

@@ -2,6 +2,7 @@
 // native/decode/decode.h has the protocol. Who asks waits, so that nothing of the agent's own thread may.
 
 import { closeSync, readSync, writeSync } from 'node:fs'
+import { again } from '../lib/again.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText } from '../lib/logger.ts'
 import { counted } from '../lib/small-tables.ts'
@@ -134,17 +135,6 @@ class Running {
     }
     this.#start += length
     return this.#buffer.subarray(this.#start - length, this.#start)
-  }
-}
-
-/** A signal that comes while a call waits ends the call. */
-function again(call: () => number): number {
-  for (;;) {
-    try {
-      return call()
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EINTR') throw error
-    }
   }
 }
 

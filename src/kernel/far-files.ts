@@ -116,6 +116,8 @@ export class FarFiles {
     const count = Math.floor((address + length - 1) / blockBytes) - first + 1
     if (count > mostBlocks) throw new FarError('too much memory')
     const descriptors = (await this.#ask('O', 0, process)).toString('latin1')
+    // To another one they are something else.
+    const probe = this.#probe
     try {
       const addresses = Array.from({ length: count }, (_, i) => (first + i) * blockBytes)
       const payload = await this.#ask('M', 0, `${descriptors} ${addresses.join(' ')}`)
@@ -126,7 +128,8 @@ export class FarFiles {
       const start = address - first * blockBytes
       return Buffer.concat(blocks).subarray(start, start + length)
     } finally {
-      this.#ask('C', 0, descriptors).catch(() => undefined) // it ended, and has nothing open
+      // One that ended has nothing open.
+      if (this.#probe === probe) this.#ask('C', 0, descriptors).catch(() => undefined)
     }
   }
 

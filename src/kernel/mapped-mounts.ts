@@ -12,7 +12,8 @@ const partBytes = 64 * 1024
 /** For how long the host's mounts, which are root's, are taken as they were, in milliseconds. */
 const goodForMs = 1_000
 
-type Mounts = ReadonlyMap<string, Mount>
+/** By their numbers. */
+type Mounts = ReadonlyMap<string, Pick<Mount, 'type' | 'major' | 'minor' | 'mayHang'>>
 
 /**
  * Whether looking at what a link of /proc leads to (exe, root, map_files) may wait for ever: its mount is of a server or
@@ -96,7 +97,7 @@ function hostsMounts(procDir: string): Mounts {
 }
 
 /**
- * Mounts by their number. Undefined: there are none, or more than `most` bytes of them: users make as many as they like in
+ * Undefined: there are none, or more than `most` bytes of them: users make as many as they like in
  * namespaces of their own, with paths of any length.
  */
 function mountsIn(path: string, most: number): Mounts | undefined {
@@ -104,7 +105,12 @@ function mountsIn(path: string, most: number): Mounts | undefined {
   if (bytes.length === 0 || bytes.length > most) return undefined
   const mounts = parseMounts(bytes, '/')
   const lines = bytes.toString('latin1').split('\n')
-  return new Map(mounts.map((mount, i) => [lines[i]!.slice(0, lines[i]!.indexOf(' ')), mount]))
+  return new Map(
+    mounts.map(({ type, major, minor, mayHang }, i) => [
+      lines[i]!.slice(0, lines[i]!.indexOf(' ')),
+      { type, major, minor, mayHang },
+    ]),
+  )
 }
 
 function beginningOf(path: string, most: number): Buffer {

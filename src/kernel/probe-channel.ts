@@ -1,6 +1,7 @@
 // svc-probe, asked by turns: who asks waits for the answer, and never longer than it said.
 
 import { readSync, writeSync } from 'node:fs'
+import { again } from '../lib/again.ts'
 import { type AnsweringChild, startAnswering } from './child.ts'
 import type { ChannelHandle, Native } from './native.ts'
 
@@ -111,16 +112,5 @@ export class ProbeChannel {
       this.#end += got
     }
     return true
-  }
-}
-
-/** A signal that comes while a call waits ends the call. */
-function again(call: () => number): number {
-  for (;;) {
-    try {
-      return call()
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EINTR') throw error
-    }
   }
 }

@@ -342,24 +342,28 @@ export class RedTable {
     const before = this.share.used
     const most = before - Math.max(bytes, this.share.capacity * givenPart)
     const seriesBefore = this.seriesCount
-    this.isGiving = true
     const dissolve = (wanted: (table: ResourceTable) => boolean) => {
       for (const table of owned)
         if (this.share.used > most && table.bytes > 0 && wanted(table))
           this.dissolve(table, this.serviceOf(table, false))
     }
-    dissolve(({ forgotten }) => forgotten)
-    while (this.share.used > most) {
-      const largest = owned.reduce((a, b) => (b.series > a.series ? b : a))
-      if (largest.series < fewSeries) break
-      const { used } = this.share
-      for (const histogram of largest.histograms.values())
-        if (histogram.series.length > 1) this.cut(largest, histogram, Math.floor(histogram.series.length / 2))
-      if (this.share.used >= used) break
+    this.isGiving = true
+    try {
+      dissolve(({ forgotten }) => forgotten)
+      while (this.share.used > most) {
+        const largest = owned.reduce((a, b) => (b.series > a.series ? b : a))
+        if (largest.series < fewSeries) break
+        const { used } = this.share
+        for (const histogram of largest.histograms.values())
+          if (histogram.series.length > 1)
+            this.cut(largest, histogram, Math.floor(histogram.series.length / 2))
+        if (this.share.used >= used) break
+      }
+      dissolve(({ isService }) => !isService)
+      dissolve(() => true)
+    } finally {
+      this.isGiving = false
     }
-    dissolve(({ isService }) => !isService)
-    dissolve(() => true)
-    this.isGiving = false
     if (!isOwn) this.taken += seriesBefore - this.seriesCount
     return this.share.used < before
   }
