@@ -34,7 +34,7 @@ export interface Plan {
   readonly probes: readonly (Probe & { readonly offset: number })[]
   /** Why it must be left alone. */
   readonly fault: string | undefined
-  /** The fault is in the memory of the process that was looked at: another one that maps the file may have none. */
+  /** The fault is that of the process that was looked at: another one that maps the file may have none. */
   readonly isOfProcess: boolean
 }
 
@@ -42,8 +42,9 @@ export interface Plan {
 export class Gone extends Error {}
 
 /**
- * Looks into a mapped file. What is wrong with the file's own bytes is so for all that map it; what is wrong in the
- * memory of this process is its affair alone, which anybody who may read the file can bring about. A string: the identity
+ * Looks into a mapped file. What is wrong with the file's own bytes is so for all that map it, and so is other code in the
+ * memory of a process: the kernel would write probes into that as well. That this process does not map the functions as
+ * code, or does not let them be read, is its affair alone, which anybody who may read the file can bring about. A string: the identity
  * of one that is known. Undefined: it has nothing to probe. Throws `Gone`, or why the file cannot be read.
  */
 export async function examine(
@@ -91,7 +92,7 @@ async function planOf(
   path: string,
   openPath: string,
   library: LibraryName,
-  memory: (symbol: ElfSymbol) => Promise<string | undefined>,
+  memory: (symbol: ElfSymbol) => Promise<MemoryFault | undefined>,
 ): Promise<Plan | undefined> {
   const { functions, identity, buildId } = elf
   const lacking = neededOf(library).find(name => !functions.has(name))
@@ -108,9 +109,9 @@ async function planOf(
     if (fault !== undefined) return { ...plan, probes: [], fault: `${probe.symbol}: ${fault}` }
   }
   for (const { probe, symbol } of found) {
-    const fault = await memory(symbol)
-    if (fault !== undefined)
-      return { ...plan, probes: [], fault: `${probe.symbol}: ${fault}`, isOfProcess: true }
+    const found = await memory(symbol)
+    if (found !== undefined)
+      return { ...plan, probes: [], fault: `${probe.symbol}: ${found.fault}`, isOfProcess: found.isOfProcess }
   }
   const probes = found.map(({ probe, symbol: { offset } }) => ({ ...probe, offset }))
   return { ...plan, probes, fault: undefined }
@@ -122,28 +123,35 @@ function isReplaced({ symbol }: Probe, library: LibraryName, functions: ElfFile[
   )
 }
 
-/** What is wrong with a function as the process has it in memory. */
+/** What is wrong with a function as a process has it in memory, and whether that says nothing of others. */
+interface MemoryFault {
+  readonly fault: string
+  readonly isOfProcess: boolean
+}
+
 async function inMemory(
   { procDir, pid, mappings }: Candidate,
   processes: FarProcesses,
   elf: ElfFile,
   symbol: ElfSymbol,
-): Promise<string | undefined> {
+): Promise<MemoryFault | undefined> {
   const { offset, size } = symbol
   // Behind a short function another one begins, where a probe may be as well: one that is let go is there for a moment.
   const start = size > 0 ? symbol.start.subarray(0, size) : symbol.start
   const mapping = mappings.find(
     each => offset >= each.offset && offset + start.length <= each.offset + each.size,
   )
-  if (mapping === undefined) return 'the process does not map it as code'
+  if (mapping === undefined) return { fault: 'the process does not map it as code', isOfProcess: true }
   const address = mapping.start + offset - mapping.offset
   try {
     const memory = await processes.memory(procDir, pid, address, start.length)
     // Nobody changed what the process never had in memory.
-    return memory && memoryFault(start, memory, elf.machine)
+    const fault = memory && memoryFault(start, memory, elf.machine)
+    return fault === undefined ? undefined : { fault, isOfProcess: false }
   } catch (error) {
     const isOfProcess = error instanceof FarError && error.errno !== 0
     if (!isOfProcess || error.errno === ENOENT || error.errno === ESRCH) throw new Gone(mapping.path)
-    return `the memory of a process that maps it cannot be read (${error.message})`
+    const fault = `the memory of a process that maps it cannot be read (${error.message})`
+    return { fault, isOfProcess: true }
   }
 }
