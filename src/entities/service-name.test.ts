@@ -30,6 +30,9 @@ test('Node programs are named by their script', () => {
     'node --max-old-space-size=512 -r dotenv/config --import ./otel.mjs /srv/shop/dist/index.js --port 1',
     'shop',
   )
+  check('node --env-file .env --title x --cpu-prof-dir /tmp /srv/shop/cart.js', 'cart')
+  check('node --title=x --enable-source-maps /srv/shop/cart.js', 'cart')
+  check('node --run start', 'node')
   check('node server.js', 'shop', '/srv/shop')
   check('node ./dist/src/main.js', 'shop', '/srv/shop')
   check('node ../cart/index.mjs', 'cart', '/srv/shop')

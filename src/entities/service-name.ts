@@ -56,14 +56,27 @@ interface Interpreter {
   script(args: readonly string[], facts: ProcessFacts): string
 }
 
+/** Options of Node.js 24 that take the next argument where they have no `=` (those of V8 never do). */
+const nodeValued = new RegExp(
+  `^(-r|-C|--(${[
+    'require|import|(experimental-)?loader|conditions|env-file(-if-exists)?|title|watch-path|watch-kill-signal',
+    'allow-fs-(read|write)|input-type|icu-data-dir|openssl-config|tls-(cipher-list|keylog)|unhandled-rejections',
+    '(cpu|heap)-prof-(dir|interval|name)|diagnostic-dir|report-(dir|filename|signal)|redirect-warnings',
+    'heapsnapshot-(near-heap-limit|signal)|trace-event-(categories|file-pattern)|trace-require-module',
+    'disable-(proto|warning)|dns-result-order|max-http-header-size|max-old-space-size-percentage|v8-pool-size',
+    'network-family-autoselection-attempt-timeout|secure-heap(-min)?|security-revert|snapshot-blob|use-largepages',
+    'localstorage-file|inspect-publish-uid|experimental-(config-file|package-map|sea-config)|build-snapshot-config',
+  ].join('|')}))$`,
+)
+
 const interpreters: readonly Interpreter[] = [
   {
     pattern: /^(node|nodejs)(-?\d+)?$/,
     runtime: 'nodejs',
     language: 'nodejs',
     script: scriptBehind({
-      valued: /^(-r|--require|--import|--loader|--experimental-loader|-C|--conditions)$/,
-      none: /^(-e|-p|-pe|-i|--eval|--print|--test)$/,
+      valued: nodeValued,
+      none: /^(-e|-p|-pe|-i|--eval|--print|--interactive|--test|--run)$/,
     }),
   },
   {

@@ -11,8 +11,8 @@ import { freePort, Program, pause } from '../helpers/program.ts'
 import { onlyInSoak } from '../helpers/soak.ts'
 import { startNginx } from '../helpers/web-servers.ts'
 
-/** SVC_HOUR_MINUTES makes it shorter, for a look at what grows. */
-const minutes = Number(process.env.SVC_HOUR_MINUTES ?? 60)
+/** HOUR_MINUTES makes it shorter, for a look at what grows. */
+const minutes = Number(process.env.HOUR_MINUTES ?? 60)
 const settledMinutes = Math.min(10, minutes / 3)
 const rates = { requests: 10_000, processes: 150 }
 /** Of the least in five minutes: what the collector has not come to is garbage. Half a byte for each request is 15 MiB. */
