@@ -66,13 +66,15 @@ events { worker_connections 1024; }
 http {
   ${temporary}
   log_format line '$request_method $request_uri $status'; access_log ${directory}/access.log line;
-  sendfile on; keepalive_requests 100000; default_type text/plain; client_max_body_size 16m;
+  sendfile on; keepalive_requests 1000000000; default_type text/plain; client_max_body_size 16m;
   server {
     listen 127.0.0.1:${port} backlog=512; listen [::1]:${port};
     ${tlsPort === 0 ? '' : `listen 127.0.0.1:${tlsPort} ssl;`}
     ssl_certificate ${directory}/tls.pem; ssl_certificate_key ${directory}/tls.key;
     location / { return 404 "not here\\n"; }
     location = /empty { return 204; }
+    location = /load { access_log off; return 204; }
+    location = /served { access_log off; stub_status; }
     location /items/ { root ${directory}; dav_methods PUT; error_page 404 = @item; }
     location @item { return 200 "an item of the shop\\n"; }
     location /fail/ { return 500 "failed\\n"; }
@@ -125,8 +127,8 @@ worker_processes 1; pid ${directory}/pid; error_log ${directory}/error.log; daem
 events { worker_connections 1024; }
 http {
   ${temporary}
-  access_log off; keepalive_requests 100000;
-  upstream app { server 127.0.0.1:${to}; keepalive 32; keepalive_requests 100000; }
+  access_log off; keepalive_requests 1000000000;
+  upstream app { server 127.0.0.1:${to}; keepalive 32; keepalive_requests 1000000000; }
   server {
     listen 127.0.0.1:${port} backlog=512;
     location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host 127.0.0.1:${to}; }
