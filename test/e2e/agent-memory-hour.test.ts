@@ -81,9 +81,11 @@ test('in an hour of load with the receiver away the memory of the agent stands s
     await pause(everyMs)
     const before = requests
     requests = await served(nginx.port)
-    // Half: a busy host is slower at times. None: the load has ended, and the memory stands still for no reason.
-    const least = (rates.requests * everyMs) / 1000 / 2
-    assert.ok(requests - before > least, `the load fell to ${requests - before} requests in ${everyMs} ms`)
+    // A busy host is slower at times. Where the load has ended, the memory stands still for no reason.
+    assert.ok(
+      requests - before > everyMs / 10,
+      `the load fell to ${requests - before} requests in ${everyMs} ms`,
+    )
     const places = anonymousByPlace(agent.pid)
     const sum = [...places.values()].reduce((all, one) => all + one, 0)
     measured.push({ minute: (performance.now() - began) / 60_000, places, sum })
@@ -101,6 +103,7 @@ test('in an hour of load with the receiver away the memory of the agent stands s
   const course = measured.filter((_, i) => i % 30 === 0).map(({ sum }) => sum.toFixed(0))
   const rate = (requests - atBegin) / ((performance.now() - began) / 1000)
   t.diagnostic(`${rate.toFixed(0)} requests a second`)
+  assert.ok(rate > rates.requests / 2, `this host got no further than ${rate.toFixed(0)} requests a second`)
   const said = `${grown.toFixed(1)} MiB more (${each.join(', ')}); every five minutes: ${course.join(' ')} MiB`
   t.diagnostic(said)
   assert.ok(grown < boundMiB, `after ${settledMinutes} minutes the agent took ${said}`)
