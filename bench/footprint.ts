@@ -9,23 +9,21 @@ import { parseArgs } from 'node:util'
 import { freePort, until } from '../test/helpers/program.ts'
 import { BenchHost, cpuSeconds, fetchText, memory, statusOf } from './lib/bench-host.ts'
 import { report } from './lib/figures.ts'
+import { type FootprintPart, footprintTable } from './lib/footprint-table.ts'
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '20' }, part: { type: 'string' } },
 })
 const seconds = Number(values.seconds)
 const host = new BenchHost()
-const table = [
-  '| | CPU of one core | resident MiB | of it anonymous | highest resident |',
-  '|---|---|---|---|---|',
-]
+const measured = new Map<string, number>()
+const parts: FootprintPart[] = []
 
 interface State {
-  readonly name: string
+  readonly part: FootprintPart
   readonly config: string
   /** HTTP requests a second, of which the agent sees both sides. */
   readonly rate: number
-  readonly part: string
 }
 
 const everything = `
@@ -41,18 +39,13 @@ collectors: {prometheus: false}
 `
 
 const states: readonly State[] = [
-  { part: 'quiet', name: 'defaults, a quiet host', config: '', rate: 0 },
-  { part: 'some', name: 'defaults, 1,000 requests a second', config: '', rate: 1000 },
-  { part: 'many', name: 'defaults, 10,000 requests a second', config: '', rate: 10_000 },
-  { part: 'all', name: 'everything on, a quiet host', config: everything, rate: 0 },
-  { part: 'all-some', name: 'everything on, 1,000 requests a second', config: everything, rate: 1000 },
-  { part: 'collector', name: '`mode: collector`, no targets', config: 'mode: collector\n', rate: 0 },
-  {
-    part: 'host-metrics',
-    name: 'agent with host metrics alone, scraped each 15 s',
-    config: hostMetricsOnly,
-    rate: 0,
-  },
+  { part: 'quiet', config: '', rate: 0 },
+  { part: 'some', config: '', rate: 1000 },
+  { part: 'many', config: '', rate: 10_000 },
+  { part: 'all', config: everything, rate: 0 },
+  { part: 'all-some', config: everything, rate: 1000 },
+  { part: 'collector', config: 'mode: collector\n', rate: 0 },
+  { part: 'host-metrics', config: hostMetricsOnly, rate: 0 },
 ]
 
 /** What `watched` saw. */
@@ -65,22 +58,20 @@ interface Seen {
   readonly times: readonly number[]
 }
 
-/** Reports what was seen, and adds a row to the table. */
-function addRow(part: string, name: string, { cpuPercent, memory, times }: Seen): void {
+/** Reports what was seen of a state, which becomes a row of the table. */
+function addRow(part: FootprintPart, { cpuPercent, memory, times }: Seen): void {
   const resident = memory.map(({ rss }) => rss)
   const anonymous = memory.slice(-5).map(each => each.anonymous)
-  const cpu = report(`footprint.${part}.cpu_percent`, cpuPercent, '%', 'less', 'of one core')
-  const last = report(`footprint.${part}.rss_mib`, resident.at(-1)!, 'MiB', 'less')
-  const settled = report(`footprint.${part}.anonymous_mib`, anonymous, 'MiB', 'less')
-  const most = report(`footprint.${part}.most_rss_mib`, Math.max(...resident), 'MiB', 'less')
-  let what = name
-  if (times.length > 0) {
-    const time = report(`footprint.${part}.scrape_ms`, times, 'ms', 'less')
-    what += ` (${time.toFixed(0)} ms a scrape)`
+  const add = (what: string, samples: number | readonly number[], unit: string, note = '') => {
+    const name = `footprint.${part}.${what}`
+    measured.set(name, report(name, samples, unit, 'less', note))
   }
-  table.push(
-    `| ${what} | ${cpu.toFixed(2)} % | ${last.toFixed(0)} | ${settled.toFixed(0)} | ${most.toFixed(0)} |`,
-  )
+  add('cpu_percent', cpuPercent, '%', 'of one core')
+  add('rss_mib', resident.at(-1)!, 'MiB')
+  add('anonymous_mib', anonymous, 'MiB')
+  add('most_rss_mib', Math.max(...resident), 'MiB')
+  if (times.length > 0) add('scrape_ms', times, 'ms')
+  parts.push(part)
 }
 
 /** Watches a process for `seconds`, and scrapes a page each 15 s where it has one. */
@@ -116,7 +107,7 @@ async function agentRow(state: State, url: string, endpoint: string): Promise<vo
         })
       : undefined
   const page = state.part === 'host-metrics' ? `http://127.0.0.1:${exporter}/metrics` : ''
-  addRow(state.part, state.name, await watched(agent.pid, page))
+  addRow(state.part, await watched(agent.pid, page))
   if (load !== undefined) await host.end(load)
   await host.end(agent.child)
 }
@@ -126,7 +117,7 @@ async function exporterRow(): Promise<void> {
   const child = host.start('bin/svc', ['node-exporter', `--web.listen-address=127.0.0.1:${port}`])
   const page = `http://127.0.0.1:${port}/metrics`
   await until('the exporter answers', 20_000, async () => (await statusOf(page)) === 200)
-  addRow('exporter', '`svc node-exporter`, scraped each 15 s', await watched(child.pid!, page))
+  addRow('exporter', await watched(child.pid!, page))
   await host.end(child)
 }
 
@@ -137,7 +128,7 @@ async function main(): Promise<void> {
     const wanted = (part: string) => values.part === undefined || values.part === part
     for (const state of states) if (wanted(state.part)) await agentRow(state, url, endpoint)
     if (wanted('exporter')) await exporterRow()
-    console.log(table.join('\n'))
+    console.log(footprintTable(name => measured.get(name) ?? Number.NaN, parts))
   } finally {
     await host.close()
   }

@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util'
 import { freePort } from '../test/helpers/program.ts'
 import { BenchHost, cpuSeconds, memory } from './lib/bench-host.ts'
 import { median, report } from './lib/figures.ts'
+import { type ScaleName, scaleAxes, scaleTable } from './lib/scale-table.ts'
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '12' }, part: { type: 'string' } },
@@ -22,11 +23,10 @@ const settleMs = 6000
 /** What measurements scatter by: each may be off by so much, and what is beyond the line by so many parts. */
 const scatter = { factor: 1.25, cpuPercent: 1, mebibytes: 4 }
 
-interface Axis {
-  readonly name: string
-  /** Of what one more is counted, for the table. */
-  readonly what: string
-  readonly steps: readonly number[]
+type Axis = (typeof scaleAxes)[number] & Load
+
+/** How there becomes more of it. */
+interface Load {
   readonly config?: string
   /** Makes it, and returns what ends it and says what that says. */
   load(count: number): Promise<() => Promise<string>>
@@ -81,46 +81,18 @@ async function writtenLogs(count: number): Promise<() => Promise<string>> {
   }
 }
 
-const axes: readonly Axis[] = [
-  {
-    name: 'processes',
-    what: 'processes that sleep',
-    steps: [100, 1000, 10_000],
-    load: count => started('processes', count),
-  },
-  {
-    name: 'short_processes',
-    what: 'short processes a second',
-    steps: [100, 300, 1000],
-    load: count => started('short', count),
-  },
-  {
-    name: 'connections',
-    what: 'idle connections, both ends here',
-    steps: [100, 1000, 10_000, 50_000],
-    load: count => started('connections', count),
-  },
-  {
-    name: 'services',
-    what: 'services that make 400 requests a second together',
-    steps: [10, 100, 500, 2000],
-    load: count => started('services', count, 400),
-  },
-  {
-    name: 'routes',
-    what: 'routes of 1,000 requests a second together',
-    steps: [100, 1000, 5000],
+const loads: Readonly<Record<ScaleName, Load>> = {
+  processes: { load: count => started('processes', count) },
+  short_processes: { load: count => started('short', count) },
+  connections: { load: count => started('connections', count) },
+  services: { load: count => started('services', count, 400) },
+  routes: {
     config: 'ebpf: {network: {routes: {unmatched: path}}}',
     load: count => started('routes', count, 1000),
   },
-  {
-    name: 'log_files',
-    what: 'log files with 400 lines a second together',
-    steps: [20, 200, 2000],
-    config: `logs: {paths: ["${logs}/*.log"]}`,
-    load: writtenLogs,
-  },
-]
+  log_files: { config: `logs: {paths: ["${logs}/*.log"]}`, load: writtenLogs },
+}
+const axes: readonly Axis[] = scaleAxes.map(axis => ({ ...axis, ...loads[axis.name] }))
 
 /** What an agent takes beside a load. */
 async function costOf(axis: Axis, endpoint: string, count: number): Promise<Cost> {
@@ -168,6 +140,13 @@ function worse(axis: Axis, costs: readonly Cost[], of: keyof Cost): boolean {
 /** What agents of each configuration take without a load: axes share it. */
 const unloaded = new Map<string | undefined, Cost>()
 
+const measured = new Map<string, number>()
+
+function add(name: string, value: number, unit: string, note = ''): void {
+  measured.set(name, report(name, value, unit, 'less', note))
+}
+
+/** Returns what is worse than linear. */
 async function measure(axis: Axis, endpoint: string): Promise<string> {
   const costs: Cost[] = []
   for (const count of [0, ...axis.steps]) {
@@ -176,46 +155,35 @@ async function measure(axis: Axis, endpoint: string): Promise<string> {
     if (count === 0) unloaded.set(axis.config, cost)
     costs.push(cost)
     const note = `${count} ${axis.what}`
-    report(`scale.${axis.name}.n${count}.cpu_percent`, cost.cpuPercent, '%', 'less', note)
-    report(`scale.${axis.name}.n${count}.anonymous_mib`, cost.mebibytes, 'MiB', 'less', note)
+    add(`scale.${axis.name}.n${count}.cpu_percent`, cost.cpuPercent, '%', note)
+    add(`scale.${axis.name}.n${count}.anonymous_mib`, cost.mebibytes, 'MiB', note)
   }
   const [none, most] = [costs[0]!, costs.at(-1)!]
   const thousands = axis.steps.at(-1)! / 1000
-  const cpu = report(
-    `scale.${axis.name}.cpu_percent_per_thousand`,
-    (most.cpuPercent - none.cpuPercent) / thousands,
-    '%',
-    'less',
-  )
-  const mebibytes = report(
-    `scale.${axis.name}.mib_per_thousand`,
-    (most.mebibytes - none.mebibytes) / thousands,
-    'MiB',
-    'less',
-  )
+  const of = `scale.${axis.name}`
+  add(`${of}.cpu_percent_per_thousand`, (most.cpuPercent - none.cpuPercent) / thousands, '%')
+  add(`${of}.mib_per_thousand`, (most.mebibytes - none.mebibytes) / thousands, 'MiB')
   const beyond = (['cpuPercent', 'mebibytes'] as const).filter(of => worse(axis, costs, of))
   const named = { cpuPercent: 'CPU', mebibytes: 'memory' }
-  const verdict =
-    beyond.length === 0
-      ? 'at most linear'
-      : `**worse than linear: ${beyond.map(of => named[of]).join(', ')}**`
-  const steps = costs.map(cost => `${cost.cpuPercent.toFixed(1)} %, ${cost.mebibytes.toFixed(0)} MiB`)
-  const counts = ['0', ...axis.steps.map(step => step.toLocaleString('en'))]
-  const cells = counts.map((count, i) => `${count}: ${steps[i]}`).join('; ')
-  return `| ${axis.what} | ${cells} | ${cpu.toFixed(2)} % | ${mebibytes.toFixed(1)} MiB | ${verdict} |`
+  return beyond.length === 0
+    ? 'at most linear'
+    : `worse than linear: ${beyond.map(each => named[each]).join(', ')}`
 }
 
 async function main(): Promise<void> {
   try {
     execFileSync('gcc', ['-O2', '-o', program, join(import.meta.dirname, 'lib', 'scale-load.c')])
     const endpoint = await host.startSink()
-    const rows = [
-      '| of what | how many: CPU of one core, anonymous memory | CPU per 1,000 | memory per 1,000 | growth |',
-      '|---|---|---|---|---|',
-    ]
-    for (const axis of axes)
-      if (values.part === undefined || values.part === axis.name) rows.push(await measure(axis, endpoint))
-    console.log(rows.join('\n'))
+    const wanted = axes.filter(({ name }) => values.part === undefined || values.part === name)
+    const growth: string[] = []
+    for (const axis of wanted) growth.push(`${axis.what}: ${await measure(axis, endpoint)}`)
+    console.log(
+      scaleTable(
+        name => measured.get(name) ?? Number.NaN,
+        wanted.map(({ name }) => name),
+      ),
+    )
+    console.log(growth.join('\n'))
   } finally {
     await host.close()
   }

@@ -5,6 +5,7 @@ import { attachmentsPage } from './attachments-page.ts'
 import { commandsPage } from './commands-page.ts'
 import { configurationPage } from './configuration-page.ts'
 import { writeGenerated } from './generated.ts'
+import { measuredPage, measuredPages } from './measured-pages.ts'
 import { metricsPage } from './metrics-page.ts'
 import { needsPage } from './needs-page.ts'
 import { protocolsPage } from './protocols-page.ts'
@@ -14,6 +15,7 @@ import { spansPage } from './spans-page.ts'
 import { troubleshootingPage } from './troubleshooting-page.ts'
 
 writeGenerated('tools/gen-docs.ts', [
+  ...measuredPages.map(file => ({ file, text: () => measuredPage(file) })),
   { file: 'docs/troubleshooting.md', text: troubleshootingPage },
   { file: 'docs/reference/configuration.md', text: configurationPage },
   { file: 'docs/reference/api.md', text: apiPage },

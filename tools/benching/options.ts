@@ -4,10 +4,13 @@ import { parseArgs } from 'node:util'
 
 const usage = `usage: tools/bench [--results FILE] [NAME...] [-- OPTION...]
        tools/bench --compare OLD NEW
+       tools/bench --record [FILE]
   NAME...            these scripts of bench/; without them all
   --results FILE     where figures are written, in a folder that exists; default: build/bench/results.json
   -- OPTION...       given to each script, such as -- --part idle
-  --compare OLD NEW  prints what changed between two files of results beyond noise`
+  --compare OLD NEW  prints what changed between two files of results beyond noise
+  --record [FILE]    takes the figures of its scripts that passed into bench/measured.json; the pages have theirs from
+                     there: bash tools/generate`
 
 /** Where tools/bench was called: it changes to the root of the tree, and files are relative to the caller's folder. */
 const from = process.env.BENCH_FROM ?? process.cwd()
@@ -22,6 +25,8 @@ export interface BenchOptions {
   readonly args: readonly string[]
   /** The two files to compare; undefined: scripts are run. */
   readonly compare: readonly [old: string, now: string] | undefined
+  /** The file to record, an absolute path; undefined: nothing is recorded. */
+  readonly record: string | undefined
 }
 
 /** A path as the caller would write it. */
@@ -43,16 +48,25 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     const { values, positionals } = parseArgs({
       args: [...own],
       allowPositionals: true,
-      options: { results: { type: 'string' }, compare: { type: 'boolean', default: false } },
+      options: {
+        results: { type: 'string' },
+        compare: { type: 'boolean', default: false },
+        record: { type: 'boolean', default: false },
+      },
     })
-    const { compare } = values
+    const { compare, record } = values
     const results = values.results === undefined ? defaultResults : resolve(from, values.results)
-    if (!compare) return { names: positionals, results, args, compare: undefined }
+    if (record) {
+      const [file = defaultResults, ...more] = positionals
+      if (compare || more.length > 0 || end >= 0) throw new Error('--record takes one file')
+      return { names: [], results, args, compare: undefined, record: resolve(from, file) }
+    }
+    if (!compare) return { names: positionals, results, args, compare: undefined, record: undefined }
     const [old, now, ...more] = positionals
     if (old === undefined || now === undefined || more.length > 0 || end >= 0)
       throw new Error('--compare takes two files')
     if (values.results !== undefined) throw new Error('--compare writes no results')
-    return { names: [], results, args, compare: [resolve(from, old), resolve(from, now)] }
+    return { names: [], results, args, compare: [resolve(from, old), resolve(from, now)], record: undefined }
   } catch (error) {
     return refuse((error as Error).message)
   }

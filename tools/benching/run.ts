@@ -6,6 +6,7 @@ import { clock } from '../testing/report.ts'
 import { judge, readLimits, verdictText } from './budgets.ts'
 import { comparisonText } from './compare.ts'
 import { type BenchOptions, callerPath, readOptions, refuse } from './options.ts'
+import { record } from './record.ts'
 import type { Results, ScriptResult } from './results.ts'
 import { failedScripts, figuresOf, readResults, tryResults, writeResults } from './results.ts'
 import { limitMinutes, runScript } from './script.ts'
@@ -82,6 +83,11 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
 async function main(): Promise<number> {
   const options = readOptions(process.argv.slice(2))
   try {
+    if (options.record !== undefined) {
+      const names = record(root, readResults(options.record))
+      console.log(`recorded ${names.join(', ')}: bash tools/generate brings the figures into the pages`)
+      return 0
+    }
     if (options.compare === undefined) return await runBenchmarks(options)
     const [old, now] = options.compare
     console.log(comparisonText(readResults(old), readResults(now)))

@@ -1,0 +1,37 @@
+// Takes figures of a run into bench/measured.json, from which the pages have theirs.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Measured, type MeasuredScript, measuredFile } from '../measured-pages.ts'
+import type { Results } from './results.ts'
+
+/** Medians with as many digits as differ between two runs. */
+const digits = 4
+
+/** `before`, with those scripts of a run that passed instead of what there was of them. */
+export function recorded(before: Measured, results: Results): Measured {
+  const { began, cpu, kernel, commit, changed, scripts } = results
+  const { model, count } = cpu
+  const now: Record<string, MeasuredScript> = { ...before }
+  for (const { name, result, figures } of scripts) {
+    if (result !== 'passed') continue
+    now[name] = {
+      on: began.slice(0, 10),
+      machine: `${count} CPUs (${model}), Linux ${kernel}`,
+      note: commit === '' ? '' : `commit ${commit.slice(0, 7)}${changed ? ' with changes' : ''}`,
+      figures: Object.fromEntries(
+        figures.map(figure => [figure.name, Number(figure.median.toPrecision(digits))]),
+      ),
+    }
+  }
+  return Object.fromEntries(Object.entries(now).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Records a run below `root`; returns the names of its scripts. Throws where none of them passed. */
+export function record(root: string, results: Results): readonly string[] {
+  const names = results.scripts.filter(({ result }) => result === 'passed').map(({ name }) => name)
+  if (names.length === 0) throw new Error('cannot record: no script of the run has passed')
+  const path = join(root, measuredFile)
+  const before: Measured = JSON.parse(readFileSync(path, 'utf8'))
+  writeFileSync(path, `${JSON.stringify(recorded(before, results), undefined, 2)}\n`)
+  return names
+}
