@@ -1,6 +1,7 @@
 // The reference page of the agent's metrics about itself, from the registry that serves them.
 import { type SelfMetricsSource, selfMetrics } from '../src/api/self-metrics.ts'
 import { dropReasons } from '../src/model/drop-reasons.ts'
+import { signalTypes } from '../src/model/signal-types.ts'
 import { cell, code, table } from './markdown.ts'
 
 const namespace = 'svc'
@@ -22,6 +23,11 @@ export function selfMetricsPage(): string {
     code(reason),
     `${cell(means)}${wished ? ' (no loss: it was asked for)' : ''}`,
   ])
+  const types = signalTypes.map(({ type, signals, means }) => [
+    code(type),
+    signals.map(signal => (signal === 'traces' ? 'spans' : signal)).join(', '),
+    cell(means),
+  ])
   return `# Metrics about svc itself
 
 Generated from the registry in \`src/api/self-metrics.ts\` by \`tools/gen-docs.ts\`; do not edit.
@@ -32,6 +38,13 @@ the reader asks for. \`${namespace}\` is \`self_telemetry.prometheus_namespace\`
 At every moment, for each signal: collected + recovered = exported + rejected + dropped + queued.
 
 ${table(['metric', 'type', 'labels', 'what it is'], rows)}
+
+## Types of what is collected
+
+The label \`signal_type\` of \`${namespace}_*_collected_total\`. Elsewhere it is the signal: \`traces\`, \`metrics\`, \`logs\`
+or \`profiles\`.
+
+${table(['signal_type', 'of', 'tells of'], types)}
 
 ## Reasons of drops
 

@@ -67,7 +67,7 @@ export class Gpu {
     const native = loadNative()
     if (native instanceof Unsupported) return
     const { pipeline, processes, host, log } = this.options
-    const metrics = pipeline.intake('metrics')
+    const metrics = pipeline.intake('metrics', 'gpu')
     this.running = new GpuSource({
       native,
       intervalMs: agent.gpu.interval,

@@ -199,7 +199,7 @@ export class HostMetrics {
     else
       this.#push = new HostMetricsPush({
         metrics: () => this.readings,
-        intake: pipeline.intake('metrics'),
+        intake: pipeline.intake('metrics', 'host'),
         host: this.#options.host,
         bootUs: bootTimeUs(path.procfs),
         intervalMs: otlp.interval,

@@ -153,7 +153,7 @@ export class KernelTelemetry {
     let place = noPlace
     let began: number | undefined
     this.events = start(processEvents, each => {
-      const logs = pipeline.intake('logs')
+      const logs = pipeline.intake('logs', 'process')
       return new ProcessEvents(each, {
         maxPerSecond: this.eventSteps.value,
         onProcess: news => {
@@ -256,20 +256,26 @@ export class KernelTelemetry {
       const resource = processes.resource(pid, comm)
       this.syscallTimes.merge(resource, syscallDuration, dimensions, count, sumNs, buckets)
     })
-    const intake = pipeline.intake('metrics')
     const timeUs = Date.now() * 1000
-    for (const all of [this.series?.collect(timeUs) ?? [], this.syscallTimes.collect(timeUs)])
+    for (const [type, all] of [
+      ['network', this.series?.collect(timeUs) ?? []],
+      ['syscalls', this.syscallTimes.collect(timeUs)],
+    ] as const) {
+      const intake = pipeline.intake('metrics', type)
       for (const { resource, metrics } of all)
         for (const metric of metrics) {
           intake.add(resource, this.scope, metric)
           yield
         }
-    for (const metrics of [
-      this.flows?.collect(timeUs, last) ?? [],
-      this.graph.collect(timeUs),
-      this.events?.metrics(timeUs) ?? [],
-    ])
+    }
+    for (const [type, metrics] of [
+      ['network', this.flows?.collect(timeUs, last) ?? []],
+      ['service_graph', this.graph.collect(timeUs)],
+      ['process', this.events?.metrics(timeUs) ?? []],
+    ] as const) {
+      const intake = pipeline.intake('metrics', type)
       for (const metric of metrics) intake.add(host, this.scope, metric)
+    }
     this.book()
   }
 
@@ -308,7 +314,7 @@ export class KernelTelemetry {
     const { ledger } = this.options.pipeline
     const untold = this.events?.untold ?? 0
     const reason = this.eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
-    if (untold > this.untold) ledger.logs.miss(reason, untold - this.untold)
+    if (untold > this.untold) ledger.logs.miss(reason, untold - this.untold, 'process')
     this.untold = untold
     const lost = this.syscalls?.lost ?? 0
     if (lost > this.lostCalls)

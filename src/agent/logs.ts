@@ -22,6 +22,7 @@ import type { LeftOut } from '../logs/source-files.ts'
 import { WaitingText } from '../logs/waiting-text.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Resource, Scope } from '../model/resource.ts'
+import type { Intake } from '../pipeline/batcher.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import { FollowedJournal } from './followed-journal.ts'
 import type { HostEntity } from './host-resource.ts'
@@ -92,6 +93,7 @@ export class Logs {
   private readonly options: LogsOptions
   private readonly scope: Scope = { name: 'svc/logs', version: build().version }
   private readonly records = new Map<string, number>()
+  private readonly intakes = new Map<string, Intake<LogRecord>>()
   private config: Config
   private running: Running | undefined
   /** One for all followers: two that write the same file would undo what the other wrote. */
@@ -319,6 +321,11 @@ export class Logs {
 
   private take(source: string, resource: Resource, record: LogRecord): void {
     this.records.set(source, (this.records.get(source) ?? 0) + 1)
-    this.options.pipeline.intake('logs').add(resource, this.scope, record)
+    let intake = this.intakes.get(source)
+    if (intake === undefined) {
+      intake = this.options.pipeline.intake('logs', source)
+      this.intakes.set(source, intake)
+    }
+    intake.add(resource, this.scope, record)
   }
 }

@@ -30,8 +30,7 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
       for (const [type, items] of running?.collected ?? []) emit('traces', type, items)
       if (self.made > 0) emit('traces', 'internal', self.made)
       for (const signal of signals)
-        if (signal !== 'traces' && pipeline.state(signal).collected > 0)
-          emit(signal, signal === 'metrics' ? 'http' : signal, pipeline.state(signal).collected)
+        if (signal !== 'traces') pipeline.ledger[signal].eachType((type, items) => emit(signal, type, items))
     },
     exported: emit => {
       for (const signal of signals)

@@ -261,7 +261,7 @@ export class Profiling {
       throw new Error(`${ownPids.detail}: the files of processes cannot be opened`)
     processes.select(selectionOf(this.config.discovery))
     const scope: Scope = { name: 'svc/profiler', version: build().version }
-    const profiles = pipeline.intake('profiles')
+    const profiles = pipeline.intake('profiles', ({ kind }) => kind)
     let sampler: StackSampler | undefined
     const profiler = new Profiler({
       settings: this.settings(),

@@ -1,9 +1,12 @@
 import type { ProcessTable } from '../entities/process-table.ts'
 import type { Logger } from '../lib/logger.ts'
 import { Turn } from '../lib/turn.ts'
+import type { Metric } from '../model/metric.ts'
 import type { Scope } from '../model/resource.ts'
+import type { Intake } from '../pipeline/batcher.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { RedTable, ResourceMetrics } from '../tracing/red.ts'
+import { pointType } from './point-type.ts'
 
 export interface RedExportOptions {
   readonly red: RedTable
@@ -18,6 +21,7 @@ export interface RedExportOptions {
 /** Exports the request metrics by the clock, in turns, as there may be thousands of processes. */
 export class RedExport {
   readonly #options: RedExportOptions
+  readonly #intake: Intake<Metric>
   #intervalMs = 0
   /** When it was last done by the clock, or when this began; of `performance.now()`. */
   #beganMs = performance.now()
@@ -27,6 +31,7 @@ export class RedExport {
 
   constructor(options: RedExportOptions) {
     this.#options = options
+    this.#intake = options.pipeline.intake('metrics', pointTypeAt)
   }
 
   /** The next time is when this interval since the last one is over, and so on. */
@@ -73,9 +78,13 @@ export class RedExport {
   }
 
   #add({ resource, metrics }: ResourceMetrics): void {
-    const intake = this.#options.pipeline.intake('metrics')
-    for (const metric of metrics) intake.add(resource, this.#options.scope, metric)
+    for (const metric of metrics) this.#intake.add(resource, this.#options.scope, metric)
   }
+}
+
+/** A processor may make one more of its points: then they are of the type of the last one. */
+function pointTypeAt({ name, points }: Metric, at: number): string {
+  return pointType(name, points[Math.min(at, points.length - 1)]!.attributes)
 }
 
 function nowUs(): number {

@@ -50,7 +50,7 @@ export class Scraping {
   private started = false
 
   constructor({ config, baseDir, pipeline, log, memory }: ScrapingOptions) {
-    const metrics = pipeline.intake('metrics')
+    const metrics = pipeline.intake('metrics', 'scraped')
     this.baseDir = baseDir
     this.log = log
     this.config = config
@@ -65,9 +65,9 @@ export class Scraping {
       room,
       open: openTarget,
       sink: {
-        prepared: pipeline.prepared,
+        prepared: pipeline.prepared('scraped'),
         add: (resource, scope, metric) => metrics.add(resource, scope, metric),
-        lose: (reason, points) => pipeline.ledger.metrics.miss(reason, points),
+        lose: (reason, points) => pipeline.ledger.metrics.miss(reason, points, 'scraped'),
         contradicts: target => {
           this.contradictions++
           log.error('a page was read wrongly, and is read as a whole from now on', {

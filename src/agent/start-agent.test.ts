@@ -199,6 +199,14 @@ test('the last metrics tell of every request', kernel, async () => {
     ['http.server.request.duration', 300],
   ])
   assert.equal(receiver.counts.traces, 600)
+  const types = new Map<string, number>()
+  const points = receiver.lines.filter(({ signal }) => signal === 'metrics')
+  for (const { name, points: told } of points as unknown as { name: string; points: unknown[] }[]) {
+    const type = name.startsWith('http.') ? 'http' : 'others'
+    types.set(type, (types.get(type) ?? 0) + told.length)
+  }
+  assert.equal(metrics(agent)('svc_metrics_collected_total{signal_type="http"}'), types.get('http'))
+  assert.equal(metrics(agent)('svc_metrics_collected_total{signal_type="unknown"}'), 0)
   // After the end the documents are still there.
   assert.equal(agent.view.status().export.spans_exported, 600)
   assert.equal(agent.view.ebpf().counters.finished, 600)

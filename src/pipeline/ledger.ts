@@ -4,6 +4,11 @@ import type { Signal } from '../model/signal.ts'
 const maxEndpoints = 16
 const other = 'other'
 
+/** Of what is collected that which is of one type; `collected` has it too. */
+export interface TypeCount {
+  items: number
+}
+
 /**
  * The balance of one signal, in items. At every moment `collected` + `recovered` is `exported` + `rejected` + dropped +
  * queued: an item is entered once, when it is taken in, and leaves by exactly one of the other columns.
@@ -21,6 +26,7 @@ export class Account {
   readonly dropped = new Map<string, number>()
   /** `exported` by the endpoint that acknowledged, the one that was used last at the end. */
   readonly exportedBy = new Map<string, number>()
+  readonly #types = new Map<string, TypeCount>()
   #droppedTotal = 0
 
   /** Counts items that an endpoint acknowledged; with 0 it is listed at the least. */
@@ -44,10 +50,31 @@ export class Account {
     this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + items)
   }
 
-  /** Counts items that are lost before they reach the pipeline. */
-  miss(reason: string, items: number): void {
+  /** Counts items that are lost before they reach the pipeline. `type`: what they are told of, where that is known. */
+  miss(reason: string, items: number, type?: string): void {
     this.collected += items
+    if (type !== undefined) this.typed(type).items += items
     this.drop(reason, items)
+  }
+
+  /** What is collected of a type, to be counted by whoever knows it. There are few, and none is forgotten. */
+  typed(type: string): TypeCount {
+    let count = this.#types.get(type)
+    if (count === undefined) {
+      count = { items: 0 }
+      this.#types.set(type, count)
+    }
+    return count
+  }
+
+  /** `collected` by type; `unknown` is what nobody has told the type of. */
+  eachType(emit: (type: string, items: number) => void): void {
+    let unknown = this.collected
+    for (const [type, { items }] of this.#types) {
+      unknown -= items
+      if (items > 0) emit(type, items)
+    }
+    if (unknown > 0) emit('unknown', unknown)
   }
 
   get droppedTotal(): number {

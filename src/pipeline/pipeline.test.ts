@@ -476,7 +476,7 @@ test('a smaller bound of the queue drops the oldest at once, and the batches tha
 test('metrics that were prepared arrive with the numbers of each time, and balance with and without an endpoint', async t => {
   const receiver = await receive(t, { keep: true })
   const pipeline = open(t, undefined)
-  const { prepared } = pipeline
+  const prepared = pipeline.prepared('scraped')
   const point = { attributes: Attributes.of({ a: 'b' }), startUs: 0, timeUs: 0, value: 1 }
   const gauge = { kind: 'gauge', name: 'g', description: '', unit: '', points: [point, point] } as const
   const values = Float64Array.of(0, 7)

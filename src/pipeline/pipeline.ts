@@ -13,6 +13,7 @@ import { type Ledger, openLedger } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
 import type { RetryOptions } from './outlet.ts'
 import type { ExportRequest, Halve, SendSettings } from './send-loop.ts'
+import { TypedIntake, TypedPrepared, type TypeOf } from './typed-intake.ts'
 
 /** What an item of each signal is. */
 export interface Items {
@@ -96,7 +97,9 @@ export class Pipeline {
           divide,
           queue: (dropped, ready) => {
             const own = settings.lanes[signal]
-            return queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(memoryLimits(own), dropped)
+            return (
+              queues?.open(signal, own, dropped, ready) ?? new MemoryQueue(signal, memoryLimits(own), dropped)
+            )
           },
           limit: (queue, own) => {
             if (queue instanceof MemoryQueue) queue.limit(memoryLimits(own))
@@ -118,14 +121,18 @@ export class Pipeline {
     this.#senders = sendersOf(settings)
   }
 
-  /** Where the items of a signal enter. The intake stays the same for the pipeline's life. */
-  intake<S extends Signal>(signal: S): Intake<Items[S]> {
-    return this.#lanes[signal].intake
+  /**
+   * Where the items of a signal enter. The intake stays good for the pipeline's life. `type`: what they are told of, by
+   * which the books count them; spans have it from the tracer, which sees also those that wait before the pipeline.
+   */
+  intake<S extends Signal>(signal: S, type?: TypeOf<Items[S]>): Intake<Items[S]> {
+    const { intake } = this.#lanes[signal]
+    return type === undefined ? intake : new TypedIntake(intake, this.ledger[signal], type)
   }
 
-  /** Where metrics enter that come again and again with other numbers. It stays the same for the pipeline's life. */
-  get prepared(): PreparedIntake {
-    return this.#lanes.metrics.prepared
+  /** Where metrics of a type enter that come again and again with other numbers. It stays good for the pipeline's life. */
+  prepared(type: string): PreparedIntake {
+    return new TypedPrepared(this.#lanes.metrics.prepared, this.ledger.metrics, type)
   }
 
   /**

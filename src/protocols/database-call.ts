@@ -2,6 +2,7 @@ import type { Call } from '../model/exchange.ts'
 import { SpanKind } from '../model/span.ts'
 import type { StreamConnection } from '../model/stream.ts'
 import { dbClient } from './durations.ts'
+import { signalTypeOf } from './signal-types.ts'
 
 /**
  * What the conventions for database clients 1.44 ask of every operation. `namespace` and `text` may be ''. The name is
@@ -16,7 +17,7 @@ export function describeDatabaseCall(
   text: string,
 ): void {
   const { attributes, dimensions } = call
-  describeDatabase(call, system, system, connection.serverAddress, connection.serverPort)
+  describeDatabase(call, system, connection.serverAddress, connection.serverPort)
   call.name = operation
   attributes.add('db.operation.name', operation)
   dimensions.add('db.operation.name', operation)
@@ -31,17 +32,11 @@ export function describeDatabaseCall(
  * What all calls to a database have in common; `address` '' or `port` 0: it is not known. Of operations that the kernel
  * only counted there is nothing more to tell.
  */
-export function describeDatabase(
-  call: Call,
-  system: string,
-  signalType: string,
-  address: string,
-  port: number,
-): void {
+export function describeDatabase(call: Call, system: string, address: string, port: number): void {
   const { attributes, dimensions } = call
   call.name = system
   call.kind = SpanKind.client
-  call.signalType = signalType
+  call.signalType = signalTypeOf(system)
   call.duration = dbClient
   attributes.add('db.system.name', system)
   dimensions.add('db.system.name', system)

@@ -52,7 +52,6 @@ export const kafka: ProtocolUnit = {
 
 const send: MessageOperation = {
   system: 'kafka',
-  signalType: 'kafka',
   name: 'send',
   type: 'send',
   kind: SpanKind.producer,

@@ -31,7 +31,7 @@ class Memcached implements Protocol {
   private readonly words = small(new Interner({ slots: 256, maxLength: 32 }))
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
-    describeDatabase(call, memcached.name, memcached.name, peerAddress, peerPort)
+    describeDatabase(call, memcached.name, peerAddress, peerPort)
   }
 
   open(connection: StreamConnection): StreamDecoder {

@@ -2,12 +2,12 @@ import type { Call, DurationDesc } from '../model/exchange.ts'
 import type { SpanKind } from '../model/span.ts'
 import type { StreamConnection } from '../model/stream.ts'
 import type { Destination } from './destinations.ts'
+import { signalTypeOf } from './signal-types.ts'
 
 /** What is done with a message, in the words of the messaging conventions 1.44. */
 export interface MessageOperation {
   /** `messaging.system`. */
   readonly system: string
-  readonly signalType: string
   /** `messaging.operation.name`. */
   readonly name: string
   /** `messaging.operation.type`; '' for what is none of the types. */
@@ -25,7 +25,7 @@ export function describeMessage(
 ): void {
   const { attributes, dimensions } = call
   call.kind = operation.kind
-  call.signalType = operation.signalType
+  call.signalType = signalTypeOf(operation.system)
   call.duration = operation.duration
   call.name = destination === undefined ? operation.name : destination.spanName(operation.name)
   attributes.add('messaging.system', operation.system)

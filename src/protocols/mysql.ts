@@ -34,7 +34,7 @@ class Mysql implements Protocol, MysqlTexts {
   private readonly codes = small(new BoundedMap<number, string>(1_024))
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
-    describeDatabase(call, this.systemOf(peerAddress, peerPort), 'sql', peerAddress, peerPort)
+    describeDatabase(call, this.systemOf(peerAddress, peerPort), peerAddress, peerPort)
   }
 
   open(connection: StreamConnection): StreamDecoder {

@@ -29,7 +29,7 @@ class Postgres implements Protocol {
   private readonly words = small(new Interner({ slots: 4_096, maxLength: 64 }))
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
-    describeDatabase(call, 'postgresql', 'sql', peerAddress, peerPort)
+    describeDatabase(call, 'postgresql', peerAddress, peerPort)
   }
 
   open(connection: StreamConnection): StreamDecoder {

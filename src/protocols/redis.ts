@@ -28,7 +28,7 @@ class Redis implements Protocol {
   private readonly telling = new Telling()
 
   count({ peerAddress, peerPort }: Exchange, call: Call): void {
-    describeDatabase(call, redis.name, redis.name, peerAddress, peerPort)
+    describeDatabase(call, redis.name, peerAddress, peerPort)
   }
 
   open(connection: StreamConnection): StreamDecoder {

@@ -113,7 +113,7 @@ test('the same readings go out over OTLP, by the names of the conventions', asyn
     assert.ok(named(name).length > 0, name)
   assert.equal(receiver.lines.filter(({ name }) => name.startsWith('node_scrape_')).length, 0)
   const { sum } = await agent.metrics().then(metrics => ({ sum: metrics.sum.bind(metrics) }))
-  assert.ok(sum('svc_metrics_collected_total') > 100)
+  assert.ok(sum('svc_metrics_collected_total', 'signal_type="host"') > 100)
   assert.equal(sum('svc_metrics_dropped_total'), 0)
 })
 

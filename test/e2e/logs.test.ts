@@ -95,6 +95,7 @@ test('lines of a file arrive as records with severity, trace and fields, and are
   assert.deepEqual([status.enabled, status.records, status.files], [true, { files: 2 }, 1])
   const metrics = await agent.metrics()
   assert.equal(metrics.sum('svc_log_records_total', 'source="files"'), 2)
+  assert.equal(metrics.sum('svc_logs_collected_total', 'signal_type="files"'), 2)
   assert.equal(metrics.sum('svc_logs_exported_total'), 2)
   assert.deepEqual([status.left_out_files, status.left_out_directories, status.places_taken], [0, 0, 0])
   const { text: page } = await agent.get('/metrics')

@@ -11,7 +11,7 @@ import { Texts } from '../texts.ts'
 import { ContentHeader } from './content-header.ts'
 import { Fields } from './fields.ts'
 
-const shared = { system: 'rabbitmq', signalType: 'amqp' }
+const shared = { system: 'rabbitmq' }
 const publish: MessageOperation = {
   ...shared,
   name: 'publish',

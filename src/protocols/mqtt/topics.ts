@@ -4,7 +4,7 @@ import { messagingClient, messagingProcess } from '../durations.ts'
 import type { MessageOperation } from '../message-call.ts'
 import { Properties } from './properties.ts'
 
-const shared = { system: 'mqtt', signalType: 'mqtt' }
+const shared = { system: 'mqtt' }
 const request = { ...shared, type: '', kind: SpanKind.client, duration: messagingClient }
 
 export const operations = {

@@ -4,7 +4,7 @@ import { messagingClient, messagingProcess } from '../durations.ts'
 import type { MessageOperation } from '../message-call.ts'
 import { Line } from './lines.ts'
 
-const shared = { system: 'nats', signalType: 'nats' }
+const shared = { system: 'nats' }
 
 export const operations = {
   publish: {

@@ -15,7 +15,7 @@ export function describeSqlCall(
   statement: SqlStatement,
 ): void {
   const { attributes } = call
-  describeDatabase(call, system, 'sql', connection.serverAddress, connection.serverPort)
+  describeDatabase(call, system, connection.serverAddress, connection.serverPort)
   if (statement.summary !== '') call.name = statement.summary
   addBoth(call, 'db.namespace', namespace)
   addBoth(call, 'db.operation.name', statement.operation)

@@ -1,0 +1,45 @@
+import type { Signal } from './signal.ts'
+
+export interface SignalType {
+  readonly type: string
+  readonly signals: readonly Signal[]
+  /** What such items tell of, without a full stop. */
+  readonly means: string
+}
+
+function calls(type: string, means: string): SignalType {
+  return { type, signals: ['traces', 'metrics'], means }
+}
+
+/** What collected items tell of, by the label `signal_type` of `svc_*_collected_total`. */
+export const signalTypes: readonly SignalType[] = [
+  calls('http', 'HTTP requests'),
+  calls('grpc', 'gRPC calls'),
+  calls('sql', 'operations of PostgreSQL and MySQL'),
+  calls('redis', 'Redis commands'),
+  calls('memcached', 'memcached commands'),
+  calls('mongodb', 'MongoDB commands'),
+  calls('kafka', 'Kafka messages'),
+  calls('amqp', 'RabbitMQ messages'),
+  calls('mqtt', 'MQTT messages'),
+  calls('nats', 'NATS messages'),
+  calls('dns', 'DNS lookups'),
+  { type: 'overflow', signals: ['metrics'], means: 'calls to several systems, summed for want of room' },
+  { type: 'internal', signals: ['traces'], means: 'the work of svc itself (`self_telemetry.tracing`)' },
+  { type: 'network', signals: ['metrics'], means: 'connections and flows' },
+  { type: 'service_graph', signals: ['metrics'], means: 'which service asks which' },
+  { type: 'syscalls', signals: ['metrics'], means: 'system calls' },
+  { type: 'process', signals: ['metrics', 'logs'], means: 'processes that start and end' },
+  { type: 'host', signals: ['metrics'], means: 'the host (`agent.nodeexporter.otlp`)' },
+  { type: 'gpu', signals: ['metrics'], means: 'GPUs' },
+  { type: 'scraped', signals: ['metrics'], means: 'pages of targets (`collectors.prometheus`)' },
+  { type: 'docker', signals: ['logs'], means: 'containers of Docker' },
+  { type: 'podman', signals: ['logs'], means: 'containers of Podman' },
+  { type: 'cri', signals: ['logs'], means: 'containers of pods' },
+  { type: 'files', signals: ['logs'], means: 'files of `agent.logs.paths`' },
+  { type: 'journal', signals: ['logs'], means: 'the journal' },
+  { type: 'cpu', signals: ['profiles'], means: 'time on a processor' },
+  { type: 'off_cpu', signals: ['profiles'], means: 'time spent waiting' },
+  { type: 'memory', signals: ['profiles'], means: 'memory that was taken' },
+  { type: 'unknown', signals: ['traces'], means: 'requests that were counted and could not be read' },
+]

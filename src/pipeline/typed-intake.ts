@@ -1,0 +1,54 @@
+import type { PreparedIntake, PreparedMetric, Sent } from '../model/prepared-metric.ts'
+import type { Resource, Scope } from '../model/resource.ts'
+import type { Intake } from './batcher.ts'
+import type { Account, TypeCount } from './ledger.ts'
+
+/** What items are told of (`signal_type` of the collection counters): a word, or one for each that counts in an item. */
+export type TypeOf<T> = string | ((item: T, at: number) => string)
+
+/** Hands items on, and notes of what type those are that the account took for them. */
+export class TypedIntake<T> implements Intake<T> {
+  readonly #inner: Intake<T>
+  readonly #account: Account
+  readonly #typeOf: TypeOf<T>
+
+  constructor(inner: Intake<T>, account: Account, typeOf: TypeOf<T>) {
+    this.#inner = inner
+    this.#account = account
+    this.#typeOf = typeOf
+  }
+
+  add(resource: Resource, scope: Scope, item: T): void {
+    const account = this.#account
+    const typeOf = this.#typeOf
+    const before = account.collected
+    this.#inner.add(resource, scope, item)
+    const taken = account.collected - before
+    if (typeof typeOf === 'string') account.typed(typeOf).items += taken
+    else for (let at = 0; at < taken; at++) account.typed(typeOf(item, at)).items++
+  }
+}
+
+/** The same for metrics that come again and again, which are of one type. */
+export class TypedPrepared implements PreparedIntake {
+  readonly #inner: PreparedIntake
+  readonly #account: Account
+  readonly #count: TypeCount
+
+  constructor(inner: PreparedIntake, account: Account, type: string) {
+    this.#inner = inner
+    this.#account = account
+    this.#count = account.typed(type)
+  }
+
+  prepare(...metric: Parameters<PreparedIntake['prepare']>): PreparedMetric | undefined {
+    return this.#inner.prepare(...metric)
+  }
+
+  send(prepared: PreparedMetric, values: Float64Array, timeUs: number): Sent {
+    const before = this.#account.collected
+    const sent = this.#inner.send(prepared, values, timeUs)
+    this.#count.items += this.#account.collected - before
+    return sent
+  }
+}

@@ -1,0 +1,15 @@
+/** Of what speaks no SQL. */
+const bySystem: ReadonlyMap<string, string> = new Map([
+  ['redis', 'redis'],
+  ['memcached', 'memcached'],
+  ['mongodb', 'mongodb'],
+  ['kafka', 'kafka'],
+  ['rabbitmq', 'amqp'],
+  ['mqtt', 'mqtt'],
+  ['nats', 'nats'],
+])
+
+/** `signal_type` of calls to a database or broker, by what the conventions call the system. */
+export function signalTypeOf(system: string): string {
+  return bySystem.get(system) ?? 'sql'
+}
