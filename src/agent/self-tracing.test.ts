@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { startHttpReceiver } from '../../test/helpers/otlp-http-receiver.ts'
 import { type Answer, type Receiver, startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { loadConfig } from '../config/index.ts'
 import { createLogger } from '../lib/logger.ts'
+import { Attributes } from '../model/attributes.ts'
+import { LogRecord } from '../model/log.ts'
 import { resource } from '../model/resource.ts'
 import { Span, SpanKind } from '../model/span.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
+import type { ExportRequest } from '../pipeline/send-loop.ts'
 import { Outlets } from './outlets.ts'
 import { SelfTracer, type SelfTracingSettings } from './self-tracing.ts'
 
@@ -24,27 +28,7 @@ interface Scene {
 async function open(t: TestContext, settings: SelfTracingSettings = all): Promise<Scene> {
   const receiver = await startReceiver({ keep: true })
   t.after(() => receiver.close())
-  const { config, problems } = loadConfig({
-    explicit: false,
-    cwd: '/nonexistent',
-    systemFile: '/nonexistent',
-    env: {
-      SVC_OTLP_ENDPOINT: receiver.endpoint,
-      SVC_OTLP_INSECURE: 'true',
-      SVC_BACKOFF_INITIAL: '10ms',
-      SVC_BACKOFF_MAX: '20ms',
-      SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '1m',
-      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
-    },
-  })
-  assert.deepEqual(problems, [])
-  const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  const { pipeline } = new Outlets(config, {
-    log,
-    observe: request => tracer.exportRequest(request),
-    lock: () => true,
-  })
-  t.after(() => pipeline.close())
+  const { pipeline } = outlets(t, receiver.endpoint, request => tracer.exportRequest(request))
   const tracer = new SelfTracer({
     emit: (of, scope, span) => pipeline.intake('traces').add(of, scope, span),
     resource: identity,
@@ -57,6 +41,33 @@ async function open(t: TestContext, settings: SelfTracingSettings = all): Promis
     }
   }
   return { tracer, pipeline, receiver, settle }
+}
+
+function outlets(
+  t: TestContext,
+  endpoint: string,
+  observe: (request: ExportRequest) => void,
+  env: Readonly<Record<string, string>> = {},
+): Outlets {
+  const { config, problems } = loadConfig({
+    explicit: false,
+    cwd: '/nonexistent',
+    systemFile: '/nonexistent',
+    env: {
+      SVC_OTLP_ENDPOINT: endpoint,
+      SVC_OTLP_INSECURE: 'true',
+      SVC_BACKOFF_INITIAL: '10ms',
+      SVC_BACKOFF_MAX: '20ms',
+      SVC_PIPELINE_EXPORT_BATCH_TIMEOUT: '1m',
+      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
+      ...env,
+    },
+  })
+  assert.deepEqual(problems, [])
+  const log = createLogger({ level: 'error', format: 'text', write: () => {} })
+  const made = new Outlets(config, { log, observe, lock: () => true })
+  t.after(() => made.pipeline.close())
+  return made
 }
 
 /** A tracer whose spans are kept, and a clock that stands still unless it is told otherwise. */
@@ -76,6 +87,15 @@ function addSpans({ pipeline }: Scene, count: number): void {
 }
 
 const exported = 'opentelemetry.proto.collector.trace.v1.TraceService/Export'
+const someRequest: ExportRequest = {
+  endpoint: 'h:1',
+  signal: 'traces',
+  errorType: '',
+  latencySeconds: 0.25,
+  items: 7,
+  call: { protocol: 'grpc', method: exported },
+  httpStatus: undefined,
+}
 const namesOf = ({ receiver }: Scene) => receiver.lines.map(({ name }) => name)
 
 test('an operation and what it consists of arrive as one trace, with who we are', async t => {
@@ -197,37 +217,97 @@ test('a hundred operations a second are traced, and the others counted', () => {
   assert.equal(tracer.lost, 152, 'what sampling leaves out is no loss')
 })
 
-test('an export request is a call of the receiver', () => {
+test('an export request is a call of the receiver, in the words of its protocol', () => {
   const check = (
-    endpoint: string,
-    errorType: string,
+    request: Pick<ExportRequest, 'endpoint' | 'errorType'> & Partial<ExportRequest>,
+    name: string,
     want: Readonly<Record<string, unknown>>,
     status: number,
   ) => {
     const { tracer, kept, clock } = keeping()
     clock.ms = 5000
-    tracer.exportRequest({ endpoint, signal: 'traces', errorType, latencySeconds: 0.25, items: 7 })
+    tracer.exportRequest({ ...someRequest, ...request })
     const [span] = kept
     assert.ok(span !== undefined)
-    assert.deepEqual([span.name, span.kind, span.status], [exported, SpanKind.client, status])
+    assert.deepEqual([span.name, span.kind, span.status], [name, SpanKind.client, status])
     assert.equal(span.endUs - span.startUs, 250_000)
-    const common = {
-      'rpc.system.name': 'grpc',
-      'rpc.method': exported,
-      'svc.signal': 'traces',
-      'svc.items': 7,
-    }
-    assert.deepEqual(span.attributes.toObject(), { ...common, ...want })
+    assert.deepEqual(span.attributes.toObject(), { 'svc.signal': 'traces', 'svc.items': 7, ...want })
   }
-  const collector = { 'server.address': 'collector.example', 'server.port': 4317 }
-  check('collector.example:4317', '', { ...collector, 'rpc.response.status_code': 'OK' }, 0)
+  const grpc = { 'rpc.system.name': 'grpc', 'rpc.method': exported }
+  const collector = { ...grpc, 'server.address': 'collector.example', 'server.port': 4317 }
+  const endpoint = 'collector.example:4317'
+  check({ endpoint, errorType: '' }, exported, { ...collector, 'rpc.response.status_code': 'OK' }, 0)
   check(
-    'collector.example:4317',
-    'unavailable',
+    { endpoint, errorType: 'unavailable' },
+    exported,
     { ...collector, 'rpc.response.status_code': 'UNAVAILABLE', 'error.type': 'UNAVAILABLE' },
     2,
   )
-  check('[::1]:1', 'connect', { 'server.address': '::1', 'server.port': 1, 'error.type': 'connect' }, 2)
+  check(
+    { endpoint: '[::1]:1', errorType: 'connect' },
+    exported,
+    { ...grpc, 'server.address': '::1', 'server.port': 1, 'error.type': 'connect' },
+    2,
+  )
+  const url = 'https://collector.example:4318/v1/traces'
+  const http = { 'http.request.method': 'POST', 'url.full': url, 'server.address': 'h', 'server.port': 4318 }
+  const post = { endpoint: 'h:4318', call: { protocol: 'http', url } } as const
+  check({ ...post, errorType: '', httpStatus: 202 }, 'POST', { ...http, 'http.response.status_code': 202 }, 0)
+  // What the pipeline calls unauthenticated, as over gRPC, is a status here.
+  check(
+    { ...post, errorType: 'unauthenticated', httpStatus: 401 },
+    'POST',
+    { ...http, 'http.response.status_code': 401, 'error.type': '401' },
+    2,
+  )
+  check({ ...post, errorType: 'dns' }, 'POST', { ...http, 'error.type': 'dns' }, 2)
+})
+
+test('each destination of a real pipeline is traced by the protocol that it has', async t => {
+  const http = await startHttpReceiver()
+  t.after(() => http.close())
+  const grpc = await startReceiver()
+  t.after(() => grpc.close())
+  http.answer = ({ path }) => (path === '/v1/logs' ? { kind: 'ok' } : { kind: 'refuse', status: 400 })
+  const { tracer, kept } = keeping()
+  const { pipeline } = outlets(t, grpc.endpoint, request => tracer.exportRequest(request), {
+    SVC_OTLP_LOGS_PROTOCOL: 'http/json',
+    SVC_OTLP_LOGS_ENDPOINT: `${http.endpoint}/v1/logs`,
+    SVC_OTLP_METRICS_PROTOCOL: 'http/protobuf',
+    SVC_OTLP_METRICS_ENDPOINT: `${http.endpoint}/own/path`,
+  })
+  const shop = resource({ 'service.name': 'shop' })
+  const scope = { name: 'x', version: '' }
+  // More than there are of ours, which alone would not be traced.
+  for (let i = 0; i < 5; i++) pipeline.intake('traces').add(shop, scope, new Span())
+  pipeline.intake('logs').add(shop, scope, new LogRecord())
+  pipeline.intake('metrics').add(shop, scope, {
+    kind: 'gauge',
+    name: 'g',
+    description: '',
+    unit: '',
+    points: [{ attributes: new Attributes(), startUs: 0, timeUs: 1, value: 1 }],
+  })
+  await pipeline.flush(60_000)
+  const told = kept.map(({ name, attributes }) => {
+    const { 'svc.signal': signal, ...rest } = attributes.toObject()
+    return [
+      signal,
+      name,
+      rest['url.full'],
+      rest['http.response.status_code'],
+      rest['rpc.method'],
+      rest['error.type'],
+    ]
+  })
+  assert.deepEqual(
+    told.sort((a, b) => String(a[0]).localeCompare(String(b[0]))),
+    [
+      ['logs', 'POST', `${http.endpoint}/v1/logs`, 200, undefined, undefined],
+      ['metrics', 'POST', `${http.endpoint}/own/path`, 400, undefined, '400'],
+      ['traces', exported, undefined, undefined, exported, undefined],
+    ],
+  )
 })
 
 test('a request to the API is a call that we served', () => {
@@ -269,7 +349,7 @@ test('a pipeline with nothing to do becomes silent at any rate of tracing', asyn
   for (let round = 0; round < 20; round++) {
     tracer.begin('reload').end()
     if (round % 3 === 0) addSpans(scene, 2)
-    tracer.exportRequest({ endpoint: 'a:1', signal: 'metrics', errorType: '', latencySeconds: 1, items: 1 })
+    tracer.exportRequest({ ...someRequest, endpoint: 'a:1', signal: 'metrics', items: 1 })
     void pipeline.flush(60_000)
   }
   await scene.settle()

@@ -3,7 +3,6 @@
 import { randomFillSync } from 'node:crypto'
 import { GrpcStatus } from '../lib/grpc-status.ts'
 import { type Resource, resource, type Scope } from '../model/resource.ts'
-import type { Signal } from '../model/signal.ts'
 import { Span, SpanKind, StatusCode } from '../model/span.ts'
 import type { ExportRequest } from '../pipeline/send-loop.ts'
 
@@ -52,14 +51,6 @@ export interface AnsweredRequest {
 
 /** More would be a fault of the agent, and must not crowd out what it is there for. */
 const maxPerSecond = 100
-
-/** Fully-qualified names of the methods (opentelemetry-proto 1.11). */
-const exportMethods: Readonly<Record<Signal, string>> = {
-  traces: 'opentelemetry.proto.collector.trace.v1.TraceService/Export',
-  metrics: 'opentelemetry.proto.collector.metrics.v1.MetricsService/Export',
-  logs: 'opentelemetry.proto.collector.logs.v1.LogsService/Export',
-  profiles: 'opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export',
-}
 
 const notTraced: Operation = { recording: false, attribute() {}, fail() {}, end() {} }
 
@@ -116,29 +107,29 @@ export class SelfTracer {
   }
 
   /**
-   * Traces an export request that ended, by the conventions for gRPC clients. One that carried nothing but spans of
-   * ours is left out, or each would be the reason for another.
+   * Traces an export request that ended, by the conventions for clients of its protocol. One that carried nothing but
+   * spans of ours is left out, or each would be the reason for another.
    */
-  exportRequest({ endpoint, signal, errorType, latencySeconds, items }: ExportRequest): void {
+  exportRequest(request: ExportRequest): void {
+    const { endpoint, signal, errorType, latencySeconds, items, call } = request
     if (signal === 'traces') {
       const ours = items <= this.#unsent
       if (errorType === '') this.#unsent = 0
       if (ours) return
     }
-    const operation = this.#begin(exportMethods[signal], SpanKind.client, latencySeconds)
+    const name = call.protocol === 'grpc' ? call.method : 'POST'
+    const operation = this.#begin(name, SpanKind.client, latencySeconds)
     if (!operation.recording) return
-    operation.attribute('rpc.system.name', 'grpc')
-    operation.attribute('rpc.method', exportMethods[signal])
+    const failure =
+      call.protocol === 'grpc'
+        ? ofGrpc(operation, call.method, request)
+        : ofHttp(operation, call.url, request)
     const colon = endpoint.lastIndexOf(':')
     operation.attribute('server.address', endpoint.slice(0, colon).replace(/^\[|\]$/g, ''))
     operation.attribute('server.port', Number(endpoint.slice(colon + 1)))
-    const code = errorType === '' ? 'ok' : errorType
-    // Faults of the transport have no status, only their own names.
-    const status = Object.hasOwn(GrpcStatus, code) ? code.toUpperCase() : ''
-    if (status !== '') operation.attribute('rpc.response.status_code', status)
     operation.attribute('svc.signal', signal)
     operation.attribute('svc.items', items)
-    if (errorType !== '') operation.fail(status || errorType)
+    if (errorType !== '') operation.fail(failure)
     operation.end()
   }
 
@@ -182,6 +173,26 @@ export class SelfTracer {
     this.#unsent++
     this.#emit(this.#resource, this.#scope, span)
   }
+}
+
+/** Returns the status, or the name of a fault of the transport, which has none. */
+function ofGrpc(operation: Operation, method: string, { errorType }: ExportRequest): string {
+  operation.attribute('rpc.system.name', 'grpc')
+  operation.attribute('rpc.method', method)
+  const code = errorType === '' ? 'ok' : errorType
+  if (!Object.hasOwn(GrpcStatus, code)) return errorType
+  const status = code.toUpperCase()
+  operation.attribute('rpc.response.status_code', status)
+  return status
+}
+
+/** As `ofGrpc`. A refusal has its status, whatever else it means to the pipeline. */
+function ofHttp(operation: Operation, url: string, { errorType, httpStatus }: ExportRequest): string {
+  operation.attribute('http.request.method', 'POST')
+  operation.attribute('url.full', url)
+  if (httpStatus === undefined) return errorType
+  operation.attribute('http.response.status_code', httpStatus)
+  return String(httpStatus)
 }
 
 class Recording implements Operation {

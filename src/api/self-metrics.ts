@@ -111,7 +111,7 @@ export interface ReloadState {
 export interface SelfMetrics {
   readonly registry: Registry
   /** Counts an export request that ended. */
-  exportRequest(request: ExportRequest): void
+  exportRequest(request: Omit<ExportRequest, 'call' | 'httpStatus'>): void
 }
 
 const latencyBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -137,7 +137,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
           if (of === signal) emit(items, value)
         }),
       )
-    counter('collected', 'collected', 'signal_type', emit => source.collected(emit))
+    counter('collected', 'collected, by what they tell of', 'signal_type', emit => source.collected(emit))
     counter('exported', 'that the endpoint acknowledged', 'endpoint', emit => source.exported(emit))
     counter('dropped', 'lost, by reason', 'reason', emit => source.dropped(emit))
   }

@@ -30,12 +30,12 @@ export interface OtlpGrpcOptions {
   readonly version: string
 }
 
-/** opentelemetry-proto 1.11. */
+/** Fully-qualified names of the methods (opentelemetry-proto 1.11). */
 const methods: Record<Signal, string> = {
-  traces: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
-  metrics: '/opentelemetry.proto.collector.metrics.v1.MetricsService/Export',
-  logs: '/opentelemetry.proto.collector.logs.v1.LogsService/Export',
-  profiles: '/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export',
+  traces: 'opentelemetry.proto.collector.trace.v1.TraceService/Export',
+  metrics: 'opentelemetry.proto.collector.metrics.v1.MetricsService/Export',
+  logs: 'opentelemetry.proto.collector.logs.v1.LogsService/Export',
+  profiles: 'opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export',
 }
 
 /** OTLP specification, "Failures", table of gRPC codes. RESOURCE_EXHAUSTED joins them with a RetryInfo. */
@@ -67,7 +67,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
 
   async function exchange({ signal, body: message, encoding }: Batch, stop: AbortSignal): Promise<Receipt> {
     try {
-      const request = { path: methods[signal], message, encoding, headers, timeoutMs }
+      const request = { path: `/${methods[signal]}`, message, encoding, headers, timeoutMs }
       return receiptOf(await client.call(request, stop))
     } catch (error) {
       if (error instanceof GrpcError && error.taken) return unread(error)
@@ -83,7 +83,7 @@ export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connecte
     }
   }
 
-  return senderOn(client, endpoint, send)
+  return senderOn(client, endpoint, signal => ({ protocol: 'grpc', method: methods[signal] }), send)
 }
 
 /** The receiver took the batch, so an answer that cannot be read must not make us send it again. */

@@ -49,6 +49,7 @@ export function refusalOf(what: string, answer: HttpAnswer, share: number): Send
     retryable: retryable.has(status),
     retryAfterMs: retryable.has(status) ? (retryAfter(answer) ?? retryAfterMs ?? 0) : 0,
     limitBytes: Math.floor((limitBytes ?? 0) * share),
+    httpStatus: status,
   })
 }
 

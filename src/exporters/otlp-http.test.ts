@@ -53,7 +53,7 @@ test('a batch arrives whole in either form and every compression, over one conne
       for (const spans of [1, 100, 20_000]) {
         receiver.lines.length = 0
         const sent = await sender.send(await pack(batchOf(spans), compression), never)
-        assert.deepEqual(sent, { rejected: 0, message: '' })
+        assert.deepEqual(sent, { rejected: 0, message: '', httpStatus: 200 })
         assert.deepEqual(
           receiver.lines.map(line => line.name),
           Array.from({ length: spans }, (_, i) => `span ${i}`),
@@ -111,7 +111,7 @@ test('a receiver that refuses zstd gets gzip, and the operator the way to spare 
   }
   receiver.answer = () => ({ kind: 'refuse', status: 400, message: 'bad' })
   const error = await failure(open(t, receiver.endpoint, { compression: 'zstd' }).send(batch, never))
-  assert.equal(error.type, 'http_400')
+  assert.deepEqual([error.type, error.httpStatus], ['http_400', 400])
   assert.equal(receiver.requests.length, 4)
 })
 
@@ -121,7 +121,9 @@ test('each signal has its path, behind that of a base endpoint; the URL of one s
     const sender = open(t, `${receiver.endpoint}${path}`, { ownEndpoint })
     receiver.answer = () => ({ kind: 'refuse', status: 400 })
     await failure(sender.send(plainBatch(signal, 0, new Uint8Array()), never))
-    return receiver.requests.at(-1)!.path
+    const asked = receiver.requests.at(-1)!.path
+    assert.deepEqual(sender.callOf(signal), { protocol: 'http', url: receiver.endpoint + asked })
+    return asked
   }
   for (const signal of signals) {
     const path = signal === 'profiles' ? '/v1development/profiles' : `/v1/${signal}`
@@ -298,7 +300,11 @@ test('a partial success tells what was rejected, and a warning may reject nothin
       message: string,
     ) => {
       receiver.answer = () => ({ kind: 'ok', ...answer })
-      assert.deepEqual(await sender.send(batchOf(10), never), { rejected, message })
+      assert.deepEqual(await sender.send(batchOf(10), never), {
+        rejected,
+        message,
+        httpStatus: answer.status ?? 200,
+      })
     }
     await check({ rejected: 3, message: 'too old' }, 3, 'too old')
     await check({ rejected: 3, message: 'too old', gzip: true }, 3, 'too old')
@@ -438,7 +444,7 @@ test('closing lets requests under way end, and then ends the connections', async
   await until(() => answers.length === 2)
   const closed = sender.close()
   for (const answer of answers) answer()
-  assert.deepEqual(await Promise.all(sent), Array(2).fill({ rejected: 0, message: '' }))
+  assert.deepEqual(await Promise.all(sent), Array(2).fill({ rejected: 0, message: '', httpStatus: 200 }))
   await closed
   await until(() => !sender.connected)
   await sender.close()

@@ -64,10 +64,12 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
   const client = new HttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
   const fallback = new ZstdFallback()
 
+  const pathOf = (signal: Signal) => requestPath(options.endpoint, options.ownEndpoint, paths[signal])
+
   async function exchange(packed: Batch, share: number, stop: AbortSignal): Promise<Receipt> {
     const { signal, body, encoding } = packed
     const request = {
-      path: requestPath(options.endpoint, options.ownEndpoint, paths[signal]),
+      path: pathOf(signal),
       headers: encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding },
       body,
       timeoutMs,
@@ -75,7 +77,8 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
     const what = `cannot export ${signal} to ${endpoint}`
     try {
       const answer = await client.post(request, stop)
-      if (answer.status >= 200 && answer.status < 300) return receiptOf(answer)
+      if (answer.status >= 200 && answer.status < 300)
+        return { ...receiptOf(answer), httpStatus: answer.status }
       throw refusalOf(what, answer, share)
     } catch (error) {
       throw sendError(what, error)
@@ -92,7 +95,8 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
     }
   }
 
-  return senderOn(client, endpoint, send)
+  const origin = `${secure ? 'https' : 'http'}://${endpoint}`
+  return senderOn(client, endpoint, signal => ({ protocol: 'http', url: origin + pathOf(signal) }), send)
 }
 
 function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {

@@ -1,5 +1,6 @@
 import { UnderWay } from '../lib/under-way.ts'
-import type { Sender } from '../model/batch.ts'
+import type { ExportCall, Sender } from '../model/batch.ts'
+import { type Signal, signals } from '../model/signal.ts'
 
 /** What a sender stands on. */
 interface Client {
@@ -11,9 +12,11 @@ interface Client {
 export function senderOn(
   client: Client,
   endpoint: string,
+  callOf: Sender['callOf'],
   send: Sender['send'],
 ): Sender & { readonly connected: boolean } {
   const underWay = new UnderWay()
+  const calls = new Map<Signal, ExportCall>(signals.map(signal => [signal, callOf(signal)]))
   let closed: Promise<void> | undefined
   async function close(): Promise<void> {
     await underWay.idle()
@@ -21,6 +24,7 @@ export function senderOn(
   }
   return {
     endpoint,
+    callOf: signal => calls.get(signal)!,
     get connected() {
       return client.connected
     },

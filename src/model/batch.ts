@@ -37,6 +37,8 @@ export interface Receipt {
   readonly rejected: number
   /** Its words, '' when it had none. May be a warning with nothing rejected. */
   readonly message: string
+  /** Of its answer, over HTTP. */
+  readonly httpStatus?: number
 }
 
 /** A batch that was not delivered. `retryable` follows the tables of the OTLP specification. */
@@ -51,6 +53,8 @@ export class SendError extends Error {
   readonly retryAfterMs: number
   /** With `too_large`: the receiver's limit in bytes before compression, 0 when it did not say. */
   readonly limitBytes: number
+  /** Of its answer, where there was one over HTTP. */
+  readonly httpStatus: number | undefined
   constructor(
     message: string,
     options: {
@@ -58,6 +62,7 @@ export class SendError extends Error {
       retryable: boolean
       retryAfterMs?: number
       limitBytes?: number
+      httpStatus?: number
       cause?: unknown
     },
   ) {
@@ -67,13 +72,21 @@ export class SendError extends Error {
     this.retryable = options.retryable
     this.retryAfterMs = options.retryAfterMs ?? 0
     this.limitBytes = options.limitBytes ?? 0
+    this.httpStatus = options.httpStatus
   }
 }
+
+/** What a request of ours is called by the conventions for clients. */
+export type ExportCall =
+  | { readonly protocol: 'grpc'; readonly method: string }
+  | { readonly protocol: 'http'; readonly url: string }
 
 /** A destination. `send` resolves when the receiver acknowledged the batch, and rejects with a `SendError` else. */
 export interface Sender {
   /** `host:port`, as documents and metric labels show it. */
   readonly endpoint: string
+  /** What its requests of a signal are. */
+  callOf(signal: Signal): ExportCall
   send(batch: Batch, stop: AbortSignal): Promise<Receipt>
   /** Resolves when requests under way have ended, and the connections with them. None may follow. */
   close(): Promise<void>

@@ -8,7 +8,7 @@ import { openStore, queueDirectory, until } from '../../test/helpers/disk-store.
 import { randomOf, ShadowFiles } from '../../test/helpers/shadow-files.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { createLogger } from '../lib/logger.ts'
-import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
+import { type Batch, type ExportCall, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import { resource } from '../model/resource.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
 import type { Builder } from './batcher.ts'
@@ -86,6 +86,10 @@ class Receiver implements Sender {
   /** Everything that is sent. */
   seen: (ids: readonly number[]) => void = () => {}
   willing = false
+
+  callOf(): ExportCall {
+    return { protocol: 'grpc', method: 'test' }
+  }
 
   send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
     const ids = idsOf(batch)
@@ -277,7 +281,7 @@ test('in memory what is secured is never sent again, and once nothing is left no
       fc.array(action, { minLength: 5, maxLength: 60 }),
       fc.boolean(),
       async (actions, end) => {
-        const run = new Run(dropped => new MemoryQueue({ limitBytes: 4000, maxAgeMs: 0 }, dropped))
+        const run = new Run(dropped => new MemoryQueue('traces', { limitBytes: 4000, maxAgeMs: 0 }, dropped))
         let secured = 0
         run.secured = items => {
           secured = Math.max(secured, items)
@@ -386,7 +390,7 @@ test('on disk what is secured outlives a loss of power, also where writing and s
 
 async function memoryRun(t: TestContext, settings: Partial<LaneSettings> = {}): Promise<Run> {
   const run = new Run(
-    dropped => new MemoryQueue({ limitBytes: settings.queueBytes ?? 4000, maxAgeMs: 0 }, dropped),
+    dropped => new MemoryQueue('traces', { limitBytes: settings.queueBytes ?? 4000, maxAgeMs: 0 }, dropped),
     settings,
   )
   t.after(() => run.lane.drain(0))

@@ -31,6 +31,7 @@ const process: Process<LogRecord> = {
 
 const takesAll: Sender = {
   endpoint: 'test',
+  callOf: () => ({ protocol: 'grpc', method: 'test' }),
   send: async () => ({ rejected: 0, message: '' }),
   close: async () => undefined,
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Level, Logger } from '../lib/logger.ts'
-import { type Batch, plainBatch, type Receipt, SendError } from '../model/batch.ts'
+import { type Batch, type ExportCall, plainBatch, type Receipt, SendError } from '../model/batch.ts'
 import { Account } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
 import { type ExportRequest, type Halve, SendLoop, type SendSettings } from './send-loop.ts'
@@ -19,6 +19,10 @@ class Destination {
 
   constructor(endpoint = 'test:1') {
     this.endpoint = endpoint
+  }
+
+  callOf(): ExportCall {
+    return { protocol: 'grpc', method: 'test' }
   }
 
   send(batch: Batch, stop: AbortSignal): Promise<Receipt> {
@@ -44,7 +48,7 @@ function fault(type: string, retryable = true, retryAfterMs = 0): SendError {
 
 function start(t: TestContext, { halve, ...options }: Partial<SendSettings> & { halve?: Halve } = {}) {
   const account = new Account()
-  const queue = new MemoryQueue({ limitBytes: 1e6, maxAgeMs: 0 }, (reason, items) =>
+  const queue = new MemoryQueue('traces', { limitBytes: 1e6, maxAgeMs: 0 }, (reason, items) =>
     account.drop(reason, items),
   )
   const destination = new Destination()
@@ -58,6 +62,7 @@ function start(t: TestContext, { halve, ...options }: Partial<SendSettings> & { 
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
+    answer: write('info'),
   }
   const settings: SendSettings = {
     sender: destination,

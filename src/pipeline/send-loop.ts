@@ -1,5 +1,5 @@
 import type { Logger } from '../lib/logger.ts'
-import { type Batch, type Receipt, SendError, type Sender } from '../model/batch.ts'
+import { type Batch, type ExportCall, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Entry } from './batch-queue.ts'
 import type { Account } from './ledger.ts'
@@ -12,6 +12,9 @@ export interface ExportRequest {
   readonly errorType: string
   readonly latencySeconds: number
   readonly items: number
+  readonly call: ExportCall
+  /** Of the answer, where there was one over HTTP. */
+  readonly httpStatus: number | undefined
 }
 
 /** How a signal is sent; may change at any time. */
@@ -230,20 +233,23 @@ export class SendLoop {
     const { round } = outlet
     const startedAt = performance.now()
     let errorType = ''
+    let httpStatus: number | undefined
     let more = false
     try {
       const receipt = await outlet.sender.send(batch, this.#stop.signal)
+      httpStatus = receipt.httpStatus
       more = this.#accepted(outlet, entry, batch, receipt)
     } catch (cause) {
       const error = asSendError(cause)
       errorType = error.type
+      httpStatus = error.httpStatus
       // What a former sender did not take is for the present one to judge.
       if (this.#isFormer(outlet)) this.#options.queue.putBack(entry)
       else more = await this.#failed(outlet, entry, batch, error, round)
     }
     this.counts.requests++
     if (errorType !== '') this.counts.failed++
-    this.#report(outlet.sender, batch, errorType, performance.now() - startedAt)
+    this.#report(outlet.sender, batch, { errorType, httpStatus }, performance.now() - startedAt)
     if (!more || !this.#isFormer(outlet)) return more
     this.#options.queue.putBack(entry)
     return false
@@ -389,9 +395,23 @@ export class SendLoop {
     })
   }
 
-  #report({ endpoint }: Sender, { items }: Batch, errorType: string, latencyMs: number): void {
+  #report(
+    sender: Sender,
+    { items }: Batch,
+    end: Pick<ExportRequest, 'errorType' | 'httpStatus'>,
+    latencyMs: number,
+  ): void {
     const { observe, signal, log } = this.#options
-    observe?.({ endpoint, signal, errorType, latencySeconds: latencyMs / 1000, items })
+    const { endpoint } = sender
+    const { errorType } = end
+    observe?.({
+      endpoint,
+      signal,
+      ...end,
+      latencySeconds: latencyMs / 1000,
+      items,
+      call: sender.callOf(signal),
+    })
     if (errorType === '' && log.enabled('debug'))
       log.debug('Exported a batch.', {
         endpoint,
