@@ -6,6 +6,7 @@ import { banner } from './agent/banner.ts'
 import { Cpu } from './agent/cpu.ts'
 import { leverParts } from './agent/cpu-levers.ts'
 import { Discovery } from './agent/discovery.ts'
+import { EbpfDebug } from './agent/ebpf-debug.ts'
 import { governEntities, governProfiles, governSmallTables } from './agent/entity-memory.ts'
 import { Gpu } from './agent/gpu.ts'
 import { stuckMs } from './agent/health.ts'
@@ -174,14 +175,31 @@ export async function startAgent({
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
+  const ebpfDebug = new EbpfDebug({
+    config,
+    log,
+    programs: () => [
+      ...(tracing instanceof Tracing ? tracing.capture.programs() : []),
+      ...(kernel?.programs() ?? []),
+      ...(profiling.sampler?.programs() ?? []),
+    ],
+  })
   if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
     const edge: TracingOptions['edge'] = request => {
       kernel?.graph.edge(request.client, request.server, request.failed, request.clientNs, request.serverNs)
       window?.edge(request)
     }
-    tracing = startTracing({ config, pipeline, processes, log, edge, governor: memory.governor })
+    tracing = startTracing({
+      config,
+      pipeline,
+      processes,
+      log: ebpfDebug.log,
+      edge,
+      governor: memory.governor,
+    })
     if (!(tracing instanceof Tracing) && ebpf.required) {
       profiler.stop()
+      ebpfDebug.stop()
       vitals?.stop()
       await pipeline.close()
       record.end('start_failed', 'agent.ebpf.required')
@@ -203,7 +221,7 @@ export async function startAgent({
       host,
       resources,
       governor: memory.governor,
-      log,
+      log: ebpfDebug.log,
       selfPid: running?.capture.selfPid ?? process.pid,
       onExec: pid => running?.tls?.noticed(pid),
     })
@@ -212,7 +230,7 @@ export async function startAgent({
     pipeline,
     processes: profiled,
     host,
-    log,
+    log: ebpfDebug.log,
     links: running,
   })
   governProfiles(memory.governor, profiling)
@@ -261,6 +279,7 @@ export async function startAgent({
       scraping,
       self,
       profiler,
+      ebpfDebug,
       api: () => api,
       hostMetrics: () => hostMetrics,
     }),
@@ -290,6 +309,7 @@ export async function startAgent({
       ...socketFaults(api),
     ],
     kernel,
+    ebpfDebug,
     profiling,
     discovery,
     gpu,
@@ -346,6 +366,7 @@ export async function startAgent({
     live?.stop()
     discovery.stop()
     gpu.stop()
+    ebpfDebug.stop()
     running?.stop()
     kernel?.stop()
     await profiling.stop()

@@ -9,6 +9,7 @@ import type { EventLoopWatch } from '../runtime/event-loop.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
 import type { Cpu } from './cpu.ts'
 import type { Discovery } from './discovery.ts'
+import type { EbpfDebug } from './ebpf-debug.ts'
 import type { Gpu } from './gpu.ts'
 import type { HostMetrics } from './host-metrics.ts'
 import type { KernelTelemetry } from './kernel-telemetry.ts'
@@ -43,6 +44,7 @@ export interface Parts {
   readonly hostMetrics: () => HostMetrics | undefined
   /** Undefined: eBPF is off. */
   readonly kernel: KernelTelemetry | undefined
+  readonly ebpfDebug: Pick<EbpfDebug, 'measures'>
   readonly profiling: Profiling
   readonly discovery: Discovery
   readonly gpu: Gpu

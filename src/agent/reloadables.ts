@@ -7,6 +7,7 @@ import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { RuntimeProfiler } from '../runtime/runtime-profiler.ts'
 import type { Discovery } from './discovery.ts'
+import type { EbpfDebug } from './ebpf-debug.ts'
 import type { Gpu } from './gpu.ts'
 import type { HostMetrics } from './host-metrics.ts'
 import type { Logs } from './logs.ts'
@@ -29,6 +30,7 @@ export interface ReloadableParts {
   readonly scraping: Scraping
   readonly self: SelfTracer
   readonly profiler: RuntimeProfiler
+  readonly ebpfDebug: EbpfDebug
   readonly api: () => Api | undefined
   readonly hostMetrics: () => HostMetrics | undefined
 }
@@ -125,6 +127,11 @@ export function reloadables(parts: ReloadableParts): readonly Reloadable[] {
           if (debugMode(config)) profiler.start()
           else profiler.stop()
         }),
+    },
+    {
+      name: 'eBPF debug',
+      prepare: (config, changed) =>
+        touches(changed, 'agent.ebpf.debug') ? parts.ebpfDebug.prepare(config) : undefined,
     },
     {
       name: 'log',

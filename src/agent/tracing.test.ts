@@ -1,7 +1,6 @@
 // owns: host
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readdirSync, readlinkSync } from 'node:fs'
 import { connect } from 'node:net'
 import { after, afterEach, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +18,7 @@ import type { Span } from '../model/span.ts'
 import type { Intake } from '../pipeline/batcher.ts'
 import { type Ledger, openLedger } from '../pipeline/ledger.ts'
 import type { Items } from '../pipeline/pipeline.ts'
-import { captureOptions, ends, startTracing, Tracing, type TracingOptions } from './tracing.ts'
+import { captureOptions, startTracing, Tracing, type TracingOptions } from './tracing.ts'
 
 /** Two whose requests are counted, and one whose port comes and goes. */
 let peers: Peers[] = []
@@ -130,12 +129,6 @@ function finished({ tracing }: Started, exchanges: number): Promise<void> {
 }
 
 const kernel = { skip: withoutBpf }
-
-test('of a long log of the verifier both ends are kept', () => {
-  assert.equal(ends('short'), 'short')
-  const long = `${'a'.repeat(2048)}${'b'.repeat(60_000)}${'c'.repeat(2048)}`
-  assert.equal(ends(long), `${'a'.repeat(2048)}\n[...]\n${'c'.repeat(2048)}`)
-})
 
 test('the kernel side follows the configuration', () => {
   const config = configured({ NETWORK_SAMPLING_SLOW_THRESHOLD: '250ms', NETWORK_EXCLUDE_PORTS: '22' })
@@ -359,43 +352,6 @@ test('a change of something else touches nothing of the capture', kernel, async 
   change({ NETWORK_INCLUDE_PORTS: `${one.port},1` })
   await one.requests(10, '/status/200')
   await finished(started, 20)
-})
-
-/** Descriptors of this process that have the kernel measure programs. Other processes may hold some as well. */
-function measuring(): number {
-  return readdirSync('/proc/self/fd').filter(fd => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`).includes('bpf-stats')
-    } catch {
-      return false // the one that the directory was read by
-    }
-  }).length
-}
-
-test('the kernel measures programs while debug is on', kernel, async () => {
-  const [one] = peers as [Peers]
-  const base = { NETWORK_INCLUDE_PORTS: String(one.port) }
-  const started = start(base)
-  const { tracing, change } = started
-  const runs = () => tracing.capture.programs().reduce((sum, { runCount }) => sum + runCount, 0)
-  const debug = { ...base, DEBUG: 'true' }
-  assert.equal(measuring(), 0)
-  for (let i = 0; i < 3; i++) {
-    change(debug)
-    const from = runs()
-    await one.requests(10, '/status/200')
-    assert.ok(runs() > from)
-    // It is on already.
-    change(debug)
-    assert.equal(measuring(), 1)
-    change(base)
-    assert.equal(measuring(), 0)
-    tracing.prepare(configured(debug)).abort()
-    assert.equal(measuring(), 0)
-  }
-  change(debug)
-  tracing.stop()
-  assert.equal(measuring(), 0)
 })
 
 test('another interval neither holds exports of metrics up nor adds any', kernel, async () => {

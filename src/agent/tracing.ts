@@ -7,8 +7,7 @@ import type { Config } from '../config/index.ts'
 import { unknownProcess } from '../entities/process-resource.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
 import { matches, type ProcessSelector, type SelectionRules } from '../entities/selection.ts'
-import { LoadError } from '../kernel/bpf-object.ts'
-import { loadNative, type MapHandle, type StatsHandle, Unsupported } from '../kernel/native.ts'
+import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
@@ -28,7 +27,6 @@ import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
 import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
-import { statsDisable, statsOf } from './ebpf-stats.ts'
 import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
 import { tracingSink } from './tracing-sink.ts'
@@ -93,14 +91,13 @@ export class Tracing {
   /** Exchanges that the kernel only counted and that the books do not have yet. */
   private unbooked = 0
   private lettingGo: Promise<void> | undefined
-  private stats: StatsHandle | undefined
   private readonly metrics: RedExport
   private stopped = false
 
   constructor(backend: Backend, options: TracingOptions) {
     this.options = options
     const { pipeline, processes, config } = options
-    const { network, debug } = config.agent.ebpf
+    const { network } = config.agent.ebpf
     this.ebpf = config.agent.ebpf
     this.discovery = config.discovery
     const account = pipeline.ledger.traces
@@ -182,7 +179,6 @@ export class Tracing {
       const { detail, lose, mend } = ownPids
       this.limits = [{ reason: `${detail}: ${lose}`, mend }]
     }
-    if (debug) this.measure(statsOf(options.log))
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
     processes.onEnd((ended, next) => this.red.forget(ended, next))
     const { red, scope } = this
@@ -215,7 +211,7 @@ export class Tracing {
    */
   prepare(config: Config): Change {
     const { ebpf } = config.agent
-    const { debug, network } = ebpf
+    const { network } = ebpf
     const before = this.ebpf
     const differs = <T>(of: (network: Network) => T): boolean =>
       !isDeepStrictEqual(of(before.network), of(network))
@@ -251,21 +247,12 @@ export class Tracing {
     }
     if (differs(({ metrics_interval }) => metrics_interval))
       steps.push(() => this.metrics.every(network.metrics_interval))
-    let stats: StatsHandle | undefined
-    if (debug !== before.debug) {
-      if (debug) stats = statsOf(this.options.log)
-      steps.push(() => this.measure(stats))
-    }
-    const abort = () => {
-      if (stats !== undefined) statsDisable(stats)
-    }
     return {
       commit: () => {
         // An agent that ended meanwhile begins nothing again.
-        if (this.stopped) abort()
-        else for (const step of steps) step()
+        if (!this.stopped) for (const step of steps) step()
       },
-      abort,
+      abort: () => undefined,
     }
   }
 
@@ -340,7 +327,6 @@ export class Tracing {
     this.sync()
     this.tracer.flush()
     this.exportMetrics()
-    this.measure(undefined)
   }
 
   /** Unloads, when the kernel has let go of TLS libraries: what is left at the end of the process, it lets go one by one. */
@@ -357,12 +343,6 @@ export class Tracing {
     this.tracer.tick()
     this.budget.measure()
     this.streams.tick(this.capture.reachedNs)
-  }
-
-  /** The kernel measures programs while `stats` is held; undefined ends it. */
-  private measure(stats: StatsHandle | undefined): void {
-    if (this.stats !== undefined) statsDisable(this.stats)
-    this.stats = stats
   }
 
   private findAddresses(): void {
@@ -389,8 +369,6 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
       }
       return new Tracing(backend, options)
     } catch (error) {
-      if (error instanceof LoadError && options.config.agent.ebpf.debug)
-        options.log.warn('the kernel refused eBPF programs', { backend: backend.name, log: ends(error.log) })
       faults.push({
         reason: errorText(error),
         mend: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
@@ -407,12 +385,6 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
     reason: [...new Set(faults.map(({ reason }) => reason))].join('; '),
     mend: [...new Set(faults.map(({ mend }) => mend))].join('; or '),
   }
-}
-
-/** What the verifier says stands at both ends of its log: the program's beginning, and the finding. */
-export function ends(log: string): string {
-  const most = 2048
-  return log.length <= 2 * most ? log : `${log.slice(0, most)}\n[...]\n${log.slice(-most)}`
 }
 
 /** What the kernel side is told. */

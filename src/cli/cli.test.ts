@@ -295,6 +295,23 @@ test('the agent tells what works, answers signals, drains on SIGTERM and exits w
   assert.equal(rest[1]!.mend, 'do this')
 })
 
+test('SIGUSR1 is answered at any level of the log', async () => {
+  const run = start(program(`console.error('{"msg":"half way"}'); return agent`), { SVC_LOG_LEVEL: 'error' })
+  await saying(run, 'half way')
+  run.child.kill('SIGUSR1')
+  await saying(run, '"msg":"status"')
+  run.child.kill('SIGTERM')
+  const { code, talk } = await run.ended
+  assert.equal(code, 0)
+  assert.deepEqual(
+    records(talk).map(({ level, msg }) => [level, msg]),
+    [
+      [undefined, 'half way'],
+      ['info', 'status'],
+    ],
+  )
+})
+
 test('a second signal ends the agent at once', async () => {
   const run = start(program('return { ...agent, stop: () => new Promise(() => {}) }'))
   await saying(run, '"started"')

@@ -197,11 +197,11 @@ function endOnSignals(timeoutMs: () => number, log: Logger, note: Note): End {
 }
 
 /**
- * SIGUSR1 writes the status document to the log, SIGHUP reloads the configuration. Listening also keeps Node from
- * opening its debugger on the one, and the kernel from ending the process on the other.
+ * SIGUSR1 writes the status document to the log, whatever its level, SIGHUP reloads the configuration. Listening also
+ * keeps Node from opening its debugger on the one, and the kernel from ending the process on the other.
  */
 function answerSignals(log: Logger, running: () => RunningAgent | undefined): { stop(): void } {
-  const status = () => log.info('status', { status: running()?.view.status() ?? 'starting' })
+  const status = () => log.answer('status', { status: running()?.view.status() ?? 'starting' })
   const reload = () => {
     const agent = running()
     if (agent === undefined) log.warn('SIGHUP came before the start was over and is ignored; send it again')

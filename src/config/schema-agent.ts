@@ -107,7 +107,11 @@ const ebpf = branch('Observation in the kernel.', {
     'Refuses to start (exit code 3) where eBPF cannot load, instead of going on without.',
     { restart: true },
   ),
-  debug: key(boolean, false, 'Keeps verifier logs and per-program statistics, and logs more.'),
+  debug: key(
+    boolean,
+    false,
+    'Logs what the verifier said of each program that it refused, every minute how often each program ran and what it took, and which libraries are read for TLS or why not. `/status/ebpf` then has the totals. Measuring costs each run of a program some 50 ns.',
+  ),
   backend: key(
     choice(['auto', 'sock', 'fentry', 'kprobe', 'syscalls'], ['auto', 'sock', 'syscalls']),
     'auto',

@@ -1,3 +1,4 @@
+import { tellRefusal } from './load-refusals.ts'
 import type { LinkHandle, MapHandle, Native, ObjectHandle, ProgramSpec } from './native.ts'
 
 export interface LoadOptions {
@@ -87,6 +88,7 @@ export class BpfObject {
         done = errno === 0
         if (done) return new BpfObject(native, options.name, handle, leftOut)
         const refusal = explainLoadLog(log)
+        tellRefusal(options.name, refusal, log)
         // Each attempt leaves out one more, so the loop ends.
         if (!refusal.program || !optional.delete(refusal.program)) {
           throw new LoadError(options.name, code, refusal, log)

@@ -40,13 +40,14 @@ test('records below the level are left out, and the level can change', () => {
   const { log, lines } = logger('warn')
   log.info('no')
   log.warn('yes')
+  log.answer('asked', { n: 1 })
   assert.equal(log.enabled('info'), false)
   log.configure({ level: 'debug' })
   assert.equal(log.enabled('debug'), true)
   log.debug('now')
   assert.deepEqual(
     lines.map(line => JSON.parse(line).msg),
-    ['yes', 'now'],
+    ['yes', 'asked', 'now'],
   )
 })
 

@@ -26,6 +26,8 @@ export interface Logger {
   info(message: string, fields?: Fields): void
   warn(message: string, fields?: Fields): void
   error(message: string, fields?: Fields): void
+  /** What somebody asked for is written whatever the level, as `info`. */
+  answer(message: string, fields?: Fields): void
 }
 
 export interface LoggerOptions extends LogSettings {
@@ -45,14 +47,16 @@ export function createLogger(options: LoggerOptions): Logger {
   const asText = options.color ? colourLine : textLine
   let { format } = options
   let least = levels.indexOf(options.level)
+  const put = (level: Level, message: string, fields?: Fields) => {
+    const at = now()
+    const json = format === 'json' || ring ? jsonLine(at, level, message, fields) : ''
+    ring?.add(json)
+    write(format === 'json' ? json : asText(at, level, message, fields))
+  }
   const writer = (level: Level) => {
     const rank = levels.indexOf(level)
     return (message: string, fields?: Fields) => {
-      if (rank < least) return
-      const at = now()
-      const json = format === 'json' || ring ? jsonLine(at, level, message, fields) : ''
-      ring?.add(json)
-      write(format === 'json' ? json : asText(at, level, message, fields))
+      if (rank >= least) put(level, message, fields)
     }
   }
   return {
@@ -65,6 +69,7 @@ export function createLogger(options: LoggerOptions): Logger {
     info: writer('info'),
     warn: writer('warn'),
     error: writer('error'),
+    answer: (message, fields) => put('info', message, fields),
   }
 }
 

@@ -63,10 +63,9 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 
-function programsOf({ tracing, kernel, profiling, loaded }: UiParts): AgentDocument['programs'] {
+function programsOf({ tracing, kernel, profiling, ebpfDebug }: UiParts): AgentDocument['programs'] {
   const files = attachedFiles(tracing).length
-  // The kernel measures programs only then.
-  const measured = tracing instanceof Tracing && loaded().config.agent.ebpf.debug
+  const measured = ebpfDebug.measures
   const programs = [
     ...(tracing instanceof Tracing ? tracing.capture.programs() : []),
     ...(kernel?.programs() ?? []),
