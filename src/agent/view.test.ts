@@ -80,6 +80,7 @@ const queueShape = {
   dropped: 'integer',
   bytes: 'integer',
   capacity_bytes: 'integer',
+  on_disk: 'boolean',
 }
 const exportShape = {
   endpoint: 'string',

@@ -62,7 +62,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
     },
     readiness: () => readiness(parts),
     status: () => status(parts),
-    ebpf: () => ebpf(parts, config().agent.ebpf.debug),
+    ebpf: () => ebpf(parts, parts.ebpfDebug.measures),
     exporting: () => exporting(parts),
     discovery: () => discoveryDocument(parts),
     logsStatus: () => logsDocument(parts),
@@ -112,7 +112,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
   }
 }
 
-function ebpf({ tracing, kernel, profiling }: Parts, debug: boolean): EbpfDocument {
+function ebpf({ tracing, kernel, profiling }: Parts, measured: boolean): EbpfDocument {
   const running = tracing instanceof Tracing ? tracing : undefined
   return {
     enabled: running !== undefined,
@@ -126,7 +126,7 @@ function ebpf({ tracing, kernel, profiling }: Parts, debug: boolean): EbpfDocume
       type,
       attached,
       id,
-      ...(debug ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
+      ...(measured ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
     })),
     maps: [...(running?.capture.maps() ?? []), ...(profiling.sampler?.maps() ?? [])].map(
       ({ name, type, entries, maxEntries }) => ({
@@ -371,7 +371,7 @@ function lastExport({ outlets }: Parts): string | null {
 }
 
 function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
-  const { queued, capacity, exported, rejected, droppedTotal, queuedBytes, capacityBytes } =
+  const { queued, capacity, exported, rejected, droppedTotal, queuedBytes, capacityBytes, durable } =
     pipeline.state(signal)
   return {
     size: queued,
@@ -380,6 +380,7 @@ function queue(pipeline: Pipeline, signal: Signal): QueueDocument {
     dropped: droppedTotal + rejected,
     bytes: queuedBytes,
     capacity_bytes: capacityBytes,
+    on_disk: durable,
   }
 }
 

@@ -251,11 +251,16 @@ const queueDocument = named(
   'Queue',
   object('One signal’s queue, in items where nothing else is said.', {
     size: count('Waiting and under way.'),
-    capacity: count('What fits at the mean size of an item so far.'),
+    capacity: count(
+      'What fits into `capacity_bytes` at the mean size of an item so far; at a usual size before the first batch.',
+    ),
     exported: count('Acknowledged.'),
     dropped: count('Lost, for whatever reason.'),
     bytes: count('Bytes that wait and are under way.'),
-    capacity_bytes: count('Most bytes.'),
+    capacity_bytes: count(
+      'Most bytes now. On disk all signals share `disk_queue.max_bytes`, and what others hold is taken off.',
+    ),
+    on_disk: flag('It is part of the queue on disk.'),
   }),
 )
 
@@ -293,7 +298,7 @@ export const exportDocument = named(
         state: text('`ok`, or `degraded`: batches are kept in memory until the disk works again.'),
         reason: text('What is wrong and the mend; empty where nothing is.'),
         bytes: count('Of all its files.'),
-        max_bytes: count('Most bytes.'),
+        max_bytes: count('Most bytes of all signals together.'),
         free_bytes: count('Free on the file system.'),
       }),
     ),

@@ -47,7 +47,15 @@ const status: StatusDocument = {
   },
   degraded: [{ subsystem: 'tls', reason: 'no symbols in \x1b[31mlibssl', mend: 'svc doctor tls' }],
 }
-const queue = { size: 3, capacity: 10, exported: 90, dropped: 0, bytes: 5 << 20, capacity_bytes: 10 << 20 }
+const queue = {
+  size: 3,
+  capacity: 10,
+  exported: 90,
+  dropped: 0,
+  bytes: 5 << 20,
+  capacity_bytes: 10 << 20,
+  on_disk: false,
+}
 const exporting: ExportDocument = {
   endpoint: 'h:4317',
   protocol: 'grpc',
@@ -108,6 +116,32 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   const table = out.split('\n').slice(-8, -3)
   assert.match(table[0]!, /MEMORY OF/)
   for (const line of table) assert.ok(line.length <= 80, line)
+})
+
+test('of a queue on disk each signal tells what it holds, and the bound that all share stands once', async t => {
+  const queues = { ...exporting.queues }
+  for (const signal of ['traces', 'metrics', 'logs', 'profiles'] as const)
+    queues[signal] = { ...queue, on_disk: true }
+  const disk = {
+    state: 'ok',
+    reason: '',
+    bytes: 20 << 20,
+    max_bytes: 500 << 20,
+    free_bytes: 1 << 30,
+  } as const
+  const agent = await startUiAgent({}, {
+    ...view(true),
+    exporting: () => ({ ...exporting, queues, disk_queue: disk }),
+    ui: undefined,
+  } as never)
+  t.after(() => agent.close())
+  const { out } = await svc(['status', '--config', agent.config])
+  assert.match(out, / {2}traces +90 +3 +0 {2}#####\.\.\.\.\. 5M on disk\n/)
+  assert.match(
+    out,
+    / {2}profiles .* 5M on disk\n {2}the queue on disk holds 20\/500M, of all signals together\n/,
+  )
+  assert.equal(out.match(/500M/g)?.length, 1)
 })
 
 test('--json has the documents in one object, and an agent that is ready exits with 0', async t => {

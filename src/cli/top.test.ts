@@ -122,7 +122,7 @@ test('arrows and enter open a service, p the pipeline, ? the keys, and esc leads
   assert.ok(asked.includes('service cart'))
   tmux.press('p')
   const pipeline = await tmux.shows(/DROPPED SINCE/)
-  assert.match(pipeline, / traces +12\.5 +11\.0 +0\.5! +3 {2}█████░░░░░ 5\/10M disk {2}full in 1m30s/)
+  assert.match(pipeline, / traces +12\.5 +11\.0 +0\.5! +3 {2}█████░░░░░ 5M disk {2}full in 1m30s/)
   assert.match(pipeline, / traces +7! queue_full/)
   assert.match(pipeline, / exporter +failed +otlp collector:4317: connection refused; start the receiver/)
   tmux.press('?')

@@ -31,8 +31,9 @@ export interface BatchQueue {
   readonly items: number
   /** What they take of the bound: memory, or disk where the queue is there. */
   readonly bytes: number
+  /** What they may take of it now: queues on disk share one bound, and what others take of it is taken off. */
   readonly capacityBytes: number
-  /** Items that fit at the mean size of those seen so far; 0 before the first. */
+  /** Items that fit into it at the mean size of those seen so far, before the first at `usualItemBytes`. */
   readonly capacityItems: number
   /** How long the oldest batch has been here, in milliseconds; 0 when the queue is empty. */
   readonly oldestMs: number

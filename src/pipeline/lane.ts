@@ -48,8 +48,9 @@ export interface LaneState {
   readonly batchingMs: number
   /** How long the oldest batch has waited to be acknowledged, in milliseconds. */
   readonly oldestMs: number
-  /** What fits at the mean size of an item so far. */
+  /** As `BatchQueue.capacityItems`. */
   readonly capacity: number
+  /** As `BatchQueue.capacityBytes`. */
   readonly capacityBytes: number
   /** What waits outlives the process. */
   readonly durable: boolean

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Batch, plainBatch } from '../model/batch.ts'
 import type { Entry } from './batch-queue.ts'
+import { usualItemBytes } from './item-size.ts'
 import { MemoryQueue } from './memory-queue.ts'
 
 /** A batch that takes exactly `bytes` of the queue. */
@@ -12,7 +13,9 @@ function batch(items: number, bytes = 1000): Batch {
 
 function open(limitBytes: number, maxAgeMs = 0) {
   const drops: string[] = []
-  const queue = new MemoryQueue({ limitBytes, maxAgeMs }, (reason, items) => drops.push(`${items} ${reason}`))
+  const queue = new MemoryQueue('traces', { limitBytes, maxAgeMs }, (reason, items) =>
+    drops.push(`${items} ${reason}`),
+  )
   return { queue, drops }
 }
 
@@ -164,9 +167,9 @@ test('a batch is settled once, and not after the queue was cleared', () => {
   assert.deepEqual([queue.items, queue.bytes, queue.waiting, queue.sending], [0, 0, 0, 0])
 })
 
-test('capacity in items is what fits at the mean size', () => {
+test('capacity in items is what fits at the mean size, and at the usual one before the first batch', () => {
   const { queue } = open(100_000)
-  assert.equal(queue.capacityItems, 0)
+  assert.equal(queue.capacityItems, Math.floor(100_000 / usualItemBytes.traces))
   queue.push(batch(10, 1000))
   assert.equal(queue.capacityItems, 1000)
   queue.push(batch(10, 3000))
@@ -185,7 +188,7 @@ test('after any run of steps the books agree: in, out and dropped', () => {
       let pushed = 0
       let settled = 0
       let limitBytes = 10_000
-      const queue = new MemoryQueue({ limitBytes, maxAgeMs: 0 }, (_reason, items) => {
+      const queue = new MemoryQueue('traces', { limitBytes, maxAgeMs: 0 }, (_reason, items) => {
         dropped += items
       })
       const sending: Entry[] = []

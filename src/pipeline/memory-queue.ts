@@ -1,5 +1,7 @@
 import { type Batch, plainBatch } from '../model/batch.ts'
+import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
+import { ItemSize } from './item-size.ts'
 
 export interface QueueLimits {
   /** Bound for all batches together, those being sent included. */
@@ -37,14 +39,14 @@ export class MemoryQueue implements BatchQueue {
   #number = 1
   #items = 0
   #bytes = 0
-  #seenItems = 0
-  #seenBytes = 0
+  readonly #itemSize: ItemSize
   /** The first batch that the end gave up. */
   #lostFrom = Number.POSITIVE_INFINITY
   /** Of batches under way. */
   #lanes = 0
 
-  constructor(limits: QueueLimits, dropped: Dropped) {
+  constructor(signal: Signal, limits: QueueLimits, dropped: Dropped) {
+    this.#itemSize = new ItemSize(signal)
     this.#limits = limits
     this.#dropped = dropped
   }
@@ -62,8 +64,7 @@ export class MemoryQueue implements BatchQueue {
   }
 
   get capacityItems(): number {
-    if (this.#seenItems === 0) return 0
-    return Math.floor((this.#limits.limitBytes * this.#seenItems) / this.#seenBytes)
+    return this.#itemSize.fitting(this.#limits.limitBytes)
   }
 
   get oldestMs(): number {
@@ -99,7 +100,7 @@ export class MemoryQueue implements BatchQueue {
   }
 
   get pushedItems(): number {
-    return this.#seenItems
+    return this.#itemSize.items
   }
 
   /** Sets other bounds. What no longer fits is dropped at once, the oldest first. */
@@ -111,8 +112,7 @@ export class MemoryQueue implements BatchQueue {
 
   push(batch: Batch): void {
     const cost = costOf(batch)
-    this.#seenItems += batch.items
-    this.#seenBytes += cost
+    this.#itemSize.add(batch.items, cost)
     this.#expire()
     // For what can never fit nothing else has to go.
     if (cost <= this.#limits.limitBytes) this.#makeRoom(cost)

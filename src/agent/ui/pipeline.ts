@@ -134,8 +134,11 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   const fill = parts.outlets.pipeline.fill(signal)
   const facts = [
     fact('waiting', state.queued),
-    fact('bytes', `${state.queuedBytes} of ${state.capacityBytes}`),
+    fact('bytes', state.durable ? state.queuedBytes : `${state.queuedBytes} of ${state.capacityBytes}`),
     fact('kept', state.durable ? 'on disk' : 'in memory'),
+    ...(store instanceof DiskStore
+      ? [fact('all signals on disk', `${store.state.bytes} of ${store.state.maxBytes}`)]
+      : []),
     fact('oldest', `${Math.round(state.oldestMs)} ms`),
   ]
   const node = { id: `queue:${signal}`, kind: 'queue', name: signal, signals: [signal], facts } as const
@@ -148,7 +151,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
     return {
       ...node,
       state: 'limited',
-      reason: `${share}: mend the exporter, or raise queues.${signal}.mem_limit`,
+      reason: `${share}: mend the exporter, or raise ${state.durable ? 'pipeline.export.queue.max_size_bytes' : `queues.${signal}.mem_limit`}`,
     }
   }
   if (typeof store === 'string')

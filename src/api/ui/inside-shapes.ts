@@ -46,7 +46,7 @@ export const pipelineLine = named(
         exported_per_s: amount('Now.'),
         dropped_per_s: amount('Now, without those that somebody asked for.'),
         queued_bytes: count('Of the queue.'),
-        capacity_bytes: count('Of the queue.'),
+        capacity_bytes: count('What the queue may have now; on disk all signals share one bound.'),
         full_in_s: orNull(amount('Until the queue is full if it goes on so; null where it does not grow.')),
         oldest_ms: amount('How long the oldest batch has waited.'),
         durable: flag('The queue outlives the process.'),

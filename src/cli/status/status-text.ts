@@ -2,7 +2,7 @@ import type { ExportDocument, QueueDocument, ReadinessChecks, StatusDocument } f
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import { fillOf } from '../bars.ts'
 import { type Loss, lossesOf, meaningOf } from '../losses.ts'
-import { counted, countText, grouped, partText } from '../number-text.ts'
+import { counted, countText, grouped, partText, sizeText } from '../number-text.ts'
 import type { Look, Pen } from '../pen.ts'
 import { leftIn, rightIn, shownText } from '../shown-text.ts'
 import { wrapped } from '../terminal.ts'
@@ -154,20 +154,29 @@ function exportLines({ export: exporting }: Found, style: Style): string[] {
   ]
 }
 
-function queueLines({ export: { queues }, pipeline }: Found, { unicode, pen }: Style): string[] {
+function queueLines({ export: { queues, disk_queue }, pipeline }: Found, { unicode, pen }: Style): string[] {
   const losses = pipeline === null ? [] : lossesOf(pipeline)
   const row = ([signal, queue]: [string, QueueDocument]) => {
-    const { size, exported, dropped, bytes, capacity_bytes } = queue
+    const { size, exported, dropped, bytes, capacity_bytes, on_disk } = queue
     const fill = capacity_bytes > 0 ? bytes / capacity_bytes : 0
     const isLossy =
       pipeline === null ? dropped > 0 : losses.some(loss => loss.signal === signal && !loss.isWished)
     const numbers = rightIn(countText(exported), 10) + rightIn(countText(size), 10)
     const lost = pen(rightIn(`${countText(dropped)}${isLossy ? '!' : ''}`, 10), isLossy ? 'red' : undefined)
     const bar = pen(fillOf(fill, unicode), fill > 0.8 ? 'red' : undefined)
-    return `  ${leftIn(signal, 9)}${numbers}${lost}  ${bar} ${partText(bytes, capacity_bytes)}`
+    const taken = on_disk ? `${sizeText(bytes)} on disk` : partText(bytes, capacity_bytes)
+    return `  ${leftIn(signal, 9)}${numbers}${lost}  ${bar} ${taken}`
   }
   const titles = ['EXPORTED', 'QUEUED', 'DROPPED'].map(title => rightIn(title, 10)).join('')
-  return [pen(`  ${leftIn('SIGNAL', 9)}${titles}  QUEUE`, 'dim'), ...Object.entries(queues).map(row)]
+  return [
+    pen(`  ${leftIn('SIGNAL', 9)}${titles}  QUEUE`, 'dim'),
+    ...Object.entries(queues).map(row),
+    ...(disk_queue === null
+      ? []
+      : [
+          `  the queue on disk holds ${partText(disk_queue.bytes, disk_queue.max_bytes)}, of all signals together`,
+        ]),
+  ]
 }
 
 function lossLines({ pipeline }: Found, { unicode, pen }: Style): string[] {

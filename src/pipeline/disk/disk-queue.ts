@@ -1,5 +1,6 @@
 import type { Batch } from '../../model/batch.ts'
 import type { BatchQueue, Dropped, Entry } from '../batch-queue.ts'
+import { ItemSize } from '../item-size.ts'
 import { costOf, type DiskEntry, entryOf, newEntry, recordOf } from './disk-entry.ts'
 import { type DiskFault, faultOf } from './disk-fault.ts'
 import { maxLooks, Resident } from './disk-resident.ts'
@@ -40,8 +41,7 @@ export class DiskQueue implements BatchQueue {
   /** `items` less those that the log counts: of batches that are in memory only, less the parts that were settled. */
   #beside = 0
   #lastNumber: number
-  #pushedItems = 0
-  #seenBytes = 0
+  readonly #itemSize: ItemSize
   #fault: DiskFault | undefined
   #triedAt = 0
   /** The log of a directory that was removed is being closed. */
@@ -57,6 +57,7 @@ export class DiskQueue implements BatchQueue {
   constructor(options: DiskQueueOptions) {
     this.#options = options
     this.#dropped = options.dropped
+    this.#itemSize = new ItemSize(options.signal)
     this.#log = options.log
     this.#memoryBytes = options.memoryBytes
     this.#lastNumber = this.#log.lastSeq
@@ -75,12 +76,11 @@ export class DiskQueue implements BatchQueue {
   }
 
   get capacityBytes(): number {
-    return this.#options.space.maxBytes
+    return this.#options.space.shareBytes
   }
 
   get capacityItems(): number {
-    if (this.#pushedItems === 0) return 0
-    return Math.floor((this.capacityBytes * this.#pushedItems) / this.#seenBytes)
+    return this.#itemSize.fitting(this.capacityBytes)
   }
 
   get oldestMs(): number {
@@ -116,11 +116,11 @@ export class DiskQueue implements BatchQueue {
 
   get fill(): number {
     const memory = this.#fault ? this.#here.bytes / this.#memoryBytes : 0
-    return Math.min(1, Math.max(memory, this.bytes / this.#options.space.shareBytes))
+    return Math.min(1, Math.max(memory, this.bytes / this.capacityBytes))
   }
 
   get pushedItems(): number {
-    return this.#pushedItems
+    return this.#itemSize.items
   }
 
   get memory(): number {
@@ -141,8 +141,7 @@ export class DiskQueue implements BatchQueue {
 
   push(batch: Batch): void {
     const { space } = this.#options
-    this.#pushedItems += batch.items
-    this.#seenBytes += batch.body.byteLength + recordBytes
+    this.#itemSize.add(batch.items, batch.body.byteLength + recordBytes)
     if (this.#closed) {
       this.#dropped('shutdown', batch.items)
       return

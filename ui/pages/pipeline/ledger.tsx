@@ -75,7 +75,11 @@ function Queue({ queued, queued_bytes, capacity_bytes, full_in_s, oldest_ms, dur
         high={80}
         value={full}
         aria-label={`Queue ${percent(full)} full`}
-        title={`${bytes(queued_bytes)} of ${bytes(capacity_bytes)}, ${durable ? 'on disk' : 'in memory'}`}
+        title={
+          durable
+            ? `${bytes(queued_bytes)} on disk, which all signals share; room for ${bytes(capacity_bytes)}`
+            : `${bytes(queued_bytes)} of ${bytes(capacity_bytes)} in memory`
+        }
       />
       <p class="soft">
         {percent(full)} full, {durable ? 'on disk' : 'in memory'}

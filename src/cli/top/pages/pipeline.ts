@@ -1,7 +1,7 @@
 import type { PipelineLine } from '../../../api/ui/documents.ts'
 import { fillOf } from '../../bars.ts'
 import { lossesOf, meaningOf } from '../../losses.ts'
-import { amountText, countText, grouped, msText, partText } from '../../number-text.ts'
+import { amountText, countText, grouped, msText, partText, sizeText } from '../../number-text.ts'
 import { leftIn, rightIn } from '../../shown-text.ts'
 import type { Line } from '../line.ts'
 import type { View } from '../view.ts'
@@ -33,7 +33,7 @@ function signalLine(signal: Signal, { unicode }: Canvas): Line {
     [rightIn(`${amountText(dropped_per_s)}${isLossy ? '!' : ''}`, 7), isLossy ? 'red' : undefined],
     `${rightIn(countText(queued), 8)}  `,
     [fillOf(fill, unicode), fill > 0.8 ? 'red' : fill > 0.5 ? 'yellow' : undefined],
-    ` ${partText(queued_bytes, capacity_bytes)}${signal.durable ? ' disk' : ''}`,
+    ` ${signal.durable ? `${sizeText(queued_bytes)} disk` : partText(queued_bytes, capacity_bytes)}`,
     [soon, 'yellow'],
     [oldest, 'dim'],
   ]
