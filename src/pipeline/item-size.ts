@@ -1,11 +1,14 @@
 import type { Signal } from '../model/signal.ts'
 
-/** Bytes of an item as it waits, compressed, until a batch was seen. */
+/**
+ * Bytes of an item as it waits, compressed, until a batch was seen: those of an agent with its defaults on a host with little
+ * to do (2026-11).
+ */
 export const usualItemBytes: Readonly<Record<Signal, number>> = {
-  traces: 64,
-  metrics: 32,
-  logs: 64,
-  profiles: 8192,
+  traces: 100,
+  metrics: 20,
+  logs: 40,
+  profiles: 2000,
 }
 
 /** The mean size of the items of one signal as they wait. */
