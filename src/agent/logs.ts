@@ -323,7 +323,7 @@ export class Logs {
     this.records.set(source, (this.records.get(source) ?? 0) + 1)
     let intake = this.intakes.get(source)
     if (intake === undefined) {
-      intake = this.options.pipeline.intake('logs', source)
+      intake = this.options.pipeline.intake('logs', () => source)
       this.intakes.set(source, intake)
     }
     intake.add(resource, this.scope, record)

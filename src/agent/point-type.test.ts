@@ -2,14 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Attributes, type AttributeValue } from '../model/attributes.ts'
 import { Call, Exchange } from '../model/exchange.ts'
-import { signalTypes } from '../model/signal-types.ts'
+import { type SignalType, signalTypes } from '../model/signal-types.ts'
 import { durations } from '../protocols/durations.ts'
 import { protocols } from '../protocols/index.ts'
 import { pointType } from './point-type.ts'
 
-const named = new Set(
-  signalTypes.filter(({ signals }) => signals.includes('metrics')).map(({ type }) => type),
-)
+const all: readonly SignalType[] = signalTypes
+const named = new Set(all.filter(({ signals }) => signals.includes('metrics')).map(({ type }) => type))
 
 test('points of request metrics are of the type that the spans of the same calls have', () => {
   let counted = 0

@@ -25,7 +25,10 @@ function configOf(t: TestContext, yaml: string): Config {
 }
 
 function open(t: TestContext, config: Config): Scraping {
-  const pipeline = { intake: () => ({ add: () => undefined }), prepared: { prepare: () => undefined } }
+  const pipeline = {
+    intake: () => ({ add: () => undefined }),
+    prepared: () => ({ prepare: () => undefined }),
+  }
   const scraping = new Scraping({
     config,
     baseDir: tmpdir(),

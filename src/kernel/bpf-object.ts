@@ -1,4 +1,4 @@
-import { tellRefusal } from './load-refusals.ts'
+import { type Refusal, tellRefusal } from './load-refusals.ts'
 import type { LinkHandle, MapHandle, Native, ObjectHandle, ProgramSpec } from './native.ts'
 
 export interface LoadOptions {
@@ -7,15 +7,6 @@ export interface LoadOptions {
   readonly prepare?: (object: ObjectHandle) => void
   /** Programs that may be left out when the kernel refuses them. */
   readonly optional?: readonly string[]
-}
-
-/** Why a load failed: which program or map, and the line of the log that tells. */
-export interface Refusal {
-  readonly program: string | undefined
-  readonly map: string | undefined
-  readonly reason: string
-  /** The kernel does not know what the object is made of, as older ones do not. */
-  readonly unknown: boolean
 }
 
 /** An object that the kernel refused. `log` is whole, `message` is one line. */

@@ -1,4 +1,11 @@
-import type { Refusal } from './bpf-object.ts'
+/** Why a load failed: which program or map, and the line of the log that tells. */
+export interface Refusal {
+  readonly program: string | undefined
+  readonly map: string | undefined
+  readonly reason: string
+  /** The kernel does not know what the object is made of, as older ones do not. */
+  readonly unknown: boolean
+}
 
 /** Told of an object that the kernel refused, wholly or in one of its programs, with all that libbpf and the verifier said. */
 export type RefusalListener = (object: string, refusal: Refusal, log: string) => void

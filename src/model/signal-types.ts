@@ -7,12 +7,12 @@ export interface SignalType {
   readonly means: string
 }
 
-function calls(type: string, means: string): SignalType {
-  return { type, signals: ['traces', 'metrics'], means }
+function calls<const T extends string>(type: T, means: string) {
+  return { type, signals: ['traces', 'metrics'], means } as const
 }
 
 /** What collected items tell of, by the label `signal_type` of `svc_*_collected_total`. */
-export const signalTypes: readonly SignalType[] = [
+export const signalTypes = [
   calls('http', 'HTTP requests'),
   calls('grpc', 'gRPC calls'),
   calls('sql', 'operations of PostgreSQL and MySQL'),
@@ -42,4 +42,7 @@ export const signalTypes: readonly SignalType[] = [
   { type: 'off_cpu', signals: ['profiles'], means: 'time spent waiting' },
   { type: 'memory', signals: ['profiles'], means: 'memory that was taken' },
   { type: 'unknown', signals: ['traces'], means: 'requests that were counted and could not be read' },
-]
+] as const satisfies readonly SignalType[]
+
+/** One of them. */
+export type SignalTypeName = (typeof signalTypes)[number]['type']

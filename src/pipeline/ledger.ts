@@ -1,4 +1,5 @@
 import type { Signal } from '../model/signal.ts'
+import type { SignalTypeName } from '../model/signal-types.ts'
 
 /** Endpoints that are counted by name; beyond them the one that was idle longest becomes part of `other`. */
 const maxEndpoints = 16
@@ -51,7 +52,7 @@ export class Account {
   }
 
   /** Counts items that are lost before they reach the pipeline. `type`: what they are told of, where that is known. */
-  miss(reason: string, items: number, type?: string): void {
+  miss(reason: string, items: number, type?: SignalTypeName): void {
     this.collected += items
     if (type !== undefined) this.typed(type).items += items
     this.drop(reason, items)

@@ -5,6 +5,7 @@ import type { Metric } from '../model/metric.ts'
 import type { PreparedIntake } from '../model/prepared-metric.ts'
 import type { Profile } from '../model/profile.ts'
 import { type Signal, signals } from '../model/signal.ts'
+import type { SignalTypeName } from '../model/signal-types.ts'
 import type { Span } from '../model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
 import type { Builder, Intake, Process, Watcher } from './batcher.ts'
@@ -131,7 +132,7 @@ export class Pipeline {
   }
 
   /** Where metrics of a type enter that come again and again with other numbers. It stays good for the pipeline's life. */
-  prepared(type: string): PreparedIntake {
+  prepared(type: SignalTypeName): PreparedIntake {
     return new TypedPrepared(this.#lanes.metrics.prepared, this.ledger.metrics, type)
   }
 

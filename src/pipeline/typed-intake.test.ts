@@ -6,6 +6,7 @@ import { Attributes } from '../model/attributes.ts'
 import type { Gauge, Metric } from '../model/metric.ts'
 import type { PlacedMetric } from '../model/prepared-metric.ts'
 import { resource } from '../model/resource.ts'
+import type { SignalTypeName } from '../model/signal-types.ts'
 import { Batcher, type Process } from './batcher.ts'
 import { Account } from './ledger.ts'
 import { TypedIntake, TypedPrepared } from './typed-intake.ts'
@@ -41,7 +42,7 @@ function open(process?: Process<Metric>) {
     assert.equal(sum, account.collected, 'types add up to what was collected')
     return found
   }
-  const intake = (type: string) => new TypedIntake<Metric>(batcher, account, type)
+  const intake = (type: SignalTypeName) => new TypedIntake<Metric>(batcher, account, type)
   const byPoint = new TypedIntake<Metric>(batcher, account, ({ points }, at) =>
     String(points[Math.min(at, points.length - 1)]!.attributes.get('system')),
   )

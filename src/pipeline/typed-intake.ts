@@ -1,10 +1,11 @@
 import type { PreparedIntake, PreparedMetric, Sent } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
+import type { SignalTypeName } from '../model/signal-types.ts'
 import type { Intake } from './batcher.ts'
 import type { Account, TypeCount } from './ledger.ts'
 
 /** What items are told of (`signal_type` of the collection counters): a word, or one for each that counts in an item. */
-export type TypeOf<T> = string | ((item: T, at: number) => string)
+export type TypeOf<T> = SignalTypeName | ((item: T, at: number) => string)
 
 /** Hands items on, and notes of what type those are that the account took for them. */
 export class TypedIntake<T> implements Intake<T> {
@@ -35,7 +36,7 @@ export class TypedPrepared implements PreparedIntake {
   readonly #account: Account
   readonly #count: TypeCount
 
-  constructor(inner: PreparedIntake, account: Account, type: string) {
+  constructor(inner: PreparedIntake, account: Account, type: SignalTypeName) {
     this.#inner = inner
     this.#account = account
     this.#count = account.typed(type)
