@@ -105,7 +105,8 @@ test('a run replaces the figures of its scripts that passed, and no others', () 
     ],
     budgets: [],
   }
-  const before = { ...some, b: some.a!, c: some.a! }
+  assert.throws(() => recorded(some, results), /cannot record a: the run has no a\.y: run the script whole/)
+  const before = { a: { ...some.a!, figures: { 'a.x': 1 } }, b: some.a!, c: some.a! }
   assert.deepEqual(recorded(before, results), {
     ...before,
     a: {

@@ -86,7 +86,7 @@ export class EbpfDebug {
     )
     this.#stats = enable(this.#log)
     if (this.#stats === undefined) return
-    this.#log.info('eBPF programs are measured, which costs each run some 50 ns', {
+    this.#log.info('eBPF programs are measured, which costs each run two looks at the clock', {
       every_seconds: this.#everyMs / 1000,
     })
     this.#seenMs = performance.now()

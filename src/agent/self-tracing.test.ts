@@ -304,7 +304,7 @@ test('each destination of a real pipeline is traced by the protocol that it has'
     told.sort((a, b) => String(a[0]).localeCompare(String(b[0]))),
     [
       ['logs', 'POST', `${http.endpoint}/v1/logs`, 200, undefined, undefined],
-      ['metrics', 'POST', `${http.endpoint}/own/path`, 400, undefined, '400'],
+      ['metrics', 'POST', `${http.endpoint}/REDACTED`, 400, undefined, '400'],
       ['traces', exported, undefined, undefined, exported, undefined],
     ],
   )

@@ -110,7 +110,7 @@ const ebpf = branch('Observation in the kernel.', {
   debug: key(
     boolean,
     false,
-    'Logs what the verifier said of each program that it refused, every minute how often each program ran and what it took, and which libraries are read for TLS or why not. `/status/ebpf` then has the totals. Measuring costs each run of a program some 50 ns.',
+    'Logs what the verifier said of each program that it refused, every minute how often each program ran and what it took, and which libraries are read for TLS or why not. `/status/ebpf` then has the totals. Measuring costs each run of a program two looks at the clock.',
   ),
   backend: key(
     choice(['auto', 'sock', 'fentry', 'kprobe', 'syscalls'], ['auto', 'sock', 'syscalls']),

@@ -122,7 +122,8 @@ test('each signal has its path, behind that of a base endpoint; the URL of one s
     receiver.answer = () => ({ kind: 'refuse', status: 400 })
     await failure(sender.send(plainBatch(signal, 0, new Uint8Array()), never))
     const asked = receiver.requests.at(-1)!.path
-    assert.deepEqual(sender.callOf(signal), { protocol: 'http', url: receiver.endpoint + asked })
+    const shown = /^\/v1(development)?\/\w+$/.test(asked) ? asked : '/REDACTED'
+    assert.deepEqual(sender.callOf(signal), { protocol: 'http', url: receiver.endpoint + shown })
     return asked
   }
   for (const signal of signals) {

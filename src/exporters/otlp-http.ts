@@ -95,8 +95,12 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
     }
   }
 
-  const origin = `${secure ? 'https' : 'http'}://${endpoint}`
-  return senderOn(client, endpoint, signal => ({ protocol: 'http', url: origin + pathOf(signal) }), send)
+  // A path of somebody's own may be a key to write there, and spans may go elsewhere.
+  const urlOf = (signal: Signal) => {
+    const path = pathOf(signal) === paths[signal] ? paths[signal] : '/REDACTED'
+    return `${secure ? 'https' : 'http'}://${endpoint}${path}`
+  }
+  return senderOn(client, endpoint, signal => ({ protocol: 'http', url: urlOf(signal) }), send)
 }
 
 function checkPath({ endpoint, ownEndpoint }: OtlpHttpOptions): void {

@@ -7,13 +7,19 @@ import type { Results } from './results.ts'
 /** Medians with as many digits as differ between two runs. */
 const digits = 4
 
-/** `before`, with those scripts of a run that passed instead of what there was of them. */
+/** `before`, with those scripts of a run that passed instead of what there was of them. Throws where a figure would be lost. */
 export function recorded(before: Measured, results: Results): Measured {
   const { began, cpu, kernel, commit, changed, scripts } = results
   const { model, count } = cpu
   const now: Record<string, MeasuredScript> = { ...before }
   for (const { name, result, figures } of scripts) {
     if (result !== 'passed') continue
+    const measured = new Set(figures.map(figure => figure.name))
+    const missing = Object.keys(before[name]?.figures ?? {}).find(figure => !measured.has(figure))
+    if (missing !== undefined)
+      throw new Error(
+        `cannot record ${name}: the run has no ${missing}: run the script whole, or delete the figure from ${measuredFile} and its pages`,
+      )
     now[name] = {
       on: began.slice(0, 10),
       machine: `${count} CPUs (${model}), Linux ${kernel}`,
