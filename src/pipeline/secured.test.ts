@@ -15,6 +15,7 @@ import type { Builder } from './batcher.ts'
 import { signalDirectory } from './disk/disk-layout.ts'
 import type { Files } from './disk/log.ts'
 import { openSegmentLog } from './disk/segment-log.ts'
+import { usualItemBytes } from './item-size.ts'
 import { Lane, type LaneSettings } from './lane.ts'
 import { Account } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
@@ -495,7 +496,11 @@ test('on disk a signal is full when it is its own batches that would give way', 
     signal,
     body: Buffer.alloc(50_000),
   })
+  assert.equal(logs.capacityItems, 4_000_000 / usualItemBytes.logs)
   for (let i = 0; i < 60; i++) traces.push(big('traces'))
+  // The bound is of all together, and while one has most of it another may have as much as that one.
+  assert.equal(traces.capacityBytes, 4_000_000 - logs.bytes)
+  assert.equal(logs.capacityBytes, Math.max(4_000_000 - traces.bytes, traces.bytes))
   assert.ok(traces.fill > 0.7 && traces.fill < 0.8, `${traces.fill}`)
   assert.equal(logs.fill, 0)
   for (let i = 0; i < 100 && logs.fill < 0.8; i++) logs.push(big('logs'))
