@@ -71,12 +71,17 @@ static napi_value map_open(napi_env env, napi_callback_info info)
   map->slot_size = is_per_cpu(map->type) ? ((map->value_size + 7u) & ~7u) * (size_t)cpus : map->value_size;
   strcpy(map->name, name);
 
+  struct bpf_map_info kernel = { 0 };
+  uint32_t size = sizeof kernel;
+  if (map->fd >= 0)
+    bpf_obj_get_info_by_fd(map->fd, &kernel, &size);
   const char *type = libbpf_bpf_map_type_str(map->type);
   napi_value handle = new_handle(env, &map_tag, map, map_release);
   if (!handle)
     return NULL;
   set_string(env, handle, "name", name);
   set_string(env, handle, "type", type);
+  set_number(env, handle, "id", kernel.id);
   set_number(env, handle, "fd", map->fd);
   set_number(env, handle, "keySize", map->key_size);
   set_number(env, handle, "valueSize", map->value_size);

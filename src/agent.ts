@@ -175,15 +175,7 @@ export async function startAgent({
   const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
-  const ebpfDebug = new EbpfDebug({
-    config,
-    log,
-    programs: () => [
-      ...(tracing instanceof Tracing ? tracing.capture.programs() : []),
-      ...(kernel?.programs() ?? []),
-      ...(profiling.sampler?.programs() ?? []),
-    ],
-  })
+  const ebpfDebug = new EbpfDebug({ config, log })
   if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
     const edge: TracingOptions['edge'] = request => {
       kernel?.graph.edge(request.client, request.server, request.failed, request.clientNs, request.serverNs)

@@ -33,7 +33,7 @@ const on = configured({ SVC_AGENT_EBPF_DEBUG: 'true' })
 function open(t: TestContext, config = off, lab?: Lab) {
   const lines: Line[] = []
   const log = createLogger({ level: 'info', format: 'json', write: line => lines.push(JSON.parse(line)) })
-  const debug = new EbpfDebug({ config, log, programs: () => lab?.object.programs() ?? [], everyMs: 20 })
+  const debug = new EbpfDebug({ config, log, everyMs: 20 })
   t.after(() => debug.stop())
   return { debug, lines, change: (to: typeof off) => debug.prepare(to).commit() }
 }

@@ -2,8 +2,8 @@
 // the lines that the eBPF parts write for debugging.
 
 import type { Config } from '../config/index.ts'
-import type { ProgramState } from '../kernel/bpf-object.ts'
 import { watchRefusals } from '../kernel/load-refusals.ts'
+import { loadedPrograms } from '../kernel/loaded.ts'
 import { loadNative, type StatsHandle, Unsupported } from '../kernel/native.ts'
 import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
@@ -11,8 +11,6 @@ import type { Logger } from '../lib/logger.ts'
 export interface EbpfDebugOptions {
   readonly config: Config
   readonly log: Logger
-  /** Those that are loaded now. */
-  readonly programs: () => readonly ProgramState[]
   readonly everyMs?: number
 }
 
@@ -27,7 +25,6 @@ export class EbpfDebug {
   /** For the eBPF parts: lines for debugging are written while debug is on, whatever the level. */
   readonly log: Logger
   readonly #log: Logger
-  readonly #programs: EbpfDebugOptions['programs']
   readonly #everyMs: number
   #on = false
   #stats: StatsHandle | undefined
@@ -36,9 +33,8 @@ export class EbpfDebug {
   #seen = new Map<number, Seen>()
   #seenMs = 0
 
-  constructor({ config, log, programs, everyMs = 60_000 }: EbpfDebugOptions) {
+  constructor({ config, log, everyMs = 60_000 }: EbpfDebugOptions) {
     this.#log = log
-    this.#programs = programs
     this.#everyMs = everyMs
     this.log = {
       ...log,
@@ -97,7 +93,7 @@ export class EbpfDebug {
   #look(): Map<number, Seen> {
     const before = this.#seen
     this.#seen = new Map(
-      this.#programs().map(({ id, runCount, runTimeNs }) => [id, { runs: runCount, ns: runTimeNs }]),
+      loadedPrograms().map(({ id, runCount, runTimeNs }) => [id, { runs: runCount, ns: runTimeNs }]),
     )
     this.#seenMs = performance.now()
     return before
@@ -106,7 +102,7 @@ export class EbpfDebug {
   /** A line for each program that ran since the last look, the dearest first. */
   #tell(): void {
     const seconds = (performance.now() - this.#seenMs) / 1000
-    const programs = this.#programs()
+    const programs = loadedPrograms()
     const before = this.#look()
     const ran = programs
       .map(program => {

@@ -8,7 +8,6 @@ import { noPlace } from '../entities/container-place.ts'
 import type { ContainerResources } from '../entities/container-resources.ts'
 import { placeOfNews } from '../entities/process-news.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
-import type { ProgramState } from '../kernel/bpf-object.ts'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
 import { build } from '../lib/build.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
@@ -187,10 +186,6 @@ export class KernelTelemetry {
     if (series !== undefined) losses.connections = series.losses
     if (flows !== undefined) losses.flows = flows.losses
     return losses
-  }
-
-  programs(): ProgramState[] {
-    return [this.network, this.syscalls, this.events].flatMap(part => part?.programs() ?? [])
   }
 
   /** What does less while svc takes too much CPU: processes that come and go, which a look at each costs. */

@@ -4,6 +4,7 @@ import type { SelfMetricsSource } from '../api/self-metrics.ts'
 import type { SurroundingsStats } from '../api/surroundings-metrics.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
 import type { ToldLosses } from '../entities/told-attributes.ts'
+import { countedMaps, loadedPrograms } from '../kernel/loaded.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import { type Backlog, lostRecords } from '../probes/capture.ts'
@@ -98,21 +99,13 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
     },
     programs: emit => {
       const byType = new Map<string, number>()
-      for (const { type, id } of [
-        ...(running?.capture.programs() ?? []),
-        ...(profiling.sampler?.programs() ?? []),
-      ])
-        if (id !== 0) byType.set(type, (byType.get(type) ?? 0) + 1)
+      for (const { type } of loadedPrograms()) byType.set(type, (byType.get(type) ?? 0) + 1)
       for (const [type, count] of byType) emit(type, count)
     },
     mapEntries: emit => {
       // Objects may have maps of one name.
       const byName = new Map<string, number>()
-      for (const { name, entries } of [
-        ...(running?.capture.maps() ?? []),
-        ...(profiling.sampler?.maps() ?? []),
-      ])
-        byName.set(name, (byName.get(name) ?? 0) + entries)
+      for (const { name, entries } of countedMaps()) byName.set(name, (byName.get(name) ?? 0) + entries)
       for (const [name, entries] of byName) emit(name, entries)
     },
     ringbuf: () => ({

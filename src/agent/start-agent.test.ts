@@ -174,7 +174,7 @@ test('the last metrics tell of every request', kernel, async () => {
   assert.equal(agent.stop(), stopping)
   await until('the last request', () => receiver.requests.some(({ signal }) => signal === 'metrics'))
   // While it drains the agent still answers, and sees nothing more.
-  assert.equal(agent.view.ebpf().programs.filter(({ attached }) => attached).length, 0)
+  await until('all is detached', () => !agent.view.ebpf().programs.some(({ attached }) => attached))
   await peers.requests(10, '/status/404')
   const status = await new Promise<number>((resolve, reject) => {
     get(url, { agent: false }, response => resolve(response.resume().statusCode!)).on('error', reject)

@@ -1,7 +1,9 @@
 // owns: host
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { startInnerAgent } from '../../test/helpers/inner-agent.ts'
 import { startReceiver } from '../../test/helpers/otlp-receiver.ts'
@@ -44,7 +46,12 @@ const statusShape = {
   uptime: 'string',
   mode: 'string',
   host: { name: 'string', os: 'string', arch: 'string', kernel: 'string' },
-  ebpf: { enabled: 'boolean', programs_loaded: 'integer', maps_created: 'integer', ringbuf_size: 'integer' },
+  ebpf: {
+    enabled: 'boolean',
+    programs_loaded: 'integer',
+    maps_created: 'integer',
+    ringbuf_size: 'integer',
+  },
   profiling: { enabled: 'boolean', sample_rate: 'integer', profiles_collected: 'integer' },
   export: {
     endpoint: 'string',
@@ -190,8 +197,18 @@ test('the eBPF document has the fields of the specification', { skip: withoutBpf
   const profiling = { ...document.profiling, counters: {}, untabled: [] }
   assert.deepEqual(shapeOf({ ...document, counters: {}, tls: [], profiling }), {
     enabled: 'boolean',
-    programs: [{ name: 'string', type: 'string', attached: 'boolean', id: 'integer' }],
-    maps: [{ name: 'string', type: 'string', entries: 'integer', max_entries: 'integer' }],
+    programs: [
+      {
+        ...{ name: 'string', object: 'string', type: 'string' },
+        ...{ attached: 'boolean', links: 'integer', id: 'integer' },
+      },
+    ],
+    maps: [
+      {
+        ...{ name: 'string', object: 'string', id: 'integer', type: 'string' },
+        ...{ entries: 'integer', max_entries: 'integer' },
+      },
+    ],
     ringbuf: { size: 'integer', events_received: 'integer', events_lost: 'integer' },
     tls: [],
     profiling: profilingShape,
@@ -232,6 +249,71 @@ test('an exporter that cannot be made is a fault of its signal and stops nothing
   assert.equal(view.readiness().otlp, `failed: ${reason}`)
   assert.equal(view.exporting().last_error, reason)
   assert.deepEqual(view.health(), { healthy: true })
+})
+
+/** Numbers of the programs and maps that this process has open, and of the programs of its links, once each link. */
+function descriptors(): { programs: number[]; maps: number[]; links: number[] } {
+  const programs = new Set<number>()
+  const maps = new Set<number>()
+  const links: number[] = []
+  for (const fd of readdirSync('/proc/self/fdinfo')) {
+    let text = ''
+    try {
+      text = readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')
+    } catch {
+      continue // the one that the directory was read by, or a thread's that closed it
+    }
+    const of = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+)`, 'm').exec(text)?.[1] ?? 0)
+    if (of('map_id') > 0) maps.add(of('map_id'))
+    else if (of('link_id') > 0) links.push(of('prog_id'))
+    else if (of('prog_id') > 0) programs.add(of('prog_id'))
+  }
+  return { programs: ordered(programs), maps: ordered(maps), links: ordered(links) }
+}
+
+const ordered = (numbers: Iterable<number>) => [...numbers].sort((a, b) => a - b)
+
+test('what is told of the kernel is what the process has open there, whoever tells it', {
+  skip: withoutBpf,
+}, async () => {
+  const view = await viewOf({
+    SVC_AGENT_PROFILING_ENABLED: 'true',
+    SVC_AGENT_PROFILING_OFF_CPU: 'true',
+    SVC_AGENT_EBPF_SYSCALLS_ENABLED: 'true',
+    SVC_AGENT_NODEEXPORTER_ENABLED: 'true',
+    SVC_AGENT_NODEEXPORTER_LISTEN_ADDRESS: '127.0.0.1:0',
+  })
+  const told = () => {
+    const { programs, maps } = view.ebpf()
+    return {
+      programs: ordered(programs.map(({ id }) => id)),
+      maps: ordered(maps.map(({ id }) => id)),
+      links: ordered(programs.flatMap(({ id, links }) => Array<number>(links).fill(id))),
+    }
+  }
+  // Libraries of TLS are found and attached to one after the other.
+  for (let tries = 0; tries < 500 && !isDeepStrictEqual(told(), descriptors()); tries++) await sleep(20)
+  assert.deepEqual(told(), descriptors())
+  const { programs, maps } = view.ebpf()
+  assert.deepEqual([...new Set(programs.map(({ object }) => object))].sort(), [
+    'host',
+    'net',
+    'process',
+    'profile',
+    'sock',
+    'syscount',
+  ])
+  assert.ok(programs.every(({ attached, links }) => attached === links > 0))
+  const { enabled, programs_loaded, maps_created } = view.status().ebpf
+  assert.deepEqual([enabled, programs_loaded, maps_created], [true, programs.length, maps.length])
+  const page = view.registry.write()
+  const sum = (name: string) =>
+    [...page.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'))].reduce(
+      (all, [, n]) => all + Number(n),
+      0,
+    )
+  assert.equal(sum('svc_ebpf_programs_loaded'), programs.length)
+  for (const { name } of maps) assert.ok(page.includes(`svc_ebpf_map_entries{map_name="${name}"}`), name)
 })
 
 test('without eBPF its document says so and is empty', async () => {
@@ -283,7 +365,6 @@ test('a subsystem that failed says why, and the others are told all the same', a
       mend: 'set agent.ebpf.backend: auto',
     },
   ])
-  assert.equal(view.status().ebpf.enabled, false)
 })
 
 test('a receiver that refuses makes the agent not ready, until it takes something', {

@@ -16,6 +16,7 @@ import type {
 } from '../api/types.ts'
 import { type Config, redacted } from '../config/index.ts'
 import { findAsset } from '../kernel/assets.ts'
+import { countedMaps, loadedMaps, loadedPrograms } from '../kernel/loaded.ts'
 import { build } from '../lib/build.ts'
 import { parseEndpoint } from '../lib/endpoint.ts'
 import type { Registry } from '../lib/registry.ts'
@@ -112,30 +113,16 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
   }
 }
 
-function ebpf({ tracing, kernel, profiling }: Parts, measured: boolean): EbpfDocument {
+function ebpf({ tracing, profiling }: Parts, measured: boolean): EbpfDocument {
   const running = tracing instanceof Tracing ? tracing : undefined
+  const programs = loadedPrograms()
   return {
-    enabled: running !== undefined,
-    programs: [
-      ...(running?.capture.programs() ?? []),
-      ...(kernel?.programs() ?? []),
-      // Of two for one thing the kernel has one.
-      ...(profiling.sampler?.programs() ?? []).filter(({ id }) => id !== 0),
-    ].map(({ name, type, attached, id, runTimeNs, runCount }) => ({
-      name,
-      type,
-      attached,
-      id,
+    enabled: programs.length > 0,
+    programs: programs.map(({ name, object, type, attached, links, id, runTimeNs, runCount }) => ({
+      ...{ name, object, type, attached, links, id },
       ...(measured ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
     })),
-    maps: [...(running?.capture.maps() ?? []), ...(profiling.sampler?.maps() ?? [])].map(
-      ({ name, type, entries, maxEntries }) => ({
-        name,
-        type,
-        entries,
-        max_entries: maxEntries,
-      }),
-    ),
+    maps: countedMaps().map(({ maxEntries, ...map }) => ({ ...map, max_entries: maxEntries })),
     ringbuf: {
       size: running?.capture.ringSize ?? 0,
       events_received: running?.capture.received ?? 0,
@@ -310,6 +297,7 @@ function status(parts: Parts): StatusDocument {
   const { config } = parts.loaded()
   const running = tracing instanceof Tracing ? tracing : undefined
   const { version, commit, built } = build()
+  const programs = loadedPrograms()
   return {
     version,
     commit,
@@ -318,9 +306,9 @@ function status(parts: Parts): StatusDocument {
     mode: config.mode,
     host: { name: hostname(), os: platform(), arch: architecture(), kernel: release() },
     ebpf: {
-      enabled: running !== undefined,
-      programs_loaded: running?.capture.programs().filter(({ id }) => id !== 0).length ?? 0,
-      maps_created: running?.capture.maps().length ?? 0,
+      enabled: programs.length > 0,
+      programs_loaded: programs.length,
+      maps_created: loadedMaps().length,
       ringbuf_size: running?.capture.ringSize ?? 0,
     },
     profiling: {

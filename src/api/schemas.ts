@@ -144,10 +144,10 @@ export const statusDocument = named(
       arch: text('As the semantic conventions name it: `amd64`, `arm64`.'),
       kernel: text('Kernel release.'),
     }),
-    ebpf: object('Capture in the kernel.', {
-      enabled: flag('It runs.'),
-      programs_loaded: count('eBPF programs in the kernel.'),
-      maps_created: count('eBPF maps in the kernel.'),
+    ebpf: object('What svc has in the kernel.', {
+      enabled: flag('There is something.'),
+      programs_loaded: count('eBPF programs in the kernel, of all parts.'),
+      maps_created: count('eBPF maps in the kernel, of all parts.'),
       ringbuf_size: count('Bytes.'),
     }),
     profiling: object('Profiles of the host.', {
@@ -179,24 +179,30 @@ export const statusDocument = named(
 export const ebpfDocument = named(
   'Ebpf',
   object('What svc has in the kernel.', {
-    enabled: flag('Capture runs.'),
+    enabled: flag('There is something.'),
     programs: list(
-      'Programs.',
+      'Programs in the kernel.',
       object('A program.', {
-        name: text('Name in the kernel.'),
+        name: text('Its name; the kernel knows the first 15 bytes of it.'),
+        object: text('The object that it belongs to: `sock`, `net`, `process` …'),
         type: text('As the kernel names it: `tracing`, `kprobe`, `tracepoint` …'),
         attached: flag('It sees events.'),
-        id: count('Number in the kernel, 0 while it is not loaded.'),
+        links: count('Places that it is attached to: one, or one for each CPU or library.'),
+        id: count('Number in the kernel.'),
         run_time_ns: optional(count('Nanoseconds in all runs; only with `agent.ebpf.debug`.')),
         run_count: optional(count('Runs; only with `agent.ebpf.debug`.')),
       }),
     ),
     maps: list(
-      'Maps.',
+      'Maps in the kernel; one that objects share stands once.',
       object('A map.', {
-        name: text('Name in the kernel.'),
+        name: text('Its name; the kernel knows the first 15 bytes of it.'),
+        object: text('The object that it belongs to.'),
+        id: count('Number in the kernel.'),
         type: text('As the kernel names it: `hash`, `array` …'),
-        entries: count('Entries, counted at some time of the last ten seconds.'),
+        entries: count(
+          'Entries, counted at some time of late. Arrays count as full; rings, and storage of sockets and tasks, show none.',
+        ),
         max_entries: count('Most entries.'),
       }),
     ),

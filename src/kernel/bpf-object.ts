@@ -1,5 +1,7 @@
 import { type Refusal, tellRefusal } from './load-refusals.ts'
-import type { LinkHandle, MapHandle, Native, ObjectHandle, ProgramSpec } from './native.ts'
+import { type LoadedMap, type LoadedObject, noteClosed, noteLoaded, type ProgramState } from './loaded.ts'
+import { MapEntries } from './map-entries.ts'
+import type { LinkHandle, MapHandle, Native, ObjectHandle, UprobeHandle } from './native.ts'
 
 export interface LoadOptions {
   readonly name: string
@@ -29,26 +31,18 @@ export class LoadError extends Error {
   }
 }
 
-/** What is known of one program, for the status document. */
-export interface ProgramState extends ProgramSpec {
-  readonly id: number
-  /** Nanoseconds in all of its runs, and how many; 0 unless the kernel measures them (`statsEnable`). */
-  readonly runTimeNs: number
-  readonly runCount: number
-  readonly attached: boolean
-  /** Why it was left out of the load. */
-  readonly refused: string | undefined
-}
-
 /** A loaded object: its maps, its links, and which of its programs the kernel refused. */
-export class BpfObject {
+export class BpfObject implements LoadedObject {
   readonly native: Native
   readonly name: string
   readonly handle: ObjectHandle
   /** Optional programs that were left out, and why. */
   readonly leftOut: ReadonlyMap<string, string>
   readonly #links = new Map<string, LinkHandle>()
+  /** What is attached, by whichever way, and the program of each. */
+  readonly #attached = new Map<LinkHandle | UprobeHandle, string>()
   readonly #maps = new Map<string, MapHandle>()
+  #listed: readonly { readonly map: LoadedMap; readonly entries: MapEntries }[] | undefined
 
   private constructor(
     native: Native,
@@ -60,6 +54,7 @@ export class BpfObject {
     this.name = name
     this.handle = handle
     this.leftOut = leftOut
+    noteLoaded(this)
   }
 
   /**
@@ -106,6 +101,7 @@ export class BpfObject {
     if (!link) {
       link = this.native.objectAttach(this.handle, program)
       this.#links.set(program, link)
+      this.#attached.set(link, program)
     }
     return link
   }
@@ -114,29 +110,74 @@ export class BpfObject {
     const link = this.#links.get(program)
     if (!link) return
     this.#links.delete(program)
+    this.detachEvent(link)
+  }
+
+  /** Runs a program at an event, which belongs to the link from then on (`Native.perfEventAttach`). */
+  attachEvent(program: string, fd: number): LinkHandle {
+    const link = this.native.perfEventAttach(this.handle, program, fd)
+    this.#attached.set(link, program)
+    return link
+  }
+
+  detachEvent(link: LinkHandle): void {
+    this.#attached.delete(link)
     this.native.linkDetach(link)
   }
 
+  /** Attaches a program to functions of a file (`Native.uprobeAttach`). */
+  async attachUprobe(program: string, ...place: UprobePlace): Promise<UprobeHandle> {
+    const uprobe = await this.native.uprobeAttach(this.handle, program, ...place)
+    this.#attached.set(uprobe, program)
+    return uprobe
+  }
+
+  /** Resolves when it is off, and not before it counts as such. */
+  async detachUprobe(uprobe: UprobeHandle): Promise<void> {
+    await this.native.uprobeDetach(uprobe)
+    this.#attached.delete(uprobe)
+  }
+
   programs(): ProgramState[] {
+    const links = new Map<string, number>()
+    for (const program of this.#attached.values()) links.set(program, (links.get(program) ?? 0) + 1)
     return this.native.objectPrograms(this.handle).map(spec => {
       const info = spec.autoload ? this.native.programInfo(this.handle, spec.name) : undefined
       return {
         ...spec,
+        object: this.name,
         id: info?.id ?? 0,
         runTimeNs: info?.runTimeNs ?? 0,
         runCount: info?.runCount ?? 0,
-        attached: this.#links.has(spec.name),
+        attached: links.has(spec.name),
+        links: links.get(spec.name) ?? 0,
         refused: this.leftOut.get(spec.name),
       }
     })
   }
 
+  maps(): readonly { readonly map: LoadedMap; readonly entries: MapEntries }[] {
+    this.#listed ??= this.native.objectMaps(this.handle).flatMap(({ name, type, maxEntries }) => {
+      const map = this.map(name)
+      // Without a number it was not made.
+      if (map.id === 0) return []
+      const entries = new MapEntries(this.native, map)
+      return [{ map: { name, object: this.name, type, id: map.id, maxEntries }, entries }]
+    })
+    return this.#listed
+  }
+
   close(): void {
+    noteClosed(this)
     this.#links.clear()
+    this.#attached.clear()
     this.#maps.clear()
     this.native.objectClose(this.handle)
   }
 }
+
+type UprobePlace =
+  Parameters<Native['uprobeAttach']> extends [unknown, unknown, ...infer Place] ? Place : never
 
 /** Finds in libbpf's messages which program or map was refused, and the one line that says why. */
 export function explainLoadLog(log: string): Refusal {

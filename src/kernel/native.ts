@@ -256,6 +256,8 @@ export type MapHandle = {
   readonly [kind]: 'map'
   readonly name: string
   readonly type: string
+  /** In the kernel; objects that share a map (`objectReuseMap`) have it with one number. 0: it was not made. */
+  readonly id: number
   /** Valid until the object is closed. */
   readonly fd: number
   readonly keySize: number

@@ -8,6 +8,7 @@ import { type LoadedConfig, loadConfig } from '../config/index.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { type BtfSection, readBtf } from '../kernel/btf.ts'
 import * as generated from '../kernel/gen/sock.ts'
+import { loadedPrograms } from '../kernel/loaded.ts'
 import { needs } from '../kernel/needs.ts'
 import { backends } from './index.ts'
 import { sock } from './sock.ts'
@@ -134,7 +135,7 @@ for (const backend of [sock]) {
         },
         { ...ignored, exchange: () => {}, counted: () => {}, skipped: () => {} },
       )
-      const attached = capture.programs().filter(program => program.attached)
+      const attached = loadedPrograms(backend.name).filter(program => program.attached)
       capture.close()
       assert.deepEqual(attached.map(({ name }) => name).toSorted(), backend.programs.toSorted())
     }

@@ -1,4 +1,3 @@
-import type { ProgramState } from '../kernel/bpf-object.ts'
 import type { svcCounter } from '../kernel/gen/sock.ts'
 import type { MapHandle, Native } from '../kernel/native.ts'
 import type { Need } from '../kernel/needs.ts'
@@ -63,13 +62,6 @@ export interface Backlog {
 /** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
 export type CaptureCounter = (typeof svcCounter)[number]
 
-export interface MapState {
-  readonly name: string
-  readonly type: string
-  readonly entries: number
-  readonly maxEntries: number
-}
-
 /** Records that found no room: exchanges, which are counted all the same, and parts of calls. */
 export function lostRecords({ ring_full, segments_lost }: Record<CaptureCounter, number>): number {
   return ring_full + segments_lost
@@ -112,8 +104,6 @@ export interface Capture {
   collect(): void
   /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
   counters(): Record<CaptureCounter, number>
-  programs(): ProgramState[]
-  maps(): MapState[]
   apply(rules: CaptureRules): void
   /** A connection is not what it was taken for: its bytes are no longer passed on. */
   refuse(connection: number): void

@@ -10,6 +10,7 @@ import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { until } from '../../test/helpers/program.ts'
 import { soak } from '../../test/helpers/soak.ts'
+import { loadedPrograms } from '../kernel/loaded.ts'
 import { connectFailures, NetworkPair } from '../model/network-pair.ts'
 import { NetworkProbe } from './network.ts'
 
@@ -411,5 +412,5 @@ test('what is closed reads nothing and can be closed again', { skip }, () => {
   probe.close()
   probe.close()
   probe.collect(() => assert.fail())
-  assert.deepEqual(probe.programs(), [])
+  assert.deepEqual(loadedPrograms('net'), [])
 })

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
 import { readIterator, runIterator } from '../kernel/iterator.ts'
 import {
@@ -151,10 +151,6 @@ export class NetworkProbe {
   counters(): NetworkCounters {
     const at = (offset: number) => Number(this.globals.getBigUint64(offset, true))
     return { overflowed: at(bss.overflowed), storage_full: at(bss.storageFull) }
-  }
-
-  programs(): ProgramState[] {
-    return this.closed ? [] : this.object.programs()
   }
 
   /** Detaches and unloads. May be called again. */

@@ -6,6 +6,7 @@ import { afterEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { until } from '../../test/helpers/program.ts'
+import { loadedPrograms } from '../kernel/loaded.ts'
 import type { AttributeValue } from '../model/attributes.ts'
 import type { ProcessNews } from '../model/process-news.ts'
 import { ProcessEvents } from './process-events.ts'
@@ -208,7 +209,7 @@ test('what waits is told before the end', { skip }, () => {
   events.close()
   assert.equal(of(pid).length, 2)
   events.close()
-  assert.deepEqual(events.programs(), [])
+  assert.deepEqual(loadedPrograms('process'), [])
 })
 
 test('who asks for what waits while a record is taken gets each record once', { skip }, () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, svcProcessEvent, svcProcessKind } from '../kernel/gen/process.ts'
 import type { Native, RingHandle } from '../kernel/native.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
@@ -190,10 +190,6 @@ export class ProcessEvents {
       sum(processMetrics.exits, ends),
       sum(processMetrics.oomKills, [point(none, oomKills)]),
     ].filter(({ points }) => points.length > 0)
-  }
-
-  programs(): ProgramState[] {
-    return this.closed ? [] : this.object.programs()
   }
 
   /** Detaches, makes records of what waits, and unloads. May be called again. */

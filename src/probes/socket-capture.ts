@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
 import {
   bss as sockBss,
   svcCounter,
@@ -33,7 +33,6 @@ import type {
   CaptureOptions,
   CaptureRules,
   CaptureSink,
-  MapState,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { RecordReader } from './record-reader.ts'
@@ -51,8 +50,6 @@ const lastMs = 2_000
 const idleCollections = 4
 const iteratorBytes = 4 * 1024 * 1024
 const batchEntries = 64
-/** How long a count of a map's entries is shown before they are counted anew: that reads the whole map. */
-const entriesMs = 10_000
 const twoTo32 = 4294967296
 
 /** A series; it is known by the bytes of its key. */
@@ -89,7 +86,6 @@ export class SocketCapture implements Capture {
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
   private clockAt = 0
-  private readonly entries = new Map<string, { readonly count: number; readonly at: number }>()
   private lastBacklog: Backlog | undefined
   private lastCounters: Record<CaptureCounter, number> | undefined
   private detached = false
@@ -210,24 +206,6 @@ export class SocketCapture implements Capture {
       counters[name] = total
     }
     return counters
-  }
-
-  programs(): ProgramState[] {
-    return this.closed ? [] : this.object.programs()
-  }
-
-  /**
-   * Maps with the entries that they held at some time of the last ten seconds; sockets' own storage shows none, and
-   * arrays count as full.
-   */
-  maps(nowMs = performance.now()): MapState[] {
-    if (this.closed) return []
-    return this.native.objectMaps(this.object.handle).map(spec => ({
-      name: spec.name,
-      type: spec.type,
-      entries: this.entriesOf(spec.name, spec.type, spec.maxEntries, nowMs),
-      maxEntries: spec.maxEntries,
-    }))
   }
 
   /**
@@ -434,20 +412,6 @@ export class SocketCapture implements Capture {
     known.idle = 0
     this.reader.counted(this.exchange, key)
     this.sink.counted(this.exchange, count, sumNs, this.buckets)
-  }
-
-  private entriesOf(name: string, type: string, maxEntries: number, nowMs: number): number {
-    if (!/^(percpu_)?hash$/.test(type)) return type.endsWith('array') ? maxEntries : 0
-    const known = this.entries.get(name)
-    if (known !== undefined && nowMs - known.at < entriesMs) return known.count
-    const map = this.object.map(name)
-    const keys = Buffer.alloc(batchEntries * map.keySize)
-    const values = Buffer.alloc(batchEntries * map.slotSize)
-    const cursor = batchCursor(map)
-    let count = 0
-    while (!batchDone(cursor)) count += this.native.mapReadBatch(map, cursor, keys, values, false)
-    this.entries.set(name, { count, at: nowMs })
-    return count
   }
 }
 

@@ -28,7 +28,7 @@ interface Opened {
 /** A program that runs at one software event, on every CPU that is online. */
 export class CpuEvents {
   private readonly object: BpfObject
-  readonly program: string
+  private readonly program: string
   private readonly event: number
   private readonly read = Buffer.alloc(16)
   private readonly opened = new Map<number, Opened>()
@@ -56,7 +56,7 @@ export class CpuEvents {
     for (const [cpu, event] of this.opened) {
       if (online.includes(cpu) && this.isCounting(event)) continue
       this.opened.delete(cpu)
-      this.object.native.linkDetach(event.link)
+      this.object.detachEvent(event.link)
     }
     let refused: unknown
     for (const cpu of online) {
@@ -70,7 +70,7 @@ export class CpuEvents {
   }
 
   close(): void {
-    for (const { link } of this.opened.values()) this.object.native.linkDetach(link)
+    for (const { link } of this.opened.values()) this.object.detachEvent(link)
     this.opened.clear()
   }
 
@@ -102,10 +102,9 @@ export class CpuEvents {
     bytes.writeBigUInt64LE(BigInt(period), attributes.samplePeriod)
     bytes.writeBigUInt64LE(formatTimeEnabled, attributes.readFormat)
     bytes.writeBigUInt64LE(flagDisabled, attributes.flags)
-    const { native, handle } = this.object
-    const fd = native.perfEventOpen(bytes, -1, cpu, -1, 0)
+    const fd = this.object.native.perfEventOpen(bytes, -1, cpu, -1, 0)
     try {
-      return { fd, link: native.perfEventAttach(handle, this.program, fd), period, countedNs: 0n }
+      return { fd, link: this.object.attachEvent(this.program, fd), period, countedNs: 0n }
     } catch (error) {
       closeSync(fd)
       throw error

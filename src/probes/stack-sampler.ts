@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, LoadError, type ProgramState } from '../kernel/bpf-object.ts'
+import { BpfObject, LoadError } from '../kernel/bpf-object.ts'
 import {
   bss,
   rodata,
@@ -32,8 +32,6 @@ import {
   type StackSink,
   stackEnds,
 } from '../model/raw-stack.ts'
-import type { MapState } from './capture.ts'
-import { MapStates } from './kernel-counts.ts'
 import { CpuEvents, periodNs, primesNear, softwareEvent } from './stack-events.ts'
 import { commAt, readStackRecord, uint64At } from './stack-records.ts'
 
@@ -89,11 +87,6 @@ export interface StackCounters {
   readonly otherThread: number
 }
 
-export interface StackMapState extends MapState {
-  /** Memory of the kernel. */
-  readonly bytes: number
-}
-
 /**
  * Stacks of the whole host (bpf/profile.bpf.c): tells each distinct one once, and counts. The tables by which stacks are
  * walked lie in memory that both sides see; whoever fills them writes rows, rules, pages and the file, then publishes it.
@@ -119,7 +112,6 @@ export class StackSampler {
   private readonly ring: RingHandle
   private readonly poll: PollHandle
   private readonly timer: NodeJS.Timeout
-  private readonly states: MapStates
   private readonly bytes = Buffer.alloc(drainBytes)
   private readonly inodes: MapHandle
   private readonly inode = Buffer.alloc(svcInode.size)
@@ -166,7 +158,6 @@ export class StackSampler {
       const memory = native.mapView(object.map('.bss'))
       this.globals = new DataView(memory)
       this.tables = tablesOf(memory)
-      this.states = new MapStates(native, object)
       this.inodes = object.map('inodes')
       this.globals.setUint32(bss.selfPid, settings.selfPid ?? 0, true)
       this.globals.setBigUint64(bss.pageBytes, BigInt(pageSizeBytes()), true)
@@ -309,21 +300,6 @@ export class StackSampler {
       otherMemory: this.number(bss.otherMemory),
       otherThread: this.number(bss.otherThread),
     }
-  }
-
-  programs(): ProgramState[] {
-    if (this.closed) return []
-    const running = new Map(
-      eventKinds.map(kind => [this.events[kind].program, this.events[kind].size > 0] as const),
-    )
-    return this.object
-      .programs()
-      .map(state => ({ ...state, attached: running.get(state.name) ?? state.attached }))
-  }
-
-  maps(nowMs = performance.now()): StackMapState[] {
-    if (this.closed) return []
-    return this.states.list(nowMs).map(state => ({ ...state, bytes: this.bytesOf(state.name) }))
   }
 
   /** Bytes of kernel memory that the maps take. */

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
 import {
   svcKind,
   svcProtocol,
@@ -27,10 +27,9 @@ import type {
   CaptureOptions,
   CaptureRules,
   CaptureSink,
-  MapState,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
-import { kernelCounters, MapStates } from './kernel-counts.ts'
+import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { blockedCalls } from './syscall-blocked.ts'
 import { connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connections.ts'
@@ -91,7 +90,6 @@ export class SyscallCapture implements Capture {
   private readonly segment = new Segment()
   private readonly sockets = new ProcSockets()
   private readonly connections = new SyscallConnections(this.sockets, connection => this.isOpen(connection))
-  private readonly states: MapStates
   private readonly attached: string[] = []
   /** A bit for each port that is not observed, as the kernel side has them. */
   private readonly ports = new Uint32Array(2048)
@@ -133,7 +131,6 @@ export class SyscallCapture implements Capture {
         if (!perf) native.objectSetMaxEntries(object, 'ring', options.ringBytes)
       },
     })
-    this.states = new MapStates(native, this.object)
     let records: Records | undefined
     try {
       this.setClock()
@@ -205,14 +202,6 @@ export class SyscallCapture implements Capture {
     counters.segments_lost += this.records.lost() + this.unread
     counters.sockets_found = this.socketsFound
     return counters
-  }
-
-  programs(): ProgramState[] {
-    return this.closed ? [] : this.object.programs()
-  }
-
-  maps(nowMs = performance.now()): MapState[] {
-    return this.closed ? [] : this.states.list(nowMs)
   }
 
   /** From now on these rules hold; they may change as often as one likes. Only what differs is written. */

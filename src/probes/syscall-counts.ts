@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, type ProgramState } from '../kernel/bpf-object.ts'
+import { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcSyscall, svcSyscallKey } from '../kernel/gen/syscount.ts'
 import { batchCursor, batchDone, type MapHandle, type Native } from '../kernel/native.ts'
 import { Interner } from '../lib/interner.ts'
@@ -160,10 +160,6 @@ export class SyscallCounts {
   /** How many series are known: those that were called of late. */
   get size(): number {
     return this.known.size
-  }
-
-  programs(): ProgramState[] {
-    return this.closed ? [] : this.object.programs()
   }
 
   /** Detaches and unloads. May be called again. */

@@ -2,6 +2,7 @@
 
 import type { AgentDocument } from '../../api/ui/documents.ts'
 import { type LoadedConfig, schema, shownKeys } from '../../config/index.ts'
+import { countedMaps, loadedPrograms } from '../../kernel/loaded.ts'
 import { build } from '../../lib/build.ts'
 import type { TlsAttachment } from '../../probes/tls/tls-probes.ts'
 import { leaves } from '../../schema/tree.ts'
@@ -25,7 +26,12 @@ export async function agentPage(parts: UiParts): Promise<AgentDocument> {
     degraded: degradations(parts),
     memory: parts.memory.state,
     programs: programsOf(parts),
-    maps: mapsOf(parts),
+    maps: countedMaps().map(({ name, object, type, entries, maxEntries }) => ({
+      name: `${object}: ${name}`,
+      type,
+      entries,
+      max_entries: maxEntries,
+    })),
     attachments: attachmentsOf(parts),
   }
 }
@@ -63,32 +69,24 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 
-function programsOf({ tracing, kernel, profiling, ebpfDebug }: UiParts): AgentDocument['programs'] {
-  const files = attachedFiles(tracing).length
+function programsOf({ ebpfDebug }: UiParts): AgentDocument['programs'] {
   const measured = ebpfDebug.measures
-  const programs = [
-    ...(tracing instanceof Tracing ? tracing.capture.programs() : []),
-    ...(kernel?.programs() ?? []),
-    ...(profiling.sampler?.programs() ?? []),
-  ]
-  return programs
-    .filter(({ id }) => id !== 0)
-    .map(({ name, type, section, attached, runCount, runTimeNs }) => ({
+  return loadedPrograms().map(({ name, type, section, attached, links, runCount, runTimeNs }) => {
+    // Those that read in libraries have no place of their own.
+    const isOfFiles = /^u(?:ret)?probe/.test(section)
+    const place = isOfFiles
+      ? `${links} file${links === 1 ? '' : 's'}`
+      : links > 1
+        ? `${section}, ${links} times`
+        : section
+    return {
       name,
       type,
-      // Those that read in libraries have no place of their own.
-      attached: attached ? section : /^u(?:ret)?probe/.test(section) && files > 0 ? `${files} files` : '',
+      attached: attached ? place : '',
       run_count: measured ? runCount : null,
       ns_per_run: measured && runCount > 0 ? runTimeNs / runCount : null,
-    }))
-}
-
-function mapsOf({ tracing, profiling }: UiParts): AgentDocument['maps'] {
-  const maps = [
-    ...(tracing instanceof Tracing ? tracing.capture.maps() : []),
-    ...(profiling.sampler?.maps() ?? []),
-  ]
-  return maps.map(({ name, type, entries, maxEntries }) => ({ name, type, entries, max_entries: maxEntries }))
+    }
+  })
 }
 
 function attachedFiles(tracing: UiParts['tracing']): TlsAttachment[] {

@@ -5,6 +5,7 @@ import type { DoctorDocument } from '../../api/ui/documents.ts'
 import type { Examined, Findings } from '../../cli/doctor/examine.ts'
 import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
 import type { Install } from '../../kernel/install.ts'
+import { refusedPrograms } from '../../kernel/loaded.ts'
 import type { Finding, Mends } from '../../kernel/need.ts'
 import type { KernelPart } from '../kernel-parts.ts'
 import { Tracing } from '../tracing.ts'
@@ -119,7 +120,7 @@ function profilePrograms({ profiling }: UiParts): Finding {
     }
   if (sampler.degraded !== undefined)
     return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
-  const refused = sampler.programs().find(program => program.refused !== undefined)
+  const [refused] = refusedPrograms('profile')
   return refused === undefined
     ? { ok: 'those that walk stacks by tables are loaded' }
     : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }

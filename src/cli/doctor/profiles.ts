@@ -1,5 +1,6 @@
 import { lstatSync, statSync } from 'node:fs'
 import { tryDecoder } from '../../kernel/decoder.ts'
+import { refusedPrograms } from '../../kernel/loaded.ts'
 import type { Finding } from '../../kernel/need.ts'
 import type { StackSink } from '../../model/raw-stack.ts'
 import { StackSampler } from '../../probes/stack-sampler.ts'
@@ -51,7 +52,7 @@ export function tryProfilePrograms(degraded = false): Finding<ProfileFault> {
     try {
       if (sampler.degraded !== undefined)
         return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }
-      const refused = sampler.programs().find(program => program.refused !== undefined)
+      const [refused] = refusedPrograms('profile')
       return refused === undefined
         ? { ok: 'those that walk stacks by tables were loaded' }
         : { fault: 'no_waits', detail: `${refused.name} was refused: ${refused.refused}` }

@@ -214,7 +214,7 @@ export class ProbedFiles {
     const probes = target.probes.filter(({ does }) => !atReturn || does !== 'free')
     const offsets = probes.map(({ offset }) => offset)
     const cookies = probes.map(({ does }) => tlsFunctions.indexOf(does))
-    return object.native.uprobeAttach(object.handle, program, target.openPath, offsets, cookies, atReturn)
+    return object.attachUprobe(program, target.openPath, offsets, cookies, atReturn)
   }
 
   #detach(target: Target): void {
@@ -226,7 +226,7 @@ export class ProbedFiles {
   #leave(links: readonly UprobeHandle[]): void {
     if (links.length === 0) return
     const done = (async () => {
-      for (const link of links.toReversed()) await this.#options.object.native.uprobeDetach(link)
+      for (const link of links.toReversed()) await this.#options.object.detachUprobe(link)
     })()
       .catch(error => this.#options.log.warn('a TLS library is not let go', { error }))
       .finally(() => this.#leaving.delete(done))

@@ -38,7 +38,9 @@ export function Kernel({ agent }: { readonly agent: AgentDocument }) {
           caption="Maps in the kernel"
           rows={agent.maps}
           rowKey={({ name }) => name}
-          mark={({ entries, max_entries }) => (max_entries > 1 && entries / max_entries > 0.9 ? 'warn' : '')}
+          mark={({ type, entries, max_entries }) =>
+            type.endsWith('hash') && entries / max_entries > 0.9 ? 'warn' : ''
+          }
           columns={[
             { name: 'Map', value: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
             { name: 'Type', value: ({ type }) => type, cell: ({ type }) => type },
