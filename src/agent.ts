@@ -11,6 +11,8 @@ import { governEntities, governProfiles, governSmallTables } from './agent/entit
 import { Gpu } from './agent/gpu.ts'
 import { stuckMs } from './agent/health.ts'
 import { HostMetrics } from './agent/host-metrics.ts'
+import { ebpfOff, traces, whyOff } from './agent/kernel-parts.ts'
+import { failedParts, failureText } from './agent/kernel-state.ts'
 import { KernelTelemetry } from './agent/kernel-telemetry.ts'
 import { Logs } from './agent/logs.ts'
 import { Memory } from './agent/memory.ts'
@@ -172,11 +174,10 @@ export async function startAgent({
   const resources = new ContainerResources({ entities, processes, host: () => host.resource })
   governSmallTables(memory.governor)
   governEntities(memory.governor, { processes, profiled, entities, resources })
-  const { ebpf } = config.agent
   let tracing: Tracing | TracingFault | undefined
   let kernel: KernelTelemetry | undefined
   const ebpfDebug = new EbpfDebug({ config, log })
-  if (config.mode === 'agent' && ebpf.enabled && ebpf.network.enabled) {
+  if (whyOff(traces, config) === undefined) {
     const edge: TracingOptions['edge'] = request => {
       kernel?.graph.edge(request.client, request.server, request.failed, request.clientNs, request.serverNs)
       window?.edge(request)
@@ -189,22 +190,12 @@ export async function startAgent({
       edge,
       governor: memory.governor,
     })
-    if (!(tracing instanceof Tracing) && ebpf.required) {
-      profiler.stop()
-      ebpfDebug.stop()
-      vitals?.stop()
-      await pipeline.close()
-      record.end('start_failed', 'agent.ebpf.required')
-      throw new StartError(
-        `cannot start: agent.ebpf.required is true and eBPF is not available: ${tracing.reason}; ${tracing.mend}`,
-        ExitCode.ebpf,
-      )
-    }
   }
   const running = tracing instanceof Tracing ? tracing : undefined
   // A capture finds that out by itself.
-  if (running === undefined && config.mode === 'agent' && ebpf.enabled && isApart()) processes.withoutProc()
-  if (config.mode === 'agent' && ebpf.enabled)
+  const withEbpf = ebpfOff(config) === undefined
+  if (running === undefined && withEbpf && isApart()) processes.withoutProc()
+  if (withEbpf)
     kernel = new KernelTelemetry({
       config,
       pipeline,
@@ -324,6 +315,7 @@ export async function startAgent({
   const view = agentView(parts, metrics.registry, live?.source, browsers)
   try {
     hostMetrics = await HostMetrics.start({ loaded, pipeline, host, log })
+    if (config.agent.ebpf.required) refuseWithout(parts)
     if (config.self_telemetry.enabled) {
       api = await startApi({
         settings: apiSettings(config),
@@ -419,6 +411,17 @@ function operationsOf(view: AgentView, metricsPath: string): readonly Operation[
   } catch (error) {
     throw new StartError(`${errorText(error)}; change self_telemetry.path`, ExitCode.usage)
   }
+}
+
+/** Throws where a part that was asked for does not run. */
+function refuseWithout(parts: Parts): void {
+  const failed = failedParts(parts)
+  if (failed.length === 0) return
+  const mends = [...new Set(failed.map(({ mend }) => mend))].join('; ')
+  throw new StartError(
+    `cannot start: agent.ebpf.required is true and eBPF is not available: ${failureText(failed)}; ${mends}`,
+    ExitCode.ebpf,
+  )
 }
 
 function socketFaults(api: Api | undefined): readonly Degradation[] {

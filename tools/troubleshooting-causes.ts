@@ -83,8 +83,8 @@ export const exits: Readonly<Record<ExitCode, Trouble>> = {
     '`svc validate` names every mistake with its line; `svc doctor management` says who has the port',
   ],
   3: [
-    '`agent.ebpf.required` is true, and eBPF does not work here',
-    '`svc doctor traces`; or `agent.ebpf.required: false`, for an agent that does the rest',
+    '`agent.ebpf.required` is true, and a part that was asked of eBPF does not work here',
+    '`svc doctor`; or `agent.ebpf.required: false`, for an agent that does the rest',
   ],
   4: [
     'a right is missing: for a port below 1024, a file, or an agent that wants a token',

@@ -16,7 +16,7 @@ export const starts: readonly (readonly [message: string, ...Trouble])[] = [
   ],
   [
     'cannot start: agent.ebpf.required is true',
-    'eBPF does not work here, and the configuration insists on it',
+    'a part that was asked of eBPF does not work here, and the configuration insists on it',
     'the message says what is missing; or set `agent.ebpf.required: false`',
   ],
   [

@@ -30,7 +30,7 @@ function configured(env: Readonly<Record<string, string>>) {
 const off = configured({})
 const on = configured({ SVC_AGENT_EBPF_DEBUG: 'true' })
 
-function open(t: TestContext, config = off, lab?: Lab) {
+function open(t: TestContext, config = off) {
   const lines: Line[] = []
   const log = createLogger({ level: 'info', format: 'json', write: line => lines.push(JSON.parse(line)) })
   const debug = new EbpfDebug({ config, log, everyMs: 20 })
@@ -80,7 +80,7 @@ test('the log tells what each program ran and took since it was told last', { sk
   const lab = new Lab()
   t.after(() => lab.object.close())
   lab.object.attach('svc_burst')
-  const { lines, change } = open(t, on, lab)
+  const { lines, change } = open(t, on)
   const told = () => lines.filter(({ msg }) => msg === 'an eBPF program ran')
   const sum = () => told().reduce((runs, line) => runs + Number(line.runs), 0)
   const seen = async (runs: number) => {

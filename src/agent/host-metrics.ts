@@ -19,6 +19,7 @@ import type { Pipeline } from '../pipeline/pipeline.ts'
 import type { Keys } from '../schema/tree.ts'
 import { HostMetricsPush, type HostReadings } from './host-metrics-push.ts'
 import { bootTimeUs, type HostEntity } from './host-resource.ts'
+import { ebpfOff, failureOf, hostCounts } from './kernel-parts.ts'
 import { type Chosen, SystemMetrics } from './system-metrics.ts'
 
 /** Of the semantic conventions whose names the collectors declare. */
@@ -46,11 +47,10 @@ const lookMs = 2000
 export class HostMetrics {
   /** Undefined where the port was taken. */
   readonly server: MetricsServer | undefined
-  /** What works less than asked. */
-  readonly faults: readonly Degradation[]
   readonly #options: HostMetricsOptions
   readonly #endpoint: MetricsEndpoint
   readonly #current: Current
+  readonly #faults: readonly Degradation[]
   #push: HostMetricsPush | undefined
   #read: Reading | undefined
   #reading: Promise<Reading> | undefined
@@ -100,8 +100,18 @@ export class HostMetrics {
     this.#current = current
     this.#endpoint = endpoint
     this.server = server
-    this.faults = faults
+    this.#faults = faults
     this.#follow(current.config)
+  }
+
+  /** Why what the kernel alone counts is not there, where it was asked for. */
+  get failures(): readonly Degradation[] {
+    return failuresOf(this.#current.metrics)
+  }
+
+  /** The same, and what else works less than asked. */
+  get faults(): readonly Degradation[] {
+    return [...this.#faults, ...this.failures]
   }
 
   /** How many collectors are on. */
@@ -163,6 +173,8 @@ export class HostMetrics {
         if (next !== undefined) {
           this.#current.metrics = next
           before.close()
+          for (const { subsystem, reason, mend } of failuresOf(next))
+            this.#options.log.warn(`${subsystem} are not there`, { reason, mend })
         }
         this.#endpoint.use(this.#current.metrics, limits(config), config.self_telemetry.allowed_hosts)
         this.#follow(config)
@@ -206,6 +218,12 @@ export class HostMetrics {
         log,
       })
   }
+}
+
+function failuresOf({ runs }: SystemMetrics): Degradation[] {
+  return runs.flatMap(({ reader: { failure } }) =>
+    failure === undefined ? [] : [failureOf(hostCounts, failure)],
+  )
 }
 
 /** Keys that the server and the export follow without new collectors. */
@@ -277,6 +295,7 @@ export function systemMetrics(config: Config, log: Logger, scrapes: () => Scrape
     intervalMs: collector_interval,
     timeoutMs: timeout,
     build: { version, revision: commit },
+    withoutEbpf: ebpfOff(config),
     scrapes,
     log,
   })

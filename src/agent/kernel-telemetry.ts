@@ -9,6 +9,7 @@ import type { ContainerResources } from '../entities/container-resources.ts'
 import { placeOfNews } from '../entities/process-news.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
+import { whyNotLoaded } from '../kernel/why-not-loaded.ts'
 import { build } from '../lib/build.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
 import { CpuSteps } from '../lib/cpu-steps.ts'
@@ -27,7 +28,7 @@ import { NetworkSeries } from '../tracing/network-series.ts'
 import { RedTable } from '../tracing/red.ts'
 import { ServiceGraph } from '../tracing/service-graph.ts'
 import type { HostEntity } from './host-resource.ts'
-import { connections, type KernelPart, processEvents, systemCalls } from './kernel-parts.ts'
+import { connections, failureOf, type KernelPart, processEvents, systemCalls } from './kernel-parts.ts'
 
 export interface KernelTelemetryOptions {
   readonly config: Config
@@ -107,18 +108,15 @@ export class KernelTelemetry {
     this.findInterfaces()
     const faults: Degradation[] = []
     const native = loadNative()
-    const start = <T>(
-      { subsystem: what, wanted }: KernelPart,
-      make: (native: Native) => T,
-    ): T | undefined => {
-      if (!wanted(ebpf)) return undefined
+    const start = <T>(part: KernelPart, make: (native: Native) => T): T | undefined => {
+      if (part.off(config.agent) !== undefined) return undefined
       try {
         if (native instanceof Unsupported) throw new Error(native.reason)
         return make(native)
       } catch (error) {
-        const reason = errorText(error)
-        log.warn(`${what} are not observed`, { reason })
-        faults.push({ subsystem: what, reason, mend: 'see svc doctor kernel' })
+        const why = whyNotLoaded(error)
+        log.warn(`${part.subsystem} are not observed`, { reason: why.reason })
+        faults.push(failureOf(part, why))
         return undefined
       }
     }

@@ -8,6 +8,7 @@ import type { ProcessTable } from '../entities/process-table.ts'
 import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { ownPids } from '../kernel/needs.ts'
 import { hostPid } from '../kernel/needs-processes.ts'
+import { type NotLoaded, whyNotLoaded } from '../kernel/why-not-loaded.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
 import type { CpuLever } from '../lib/cpu-governor.ts'
@@ -22,6 +23,7 @@ import { StackSampler } from '../probes/stack-sampler.ts'
 import { Profiler, type ProfilerSettings } from '../profiling/profiler.ts'
 import { tableDirectory } from '../profiling/unwind-cache.ts'
 import type { HostEntity } from './host-resource.ts'
+import { failureOf, profiles, whyOff } from './kernel-parts.ts'
 import { selectionOf } from './tracing.ts'
 
 export interface ProfilingOptions {
@@ -63,7 +65,7 @@ export class Profiling {
   readonly groups: ProcessGroups
   private config: Config
   private running: Running | undefined
-  private fault: string | undefined
+  private fault: NotLoaded | undefined
   private recordings = 0
   private readonly part = new CpuSteps(loweredParts, () => this.running?.profiler.configure(this.settings()))
   /** Those that were let go of before. */
@@ -77,12 +79,20 @@ export class Profiling {
     this.start()
   }
 
-  /** What was asked for and does not run, or runs with less. */
+  /** Why they do not run, where they were asked for. */
+  get failures(): readonly Degradation[] {
+    return this.fault === undefined ? [] : [failureOf(profiles, this.fault)]
+  }
+
+  /** The same, and what of them is less than asked. */
   get faults(): readonly Degradation[] {
-    const mend = 'see svc doctor profiles'
+    const mend = `see svc doctor ${profiles.topic}`
     const { sampler, profiler } = this.running ?? {}
-    const reasons = [this.fault, sampler?.degraded, profiler?.files.denied, profiler?.degraded]
-    return reasons.flatMap(reason => (reason === undefined ? [] : [{ subsystem: 'profiles', reason, mend }]))
+    const reasons = [sampler?.degraded, profiler?.files.denied, profiler?.degraded]
+    const limits = reasons.flatMap(reason =>
+      reason === undefined ? [] : [{ subsystem: profiles.subsystem, reason, mend }],
+    )
+    return [...this.failures, ...limits]
   }
 
   /** What does less while svc takes too much CPU. Recordings that somebody asks for are as ever. */
@@ -236,7 +246,8 @@ export class Profiling {
   private refusal(): ProfileRefusal {
     return {
       cause: 'off',
-      refused: this.fault === undefined ? 'profiles are switched off' : `profiles do not run: ${this.fault}`,
+      refused:
+        this.fault === undefined ? 'profiles are switched off' : `profiles do not run: ${this.fault.reason}`,
       mend: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'see svc doctor profiles',
     }
   }
@@ -247,8 +258,8 @@ export class Profiling {
     try {
       this.running = this.open()
     } catch (error) {
-      this.fault = errorText(error)
-      this.options.log.warn('profiles are not taken', { reason: this.fault })
+      this.fault = whyNotLoaded(error)
+      this.options.log.warn('profiles are not taken', { reason: this.fault.reason })
     }
   }
 
@@ -261,7 +272,7 @@ export class Profiling {
       throw new Error(`${ownPids.detail}: the files of processes cannot be opened`)
     processes.select(selectionOf(this.config.discovery))
     const scope: Scope = { name: 'svc/profiler', version: build().version }
-    const profiles = pipeline.intake('profiles', ({ kind }) => kind)
+    const intake = pipeline.intake('profiles', ({ kind }) => kind)
     let sampler: StackSampler | undefined
     const profiler = new Profiler({
       settings: this.settings(),
@@ -278,7 +289,7 @@ export class Profiling {
         if (kernel) return this.groups.kernel()
         return processes.selected(pid, comm) ? this.groups.of(pid, comm) : undefined
       },
-      emit: (resource, profile) => profiles.add(resource, scope, profile),
+      emit: (resource, profile) => intake.add(resource, scope, profile),
       linkOf: request => links?.linkOf(request),
       warn: (message, reason) => log.warn(message, { reason }),
     })
@@ -287,8 +298,8 @@ export class Profiling {
   }
 }
 
-function enabled({ mode, agent }: Config): boolean {
-  return mode === 'agent' && agent.ebpf.enabled && agent.profiling.enabled
+function enabled(config: Config): boolean {
+  return whyOff(profiles, config) === undefined
 }
 
 function nameOf(group: Resource): string {

@@ -252,7 +252,7 @@ test('eBPF that is required and cannot be had is fatal', async () => {
       assert.equal(error.exitCode, 3)
       assert.match(
         error.message,
-        /^cannot start: agent\.ebpf\.required is true and eBPF is not available: the capture back end "fentry" is not built/,
+        /^cannot start: agent\.ebpf\.required is true and eBPF is not available: traces: the capture back end "fentry" is not built/,
       )
       return true
     },

@@ -40,6 +40,8 @@ export interface SystemMetricsOptions {
   /** Time that a reading in the background may wait. */
   readonly timeoutMs: number
   readonly build: ExporterBuild
+  /** Why nothing may be loaded into the kernel; undefined: it may. */
+  readonly withoutEbpf?: string | undefined
   /** Where this process's scrapes are counted; without it nothing is told of this process. */
   readonly scrapes?: () => ScrapeCounts
   readonly log: Logger
@@ -74,7 +76,7 @@ export class SystemMetrics implements MetricsSource {
     this.namespace = namespace
     this.page = counted(new Page({ namespace, bounds: boundsOf(cardinality) }))
     this.#gatherer = new Gatherer({
-      collectors: started(collectors, { host: this.#host, log }),
+      collectors: started(collectors, { host: this.#host, log, withoutEbpf: options.withoutEbpf }),
       page: this.page,
       log,
       maxWaiting: maxProcs,

@@ -5,6 +5,7 @@ import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
+import { call } from '../../test/helpers/http.ts'
 import { startInnerAgent } from '../../test/helpers/inner-agent.ts'
 import { startReceiver } from '../../test/helpers/otlp-receiver.ts'
 import { startPeers } from '../../test/helpers/peers.ts'
@@ -51,6 +52,7 @@ const statusShape = {
     programs_loaded: 'integer',
     maps_created: 'integer',
     ringbuf_size: 'integer',
+    parts: [{ subsystem: 'string', state: 'string', reason: 'string' }],
   },
   profiling: { enabled: 'boolean', sample_rate: 'integer', profiles_collected: 'integer' },
   export: {
@@ -304,8 +306,9 @@ test('what is told of the kernel is what the process has open there, whoever tel
     'syscount',
   ])
   assert.ok(programs.every(({ attached, links }) => attached === links > 0))
-  const { enabled, programs_loaded, maps_created } = view.status().ebpf
+  const { enabled, programs_loaded, maps_created, parts } = view.status().ebpf
   assert.deepEqual([enabled, programs_loaded, maps_created], [true, programs.length, maps.length])
+  assert.ok(parts.every(({ state }) => state === 'on'))
   const page = view.registry.write()
   const sum = (name: string) =>
     [...page.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'))].reduce(
@@ -314,6 +317,39 @@ test('what is told of the kernel is what the process has open there, whoever tel
     )
   assert.equal(sum('svc_ebpf_programs_loaded'), programs.length)
   for (const { name } of maps) assert.ok(page.includes(`svc_ebpf_map_entries{map_name="${name}"}`), name)
+})
+
+test('without eBPF nothing is in the kernel, and what is missing for it says so', async () => {
+  const before = descriptors()
+  for (const [env, reason] of [
+    [withoutEbpf, 'agent.ebpf.enabled is false'],
+    [{ SVC_MODE: 'collector' }, 'mode is collector'],
+  ] as const) {
+    const { agent } = await startInnerAgent({
+      ...env,
+      SVC_SELF_TELEMETRY_ENABLED: 'false',
+      SVC_AGENT_NODEEXPORTER_ENABLED: 'true',
+      SVC_AGENT_NODEEXPORTER_LISTEN_ADDRESS: '127.0.0.1:0',
+      SVC_AGENT_EBPF_REQUIRED: 'true',
+    })
+    open.push(() => agent.stop())
+    const { url } = agent.links().find(({ what }) => what === 'host metrics')!
+    const page = (await call(Number(new URL(url).port), '/metrics')).body.toString()
+    assert.deepEqual(descriptors(), before)
+    assert.match(page, /^node_scrape_collector_success\{collector="ebpf"\} 0$/m)
+    const told = /^node_scrape_collector_reason_info\{collector="ebpf",outcome="no_data",reason="(.*)"\} 1$/m
+    assert.equal(told.exec(page)?.[1], `nothing is read by eBPF: ${reason}`)
+    assert.doesNotMatch(page, /^node_(tcp_rtt|tcp_retransmits|process_open_fds)/m)
+    assert.match(page, /^node_scrape_collector_success\{collector="cgroup_usage"\}/m)
+    const { ebpf, degraded } = agent.view.status()
+    assert.deepEqual([ebpf.enabled, ebpf.programs_loaded, ebpf.maps_created], [false, 0, 0])
+    assert.deepEqual(
+      new Set(ebpf.parts.map(part => `${part.state}: ${part.reason}`)),
+      new Set([`off: ${reason}`]),
+    )
+    assert.deepEqual(degraded, [])
+    assert.equal(agent.view.readiness().ebpf, 'ok')
+  }
 })
 
 test('without eBPF its document says so and is empty', async () => {
@@ -354,17 +390,36 @@ test('a subsystem that is off is ready', async () => {
 test('a subsystem that failed says why, and the others are told all the same', async () => {
   const view = await viewOf({ SVC_AGENT_EBPF_BACKEND: 'kprobe' })
   assert.deepEqual(view.readiness(), {
-    ebpf: 'failed: the capture back end "kprobe" is not built in this version',
+    ebpf: 'failed: traces: the capture back end "kprobe" is not built in this version',
     otlp: 'ok',
     discovery: 'ok',
   })
   assert.deepEqual(view.status().degraded, [
     {
-      subsystem: 'ebpf',
+      subsystem: 'traces',
       reason: 'the capture back end "kprobe" is not built in this version',
       mend: 'set agent.ebpf.backend: auto',
     },
   ])
+  const { parts } = view.status().ebpf
+  assert.deepEqual(
+    parts.map(({ subsystem, state }) => `${subsystem} ${state}`),
+    [
+      'traces failed',
+      ...(['connections', 'process events'] as const).map(name => `${name} ${withoutBpf ? 'failed' : 'on'}`),
+      'system calls off',
+      'profiles off',
+      'host metrics by eBPF off',
+    ],
+  )
+  assert.deepEqual(
+    parts.map(({ reason }) => reason).filter(reason => reason.startsWith('agent.')),
+    [
+      'agent.ebpf.syscalls.enabled is false',
+      'agent.profiling.enabled is false',
+      'agent.nodeexporter.enabled is false',
+    ],
+  )
 })
 
 test('a receiver that refuses makes the agent not ready, until it takes something', {

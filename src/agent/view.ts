@@ -27,6 +27,8 @@ import { lostRecords } from '../probes/capture.ts'
 import { profileFile } from '../profiling/profile-file.ts'
 import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
+import { traces } from './kernel-parts.ts'
+import { failedParts, failureText, kernelState } from './kernel-state.ts'
 import type { Outlets } from './outlets.ts'
 import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
@@ -240,7 +242,7 @@ export function degradations({ tracing, outlets, faults, memory, cpu }: Parts): 
       mend: 'raise limits.cpu, or switch off what is not needed; svc status shows what is lowered',
     })
   if (tracing !== undefined && !(tracing instanceof Tracing))
-    found.push({ subsystem: 'ebpf', reason: tracing.reason, mend: tracing.mend })
+    found.push({ subsystem: traces.subsystem, reason: tracing.reason, mend: tracing.mend })
   if (tracing instanceof Tracing)
     for (const { reason, mend } of tracing.limits) found.push({ subsystem: 'processes', reason, mend })
   for (const { signal, reason, mend } of outlets.faults)
@@ -288,7 +290,9 @@ function readiness(parts: Parts): ReadinessChecks {
     }
     return 'ok'
   }
-  return { ebpf: of('ebpf'), otlp: of('export', 'queue'), discovery: of('discovery') }
+  const missing = failedParts(parts)
+  const ebpf = missing.length === 0 ? 'ok' : `failed: ${failureText(missing)}`
+  return { ebpf, otlp: of('export', 'queue'), discovery: of('discovery') }
 }
 
 function status(parts: Parts): StatusDocument {
@@ -310,6 +314,7 @@ function status(parts: Parts): StatusDocument {
       programs_loaded: programs.length,
       maps_created: loadedMaps().length,
       ringbuf_size: running?.capture.ringSize ?? 0,
+      parts: [...kernelState(parts)],
     },
     profiling: {
       enabled: parts.profiling.sampler !== undefined,

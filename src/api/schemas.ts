@@ -149,6 +149,18 @@ export const statusDocument = named(
       programs_loaded: count('eBPF programs in the kernel, of all parts.'),
       maps_created: count('eBPF maps in the kernel, of all parts.'),
       ringbuf_size: count('Bytes.'),
+      parts: list(
+        'What it is for.',
+        object('A part.', {
+          subsystem: text('What it is called, as in `degraded`.'),
+          state: oneOf('`off`: it was not asked for; `failed`: it was, and does not run.', [
+            'on',
+            'off',
+            'failed',
+          ]),
+          reason: text('Why it is not on; empty where it is.'),
+        }),
+      ),
     }),
     profiling: object('Profiles of the host.', {
       enabled: flag('It runs.'),

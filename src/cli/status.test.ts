@@ -11,7 +11,22 @@ const status: StatusDocument = {
   uptime: '1h2m3s',
   mode: 'agent',
   host: { name: 'shop-node-3', os: 'linux', arch: 'amd64', kernel: '6.18.44' },
-  ebpf: { enabled: true, programs_loaded: 12, maps_created: 9, ringbuf_size: 1 },
+  ebpf: {
+    enabled: true,
+    programs_loaded: 12,
+    maps_created: 9,
+    ringbuf_size: 1,
+    parts: [
+      { subsystem: 'traces', state: 'on', reason: '' },
+      {
+        subsystem: 'connections',
+        state: 'off',
+        reason: 'agent.ebpf.network.tcp_metrics and flows are false',
+      },
+      { subsystem: 'process events', state: 'failed', reason: 'no ring buffer' },
+      { subsystem: 'profiles', state: 'on', reason: '' },
+    ],
+  },
   profiling: { enabled: true, sample_rate: 19, profiles_collected: 5 },
   export: { endpoint: 'h:4317', connected: false, last_export: null, spans_exported: 0, metrics_exported: 0 },
   discovery: { kubernetes: false, docker: true, pods_discovered: 0, containers_discovered: 3 },
@@ -99,7 +114,7 @@ test('a screenful tells what works, what is limited, what is sent and what is lo
   assert.match(out, /\npage: http:\/\/127\.0\.0\.1:1\/ui\n/)
   assert.match(
     out,
-    / {2}traces +on, 12 programs in the kernel\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since the start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
+    / {2}eBPF +12 programs in the kernel: traces, profiles\n {2}profiles +on, 19 Hz\n {2}discovery +docker 3 containers, kubernetes off\n {2}memory +60\/512M \(resident 110M\), live heap 20\/256M, tables 3\/64M\n {2}cpu +0\.12 of 0\.50 cores\n {2}event loop +longest turn 12 ms of the last minute, 312 ms since the start\n {2}last run +ended at 2026-01-01T00:00:00\.000Z: it did not answer its supervisor in time\n/,
   )
   assert.match(out, / {2}tls +limited: no symbols in \?\[31mlibssl\n +fix: svc doctor tls\n/)
   assert.match(

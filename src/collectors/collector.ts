@@ -18,6 +18,8 @@ export type { Host, Tree } from '../model/host.ts'
 export interface Env {
   readonly host: Host
   readonly log: Logger
+  /** Why nothing may be loaded into the kernel; undefined: it may. */
+  readonly withoutEbpf?: string | undefined
 }
 
 /**

@@ -4,7 +4,7 @@ import { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcProcess } from '../kernel/gen/host.ts'
 import { readIterator } from '../kernel/iterator.ts'
 import { type LinkHandle, loadNative, type Native, Unsupported } from '../kernel/native.ts'
-import { errorText } from '../lib/logger.ts'
+import { type NotLoaded, whyNotLoaded } from '../kernel/why-not-loaded.ts'
 import { utf8Text } from '../lib/utf8-text.ts'
 import { family } from '../model/collector.ts'
 import { collector, counter, gauge, NoData, type Reader } from './collector.ts'
@@ -42,19 +42,20 @@ export const ebpf = collector({
   source: 'BPF programs',
   enabledByDefault: true,
   metrics: [rtt, retransmits, openFds],
-  start: (_options, { log }) => {
+  start: (_options, { withoutEbpf }) => {
+    if (withoutEbpf !== undefined) return nothing(new NoData(`nothing is read by eBPF: ${withoutEbpf}`))
     const loaded = load()
-    if (loaded instanceof Error) {
-      log.debug('no host metrics by eBPF', { reason: loaded.message })
-      return {
-        collect() {
-          throw loaded
-        },
-      }
-    }
-    return reader(loaded)
+    return 'reason' in loaded ? { ...nothing(new NoData(loaded.reason)), failure: loaded } : reader(loaded)
   },
 })
+
+function nothing(why: NoData): Reader {
+  return {
+    collect() {
+      throw why
+    },
+  }
+}
 
 interface Loaded {
   readonly native: Native
@@ -70,11 +71,11 @@ interface Float64ArrayLike {
   at(offset: number): number
 }
 
-function load(): Loaded | NoData {
+function load(): Loaded | NotLoaded {
   const native = loadNative()
-  if (native instanceof Unsupported) return new NoData(native.reason)
+  if (native instanceof Unsupported) return native
   const path = findAsset('host.bpf.o')
-  if (path === undefined) return new NoData('cannot find host.bpf.o: install the package anew')
+  if (path === undefined) return { reason: 'cannot find host.bpf.o', mend: 'install the package anew' }
   let object: BpfObject | undefined
   try {
     object = BpfObject.load(native, readFileSync(path), {
@@ -96,7 +97,7 @@ function load(): Loaded | NoData {
     return { native, object, connections, processes, counted }
   } catch (error) {
     object?.close()
-    return new NoData(`eBPF is not available: ${errorText(error)}`)
+    return whyNotLoaded(error)
   }
 }
 

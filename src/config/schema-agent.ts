@@ -100,11 +100,11 @@ const network = branch('Traffic of all processes, seen at their sockets.', {
 })
 
 const ebpf = branch('Observation in the kernel.', {
-  enabled: key(boolean, true, 'Loads eBPF programs.', { restart: true }),
+  enabled: key(boolean, true, 'Loads eBPF programs; without it no part of svc does.', { restart: true }),
   required: key(
     boolean,
     false,
-    'Refuses to start (exit code 3) where eBPF cannot load, instead of going on without.',
+    'Refuses to start (exit code 3) where a part that is switched on and needs eBPF does not run, instead of going on without: traces, connections, process events, system calls, profiles, and host metrics with `agent.nodeexporter.ebpf_enhanced`.',
     { restart: true },
   ),
   debug: key(

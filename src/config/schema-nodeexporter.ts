@@ -87,7 +87,7 @@ export const nodeexporter = branch('Host metrics, as the common node metrics exp
   ebpf_enhanced: key(
     boolean,
     true,
-    'Adds TCP round-trip times and retransmissions, open files by process name, and use of control groups.',
+    'Adds use of control groups and, where `agent.ebpf.enabled` is on and `mode` is `agent`, TCP round-trip times and retransmissions and open files by process name.',
   ),
   timeout: key(duration(), 10_000, 'Longest time that a scrape may take.'),
   collector_interval: key(

@@ -21,10 +21,15 @@ interface Started {
   readonly port: number
 }
 
-async function start(nodeexporter: Tree = {}, others: Tree = {}, endpoint = ''): Promise<Started> {
+async function start(
+  nodeexporter: Tree = {},
+  others: Tree = {},
+  endpoint = '',
+  ebpf: Tree = { enabled: false },
+): Promise<Started> {
   const port = await freePort()
   const own: Tree = { enabled: true, listen_address: `127.0.0.1:${port}`, ...nodeexporter }
-  const config: Tree = { agent: { ebpf: { enabled: false }, nodeexporter: own }, ...others }
+  const config: Tree = { agent: { ebpf, nodeexporter: own }, ...others }
   const agent = await AgentProcess.start({ endpoint, config })
   open.push(() => agent.stop())
   return { agent, port }
@@ -86,12 +91,14 @@ test('the agent serves the host metrics, what they are, and how it fares with th
 test('what only eBPF and control groups tell is there unless it is switched off', {
   skip: withoutBpf,
 }, async () => {
-  const { port } = await start()
+  // Nothing else of eBPF, which would be of the whole host.
+  const ebpf = { enabled: true, network: { enabled: false } }
+  const { port } = await start({}, {}, '', ebpf)
   const found = await page(port)
   for (const name of ['node_tcp_rtt_microseconds', 'node_tcp_retransmits_total', 'node_process_open_fds'])
     assert.ok(has(found, name), name)
   assert.equal(found.families.get('node_tcp_rtt_microseconds')!.type, 'histogram')
-  const { port: plain } = await start({ ebpf_enhanced: false })
+  const { port: plain } = await start({ ebpf_enhanced: false }, {}, '', ebpf)
   const without = await page(plain)
   for (const name of ['node_tcp_rtt_microseconds', 'node_process_open_fds', 'node_cgroup_memory_usage_bytes'])
     assert.ok(!has(without, name), name)

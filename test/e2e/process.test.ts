@@ -1,7 +1,7 @@
 // owns: ports
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { AgentProcess } from '../helpers/agent-process.ts'
+import { AgentProcess, type Tree } from '../helpers/agent-process.ts'
 import { Buyer, checkCounts, checkSpans, output, plan, requests } from '../helpers/load.ts'
 import { freePort, pause, until } from '../helpers/program.ts'
 import { Telemetry } from '../helpers/telemetry.ts'
@@ -77,12 +77,22 @@ test('an agent that is killed leaves no program behind, and the next one starts 
   checkCounts(telemetry, shop, buyer)
 })
 
+/** All of eBPF that does not look at the whole host. */
+const others = {
+  agent: {
+    profiling: { enabled: true },
+    nodeexporter: { enabled: true, listen_address: '127.0.0.1:0' },
+  },
+}
+
 async function checkDegraded(wrapper: readonly string[], reason: RegExp, mend: RegExp): Promise<void> {
-  const agent = killing(await AgentProcess.start({ wrapper, ports: [], readyStatus: 503 }))
+  const agent = killing(await AgentProcess.start({ wrapper, ports: [], readyStatus: 503, config: others }))
   const ready = await agent.document<Readiness>('/ready')
   assert.equal(ready.status, 'not_ready')
   assert.match(ready.checks.ebpf!, /^failed: /)
   assert.match(ready.checks.ebpf!, reason)
+  for (const part of ['traces', 'profiles', 'host metrics by eBPF'])
+    assert.ok(ready.checks.ebpf!.includes(part), `${part}: ${ready.checks.ebpf}`)
   assert.equal((await agent.get('/healthz')).status, 200)
   const told = agent.log.filter(line => line.subsystem === 'traces')
   assert.equal(told.length, 1, agent.logText())
@@ -98,13 +108,24 @@ test('without rights the agent runs, and says what is missing and how to mend it
 test('without BTF the agent runs, and says what is missing and how to mend it', () =>
   checkDegraded(withoutBtf, /\/sys\/kernel\/btf\/vmlinux does not exist/, /CONFIG_DEBUG_INFO_BTF/))
 
-test('where eBPF is required and missing the agent refuses to start with exit code 3', async () => {
-  const config = { agent: { ebpf: { required: true } } }
-  const agent = killing(await AgentProcess.spawn({ wrapper: asNobody, ports: [], config }))
-  assert.deepEqual(await agent.exited, { code: 3, signal: null })
-  const last = agent.log.at(-1)!
-  assert.equal(last.level, 'error')
-  assert.match(last.msg, /agent\.ebpf\.required.*CAP_BPF.*root/)
+test('where eBPF is required and missing the agent refuses to start with exit code 3, whatever it is for', async () => {
+  const check = async (config: Tree, parts: readonly string[]) => {
+    const agent = killing(await AgentProcess.spawn({ wrapper: asNobody, ports: [], config }))
+    assert.deepEqual(await agent.exited, { code: 3, signal: null }, agent.logText())
+    const { level, msg } = agent.log.at(-1)!
+    assert.equal(level, 'error')
+    assert.match(
+      msg,
+      /^cannot start: agent\.ebpf\.required is true and eBPF is not available: .*CAP_BPF.*root/,
+    )
+    for (const part of parts) assert.ok(msg.includes(part), `${part}: ${msg}`)
+  }
+  const required = { required: true }
+  await check({ agent: { ebpf: required } }, ['traces'])
+  const without = { ...required, network: { enabled: false } }
+  const { profiling, nodeexporter } = others.agent
+  await check({ agent: { ebpf: without, profiling } }, ['profiles'])
+  await check({ agent: { ebpf: without, nodeexporter } }, ['host metrics by eBPF'])
 })
 
 /** Checks that each span is in exactly one place of the books. */

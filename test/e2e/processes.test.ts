@@ -44,3 +44,18 @@ test('starts and ends of processes are told as log records and counted', { skip:
     await receiver.close()
   }
 })
+
+test('where eBPF is required, process events and system calls that are refused end the start with exit code 3', async () => {
+  const ebpf = {
+    required: true,
+    network: { enabled: false },
+    process: { enabled: true },
+    syscalls: { enabled: true },
+  }
+  const wrapper = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+  const agent = await AgentProcess.spawn({ wrapper, config: { agent: { ebpf } } })
+  assert.deepEqual(await agent.exited, { code: 3, signal: null }, agent.logText())
+  const { msg } = agent.log.at(-1)!
+  for (const said of ['process events', 'system calls', 'CAP_BPF'])
+    assert.ok(msg.includes(said), `${said}: ${msg}`)
+})

@@ -56,9 +56,9 @@ const ofEach = (count: number): Seen => ({
 const ofClients = (count: number): Seen => ({ ...ofEach(0), clientSpans: count, clientCount: count })
 
 /** HTTP to a server that asks another one for each request, and Redis, whose server's side makes no spans. */
-export function requestsCell({ http, redis, failed, ready }: KernelReport): string {
+export function requestsCell(report: KernelReport): string {
+  const { http, redis, failed = degraded(report, 'traces') } = report
   if (failed !== undefined) return `no: ${failed}`
-  if (ready.ebpf !== 'ok') return `no: ${timeless(`${ready.ebpf}`)}`
   const found = [exact(http, ofEach(2 * counts.http)), exact(redis, ofClients(counts.redis))]
   return found.find(each => each !== yes) ?? yes
 }

@@ -1,6 +1,5 @@
 // What `svc doctor` finds, tried by the agent itself without holding it up.
 
-import type { Degradation } from '../../api/types.ts'
 import type { DoctorDocument } from '../../api/ui/documents.ts'
 import type { Examined, Findings } from '../../cli/doctor/examine.ts'
 import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
@@ -8,6 +7,7 @@ import type { Install } from '../../kernel/install.ts'
 import { refusedPrograms } from '../../kernel/loaded.ts'
 import type { Finding, Mends } from '../../kernel/need.ts'
 import type { KernelPart } from '../kernel-parts.ts'
+import { kernelState } from '../kernel-state.ts'
 import { Tracing } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
@@ -95,20 +95,16 @@ function capturePrograms({ tracing }: UiParts): Finding {
   }
 }
 
-function kernelPrograms({ kernel, loaded }: UiParts, { subsystem, wanted }: KernelPart): Finding[] {
-  if (!wanted(loaded().config.agent.ebpf)) return []
-  const why = kernel === undefined ? 'agent.ebpf is switched off' : reasonOf(kernel.faults, subsystem)
-  if (why === undefined) return [{ ok: 'are loaded and attached' }]
+function kernelPrograms(parts: UiParts, { subsystem, off }: KernelPart): Finding[] {
+  if (off(parts.loaded().config.agent) !== undefined) return []
+  const { state, reason } = kernelState(parts).find(part => part.subsystem === subsystem)!
+  if (state === 'on') return [{ ok: 'are loaded and attached' }]
   return [
     {
       fault: 'untried',
-      detail: `${why}; svc doctor kernel loads them, which the agent would stand still for`,
+      detail: `${reason}; svc doctor kernel loads them, which the agent would stand still for`,
     },
   ]
-}
-
-function reasonOf(faults: readonly Degradation[], what: string): string | undefined {
-  return faults.find(({ subsystem }) => subsystem === what)?.reason
 }
 
 function profilePrograms({ profiling }: UiParts): Finding {

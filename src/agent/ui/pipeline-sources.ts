@@ -2,6 +2,8 @@
 
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import { lostRecords } from '../../probes/capture.ts'
+import { connections } from '../kernel-parts.ts'
+import { kernelState } from '../kernel-state.ts'
 import { Tracing } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 import { whyNoTracing } from './why-no-tracing.ts'
@@ -76,12 +78,12 @@ function requests(parts: UiParts): PipelineSource {
 
 /** What is measured here comes together, and is counted together. */
 function measured(parts: UiParts): PipelineSource {
-  const { tracing, kernel, gpu } = parts
-  const { config } = parts.loaded()
+  const { tracing, gpu } = parts
+  const counted = kernelState(parts).find(({ subsystem }) => subsystem === connections.subsystem)
   const metrics = parts.hostMetrics()
   const facts: Fact[] = []
   if (tracing instanceof Tracing) facts.push(fact('series of requests', tracing.red.series))
-  if (kernel !== undefined && config.agent.ebpf.network.tcp_metrics) facts.push(fact('connections', 'on'))
+  if (counted?.state === 'on') facts.push(fact('connections', 'on'))
   if (metrics !== undefined) facts.push(fact('collectors of the host', metrics.collectors))
   if (metrics?.server !== undefined) facts.push(fact('also served at', metrics.server.url('/metrics')))
   const gpus = gpu.source?.state

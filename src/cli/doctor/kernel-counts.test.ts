@@ -21,13 +21,15 @@ test('each part that is asked for is loaded, and no other', { skip }, async () =
   const byDefault = [
     ['connection programs', 'ok'],
     ['process programs', 'ok'],
+    ['host programs', 'ok'],
   ]
   assert.deepEqual(await found({}), byDefault)
-  assert.deepEqual(await found({ SVC_AGENT_EBPF_SYSCALLS_ENABLED: 'true' }), [
-    ...byDefault,
-    ['system call programs', 'ok'],
-  ])
+  assert.deepEqual(
+    await found({ SVC_AGENT_EBPF_SYSCALLS_ENABLED: 'true' }),
+    byDefault.toSpliced(2, 0, ['system call programs', 'ok']),
+  )
   assert.deepEqual(await found({ SVC_AGENT_EBPF_NETWORK_ENABLED: 'false' }), byDefault.slice(1))
+  assert.deepEqual(await found({ SVC_AGENT_NODEEXPORTER_EBPF_ENHANCED: 'false' }), byDefault.slice(0, 2))
 })
 
 test('without the right to load programs nothing is said to be missing of the kernel', { skip }, () => {

@@ -1,5 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { connections, type KernelPart, processEvents, systemCalls } from '../../agent/kernel-parts.ts'
+import {
+  connections,
+  hostCounts,
+  type KernelPart,
+  processEvents,
+  systemCalls,
+} from '../../agent/kernel-parts.ts'
 import { BpfObject } from '../../kernel/bpf-object.ts'
 import { oomPrograms } from '../../probes/process-events.ts'
 import { type Check, check } from './check.ts'
@@ -40,6 +46,14 @@ export const partPrograms: readonly PartPrograms[] = [
     lose: 'counts and durations of system calls',
     object: 'syscount',
   },
+  {
+    name: 'host programs',
+    part: hostCounts,
+    summary:
+      'The kernel takes the programs that count for the host metrics of agent.nodeexporter.ebpf_enhanced',
+    lose: 'round-trip times and retransmissions of TCP, and open files by process, among the host metrics',
+    object: 'host',
+  },
 ]
 
 export const kernelCounts: readonly Check[] = partPrograms.map(({ name, part, summary, lose, ...programs }) =>
@@ -49,7 +63,7 @@ export const kernelCounts: readonly Check[] = partPrograms.map(({ name, part, su
     summary,
     lose,
     faults: programFaults('kernel'),
-    try: ({ loaded: { config } }) => (part.wanted(config.agent.ebpf) ? [tryPart(programs)] : []),
+    try: ({ loaded: { config } }) => (part.off(config.agent) === undefined ? [tryPart(programs)] : []),
   }),
 )
 

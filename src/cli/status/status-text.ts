@@ -57,7 +57,7 @@ function headLines({ status, ready, page }: Found, { unicode, pen }: Style): str
 function subsystemLines({ status, ready }: Found, style: Style): string[] {
   const { ebpf, profiling, discovery, degraded, memory, cpu, last_run, event_loop } = status
   const on: [name: string, detail: string][] = [
-    ['traces', ebpf.enabled ? `on, ${counted(ebpf.programs_loaded, 'program')} in the kernel` : 'off'],
+    ['eBPF', ebpfText(ebpf)],
     ['profiles', profiling.enabled ? `on, ${profiling.sample_rate} Hz` : 'off'],
     [
       'discovery',
@@ -78,6 +78,14 @@ function subsystemLines({ status, ready }: Found, style: Style): string[] {
     ]),
     '',
   ]
+}
+
+function ebpfText({ enabled, programs_loaded, parts }: StatusDocument['ebpf']): string {
+  const of = (wanted: string) => parts.filter(({ state }) => state === wanted)
+  const on = of('on').map(({ subsystem }) => subsystem)
+  if (enabled) return `${counted(programs_loaded, 'program')} in the kernel: ${on.join(', ')}`
+  if (of('failed').length > 0) return 'no program in the kernel'
+  return `off: ${[...new Set(of('off').map(({ reason }) => reason))].join(', ')}`
 }
 
 function cpuText({ used_cores, limit_cores, lowered }: StatusDocument['cpu']): string {
