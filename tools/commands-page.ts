@@ -1,5 +1,5 @@
 // The reference page of the commands, from the table that reads the command line.
-import { type Command, everywhere, type Flag, usageOf } from '../src/cli/arguments.ts'
+import { type Command, everywhere, exitCodeList, type Flag, usageOf } from '../src/cli/arguments.ts'
 import { commands } from '../src/cli/index.ts'
 import { exitCodes } from '../src/lib/start-error.ts'
 import { capital, cell, code, table } from './markdown.ts'
@@ -27,8 +27,7 @@ Exit codes:
 
 ${table(['code', 'means'], codes)}
 
-\`svc doctor\` ends with 1 where something is missing or limited, \`svc status\` where the agent is not ready, \`svc explain\`
-where nothing was found, \`svc queue verify\` where something is damaged; \`svc validate\` with 2. What to do about a code:
+Commands for which a code means something closer say so below and in \`svc COMMAND --help\`. What to do about a code:
 [it will not start](../troubleshooting.md#it-will-not-start).`
 }
 
@@ -39,7 +38,7 @@ function index(): string {
   )
 }
 
-function section({ name, summary, flags, word, foreignFlags }: Command): string {
+function section({ name, summary, flags, word, foreignFlags, exits }: Command): string {
   const parts = [`## svc ${name}`, `${capital(summary)}.`, `    svc ${name} [flags]${usageOf(word)}`]
   if (word !== undefined) {
     const choices = fewOf(word)
@@ -48,6 +47,7 @@ function section({ name, summary, flags, word, foreignFlags }: Command): string 
   if (foreignFlags)
     parts.push('Its flags are those of the node exporter: see [replacing it](../node-exporter.md).')
   if (flags.length > 0) parts.push(flagTable(flags))
+  if (exits !== undefined) parts.push(`Exit codes: ${cell(exitCodeList(exits))}.`)
   return parts.join('\n\n')
 }
 

@@ -75,12 +75,12 @@ export const causes: Readonly<Record<Cause, Trouble>> = {
 export const exits: Readonly<Record<ExitCode, Trouble>> = {
   0: ['it ended as asked', 'nothing'],
   1: [
-    'a fault that has no code of its own; the last line on standard error, or in the log, says which',
-    'do what the line says; “please report this” is a bug: `svc diagnostics --output svc.tar.gz`',
+    'a fault that has no code of its own, such as an address that is taken; the last line on standard error, or in the log, says which',
+    'do what the line says; `svc doctor management` says who has the port; “please report this” is a bug: `svc diagnostics --output svc.tar.gz`',
   ],
   2: [
-    'the configuration or the command line is wrong, or an address is taken',
-    '`svc validate` names every mistake with its line; `svc doctor management` says who has the port',
+    'the configuration or the command line is wrong, or a file that a key names serves no purpose',
+    '`svc validate` names every mistake with its line',
   ],
   3: [
     '`agent.ebpf.required` is true, and a part that was asked of eBPF does not work here',
@@ -90,5 +90,8 @@ export const exits: Readonly<Record<ExitCode, Trouble>> = {
     'a right is missing: for a port below 1024, a file, or an agent that wants a token',
     'do what the line says; commands: run as root, or set `SVC_TOKEN`',
   ],
-  5: ['a command that sends could not', '`svc doctor export`'],
+  5: [
+    '`svc doctor`: a receiver does not take what is sent; `svc queue export`: not all could be copied',
+    '`svc doctor export` says what the receiver has against it; `svc queue verify` names damage',
+  ],
 }

@@ -15,5 +15,11 @@ export function mistakes(): string {
 
 Each with its file, line and column, the line itself, and what was probably meant. All at once; nothing is started.
 
+Files that keys name (certificates, keys, tokens, a kubeconfig) are looked at on this host, where what they are for is
+switched on. What is not there, is no PEM of its kind, has ended or does not belong together is a mistake; what this user
+may not read is a warning, for the agent may be another. A configuration for another host, as in CI:
+\`svc validate --no-files FILE\`. A start does not look at them all: what lacks its files says so in \`svc status\` while all
+else works, and only TLS of the management API and of \`agent.nodeexporter\` keeps the agent from starting.
+
 ${table(['mistake', 'for example'], rows)}`
 }

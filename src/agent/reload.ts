@@ -68,8 +68,11 @@ export interface ReloadState {
   readonly failures: number
   /** Of the configuration that was taken up last (`LoadedConfig.hash`). */
   readonly hash: string
-  /** Why the last attempt failed; '' where it did not. */
+  /** Why the last attempt failed; '' where it did not, and then the next two are, too. */
   readonly lastError: string
+  /** `FILE:LINE:COLUMN` of what was wrong first, or the file alone. */
+  readonly place: string
+  readonly mend: string
   readonly requiresRestart: readonly string[]
 }
 
@@ -100,6 +103,11 @@ export interface ReloaderOptions {
 const maxWaiting = 16
 
 const hotReload = 'pipeline.operations.hot_reload'
+
+/** Characters of a reason that are kept: a mistyped key may be as long as the file. */
+const mostTold = 4000
+
+const good = { lastError: '', place: '', mend: '' } as const
 
 /**
  * Runs reloads one after another, and looks at the files whose contents make up the configuration. In a reload the
@@ -136,7 +144,7 @@ export class Reloader {
       reloads: 0,
       failures: 0,
       hash: loaded.hash,
-      lastError: '',
+      ...good,
       requiresRestart: [],
     }
     this.#last = this.#begin()
@@ -189,9 +197,16 @@ export class Reloader {
     }
     const now = this.#options.now()
     const { reloads, failures } = this.#state
-    this.#state = { ...this.#state, lastAttemptMs: now, reloads: reloads + 1, lastError: '' }
+    this.#state = { ...this.#state, lastAttemptMs: now, reloads: reloads + 1, ...good }
     if (outcome.kind === 'invalid' || outcome.kind === 'failed') {
-      this.#state = { ...this.#state, lastSuccessful: false, failures: failures + 1, lastError: message }
+      this.#state = {
+        ...this.#state,
+        lastSuccessful: false,
+        failures: failures + 1,
+        lastError: message.slice(0, mostTold),
+        place: outcome.kind === 'invalid' ? placeOf(outcome.problems) : (this.#current.file ?? ''),
+        mend: mendOf(outcome),
+      }
       log.error(message, {
         cause,
         ...(outcome.kind === 'invalid' ? { problems: lines(outcome.problems) } : {}),
@@ -406,6 +421,19 @@ export function reloadMessage(outcome: ReloadOutcome): string {
         ? 'cannot reload: the agent is stopping'
         : `cannot reload: ${outcome.key} is false; restart the agent to apply a changed configuration`
   }
+}
+
+function placeOf([first]: readonly Problem[]): string {
+  if (first === undefined) return ''
+  return first.line > 0 ? `${first.where}:${first.line}:${first.column}` : first.where
+}
+
+function mendOf(outcome: Extract<ReloadOutcome, { kind: 'invalid' | 'failed' }>): string {
+  if (outcome.kind === 'invalid')
+    return 'correct that (svc validate names every mistake), then reload: systemctl reload svc, or SIGHUP'
+  return outcome.partial
+    ? 'restart svc'
+    : 'mend what it says, then reload: systemctl reload svc, or SIGHUP'
 }
 
 function waiting(restart: readonly string[]): string {

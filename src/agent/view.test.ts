@@ -79,6 +79,14 @@ const statusShape = {
   },
   cpu: { limit_cores: 'number', used_cores: 'number', changes: 'integer', lowered: [] },
   event_loop: { turns: 'integer', longest_ms: 'integer', longest_last_minute_ms: 'integer' },
+  reload: {
+    successful: 'boolean',
+    last_attempt: 'string',
+    reason: 'string',
+    place: 'string',
+    mend: 'string',
+    requires_restart: [],
+  },
   degraded: [],
 }
 

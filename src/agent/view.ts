@@ -33,6 +33,7 @@ import type { Outlets } from './outlets.ts'
 import type { Parts } from './parts.ts'
 import { explain } from './process-view.ts'
 import type { Profiling } from './profiling.ts'
+import { refusedReload, reloadDocument, reloadWarnings } from './reload-view.ts'
 import { targetsDocument } from './scraping-view.ts'
 import { discoveryDocument, gpuDocument, logsDocument } from './surroundings-view.ts'
 import { Tracing } from './tracing.ts'
@@ -64,6 +65,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
       })
     },
     readiness: () => readiness(parts),
+    warnings: () => reloadWarnings(parts.reloads()),
     status: () => status(parts),
     ebpf: () => ebpf(parts, parts.ebpfDebug.measures),
     exporting: () => exporting(parts),
@@ -227,8 +229,8 @@ const profilesUnknownMend =
   'otlp.profiles.endpoint one that takes them, or set agent.profiling.enabled: false; svc profile needs none'
 
 /** What does not work, or less than asked, and the mend. */
-export function degradations({ tracing, outlets, faults, memory, cpu }: Parts): Degradation[] {
-  const found: Degradation[] = []
+export function degradations({ tracing, outlets, faults, memory, cpu, reloads }: Parts): Degradation[] {
+  const found = refusedReload(reloads())
   if (memory.shortage !== undefined)
     found.push({
       subsystem: 'memory',
@@ -295,7 +297,7 @@ function readiness(parts: Parts): ReadinessChecks {
   return { ebpf, otlp: of('export', 'queue'), discovery: of('discovery') }
 }
 
-function status(parts: Parts): StatusDocument {
+export function status(parts: Parts): StatusDocument {
   const { outlets, tracing, startedMs } = parts
   const { pipeline } = outlets
   const { config } = parts.loaded()
@@ -338,6 +340,7 @@ function status(parts: Parts): StatusDocument {
     cpu: parts.cpu.state,
     last_run: lastRun(parts),
     event_loop: parts.eventLoop()?.state ?? null,
+    reload: reloadDocument(parts.reloads()),
     degraded: degradations(parts),
   }
 }

@@ -31,11 +31,14 @@ test('what anybody may see has no path of others, and no words of a receiver', (
     degraded: [
       { subsystem: 'export of traces', reason: words, mend: 'x' },
       { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' },
+      { subsystem: 'configuration', reason: 'found the text "SECRET"', mend: 'z' },
     ],
+    reload: { successful: false, reason: 'found the text "SECRET"', place: '/home/SECRET/svc.yaml:3:5' },
   } as unknown as StatusDocument)
   for (const document of [ebpf, exporting, status]) assert.ok(!JSON.stringify(document).includes('SECRET'))
   assert.deepEqual([ebpf.tls[0]!.path, ebpf.profiling.untabled[0]!.path], ['libssl.so.3', 'app'])
   assert.deepEqual([exporting.destinations[0]!.last_error, exporting.endpoint], [null, 'a:1'])
+  assert.equal(status.reload.place, 'svc.yaml:3:5')
   assert.equal(status.last_run?.reason, 'an error that nobody caught')
   assert.deepEqual(status.degraded[1], { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' })
 })

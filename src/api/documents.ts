@@ -13,20 +13,31 @@ export function uptimeText(milliseconds: number): string {
   return minutes > 0 ? `${minutes}m${seconds % 60}s` : `${seconds}s`
 }
 
-/** The readiness document: ready when every check is `ok`. */
-export function readinessOf(checks: ReadinessChecks): Of<typeof readinessDocument> {
+/** The readiness document: ready when every check is `ok`. A warning is no check. */
+export function readinessOf(
+  checks: ReadinessChecks,
+  warnings: readonly string[] = [],
+): Of<typeof readinessDocument> {
   const ready = Object.values(checks).every(check => check === 'ok')
-  return { status: ready ? 'ready' : 'not_ready', checks }
+  return {
+    status: ready ? 'ready' : 'not_ready',
+    checks,
+    ...(warnings.length > 0 && { warnings: [...warnings] }),
+  }
 }
 
-/** For anybody: without the words of receivers, as in `publicExport`, and without the text of the last run's error. */
+/**
+ * For anybody: without the words of receivers, as in `publicExport`, without what was wrong with a configuration, and
+ * without the text of the last run's error.
+ */
 export function publicStatus(document: StatusDocument): StatusDocument {
-  const { last_run } = document
+  const { last_run, reload } = document
   return {
     ...document,
     last_run: last_run && { ...last_run, reason: last_run.reason.split(' (', 1)[0] ?? '' },
+    reload: { ...reload, reason: withheld(reload.reason), place: nameOf(reload.place) },
     degraded: document.degraded.map(each =>
-      each.subsystem.startsWith('export') ? { ...each, reason: withheld(each.reason) } : each,
+      /^(export|configuration)/.test(each.subsystem) ? { ...each, reason: withheld(each.reason) } : each,
     ),
   }
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Change } from '../lib/change.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
-import { ExitCode, StartError } from '../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 import type { Duplicate } from './doors.ts'
 import { isLoopback } from './guard.ts'
 import { Listener, listen } from './listeners.ts'
@@ -72,7 +72,7 @@ export async function startMetricsServer({
   try {
     material = materialOf(settings)
   } catch (error) {
-    throw unusable(errorText(error))
+    throw unusable(errorText(error), error)
   }
   const { dispatcher, limits } = endpoint
   const options = { subject: metricsSubject, dispatcher, limits, log, admin: false }
@@ -109,6 +109,6 @@ export async function startMetricsServer({
   }
 }
 
-function unusable(why: string): StartError {
-  return new StartError(`cannot serve ${metricsSubject}: ${why}`, ExitCode.usage)
+function unusable(why: string, cause?: unknown): StartError {
+  return new StartError(`cannot serve ${metricsSubject}: ${why}`, exitCodeOf(cause, ExitCode.usage), cause)
 }

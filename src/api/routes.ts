@@ -62,7 +62,7 @@ function probes(view: AgentView): Operation[] {
     return now.healthy ? healthy : json(503, healthOf(now))
   }
   const ready = () => {
-    const document = readinessOf(view.readiness())
+    const document = readinessOf(view.readiness(), view.warnings())
     return json(document.status === 'ready' ? 200 : 503, document)
   }
   const probe = (path: (typeof probePaths)[number], id: string, summary: string): Operation => {

@@ -53,6 +53,9 @@ export const readinessDocument = named(
   object('Whether everything that was asked for works.', {
     status: oneOf('`ready` when every check is `ok`.', ['ready', 'not_ready']),
     checks: object('By subsystem.', { ebpf: check, otlp: check, discovery: check }),
+    warnings: optional(
+      list('What to know, and no reason not to be ready; left out where there is nothing.', text('One.')),
+    ),
   }),
 )
 
@@ -184,6 +187,14 @@ export const statusDocument = named(
     cpu,
     last_run: orNull(lastRun),
     event_loop: orNull(eventLoop),
+    reload: object('The last reload of the configuration; the start counts as one.', {
+      successful: flag('It was taken up, or nothing had changed.'),
+      last_attempt: text('ISO 8601, UTC.', { format: 'date-time' }),
+      reason: text('Why it was refused, so that the former configuration holds; empty where it was not.'),
+      place: text('`FILE:LINE:COLUMN` of the first mistake, or the file; empty where there is none.'),
+      mend: text('What to do about it; empty where there is nothing to do.'),
+      requires_restart: list('Keys whose change waits for a restart.', text('A key.')),
+    }),
     degraded: list('What does not work, or less than asked.', degradation),
   }),
 )

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type { Change } from '../lib/change.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
-import { ExitCode, StartError } from '../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 import { listenOnSocket } from './admin-socket.ts'
 import { failure } from './answer.ts'
 import type { BrowserKey } from './browser-key.ts'
@@ -110,7 +110,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
       observe,
     })
   } catch (error) {
-    throw unusable(errorText(error))
+    throw unusable(errorText(error), error)
   }
   const common = { subject, dispatcher, limits, log }
   const main = material
@@ -179,6 +179,10 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   }
 }
 
-function unusable(why: string): StartError {
-  return new StartError(`cannot serve the management API: ${why}`, ExitCode.usage)
+function unusable(why: string, cause?: unknown): StartError {
+  return new StartError(
+    `cannot serve the management API: ${why}`,
+    exitCodeOf(cause, ExitCode.usage),
+    cause,
+  )
 }

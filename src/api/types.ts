@@ -86,6 +86,8 @@ export interface Browsers {
 export interface AgentView {
   health(): Health
   readiness(): ReadinessChecks
+  /** What to know of an agent that is ready. */
+  warnings(): readonly string[]
   status(): StatusDocument
   ebpf(): EbpfDocument
   exporting(): ExportDocument

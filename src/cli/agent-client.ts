@@ -9,7 +9,7 @@ import type { Config } from '../config/index.ts'
 import { LineSplitter } from '../lib/line-splitter.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
 import { portHolder } from '../lib/port-holder.ts'
-import { ExitCode, StartError } from '../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 
 export interface AgentAnswer {
   readonly status: number
@@ -54,6 +54,8 @@ export interface AgentClient {
 export interface Attempt {
   readonly address: string
   readonly why: string
+  /** This user may not go it. */
+  readonly denied?: boolean
 }
 
 export interface FoundAgent {
@@ -97,7 +99,8 @@ export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOp
       return { client: { address, get, follow, ...(port !== undefined && { port }) }, tried }
     } catch (error) {
       // Its causes say the same in the system's words.
-      tried.push({ address: way.address, why: error instanceof Error ? error.message : String(error) })
+      const why = error instanceof Error ? error.message : String(error)
+      tried.push({ address: way.address, why, denied: exitCodeOf(error) === ExitCode.permission })
     }
   }
   return { client: undefined, tried }
@@ -148,7 +151,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
 }
 
 /** Who listens on a port of this host, if it is seen to be a user who is neither root nor this one; else ''. */
-function strangerAt(port: number): string {
+export function strangerAt(port: number): string {
   const holder = portHolder(port)
   if (holder === undefined) return ''
   const { pid, name } = holder

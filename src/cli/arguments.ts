@@ -40,6 +40,8 @@ export interface Command {
   readonly foreignFlags?: true
   /** The one word that it takes, its name in capitals. */
   readonly word?: Word
+  /** Exit codes that mean something closer with this command, each in words without a full stop. */
+  readonly exits?: Readonly<Partial<Record<ExitCode, string>>>
   run(args: Arguments): Promise<ExitCode>
 }
 
@@ -198,12 +200,12 @@ export function helpText(commands: readonly Command[], command?: Command): strin
       ...entry('SVC_<KEY>'.padEnd(22), 'sets a key, as SVC_LOG_LEVEL=debug does log_level'),
       ...entry('OTEL_EXPORTER_OTLP_*'.padEnd(22), 'are honoured where the file does not set the key'),
       '',
-      ...wrapped(`Exit codes: ${exitCodeList()}.`, 80),
+      ...wrapped(`Exit codes: ${exitCodeList(exitCodes)}.`, 80),
       'Help of one command: svc COMMAND --help',
       '',
     ].join('\n')
   }
-  const { word } = command
+  const { word, exits } = command
   return [
     `Usage: svc ${command.name} [flags]${usageOf(word)}`,
     '',
@@ -213,11 +215,13 @@ export function helpText(commands: readonly Command[], command?: Command): strin
     'Flags:',
     ...flagLines([...command.flags, everywhere.at(-1)!]),
     '',
+    ...(exits ? [...wrapped(`Exit codes: ${exitCodeList(exits)}; all others as in svc --help.`, 80), ''] : []),
   ].join('\n')
 }
 
-function exitCodeList(): string {
-  return Object.entries(exitCodes)
+/** As `1 general, 2 configuration or usage`. */
+export function exitCodeList(codes: NonNullable<Command['exits']>): string {
+  return Object.entries(codes)
     .map(([code, means]) => `${code} ${means}`)
     .join(', ')
 }

@@ -1,15 +1,26 @@
 import { formatProblems, type LoadedConfig, loadConfig } from '../config/index.ts'
+import { ExitCode } from '../lib/start-error.ts'
 import type { Arguments } from './arguments.ts'
 import { say, terminal } from './terminal.ts'
 
-/** Loads the configuration that the flags and the environment name. */
-export function configurationOf(args: Arguments, path = args.value('config')): LoadedConfig {
+/** Loads the configuration that the flags and the environment name; with `checkFiles` also looks at the files it names. */
+export function configurationOf(
+  args: Arguments,
+  path = args.value('config'),
+  checkFiles = false,
+): LoadedConfig {
   return loadConfig({
+    checkFiles,
     path,
     explicit: path !== undefined,
     env: process.env,
     flags: { mode: args.value('mode'), log_level: args.value('log-level') },
   })
+}
+
+/** The exit code where a configuration cannot be used. */
+export function exitOf({ denied }: LoadedConfig): ExitCode {
+  return denied ? ExitCode.permission : ExitCode.usage
 }
 
 /** Tells on standard error what is wrong, and how much of it. */

@@ -1,9 +1,15 @@
 import { nearest } from '../lib/nearest.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
-import type { Command } from './arguments.ts'
-import { print } from './terminal.ts'
+import { type Command, exitCodeList } from './arguments.ts'
+import { print, wrapped } from './terminal.ts'
 
 const sources = ['node-exporter', 'prometheus', 'obi'] as const
+
+const exits = {
+  [ExitCode.ok]: 'all was converted',
+  [ExitCode.general]: 'something was left out',
+  [ExitCode.usage]: 'the input cannot be read',
+} as const
 
 const help = `Usage: svc convert node-exporter [FILE] [FLAGS...]
        svc convert prometheus FILE
@@ -20,8 +26,7 @@ says on standard error what it could not take over, with the reason.
 
 FILE is - for standard input. Nothing is changed and nothing is started.
 
-Exit codes: 0 all was converted, 1 something was left out, 2 the input cannot be
-read.
+${wrapped(`Exit codes: ${exitCodeList(exits)}.`, 80).join('\n')}
 
     svc convert prometheus /etc/prometheus/prometheus.yml > svc.yaml
     svc validate svc.yaml
@@ -33,10 +38,11 @@ export const convert: Command = {
   flags: [],
   // Those of the exporter.
   foreignFlags: true,
+  exits,
   word: {
     name: 'PROGRAM',
     summary:
-      'what is replaced: node-exporter [FILE] [FLAGS...], prometheus FILE (vmagent, too) or obi [FILE] (Beyla, too). Ends with 1 where something was left out, which standard error tells.',
+      'what is replaced: node-exporter [FILE] [FLAGS...], prometheus FILE (vmagent, too) or obi [FILE] (Beyla, too)',
     choices: sources,
     required: true,
   },

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { WriteStream } from 'node:tty'
 import type { LoadedConfig } from '../config/index.ts'
 import { errorText } from '../lib/logger.ts'
-import { ExitCode, StartError } from '../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 import { type Command, configFlag, outputFlag, urlFlag } from './arguments.ts'
 import { withProgress } from './progress.ts'
 import { say } from './terminal.ts'
@@ -88,7 +88,7 @@ function checkFile(path: string, force: boolean): void {
   try {
     accessSync(dirname(path), constants.W_OK)
   } catch (error) {
-    throw failed(errorText(error), ExitCode.general)
+    throw failed(errorText(error), exitCodeOf(error))
   }
 }
 
@@ -101,7 +101,7 @@ function writeFile(path: string, archive: Buffer, force: boolean): void {
     if (force) renameSync(partial, path)
     else linkSync(partial, path)
   } catch (error) {
-    throw new StartError(`cannot write ${path}: ${errorText(error)}`, ExitCode.general, error)
+    throw new StartError(`cannot write ${path}: ${errorText(error)}`, exitCodeOf(error), error)
   } finally {
     rmSync(partial, { force: true })
   }

@@ -6,32 +6,38 @@ import { outputColor, outputColumns, print } from './terminal.ts'
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'try what the agent needs of this host, and say what is missing and how to mend it',
+  summary:
+    'ask the agent that runs, try what it needs of this host, and say what is missing and how to mend it',
   flags: [configFlag, modeFlag, jsonFlag],
   word: {
     name: 'TOPIC',
     summary: `only one of ${Object.keys(groups).join(', ')}`,
     choices: Object.keys(groups),
   },
+  exits: {
+    [ExitCode.general]: 'something is missing or limited',
+    [ExitCode.exporting]: 'a receiver does not take what is sent, and nothing else is missing or limited',
+  },
   async run(args) {
     // Loaded here, for an agent that runs needs none of it.
-    const { examine, topics } = await import('./doctor/examine.ts')
+    const { examine, exitCodeFor, topics } = await import('./doctor/examine.ts')
     const { report } = await import('./doctor/report.ts')
     const { configurationOf } = await import('./configuration.ts')
     const { withProgress } = await import('./progress.ts')
+    const { shownJson } = await import('./shown-text.ts')
     // The system's resolver cannot be interrupted: it is told to wait for a name server less than its ten seconds.
     process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'
     const topic = topicOf(args.words[0], topics)
     const diagnosis = await withProgress(
       'trying what this host can do',
-      examine(configurationOf(args), topic),
+      examine(configurationOf(args), { topic, isOfFile: args.has('config') || args.has('mode') }),
     )
     print(
       args.has('json')
-        ? `${JSON.stringify(diagnosis, null, 2)}\n`
+        ? `${shownJson(JSON.stringify(diagnosis, null, 2))}\n`
         : report(diagnosis, outputColor(), outputColumns()),
     )
-    return diagnosis.ok ? ExitCode.ok : ExitCode.general
+    return exitCodeFor(diagnosis)
   },
 }
 

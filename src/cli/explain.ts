@@ -11,6 +11,7 @@ export const explain: Command = {
       'a port, the number of a process, or the name of a service, program, container or pod; port:80 and pid:80 where two look alike',
     required: true,
   },
+  exits: { [ExitCode.general]: 'something is not observed, or there is no such thing' },
   async run(args) {
     const [target] = args.words
     if (target === undefined || target.trim() === '')

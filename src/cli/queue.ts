@@ -38,6 +38,10 @@ export const queue: Command = {
     summary:
       'ls (the default) says what waits; verify reads all of it and names each damage; export copies it as OTLP JSON, one request a line; drop removes it for good, while no agent runs. All but drop change nothing and work beside an agent.',
   },
+  exits: {
+    [ExitCode.general]: 'verify found damage, or drop was refused',
+    [ExitCode.exporting]: 'export could not copy all of it',
+  },
   async run(args) {
     const action = actionOf(args.words[0])
     checkFlags(args, action)

@@ -14,7 +14,7 @@ import { raisePriority } from '../lib/priority.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import type { RunCause } from '../model/run-cause.ts'
 import type { Arguments } from './arguments.ts'
-import { configurationOf, sayProblems } from './configuration.ts'
+import { configurationOf, exitOf, sayProblems } from './configuration.ts'
 import { endProcess } from './end-process.ts'
 import { fitHeap } from './fit-heap.ts'
 import { say, terminal } from './terminal.ts'
@@ -37,7 +37,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   const loaded = configurationOf(args)
   if (loaded.problems.length > 0) {
     sayProblems(loaded)
-    return ExitCode.usage
+    return exitOf(loaded)
   }
   fitHeap(agentBytes(loaded.config.limits.memory))
   nameProcess()

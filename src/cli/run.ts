@@ -1,3 +1,4 @@
+import { ExitCode } from '../lib/start-error.ts'
 import { type Command, configFlag, levelFlag, modeFlag } from './arguments.ts'
 import { endProcess } from './end-process.ts'
 
@@ -5,6 +6,12 @@ export const run: Command = {
   name: 'run',
   summary: 'run the agent',
   flags: [configFlag, modeFlag, levelFlag],
+  exits: {
+    [ExitCode.general]: 'an address is taken, or the agent failed',
+    [ExitCode.usage]: 'the configuration is wrong, or a file that it names serves no purpose',
+    [ExitCode.ebpf]: 'agent.ebpf.required is true and eBPF does not work here',
+    [ExitCode.permission]: 'a port below 1024 or a file is not for this user',
+  },
   run: async args => {
     const { runAgent } = await import('./run-agent.ts')
     // A start that failed half way may have left something open, which must not keep the process.

@@ -25,8 +25,13 @@ export async function runningAgent(args: Arguments, what: string): Promise<Agent
   if (client) return client
   throw new StartError(
     `cannot ${what}: no agent answers (${waysText(tried)}); start it with "svc run", or name it by --url`,
-    ExitCode.general,
+    noAgent(tried),
   )
+}
+
+/** The exit code where none of the ways leads to an agent. */
+export function noAgent(tried: readonly Attempt[]): ExitCode {
+  return tried.some(({ denied }) => denied) ? ExitCode.permission : ExitCode.general
 }
 
 /** The same without a complaint. */

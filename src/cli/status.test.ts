@@ -40,6 +40,14 @@ const status: StatusDocument = {
     at: '2026-01-01T00:00:00.000Z',
     uptime_seconds: 7,
   },
+  reload: {
+    successful: true,
+    last_attempt: '2026-01-01T00:00:00.000Z',
+    reason: '',
+    place: '',
+    mend: '',
+    requires_restart: [],
+  },
   cpu: { limit_cores: 0.5, used_cores: 0.124, changes: 0, lowered: [] },
   memory: {
     limit: 512 << 20,
@@ -98,6 +106,7 @@ function view(isReady: boolean): Partial<AgentView> {
   return {
     status: () => status,
     exporting: () => exporting,
+    warnings: () => [],
     readiness: () => ({ ebpf: 'ok', otlp: isReady ? 'ok' : 'failed: connection refused', discovery: 'ok' }),
   }
 }

@@ -1,19 +1,22 @@
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
 import { ExitCode } from '../lib/start-error.ts'
 import type { Arguments } from './arguments.ts'
-import { configurationOf, sayProblems } from './configuration.ts'
+import { configurationOf, exitOf, sayProblems } from './configuration.ts'
 import { print } from './terminal.ts'
 
-/** Checks one file with the environment applied, as a start would read it. */
+/**
+ * Checks one file with the environment applied, as a start would read it, and looks at the files that it names unless
+ * `--no-files` says that they are another host's.
+ */
 export function validateFile(args: Arguments, path: string | undefined): ExitCode {
-  const loaded = configurationOf(args, path)
+  const loaded = configurationOf(args, path, !args.has('no-files'))
   if (args.has('json')) {
     print(`${JSON.stringify(documentOf(loaded), undefined, 2)}\n`)
-    return loaded.problems.length > 0 ? ExitCode.usage : ExitCode.ok
+    return loaded.problems.length > 0 ? exitOf(loaded) : ExitCode.ok
   }
   if (loaded.problems.length > 0) {
     sayProblems(loaded)
-    return ExitCode.usage
+    return exitOf(loaded)
   }
   print(`configuration is valid\n${summary(loaded)}`)
   return ExitCode.ok

@@ -4,7 +4,20 @@ import { type Command, configFlag, jsonFlag, modeFlag } from './arguments.ts'
 export const validate: Command = {
   name: 'validate',
   summary: 'check the configuration and say everything that is wrong with it',
-  flags: [configFlag, modeFlag, jsonFlag],
+  flags: [
+    configFlag,
+    modeFlag,
+    {
+      name: 'no-files',
+      summary:
+        'do not look at certificates and other files that keys name: the configuration is for another host',
+    },
+    jsonFlag,
+  ],
+  exits: {
+    [ExitCode.usage]: 'something is wrong',
+    [ExitCode.permission]: 'this user may not read the configuration',
+  },
   word: { name: 'FILE', summary: 'the same as --config FILE' },
   run: async args => {
     const [file] = args.words

@@ -147,6 +147,11 @@ const cases: readonly Case[] = [
   { what: 'a variable with a message', file: 'otlp: {endpoint: "${COLLECTOR:?set it to host:port}"}\n' },
   { what: 'a reference that is none', file: 'service_name: "a${1}"\ninstance_id: "${OPEN"\n' },
   {
+    what: 'a certificate that is not there',
+    file: 'otlp:\n  endpoint: https://collector:4317\n  tls: {ca_file: /nonexistent/ca.pem}\n',
+    options: { checkFiles: true },
+  },
+  {
     what: 'a secret file that is not there',
     file: 'self_telemetry:\n  auth:\n    bearer_token: ${file:/nonexistent/token}\n',
   },

@@ -4,10 +4,19 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Content, readContent } from '../lib/file-content.ts'
 import { hideOf } from '../schema/collections.ts'
-import { type Problem, problemWith, reportInto } from '../schema/problem.ts'
+import {
+  formatProblems,
+  type NamedFile,
+  type Problem,
+  problemAt,
+  problemWith,
+  type Report,
+  reportInto,
+} from '../schema/problem.ts'
 import { build, type Key, leaves, readBranch, readKey, type Settings } from '../schema/tree.ts'
 import { fileSource, lineAndColumn, looseScalar } from '../schema/value.ts'
 import { parseYaml, type YamlOptions } from '../schema/yaml-place.ts'
+import { checkFiles } from './check-files.ts'
 import { checkScraping, isLiteral } from './check-scraping.ts'
 import { effective, type Sourced, type SourceKind } from './effective.ts'
 import { type Environment, readEnvironment } from './environment.ts'
@@ -42,6 +51,10 @@ export interface LoadOptions {
   /** The last place to look for a file. */
   readonly systemFile?: string
   readonly runtime?: Runtime
+  /** A configuration as `/config` shows it, in place of a file: its texts are taken as they are, references and all. */
+  readonly document?: { readonly name: string; readonly text: string }
+  /** Also looks on this host at the files that keys name; false where it is left out, as at a start. */
+  readonly checkFiles?: boolean
 }
 
 export interface LoadedConfig {
@@ -54,6 +67,8 @@ export interface LoadedConfig {
   readonly notes: readonly string[]
   /** For the log at level warn. */
   readonly warnings: readonly string[]
+  /** There is a file, and this process may not read it. */
+  readonly denied: boolean
   /** The file that was read as messages show it, null for none. */
   readonly file: string | null
   /** The same as an absolute path. */
@@ -81,24 +96,29 @@ export interface LoadedConfig {
 export function loadConfig(options: LoadOptions): LoadedConfig {
   const problems: Problem[] = []
   const notes: string[] = []
-  const report = reportInto(problems)
-  const found = findFile(options)
+  const named: NamedFile[] = []
+  const report: Report = { ...reportInto(problems), file: one => named.push(one) }
+  const found = options.document ? undefined : findFile(options)
   const files = new Map<string, string>()
   let fromFile: Settings = new Map()
   let file: string | null = null
   let once = false
+  let denied = false
   if (found) {
     const content = readContent(found.resolved, true)
     files.set(found.resolved, content.state)
     once = content.once
+    denied = content.denied === true
     const text = textOf(content, found)
     if (typeof text !== 'string') problems.push(text)
     else {
       file = found.path
-      fromFile = parseConfig(file, text, { env: options.env, files, isLiteral }, problems)
+      fromFile = parseConfig(file, text, { env: options.env, files, isLiteral }, problems, named)
     }
   }
-  const otel = readOtelEnvironment(options.env)
+  if (options.document)
+    fromFile = parseConfig(options.document.name, options.document.text, {}, problems, named)
+  const otel = readOtelEnvironment(options.env, report.file)
   const flags: Settings = new Map()
   for (const [path, text] of Object.entries(options.flags ?? {})) {
     const leaf = schema.keys[path as 'mode'] as Key<unknown> | undefined
@@ -123,6 +143,15 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   const wrong = problems.map(problem => problem.key)
   validate(config, settings, wrong, options.runtime ?? thisRuntime(), report)
   const scraping = checkScraping(config, settings, report)
+  const doubts: Problem[] = []
+  if (options.checkFiles)
+    checkFiles(config, {
+      named: inEffect(named, settings),
+      filePath: file === null ? null : found!.resolved,
+      now: Date.now(),
+      report,
+      doubt: ({ place, key }, message) => doubts.push(problemAt(place, key, message)),
+    })
   // The file from top to bottom, then what has no lines.
   problems.sort((a, b) => (a.line || Infinity) - (b.line || Infinity) || a.column - b.column)
   return {
@@ -130,7 +159,8 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
     origins: origins(settings),
     problems,
     notes,
-    warnings: [...otel.warnings, ...scraping],
+    warnings: [...otel.warnings, ...scraping, ...doubts.map(doubt => formatProblems([doubt]).trimEnd())],
+    denied,
     file,
     filePath: file === null ? null : found!.resolved,
     once,
@@ -144,15 +174,29 @@ export function defaults(): Config {
   return build(schema, effective(new Map()))
 }
 
-function parseConfig(name: string, text: string, options: YamlOptions, problems: Problem[]): Settings {
+function parseConfig(
+  name: string,
+  text: string,
+  options: YamlOptions,
+  problems: Problem[],
+  named: NamedFile[],
+): Settings {
   const settings: Settings = new Map()
   const ofFile: Problem[] = []
-  const report = reportInto(ofFile)
+  const report: Report = { ...reportInto(ofFile), file: one => named.push(one) }
   const value = parseYaml(fileSource(name, text), options, report)
   if (value) readBranch(schema, value, { written: '', canonical: '' }, settings, report)
   checkTwins(settings, report)
   problems.push(...ofFile)
   return settings
+}
+
+/** Without those that a variable or a flag stands in for. */
+function inEffect(named: readonly NamedFile[], settings: ReadonlyMap<string, Sourced>): NamedFile[] {
+  return named.filter(({ key, place }) => {
+    const setting = settings.get(key)
+    return setting === undefined || setting.place === place
+  })
 }
 
 interface Found {

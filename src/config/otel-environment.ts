@@ -1,5 +1,5 @@
 import { signals } from '../model/signal.ts'
-import { formatProblems, type Problem, reportInto } from '../schema/problem.ts'
+import { formatProblems, type Problem, type Report, reportInto } from '../schema/problem.ts'
 import { type Branch, isBranch, type Key, readKey, type Settings } from '../schema/tree.ts'
 import { type Entry, looseScalar, type Mapping, type Value } from '../schema/value.ts'
 import type { Environment } from './environment.ts'
@@ -35,12 +35,13 @@ const aggregations = new Map([
 
 /**
  * Reads the standard variables of OpenTelemetry (OTLP exporter specification 1.11, SDK environment variables). An empty
- * variable counts as unset. `service.name` of OTEL_RESOURCE_ATTRIBUTES names the agent, not what it observes.
+ * variable counts as unset. `service.name` of OTEL_RESOURCE_ATTRIBUTES names the agent, not what it observes. `file` takes
+ * the files that they name.
  */
-export function readOtelEnvironment(env: Environment): OtelSettings {
+export function readOtelEnvironment(env: Environment, file?: Report['file']): OtelSettings {
   const settings: Settings = new Map()
   const problems: Problem[] = []
-  const report = reportInto(problems)
+  const report: Report = { ...reportInto(problems), ...(file && { file }) }
   const warnings: string[] = []
 
   function take(name: string, path: string, convert: Convert): void {

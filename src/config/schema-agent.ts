@@ -4,6 +4,7 @@ import {
   boolean,
   choice,
   duration,
+  fileThat,
   integer,
   number,
   path,
@@ -239,7 +240,7 @@ const discovery = branch('What is known about the host, its containers and its c
     labels: key(list(someText), [], 'Container labels that become resource attributes.'),
   }),
   kubernetes: branch('Kubernetes.', {
-    kubeconfig: key(path, '', 'Credentials file; empty for the pod’s own account.'),
+    kubeconfig: key(fileThat('any', path), '', 'Credentials file; empty for the pod’s own account.'),
     node_name: key(text(), '', 'Name of this node; empty to find it.'),
     namespaces: key(list(someText), [], 'Namespaces to watch; empty for all.'),
     labels: key(list(someText), [], 'Pod labels that become resource attributes.'),

@@ -1,5 +1,17 @@
 import { map } from '../schema/collections.ts'
-import { boolean, choice, duration, endpoint, integer, number, path, size, text } from '../schema/kinds.ts'
+import {
+  boolean,
+  certificatesFile,
+  choice,
+  duration,
+  endpoint,
+  integer,
+  keyFile,
+  number,
+  path,
+  size,
+  text,
+} from '../schema/kinds.ts'
 import { branch, type Keys, key } from '../schema/tree.ts'
 
 const day = 86_400_000
@@ -24,18 +36,18 @@ export const headers = map(text({ expects: 'printable ASCII text on one line', p
 
 const tls = branch('TLS towards the receiver.', {
   ca_file: key(
-    path,
+    certificatesFile,
     '',
     'PEM file of the authorities that are trusted instead of the built-in ones, taken up anew when it changes.',
     { content: true },
   ),
   cert_file: key(
-    path,
+    certificatesFile,
     '',
     'PEM file of the certificate that svc shows to the receiver, taken up anew when it changes.',
     { content: true },
   ),
-  key_file: key(path, '', 'PEM file of the private key of `cert_file`, taken up anew when it changes.', {
+  key_file: key(keyFile, '', 'PEM file of the private key of `cert_file`, taken up anew when it changes.', {
     content: true,
   }),
   server_name: key(

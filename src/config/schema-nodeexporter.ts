@@ -3,9 +3,11 @@ import { collectors } from '../collectors/index.ts'
 import { list } from '../schema/collections.ts'
 import {
   boolean,
+  certificatesFile,
   count,
   duration,
   integer,
+  keyFile,
   listenAddress,
   path,
   regex,
@@ -59,15 +61,15 @@ export const nodeexporter = branch('Host metrics, as the common node metrics exp
   ...options,
   tls: branch('TLS of the endpoint.', {
     enabled: key(boolean, false, 'Serves over TLS.', { restart: true }),
-    cert_file: key(path, '', 'PEM file of the certificate, taken up anew when it changes.', {
+    cert_file: key(certificatesFile, '', 'PEM file of the certificate, taken up anew when it changes.', {
       content: true,
     }),
-    key_file: key(path, '', 'PEM file of the private key, taken up anew when it changes.', {
+    key_file: key(keyFile, '', 'PEM file of the private key, taken up anew when it changes.', {
       content: true,
     }),
     client_auth: key(boolean, false, 'Requires clients to show a certificate.'),
     client_ca_file: key(
-      path,
+      certificatesFile,
       '',
       'PEM file of the authorities for client certificates, taken up anew when it changes.',
       { content: true },

@@ -2,12 +2,13 @@ import { hostname } from 'node:os'
 import { list } from '../schema/collections.ts'
 import {
   boolean,
+  certificatesFile,
   choice,
   duration,
   integer,
+  keyFile,
   listenAddress,
   number,
-  path,
   size,
   someText,
   text,
@@ -94,14 +95,14 @@ const selfTelemetry = branch('The management API and the agent’s own telemetry
   }),
   tls: branch('TLS of the management API.', {
     enabled: key(boolean, false, 'Serves over TLS.', { restart: true }),
-    cert_file: key(path, '', 'PEM file of the certificate, taken up anew when it changes.', {
+    cert_file: key(certificatesFile, '', 'PEM file of the certificate, taken up anew when it changes.', {
       content: true,
     }),
-    key_file: key(path, '', 'PEM file of the private key, taken up anew when it changes.', {
+    key_file: key(keyFile, '', 'PEM file of the private key, taken up anew when it changes.', {
       content: true,
     }),
     client_ca_file: key(
-      path,
+      certificatesFile,
       '',
       'PEM file of the authorities that clients’ certificates must be from, taken up anew when it changes; empty to ask for none.',
       { content: true },

@@ -22,6 +22,8 @@ export interface Content {
   readonly bytes?: Buffer
   /** Why not, in plain words that end a sentence; '' where it was read. */
   readonly fault: string
+  /** It is there, and this process may not read it. */
+  readonly denied?: boolean
   /** As `contentState` tells it. */
   readonly state: string
   /** It is a pipe: read again, it has nothing more to say. */
@@ -63,7 +65,7 @@ export function readContent(path: string, special: boolean): Content {
       closeSync(file)
     }
   } catch (error) {
-    return { fault: fileCause(error), state: failedState(error), once }
+    return { fault: fileCause(error), denied: isDenied(error), state: failedState(error), once }
   }
 }
 
@@ -116,7 +118,12 @@ function failedState(error: unknown): string {
 export function fileCause(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOENT') return 'there is no such file'
-  if (code === 'EACCES' || code === 'EPERM') return 'this process may not read the file'
+  if (isDenied(error)) return 'this process may not read the file'
   if (code === 'EISDIR') return 'it is a directory'
   return code ?? message
+}
+
+function isDenied(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'EACCES' || code === 'EPERM'
 }

@@ -1,4 +1,4 @@
-/** Exit codes of every command. */
+/** Exit codes of every command: the one table, which help and documents are made from. */
 export const ExitCode = {
   ok: 0,
   general: 1,
@@ -15,12 +15,24 @@ export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode]
 
 /** What each means, for help and documents. */
 export const exitCodes: Readonly<Record<ExitCode, string>> = {
-  0: 'good',
+  0: 'ok',
   1: 'general',
   2: 'configuration or usage',
-  3: 'no eBPF though required',
-  4: 'no permission',
-  5: 'export failed',
+  3: 'eBPF required but unavailable',
+  4: 'missing permission',
+  5: 'export failed (one-shot commands)',
+}
+
+/** The code of what failed: a right that the system says is missing has its own, behind however many causes. */
+export function exitCodeOf(error: unknown, otherwise: ExitCode = ExitCode.general): ExitCode {
+  let at = error
+  for (let depth = 0; at instanceof Error && depth < 8; depth++) {
+    if (at instanceof StartError) return at.exitCode
+    const { code } = at as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM') return ExitCode.permission
+    at = at.cause
+  }
+  return otherwise
 }
 
 /** A reason not to start, whose message is for the person who started the program: it is shown without a stack. */

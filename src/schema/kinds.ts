@@ -3,6 +3,7 @@ import { endpointFault, hasCredentials } from '../lib/endpoint.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { formatSize, parseSize } from '../lib/size.ts'
+import type { NamedFile } from './problem.ts'
 import type { Kind } from './tree.ts'
 import { describe, isBroken, type Scalar, secretsIn, type Value } from './value.ts'
 
@@ -117,6 +118,31 @@ export const someText = text({ expects: 'text that is not empty', pattern: /./s 
 
 /** Path of a file or directory; empty for none. */
 export const path = text({ expects: 'a path' })
+
+/** The same kind of value, for the path of a file that has to be there; empty for none. */
+export function fileThat<K extends Kind<string>>(holds: NamedFile['holds'], kind: K): K {
+  return {
+    ...kind,
+    read(value, key, report) {
+      const named = kind.read(value, key, report)
+      if (named !== undefined && named !== '')
+        report.file?.({
+          path: named,
+          holds,
+          key,
+          place: value.place,
+          secret: report.secret || secretsIn(value).length > 0,
+        })
+      return named
+    },
+  }
+}
+
+/** Path of a PEM file of certificates; empty for none. */
+export const certificatesFile = fileThat('certificates', path)
+
+/** Path of a PEM file of a private key; empty for none. */
+export const keyFile = fileThat('private key', path)
 
 /** A regular expression in the syntax of RE2, kept as its source. */
 export const regex: Kind<string> = scalarKind({

@@ -16,12 +16,27 @@ export interface Problem {
   readonly length: number
 }
 
+/** A file that somebody named. */
+export interface NamedFile {
+  /** As it was written, not empty. */
+  readonly path: string
+  /** What is expected in it; `any` for what svc reads as it is. */
+  readonly holds: 'certificates' | 'private key' | 'any'
+  /** The key as it was written. */
+  readonly key: string
+  readonly place: Place
+  /** Part of the path is secret. */
+  readonly secret: boolean
+}
+
 /** Takes what is wrong while a value is read. */
 export interface Report {
   /** The key is secret: messages must not repeat what was found. */
   readonly secret: boolean
   /** Takes a value that came out of a secret file, as it would be shown: split and typed it may look different. */
   readonly hide?: (shown: string) => void
+  /** Takes a file that a key names and that has to be there. */
+  readonly file?: (named: NamedFile) => void
   problem(place: Place, key: string, message: string, secret?: boolean): void
 }
 

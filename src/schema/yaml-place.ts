@@ -2,26 +2,13 @@ import { isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument } fro
 import { expand } from './expand.ts'
 import type { Report } from './problem.ts'
 import { describe, type Entry, type Place, type Scalar, type Source, type Value } from './value.ts'
+import { yamlFault } from './yaml-faults.ts'
 
 /** Aliases may not blow a file up to more values than this. */
 const valueLimit = 100_000
 
 /** One fault of syntax makes others; more of them help nobody. */
 const faultLimit = 10
-
-/**
- * Plainer words for the faults that people meet most; for others the parser's own are clear. None repeats what stands
- * there: it may be a password that needs quotes.
- */
-const words: Readonly<Record<string, string>> = {
-  TAB_AS_INDENT: 'a tab cannot indent; write spaces',
-  MULTIPLE_DOCS: 'a second document begins here; one file holds one configuration',
-  BAD_ALIAS: 'an alias needs a name, as in "*name"',
-  BAD_DIRECTIVE: 'the line is no directive of YAML; a text that begins with "%" needs quotes',
-  BAD_DQ_ESCAPE: 'the "\\" begins no escape; double it, or use single quotes',
-  BAD_COLLECTION_TYPE: 'the tag is not for a list or a map',
-  TAG_RESOLVE_FAILED: 'the tag is not known; a text that begins with "!" needs quotes',
-}
 
 const tooDeep = 'values are nested too deep'
 
@@ -61,13 +48,12 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
       report.problem(placeOf(0, 1), '', `not valid YAML: ${tooDeep}`)
       return undefined
     }
+    const told = new Set<string>()
     for (const fault of faults.slice(0, faultLimit)) {
-      const end = Math.max(fault.pos[1], fault.pos[0] + 1)
-      report.problem(
-        placeOf(fault.pos[0], end),
-        '',
-        `not valid YAML: ${words[fault.code] ?? withoutQuotation(fault.message)}`,
-      )
+      const { message, start, end } = yamlFault(fault, text)
+      // Of brackets that end together the innermost is told.
+      const isNew = told.size < told.add(`${start} ${message}`).size
+      if (isNew) report.problem(placeOf(start, end), '', `not valid YAML: ${message}`)
     }
     if (faults.length > 0) return undefined
     root = document.contents
@@ -217,9 +203,4 @@ function withSecrets(value: Value, secrets: readonly string[]): Value {
     ...value,
     entries: value.entries.map(entry => ({ ...entry, value: withSecrets(entry.value, secrets) })),
   }
-}
-
-/** The parser puts what it found behind a colon at the end. */
-function withoutQuotation(message: string): string {
-  return message.slice(0, 1).toLowerCase() + message.slice(1).replace(/(?<=\w): .*$/s, '')
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { copyFileSync, writeFileSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
+import type { StatusDocument } from '../../src/api/types.ts'
 import { AgentProcess, largeRing, type Tree } from '../helpers/agent-process.ts'
 import { makeCertificates } from '../helpers/certificates.ts'
 import { call } from '../helpers/http.ts'
@@ -158,6 +159,23 @@ test('an invalid configuration is refused with every problem, and the old one go
   assert.equal(metrics.sum('svc_config_last_reload_successful'), 0)
   assert.equal(metrics.sum('svc_config_reloads_total', 'result="failure"'), 1)
   assert.ok(agent.log.some(({ level, msg }) => level === 'error' && /reload/.test(msg)))
+  // It is told where one looks, without an end to being ready.
+  const told = await agent.document<StatusDocument>('/status')
+  assert.equal(told.reload.successful, false)
+  assert.match(told.reload.place, /config\.yaml:2:3$/)
+  assert.match(told.reload.reason, /otlp\.endpiont: unknown key/)
+  const degraded = told.degraded.find(({ subsystem }) => subsystem === 'configuration')!
+  assert.match(degraded.reason, /^the reload at \d{4}-\S+Z was refused: .*config\.yaml:2:3/)
+  assert.match(degraded.mend, /svc validate names every mistake.*systemctl reload svc/)
+  const ready = await agent.get('/ready')
+  const { status, warnings = [] } = JSON.parse(ready.text) as { status: string; warnings?: string[] }
+  assert.deepEqual([ready.status, status, warnings.length], [200, 'ready', 1])
+  assert.match(warnings[0]!, /^configuration: the reload at \S+Z was refused, .*config\.yaml:2:3; svc status/)
+  assert.doesNotMatch(warnings[0]!, /loud/)
+  agent.configure({})
+  assert.equal((await reload(agent)).code, 200)
+  assert.equal((await agent.document<StatusDocument>('/status')).reload.reason, '')
+  assert.doesNotMatch((await agent.get('/ready')).text, /warnings/)
 })
 
 test('what cannot be applied is told with its part, and nothing of it is applied', async () => {

@@ -100,8 +100,8 @@ Documentation=man:svc(1)
 [Service]
 Type=oneshot
 ExecStart=${program} ${doctor.name}
-# Something is limited.
-SuccessExitStatus=${ExitCode.general}
+# Something is limited, or a receiver does not take what is sent.
+SuccessExitStatus=${ExitCode.general} ${ExitCode.exporting}
 ${identity}
 # The agent's socket is there.
 RuntimeDirectoryPreserve=yes

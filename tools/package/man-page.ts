@@ -1,6 +1,6 @@
 // svc(1), from the table of commands, in the language of man(7).
 
-import { type Command, everywhere, type Flag, helpText, usageOf } from '../../src/cli/arguments.ts'
+import { type Command, everywhere, exitCodeList, type Flag, helpText, usageOf } from '../../src/cli/arguments.ts'
 import { commands } from '../../src/cli/index.ts'
 import { exitCodes } from '../../src/lib/start-error.ts'
 import { timeText } from './release.ts'
@@ -52,7 +52,7 @@ export function manPage(version: string, epoch: number): string {
   ].join('\n')}\n`
 }
 
-function section({ name, summary, flags, foreignFlags, word }: Command): string {
+function section({ name, summary, flags, foreignFlags, word, exits }: Command): string {
   const shown = foreignFlags
     ? [text('Its flags are those of the node exporter: svc node-exporter --help.')]
     : flags.map(flagText)
@@ -61,6 +61,7 @@ function section({ name, summary, flags, foreignFlags, word }: Command): string 
     text(`${summary[0]!.toUpperCase()}${summary.slice(1)}.`),
     ...(word === undefined ? [] : [term(word.name, `${word.summary}.`)]),
     ...shown,
+    ...(exits === undefined ? [] : [term('Exit codes', `${exitCodeList(exits)}.`)]),
   ].join('\n')
 }
 

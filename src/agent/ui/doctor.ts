@@ -9,6 +9,7 @@ import type { Finding, Mends } from '../../kernel/need.ts'
 import type { KernelPart } from '../kernel-parts.ts'
 import { kernelState } from '../kernel-state.ts'
 import { Tracing } from '../tracing.ts'
+import { status } from '../view.ts'
 import type { UiParts } from './parts.ts'
 
 interface Answer {
@@ -42,13 +43,14 @@ async function examined(parts: UiParts): Promise<DoctorDocument> {
   const { mendOrder } = await import('../../cli/doctor/report.ts')
   const { installOf } = await import('../../kernel/install.ts')
   const install = installOf()
-  const groups = await examineGently(parts.loaded(), knownFindings(parts, partPrograms))
+  const groups = await examineGently(parts.loaded(), knownFindings(parts, partPrograms), status(parts))
   return {
     checks: groups.flatMap(({ title, checks }) =>
       checks.map(check => ({
         group: title,
         name: check.name,
         state: check.state,
+        fault: check.fault ?? '',
         detail: parts.shown(check.detail),
         lose: check.lose ?? '',
         mend: mendsOf(check, install, mendOrder),

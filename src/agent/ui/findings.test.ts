@@ -30,6 +30,7 @@ function partsOf(lanes: Partial<Record<Signal, Lane>> = {}, more: Partial<UiPart
     memory: { shortage: undefined },
     cpu: { shortage: undefined },
     stuck: () => undefined,
+    reloads: () => ({ lastSuccessful: true }),
     hostMetrics: () => undefined,
     shown: (text: string) => text,
     window: { vitals: new Vitals({ windowMs: 60_000, maxBytes: 1 << 20 }), windowMs: 900_000 },
@@ -181,4 +182,18 @@ test('a command that is offered takes the name of a file system as one word', ()
     ofFileSystem({ mountPoint, sizeBytes: 100e9, availableBytes: 1e9 }).command
   assert.equal(commandOf('/var/lib-2'), 'du -xh --max-depth=2 /var/lib-2')
   assert.equal(commandOf("/mnt/$(id) it's"), "du -xh --max-depth=2 '/mnt/$(id) it'\\''s'")
+})
+
+test('a reload that was refused is a warning of its own', () => {
+  const reloads = () => ({
+    lastSuccessful: false,
+    lastAttemptMs: 0,
+    lastError: 'cannot reload, the configuration is invalid: svc.yaml:1:1: a: unknown key; the old one goes on',
+    mend: 'correct that',
+  })
+  const found = new Findings(partsOf({ traces: sent }, { reloads } as Partial<UiParts>)).of([], 0)
+  const [finding] = found
+  assert.equal(found.length, 1)
+  assert.deepEqual([finding!.level, finding!.link, finding!.command], ['warn', '/ui/agent', 'svc validate'])
+  assert.match(finding!.text, /^Configuration: the reload at 1970-01-01T00:00:00\.000Z was refused: .*; correct that\.$/)
 })

@@ -224,6 +224,7 @@ export const doctorDocument = named(
         group: text('What it is about.'),
         name: text('Of the check.'),
         state: oneOf('How it went.', ['ok', 'limited', 'missing', 'unknown', 'note']),
+        fault: text('Its name in the table of needs; empty where it works, or could not be tried.'),
         detail: text('What was found.'),
         lose: text('What does not work without it; empty for nothing.'),
         mend: list('What to do about it.', text('One way.')),

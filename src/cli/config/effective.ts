@@ -5,8 +5,8 @@ import { ExitCode, StartError } from '../../lib/start-error.ts'
 import { defaultOf } from '../../schema/collections.ts'
 import { leaves } from '../../schema/tree.ts'
 import type { Arguments } from '../arguments.ts'
-import { configurationOf, sayProblems } from '../configuration.ts'
-import { documentOf, lookForAgent, waysText } from '../running-agent.ts'
+import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
+import { documentOf, lookForAgent, noAgent, waysText } from '../running-agent.ts'
 import { shownJson, shownText } from '../shown-text.ts'
 import { print, say } from '../terminal.ts'
 import { yamlTree } from './yaml-tree.ts'
@@ -25,7 +25,7 @@ export async function effective(args: Arguments, onlyDifferent: boolean): Promis
   const { keys, source } = typeof answer === 'string' ? ofFile(loaded, answer) : answer
   if (keys === undefined) {
     sayProblems(loaded)
-    return ExitCode.usage
+    return exitOf(loaded)
   }
   say(`${source}\n`)
   const shown = onlyDifferent ? keys.filter(isDifferent) : keys
@@ -61,7 +61,7 @@ async function ofAgent(args: Arguments): Promise<Found | string> {
   const named = args.value('url') ?? process.env.SVC_URL
   if (client === undefined) {
     const why = `no agent answers (${waysText(tried)})`
-    if (named) throw new StartError(`cannot show the configuration: ${why}`, ExitCode.general)
+    if (named) throw new StartError(`cannot show the configuration: ${why}`, noAgent(tried))
     return why
   }
   try {

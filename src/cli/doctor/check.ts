@@ -1,15 +1,27 @@
+import type { StatusDocument } from '../../api/types.ts'
 import type { LoadedConfig } from '../../config/index.ts'
 import type { Declaration, Finding } from '../../kernel/need.ts'
+import type { ExitCode } from '../../lib/start-error.ts'
 
 /** What a check is tried with. */
 export interface Circumstances {
   readonly loaded: LoadedConfig
+  /** Of the agent that runs; undefined where none tells it. */
+  readonly status?: StatusDocument | undefined
   /** Bound on each try that waits for another machine, in milliseconds. */
   readonly timeoutMs: number
 }
 
 /** A row of the table whose try depends on the configuration, or waits. It may find several things, or nothing to try. */
 export interface Check<F extends string = string> extends Declaration<F> {
+  /**
+   * `secrets`: its try reads or sends what the configuration keeps secret. The agent tells no secret, and a command of
+   * root must not send one wherever a configuration says that somebody else told: it is tried by the agent, or with a
+   * file. `file`: it judges the file that a start would read.
+   */
+  readonly reads?: 'secrets' | 'file'
+  /** Exit code where nothing but this is missing or limited. */
+  readonly exit?: ExitCode
   readonly try: (circumstances: Circumstances) => readonly Finding<F>[] | Promise<readonly Finding<F>[]>
 }
 

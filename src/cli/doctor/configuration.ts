@@ -5,6 +5,7 @@ export const settings = check({
   name: 'settings',
   group: 'configuration',
   summary: 'The configuration can be read, and asks for what this version has',
+  reads: 'file',
   lose: 'the whole agent: it does not start',
   faults: {
     invalid: {

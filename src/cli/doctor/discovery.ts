@@ -67,6 +67,7 @@ export const cluster = check({
   group: 'discovery',
   summary:
     'The API server of the cluster lets svc watch the pods of this node; outside of a cluster there is none',
+  reads: 'secrets',
   lose: 'names of pods, deployments and namespaces on all telemetry',
   faults: {
     absent: {

@@ -17,10 +17,13 @@ function configured(text: string, env: Record<string, string> = {}) {
   return loadConfig({ path, explicit: true, env })
 }
 
+/** Whatever runs on this host. */
+const ofFile = { isOfFile: true } as const
+
 const quiet = 'self_telemetry: {listen: "127.0.0.1:0"}\n'
 
 test('all groups are examined in their order, or the one that is asked for', async () => {
-  const all = await examine(configured(quiet))
+  const all = await examine(configured(quiet), ofFile)
   assert.deepEqual(
     all.groups.map(({ topic }) => topic),
     topics,
@@ -28,7 +31,7 @@ test('all groups are examined in their order, or the one that is asked for', asy
   const states = all.groups.flatMap(({ checks }) => checks).map(({ state }) => state)
   assert.equal(all.ok, !states.some(state => state === 'missing' || state === 'limited'))
   for (const topic of topics) {
-    const one = await examine(configured(quiet), topic)
+    const one = await examine(configured(quiet), { ...ofFile, topic })
     assert.deepEqual(
       one.groups.map(group => group.topic),
       [topic],
@@ -39,7 +42,7 @@ test('all groups are examined in their order, or the one that is asked for', asy
 
 test('what is not needed is a note at most', async () => {
   const check = async (text: string, topic: 'traces' | 'processes' | 'profiles' | 'kernel', why: RegExp) => {
-    const { ok, groups } = await examine(configured(quiet + text), topic)
+    const { ok, groups } = await examine(configured(quiet + text), { ...ofFile, topic })
     assert.ok(ok)
     for (const { state, detail } of groups[0]!.checks) {
       assert.ok(state === 'ok' || state === 'note', state)
@@ -55,13 +58,13 @@ test('what is not needed is a note at most', async () => {
 
 test('the configuration: mistakes, what is asked for and not built, and what is by default', async () => {
   const faults = async (text: string) => {
-    const { groups } = await examine(configured(text), 'configuration')
+    const { groups } = await examine(configured(text), { ...ofFile, topic: 'configuration' })
     return groups[0]!.checks.map(({ state, fault }) => fault ?? state)
   }
   assert.deepEqual(await faults('a: 1\nb: 2\n'), ['invalid'])
   assert.deepEqual((await faults('')).slice(0, 1), ['ok'])
   const asked = configured('pipeline: {export: {queue: {enabled: true}}}\n')
-  const { groups } = await examine(asked, 'configuration')
+  const { groups } = await examine(asked, { ...ofFile, topic: 'configuration' })
   const told = groups[0]!.checks.filter(({ fault }) => fault === 'not_built')
   const explicit = notBuiltFeatures(asked.config, asked.origins).filter(feature => feature.explicit)
   assert.deepEqual(

@@ -1,11 +1,14 @@
 import { arch, cpus, hostname, release, userInfo } from 'node:os'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Degradation, StatusDocument } from '../../api/types.ts'
 import type { Config, LoadedConfig } from '../../config/index.ts'
 import { type Install, installOf } from '../../kernel/install.ts'
 import { type Finding, groups, type Outcome, outcomeOf, type Topic } from '../../kernel/need.ts'
 import { build } from '../../lib/build.ts'
 import { errorText } from '../../lib/logger.ts'
+import { ExitCode } from '../../lib/start-error.ts'
 import { protocols } from '../../protocols/index.ts'
+import { askAgent, degradedIn, type Told } from './ask-agent.ts'
 import type { Check, Circumstances } from './check.ts'
 import { table } from './table.ts'
 
@@ -24,10 +27,30 @@ export interface Host {
 
 export interface Examined extends Outcome {
   readonly name: string
+  /** Who tried it, where an agent was asked: that agent, or this process. */
+  readonly by?: 'agent' | 'here'
+}
+
+/** Whom it is from. */
+export interface Sources {
+  /** Where an agent answers; '' where none does. */
+  readonly address: string
+  readonly version: string
+  readonly mode: string
+  readonly uptime: string
+  /** What it told. */
+  readonly told: readonly ('status' | 'configuration' | 'tries')[]
+  /** Why it told nothing, or not all; '' where there is nothing to say. */
+  readonly why: string
+  /** The configuration of what was tried here: `running`, `defaults` or a file. */
+  readonly configuration: string
 }
 
 export interface Diagnosis {
   readonly host: Host
+  readonly sources: Sources
+  /** What the agent says that it could not start, or does less of than asked. */
+  readonly degraded: readonly Degradation[]
   /** Nothing is missing or limited. */
   readonly ok: boolean
   readonly groups: readonly {
@@ -52,6 +75,7 @@ export type Findings = ReadonlyMap<string, readonly Finding[]>
 export async function examineGently(
   loaded: LoadedConfig,
   known: Findings,
+  status: StatusDocument,
   timeoutMs = patienceMs,
 ): Promise<Diagnosis['groups']> {
   const trying = topics.map(topic => ({ topic, checks: [] as Promise<Examined[]>[] }))
@@ -59,7 +83,8 @@ export async function examineGently(
     for (const row of table) {
       if (row.group !== topic) continue
       const found = known.get(row.name)
-      checks.push(outcomesOf(found === undefined ? row : { ...row, try: () => found }, { loaded, timeoutMs }))
+      const circumstances = { loaded, status, timeoutMs }
+      checks.push(outcomesOf(found === undefined ? row : { ...row, try: () => found }, circumstances))
       await nextTurn()
     }
   return Promise.all(
@@ -71,24 +96,88 @@ export async function examineGently(
   )
 }
 
-/** Tries every need, or those of one topic, all of them at once. Changes nothing, and never rejects. */
+/** What is known of what runs, and of what is asked for. */
+export interface ExamineOptions {
+  readonly topic?: Topic | undefined
+  /** Of the file is all that is tried here, whatever an agent has: only its status counts. */
+  readonly isOfFile?: boolean
+}
+
+/**
+ * Asks the agent that runs, and tries every need that it did not try, or those of one topic, all of them at once. Changes
+ * nothing, never rejects, and takes 35 s at most.
+ */
 export async function examine(
-  loaded: LoadedConfig,
-  topic?: Topic,
-  timeoutMs = patienceMs,
+  ofFile: LoadedConfig,
+  { topic, isOfFile = false }: ExamineOptions = {},
 ): Promise<Diagnosis> {
+  const told = await askAgent(ofFile, table, !isOfFile)
+  const { status, tries } = told
+  const circumstances = { loaded: told.loaded ?? ofFile, status, timeoutMs: patienceMs }
+  const isAsked = tries !== undefined || told.loaded !== undefined
+  const outcomes = async (row: Check): Promise<readonly Examined[]> => {
+    const known = tries?.get(row.name)
+    if (known !== undefined) return known
+    const here = isAsked ? ({ by: 'here' } as const) : {}
+    if (told.loaded !== undefined && row.reads === 'secrets') return [{ ...here, ...notTold(row) }]
+    const tried = await outcomesOf(row, row.reads === 'file' ? { ...circumstances, loaded: ofFile } : circumstances)
+    return tried.map(each => ({ ...each, ...here }))
+  }
   const wanted = topics.filter(each => topic === undefined || each === topic)
   const tried = await Promise.all(
     wanted.map(async each => {
       const rows = table.filter(({ group }) => group === each)
-      const checks = await Promise.all(rows.map(row => outcomesOf(row, { loaded, timeoutMs })))
+      const checks = await Promise.all(rows.map(outcomes))
       return { topic: each, title: groups[each].title, checks: checks.flat() }
     }),
   )
-  const ok = tried.every(({ checks }) =>
-    checks.every(({ state }) => state !== 'missing' && state !== 'limited'),
-  )
-  return { host: host(), ok, groups: tried }
+  const degraded = topic === undefined && !isOfFile ? degradedIn(told) : []
+  const ok =
+    degraded.length === 0 &&
+    tried.every(({ checks }) => checks.every(({ state }) => state !== 'missing' && state !== 'limited'))
+  return { host: host(), sources: sourcesOf(told, ofFile), degraded, ok, groups: tried }
+}
+
+/** That of the check which alone is missing or limited, where it has one. */
+export function exitCodeFor({ ok, degraded, groups: tried }: Diagnosis): ExitCode {
+  if (ok) return ExitCode.ok
+  const faulty = tried
+    .flatMap(({ checks }) => checks)
+    .filter(({ state }) => state === 'missing' || state === 'limited')
+  const codes = new Set(faulty.map(({ name }) => table.find(row => row.name === name)?.exit))
+  // The agent tells of receivers, too, by each signal.
+  for (const { subsystem } of degraded)
+    codes.add(subsystem.startsWith('export') ? ExitCode.exporting : undefined)
+  const [code = ExitCode.general] = codes
+  return codes.size === 1 ? code : ExitCode.general
+}
+
+function notTold({ name }: Check): Examined {
+  return {
+    name,
+    state: 'unknown',
+    detail:
+      'not tried: it takes secrets, which the agent uses and does not tell; svc doctor --config FILE tries it',
+  }
+}
+
+function sourcesOf({ address, why, status, loaded, tries }: Told, { file }: LoadedConfig): Sources {
+  const told = { status, configuration: loaded, tries }
+  const names = Object.keys(told) as (keyof typeof told)[]
+  return {
+    address,
+    version: textOf(status?.version),
+    mode: textOf(status?.mode),
+    uptime: textOf(status?.uptime),
+    told: names.filter(name => told[name] !== undefined),
+    why,
+    configuration: loaded !== undefined ? 'running' : (file ?? 'defaults'),
+  }
+}
+
+/** A word of an answer that may be anybody's. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, 100) : ''
 }
 
 async function outcomesOf(row: Check, circumstances: Circumstances): Promise<Examined[]> {

@@ -13,7 +13,7 @@ async function found(env: Record<string, string>): Promise<string[][]> {
   const nowhere = '/nonexistent'
   const loaded = loadConfig({ explicit: false, cwd: nowhere, systemFile: nowhere, env })
   assert.deepEqual(loaded.problems, [])
-  const { groups } = await examine(loaded, 'kernel')
+  const { groups } = await examine(loaded, { topic: 'kernel', isOfFile: true })
   return groups[0]!.checks.map(({ name, state }) => [name, state])
 }
 

@@ -1,5 +1,3 @@
-import type { StatusDocument } from '../../api/types.ts'
-import { findAgent } from '../agent-client.ts'
 import { check } from './check.ts'
 
 /** Requests wait for the end of a turn; /healthz may not take longer. */
@@ -17,8 +15,8 @@ export const lastRun = check({
       mends: { any: 'what the line says; svc status shows it, too' },
     },
   },
-  try: async ({ loaded, timeoutMs }) => {
-    const last = (await statusOf(loaded.config.self_telemetry, timeoutMs))?.last_run
+  try: ({ status }) => {
+    const last = status?.last_run
     if (last === undefined) return []
     if (last === null) return [{ ok: 'nothing is known of a run before' }]
     const { ended, at, reason, hint } = last
@@ -44,25 +42,10 @@ export const eventLoop = check({
       },
     },
   },
-  try: async ({ loaded, timeoutMs }) => {
-    const loop = (await statusOf(loaded.config.self_telemetry, timeoutMs))?.event_loop
+  try: ({ status }) => {
+    const loop = status?.event_loop
     if (loop === undefined || loop === null) return []
     const text = `the longest turn took ${loop.longest_ms} ms, ${loop.longest_last_minute_ms} ms in the last minute`
     return [loop.longest_ms > longTurnMs ? { fault: 'long', detail: text } : { ok: text }]
   },
 })
-
-/** Undefined: no agent runs, or it says nothing to us. */
-async function statusOf(
-  settings: Parameters<typeof findAgent>[0]['settings'],
-  timeoutMs: number,
-): Promise<StatusDocument | undefined> {
-  const { client } = await findAgent({ settings, env: process.env, timeoutMs })
-  const answer = await client?.get('/status', { timeoutMs, mostBytes: 1024 * 1024 }).catch(() => undefined)
-  if (answer?.status !== 200) return undefined
-  try {
-    return JSON.parse(answer.body.toString('utf8')) as StatusDocument
-  } catch {
-    return undefined
-  }
-}

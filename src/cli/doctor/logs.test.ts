@@ -14,7 +14,7 @@ function found(directory: string, user: number): string[][] {
     import { examine } from ${JSON.stringify(import.meta.resolve('./examine.ts'))}
     import { loadConfig } from ${JSON.stringify(import.meta.resolve('../../config/index.ts'))}
     const loaded = loadConfig({ explicit: false, cwd: '/', systemFile: '/nonexistent', env: {} })
-    const { checks } = (await examine(loaded, 'logs')).groups[0]
+    const { checks } = (await examine(loaded, { topic: 'logs', isOfFile: true })).groups[0]
     console.log(JSON.stringify(checks.filter(({ name }) => name === 'container logs')))`
   const prepared = `mount -t tmpfs none /var/lib && mount -t tmpfs none /var/log && ${directory}
     exec setpriv --reuid=${user} --regid=${user} --clear-groups "$@"`
@@ -55,7 +55,7 @@ test('patterns that mean nothing, or files that may not be read, are told', {
     env: { SVC_AGENT_LOGS_PATHS: JSON.stringify(paths) },
   })
   process.seteuid!(65_534)
-  const { groups } = await examine(loaded, 'logs').finally(() => process.seteuid!(0))
+  const { groups } = await examine(loaded, { topic: 'logs', isOfFile: true }).finally(() => process.seteuid!(0))
   const checks = groups[0]!.checks.filter(({ name }) => name === 'log files')
   assert.deepEqual(
     checks.map(({ state, fault }) => [state, fault]),

@@ -164,6 +164,7 @@ export const exposure = check({
   group: 'management',
   summary:
     'Who can reach the management API has to show a token, over TLS; or nobody but this host reaches it',
+  reads: 'secrets',
   lose: 'control over who reads the configuration, status and metrics',
   faults: {
     no_token: {

@@ -34,7 +34,7 @@ function troubles(wrapper: readonly string[]): string[][] {
     import { examine } from ${JSON.stringify(import.meta.resolve('./examine.ts'))}
     import { loadConfig } from ${JSON.stringify(import.meta.resolve('../../config/index.ts'))}
     const loaded = loadConfig({ explicit: false, cwd: '/', systemFile: '/nonexistent', env: {} })
-    console.log(JSON.stringify((await examine(loaded, 'profiles')).groups[0].checks))`
+    console.log(JSON.stringify((await examine(loaded, { topic: 'profiles', isOfFile: true })).groups[0].checks))`
   const [program, ...args] = [...wrapper, process.execPath, '--input-type=module', '-e', script]
   const output = execFileSync(program!, args, { stdio: ['ignore', 'pipe', 'pipe'] }).toString()
   const checks: { name: string; state: string; fault: string; detail: string }[] = JSON.parse(output)

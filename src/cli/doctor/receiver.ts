@@ -6,6 +6,7 @@ import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
 import type { Finding } from '../../kernel/need.ts'
 import { type Endpoint, parseEndpoint } from '../../lib/endpoint.ts'
 import { errorText } from '../../lib/logger.ts'
+import { ExitCode } from '../../lib/start-error.ts'
 import { plainBatch, type Receipt, SendError, type Sender } from '../../model/batch.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import { check } from './check.ts'
@@ -18,6 +19,8 @@ export const receiver = check({
   group: 'export',
   summary:
     'Each receiver takes an empty request of each signal, with the headers, TLS and compression that are configured',
+  reads: 'secrets',
+  exit: ExitCode.exporting,
   lose: 'telemetry: it waits in the queue, and the oldest is dropped when that is full',
   faults: receiverFaults,
   try: async ({ loaded, timeoutMs }) => {

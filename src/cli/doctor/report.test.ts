@@ -15,7 +15,23 @@ const host = {
 } as const
 
 function diagnosis(checks: readonly Examined[], install: Diagnosis['host']['install'] = 'host'): Diagnosis {
-  return { host: { ...host, install }, ok: true, groups: [{ topic: 'traces', title: 'Traces', checks }] }
+  return {
+    host: { ...host, install },
+    sources,
+    degraded: [],
+    ok: true,
+    groups: [{ topic: 'traces', title: 'Traces', checks }],
+  }
+}
+
+const sources: Diagnosis['sources'] = {
+  address: '',
+  version: '',
+  mode: '',
+  uptime: '',
+  told: [],
+  why: 'nobody listens',
+  configuration: 'svc.yaml',
 }
 
 const mends = { any: 'run as root', systemd: 'A=b', container: 'docker run -x', kubernetes: 'a: b' }
@@ -33,6 +49,7 @@ test('a group has its title, a line for each check, and what is lost with its me
   assert.equal(
     text,
     `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
+No agent was asked (nobody listens): all was tried here, with svc.yaml.
 
 TRACES
   ok       BTF           there
@@ -91,4 +108,39 @@ test('colours are there when they are wanted, around the same text', () => {
   const coloured = report(diagnosis([missing]), true)
   assert.match(coloured, /\x1b\[31mmissing \x1b\[0m/)
   assert.equal(coloured.replaceAll(/\x1b\[\d+m/g, ''), plain)
+})
+
+test('who tried it stands beside each where an agent was asked, and what that lacks stands first', () => {
+  const told: Diagnosis = {
+    ...diagnosis([
+      { name: 'BTF', state: 'ok', detail: 'there', by: 'agent' },
+      { name: 'capture', state: 'ok', detail: 'loaded', by: 'here' },
+    ]),
+    sources: {
+      address: 'unix:/run/svc.sock',
+      version: '1.2.3',
+      mode: 'agent',
+      uptime: '3m2s',
+      told: ['status', 'configuration', 'tries'],
+      why: '',
+      configuration: 'running',
+    },
+    degraded: [{ subsystem: 'logs', reason: 'no \x1b[2Jright', mend: 'run as root' }],
+  }
+  assert.equal(
+    report(told, false, 200),
+    `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
+Asked svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock, first: "agent" marks what that agent tried itself, "here" what it did not and was tried here, with the configuration of that agent.
+
+THE AGENT THAT RUNS
+  limited  agent logs    no ?[2Jright
+                         fix: run as root
+
+TRACES
+  ok       agent BTF     there
+  ok       here  capture loaded
+
+1 limited. Everything else works.
+`,
+  )
 })

@@ -1,7 +1,7 @@
 import type { Install } from '../../kernel/install.ts'
 import { type MendKind, type Mends, mendKinds, type State } from '../../kernel/need.ts'
 import { wrapped } from '../terminal.ts'
-import type { Diagnosis, Examined, Host } from './examine.ts'
+import type { Diagnosis, Examined, Host, Sources } from './examine.ts'
 
 const colours: Record<State, number> = { ok: 32, limited: 33, missing: 31, unknown: 36, note: 90 }
 
@@ -12,17 +12,39 @@ const longest = 600
  * A diagnosis for people, in plain ASCII, with a summary as its last line. Text is wrapped at `columns`; lines to copy
  * are left whole.
  */
-export function report({ host, groups }: Diagnosis, color: boolean, columns = 100): string {
-  const all = groups.flatMap(({ checks }) => checks)
+export function report(diagnosis: Diagnosis, color: boolean, columns = 100): string {
+  const { host, sources, degraded, groups } = diagnosis
+  const told = { title: 'The agent that runs', checks: degraded.map(limitOf) }
+  const all = [told, ...groups].flatMap(({ checks }) => checks)
+  const hasBoth = all.some(({ by }) => by !== undefined)
   const width = Math.max(...all.map(({ name }) => name.length))
-  const lines = [titleOf(host)]
-  for (const { title, checks } of groups) {
+  const lines = [titleOf(host), ...wrapped(plain(sourcesText(sources)), columns)]
+  for (const { title, checks } of [told, ...groups]) {
     if (checks.length === 0) continue
     lines.push('', color ? `\x1b[1m${title.toUpperCase()}\x1b[0m` : title.toUpperCase())
     for (const check of checks)
-      lines.push(...checkLines(check, { width, columns, color, install: host.install }))
+      lines.push(...checkLines(check, { width, columns, color, hasBoth, install: host.install }))
   }
   return `${[...lines, '', summary(all)].join('\n')}\n`
+}
+
+/** What the agent says that it lacks, as the checks are shown. */
+function limitOf({ subsystem: name, reason: detail, mend }: Diagnosis['degraded'][number]): Examined {
+  return { name, state: 'limited', detail, by: 'agent', ...(mend !== '' && { mends: { any: mend } }) }
+}
+
+/** Who was asked, and what was tried with which configuration. */
+function sourcesText({ address, version, mode, uptime, told, why, configuration }: Sources): string {
+  const files = { running: 'the configuration of that agent', defaults: 'the defaults, as there is no file' }
+  const used = files[configuration as keyof typeof files] ?? configuration
+  const because = why === '' ? '' : ` (${why})`
+  if (address === '') return `No agent was asked${because}: all was tried here, with ${used}.`
+  const who = told.includes('status') ? `svc ${version}, mode ${mode}, up ${uptime}, at ${address}` : address
+  if (told.includes('tries'))
+    return `Asked ${who}, first${because}: "agent" marks what that agent tried itself, "here" what it did not and was tried here, with ${used}.`
+  if (told.includes('configuration'))
+    return `Asked ${who}, which told no tries of its own${because}: all was tried here, with ${used}.`
+  return `An agent runs, ${who}${because}: all was tried here, with ${used}.`
 }
 
 function titleOf({ version, os, kernel, arch, cpus, user, install }: Host): string {
@@ -41,16 +63,19 @@ interface Layout {
   readonly width: number
   readonly columns: number
   readonly color: boolean
+  /** Who tried it stands beside each. */
+  readonly hasBoth: boolean
   readonly install: Install
 }
 
-function checkLines({ name, state, detail, lose, mends }: Examined, layout: Layout): string[] {
-  const { width, columns, color, install } = layout
-  const shown = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
-  const indent = ' '.repeat(width + 12)
+function checkLines({ name, state, detail, lose, mends, by = '' }: Examined, layout: Layout): string[] {
+  const { width, columns, color, hasBoth, install } = layout
+  const word = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
+  const shown = hasBoth ? `${word} ${by.padEnd(5)}` : word
+  const indent = ' '.repeat(width + (hasBoth ? 18 : 12))
   const room = columns - indent.length
   const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)
-  const lines = [`  ${shown} ${name.padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
+  const lines = [`  ${shown} ${plain(name).padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
   if (lose !== undefined) lines.push(...wrapped(`you lose: ${plain(lose)}`, room).map(line => indent + line))
   return mends === undefined ? lines : [...lines, ...mendLines(mends, install, indent)]
 }

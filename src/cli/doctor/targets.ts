@@ -26,6 +26,7 @@ export const targets = check({
   name: 'targets',
   group: 'scraping',
   summary: 'Sources of targets answer, and the targets tell pages of metrics',
+  reads: 'secrets',
   lose: 'metrics of these targets',
   faults: {
     absent: {

@@ -8,7 +8,7 @@ import { nearest } from '../../lib/nearest.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import type { Arguments } from '../arguments.ts'
-import { configurationOf, sayProblems } from '../configuration.ts'
+import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
 import { outputColor, print, say } from '../terminal.ts'
 import { requestsOf } from './input.ts'
 import { fateObject, fateText, painted, plain, summaryObject, summaryText } from './report.ts'
@@ -23,7 +23,7 @@ export async function tryPipeline(args: Arguments): Promise<ExitCode> {
   const loaded = configurationOf(args)
   if (loaded.problems.length > 0) {
     sayProblems(loaded)
-    return ExitCode.usage
+    return exitOf(loaded)
   }
   const view = viewOf(args)
   const trials = new Map<Signal, Trial>()

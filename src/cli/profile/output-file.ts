@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorText } from '../../lib/logger.ts'
-import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 
 /** Says before the recording that a file cannot be written. A regular file is replaced, nothing else. */
 export function checkOutput(path: string): void {
@@ -47,5 +47,5 @@ export function writeOutput(path: string, bytes: Buffer): void {
 }
 
 function failed(path: string, error: unknown): StartError {
-  return new StartError(`cannot write ${path}: ${errorText(error)}`, ExitCode.general, error)
+  return new StartError(`cannot write ${path}: ${errorText(error)}`, exitCodeOf(error), error)
 }

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { parseDuration } from '../../lib/duration.ts'
 import { errorText } from '../../lib/logger.ts'
-import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import { signals as allSignals, type Signal } from '../../model/signal.ts'
 import { deadLetterDirectory } from '../../pipeline/disk/dead-letters.ts'
 import { signalDirectory } from '../../pipeline/disk/disk-layout.ts'
@@ -95,7 +95,7 @@ function lockQueue(directory: string) {
     leaveToOwner(directory)
     return lock
   } catch (error) {
-    throw refused(errorText(error), ExitCode.general, error)
+    throw refused(errorText(error), exitCodeOf(error), error)
   }
 }
 
@@ -112,7 +112,7 @@ function openLog(directory: string, signal: Signal): RecordLog {
   } catch (error) {
     throw new StartError(
       `cannot open the queue of ${signal} in ${at}: ${errorText(error)}`,
-      ExitCode.general,
+      exitCodeOf(error),
       error,
     )
   }

@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { unpackNow } from '../../exporters/compression.ts'
 import { requestToJson } from '../../exporters/otlp/json.ts'
 import { errorText } from '../../lib/logger.ts'
-import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import { say } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { add, batchesOf, type Pile } from './survey.ts'
@@ -53,7 +53,7 @@ export function exportQueue(
   say(
     `copied ${count(copied.batches, 'batch', 'batches')} with ${count(copied.items, 'item')} to ${to === '-' ? 'standard output' : to}${left}\n`,
   )
-  return failed === 0 ? ExitCode.ok : ExitCode.general
+  return failed === 0 ? ExitCode.ok : ExitCode.exporting
 }
 
 /** For its owner alone: what is in it may be secret. */
@@ -61,9 +61,9 @@ function openNew(path: string): number {
   try {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
-    const there = (error as NodeJS.ErrnoException).code === 'EEXIST'
-    const why = there ? 'it exists; choose another name' : errorText(error)
-    throw new StartError(`cannot write ${path}: ${why}`, there ? ExitCode.usage : ExitCode.general)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new StartError(`cannot write ${path}: it exists; choose another name`, ExitCode.usage)
+    throw failed(path, error)
   }
 }
 
@@ -77,10 +77,15 @@ function writeAll(fd: number, text: string, to: string): boolean {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EPIPE') return false
       if (code !== 'EAGAIN')
-        throw new StartError(`cannot write ${to}: ${errorText(error)}`, ExitCode.general, error)
+        throw failed(to, error)
       // A pipe that its reader empties slowly.
       Atomics.wait(pause, 0, 0, 10)
     }
   }
   return true
+}
+
+function failed(to: string, error: unknown): StartError {
+  const code = exitCodeOf(error, ExitCode.exporting)
+  return new StartError(`cannot write ${to}: ${errorText(error)}`, code, error)
 }

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
 import { nearest } from '../../lib/nearest.ts'
-import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import { type Signal, signals } from '../../model/signal.ts'
 import { layoutVersion } from '../../pipeline/disk/disk-layout.ts'
 import type { Arguments } from '../arguments.ts'
-import { configurationOf, sayProblems } from '../configuration.ts'
+import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
 
 /** Where the queue lies that a command is about, and what of it. */
 export interface QueuePlace {
@@ -33,20 +33,17 @@ function configuredDirectory(args: Arguments): string {
   const loaded = configurationOf(args)
   if (loaded.problems.length > 0) {
     sayProblems(loaded)
-    throw new StartError('the configuration is wrong; name the queue by --directory DIR', ExitCode.usage)
+    throw new StartError(
+      'the configuration cannot be used; name the queue by --directory DIR',
+      exitOf(loaded),
+    )
   }
   return loaded.config.pipeline.export.queue.directory
 }
 
 function checkDirectory(directory: string): void {
   const failed = (why: string, cause?: unknown) =>
-    new StartError(
-      `cannot read the queue in ${directory}: ${why}`,
-      (cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES'
-        ? ExitCode.permission
-        : ExitCode.general,
-      cause,
-    )
+    new StartError(`cannot read the queue in ${directory}: ${why}`, exitCodeOf(cause), cause)
   try {
     if (statSync(`${directory}/${layoutVersion}`, { throwIfNoEntry: false })?.isDirectory()) return
     if (!statSync(directory, { throwIfNoEntry: false }))

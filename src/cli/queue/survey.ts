@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../lib/logger.ts'
-import { ExitCode, StartError } from '../../lib/start-error.ts'
+import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import type { Signal } from '../../model/signal.ts'
 import { signalDirectory } from '../../pipeline/disk/disk-layout.ts'
 import { type Inspected, readDeadLetters, readSegments } from '../../pipeline/disk/inspect-log.ts'
@@ -56,7 +56,7 @@ export function* batchesOf(directory: string, signal: Signal, dead: boolean): Ge
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return
-    const exit = code === 'EACCES' || code === 'EPERM' ? ExitCode.permission : ExitCode.general
+    const exit = exitCodeOf(error)
     const mend = exit === ExitCode.permission ? '; run this as the user of svc, or as root' : ''
     throw new StartError(
       `cannot read the queue of ${signal} in ${at}: ${errorText(error)}${mend}`,

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { list, map } from '../../schema/collections.ts'
+import { fileThat } from '../../schema/kinds.ts'
 import type { Access, Secret } from '../scrape-job.ts'
 import { addressThat, anyBoolean, anyText, entryText, textThat } from './fields.ts'
 import { type FieldFault, form, secret, type Written } from './form.ts'
@@ -59,11 +60,11 @@ const header = form(
 const tls = form(
   {
     ca: anyText,
-    ca_file: anyText,
+    ca_file: fileThat('certificates', anyText),
     cert: anyText,
-    cert_file: anyText,
+    cert_file: fileThat('certificates', anyText),
     key: secretText,
-    key_file: anyText,
+    key_file: fileThat('private key', anyText),
     server_name: anyText,
     insecure_skip_verify: anyBoolean,
     min_version: textThat('one of TLS10, TLS11, TLS12, TLS13', versionFault),
@@ -100,7 +101,12 @@ function refFault(name: string): string | undefined {
 }
 
 const basicAuth = form(
-  { username: anyText, username_file: anyText, password: secretText, password_file: anyText },
+  {
+    username: anyText,
+    username_file: anyText,
+    password: secretText,
+    password_file: fileThat('any', anyText),
+  },
   {
     what: 'the keys of basic_auth (username, password, password_file)',
     foreign: refFault,
@@ -116,7 +122,7 @@ const basicAuth = form(
 )
 
 const authorization = form(
-  { type: anyText, credentials: secretText, credentials_file: anyText },
+  { type: anyText, credentials: secretText, credentials_file: fileThat('any', anyText) },
   {
     what: 'the keys of authorization (type, credentials, credentials_file)',
     foreign: refFault,
@@ -134,7 +140,7 @@ export const accessFields = {
   basic_auth: basicAuth,
   authorization,
   bearer_token: secretText,
-  bearer_token_file: anyText,
+  bearer_token_file: fileThat('any', anyText),
   tls_config: tls,
   proxy_url: proxyUrl,
   proxy_from_environment: anyBoolean,

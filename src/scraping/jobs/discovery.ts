@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { list } from '../../schema/collections.ts'
+import { fileThat } from '../../schema/kinds.ts'
 import type { SourceSettings, TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf } from '../source.ts'
 import { accessFields, accessOf, checkAccess, foreignAccess, urlFault } from './access.ts'
@@ -132,7 +133,7 @@ const kubernetesSd = form(
   {
     api_server: anyText,
     role: oneOf(roles),
-    kubeconfig_file: anyText,
+    kubeconfig_file: fileThat('any', anyText),
     namespaces,
     selectors: list(selector),
     attach_metadata: attachMetadata,

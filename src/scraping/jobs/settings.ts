@@ -2,11 +2,12 @@ import { isIPv6 } from 'node:net'
 import { item, list, map } from '../../schema/collections.ts'
 import {
   boolean,
+  certificatesFile,
   choice,
   count,
   duration,
   integer,
-  path,
+  keyFile,
   size,
   someText,
   text,
@@ -39,9 +40,9 @@ const access = {
   }),
   bearer_token: key(text(), '', 'Bearer token.', { secret: true }),
   tls: branch('TLS towards the target.', {
-    ca_file: key(path, '', 'PEM file of the authorities that are trusted.'),
-    cert_file: key(path, '', 'PEM file of the certificate to show.'),
-    key_file: key(path, '', 'PEM file of its private key.'),
+    ca_file: key(certificatesFile, '', 'PEM file of the authorities that are trusted.'),
+    cert_file: key(certificatesFile, '', 'PEM file of the certificate to show.'),
+    key_file: key(keyFile, '', 'PEM file of its private key.'),
     server_name: key(text(), '', 'Name that the target’s certificate must carry.'),
     insecure_skip_verify: key(boolean, false, 'Accepts any certificate.'),
   }),

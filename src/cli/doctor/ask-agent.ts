@@ -1,0 +1,155 @@
+// What the agent that runs says of itself, before anything is tried.
+
+import type { Degradation, StatusDocument } from '../../api/types.ts'
+import type { DoctorDocument } from '../../api/ui/documents.ts'
+import { type LoadedConfig, loadConfig } from '../../config/index.ts'
+import type { State } from '../../kernel/need.ts'
+import { type AgentClient, findAgent, strangerAt } from '../agent-client.ts'
+import { isForOthers, waysText } from '../running-agent.ts'
+import type { Check } from './check.ts'
+import type { Examined } from './examine.ts'
+
+/** What an agent was asked for, and told. */
+export interface Told {
+  /** Where it answers; '' where none does. */
+  readonly address: string
+  /** Why it told nothing, or not all; '' where it did. */
+  readonly why: string
+  readonly status: StatusDocument | undefined
+  /** Its configuration that is in effect, without secrets and origins. */
+  readonly loaded: LoadedConfig | undefined
+  /** What it found by its own tries, by the names of checks; undefined where it told of none. */
+  readonly tries: ReadonlyMap<string, readonly Examined[]> | undefined
+}
+
+const statusBounds = { timeoutMs: 5000, mostBytes: 1 << 20 }
+const configBounds = statusBounds
+/** Each of its tries ends within 9 s, and they run beside each other. */
+const triesBounds = { timeoutMs: 15_000, mostBytes: 4 << 20 }
+/** Characters of what it found; it may be anybody's. */
+const longest = 2000
+const mostOutcomes = 1000
+
+/**
+ * Asks the agent of this host, which is looked for as `svc status` does. Never rejects, and takes 25 s at most. What a
+ * process of another user says counts for nothing: what a configuration names is opened and asked by whoever runs this.
+ *
+ * @param isWhole false asks for the status alone
+ */
+export async function askAgent(
+  loaded: LoadedConfig,
+  table: readonly Check[],
+  isWhole: boolean,
+): Promise<Told> {
+  const nothing = { address: '', status: undefined, loaded: undefined, tries: undefined }
+  const settings = loaded.config.self_telemetry
+  const { SVC_TOKEN } = process.env
+  const { client, tried } = await findAgent({ settings, env: { SVC_TOKEN } })
+  if (client === undefined) return { ...nothing, why: waysText(tried) }
+  const { address, port } = client
+  const stranger = address.startsWith('unix:') || port === undefined ? '' : strangerAt(port)
+  if (stranger !== '') return { ...nothing, why: `${address}: ${stranger} listens there, which is not asked` }
+  const [status, config, tries] = await Promise.all([
+    asked(client, '/status', statusBounds),
+    isWhole ? asked(client, '/config', configBounds) : undefined,
+    isWhole ? asked(client, '/ui/api/doctor', triesBounds) : undefined,
+  ])
+  const whys = [status, config, tries].flatMap(answer => (answer?.why ? [answer.why] : []))
+  return {
+    address,
+    why: [...new Set(whys)].join('; '),
+    status: status.document as StatusDocument | undefined,
+    loaded: config?.document === undefined ? undefined : configurationIn(config.document, address),
+    tries: tries?.document === undefined ? undefined : triesIn(tries.document, table),
+  }
+}
+
+interface Answer {
+  /** An object; undefined where it told none. */
+  readonly document: object | undefined
+  readonly why: string
+}
+
+async function asked(
+  client: AgentClient,
+  path: string,
+  bounds: Parameters<AgentClient['get']>[1],
+): Promise<Answer> {
+  const failed = (why: string) => ({ document: undefined, why: `${path}: ${why}` })
+  try {
+    const answer = await client.get(path, bounds)
+    if (isForOthers(answer)) return failed('is for root and the user of svc: use sudo')
+    if (answer.status === 401 || answer.status === 403) return failed('asks for a token: set SVC_TOKEN')
+    if (answer.status === 404)
+      return failed(path.startsWith('/ui/') ? 'self_telemetry.ui.enabled is false' : 'is not served')
+    if (answer.status !== 200) return failed(`answered ${answer.status}`)
+    if (answer.cut) return failed('is longer than anything that svc says')
+    const document: unknown = JSON.parse(answer.body.toString())
+    return typeof document === 'object' && document !== null
+      ? { document, why: '' }
+      : failed('is no document')
+  } catch (error) {
+    return failed(error instanceof SyntaxError ? 'is no JSON' : (error as Error).message)
+  }
+}
+
+/** As the agent shows it, with the defaults where it is none. What somebody set and what not is not told. */
+function configurationIn(document: object, name: string): LoadedConfig {
+  const text = JSON.stringify(document)
+  return {
+    ...loadConfig({ explicit: false, env: {}, document: { name, text } }),
+    problems: [],
+    warnings: [],
+    origins: new Map(),
+  }
+}
+
+const states: ReadonlySet<string> = new Set<State>(['ok', 'limited', 'missing', 'note'])
+
+/** Without what it did not try, or what no check here is called: that is tried here. */
+function triesIn(document: object, table: readonly Check[]): Map<string, Examined[]> {
+  const tries = new Map<string, Examined[]>()
+  const untried = new Set<string>()
+  const { checks } = document as Partial<DoctorDocument>
+  for (const each of Array.isArray(checks) ? checks.slice(0, mostOutcomes) : []) {
+    const outcome = outcomeIn(each, table)
+    if (outcome === undefined) continue
+    if (!states.has(outcome.state) || outcome.fault === 'untried') untried.add(outcome.name)
+    const before = tries.get(outcome.name)
+    if (before === undefined) tries.set(outcome.name, [outcome])
+    else before.push(outcome)
+  }
+  for (const name of untried) tries.delete(name)
+  // Of these it told that there is nothing to try.
+  for (const { name, reads } of table)
+    if (reads === 'secrets' && !tries.has(name) && !untried.has(name)) tries.set(name, [])
+  return tries
+}
+
+function outcomeIn(each: Partial<DoctorDocument['checks'][number]>, table: readonly Check[]): Examined | undefined {
+  const { name, state, detail, fault = '', lose = '' } = each ?? {}
+  const row = table.find(check => check.name === name)
+  const isText = [state, detail, fault, lose].every(text => typeof text === 'string')
+  if (row === undefined || !isText) return undefined
+  const declared = Object.hasOwn(row.faults, fault) ? row.faults[fault] : undefined
+  return {
+    name: row.name,
+    state: state as State,
+    detail: detail!.slice(0, longest),
+    by: 'agent',
+    ...(fault !== '' && { fault: fault.slice(0, longest) }),
+    ...(lose !== '' && { lose: lose.slice(0, longest) }),
+    ...(declared !== undefined && { mends: declared.mends }),
+  }
+}
+
+/** What it could not start, or does less of than asked. */
+export function degradedIn({ status }: Told): Degradation[] {
+  const degraded: unknown = status?.degraded
+  if (!Array.isArray(degraded)) return []
+  return degraded.slice(0, mostOutcomes).flatMap(each => {
+    const { subsystem, reason, mend } = (each ?? {}) as Partial<Degradation>
+    if (typeof subsystem !== 'string' || typeof reason !== 'string' || typeof mend !== 'string') return []
+    return { subsystem: subsystem.slice(0, 100), reason: reason.slice(0, longest), mend: mend.slice(0, longest) }
+  })
+}

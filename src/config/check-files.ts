@@ -1,0 +1,115 @@
+import type { X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
+import { dirname, resolve } from 'node:path'
+import { parseEndpoint } from '../lib/endpoint.ts'
+import { readContent } from '../lib/file-content.ts'
+import { errorText } from '../lib/logger.ts'
+import { certificatesIn, checkDates, type PemFault, privateKeyIn } from '../lib/pem.ts'
+import { signals } from '../model/signal.ts'
+import type { NamedFile, Report } from '../schema/problem.ts'
+import { type Config, schema } from './schema.ts'
+
+/** Paths in what other programs write begin at the configuration, all others where svc was started. */
+const ofOthers = 'collectors.prometheus.scrape_configs'
+
+export interface FileCheck {
+  /** The files that keys name, as they were read. */
+  readonly named: readonly NamedFile[]
+  /** Of the configuration's file; null where there is none. */
+  readonly filePath: string | null
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly report: Report
+  /** Takes what this user cannot tell, and the agent's user may. */
+  readonly doubt: (named: NamedFile, message: string) => void
+}
+
+/**
+ * Looks on this host at each file that a key names, where what the key is for is switched on: it is there, it is what it
+ * should be, a key belongs to the certificate beside it, and a receiver that is to have the one certificate of `ca_file`
+ * can have it. The agent itself finds that out by its parts, each of which may lack its files without ending the others.
+ */
+export function checkFiles(config: Config, { named, filePath, now, report, doubt }: FileCheck): void {
+  const leaves = new Map<string, X509Certificate>()
+  const keys: { readonly file: NamedFile; readonly pem: string }[] = []
+  for (const file of named) {
+    if (!isOn(config, file.key)) continue
+    const fail = (why: string) =>
+      report.problem(file.place, file.key, `cannot use ${shownPath(file)}: ${why}`)
+    const base = file.key.startsWith(ofOthers) && filePath !== null ? dirname(filePath) : '.'
+    const { bytes, fault, denied } = readContent(resolve(base, file.path), false)
+    if (denied) {
+      doubt(file, `cannot check ${shownPath(file)} as this user: ${fault}`)
+      continue
+    }
+    if (bytes === undefined) {
+      fail(fault)
+      continue
+    }
+    if (file.holds === 'any') continue
+    const pem = bytes.toString('latin1')
+    try {
+      if (file.holds === 'private key') {
+        privateKeyIn(pem, plain)
+        keys.push({ file, pem })
+        continue
+      }
+      const certificates = certificatesIn(pem, plain)
+      const [leaf] = certificates
+      const isOwn = file.key.endsWith('.cert_file')
+      // Of several authorities, those that have ended harm nobody.
+      if (isOwn || certificates.length === 1) checkDates(leaf!, now, plain)
+      if (isOwn) leaves.set(parentOf(file.key), leaf!)
+      else if (certificates.length === 1) checkName(config, file, leaf!)
+    } catch (error) {
+      fail(errorText(error))
+    }
+  }
+  for (const { file, pem } of keys) {
+    const leaf = leaves.get(parentOf(file.key))
+    if (leaf === undefined || leaf.checkPrivateKey(privateKeyIn(pem, plain))) continue
+    const message = `cannot use ${shownPath(file)}: it is not the key of the certificate in cert_file; write both anew`
+    report.problem(file.place, file.key, message)
+  }
+}
+
+/** Throws where a receiver has to show the very certificate that is trusted, and that one is for another name. */
+function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificate): void {
+  // An authority is for the certificates that it signs.
+  if (trusted.ca) return
+  const signal = signals.find(each => key === `otlp.${each}.tls.ca_file`)
+  if (signal === undefined && key !== 'otlp.tls.ca_file') return
+  const { tls, protocol, insecure, endpoint } = signal === undefined ? otlp : otlp[signal]
+  const receiver = endpoint || otlp.endpoint
+  if (tls.insecure_skip_verify || (receiver === '' && tls.server_name === '')) return
+  const name =
+    tls.server_name || parseEndpoint(receiver, insecure, protocol === 'grpc' ? 'grpc' : 'http').host
+  const fits = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
+  if (fits !== undefined) return
+  throw new Error(
+    `its one certificate is no authority's, and not for "${name}" but ${trusted.subjectAltName ?? 'no name'}; set server_name to a name that it has, or name the file of the authority`,
+  )
+}
+
+/** What OpenSSL has against it is no help to who mends it. */
+const plain: PemFault = why => new Error(why)
+
+/** Whether everything around a key is switched on. */
+function isOn(config: Config, key: string): boolean {
+  let at: unknown = config
+  for (const name of key.split('.')) {
+    if (typeof at !== 'object' || at === null) return true
+    const branch = at as Readonly<Record<string, unknown>>
+    if (branch.enabled === false) return false
+    at = branch[schema.spellings?.[name] ?? name]
+  }
+  return true
+}
+
+function parentOf(key: string): string {
+  return key.slice(0, key.lastIndexOf('.'))
+}
+
+function shownPath({ path, secret }: NamedFile): string {
+  return secret ? 'the file' : path
+}

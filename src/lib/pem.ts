@@ -1,0 +1,37 @@
+// What PEM files hold, with what is wrong with them in words.
+
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+
+/** Makes an error of what is wrong with a text. */
+export type PemFault = (why: string, cause?: unknown) => Error
+
+/** The certificates of a PEM text, at least one. */
+export function certificatesIn(pem: string, fault: PemFault): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  if (blocks.length === 0) throw fault('there is no PEM certificate in it')
+  return blocks.map((block, i) => {
+    try {
+      return new X509Certificate(block)
+    } catch (error) {
+      throw fault(`certificate ${i + 1} of ${blocks.length} cannot be read`, error)
+    }
+  })
+}
+
+/** The private key of a PEM text. */
+export function privateKeyIn(pem: string, fault: PemFault): KeyObject {
+  if (/-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(pem))
+    throw fault('a passphrase protects it; write it without one (openssl pkey)')
+  try {
+    return createPrivateKey(pem)
+  } catch (error) {
+    throw fault('there is no PEM private key in it that can be read', error)
+  }
+}
+
+/** Throws where a certificate is not valid at a time, in milliseconds since the epoch. */
+export function checkDates({ validFrom, validTo }: X509Certificate, now: number, fault: PemFault): void {
+  if (Date.parse(validTo) <= now) throw fault(`the certificate ended on ${validTo}; put a new one there`)
+  if (Date.parse(validFrom) > now)
+    throw fault(`the certificate begins on ${validFrom}; put one there that is valid, or set the clock`)
+}

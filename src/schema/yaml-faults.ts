@@ -1,0 +1,125 @@
+// What the parser of YAML has against a text, in our words.
+
+import { type ErrorCode, Lexer, type YAMLError } from 'yaml'
+
+/** A fault with the range of the text that it is about, in UTF-16 units. */
+export interface YamlFault {
+  readonly message: string
+  readonly start: number
+  readonly end: number
+}
+
+/**
+ * What each code means, for the cases that the parser does not tell apart either, or that nobody has met. No sentence
+ * repeats what stands there: it may be a password that needs quotes.
+ */
+const sentences: Readonly<Record<ErrorCode, string>> = {
+  ALIAS_PROPS: 'an alias takes no tag and no anchor; delete what stands before the "*"',
+  BAD_ALIAS: 'an anchor or alias needs a name, as in "*name", that does not end in ":"',
+  BAD_COLLECTION_TYPE: 'the tag is not for a list or a map',
+  BAD_DIRECTIVE: 'the line is no directive of YAML; a text that begins with "%" needs quotes',
+  BAD_DQ_ESCAPE: 'the "\\" begins no escape; double it, or use single quotes',
+  BAD_INDENT: 'the line is indented otherwise than those that it belongs to',
+  BAD_PROP_ORDER: 'a tag or anchor stands before a "-", "?" or ":"; write it behind that',
+  BAD_SCALAR_START: 'a text that begins with this character needs quotes',
+  BLOCK_AS_IMPLICIT_KEY:
+    'a map begins within a value: a line is indented too much, or a text with ": " needs quotes',
+  BLOCK_IN_FLOW:
+    'a comma is missing, or a list or map between brackets is written without brackets of its own',
+  DUPLICATE_KEY: 'the key stands twice in the same map; delete one',
+  IMPOSSIBLE: 'the line cannot be read; write it anew',
+  KEY_OVER_1024_CHARS: 'a key has more than 1,024 characters before its ":"',
+  MISSING_CHAR: 'a character is missing here',
+  MULTILINE_IMPLICIT_KEY: 'a key goes over several lines; is there a ":" missing, or a quote?',
+  MULTIPLE_ANCHORS: 'a value has two anchors; delete one',
+  MULTIPLE_DOCS: 'a second document begins here; one file holds one configuration',
+  MULTIPLE_TAGS: 'a value has two tags; delete one',
+  NON_STRING_KEY: 'a key must be text; write it in quotes',
+  RESOURCE_EXHAUSTION: 'values are nested too deep',
+  TAB_AS_INDENT: 'a tab cannot indent; write spaces',
+  TAG_RESOLVE_FAILED: 'the tag is not known; a text that begins with "!" needs quotes',
+  UNEXPECTED_TOKEN: 'what stands here belongs to nothing before it; is an indent or a quote wrong?',
+}
+
+/** One code of the parser stands for many mistakes; its messages tell them apart. The first that fits counts. */
+const closer: readonly (readonly [code: ErrorCode, message: RegExp, sentence: string])[] = [
+  ['BLOCK_AS_IMPLICIT_KEY', /sequence/, 'the "-" is indented otherwise than those of the same list'],
+  ['BAD_INDENT', /^All mapping items/, 'the key is indented otherwise than the keys around it'],
+  ['BAD_INDENT', /^All sequence items/, 'the "-" is indented otherwise than those of the same list'],
+  ['BAD_INDENT', /^Block scalar/, 'a line of the text below "|" or ">" is indented less than its first'],
+  ['BAD_INDENT', /^Flow end indicator/, 'the closing bracket must be indented more than the key'],
+  [
+    'BAD_INDENT',
+    /end with a \}$/,
+    'the "{" is not closed; a "}" is missing, or lines are indented too little',
+  ],
+  [
+    'BAD_INDENT',
+    /end with a \]$/,
+    'the "[" is not closed; a "]" is missing, or lines are indented too little',
+  ],
+  ['MISSING_CHAR', /end with a \}$/, 'the "{" is not closed; a "}" is missing'],
+  ['MISSING_CHAR', /end with a \]$/, 'the "[" is not closed; a "]" is missing'],
+  ['MISSING_CHAR', /^Missing closing /, 'the quotation is not closed; a quote is missing'],
+  ['MISSING_CHAR', /^Missing , /, 'a comma is missing before this item'],
+  ['MISSING_CHAR', /^Missing space after :/, 'a space is missing behind the ":"'],
+  ['MISSING_CHAR', /^Implicit map keys/, 'a ":" is missing behind the key; write "key: value"'],
+  ['MISSING_CHAR', /^Sequence item without/, 'a "-" is missing before this item of the list'],
+  ['MISSING_CHAR', /^Comments must/, 'a space is missing before the "#"; a text with "#" needs quotes'],
+  ['MISSING_CHAR', /^Tags and anchors/, 'a space is missing behind the tag or anchor'],
+  ['MISSING_CHAR', /^Missing newline/, 'a list or map begins on the line below its tag or anchor'],
+  ['MISSING_CHAR', /same line with directives-end/, 'keys begin on the line below "---"'],
+  ['MISSING_CHAR', /directives-end/, 'a line "---" is missing behind the directives'],
+  ['MISSING_CHAR', /^Block scalars/, 'the first lines of the text are indented more than the others'],
+  ['UNEXPECTED_TOKEN', /^Unexpected , /, 'a comma stands where an item is missing; delete it'],
+  ['UNEXPECTED_TOKEN', /^Unexpected empty item/, 'an item is missing between two commas'],
+  ['UNEXPECTED_TOKEN', /^Unexpected flow-(map|seq)-end/, 'a bracket is closed that was never opened'],
+  ['UNEXPECTED_TOKEN', /^Block scalar header/, 'nothing may stand behind "|" or ">"; begin on the next line'],
+  [
+    'UNEXPECTED_TOKEN',
+    /at node end$/,
+    'nothing may follow the value here; a text with quotes within needs quotes around it',
+  ],
+]
+
+/** What is wrong, and where: at what was opened, where its end is missing. */
+export function yamlFault({ code, message, pos: [at, end] }: YAMLError, text: string): YamlFault {
+  const found = closer.find(([of, pattern]) => of === code && pattern.test(message))
+  const opened = opening(message, text, at)
+  const start = opened ?? at
+  return {
+    message: found?.[2] ?? sentences[code] ?? sentences.IMPOSSIBLE,
+    start,
+    end: opened === undefined ? Math.max(end, start + 1) : start + 1,
+  }
+}
+
+/** Where the quotation or the bracket begins whose end is missing at `at`. */
+function opening(message: string, text: string, at: number): number | undefined {
+  const bracket = /end with a ([\]}])$/.exec(message)?.[1]
+  const isQuote = message.startsWith('Missing closing ')
+  if (bracket === undefined && !isQuote) return undefined
+  const open: number[] = []
+  let offset = 0
+  let isPlain = false
+  for (const token of new Lexer().lex(text)) {
+    if (isPlain) {
+      isPlain = false
+      offset += token.length
+      continue
+    }
+    if (isQuote && /^["']/.test(token) && offset + token.length >= at) return offset
+    if (!isQuote && offset >= at) break
+    if (token === '[' || token === '{') open.push(offset)
+    else if (token === ']' || token === '}' || token === flowEnd) open.pop()
+    isPlain = token === scalar
+    if (!marks.has(token)) offset += token.length
+  }
+  return open.pop()
+}
+
+// Marks that the lexer puts between what is of the text: a bracket was left open, a text without quotes comes next, a
+// document begins.
+const flowEnd = '\x18'
+const scalar = '\x1f'
+const marks: ReadonlySet<string> = new Set([flowEnd, scalar, '\x02'])
