@@ -146,6 +146,8 @@ test('what changed is applied, named and logged', async context => {
     failures: 0,
     hash: outcome.hash,
     lastError: '',
+    place: '',
+    mend: '',
     requiresRestart: [],
   })
 })
@@ -227,13 +229,16 @@ test('an invalid file is refused with every problem, and no secret is told', asy
     /^cannot reload, the configuration is invalid: .*config\.yaml:2:3: otlp\.endpiont: .*; the old one goes on$/,
   )
   assert.deepEqual([reloader.state.lastSuccessful, reloader.state.failures], [false, 1])
+  assert.match(reloader.state.place, /config\.yaml:2:3$/)
+  assert.match(reloader.state.mend, /svc validate names every mistake/)
   assert.equal(log.length, 1)
   assert.equal(log[0]?.level, 'error')
   assert.equal((log[0]!.problems as string[]).length, 4)
   assert.doesNotMatch(JSON.stringify([log, outcome, reloader.state]), /hunter2/)
   write('log_level: error\n')
   assert.equal((await reloader.reload('request')).kind, 'applied')
-  assert.deepEqual([reloader.state.lastSuccessful, reloader.state.lastError], [true, ''])
+  const { lastSuccessful, lastError, place, mend } = reloader.state
+  assert.deepEqual([lastSuccessful, lastError, place, mend], [true, '', '', ''])
 })
 
 test('a part that refuses leaves everything as it was', async context => {

@@ -180,9 +180,5 @@ export async function startApi(options: ApiOptions): Promise<Api> {
 }
 
 function unusable(why: string, cause?: unknown): StartError {
-  return new StartError(
-    `cannot serve the management API: ${why}`,
-    exitCodeOf(cause, ExitCode.usage),
-    cause,
-  )
+  return new StartError(`cannot serve the management API: ${why}`, exitCodeOf(cause, ExitCode.usage), cause)
 }

@@ -65,7 +65,9 @@ export function yamlOf(value: unknown): string {
 function reloadOf(parts: UiParts): AgentDocument['reload'] {
   const { reloads, lastSuccessful, lastAttemptMs, requiresRestart } = parts.reloads()
   const at = new Date(lastAttemptMs).toISOString()
-  const last = lastSuccessful ? `${at}: taken up` : `${at}: refused, the former one holds; the reason stands above`
+  const last = lastSuccessful
+    ? `${at}: taken up`
+    : `${at}: refused, the former one holds; the reason stands above`
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 
