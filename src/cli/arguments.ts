@@ -215,7 +215,9 @@ export function helpText(commands: readonly Command[], command?: Command): strin
     'Flags:',
     ...flagLines([...command.flags, everywhere.at(-1)!]),
     '',
-    ...(exits ? [...wrapped(`Exit codes: ${exitCodeList(exits)}; all others as in svc --help.`, 80), ''] : []),
+    ...(exits
+      ? [...wrapped(`Exit codes: ${exitCodeList(exits)}; all others as in svc --help.`, 80), '']
+      : []),
   ].join('\n')
 }
 

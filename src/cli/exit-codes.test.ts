@@ -95,9 +95,16 @@ test('what this user may not read or write has a code of its own', { skip }, asy
     assert.equal(code, ExitCode.permission, `${args.join(' ')}: ${talk}`)
     assert.match(talk, want)
   }
-  for (const args of [['validate', secret], ['run', '--config', secret], ['pipeline', 'test', '--config', secret, '--input', '-']])
+  for (const args of [
+    ['validate', secret],
+    ['run', '--config', secret],
+    ['pipeline', 'test', '--config', secret, '--input', '-'],
+  ])
     await check(args, /this process may not read the file/)
-  await check(['diagnostics', '--output', join(directory, 'svc.tar.gz'), '--config', '/dev/null'], /cannot write/)
+  await check(
+    ['diagnostics', '--output', join(directory, 'svc.tar.gz'), '--config', '/dev/null'],
+    /cannot write/,
+  )
   const queue = queueDirectory(t)
   await fill(queue)
   await check(['queue', 'verify', '--directory', queue], /EACCES/)
@@ -109,13 +116,24 @@ test('what this user may not read or write has a code of its own', { skip }, asy
   chmodSync(socket, 0o600)
   const env = { ...apart, SVC_SELF_TELEMETRY_ADMIN_SOCKET: socket }
   const { code, talk } = await svc(['status'], { uid: nobody, env, cwd: '/' })
-  assert.deepEqual([code, /this user may not open it: run as root/.test(talk)], [ExitCode.permission, true], talk)
+  assert.deepEqual(
+    [code, /this user may not open it: run as root/.test(talk)],
+    [ExitCode.permission, true],
+    talk,
+  )
 })
 
 test('a copy that could not be made is an export that failed', async t => {
   const queue = queueDirectory(t)
   await fill(queue)
-  const gone = await svc(['queue', 'export', '--directory', queue, '--to', join(directory, 'no/such/copy.json')])
+  const gone = await svc([
+    'queue',
+    'export',
+    '--directory',
+    queue,
+    '--to',
+    join(directory, 'no/such/copy.json'),
+  ])
   assert.equal(gone.code, ExitCode.exporting, gone.talk)
   assert.match(gone.talk, /cannot write/)
 })

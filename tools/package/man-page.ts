@@ -1,6 +1,13 @@
 // svc(1), from the table of commands, in the language of man(7).
 
-import { type Command, everywhere, exitCodeList, type Flag, helpText, usageOf } from '../../src/cli/arguments.ts'
+import {
+  type Command,
+  everywhere,
+  exitCodeList,
+  type Flag,
+  helpText,
+  usageOf,
+} from '../../src/cli/arguments.ts'
 import { commands } from '../../src/cli/index.ts'
 import { exitCodes } from '../../src/lib/start-error.ts'
 import { timeText } from './release.ts'

@@ -83,11 +83,19 @@ test('what answers may say anything: it is bounded, and nothing that it names is
   }
   const nonsense = await check({ '/status': '[1', '/config': 'null', '/ui/api/doctor': '"x"' }, 'runtime')
   assert.deepEqual(nonsense.sources.told, [])
-  assert.match(nonsense.sources.why, /\/status: is no JSON; \/config: is no document; \/ui\/api\/doctor: is no/)
-  assert.equal(outcomes(nonsense, 'Node.js').length + outcomes(nonsense, 'runtime').length > 0, true)
+  assert.match(
+    nonsense.sources.why,
+    /\/status: is no JSON; \/config: is no document; \/ui\/api\/doctor: is no/,
+  )
+  assert.ok(nonsense.groups[0]!.checks.length > 0)
 
   const hostile = {
-    '/status': JSON.stringify({ version: 7, degraded: [null, 1, { subsystem: 'a' }], event_loop: null, last_run: null }),
+    '/status': JSON.stringify({
+      version: 7,
+      degraded: [null, 1, { subsystem: 'a' }],
+      event_loop: null,
+      last_run: null,
+    }),
     '/config': JSON.stringify({
       otlp: { endpoint: '127.0.0.1:1', headers: { a: `\${file:/etc/shadow}` } },
       collectors: { prometheus: { scrape_configs: [{ job_name: 'a', bearer_token_file: '/etc/shadow' }] } },
@@ -150,8 +158,23 @@ test('the exit code tells a receiver that takes nothing from all else', () => {
     assert.equal(exitCodeFor(found), want)
   }
   check([['receiver', 'ok']], [], 0)
-  check([['receiver', 'missing'], ['receiver', 'missing'], ['BTF', 'ok']], [], 5)
-  check([['receiver', 'missing'], ['BTF', 'missing']], [], 1)
+  check(
+    [
+      ['receiver', 'missing'],
+      ['receiver', 'missing'],
+      ['BTF', 'ok'],
+    ],
+    [],
+    5,
+  )
+  check(
+    [
+      ['receiver', 'missing'],
+      ['BTF', 'missing'],
+    ],
+    [],
+    1,
+  )
   check([['receiver', 'missing']], ['export of logs'], 5)
   check([['receiver', 'missing']], ['logs'], 1)
   check([['receiver', 'ok']], ['export of logs'], 5)

@@ -126,7 +126,10 @@ function triesIn(document: object, table: readonly Check[]): Map<string, Examine
   return tries
 }
 
-function outcomeIn(each: Partial<DoctorDocument['checks'][number]>, table: readonly Check[]): Examined | undefined {
+function outcomeIn(
+  each: Partial<DoctorDocument['checks'][number]>,
+  table: readonly Check[],
+): Examined | undefined {
   const { name, state, detail, fault = '', lose = '' } = each ?? {}
   const row = table.find(check => check.name === name)
   const isText = [state, detail, fault, lose].every(text => typeof text === 'string')
@@ -150,6 +153,10 @@ export function degradedIn({ status }: Told): Degradation[] {
   return degraded.slice(0, mostOutcomes).flatMap(each => {
     const { subsystem, reason, mend } = (each ?? {}) as Partial<Degradation>
     if (typeof subsystem !== 'string' || typeof reason !== 'string' || typeof mend !== 'string') return []
-    return { subsystem: subsystem.slice(0, 100), reason: reason.slice(0, longest), mend: mend.slice(0, longest) }
+    return {
+      subsystem: subsystem.slice(0, 100),
+      reason: reason.slice(0, longest),
+      mend: mend.slice(0, longest),
+    }
   })
 }

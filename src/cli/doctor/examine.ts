@@ -120,7 +120,10 @@ export async function examine(
     if (known !== undefined) return known
     const here = isAsked ? ({ by: 'here' } as const) : {}
     if (told.loaded !== undefined && row.reads === 'secrets') return [{ ...here, ...notTold(row) }]
-    const tried = await outcomesOf(row, row.reads === 'file' ? { ...circumstances, loaded: ofFile } : circumstances)
+    const tried = await outcomesOf(
+      row,
+      row.reads === 'file' ? { ...circumstances, loaded: ofFile } : circumstances,
+    )
     return tried.map(each => ({ ...each, ...here }))
   }
   const wanted = topics.filter(each => topic === undefined || each === topic)

@@ -55,7 +55,9 @@ test('patterns that mean nothing, or files that may not be read, are told', {
     env: { SVC_AGENT_LOGS_PATHS: JSON.stringify(paths) },
   })
   process.seteuid!(65_534)
-  const { groups } = await examine(loaded, { topic: 'logs', isOfFile: true }).finally(() => process.seteuid!(0))
+  const { groups } = await examine(loaded, { topic: 'logs', isOfFile: true }).finally(() =>
+    process.seteuid!(0),
+  )
   const checks = groups[0]!.checks.filter(({ name }) => name === 'log files')
   assert.deepEqual(
     checks.map(({ state, fault }) => [state, fault]),

@@ -68,10 +68,10 @@ interface Layout {
   readonly install: Install
 }
 
-function checkLines({ name, state, detail, lose, mends, by = '' }: Examined, layout: Layout): string[] {
+function checkLines({ name, state, detail, lose, mends, by }: Examined, layout: Layout): string[] {
   const { width, columns, color, hasBoth, install } = layout
   const word = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
-  const shown = hasBoth ? `${word} ${by.padEnd(5)}` : word
+  const shown = hasBoth ? `${word} ${(by ?? '').padEnd(5)}` : word
   const indent = ' '.repeat(width + (hasBoth ? 18 : 12))
   const room = columns - indent.length
   const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)

@@ -76,8 +76,7 @@ function writeAll(fd: number, text: string, to: string): boolean {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EPIPE') return false
-      if (code !== 'EAGAIN')
-        throw failed(to, error)
+      if (code !== 'EAGAIN') throw failed(to, error)
       // A pipe that its reader empties slowly.
       Atomics.wait(pause, 0, 0, 10)
     }
