@@ -9,6 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { ExitCode } from '../src/lib/start-error.ts'
 import { AgentProcess } from './helpers/agent-process.ts'
 import { withoutBpf } from './helpers/compile-bpf.ts'
 import { blocksOf, type DocBlock, shellLines, userPages } from './helpers/doc-blocks.ts'
@@ -130,11 +131,14 @@ async function run(line: string, cwd: string): Promise<Ended> {
   return { code, wasEnded, output }
 }
 
+/** What they end with where they found something. */
+const finding: readonly (number | null)[] = [ExitCode.general, ExitCode.exporting]
+
 /** What a command says of an agent that is out of breath. */
 const busy = /was seen in \d+ s|no answer within/
 
 function isGood(line: string, { code, wasEnded }: Ended): boolean {
-  return code === 0 || wasEnded || (mayFind.test(line) && code === 1)
+  return code === 0 || wasEnded || (mayFind.test(line) && finding.includes(code))
 }
 
 /** What is wrong with a block; '' for nothing. */

@@ -5,7 +5,7 @@ import type { Degradation, StatusDocument } from '../api/types.ts'
 import type { ReloadState } from './reload.ts'
 
 /** Name of the subsystem that a refused reload limits. */
-export const configuration = 'configuration'
+export const refused = 'reload'
 
 /** Of `/status`. */
 export function reloadDocument(state: ReloadState): StatusDocument['reload'] {
@@ -23,9 +23,7 @@ export function reloadDocument(state: ReloadState): StatusDocument['reload'] {
 export function refusedReload(state: ReloadState): Degradation[] {
   const { lastSuccessful, lastError, mend } = state
   if (lastSuccessful) return []
-  return [
-    { subsystem: configuration, reason: `the reload at ${timeOf(state)} was refused: ${lastError}`, mend },
-  ]
+  return [{ subsystem: refused, reason: `refused at ${timeOf(state)}: ${lastError}`, mend }]
 }
 
 /**
@@ -37,7 +35,7 @@ export function reloadWarnings(state: ReloadState): string[] {
   if (lastSuccessful) return []
   const where = place === '' ? '' : `: ${basename(place)}`
   return [
-    `${configuration}: the reload at ${timeOf(state)} was refused, the former one holds${where}; svc status says why`,
+    `${refused}: refused at ${timeOf(state)}, the former configuration holds${where}; svc status says why`,
   ]
 }
 

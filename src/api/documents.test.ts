@@ -31,7 +31,7 @@ test('what anybody may see has no path of others, and no words of a receiver', (
     degraded: [
       { subsystem: 'export of traces', reason: words, mend: 'x' },
       { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' },
-      { subsystem: 'configuration', reason: 'found the text "SECRET"', mend: 'z' },
+      { subsystem: 'reload', reason: 'found the text "SECRET"', mend: 'z' },
     ],
     reload: { successful: false, reason: 'found the text "SECRET"', place: '/home/SECRET/svc.yaml:3:5' },
   } as unknown as StatusDocument)

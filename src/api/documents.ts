@@ -37,7 +37,7 @@ export function publicStatus(document: StatusDocument): StatusDocument {
     last_run: last_run && { ...last_run, reason: last_run.reason.split(' (', 1)[0] ?? '' },
     reload: { ...reload, reason: withheld(reload.reason), place: nameOf(reload.place) },
     degraded: document.degraded.map(each =>
-      /^(export|configuration)/.test(each.subsystem) ? { ...each, reason: withheld(each.reason) } : each,
+      /^(export|reload)/.test(each.subsystem) ? { ...each, reason: withheld(each.reason) } : each,
     ),
   }
 }

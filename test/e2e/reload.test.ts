@@ -164,13 +164,13 @@ test('an invalid configuration is refused with every problem, and the old one go
   assert.equal(told.reload.successful, false)
   assert.match(told.reload.place, /config\.yaml:2:3$/)
   assert.match(told.reload.reason, /otlp\.endpiont: unknown key/)
-  const degraded = told.degraded.find(({ subsystem }) => subsystem === 'configuration')!
-  assert.match(degraded.reason, /^the reload at \d{4}-\S+Z was refused: .*config\.yaml:2:3/)
+  const degraded = told.degraded.find(({ subsystem }) => subsystem === 'reload')!
+  assert.match(degraded.reason, /^refused at \d{4}-\S+Z: .*config\.yaml:2:3/)
   assert.match(degraded.mend, /svc validate names every mistake.*systemctl reload svc/)
   const ready = await agent.get('/ready')
   const { status, warnings = [] } = JSON.parse(ready.text) as { status: string; warnings?: string[] }
   assert.deepEqual([ready.status, status, warnings.length], [200, 'ready', 1])
-  assert.match(warnings[0]!, /^configuration: the reload at \S+Z was refused, .*config\.yaml:2:3; svc status/)
+  assert.match(warnings[0]!, /^reload: refused at \S+Z, the former .*config\.yaml:2:3; svc status/)
   assert.doesNotMatch(warnings[0]!, /loud/)
   agent.configure({})
   assert.equal((await reload(agent)).code, 200)

@@ -196,8 +196,5 @@ test('a reload that was refused is a warning of its own', () => {
   const [finding] = found
   assert.equal(found.length, 1)
   assert.deepEqual([finding!.level, finding!.link, finding!.command], ['warn', '/ui/agent', 'svc validate'])
-  assert.match(
-    finding!.text,
-    /^Configuration: the reload at 1970-01-01T00:00:00\.000Z was refused: .*; correct that\.$/,
-  )
+  assert.match(finding!.text, /^Reload: refused at 1970-01-01T00:00:00\.000Z: .*; correct that\.$/)
 })

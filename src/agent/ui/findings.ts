@@ -5,7 +5,7 @@ import { dropReasons } from '../../model/drop-reasons.ts'
 import { signals } from '../../model/signal.ts'
 import { printable } from '../../profiling/frame-text.ts'
 import type { Vitals } from '../../window/vitals.ts'
-import { configuration } from '../reload-view.ts'
+import { refused } from '../reload-view.ts'
 import { degradations } from '../view.ts'
 import { type Loss, RecentLosses } from './losses.ts'
 import type { UiParts } from './parts.ts'
@@ -138,7 +138,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
     findings.push({ level: 'bad', text: `svc is stuck: ${stuck}.`, link: '/ui/agent', command: '' })
   const limited: { readonly subsystem: string; readonly reason: string; readonly mend: string }[] = []
   for (const each of degradations(parts)) {
-    if (each.subsystem === configuration) {
+    if (each.subsystem === refused) {
       findings.push({
         level: 'warn',
         text: sentence(`${each.subsystem}: ${each.reason}; ${each.mend}`),

@@ -48,6 +48,7 @@ function start(t: TestContext, seconds: number) {
     memory: { shortage: undefined },
     cpu: { shortage: undefined },
     stuck: () => undefined,
+    reloads: () => ({ lastSuccessful: true }),
     hostMetrics: () => undefined,
     shown: (text: string) => text,
     window: { vitals, edges, bytes: 5, maxBytes: 10, windowMs: 900_000 },

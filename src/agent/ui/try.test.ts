@@ -121,7 +121,7 @@ test('what is wrong with rules is told with its place, and no item is waited for
     assert.ok(document.waited_ms === 0)
   }
   await check('transfrom: {}\n', { line: 1, column: 1, key: 'transfrom' })
-  await check('transform:\n  enabled: [\n', { line: 3, column: 1, key: '' })
+  await check('transform:\n  enabled: [\n', { line: 2, column: 12, key: '' })
   const pattern = transform(rule('a', '{span_names: ["/(/"]}', '{type: drop}'))
   await check(pattern, { line: 5, column: 28, key: 'transform.rules[0].match.span_names[0]' })
   await check('limits: {cardinality: {default_max_series: 9, global_max_series: 8}}', {

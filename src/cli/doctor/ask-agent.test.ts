@@ -57,6 +57,8 @@ test('the agent is asked first, with its secrets and its settings; what it did n
   if (programs!.state !== 'ok') assert.match(programs!.detail, /not needed: agent\.ebpf is off/)
   assert.equal(outcomes(diagnosis, 'event loop')[0]!.by, 'agent')
   assert.doesNotMatch(JSON.stringify(diagnosis), /abracadabra/)
+  const [settings] = outcomes(diagnosis, 'settings')
+  assert.deepEqual([settings!.by, settings!.detail], ['here', `${join(directory, 'config.yaml')} is valid`])
 
   const ofFile = await examine(local(socket), { topic: 'export', isOfFile: true })
   assert.deepEqual(ofFile.sources.told, ['status'])

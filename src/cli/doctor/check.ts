@@ -17,7 +17,8 @@ export interface Check<F extends string = string> extends Declaration<F> {
   /**
    * `secrets`: its try reads or sends what the configuration keeps secret. The agent tells no secret, and a command of
    * root must not send one wherever a configuration says that somebody else told: it is tried by the agent, or with a
-   * file. `file`: it judges the file that a start would read.
+   * file. `file`: it judges the file that a start would read,
+   * whatever runs.
    */
   readonly reads?: 'secrets' | 'file'
   /** Exit code where nothing but this is missing or limited. */

@@ -116,7 +116,7 @@ export async function examine(
   const circumstances = { loaded: told.loaded ?? ofFile, status, timeoutMs: patienceMs }
   const isAsked = tries !== undefined || told.loaded !== undefined
   const outcomes = async (row: Check): Promise<readonly Examined[]> => {
-    const known = tries?.get(row.name)
+    const known = row.reads === 'file' ? undefined : tries?.get(row.name)
     if (known !== undefined) return known
     const here = isAsked ? ({ by: 'here' } as const) : {}
     if (told.loaded !== undefined && row.reads === 'secrets') return [{ ...here, ...notTold(row) }]
