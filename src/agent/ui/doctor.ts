@@ -1,7 +1,8 @@
 // What `svc doctor` finds, tried by the agent itself without holding it up.
 
 import type { DoctorDocument } from '../../api/ui/documents.ts'
-import type { Examined, Findings } from '../../cli/doctor/examine.ts'
+import type { Examined } from '../../cli/doctor/check.ts'
+import type { Findings } from '../../cli/doctor/examine.ts'
 import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
 import type { Install } from '../../kernel/install.ts'
 import { refusedPrograms } from '../../kernel/loaded.ts'

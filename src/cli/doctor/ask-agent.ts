@@ -6,8 +6,7 @@ import { type LoadedConfig, loadConfig } from '../../config/index.ts'
 import type { State } from '../../kernel/need.ts'
 import { type AgentClient, findAgent, strangerAt } from '../agent-client.ts'
 import { isForOthers, waysText } from '../running-agent.ts'
-import type { Check } from './check.ts'
-import type { Examined } from './examine.ts'
+import type { Check, Examined } from './check.ts'
 
 /** What an agent was asked for, and told. */
 export interface Told {

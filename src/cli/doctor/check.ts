@@ -1,6 +1,6 @@
 import type { StatusDocument } from '../../api/types.ts'
 import type { LoadedConfig } from '../../config/index.ts'
-import type { Declaration, Finding } from '../../kernel/need.ts'
+import type { Declaration, Finding, Outcome } from '../../kernel/need.ts'
 import type { ExitCode } from '../../lib/start-error.ts'
 
 /** What a check is tried with. */
@@ -29,4 +29,11 @@ export interface Check<F extends string = string> extends Declaration<F> {
 /** Holds the faults that `try` answers to those that are declared. */
 export function check<F extends string>(row: Check<F>): Check<F> {
   return row
+}
+
+/** What came of a check. */
+export interface Examined extends Outcome {
+  readonly name: string
+  /** Who tried it, where an agent was asked: that agent, or this process. */
+  readonly by?: 'agent' | 'here'
 }

@@ -3,13 +3,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Degradation, StatusDocument } from '../../api/types.ts'
 import type { Config, LoadedConfig } from '../../config/index.ts'
 import { type Install, installOf } from '../../kernel/install.ts'
-import { type Finding, groups, type Outcome, outcomeOf, type Topic } from '../../kernel/need.ts'
+import { type Finding, groups, outcomeOf, type Topic } from '../../kernel/need.ts'
 import { build } from '../../lib/build.ts'
 import { errorText } from '../../lib/logger.ts'
 import { ExitCode } from '../../lib/start-error.ts'
 import { protocols } from '../../protocols/index.ts'
 import { askAgent, degradedIn, type Told } from './ask-agent.ts'
-import type { Check, Circumstances } from './check.ts'
+import type { Check, Circumstances, Examined } from './check.ts'
 import { table } from './table.ts'
 
 /** What is known of the host that was examined. */
@@ -23,12 +23,6 @@ export interface Host {
   readonly install: Install
   /** Of svc. */
   readonly version: string
-}
-
-export interface Examined extends Outcome {
-  readonly name: string
-  /** Who tried it, where an agent was asked: that agent, or this process. */
-  readonly by?: 'agent' | 'here'
 }
 
 /** Whom it is from. */

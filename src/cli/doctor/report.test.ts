@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Diagnosis, Examined } from './examine.ts'
+import type { Examined } from './check.ts'
+import type { Diagnosis } from './examine.ts'
 import { report } from './report.ts'
 
 const host = {

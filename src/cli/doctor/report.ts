@@ -1,7 +1,8 @@
 import type { Install } from '../../kernel/install.ts'
 import { type MendKind, type Mends, mendKinds, type State } from '../../kernel/need.ts'
 import { wrapped } from '../terminal.ts'
-import type { Diagnosis, Examined, Host, Sources } from './examine.ts'
+import type { Examined } from './check.ts'
+import type { Diagnosis, Host, Sources } from './examine.ts'
 
 const colours: Record<State, number> = { ok: 32, limited: 33, missing: 31, unknown: 36, note: 90 }
 
