@@ -79,7 +79,7 @@ export const exits: Readonly<Record<ExitCode, Trouble>> = {
     'do what the line says; `svc doctor management` says who has the port; “please report this” is a bug: `svc diagnostics --output svc.tar.gz`',
   ],
   2: [
-    'the configuration or the command line is wrong, or a file that a key names serves no purpose',
+    'the configuration or the command line is wrong, or a file that a key names cannot be used',
     '`svc validate` names every mistake with its line',
   ],
   3: [

@@ -221,11 +221,11 @@ export function helpText(commands: readonly Command[], command?: Command): strin
   ].join('\n')
 }
 
-/** As `1 general, 2 configuration or usage`. */
+/** As `1 general; 2 configuration or usage`. */
 export function exitCodeList(codes: NonNullable<Command['exits']>): string {
   return Object.entries(codes)
     .map(([code, means]) => `${code} ${means}`)
-    .join(', ')
+    .join('; ')
 }
 
 /** How the words of a command are written behind its flags. */

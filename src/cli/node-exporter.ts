@@ -1,3 +1,4 @@
+import { ExitCode } from '../lib/start-error.ts'
 import type { Command } from './arguments.ts'
 
 export const nodeExporter: Command = {
@@ -5,5 +6,6 @@ export const nodeExporter: Command = {
   summary: 'serve metrics of this host, with the flags of the exporter that it replaces',
   flags: [],
   foreignFlags: true,
+  exits: { [ExitCode.general]: 'whatever is wrong, as with that exporter' },
   run: async ({ words }) => (await import('./node-exporter/exporter.ts')).runExporter(words),
 }

@@ -8,7 +8,7 @@ export const run: Command = {
   flags: [configFlag, modeFlag, levelFlag],
   exits: {
     [ExitCode.general]: 'an address is taken, or the agent failed',
-    [ExitCode.usage]: 'the configuration is wrong, or a file that it names serves no purpose',
+    [ExitCode.usage]: 'the configuration is wrong, or names a file that cannot be used',
     [ExitCode.ebpf]: 'agent.ebpf.required is true and eBPF does not work here',
     [ExitCode.permission]: 'a port below 1024 or a file is not for this user',
   },

@@ -66,6 +66,35 @@ test('the agent is asked first, with its secrets and its settings; what it did n
   assert.deepEqual([none!.by, none!.fault], [undefined, 'none'])
 })
 
+test('with what the agent runs, secrets and all, is tried here what an agent without a page does not try', async t => {
+  const receiver = await startReceiver()
+  const socket = join(directory, 'pageless.sock')
+  const { agent, loaded } = await startInnerAgent({
+    SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
+    SVC_SELF_TELEMETRY_ADMIN_SOCKET: socket,
+    SVC_SELF_TELEMETRY_UI_ENABLED: 'false',
+    SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
+    SVC_AGENT_EBPF_ENABLED: 'false',
+    SVC_OTLP_ENDPOINT: `127.0.0.1:${receiver.port}`,
+    SVC_OTLP_INSECURE: 'true',
+    SVC_OTLP_HEADERS: 'authorization=Bearer abracadabra',
+  })
+  t.after(async () => {
+    await agent.stop()
+    await receiver.close()
+  })
+  const same = await examine(loaded, { topic: 'export' })
+  assert.deepEqual(same.sources.told, ['status', 'configuration'])
+  assert.match(same.sources.why, /\/ui\/api\/doctor: self_telemetry\.ui\.enabled is false/)
+  const [taken] = outcomes(same, 'receiver')
+  assert.deepEqual([taken!.by, taken!.state], ['here', 'ok'], taken!.detail)
+  assert.ok(receiver.requests.length > 0)
+  assert.ok(receiver.requests.every(({ headers }) => headers.authorization === 'Bearer abracadabra'))
+  // By another file it is the agent's configuration that counts, and that has no secrets.
+  const [unknown] = outcomes(await examine(local(socket), { topic: 'export' }), 'receiver')
+  assert.equal(unknown!.state, 'unknown')
+})
+
 /** Something that answers at the socket where the agent should. */
 async function answering(t: TestContext, answer: RequestListener): Promise<string> {
   const socket = join(mkdtempSync(join(directory, 'server-')), 'a.sock')

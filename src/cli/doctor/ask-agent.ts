@@ -2,7 +2,7 @@
 
 import type { Degradation, StatusDocument } from '../../api/types.ts'
 import type { DoctorDocument } from '../../api/ui/documents.ts'
-import { type LoadedConfig, loadConfig } from '../../config/index.ts'
+import { type LoadedConfig, loadConfig, redacted } from '../../config/index.ts'
 import type { State } from '../../kernel/need.ts'
 import { type AgentClient, findAgent, strangerAt } from '../agent-client.ts'
 import { isForOthers, waysText } from '../running-agent.ts'
@@ -15,7 +15,7 @@ export interface Told {
   /** Why it told nothing, or not all; '' where it did. */
   readonly why: string
   readonly status: StatusDocument | undefined
-  /** Its configuration that is in effect, without secrets and origins. */
+  /** Its configuration that is in effect, without secrets and origins; where the file says the same, that of the file. */
   readonly loaded: LoadedConfig | undefined
   /** What it found by its own tries, by the names of checks; undefined where it told of none. */
   readonly tries: ReadonlyMap<string, readonly Examined[]> | undefined
@@ -58,7 +58,7 @@ export async function askAgent(
     address,
     why: [...new Set(whys)].join('; '),
     status: status.document as StatusDocument | undefined,
-    loaded: config?.document === undefined ? undefined : configurationIn(config.document, address),
+    loaded: config?.document === undefined ? undefined : configurationIn(config.document, address, loaded),
     tries: tries?.document === undefined ? undefined : triesIn(tries.document, table),
   }
 }
@@ -93,8 +93,9 @@ async function asked(
 }
 
 /** As the agent shows it, with the defaults where it is none. What somebody set and what not is not told. */
-function configurationIn(document: object, name: string): LoadedConfig {
+function configurationIn(document: object, name: string, ofFile: LoadedConfig): LoadedConfig {
   const text = JSON.stringify(document)
+  if (text === JSON.stringify(redacted(ofFile.config, ofFile.origins))) return ofFile
   return {
     ...loadConfig({ explicit: false, env: {}, document: { name, text } }),
     problems: [],

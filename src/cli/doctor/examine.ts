@@ -113,7 +113,7 @@ export async function examine(
     const known = row.reads === 'file' ? undefined : tries?.get(row.name)
     if (known !== undefined) return known
     const here = isAsked ? ({ by: 'here' } as const) : {}
-    if (told.loaded !== undefined && row.reads === 'secrets') return [{ ...here, ...notTold(row) }]
+    if (circumstances.loaded !== ofFile && row.reads === 'secrets') return [{ ...here, ...notTold(row) }]
     const tried = await outcomesOf(
       row,
       row.reads === 'file' ? { ...circumstances, loaded: ofFile } : circumstances,
@@ -158,7 +158,7 @@ function notTold({ name }: Check): Examined {
   }
 }
 
-function sourcesOf({ address, why, status, loaded, tries }: Told, { file }: LoadedConfig): Sources {
+function sourcesOf({ address, why, status, loaded, tries }: Told, ofFile: LoadedConfig): Sources {
   const told = { status, configuration: loaded, tries }
   const names = Object.keys(told) as (keyof typeof told)[]
   return {
@@ -168,7 +168,7 @@ function sourcesOf({ address, why, status, loaded, tries }: Told, { file }: Load
     uptime: textOf(status?.uptime),
     told: names.filter(name => told[name] !== undefined),
     why,
-    configuration: loaded !== undefined ? 'running' : (file ?? 'defaults'),
+    configuration: loaded === undefined || loaded === ofFile ? (ofFile.file ?? 'defaults') : 'running',
   }
 }
 

@@ -37,7 +37,9 @@ function limitOf({ subsystem: name, reason: detail, mend }: Diagnosis['degraded'
 /** Who was asked, and what was tried with which configuration. */
 function sourcesText({ address, version, mode, uptime, told, why, configuration }: Sources): string {
   const files = { running: 'the configuration of that agent', defaults: 'the defaults, as there is no file' }
-  const used = files[configuration as keyof typeof files] ?? configuration
+  const known = files[configuration as keyof typeof files] ?? configuration
+  const isSame = told.includes('configuration') && configuration !== 'running'
+  const used = isSame ? `${known}, which is what that agent runs` : known
   const because = why === '' ? '' : ` (${why})`
   if (address === '') return `No agent was asked${because}: all was tried here, with ${used}.`
   const who = told.includes('status') ? `svc ${version}, mode ${mode}, up ${uptime}, at ${address}` : address
