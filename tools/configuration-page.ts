@@ -1,5 +1,6 @@
 // The reference page of the configuration, from its schema.
 import { schema, variableOf } from '../src/config/index.ts'
+import { ExitCode } from '../src/lib/start-error.ts'
 import { defaultOf } from '../src/schema/collections.ts'
 import { type Branch, isBranch, type Key } from '../src/schema/tree.ts'
 
@@ -9,7 +10,7 @@ Generated from the schema in \`src/config\` by \`tools/gen-docs.ts\`; do not edi
 
 The configuration is one YAML file: \`--config FILE\`, else \`$SVC_CONFIG_FILE\`, else \`./config.yaml\`, else
 \`/etc/svc/config.yaml\`. Without a file the defaults below make a useful agent. An unknown key at any level, a wrong type
-or a value out of range refuses the start with exit code 2; \`svc validate\` shows all problems at once.
+or a value out of range refuses the start with exit code ${ExitCode.usage}; \`svc validate\` shows all problems at once.
 
 - **Precedence**: flags, then \`SVC_*\` variables, the file, the standard \`OTEL_*\` variables, the defaults.
 - **Variables**: every key has one, \`SVC_\` and the path in capitals with \`_\` for \`.\`: \`agent.ebpf.debug\` is

@@ -95,6 +95,12 @@ test('files of scrape configurations are looked for beside the configuration', (
 test('variables that name a file are looked at, and stand in for what the file says', () => {
   const text = 'otlp: {tls: {ca_file: /no/a}}\n'
   assert.deepEqual(told(text, { env: { SVC_OTLP_TLS_CA_FILE: certificates.file('ca.pem') } }), [])
+  const spelled = 'selfTelemetry: {tls: {enabled: true, cert_file: /no/c, key_file: /no/k}}\n'
+  const env = {
+    SVC_SELF_TELEMETRY_TLS_CERT_FILE: certificates.file('server.pem'),
+    SVC_SELF_TELEMETRY_TLS_KEY_FILE: certificates.file('server.key'),
+  }
+  assert.deepEqual(told(spelled, { env }), [])
   assert.deepEqual(told('', { env: { OTEL_EXPORTER_OTLP_CERTIFICATE: '/no/b' } }), [
     'OTEL_EXPORTER_OTLP_CERTIFICATE: otlp.tls.ca_file: cannot use /no/b: there is no such file',
   ])

@@ -7,6 +7,8 @@ import { errorText } from '../lib/logger.ts'
 import { certificatesIn, checkDates, type PemFault, privateKeyIn } from '../lib/pem.ts'
 import { signals } from '../model/signal.ts'
 import type { NamedFile, Report } from '../schema/problem.ts'
+import type { Settings } from '../schema/tree.ts'
+import type { Sourced } from './effective.ts'
 import { type Config, schema } from './schema.ts'
 
 /** Paths in what other programs write begin at the configuration, all others where svc was started. */
@@ -15,6 +17,8 @@ const ofOthers = 'collectors.prometheus.scrape_configs'
 export interface FileCheck {
   /** The files that keys name, as they were read. */
   readonly named: readonly NamedFile[]
+  /** Those that somebody set, of which the strongest source counts. */
+  readonly settings: Settings<Sourced>
   /** Of the configuration's file; null where there is none. */
   readonly filePath: string | null
   /** Milliseconds since the epoch. */
@@ -29,11 +33,17 @@ export interface FileCheck {
  * should be, a key belongs to the certificate beside it, and a receiver that is to have the one certificate of `ca_file`
  * can have it. The agent itself finds that out by its parts, each of which may lack its files without ending the others.
  */
-export function checkFiles(config: Config, { named, filePath, now, report, doubt }: FileCheck): void {
+export function checkFiles(
+  config: Config,
+  { named, settings, filePath, now, report, doubt }: FileCheck,
+): void {
   const leaves = new Map<string, X509Certificate>()
   const keys: { readonly file: NamedFile; readonly pem: string }[] = []
   for (const file of named) {
-    if (!isOn(config, file.key)) continue
+    const key = canonicalOf(file.key)
+    const setting = settings.get(key)
+    const isOverruled = setting !== undefined && setting.place !== file.place
+    if (isOverruled || !isOn(config, key)) continue
     const fail = (why: string) =>
       report.problem(file.place, file.key, `cannot use ${shownPath(file)}: ${why}`)
     const base = file.key.startsWith(ofOthers) && filePath !== null ? dirname(filePath) : '.'
@@ -101,9 +111,15 @@ function isOn(config: Config, key: string): boolean {
     if (typeof at !== 'object' || at === null) return true
     const branch = at as Readonly<Record<string, unknown>>
     if (branch.enabled === false) return false
-    at = branch[schema.spellings?.[name] ?? name]
+    at = branch[name]
   }
   return true
+}
+
+/** As the schema has it, with the spellings of the first name that it takes besides. */
+function canonicalOf(written: string): string {
+  const [first = '', ...rest] = written.split('.')
+  return [schema.spellings?.[first] ?? first, ...rest].join('.')
 }
 
 function parentOf(key: string): string {

@@ -146,7 +146,8 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   const doubts: Problem[] = []
   if (options.checkFiles)
     checkFiles(config, {
-      named: inEffect(named, settings),
+      named,
+      settings,
       filePath: file === null ? null : found!.resolved,
       now: Date.now(),
       report,
@@ -189,14 +190,6 @@ function parseConfig(
   checkTwins(settings, report)
   problems.push(...ofFile)
   return settings
-}
-
-/** Without those that a variable or a flag stands in for. */
-function inEffect(named: readonly NamedFile[], settings: ReadonlyMap<string, Sourced>): NamedFile[] {
-  return named.filter(({ key, place }) => {
-    const setting = settings.get(key)
-    return setting === undefined || setting.place === place
-  })
 }
 
 interface Found {

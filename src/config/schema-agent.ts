@@ -1,3 +1,4 @@
+import { ExitCode } from '../lib/start-error.ts'
 import { protocols } from '../protocols/index.ts'
 import { list, map } from '../schema/collections.ts'
 import {
@@ -105,7 +106,7 @@ const ebpf = branch('Observation in the kernel.', {
   required: key(
     boolean,
     false,
-    'Refuses to start (exit code 3) where a part that is switched on and needs eBPF does not run, instead of going on without: traces, connections, process events, system calls, profiles, and host metrics with `agent.nodeexporter.ebpf_enhanced`.',
+    `Refuses to start (exit code ${ExitCode.ebpf}) where a part that is switched on and needs eBPF does not run, instead of going on without: traces, connections, process events, system calls, profiles, and host metrics with \`agent.nodeexporter.ebpf_enhanced\`.`,
     { restart: true },
   ),
   debug: key(

@@ -7,7 +7,7 @@ export type PemFault = (why: string, cause?: unknown) => Error
 
 /** The certificates of a PEM text, at least one. */
 export function certificatesIn(pem: string, fault: PemFault): X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  const blocks = pem.match(/-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----[^-]*-----END \1-----/g) ?? []
   if (blocks.length === 0) throw fault('there is no PEM certificate in it')
   return blocks.map((block, i) => {
     try {

@@ -120,6 +120,9 @@ test('what answers may say anything: it is bounded, and nothing that it names is
   )
   assert.ok(nonsense.groups[0]!.checks.length > 0)
 
+  const deep = await check({ '/config': `{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}` }, 'runtime')
+  assert.match(deep.sources.why, /^\/config: is no document$/)
+
   const hostile = {
     '/status': JSON.stringify({
       version: 7,

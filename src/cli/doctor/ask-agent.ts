@@ -4,7 +4,7 @@ import type { Degradation, StatusDocument } from '../../api/types.ts'
 import type { DoctorDocument } from '../../api/ui/documents.ts'
 import { type LoadedConfig, loadConfig, redacted } from '../../config/index.ts'
 import type { State } from '../../kernel/need.ts'
-import { type AgentClient, findAgent, strangerAt } from '../agent-client.ts'
+import { type AgentClient, type Bounds, findAgent, strangerAt } from '../agent-client.ts'
 import { isForOthers, waysText } from '../running-agent.ts'
 import type { Check, Examined } from './check.ts'
 
@@ -48,33 +48,35 @@ export async function askAgent(
   const { address, port } = client
   const stranger = address.startsWith('unix:') || port === undefined ? '' : strangerAt(port)
   if (stranger !== '') return { ...nothing, why: `${address}: ${stranger} listens there, which is not asked` }
+  const toConfiguration = (document: object) => configurationIn(document, address, loaded)
   const [status, config, tries] = await Promise.all([
-    asked(client, '/status', statusBounds),
-    isWhole ? asked(client, '/config', configBounds) : undefined,
-    isWhole ? asked(client, '/ui/api/doctor', triesBounds) : undefined,
+    asked(client, '/status', statusBounds, document => document as StatusDocument),
+    isWhole ? asked(client, '/config', configBounds, toConfiguration) : undefined,
+    isWhole ? asked(client, '/ui/api/doctor', triesBounds, document => triesIn(document, table)) : undefined,
   ])
   const whys = [status, config, tries].flatMap(answer => (answer?.why ? [answer.why] : []))
   return {
     address,
     why: [...new Set(whys)].join('; '),
-    status: status.document as StatusDocument | undefined,
-    loaded: config?.document === undefined ? undefined : configurationIn(config.document, address, loaded),
-    tries: tries?.document === undefined ? undefined : triesIn(tries.document, table),
+    status: status.told,
+    loaded: config?.told,
+    tries: tries?.told,
   }
 }
 
-interface Answer {
-  /** An object; undefined where it told none. */
-  readonly document: object | undefined
+interface Answer<T> {
+  /** Undefined where it told none. */
+  readonly told: T | undefined
   readonly why: string
 }
 
-async function asked(
+async function asked<T>(
   client: AgentClient,
   path: string,
-  bounds: Parameters<AgentClient['get']>[1],
-): Promise<Answer> {
-  const failed = (why: string) => ({ document: undefined, why: `${path}: ${why}` })
+  bounds: Bounds,
+  read: (document: object) => T,
+): Promise<Answer<T>> {
+  const failed = (why: string) => ({ told: undefined, why: `${path}: ${why}` })
   try {
     const answer = await client.get(path, bounds)
     if (isForOthers(answer)) return failed('is for root and the user of svc: use sudo')
@@ -85,9 +87,11 @@ async function asked(
     if (answer.cut) return failed('is longer than anything that svc says')
     const document: unknown = JSON.parse(answer.body.toString())
     return typeof document === 'object' && document !== null
-      ? { document, why: '' }
+      ? { told: read(document), why: '' }
       : failed('is no document')
   } catch (error) {
+    // What is nested without an end can be parsed, and not be written.
+    if (error instanceof RangeError) return failed('is no document')
     return failed(error instanceof SyntaxError ? 'is no JSON' : (error as Error).message)
   }
 }
