@@ -12,6 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* In the second word of a record, beside the CPU: more of this CPU waits behind it. */
+#define MORE_WAITS (1U << 31)
+/* Room that each CPU has in what one drain fills, at least: more than the largest record. */
+#define LEAST_ROOM 65536
+
 struct cpu {
   uint32_t number;
   int fd;
@@ -59,7 +64,8 @@ static int open_cpu(struct perf *perf, uint32_t number, uint32_t wakeup)
     .config = PERF_COUNT_SW_BPF_OUTPUT,
     .sample_type = PERF_SAMPLE_RAW,
     .sample_period = 1,
-    .wakeup_events = wakeup,
+    .watermark = 1,
+    .wakeup_watermark = wakeup,
   };
   struct cpu *cpu = &perf->cpus[perf->count];
   int fd = syscall(SYS_perf_event_open, &attributes, -1, number, -1, PERF_FLAG_FD_CLOEXEC);
@@ -86,7 +92,7 @@ static napi_value perf_open(napi_env env, napi_callback_info info)
   uint64_t pages, wakeup;
   if (!read_arguments(env, info, 3, argument) || !(map = read_map(env, argument[0])) ||
       !read_uint(env, argument[1], "the pages of one CPU", 65536, &pages) ||
-      !read_uint(env, argument[2], "the events of one wake-up", UINT32_MAX, &wakeup))
+      !read_uint(env, argument[2], "the bytes of one wake-up", UINT32_MAX, &wakeup))
     return NULL;
   if (!pages || (pages & (pages - 1)))
     return throw_misuse(env, "the pages of one CPU must be a power of two");
@@ -144,11 +150,14 @@ static void copy_out(const struct perf *perf, const uint8_t *data, uint64_t posi
   }
 }
 
-/* Copies the records of one CPU that fit. Returns the bytes used. */
-static size_t drain_cpu(struct perf *perf, struct cpu *cpu, uint8_t *target, size_t room, size_t used)
+/* Copies the records of one CPU that fit below `limit`. Returns the bytes used. What does not fit into all of `room` never
+ * will. */
+static size_t drain_cpu(struct perf *perf, struct cpu *cpu, uint8_t *target, size_t room, size_t limit, size_t used)
 {
   const uint8_t *data = (const uint8_t *)cpu->page + perf->page;
   uint64_t head = __atomic_load_n(&cpu->page->data_head, __ATOMIC_ACQUIRE), position = cpu->page->data_tail;
+  uint32_t more = cpu->number | MORE_WAITS;
+  uint8_t *last = NULL;
   while (position < head) {
     struct perf_event_header header;
     copy_out(perf, data, position, &header, sizeof header);
@@ -166,9 +175,12 @@ static size_t drain_cpu(struct perf *perf, struct cpu *cpu, uint8_t *target, siz
       size_t padded = ((size_t)length + 7) & ~(size_t)7;
       if (padded + 8 > room) {
         cpu->oversized++;
-      } else if (padded + 8 > room - used) {
+      } else if (padded + 8 > limit - used) {
+        if (last)
+          memcpy(last + 4, &more, 4);
         break;
       } else {
+        last = target + used;
         memcpy(target + used, &length, 4);
         memcpy(target + used + 4, &cpu->number, 4);
         copy_out(perf, data, position + sizeof header + 4, target + used + 8, length);
@@ -192,9 +204,12 @@ static napi_value perf_drain(napi_env env, napi_callback_info info)
   if (!read_arguments(env, info, 2, argument) || !(perf = read_perf(env, argument[0])) ||
       !read_bytes(env, argument[1], "the target", 16, &target, &room))
     return NULL;
-  /* A different CPU first each time: a busy one must not keep the others waiting. */
-  for (uint32_t i = 0; i < perf->count; i++)
-    used = drain_cpu(perf, &perf->cpus[(perf->next + i) % perf->count], target, room, used);
+  /* All CPUs have the same room, and what the ones before them left of theirs: who puts their records in order must not
+   * wait for one of them. A different one first each time, as there may be too little for all. */
+  for (uint32_t i = 0; i < perf->count; i++) {
+    size_t share = (room - used) / (perf->count - i), limit = share < LEAST_ROOM ? used + LEAST_ROOM : used + share;
+    used = drain_cpu(perf, &perf->cpus[(perf->next + i) % perf->count], target, room, limit < room ? limit : room, used);
+  }
   perf->next++;
   return make_number(env, used);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Whose share a process takes of what there is for all. */
 #pragma once
-#include "kernel.h"
+#include "fair.h"
 
-#define GROUP_BITS 7
-#define OWNER_BITS 5 /* of users and inner groups: nobody fills another group's numbers */
-#define GROUPS (1 << GROUP_BITS)
-#define OWNERS (GROUPS << OWNER_BITS)
 #define NAMESPACES_MAX 33 /* user namespaces within each other, of the kernel */
-
-/* Set before load, and told to nobody: who shares a number with whom cannot be arranged. */
-const volatile u64 owner_seeds[2];
 
 /* Whether the groups of the process are those of Kubernetes: quality of service, pod, container. */
 static __always_inline bool is_in_pod(struct task_struct *task)
@@ -39,20 +32,6 @@ static __always_inline u32 user_of(struct task_struct *task)
 		inner = outer;
 	}
 	return user;
-}
-
-/* Multiplying by a secret odd number spreads numbers that others choose (Dietzfelbinger 1997). Never 0. */
-static __always_inline u32 owner_number(u64 group, u64 within)
-{
-	u32 owner = (group * (owner_seeds[0] | 1)) >> (64 - GROUP_BITS) << OWNER_BITS;
-	owner |= (within * (owner_seeds[1] | 1)) >> (64 - OWNER_BITS);
-	return owner ? owner : 1;
-}
-
-/* Of whoever runs outside of groups. */
-static __always_inline u64 group_of_user(u32 user)
-{
-	return user | 1ULL << 32;
 }
 
 /* Number of the current process's owner, never 0. Its group is a unit, a container, a pod, or all that a user has (user.slice):

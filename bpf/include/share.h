@@ -8,18 +8,10 @@
 #include "maps.h"
 #include "owner.h"
 
-#define OWNER_MASK (OWNERS - 1)
 #define LATELY_SHIFT 28 /* half of the spans that an owner has had is forgotten in 2^28 ns, a quarter of a second */
-#define FAIR 8          /* one that is alone leaves a tenth of a full budget to whoever comes, */
-#define FAIR_RING 1     /* and a third of the ring */
 #define REFILL_NS 1000000
 
 enum { SPANS, FIRST_SPANS, RING_BYTES, SHARED };
-
-struct had {
-	u32 amount;
-	u32 tick; /* when half of it was last forgotten */
-};
 
 /* What owners, and their groups, have had of late; slots of an owner's number in each of what is shared. CPUs that
  * write at once may forget something twice, or not note it, which is harmless. */
@@ -38,16 +30,6 @@ struct {
 	__type(value, struct prepaid);
 } prepaid SEC(".maps");
 
-static __always_inline u32 had_lately(struct had *had, u32 tick)
-{
-	u32 passed = tick - had->tick;
-	if ((s32)passed > 0) { /* a CPU may be a little behind */
-		had->amount = passed < 32 ? had->amount >> passed : 0;
-		had->tick = tick;
-	}
-	return had->amount;
-}
-
 /* Whether the owner of `slot` may have more of `size`, of which `left` is left. 0, or how much it may take at once, if that
  * is to stay little beside what it has had: half of it before each tick. */
 __noinline int svc_may_have(u32 slot, u64 left, u64 size, u32 tick, u32 fair)
@@ -55,12 +37,7 @@ __noinline int svc_may_have(u32 slot, u64 left, u64 size, u32 tick, u32 fair)
 	if (slot >= SHARED * OWNERS)
 		return 0;
 	u64 owner = had_lately(&owners_had[slot], tick), group = had_lately(&groups_had[slot >> OWNER_BITS], tick);
-	if (left < size) {
-		u64 bound = fair * left * size / (size - left);
-		if (group >= bound || owner >= FAIR * (bound - group))
-			return 0;
-	}
-	return 1 + (owner >> 4);
+	return may_have(owner, group, left, size, fair) ? 1 + (owner >> 4) : 0;
 }
 
 static __always_inline void has(u32 slot, u32 amount)

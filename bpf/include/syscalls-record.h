@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Records of the back end "syscalls" on their way into the ring. */
 #pragma once
+#ifdef PERF
 #include "syscalls-maps.h"
+#else
+#include "syscalls-share.h"
+#endif
+
+enum { ENOSPC = 28 };
 
 /* `size` is bounded by the caller. */
 static __always_inline void put(void *ctx, struct work *w, void *record, u64 size)
 {
 #ifdef PERF
 	long failed = bpf_perf_event_output(ctx, &ring, BPF_F_CURRENT_CPU, record, size);
+	if (failed == -ENOSPC) /* the buffer tells of it, also before Linux 5.1, where this is no failure */
+		failed = 0;
 #else
 	u64 flags = BPF_RB_NO_WAKEUP;
 	struct svc_syscall_settings *s = settings_of();
-	if (s && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > s->wakeup_bytes) {
+	u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+	if (s && waiting > s->wakeup_bytes) {
+		if (!has_room(s->wakeup_bytes, size, waiting)) {
+			count(svc_counter_segments_lost);
+			return;
+		}
 		u64 now = bpf_ktime_get_ns();
 		if (now - w->woken > 1000000) {
 			w->woken = now;

@@ -7,7 +7,7 @@ import type { ToldLosses } from '../entities/told-attributes.ts'
 import { countedMaps, loadedPrograms } from '../kernel/loaded.ts'
 import { signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
-import { type Backlog, lostRecords } from '../probes/capture.ts'
+import { type Backlog, ringEvents } from '../probes/capture.ts'
 import type { Parts } from './parts.ts'
 import { scrapingStats } from './scraping-view.ts'
 import { Tracing } from './tracing.ts'
@@ -108,12 +108,10 @@ export function metricsSource(parts: Parts): SelfMetricsSource {
       for (const { name, entries } of countedMaps()) byName.set(name, (byName.get(name) ?? 0) + entries)
       for (const [name, entries] of byName) emit(name, entries)
     },
-    ringbuf: () => ({
-      received: running?.capture.received ?? 0,
-      lost: running === undefined ? 0 : lostRecords(running.capture.counters()),
-      ...(running?.capture.backlog ?? noBacklog),
-    }),
-    perf: () => {},
+    ringbuf: () => ({ ...ringEvents(running?.capture), ...(running?.capture.backlog ?? noBacklog) }),
+    perf: emit => {
+      for (const { cpu, received, lost } of running?.capture.perfBuffers ?? []) emit(cpu, received, lost)
+    },
     capture: emit => {
       for (const [event, total] of Object.entries(running?.capture.counters() ?? {})) emit(event, total)
     },

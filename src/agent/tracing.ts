@@ -17,7 +17,14 @@ import type { Exchange } from '../model/exchange.ts'
 import type { SpanLink } from '../model/profile.ts'
 import { hostOwner, type Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import type { Backend, Capture, CaptureCounter, CaptureOptions, CaptureRules } from '../probes/capture.ts'
+import {
+  type Backend,
+  type Capture,
+  type CaptureCounter,
+  type CaptureOptions,
+  type CaptureRules,
+  noRoom,
+} from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
 import type { TlsProbes } from '../probes/tls/tls-probes.ts'
 import { kernelBounds } from '../protocols/durations.ts'
@@ -115,8 +122,11 @@ export class Tracing {
       const service = String(attributes.get('service.name'))
       return this.routes.route(owner, service, path, exchange.status !== notFound)
     }
+    const { capture_bytes: captureBytes } = network
     const switches: Readonly<Record<string, unknown>> = { ...network }
-    const made = protocols.filter(({ key }) => switches[key] !== false).map(unit => unit.create({ route }))
+    const made = protocols
+      .filter(({ key }) => switches[key] !== false)
+      .map(unit => unit.create({ route, captureBytes }))
     this.tracer = new Tracer({
       protocols: made,
       scope: this.scope,
@@ -146,7 +156,11 @@ export class Tracing {
       drop: (reason, n) => account.miss(reason, n),
       refuse: connection => this.capture.refuse(connection),
     })
-    this.streams = new Streams(made, calls, { governor, isGone: pid => processes.isGone(pid) })
+    this.streams = new Streams(made, calls, {
+      governor,
+      isGone: pid => processes.isGone(pid),
+      noRoom: () => noRoom(this.capture),
+    })
     const names = made.map(({ name }) => name)
     const sink = tracingSink({
       tracer: this.tracer,
@@ -393,10 +407,11 @@ export function captureOptions(
   protocols: readonly string[],
   governor?: MemoryGovernor,
 ): CaptureOptions {
-  const { ringbuf_size, network } = config.agent.ebpf
+  const { ringbuf_size, perf_buffer_size, network } = config.agent.ebpf
   return {
     ...captureRules(network),
     ringBytes: ringbuf_size,
+    perfBytes: perf_buffer_size,
     backlogBytes: Math.min(backlogBytes, governor?.limitOf(backlogShare) ?? backlogBytes),
     captureBytes: network.capture_bytes,
     protocols,

@@ -23,7 +23,7 @@ import type { Registry } from '../lib/registry.ts'
 import { type Signal, signals } from '../model/signal.ts'
 import { DiskStore } from '../pipeline/disk/disk-store.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import { lostRecords } from '../probes/capture.ts'
+import { ringEvents } from '../probes/capture.ts'
 import { profileFile } from '../profiling/profile-file.ts'
 import { ProfilerBusy, profileKinds } from '../runtime/runtime-profiler.ts'
 import { judgeStages } from './health.ts'
@@ -120,6 +120,7 @@ export function agentView(parts: Parts, registry: Registry, ui?: UiSource, brows
 function ebpf({ tracing, profiling }: Parts, measured: boolean): EbpfDocument {
   const running = tracing instanceof Tracing ? tracing : undefined
   const programs = loadedPrograms()
+  const { size, received, lost } = ringEvents(running?.capture)
   return {
     enabled: programs.length > 0,
     programs: programs.map(({ name, object, type, attached, links, id, runTimeNs, runCount }) => ({
@@ -127,11 +128,12 @@ function ebpf({ tracing, profiling }: Parts, measured: boolean): EbpfDocument {
       ...(measured ? { run_time_ns: runTimeNs, run_count: runCount } : {}),
     })),
     maps: countedMaps().map(({ maxEntries, ...map }) => ({ ...map, max_entries: maxEntries })),
-    ringbuf: {
-      size: running?.capture.ringSize ?? 0,
-      events_received: running?.capture.received ?? 0,
-      events_lost: running === undefined ? 0 : lostRecords(running.capture.counters()),
-    },
+    ringbuf: { size, events_received: received, events_lost: lost },
+    perf_buffers: (running?.capture.perfBuffers ?? []).map(({ cpu, ...events }) => ({
+      cpu,
+      events_received: events.received,
+      events_lost: events.lost,
+    })),
     tls: (running?.tls?.attachments() ?? []).map(({ buildId, symbols, ...rest }) => ({
       ...rest,
       symbols: [...symbols],

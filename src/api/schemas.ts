@@ -234,6 +234,14 @@ export const ebpfDocument = named(
       events_received: count('Records read.'),
       events_lost: count('Records that found no room.'),
     }),
+    perf_buffers: list(
+      'Perf buffers, which stand in for the ring before Linux 5.8; empty where there is a ring.',
+      object('Of one CPU.', {
+        cpu: count('Number of the CPU.'),
+        events_received: count('Records read.'),
+        events_lost: count('Records that found no room.'),
+      }),
+    ),
     tls: list(
       'Libraries of TLS that were looked at.',
       object('A file.', {

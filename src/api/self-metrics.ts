@@ -196,7 +196,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
   )
   registry.collector(
     named('ebpf_perf_events_total'),
-    'Events read from perf buffers.',
+    'Events read from perf buffers, which stand in for the ring buffer before Linux 5.8.',
     'counter',
     ['cpu'],
     emit => source.perf((cpu, received) => emit(received, String(cpu))),

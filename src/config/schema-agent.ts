@@ -62,7 +62,7 @@ const network = branch('Traffic of all processes, seen at their sockets.', {
   capture_bytes: key(
     integer({ min: 256, max: 8192 }),
     1024,
-    'Bytes of each message that are looked at, per direction.',
+    'Bytes of the head of each HTTP/1 request that its span is made of; framing and trace context are read behind them, too.',
     { restart: true },
   ),
   propagation: key(
@@ -127,9 +127,9 @@ const ebpf = branch('Observation in the kernel.', {
     { restart: true },
   ),
   perf_buffer_size: key(
-    size({ min: 4 * Ki, max: 64 * Mi, powerOfTwo: true, plain: true }),
+    size({ min: 32 * Ki, max: 64 * Mi, powerOfTwo: true, plain: true }),
     64 * Ki,
-    'Bytes per CPU of the buffer that stands in for the ring on kernels before 5.8.',
+    'Bytes per CPU of the perf buffers that stand in for the ring on kernels before 5.8; a record is 8 KiB at most. What finds no room is counted as `perf_full`.',
     { restart: true },
   ),
   network,

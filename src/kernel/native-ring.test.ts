@@ -1,10 +1,12 @@
 // owns: host
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpus } from 'node:os'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { Lab, records } from '../../test/helpers/lab.ts'
-import type { RingHandle } from './native.ts'
+import { perfMoreWaits, type RingHandle } from './native.ts'
 
 /** What a ring counts of a thread that it has not got. */
 const without = { absorbedBytes: 0, heldBytes: 0, peakBytes: 0 }
@@ -288,6 +290,43 @@ test('a full perf buffer: what came and what was lost are all that was sent', { 
     assert.ok(lost > 0 && lost <= sent - came, `${lost} of ${sent - came}`)
     lab.native.perfClose(perf)
   } finally {
+    lab.close()
+  }
+})
+
+const oneCpu = cpus().length < 2 && 'one CPU has nobody to share with'
+
+test('a drain gives each CPU its share, and says of which more waits', { skip: withoutBpf || oneCpu }, () => {
+  const lab = new Lab()
+  const move = (to: string) => execFileSync('taskset', ['-cp', to, `${process.pid}`])
+  const before = /list: (\S+)/.exec(
+    execFileSync('taskset', ['-cp', `${process.pid}`], { encoding: 'utf8' }),
+  )![1]!
+  try {
+    const perf = lab.native.perfOpen(lab.object.map('events'), 64, 1 << 20)
+    lab.object.attach('svc_perf')
+    for (const cpu of ['0', '1']) {
+      move(cpu)
+      for (let i = 0; i < 5; i++) lab.emit(1000)
+    }
+    lab.object.detach('svc_perf')
+    const target = new Uint8Array(160 << 10)
+    let came = 0
+    for (let drains = 0; came < 10_000; drains++) {
+      const found = records(target.subarray(0, lab.native.perfDrain(perf, target)))
+      came += found.length
+      for (const cpu of [0, 1]) {
+        const tags = found.map(({ tag }) => tag).filter(tag => tag % perfMoreWaits === cpu)
+        if (drains === 0) assert.ok(tags.length > 3000, `${tags.length} of CPU ${cpu}`)
+        // Only the last one says so, and only where there is more.
+        const told = tags.map((tag, i) => (tag >= perfMoreWaits ? i : -1)).filter(i => i >= 0)
+        assert.deepEqual(told, drains === 0 ? [tags.length - 1] : [])
+      }
+    }
+    assert.equal(came, 10_000)
+    lab.native.perfClose(perf)
+  } finally {
+    move(before)
     lab.close()
   }
 })

@@ -107,11 +107,15 @@ export interface Native {
   ringCounters(ring: RingHandle): RingCounters
   ringClose(ring: RingHandle): void
 
-  /** Rings of one event each for every CPU that is online; `pagesPerCpu` is a power of two. */
-  perfOpen(map: MapHandle, pagesPerCpu: number, wakeupEvents: number): PerfHandle
   /**
-   * As `ringDrain`, with the CPU in the second u32, and no order between CPUs. The kernel pads samples, so a length
-   * may exceed what the program wrote by up to 7 bytes.
+   * Rings of one event each for every CPU that is online; `pagesPerCpu` is a power of two. The reader is woken when so many
+   * bytes of one wait.
+   */
+  perfOpen(map: MapHandle, pagesPerCpu: number, wakeupBytes: number): PerfHandle
+  /**
+   * As `ringDrain`, with the CPU in the second u32, and no order between CPUs, each of which has its share of `target`.
+   * `perfMoreWaits` is set there in a CPU's last record where more of it waits. The kernel pads samples, so a length may
+   * exceed what the program wrote by up to 7 bytes.
    */
   perfDrain(perf: PerfHandle, target: Uint8Array): number
   perfCounters(perf: PerfHandle): { cpu: number; records: number; lost: number; oversized: number }[]
@@ -449,6 +453,9 @@ export function batchCursor(map: MapHandle): Uint8Array {
 export function batchDone(cursor: Uint8Array): boolean {
   return cursor[0] === 3
 }
+
+/** Of `perfDrain`, beside the CPU: more of it waits. */
+export const perfMoreWaits = 2 ** 31
 
 /** Numbers of `enum bpf_prog_type` for the probes. */
 export const programType = {

@@ -72,7 +72,13 @@ export const dropReasons: Readonly<Record<string, DropReason>> = {
     place: 'capture',
     means:
       'more came at once than the ring buffer and the memory behind it hold; raise agent.ebpf.ringbuf_size',
-    mend: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics count these calls all the same',
+    mend: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics may lack what svc reads itself: HTTP/2, messages, TLS, and all before Linux 6.3',
+  },
+  perf_full: {
+    place: 'capture',
+    means:
+      'more came at once than the perf buffers hold, which stand in for the ring buffer before Linux 5.8',
+    mend: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU; metrics may lack these calls',
   },
   rate_limited: {
     place: 'pipeline',

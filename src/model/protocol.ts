@@ -25,6 +25,8 @@ export type RouteOf = (exchange: Exchange, path: string) => string
 /** What a protocol is given when it is made. */
 export interface ProtocolOptions {
   readonly route: RouteOf
+  /** Of each HTTP/1 request's head that is kept for its span (`capture_bytes`). Left out: all that there is room for. */
+  readonly captureBytes?: number
   /** Replaces the HTTP methods that count as known (OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS). */
   readonly knownMethods?: readonly string[]
 }

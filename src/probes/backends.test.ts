@@ -122,6 +122,7 @@ for (const backend of [sock]) {
         backend,
         {
           ringBytes: 4096,
+          perfBytes: 2 ** 20,
           backlogBytes: 0,
           captureBytes,
           protocols: [],

@@ -22,6 +22,8 @@ export interface CaptureRules {
 export interface CaptureOptions extends CaptureRules {
   /** Bytes, a power of two. */
   readonly ringBytes: number
+  /** The same for each CPU, where perf buffers stand in for the ring. */
+  readonly perfBytes: number
   /** Memory for records that wait until they are read, beside the ring. */
   readonly backlogBytes: number
   /** Of a message's head, at most. */
@@ -62,16 +64,40 @@ export interface Backlog {
 /** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
 export type CaptureCounter = (typeof svcCounter)[number]
 
+/** Of one CPU, where perf buffers stand in for the ring (before Linux 5.8): records that were read, and found no room. */
+export interface PerfBuffer {
+  readonly cpu: number
+  readonly received: number
+  readonly lost: number
+}
+
 /** Records that found no room: exchanges, which are counted all the same, and parts of calls. */
 export function lostRecords({ ring_full, segments_lost }: Record<CaptureCounter, number>): number {
   return ring_full + segments_lost
 }
 
+/** What went through the ring: nothing where perf buffers stand in for it. */
+export function ringEvents(capture: Capture | undefined): {
+  readonly size: number
+  readonly received: number
+  readonly lost: number
+} {
+  if (capture === undefined || capture.perfBuffers.length > 0) return { size: 0, received: 0, lost: 0 }
+  return { size: capture.ringSize, received: capture.received, lost: lostRecords(capture.counters()) }
+}
+
+/** Why what finds no room between kernel and svc is dropped. */
+export function noRoom({ perfBuffers }: Pick<Capture, 'perfBuffers'>): 'ring_full' | 'perf_full' {
+  return perfBuffers.length > 0 ? 'perf_full' : 'ring_full'
+}
+
 /** A capture that runs. */
 export interface Capture {
   readonly backend: { readonly name: string }
-  /** Bytes. */
+  /** Bytes of the ring, or of all perf buffers. */
   readonly ringSize: number
+  /** Empty where there is a ring. */
+  readonly perfBuffers: readonly PerfBuffer[]
   /** Records that were read. */
   readonly received: number
   /** TCP sockets of other processes that were open at the start, listening ones included. */

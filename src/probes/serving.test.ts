@@ -72,6 +72,7 @@ class Watch {
       sock,
       {
         ringBytes: 1 << 20,
+        perfBytes: 2 ** 20,
         backlogBytes: 0,
         captureBytes: 1024,
         protocols: ['http1'],

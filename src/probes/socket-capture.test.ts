@@ -74,6 +74,7 @@ const ignored = { begin: () => {}, segment: () => {}, thread: () => {}, skipped:
 function options(given: Partial<CaptureOptions> = {}): CaptureOptions {
   return {
     ringBytes: 1 << 20,
+    perfBytes: 2 ** 20,
     backlogBytes: 0,
     captureBytes: 1024,
     protocols: ['http1'],

@@ -63,6 +63,7 @@ interface Counted {
 export class SocketCapture implements Capture {
   readonly backend: CaptureBackend
   readonly ringSize: number
+  readonly perfBuffers = []
   /** Records read from the ring. */
   received = 0
   /** TCP sockets of other processes that were open at the start, listening ones included. */

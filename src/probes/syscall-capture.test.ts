@@ -34,6 +34,7 @@ class Watch {
       { name: 'syscalls' },
       {
         ringBytes: 2 ** 22,
+        perfBytes: 2 ** 20,
         backlogBytes: 0,
         captureBytes: 1024,
         protocols: svcProtocol,
@@ -561,6 +562,70 @@ check('the agent does not see itself', async () => {
   const pids = new Set((await watch.seen()).map(({ pid }) => pid))
   assert.ok(pids.has(peer.pid) && !pids.has(process.pid))
   await peer.run('web.shutdown(); web.server_close()')
+})
+
+/** Nothing is read meanwhile. */
+async function unread<T>(work: () => Promise<T>, ms: number): Promise<T> {
+  const done = work()
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+  return done
+}
+
+check('what finds no room in a perf buffer is counted for its CPU', async () => {
+  watch = new Watch({ perf: true, perfBytes: 2 ** 15 })
+  watch.pid = peer.pid
+  const counts = () => watch.capture.perfBuffers.find(({ cpu }) => cpu === 0)!
+  const rounds = 400
+  const talk = (count: number) => `
+    os.sched_setaffinity(0, {0})
+    for i in range(${count}):
+        client, server = pair()
+        client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
+        client.close(); server.close()
+    os.sched_setaffinity(0, range(os.cpu_count()))`
+  await unread(() => peer.run(talk(rounds)), 1000)
+  await watch.seen()
+  await peer.run(talk(1)) // behind a loss the kernel tells of it
+  await watch.seen()
+  const { received, lost } = counts()
+  assert.ok(received > 0 && lost > 0, `${received} received, ${lost} lost`)
+  const { segments_lost } = watch.capture.counters()
+  assert.equal(
+    segments_lost,
+    watch.capture.perfBuffers.reduce((sum, each) => sum + each.lost, 0),
+  )
+  // Two parts and two ends of each.
+  assert.ok(watch.pieces.length < 4 * rounds && watch.pieces.length + lost >= 4 * rounds)
+  watch.capture.close()
+  assert.deepEqual([watch.capture.counters().segments_lost, counts().lost], [segments_lost, lost])
+})
+
+check('a flood fills the ring only as far as others still find room', async () => {
+  watch = new Watch({ ringBytes: 2 ** 16 })
+  const quiet = 3
+  const talks = `
+    def talk(uid, count):
+        child = os.fork()
+        if child == 0:
+            os.setuid(uid)
+            client, server = pair()
+            for i in range(count):
+                client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
+                server.send(${JSON.stringify(answer)}.encode()); client.recv(4096)
+            os._exit(0)
+        os.waitpid(child, 0)
+        return child
+    result = [talk(65534, 500)] + [talk(65000 + i, 5) for i in range(${quiet})]`
+  watch.capture.drain()
+  const [flooding, ...others] = await unread(() => peer.run<number[]>(talks), 1000)
+  await watch.seen()
+  const of = (pid: number) =>
+    watch.pieces.filter(({ connection, closed }) => pidOf(connection) === pid && !closed).length
+  const whole = others.filter(pid => of(pid) === 20).length
+  // One of 128 has the number of the flood's group.
+  assert.ok(whole >= quiet - 1, `${whole} of ${quiet} were told whole`)
+  assert.ok(of(flooding!) > 50 && of(flooding!) < 2000, `${of(flooding!)} of the flood`)
+  assert.ok(watch.capture.counters().segments_lost > 0)
 })
 
 check('threads that are started are told', async () => {

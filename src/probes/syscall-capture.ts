@@ -4,7 +4,6 @@ import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import {
   svcKind,
-  svcProtocol,
   svcSegment,
   svcSyscallAddress,
   svcSyscallConnection,
@@ -27,6 +26,7 @@ import type {
   CaptureOptions,
   CaptureRules,
   CaptureSink,
+  PerfBuffer,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { kernelCounters } from './kernel-counts.ts'
@@ -34,6 +34,7 @@ import { RecordReader } from './record-reader.ts'
 import { blockedCalls } from './syscall-blocked.ts'
 import { connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connections.ts'
 import { PerfRecords, type Records, RingRecords } from './syscall-records.ts'
+import { prepareRing, settingsBytes } from './syscall-settings.ts'
 import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
 
 /** How often the clocks are compared: NTP moves the wall clock. */
@@ -50,7 +51,6 @@ const twoTo32 = 4294967296
 const firstMagic = 2 ** 30
 /** Of `mapUpdate`. */
 const onlyNew = 1
-const setState = 'sock/inet_sock_set_state'
 const kinds = {
   segment: svcKind.indexOf('segment'),
   thread: svcKind.indexOf('thread'),
@@ -68,7 +68,6 @@ export interface SyscallCaptureOptions extends CaptureOptions {
 /** Captures by the tracepoints of system calls: loads the programs, and completes what they record from /proc. */
 export class SyscallCapture implements Capture {
   readonly backend: { readonly name: string }
-  /** Bytes. */
   readonly ringSize: number
   /** Records that were fetched. */
   received = 0
@@ -128,7 +127,7 @@ export class SyscallCapture implements Capture {
     this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
       prepare: object => {
-        if (!perf) native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+        if (!perf) prepareRing(native, object, options.ringBytes)
       },
     })
     let records: Records | undefined
@@ -136,12 +135,12 @@ export class SyscallCapture implements Capture {
       this.setClock()
       const ring = this.object.map('ring')
       records = perf
-        ? new PerfRecords(native, ring, options.ringBytes)
+        ? new PerfRecords(native, ring, options.perfBytes)
         : new RingRecords(native, ring, options.backlogBytes)
       this.records = records
       this.ringSize = records.size
       const magic = firstMagic + randomInt(2 ** 30)
-      this.writeSettings(options, records.size, magic)
+      native.mapUpdate(this.object.map('settings'), words(0), settingsBytes(options, records.size, magic), 0)
       this.apply(options)
       this.absent = this.attachAll()
       this.selfPid = this.tellSelf(magic)
@@ -186,6 +185,10 @@ export class SyscallCapture implements Capture {
     return this.records.backlog
   }
 
+  get perfBuffers(): readonly PerfBuffer[] {
+    return this.records.perfBuffers
+  }
+
   limitBacklog(bytes: number): void {
     if (!this.closed) this.records.limitBacklog(bytes)
   }
@@ -199,7 +202,8 @@ export class SyscallCapture implements Capture {
   counters(): Record<CaptureCounter, number> {
     if (this.lastCounters !== undefined) return this.lastCounters
     const counters = kernelCounters(this.native, this.object)
-    counters.segments_lost += this.records.lost() + this.unread
+    counters.segments_lost += this.unread
+    for (const { lost } of this.perfBuffers) counters.segments_lost += lost
     counters.sockets_found = this.socketsFound
     return counters
   }
@@ -274,15 +278,6 @@ export class SyscallCapture implements Capture {
     key.writeUInt32LE(fdOf(connection), 4)
     const found = this.native.mapLookup(this.object.map('connections'), key, entry)
     return found && u64(entry, svcSyscallConnection.id) === connection
-  }
-
-  private writeSettings(options: CaptureOptions, size: number, magic: number): void {
-    const settings = Buffer.alloc(svcSyscallSettings.size)
-    settings.writeUInt32LE(size / 4, svcSyscallSettings.wakeupBytes)
-    settings.writeUInt32LE(magic, svcSyscallSettings.magic)
-    settings.writeUInt32LE(protocolBits(options.protocols), svcSyscallSettings.enabled)
-    settings.writeUInt32LE(hasWideProtocol() ? 1 : 0, svcSyscallSettings.wide)
-    this.native.mapUpdate(this.object.map('settings'), words(0), settings, 0)
   }
 
   /** Attaches each program whose tracepoint is there. Returns the others' tracepoints. */
@@ -463,18 +458,6 @@ function connectionBytes(connection: number, socket: FoundSocket, side: Side): B
   value[svcSyscallConnection.known] = 1
   value[svcSyscallConnection.blocking] = socket.blocking ? 1 : 0
   return value
-}
-
-/** Since Linux 5.6 the protocol has two bytes in the record, and what follows stands a byte further. */
-function hasWideProtocol(): boolean {
-  const fields = tracepointFields(setState) ?? []
-  return fields.find(({ name }) => name === 'protocol')?.size === 2
-}
-
-function protocolBits(names: readonly string[]): number {
-  let bits = 0
-  for (const [index, name] of svcProtocol.entries()) if (names.includes(name)) bits |= 1 << index
-  return bits
 }
 
 function words(...values: readonly number[]): Buffer {

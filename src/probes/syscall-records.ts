@@ -1,17 +1,24 @@
 import { svcKind, svcThread } from '../kernel/gen/syscalls.ts'
-import type { MapHandle, Native, PerfHandle, RingHandle } from '../kernel/native.ts'
+import {
+  type MapHandle,
+  type Native,
+  type PerfHandle,
+  perfMoreWaits,
+  type RingHandle,
+} from '../kernel/native.ts'
 import { pageSizeBytes } from '../lib/page-size.ts'
-import type { Backlog } from './capture.ts'
+import type { Backlog, PerfBuffer } from './capture.ts'
 
 const twoTo32 = 4294967296
 const kinds = { thread: svcKind.indexOf('thread') }
 /** Younger records wait: an older one may not have been written yet, or not have been seen on another CPU. */
 const marginNs = 1_000_000
-/** A wake-up for so many records of a CPU. */
-const wakeupRecords = 512
 const ringBatchBytes = 2 ** 20
-const minPerCpu = 2 ** 16
-const maxPerCpu = 2 ** 20
+/** Memory of a batch of perf buffers, at most and for each CPU: what is left waits in them. */
+const perfBatchBytes = 2 ** 22
+const perfShareBytes = 2 ** 17
+/** Room for which nothing more is read. */
+const leastRoom = 2 ** 16
 
 /** Records of the kernel side in the order of their times, whichever buffer they come by. */
 export interface Records {
@@ -35,8 +42,8 @@ export interface Records {
   readonly more: boolean
   /** Puts a record of the batch into the next one as well. False: there is no room. */
   keep(index: number): boolean
-  /** Records that found no room. */
-  lost(): number
+  /** Empty where there is a ring. */
+  readonly perfBuffers: readonly PerfBuffer[]
   close(): void
 }
 
@@ -51,6 +58,7 @@ abstract class Batches implements Records {
   abstract readonly size: number
   abstract readonly fd: number | undefined
   abstract readonly backlog: Backlog
+  abstract readonly perfBuffers: readonly PerfBuffer[]
   protected readonly native: Native
   private readonly waiting: Buffer
   private waitingLength = 0
@@ -71,26 +79,30 @@ abstract class Batches implements Records {
     const { bytes, words32, offsets, times } = this
     this.waiting.copy(bytes, 0, 0, this.waitingLength)
     let length = this.waitingLength
-    if (bytes.length - length > 2 ** 16) length += this.drain(bytes.subarray(length))
-    this.more = length > bytes.length / 2
+    if (bytes.length - length > leastRoom) length += this.drain(bytes.subarray(length))
     let count = 0
     let time = 0
+    // Until when all records of CPUs are here of which more waits.
+    let whole = Number.POSITIVE_INFINITY
     for (let at = 0; at < length; at += recordBytes(words32[at >>> 2]!)) {
       // A thread's record has no time; it came right behind another one of its CPU.
       if (words32[(at + 8) >>> 2] !== kinds.thread)
         time = words32[(at + 16) >>> 2]! + words32[(at + 20) >>> 2]! * twoTo32
+      if (words32[(at + 4) >>> 2]! >= perfMoreWaits) whole = Math.min(whole, time)
       times[count] = time
       offsets[count++] = at
     }
+    this.more = length > bytes.length / 2 || whole !== Number.POSITIVE_INFINITY
     sortByTime(offsets, times, count)
     let due = count
     if (!all) {
       const now = this.native.clock().monotonicNs
       // Behind a batch that is full lie others of its time.
-      const horizon = (this.more ? Math.min(now, times[count - 1]!) : now) - marginNs
+      const horizon = (this.more ? Math.min(now, whole, times[count - 1]!) : now) - marginNs
       while (due > 0 && times[due - 1]! >= horizon) due--
-      // Unless one millisecond alone fills it.
-      if (this.more && due === 0) due = count
+      // Unless one millisecond alone fills it, and there is no room for more.
+      const goesOn = whole !== Number.POSITIVE_INFINITY && bytes.length - length > leastRoom
+      if (this.more && due === 0 && !goesOn) due = count
     }
     if (due > 0) this.newestNs = Math.max(1, times[due - 1]!)
     this.waitingLength = 0
@@ -108,7 +120,6 @@ abstract class Batches implements Records {
   }
 
   abstract limitBacklog(bytes: number): void
-  abstract lost(): number
   abstract close(): void
   protected abstract drain(target: Buffer): number
 }
@@ -117,6 +128,7 @@ abstract class Batches implements Records {
 export class RingRecords extends Batches {
   readonly size: number
   readonly fd: undefined
+  readonly perfBuffers = []
   private readonly ring: RingHandle
   private last: Backlog | undefined
 
@@ -133,11 +145,6 @@ export class RingRecords extends Batches {
 
   limitBacklog(bytes: number): void {
     this.native.ringAbsorb(this.ring, bytes)
-  }
-
-  /** Counted by the kernel side. */
-  lost(): number {
-    return 0
   }
 
   close(): void {
@@ -157,26 +164,36 @@ export class PerfRecords extends Batches {
   /** It has none: the buffers of all CPUs are put in order at once. */
   readonly backlog: Backlog = { heldBytes: 0, peakBytes: 0, absorbedBytes: 0 }
   private readonly perf: PerfHandle
+  private last: readonly PerfBuffer[] | undefined
 
-  constructor(native: Native, map: MapHandle, ringBytes: number) {
+  /** `perCpu`: bytes of each buffer, a power of two; a page where that is larger. */
+  constructor(native: Native, map: MapHandle, perCpu: number) {
     const cpus = native.numCpus()
-    const share = 2 ** Math.floor(Math.log2(Math.max(1, ringBytes / cpus)))
-    const perCpu = Math.min(maxPerCpu, Math.max(minPerCpu, share))
-    super(native, 2 * cpus * perCpu) // for what waits in the buffers, and as much that waited before
-    this.perf = native.perfOpen(map, perCpu / pageSizeBytes(), wakeupRecords)
-    this.size = cpus * perCpu
+    const pages = Math.max(1, perCpu / pageSizeBytes())
+    // For what waits in the buffers, and as much that waited before.
+    super(
+      native,
+      Math.min(2 * cpus * pages * pageSizeBytes(), Math.max(perfBatchBytes, cpus * perfShareBytes)),
+    )
+    this.perf = native.perfOpen(map, pages, (pages * pageSizeBytes()) / 4)
+    this.size = cpus * pages * pageSizeBytes()
     this.fd = this.perf.fd
+  }
+
+  /** The kernel tells of a loss in front of the next record that finds room. */
+  get perfBuffers(): readonly PerfBuffer[] {
+    return (
+      this.last ??
+      this.native
+        .perfCounters(this.perf)
+        .map(({ cpu, records, lost, oversized }) => ({ cpu, received: records, lost: lost + oversized }))
+    )
   }
 
   limitBacklog(): void {}
 
-  lost(): number {
-    let lost = 0
-    for (const cpu of this.native.perfCounters(this.perf)) lost += cpu.lost
-    return lost
-  }
-
   close(): void {
+    this.last = this.perfBuffers
     this.native.perfClose(this.perf)
   }
 

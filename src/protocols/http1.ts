@@ -19,10 +19,12 @@ class Http1 implements Protocol {
   readonly name = http1.name
   private readonly calls: HttpCalls
   private readonly head = new RequestHead()
-  private readonly requests = new Http1Requests((exchange, call, tls) => this.read(exchange, call, tls))
+  private readonly requests: Http1Requests
 
   constructor(options: ProtocolOptions) {
     this.calls = new HttpCalls(options)
+    const { captureBytes = Number.POSITIVE_INFINITY } = options
+    this.requests = new Http1Requests((exchange, call, tls) => this.read(exchange, call, tls), captureBytes)
   }
 
   parse(exchange: Exchange, call: Call): boolean {

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { StreamSession } from '../../test/helpers/stream-session.ts'
 import { Segment } from '../model/stream.ts'
 import { dns } from '../protocols/dns.ts'
+import { http1 } from '../protocols/http1.ts'
 import { redis } from '../protocols/redis.ts'
 import { type StreamSink, Streams } from './streams.ts'
 
@@ -97,6 +98,20 @@ test('a silent connection whose process has ended is let go, and what was under 
   gone.add(8)
   streams.tick(400e9)
   assert.deepEqual([streams.size, streams.underWay], [0, 0])
+})
+
+test('what cannot be told as records found no room is counted so, and what was no HTTP is not', () => {
+  const check = (position: number, second: string, want: string) => {
+    const told = new Told()
+    const streams = new Streams([http1.create(options)], told, { noRoom: () => 'perf_full' })
+    const first = Buffer.from('GET /a HTTP/1.1\r\nHost: b\r\n\r\n')
+    streams.segment(segmentOf(1, 'http1', first, { sequence: 1 }))
+    const more = { sequence: 90, position, received: true }
+    streams.segment(segmentOf(1, 'http1', Buffer.from(second), more))
+    assert.deepEqual(told.lostFor, [want])
+  }
+  check(100, 'rest of a body', 'perf_full')
+  check(0, 'this is no answer', 'framing_lost')
 })
 
 test('a connection that was refused is let go of when it was silent for long', () => {

@@ -15,6 +15,8 @@ export interface StreamsOptions {
   readonly governor?: Pick<MemoryGovernor, 'pressure' | 'limitOf' | 'register'> | undefined
   /** Whether a process has ended. Left out: nobody knows. */
   readonly isGone?: (pid: number) => boolean
+  /** Why bytes are missing that the kernel side was to tell of. Left out: `ring_full`. */
+  readonly noRoom?: () => string
 }
 
 /** Nanoseconds of silence after which nothing more is expected of a socket whose end is not told. */
@@ -36,6 +38,8 @@ const turnPart = 1 / 64
 const mostClosed = 64
 /** Milliseconds that giving memory back may take. */
 const shedMs = 5
+/** Why operations end that cannot be told any more. */
+const framingLost = 'framing_lost'
 
 /** Connections whose bytes are read here, each by a decoder of its protocol. */
 export class Streams {
@@ -45,6 +49,7 @@ export class Streams {
   readonly #pool: OperationPool<Stream>
   readonly #maxStreams: number
   readonly #isGone: (pid: number) => boolean
+  readonly #noRoom: () => string
   #lookedNs = 0
   /** Those that ended with more under way than is ended at a time. */
   readonly #closing = new Set<Stream>()
@@ -57,6 +62,7 @@ export class Streams {
   constructor(protocols: readonly Protocol[], sink: StreamSink, options: StreamsOptions = {}) {
     const { governor } = options
     this.#isGone = options.isGone ?? (() => false)
+    this.#noRoom = options.noRoom ?? (() => 'ring_full')
     this.#protocols = new Map(protocols.map(protocol => [protocol.name, protocol]))
     this.#room = new StreamRoom(options.maxBytes ?? governor?.limitOf(share) ?? usualBytes)
     this.#pool = new OperationPool(sink, this.#room, governor ?? { pressure: 0 })
@@ -109,7 +115,7 @@ export class Streams {
       stream = this.#open(segment, stream)
       if (stream === undefined) return
     }
-    stream.segment(segment)
+    stream.segment(segment, this.#noRoom)
     if (this.#room.isOver) this.#room.reclaim(this.#room.turn, 0, this.#giveUp)
   }
 
@@ -143,7 +149,7 @@ export class Streams {
         asked++
         stream.askNs = nowNs + askNs
         if (!this.#isGone(stream.pid)) continue
-        stream.giveUp('ring_full')
+        stream.giveUp(this.#noRoom())
         this.#drop(stream)
       }
     }
@@ -170,7 +176,7 @@ export class Streams {
   /** The stream of a connection that is new, or speaks another protocol than before. */
   #open(segment: Segment, before: Stream | undefined): Stream | undefined {
     if (before !== undefined) {
-      before.giveUp('framing_lost')
+      before.giveUp(framingLost)
       this.#drop(before)
     }
     const protocol = this.#protocols.get(segment.protocol)
@@ -259,6 +265,8 @@ export class Stream extends Tenant implements StreamConnection {
   /** It is given up while it goes on, for this reason. */
   leaving = false
   private reason = ''
+  /** Why operations are abandoned now. */
+  private cause = framingLost
   /** Bytes that it holds beside its operations. */
   private ownBytes: number
 
@@ -302,7 +310,8 @@ export class Stream extends Tenant implements StreamConnection {
     return this.server ? this.peerPort : this.localPort
   }
 
-  segment(segment: Segment): void {
+  /** `noRoom`: why bytes are missing that went by before it. */
+  segment(segment: Segment, noRoom: () => string): void {
     if (this.over) return
     this.used = true
     this.pid = segment.pid
@@ -315,7 +324,9 @@ export class Stream extends Tenant implements StreamConnection {
     const flow = this.flowOf(segment)
     const missing = (segment.position - flow.received) | 0
     if (missing !== 0) {
+      this.cause = noRoom()
       flow.gap(Math.max(0, missing))
+      this.cause = framingLost
       if (missing < 0) flow.received += missing
     }
     const { bytes, start, end, length, tail, timeNs, sequence } = segment
@@ -414,7 +425,7 @@ export class Stream extends Tenant implements StreamConnection {
     }
     this.pool.abandoned++
     this.pool.sink.abandoned(operation)
-    this.pool.sink.lost('framing_lost', 1)
+    this.pool.sink.lost(this.cause, 1)
     this.pool.give(this, operation)
   }
 

@@ -10,6 +10,7 @@ import { startPeers } from '../helpers/peers.ts'
 import { pause, until } from '../helpers/program.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../helpers/servers/redis.ts'
 import { client, Telemetry } from '../helpers/telemetry.ts'
+import { withoutTracepoints, withTracefs } from '../helpers/tracefs.ts'
 
 const skip = withoutRedis
 const operations = 2_000
@@ -91,40 +92,49 @@ test('what is above the budget is counted: spans and counts together are all ope
   )
 })
 
-test('a flood above the budget costs another user no span', { skip: withoutBpf }, async () => {
-  const asUser = (uid: number) => ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
-  const received = await Telemetry.start()
-  const [flooder, quiet] = await Promise.all([startPeers(asUser(65_534)), startPeers(asUser(65_532))])
-  const shared = await AgentProcess.start({
-    endpoint: received.endpoint,
-    ports: [flooder.port, quiet.port],
-    config: { agent: { ebpf: { network: { sampling: { max_spans_per_second: 500 } } } } },
-  })
-  try {
-    let over = false
-    let flood = 0
-    const flooding = (async () => {
-      for (; !over; flood += 100) await flooder.requests(100, '/status/200')
-    })()
-    await until('the budget is used up', 30_000, async () => (await shared.counters()).over_budget! > 0)
-    const beganMs = performance.now()
-    for (let i = 0; i < 50; i++) {
-      await quiet.requests(1, '/status/200')
-      await pause(Math.max(0, beganMs + i * 20 - performance.now()))
+for (const [backend, without] of [
+  ['sock', withoutBpf],
+  ['syscalls', withoutTracepoints],
+] as const)
+  test(`${backend}: a flood above the budget costs another user no span`, { skip: without }, async () => {
+    const asUser = (uid: number) => ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+    const received = await Telemetry.start()
+    const [flooder, quiet] = await Promise.all([startPeers(asUser(65_534)), startPeers(asUser(65_532))])
+    const shared = await AgentProcess.start({
+      endpoint: received.endpoint,
+      ports: [flooder.port, quiet.port],
+      wrapper: withTracefs,
+      config: { agent: { ebpf: { backend, network: { sampling: { max_spans_per_second: 500 } } } } },
+    })
+    const dropped = async () =>
+      (await shared.metrics()).sum('svc_spans_dropped_total', 'reason="over_budget"')
+    try {
+      let over = false
+      let flood = 0
+      const flooding = (async () => {
+        for (; !over; flood += 100) await flooder.requests(100, '/status/200')
+      })()
+      await until('the budget is used up', 30_000, async () => (await dropped()) > 0)
+      const beganMs = performance.now()
+      for (let i = 0; i < 50; i++) {
+        await quiet.requests(1, '/status/200')
+        await pause(Math.max(0, beganMs + i * 20 - performance.now()))
+      }
+      over = true
+      await flooding
+      await received.settle(shared)
+      assert.equal(received.spans(quiet.port).length, 100)
+      const made = received.spans(flooder.port).length
+      assert.ok(made >= 500, `${made} spans`)
+      assert.equal(made + (await dropped()), 2 * flood)
+      for (const [peers, asked] of [
+        [quiet, 50],
+        [flooder, flood],
+      ] as const)
+        assert.deepEqual([received.servedBy(peers.serverPid), received.askedOf(peers.port)], [asked, asked])
+      checkBooks(parseExposition((await shared.get('/metrics')).text, 'text'))
+    } finally {
+      await shared.stop()
+      await Promise.all([flooder.close(), quiet.close(), received.close()])
     }
-    over = true
-    await flooding
-    await received.settle(shared)
-    assert.equal(received.spans(quiet.port).length, 100)
-    assert.ok(received.spans(flooder.port).length >= 500)
-    for (const [peers, asked] of [
-      [quiet, 50],
-      [flooder, flood],
-    ] as const)
-      assert.deepEqual([received.servedBy(peers.serverPid), received.askedOf(peers.port)], [asked, asked])
-    checkBooks(parseExposition((await shared.get('/metrics')).text, 'text'))
-  } finally {
-    await shared.stop()
-    await Promise.all([flooder.close(), quiet.close(), received.close()])
-  }
-})
+  })

@@ -55,6 +55,7 @@ async function measure(): Promise<void> {
     { name: 'syscalls' },
     {
       ringBytes: 2 ** 20,
+      perfBytes: 2 ** 20,
       backlogBytes: 0,
       captureBytes: 1024,
       protocols: ['http1'],

@@ -54,6 +54,7 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
     reasons.reduce((sum, reason) => sum + (dropped.get(reason) ?? 0), 0)
   const sampled = of('sampled')
   const overBudget = of('over_budget', 'ring_full', 'red_full')
+  const noRoom = of('perf_full')
   const limited = of('rate_limited')
   const path = 'agent.ebpf.network.sampling'
   const losses: Loss[] = [
@@ -68,6 +69,12 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
       items: overBudget,
       text: `${overBudget} spans dropped: more than ${path}.max_spans_per_second (${sampling.max_spans_per_second}), or than agent.ebpf.ringbuf_size holds; metrics count them all the same`,
       mend: `raise ${path}.max_spans_per_second, or agent.ebpf.ringbuf_size`,
+    },
+    {
+      cause: 'rate_limited',
+      items: noRoom,
+      text: `${noRoom} spans dropped: more came at once than agent.ebpf.perf_buffer_size (${config.agent.ebpf.perf_buffer_size}) holds for a CPU`,
+      mend: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU',
     },
     {
       cause: 'rate_limited',

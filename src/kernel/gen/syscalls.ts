@@ -267,3 +267,11 @@ export const bss = {
   exportSvcSyscallAddress: 96,
   exportSvcSyscallSweep: 104,
 } as const
+
+/** Section .rodata: offsets in bytes. */
+export const rodata = {
+  size: 17,
+  ownerSeeds: 0,
+  ownerSeedsSize: 16,
+  tellsAncestors: 16,
+} as const

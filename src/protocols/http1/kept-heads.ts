@@ -35,6 +35,17 @@ export class KeptHeads {
     if (this.free.length < maxFree && head.bytes.length <= maxFreeBytes) this.free.push(head)
   }
 
+  /** Lets go of what stands behind the first `most` bytes. */
+  shorten(head: KeptHead, most: number): void {
+    if (head.length <= most) return
+    head.length = most
+    head.cut = true
+    if (head.bytes.length <= maxFreeBytes) return
+    const { bytes } = head
+    head.bytes = Buffer.allocUnsafeSlow(Math.max(least, most))
+    bytes.copy(head.bytes, 0, 0, most)
+  }
+
   /** Adds as many of `source[start, end)` as there is room for, and nothing behind a gap. */
   append(head: KeptHead, source: Buffer, start: number, end: number): void {
     if (head.cut) return

@@ -30,12 +30,15 @@ export type ReadExchange = (exchange: Exchange, call: Call, tls: boolean) => boo
 /** Requests under way on all connections: what is kept of each, and how it ends. */
 export class Http1Requests {
   private readonly read: ReadExchange
+  private readonly captureBytes: number
   private readonly heads = new KeptHeads()
   private readonly exchange = new Exchange()
   private readonly free: Pending[] = []
 
-  constructor(read: ReadExchange) {
+  /** `captureBytes`: of each head, for what is told of the request. */
+  constructor(read: ReadExchange, captureBytes: number) {
     this.read = read
+    this.captureBytes = captureBytes
   }
 
   begin(operation: Operation | undefined): Pending {
@@ -63,6 +66,8 @@ export class Http1Requests {
     const { operation, head } = pending
     if (operation === undefined) return
     readTraceHeaders(head.bytes, 0, head.length, operation.context)
+    this.heads.shorten(head, this.captureBytes)
+    operation.kept = pendingBytes + head.memory
     connection.asked(operation)
   }
 

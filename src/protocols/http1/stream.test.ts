@@ -92,6 +92,28 @@ test('name and attributes are those of a kernel-framed exchange', () => {
   }
 })
 
+test('of a head its first bytes make the span, and trace context is read behind them, too', () => {
+  const captureBytes = 300
+  const context = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const long = `GET /${'x'.repeat(600)} HTTP/1.1\r\ntraceparent: ${context}\r\nUser-Agent: late\r\n\r\n`
+  const one = play(
+    [
+      ['>', long],
+      ['<', ok],
+      ['>', get],
+      ['<', ok],
+    ],
+    { options: { captureBytes } },
+    true,
+  )
+  const [cut, whole] = one.ended
+  assert.equal(cut!.attributes['url.path'], `/${'x'.repeat(captureBytes - 5)}`)
+  assert.equal(cut!.attributes['user_agent.original'], undefined)
+  assert.equal(cut!.context, context)
+  assert.equal(cut!.requestBytes, long.length)
+  assert.equal(whole!.attributes['user_agent.original'], 'curl/8.5')
+})
+
 test('inside TLS the scheme is https and its port is 443', () => {
   const talk: Talk = [
     ['>', 'GET /a HTTP/1.1\r\nHost: b\r\n\r\n'],

@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto'
+import { rodata, svcProtocol, svcSyscallSettings } from '../kernel/gen/syscalls.ts'
+import { type Native, type ObjectHandle, programType } from '../kernel/native.ts'
+import { tracepointFields } from '../kernel/tracepoints.ts'
+import type { CaptureOptions } from './capture.ts'
+
+/** bpf_get_current_ancestor_cgroup_id (linux/bpf.h). */
+const ancestorHelper = 123
+const setState = 'sock/inet_sock_set_state'
+
+/** Before the load of the object with a ring: its size, and by what owners are told apart who share it. */
+export function prepareRing(native: Native, object: ObjectHandle, ringBytes: number): void {
+  const tells = native.probeHelper(programType.tracepoint, ancestorHelper) === 1
+  native.objectSetMaxEntries(object, 'ring', ringBytes)
+  native.objectSetData(object, '.rodata', rodata.tellsAncestors, new Uint8Array([tells ? 1 : 0]))
+  native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+}
+
+/** What the programs are told. `magic`: who closes this descriptor is the agent. */
+export function settingsBytes({ protocols }: CaptureOptions, bufferBytes: number, magic: number): Buffer {
+  const settings = Buffer.alloc(svcSyscallSettings.size)
+  settings.writeUInt32LE(bufferBytes / 4, svcSyscallSettings.wakeupBytes)
+  settings.writeUInt32LE(magic, svcSyscallSettings.magic)
+  settings.writeUInt32LE(protocolBits(protocols), svcSyscallSettings.enabled)
+  settings.writeUInt32LE(hasWideProtocol() ? 1 : 0, svcSyscallSettings.wide)
+  return settings
+}
+
+/** Since Linux 5.6 the protocol has two bytes in the record, and what follows stands a byte further. */
+function hasWideProtocol(): boolean {
+  const fields = tracepointFields(setState) ?? []
+  return fields.find(({ name }) => name === 'protocol')?.size === 2
+}
+
+function protocolBits(names: readonly string[]): number {
+  let bits = 0
+  for (const [index, name] of svcProtocol.entries()) if (names.includes(name)) bits |= 1 << index
+  return bits
+}
