@@ -21,6 +21,7 @@ function budget(maxPerSecond: number, hasBudget = true) {
     spans: () => spans,
     sync: () => undefined,
     now: () => nowMs,
+    wall: () => nowMs,
   })
   const come = (perSecond: number) => {
     nowMs += 5_000
@@ -111,9 +112,32 @@ function allowed(made: SpanBudget, kind: keyof typeof calls, n: number, error = 
   const [protocol, fromBytes] = calls[kind]
   let count = 0
   for (let i = 0; i < n; i++)
-    count += Number(made.allows({ protocol, fromBytes, durationNs }, { error }, hostOwner))
+    count += Number(made.allows({ protocol, fromBytes, durationNs, endUs: 1e15 }, { error }, hostOwner))
   return count
 }
+
+test('of a batch those that came later find what came to the budget meanwhile', () => {
+  const { made, come } = budget(1000, false)
+  const [flood, quiet] = [
+    { group: 'a', user: '1' },
+    { group: 'a', user: '2' },
+  ]
+  const judge = (atMs: number, owner: typeof flood) =>
+    made.allows(
+      { protocol: 'http', fromBytes: true, durationNs: 1, endUs: atMs * 1000 },
+      { error: '' },
+      owner,
+    )
+  const refused: number[] = []
+  for (let batch = 0; batch < 8; batch++) {
+    come(0) // five seconds later
+    for (let at = batch * 5000; at < batch * 5000 + 1000; at++) {
+      for (let i = 0; i < 10; i++) judge(at, flood)
+      if (at % 20 === 0 && !judge(at, quiet)) refused.push(at)
+    }
+  }
+  assert.deepEqual(refused, [])
+})
 
 /** One that is alone leaves a little of a second's budget to whoever comes. */
 function isNear(count: number, perSecond: number): void {

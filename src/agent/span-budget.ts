@@ -14,11 +14,15 @@ export interface SpanBudgetOptions {
   readonly spans: () => number
   /** Brings the books up to date: calls until now are judged by the budget until now. */
   readonly sync: () => void
-  /** Milliseconds of a monotonic clock. */
+  /** Milliseconds of a monotonic clock, and since the Unix epoch. */
   readonly now?: () => number
+  readonly wall?: () => number
 }
 
-type JudgedExchange = Pick<Exchange, 'protocol' | 'fromBytes' | 'durationNs'>
+type JudgedExchange = Pick<Exchange, 'protocol' | 'fromBytes' | 'durationNs' | 'endUs'>
+
+/** Calls are judged as of their ends, so many milliseconds ago at most: clocks may be set meanwhile. */
+const mostLateMs = 10_000
 
 /** Over which the rate of spans is measured, in milliseconds. */
 const rateMs = 5_000
@@ -43,6 +47,7 @@ export class SpanBudget implements CpuLever {
   /** Of calls that failed or were slow. */
   #first: SharedBucket | undefined
   readonly #now: () => number
+  readonly #wall: () => number
   #measuredMs: number
   #spans = 0
   #perSecond = 0
@@ -51,6 +56,7 @@ export class SpanBudget implements CpuLever {
     this.#options = options
     this.#rules = options.rules
     this.#now = options.now ?? (() => performance.now())
+    this.#wall = options.wall ?? Date.now
     this.#measuredMs = this.#now()
     const counted = options.protocols.filter(({ count }) => count !== undefined)
     this.#counted = new Set(counted.map(({ name }) => name))
@@ -79,9 +85,12 @@ export class SpanBudget implements CpuLever {
     this.#apply()
   }
 
-  /** Whether a call of `owner` may have a span. To be asked once for each. */
+  /**
+   * Whether a call of `owner` may have a span. To be asked once for each. Calls are read in batches: what came to the budget
+   * between two of a batch is counted between them, or the first of it would have it all.
+   */
   allows(
-    { protocol, fromBytes, durationNs }: JudgedExchange,
+    { protocol, fromBytes, durationNs, endUs }: JudgedExchange,
     { error }: Pick<Call, 'error'>,
     owner: Owner,
   ): boolean {
@@ -90,7 +99,8 @@ export class SpanBudget implements CpuLever {
     const { alwaysErrors, alwaysSlow, slowNs } = this.#rules
     const isFirst = (alwaysErrors && error !== '') || (alwaysSlow && durationNs > slowNs)
     const bucket = isFirst ? this.#first! : this.#bucket
-    return bucket.take(owner, this.#now())
+    const lateMs = Math.min(mostLateMs, Math.max(0, this.#wall() - endUs / 1000))
+    return bucket.take(owner, this.#now() - lateMs)
   }
 
   /** Half as many spans as now. False: fewer would be of no use. */

@@ -52,3 +52,12 @@ test('no number of groups makes it forget who has had much, or grow', () => {
   const [little] = shares([ann, 20], [n => ({ group: `${n % 9000}`, user: '1' }), 10_000], [eve, 10_000])
   assert.ok(little! > 10, `${little}`)
 })
+
+test('outside of all groups each user is one', () => {
+  const users = (group: string) =>
+    shares([{ group, user: '1' }, 3000], [{ group, user: '2' }, 3000], [eve, 3000])
+  const [one, two, other] = users('')
+  assert.ok(Math.abs(one! - other!) < 0.1 * perSecond && Math.abs(two! - other!) < 0.1 * perSecond)
+  const [half, , whole] = users('ann.slice')
+  assert.ok(half! < 0.8 * whole!, `${half} ${whole}`)
+})

@@ -77,10 +77,11 @@ export class SharedBucket {
 
   #added(owner: Owner, tick: number): OwnersHad {
     if (this.#known >= mostOwners) this.#forget(tick)
-    let group = this.#groups.get(owner.group)
+    const key = groupKey(owner)
+    let group = this.#groups.get(key)
     if (group === undefined) {
       group = new Had()
-      this.#groups.set(owner.group, group)
+      this.#groups.set(key, group)
     }
     const added = { owner, had: new Had(), group }
     this.#owners.set(owner, added)
@@ -99,6 +100,11 @@ export class SharedBucket {
     }
     // A group that none of its owners is remembered of has had nothing of late either, or what it had is forgotten with them.
     this.#groups.clear()
-    for (const { owner, group } of this.#owners.values()) this.#groups.set(owner.group, group)
+    for (const { owner, group } of this.#owners.values()) this.#groups.set(groupKey(owner), group)
   }
+}
+
+/** Outside of all groups each user is one. */
+function groupKey({ group, user }: Owner): string {
+  return group === '' ? `user ${user}` : group
 }
