@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Back end "sock" (kernel 6.3 and newer): the tracepoints at the end of sock_sendmsg and sock_recvmsg see every socket
  * call once, whatever system call it came by, and cost nothing to calls on other files. */
+#include "include/caller.h"
 #include "include/stream.h"
 #include "include/tls.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* Set before load: each call comes to two programs. Since Linux 7.0 one of them may lose the CPU in the midst of its work,
+ * and until it has it back the kernel leaves out its runs for other tasks there. The second one does what was left out. */
+const volatile bool calls_come_twice;
+
 static __always_inline struct work *work_of(u32 slot)
 {
 	struct work *w = bpf_map_lookup_elem(&scratch, &slot);
 	if (w) {
+		w->slot = slot;
 		w->now = 0;
 		w->failed = 0;
 		w->foreign = 0;
@@ -20,7 +26,6 @@ static __always_inline struct work *work_of(u32 slot)
 	return w;
 }
 
-#define DNS_PORT 53
 #define FOREIGN_MAX 4 /* calls of a connection that may be of no known protocol before it is given up */
 
 static __always_inline bool is_udp(const struct sock *sk)
@@ -35,107 +40,20 @@ static __always_inline bool is_tcp(const struct sock *sk)
 	return (family == AF_INET || family == AF_INET6) && sk->sk_protocol == IPPROTO_TCP;
 }
 
-/* Of the messages of one sendmmsg or recvmmsg each comes here by itself, in order: which one this is. */
-static __always_inline u64 message_of(struct conn *c, u64 messages, u64 count)
-{
-	c->message = c->messages == messages && c->message + 1 < count ? c->message + 1 : 0;
-	c->messages = messages;
-	return messages + 64 * (u64)c->message; /* struct mmsghdr: 64 bytes on 64 bits */
-}
-
-static __always_inline void find_vectors(struct work *w, u64 message)
-{
-	u64 vector[2]; /* struct user_msghdr: msg_iov at 16, msg_iovlen at 24 */
-	if (bpf_probe_read_user(vector, sizeof(vector), (void *)(message + 16))) {
-		count(svc_counter_fault);
-		return;
-	}
-	w->iov = vector[0];
-	w->iov_left = vector[1];
-}
-
-/* Describes the caller's buffers. They keep their place until the system call returns. */
-static __noinline int find_buffers(struct work *w, struct conn *c, struct task_struct *task)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (task->flags & PF_IO_WORKER) {
-		count(svc_counter_io_uring);
-		return 0;
-	}
-#if defined(__TARGET_ARCH_x86)
-	if (task->thread_info.status & TS_COMPAT) {
-		count(svc_counter_compat32);
-		return 0;
-	}
-#endif
-	switch (SYSCALL_NR(regs)) {
-	case NR_read:
-	case NR_write:
-	case NR_sendto:
-	case NR_recvfrom:
-		w->base = SYSCALL_ARG1(regs);
-		w->segment = w->left;
-		break;
-	case NR_readv:
-	case NR_writev:
-	case NR_preadv2:
-	case NR_pwritev2:
-		w->iov = SYSCALL_ARG1(regs);
-		w->iov_left = SYSCALL_ARG2(regs);
-		break;
-	case NR_sendmsg:
-	case NR_recvmsg:
-		find_vectors(w, SYSCALL_ARG1(regs));
-		break;
-	case NR_sendmmsg:
-	case NR_recvmmsg:
-		find_vectors(w, message_of(c, SYSCALL_ARG1(regs), SYSCALL_ARG2(regs)));
-		break;
-	case NR_io_uring_enter:
-		count(svc_counter_io_uring);
-		break;
-	}
-	return 0;
-}
-
-/* Where an unconnected socket sends to; false: not to a name server. */
-static __noinline int find_peer(struct conn *c, struct task_struct *task)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 name = 0;
-	u8 address[28]; /* struct sockaddr_in6; its port stands where that of sockaddr_in does */
-	switch (SYSCALL_NR(regs)) {
-	case NR_sendto:
-		name = SYSCALL_ARG4(regs);
-		break;
-	case NR_sendmsg:
-		bpf_probe_read_user(&name, sizeof(name), (void *)SYSCALL_ARG1(regs));
-		break;
-	case NR_sendmmsg:
-		bpf_probe_read_user(&name, sizeof(name), (void *)(c->messages + 64 * (u64)c->message));
-		break;
-	}
-	if (!name || bpf_probe_read_user(address, 16, (void *)name))
-		return 0;
-	u16 family = address[0] | address[1] << 8;
-	c->udp_port = BE16(address + 2);
-	if (c->udp_port != DNS_PORT)
-		return 0;
-	if (family == AF_INET6) {
-		if (bpf_probe_read_user(c->udp_peer, 16, (void *)(name + 8)))
-			return 0;
-		return 1;
-	}
-	__builtin_memset(c->udp_peer, 0, 10);
-	c->udp_peer[10] = 0xff;
-	c->udp_peer[11] = 0xff;
-	__builtin_memcpy(c->udp_peer + 12, address + 4, 4);
-	return 1;
-}
-
 static __always_inline struct part *part_of(u32 slot)
 {
 	return bpf_map_lookup_elem(&parts, &slot);
+}
+
+/* Whether the first program has seen the call. Threads that send on one socket at the same time may be taken for each other:
+ * their bytes are in no order either. */
+static __always_inline bool has_seen(struct conn *c, struct sock *sk, u32 direction)
+{
+	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	u32 position = direction == RX ? tp->copied_seq : tp->write_seq;
+	bool seen = c->seen[direction] == position;
+	c->seen[direction] = position;
+	return seen;
 }
 
 /* TCP sequence number of a call's first byte. */
@@ -151,7 +69,7 @@ static __always_inline u32 sequence_of(struct sock *sk, u32 direction, u32 lengt
 static __noinline int on_stream(struct sock *sk, struct conn *c, struct work *w, u32 sequence)
 {
 	struct identity id = {};
-	struct part *p = part_of(w->direction & 1);
+	struct part *p = part_of(w->slot);
 	if (!p)
 		return 0;
 	if (ports[c->port]) { /* what goes by is missed, and is told as a gap when it is observed again */
@@ -173,7 +91,7 @@ static __noinline int on_stream(struct sock *sk, struct conn *c, struct work *w,
 static __noinline int on_foreign(struct sock *sk, struct conn *c, struct work *w, u32 length)
 {
 	struct stream_state *s = &c->follow;
-	struct part *p = part_of(w->direction & 1);
+	struct part *p = part_of(w->slot);
 	struct identity id = {};
 	if (!p)
 		return 0;
@@ -285,15 +203,17 @@ static __noinline int on_datagram(struct sock *sk, int ret, int flags, u32 direc
 	return 0;
 }
 
-static __always_inline int on_call(struct sock *sk, int ret, int flags, int direction)
+static __always_inline int on_call(struct sock *sk, int ret, int flags, int direction, bool again)
 {
-	if (ret < 0)
+	if (ret < 0 || (again && (!ret || !is_tcp(sk))))
 		return 0;
-	if (track_requests && direction == RX)
+	if (track_requests && direction == RX && !again)
 		heard_from(sk);
 	if (!is_tcp(sk))
 		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, flags, direction) : 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	if (c && calls_come_twice && ret && has_seen(c, sk, direction) && again)
+		return 0;
 	tls_nested(sk, c, direction, ret);
 	if (track_requests && direction == TX && c && c->mode == SERVER)
 		answers_on(bpf_get_socket_cookie(sk));
@@ -309,13 +229,15 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 			return 0;
 		}
 		c->joined = 1;
+		if (calls_come_twice && ret)
+			has_seen(c, sk, direction);
 	}
 	/* The agent never traces itself, nor what the kernel sends in a caller's name (network file systems). */
 	if (task->tgid == self_pid || (c->mode == UNKNOWN && BPF_CORE_READ_BITFIELD(sk, sk_kern_sock))) {
 		c->mode = OFF;
 		return 0;
 	}
-	struct work *w = work_of(direction);
+	struct work *w = work_of(again ? 4 + direction : direction);
 	if (!w)
 		return 0;
 	if (!ret) { /* end of the peer's stream */
@@ -340,7 +262,7 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 	if (c->mode == STREAM) {
 		on_stream(sk, c, w, sequence_of(sk, direction, ret));
 		if (c->closing)
-			end_stream(sk, c, direction);
+			end_stream(sk, c, w->slot);
 		unlock(c);
 		return 0;
 	}
@@ -357,7 +279,13 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(svc_sock_send, struct sock *sk, int ret, int flags)
 {
-	return on_call(sk, ret, 0, TX);
+	return on_call(sk, ret, 0, TX, false);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(svc_sock_again_send, struct sock *sk, int ret, int flags)
+{
+	return on_call(sk, ret, 0, TX, true);
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -365,7 +293,15 @@ int BPF_PROG(svc_sock_recv, struct sock *sk, int ret, int flags)
 {
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
-	return on_call(sk, ret, flags, RX);
+	return on_call(sk, ret, flags, RX, false);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(svc_sock_again_recv, struct sock *sk, int ret, int flags)
+{
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	return on_call(sk, ret, flags, RX, true);
 }
 
 SEC("tp_btf/inet_sock_set_state")

@@ -73,10 +73,14 @@ function programsOf(file: string): readonly Attachment[] {
     .join('\n')
   const plain = text.matchAll(/^SEC\("([^".?]+)"\)\nint (?:BPF_PROG\()?(\w+)/gm)
   const found = [...plain].map(([, section, program]) => ({ section: section!, program: program! }))
-  // System calls of one form have programs that a macro writes.
-  for (const [, way, call] of text.matchAll(/^ON_(ENTER|EXIT)\((\w+)/gm)) {
+  // System calls of one form have programs that a macro writes, two of each.
+  for (const [, way, call] of text.matchAll(/^ON_(ENTER|EXIT)(?:_TWICE)?\((\w+)/gm)) {
     const side = way!.toLowerCase()
-    found.push({ section: `tracepoint/syscalls/sys_${side}_${call}`, program: `svc_${side}_${call}` })
+    for (const name of ['', 'again_'])
+      found.push({
+        section: `tracepoint/syscalls/sys_${side}_${call}`,
+        program: `svc_${name}${side}_${call}`,
+      })
   }
   return found.sort((a, b) => a.section.localeCompare(b.section) || a.program.localeCompare(b.program))
 }
@@ -107,7 +111,8 @@ Generated from the sources in \`bpf\` by \`tools/gen-docs.ts\`; do not edit.
 
 Every eBPF program that svc has, and where it is attached. They read; none writes into a process, sends a signal, changes
 a packet or a return value. What is attached at the moment: \`GET /status/ebpf\`, the page Agent at \`/ui\`, and
-\`bpftool prog\`. All are gone when svc ends, however it ends. What else svc touches: [security](../security.md).`
+\`bpftool prog\`. Programs with \`again\` in their names are there since Linux 7 only
+([why](../develop/capture.md)). All are gone when svc ends, however it ends. What else svc touches: [security](../security.md).`
 
 function section(object: string, programs: readonly Attachment[]): string {
   const purpose = purposes[object]

@@ -147,7 +147,7 @@ enum svc_counter {
 	svc_counter_desync,             /* a stream's framing was lost; it is found again at the next head */
 	svc_counter_orphan_response,    /* a response to a request that was not seen */
 	svc_counter_abandoned,          /* exchanges given up when their stream lost its framing */
-	svc_counter_storage_full,       /* no memory for a connection's state */
+	svc_counter_storage_full,       /* no memory for a connection's state, or for a call under way */
 	svc_counter_pipeline_full,      /* no memory for an exchange, or too many in flight */
 	svc_counter_messages_bound,     /* one call held more messages than the bound */
 	svc_counter_connections,        /* connections recognised as HTTP */

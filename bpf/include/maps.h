@@ -113,6 +113,7 @@ struct conn {
 	u8 blocking;  /* the socket was not in non-blocking mode when its process came to it */
 	u8 foreign;   /* calls that were not recognised */
 	u16 owner;    /* of the process (share.h) */
+	u32 seen[2]; /* position behind the newest call, by RX and TX, where calls come twice */
 	struct stream_state follow;
 	/* Of UDP: where an unconnected socket sent to, and how far it is in the messages of one call. */
 	u8 udp_peer[16];
@@ -152,6 +153,7 @@ struct work {
 	u32 gathered;
 	u32 missing; /* what is still to be gathered, or skipped */
 	u32 foreign; /* these bytes are no HTTP/1 */
+	u32 slot;    /* of this scratch, and of that for parts */
 	u64 woken;   /* when the consumer was last woken */
 	u8 win[WIN_SIZE + 64] __attribute__((aligned(8)));
 	struct exchange blank;
@@ -183,7 +185,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 4);
+	__uint(max_entries, 6);
 	__type(key, u32);
 	__type(value, struct work);
 } scratch SEC(".maps");

@@ -39,7 +39,7 @@ struct part {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 4);
+	__uint(max_entries, 6);
 	__type(key, u32);
 	__type(value, struct part);
 } parts SEC(".maps");

@@ -29,20 +29,10 @@ static __always_inline int on_accept(struct exit *ctx)
 	return 0;
 }
 
-SEC("tracepoint/syscalls/sys_exit_accept")
-int svc_exit_accept(struct exit *ctx)
-{
-	return on_accept(ctx);
-}
+ON_EXIT_TWICE(accept, on_accept)
+ON_EXIT_TWICE(accept4, on_accept)
 
-SEC("tracepoint/syscalls/sys_exit_accept4")
-int svc_exit_accept4(struct exit *ctx)
-{
-	return on_accept(ctx);
-}
-
-SEC("tracepoint/syscalls/sys_exit_connect")
-int svc_exit_connect(struct exit *ctx)
+static __always_inline int on_exit_connect(struct exit *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct svc_syscall_call call;
@@ -61,6 +51,8 @@ int svc_exit_connect(struct exit *ctx)
 		make_resolver(key, call.address, true);
 	return 0;
 }
+
+ON_EXIT_TWICE(connect, on_exit_connect)
 
 SEC("tracepoint/syscalls/sys_exit_listen")
 int svc_exit_listen(struct exit *ctx)
@@ -81,11 +73,17 @@ static __always_inline bool read_ends(struct state_change *ctx, u8 ends[32])
 	return !read_kernel(ends, 32, (void *)ctx + 39);
 }
 
+/* The state may change in an interrupt of a program of the thread. */
+static __always_inline u64 holder_of_state(void)
+{
+	return ~bpf_get_current_pid_tgid();
+}
+
 /* A descriptor's own call changes the state of its socket: it is a TCP socket, and these are its ends. */
 static __always_inline void on_own_state(struct state_change *ctx, struct svc_syscall_call *call, u64 id,
 					 const u8 ends[32])
 {
-	struct work *w = work_of();
+	struct work *w = work_for(holder_of_state());
 	if (!w)
 		return;
 	struct svc_syscall_key key = key_of(id, call->fd);
@@ -130,7 +128,7 @@ static __always_inline void on_connected(struct state_change *ctx, bool failed, 
 static __always_inline void on_shut(struct state_change *ctx, u64 id, const u8 ends[32])
 {
 	struct closing *closing = bpf_map_lookup_elem(&closings, &id);
-	struct work *w = work_of();
+	struct work *w = work_for(holder_of_state());
 	u64 now = bpf_ktime_get_ns();
 	if (!closing || !closing->id || !w || now - closing->time > CLOSE_NS)
 		return;
@@ -150,8 +148,7 @@ static __always_inline void on_shut(struct state_change *ctx, u64 id, const u8 e
 	put(ctx, w, &record, sizeof(record));
 }
 
-SEC("tracepoint/sock/inet_sock_set_state")
-int svc_state(struct state_change *ctx)
+static __always_inline int on_state(struct state_change *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u8 ends[32];
@@ -176,9 +173,16 @@ int svc_state(struct state_change *ctx)
 	return 0;
 }
 
+SEC("tracepoint/sock/inet_sock_set_state")
+int svc_state(struct state_change *ctx)
+{
+	int result = on_state(ctx);
+	give_back(holder_of_state());
+	return result;
+}
+
 /* A thread that is started for a request works for it. */
-SEC("tracepoint/task/task_newtask")
-int svc_thread(struct new_task *ctx)
+static __always_inline int on_thread(struct new_task *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct work *w = work_of();
@@ -192,4 +196,10 @@ int svc_thread(struct new_task *ctx)
 	};
 	put(ctx, w, &record, sizeof(record));
 	return 0;
+}
+
+SEC("tracepoint/task/task_newtask")
+int svc_thread(struct new_task *ctx)
+{
+	return ended(on_thread(ctx));
 }

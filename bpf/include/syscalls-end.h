@@ -32,8 +32,7 @@ static __always_inline void expect_ends(u64 id, u32 fd)
 	bpf_map_update_elem(&closings, &id, &closing, BPF_ANY);
 }
 
-SEC("tracepoint/syscalls/sys_enter_close")
-int svc_enter_close(struct enter *ctx)
+static __always_inline int on_enter_close(struct enter *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct svc_syscall_settings *s = settings_of();
@@ -51,9 +50,22 @@ int svc_enter_close(struct enter *ctx)
 	return 0;
 }
 
+SEC("tracepoint/syscalls/sys_enter_close")
+int svc_enter_close(struct enter *ctx)
+{
+	return ended(on_enter_close(ctx));
+}
+
+/* Where the first one was left out, the connection is still there. */
+SEC("tracepoint/syscalls/sys_enter_close")
+int svc_again_enter_close(struct enter *ctx)
+{
+	struct svc_syscall_key key = key_of(bpf_get_current_pid_tgid(), ctx->arguments[0]);
+	return bpf_map_lookup_elem(&connections, &key) ? ended(on_enter_close(ctx)) : 0;
+}
+
 /* Servers that have shut their side answer no more; clients may still read, unless both sides are shut. */
-SEC("tracepoint/syscalls/sys_enter_shutdown")
-int svc_enter_shutdown(struct enter *ctx)
+static __always_inline int on_enter_shutdown(struct enter *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct work *w = work_of();
@@ -66,6 +78,12 @@ int svc_enter_shutdown(struct enter *ctx)
 	if (c && c->state == svc_syscall_state_followed && (c->role == svc_syscall_role_server || how == SHUT_RDWR))
 		put_closed(ctx, w, c);
 	return 0;
+}
+
+SEC("tracepoint/syscalls/sys_enter_shutdown")
+int svc_enter_shutdown(struct enter *ctx)
+{
+	return ended(on_enter_shutdown(ctx));
 }
 
 /* The second descriptor is replaced. The new one is recognised by what goes over it. */
@@ -81,13 +99,13 @@ static __always_inline int on_dup(struct enter *ctx)
 SEC("tracepoint/syscalls/sys_enter_dup2")
 int svc_enter_dup2(struct enter *ctx)
 {
-	return on_dup(ctx);
+	return ended(on_dup(ctx));
 }
 
 SEC("tracepoint/syscalls/sys_enter_dup3")
 int svc_enter_dup3(struct enter *ctx)
 {
-	return on_dup(ctx);
+	return ended(on_dup(ctx));
 }
 
 /* User space goes through what it knows of the process. */
@@ -113,7 +131,7 @@ int svc_enter_close_range(struct enter *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	if (!is_self(id))
 		sweep(ctx, id, ctx->arguments[0], ctx->arguments[1]);
-	return 0;
+	return ended(0);
 }
 
 SEC("tracepoint/sched/sched_process_exit")
@@ -126,7 +144,7 @@ int svc_exit(void *ctx)
 		return 0;
 	sweep(ctx, id, 0, ~0U);
 	bpf_map_delete_elem(&owners, &pid);
-	return 0;
+	return ended(0);
 }
 
 /* Descriptors that close by themselves have done so. */
@@ -134,7 +152,7 @@ SEC("tracepoint/sched/sched_process_exec")
 int svc_exec(void *ctx)
 {
 	sweep(ctx, bpf_get_current_pid_tgid(), 0, ~0U);
-	return 0;
+	return ended(0);
 }
 
 SEC("tracepoint/syscalls/sys_enter_fcntl")

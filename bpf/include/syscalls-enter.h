@@ -12,6 +12,14 @@ static __always_inline void remember(u64 id, const struct svc_syscall_call *call
 		bpf_map_update_elem(&calls, &id, call, BPF_ANY);
 }
 
+static __always_inline bool is_remembered(const struct enter *ctx)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct svc_syscall_call *call = bpf_map_lookup_elem(&calls, &id);
+	return call && call->kind && call->nr == ctx->nr && call->fd == (u32)ctx->arguments[0] &&
+	       call->address == ctx->arguments[1];
+}
+
 /* A call on a descriptor that moves bytes. */
 static __always_inline int on_enter(struct enter *ctx, u8 direction, u8 kind, bool is_socket, u64 flags, u64 name)
 {
@@ -45,12 +53,21 @@ static __always_inline int on_enter(struct enter *ctx, u8 direction, u8 kind, bo
 	return 0;
 }
 
-#define ON_ENTER(syscall, direction, kind, is_socket, flags)                                                          \
+/* While a program of Linux 7 has lost the CPU the kernel leaves out its runs for other tasks there. So there are two of
+ * each, one behind the other, and the second one finds that the first has done it, as nearly always. */
+#define ON_ENTER_TWICE(syscall, body)                                                                                 \
 	SEC("tracepoint/syscalls/sys_enter_" #syscall)                                                                \
 	int svc_enter_##syscall(struct enter *ctx)                                                                    \
 	{                                                                                                             \
-		return on_enter(ctx, direction, kind, is_socket, flags, 0);                                           \
+		return body;                                                                                          \
+	}                                                                                                             \
+	SEC("tracepoint/syscalls/sys_enter_" #syscall)                                                                \
+	int svc_again_enter_##syscall(struct enter *ctx)                                                              \
+	{                                                                                                             \
+		return is_remembered(ctx) ? 0 : body;                                                                 \
 	}
+#define ON_ENTER(syscall, direction, kind, is_socket, flags)                                                          \
+	ON_ENTER_TWICE(syscall, on_enter(ctx, direction, kind, is_socket, flags, 0))
 
 ON_ENTER(read, RECEIVED, svc_syscall_call_kind_buffer, false, 0)
 ON_ENTER(readv, RECEIVED, svc_syscall_call_kind_vector, false, 0)
@@ -63,11 +80,7 @@ ON_ENTER(writev, SENT, svc_syscall_call_kind_vector, false, 0)
 ON_ENTER(pwritev2, SENT, svc_syscall_call_kind_vector, false, 0)
 ON_ENTER(sendfile64, SENT, svc_syscall_call_kind_unseen, false, 0)
 
-SEC("tracepoint/syscalls/sys_enter_sendto")
-int svc_enter_sendto(struct enter *ctx)
-{
-	return on_enter(ctx, SENT, svc_syscall_call_kind_buffer, true, 0, ctx->arguments[4]);
-}
+ON_ENTER_TWICE(sendto, on_enter(ctx, SENT, svc_syscall_call_kind_buffer, true, 0, ctx->arguments[4]))
 
 /* struct msghdr, and struct mmsghdr, which begins with one, begin with the peer's address. */
 static __always_inline u64 name_of(u64 message)
@@ -77,17 +90,8 @@ static __always_inline u64 name_of(u64 message)
 	return name;
 }
 
-SEC("tracepoint/syscalls/sys_enter_sendmsg")
-int svc_enter_sendmsg(struct enter *ctx)
-{
-	return on_enter(ctx, SENT, svc_syscall_call_kind_message, true, 0, name_of(ctx->arguments[1]));
-}
-
-SEC("tracepoint/syscalls/sys_enter_sendmmsg")
-int svc_enter_sendmmsg(struct enter *ctx)
-{
-	return on_enter(ctx, SENT, svc_syscall_call_kind_messages, true, 0, name_of(ctx->arguments[1]));
-}
+ON_ENTER_TWICE(sendmsg, on_enter(ctx, SENT, svc_syscall_call_kind_message, true, 0, name_of(ctx->arguments[1])))
+ON_ENTER_TWICE(sendmmsg, on_enter(ctx, SENT, svc_syscall_call_kind_messages, true, 0, name_of(ctx->arguments[1])))
 
 /* Between two descriptors, of which one is a pipe. */
 SEC("tracepoint/syscalls/sys_enter_splice")
@@ -130,11 +134,7 @@ static __always_inline int on_enter_setup(struct enter *ctx, u8 kind, u64 count)
 	return 0;
 }
 
-SEC("tracepoint/syscalls/sys_enter_connect")
-int svc_enter_connect(struct enter *ctx)
-{
-	return on_enter_setup(ctx, svc_syscall_call_kind_connect, 0);
-}
+ON_ENTER_TWICE(connect, on_enter_setup(ctx, svc_syscall_call_kind_connect, 0))
 
 SEC("tracepoint/syscalls/sys_enter_listen")
 int svc_enter_listen(struct enter *ctx)
@@ -142,14 +142,6 @@ int svc_enter_listen(struct enter *ctx)
 	return on_enter_setup(ctx, svc_syscall_call_kind_listen, 0);
 }
 
-SEC("tracepoint/syscalls/sys_enter_accept")
-int svc_enter_accept(struct enter *ctx)
-{
-	return on_enter_setup(ctx, svc_syscall_call_kind_accept, 0);
-}
+ON_ENTER_TWICE(accept, on_enter_setup(ctx, svc_syscall_call_kind_accept, 0))
 
-SEC("tracepoint/syscalls/sys_enter_accept4")
-int svc_enter_accept4(struct enter *ctx)
-{
-	return on_enter_setup(ctx, svc_syscall_call_kind_accept, ctx->arguments[3]);
-}
+ON_ENTER_TWICE(accept4, on_enter_setup(ctx, svc_syscall_call_kind_accept, ctx->arguments[3]))

@@ -191,12 +191,18 @@ static __always_inline int on_exit(struct exit *ctx)
 	return 0;
 }
 
-#define ON_EXIT(syscall)                                                                                              \
+#define ON_EXIT_TWICE(syscall, body)                                                                                  \
 	SEC("tracepoint/syscalls/sys_exit_" #syscall)                                                                 \
 	int svc_exit_##syscall(struct exit *ctx)                                                                      \
 	{                                                                                                             \
-		return on_exit(ctx);                                                                                  \
+		return ended(body(ctx));                                                                              \
+	}                                                                                                             \
+	SEC("tracepoint/syscalls/sys_exit_" #syscall)                                                                 \
+	int svc_again_exit_##syscall(struct exit *ctx)                                                                \
+	{                                                                                                             \
+		return ended(body(ctx));                                                                              \
 	}
+#define ON_EXIT(syscall) ON_EXIT_TWICE(syscall, on_exit)
 
 ON_EXIT(read)
 ON_EXIT(readv)

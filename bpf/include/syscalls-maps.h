@@ -154,6 +154,8 @@ struct owner {
 
 /* Scratch of one call; the record stands before its bytes without a gap. */
 struct work {
+	u64 holder; /* whose it is now, 0 for nobody */
+	u64 users;  /* who wants it: one has it */
 	struct svc_segment segment;
 	u8 data[2 * (PART_MASK + 1)];
 	struct head head;
@@ -197,7 +199,10 @@ MAP(owners, BPF_MAP_TYPE_LRU_HASH, 16384, u32, u32);
 MAP(settings, BPF_MAP_TYPE_ARRAY, 1, u32, struct svc_syscall_settings);
 /* A bit for each port that is not to be observed. */
 MAP(ports, BPF_MAP_TYPE_ARRAY, 2048, u32, u32);
-MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct work);
+/* Since Linux 7 a program of a system call may lose the CPU to another task's in the midst of its work, so that there are
+ * several to choose from. User space leaves one where that cannot be. */
+#define SLOTS 4
+MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, SLOTS, u32, struct work);
 
 struct svc_counters {
 	u64 values[svc_counter_count];
@@ -222,13 +227,72 @@ static __always_inline void count(u32 counter)
 	u32 zero = 0;
 	struct svc_counters *c = bpf_map_lookup_elem(&counters, &zero);
 	if (c && counter < svc_counter_count)
-		c->values[counter]++;
+		__sync_fetch_and_add(&c->values[counter], 1);
+}
+
+/* The scratch of whoever `holder` is, who has it until it gives it back: the programs of one call that follow each other
+ * have one. */
+static __always_inline struct work *work_for(u64 holder)
+{
+	struct work *w;
+#pragma unroll
+	for (u32 i = 0; i < SLOTS; i++) {
+		u32 slot = i;
+		w = bpf_map_lookup_elem(&scratch, &slot);
+		if (!w)
+			break;
+		if (w->holder == holder)
+			return w;
+	}
+#pragma unroll
+	for (u32 i = 0; i < SLOTS; i++) {
+		u32 slot = i;
+		w = bpf_map_lookup_elem(&scratch, &slot);
+		if (!w)
+			break;
+		__sync_fetch_and_add(&w->users, 1);
+		if (w->users == 1) {
+			w->holder = holder;
+			return w;
+		}
+		__sync_fetch_and_add(&w->users, -1);
+	}
+	count(svc_counter_storage_full);
+	return 0;
+}
+
+static __always_inline void give_back(u64 holder)
+{
+#pragma unroll
+	for (u32 i = 0; i < SLOTS; i++) {
+		u32 slot = i;
+		struct work *w = bpf_map_lookup_elem(&scratch, &slot);
+		if (!w)
+			return;
+		if (w->holder == holder) {
+			w->holder = 0;
+			__sync_fetch_and_add(&w->users, -1);
+			return;
+		}
+	}
+}
+
+/* Of the thread, in its own programs. */
+static __always_inline u64 holder_of_thread(void)
+{
+	return bpf_get_current_pid_tgid() + 1;
 }
 
 static __always_inline struct work *work_of(void)
 {
-	u32 zero = 0;
-	return bpf_map_lookup_elem(&scratch, &zero);
+	return work_for(holder_of_thread());
+}
+
+/* What every program that may have used scratch ends with. One that goes on in another program does not come here. */
+static __always_inline int ended(int result)
+{
+	give_back(holder_of_thread());
+	return result;
 }
 
 static __always_inline struct svc_syscall_settings *settings_of(void)

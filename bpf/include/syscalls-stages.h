@@ -17,8 +17,7 @@ static __always_inline void next_message(void *ctx, struct work *w)
 		dispatch(ctx, w, c);
 }
 
-SEC("tracepoint")
-int svc_part(void *ctx)
+static __always_inline int on_part(void *ctx)
 {
 	struct work *w = work_of();
 	if (!w)
@@ -42,6 +41,12 @@ int svc_part(void *ctx)
 	return 0;
 }
 
+SEC("tracepoint")
+int svc_part(void *ctx)
+{
+	return ended(on_part(ctx));
+}
+
 static __always_inline bool skip_one(struct work *w)
 {
 	forget();
@@ -55,8 +60,7 @@ static __always_inline bool skip_one(struct work *w)
 }
 
 /* What is not captured, with its end where that lies in one buffer. */
-SEC("tracepoint")
-int svc_end(void *ctx)
+static __always_inline int on_end(void *ctx)
 {
 	struct work *w = work_of();
 	if (!w)
@@ -85,7 +89,12 @@ int svc_end(void *ctx)
 }
 
 SEC("tracepoint")
-int svc_look(void *ctx)
+int svc_end(void *ctx)
+{
+	return ended(on_end(ctx));
+}
+
+static __always_inline int on_look(void *ctx)
 {
 	struct work *w = work_of();
 	if (!w)
@@ -95,6 +104,12 @@ int svc_look(void *ctx)
 	look(w, bpf_map_lookup_elem(&connections, &w->key));
 	bpf_tail_call(ctx, &stages, STAGE_OPENING);
 	return 0;
+}
+
+SEC("tracepoint")
+int svc_look(void *ctx)
+{
+	return ended(on_look(ctx));
 }
 
 /* No stage has recognised the call. */
@@ -180,23 +195,23 @@ static __always_inline int on_opening(void *ctx, u32 protocols, u32 next)
 SEC("tracepoint")
 int svc_opening0(void *ctx)
 {
-	return on_opening(ctx, BY_PREFACE, STAGE_OPENING + 1);
+	return ended(on_opening(ctx, BY_PREFACE, STAGE_OPENING + 1));
 }
 
 SEC("tracepoint")
 int svc_opening1(void *ctx)
 {
-	return on_opening(ctx, BY_COMMAND | BIT(http1), STAGE_OPENING + 2);
+	return ended(on_opening(ctx, BY_COMMAND | BIT(http1), STAGE_OPENING + 2));
 }
 
 SEC("tracepoint")
 int svc_opening2(void *ctx)
 {
-	return on_opening(ctx, BY_MESSAGE, STAGE_OPENING + 3);
+	return ended(on_opening(ctx, BY_MESSAGE, STAGE_OPENING + 3));
 }
 
 SEC("tracepoint")
 int svc_opening3(void *ctx)
 {
-	return on_opening(ctx, BY_NUMBERS | BY_PORT | BIT(http1), 0);
+	return ended(on_opening(ctx, BY_NUMBERS | BY_PORT | BIT(http1), 0));
 }

@@ -129,11 +129,6 @@ function ebpf({ tracing, profiling }: Parts, measured: boolean): EbpfDocument {
     })),
     maps: countedMaps().map(({ maxEntries, ...map }) => ({ ...map, max_entries: maxEntries })),
     ringbuf: { size, events_received: received, events_lost: lost },
-    perf_buffers: (running?.capture.perfBuffers ?? []).map(({ cpu, ...events }) => ({
-      cpu,
-      events_received: events.received,
-      events_lost: events.lost,
-    })),
     tls: (running?.tls?.attachments() ?? []).map(({ buildId, symbols, ...rest }) => ({
       ...rest,
       symbols: [...symbols],

@@ -229,18 +229,13 @@ export const ebpfDocument = named(
         max_entries: count('Most entries.'),
       }),
     ),
-    ringbuf: object('The ring buffer between kernel and agent.', {
-      size: count('Bytes.'),
-      events_received: count('Records read.'),
-      events_lost: count('Records that found no room.'),
-    }),
-    perf_buffers: list(
-      'Perf buffers, which stand in for the ring before Linux 5.8; empty where there is a ring.',
-      object('Of one CPU.', {
-        cpu: count('Number of the CPU.'),
+    ringbuf: object(
+      'The ring buffer between kernel and agent; zeros where perf buffers stand in for it (before Linux 5.8).',
+      {
+        size: count('Bytes.'),
         events_received: count('Records read.'),
         events_lost: count('Records that found no room.'),
-      }),
+      },
     ),
     tls: list(
       'Libraries of TLS that were looked at.',

@@ -373,7 +373,8 @@ function withNative<F extends string>(probe: (native: Native) => Finding<F>): Fi
   return { fault: 'untried', detail: 'cannot be tried without the native addon' }
 }
 
-function atLeast(version: string, major: number, minor: number): boolean {
+/** Whether a kernel that calls itself `version` is that one or newer. */
+export function atLeast(version: string, major: number, minor: number): boolean {
   const [ours = 0, less = 0] = version.split('.').map(part => Number.parseInt(part, 10))
   return ours > major || (ours === major && less >= minor)
 }

@@ -87,7 +87,7 @@ for (const backend of [sock]) {
         const programs = new Map(native.objectPrograms(object).map(({ name, section }) => [name, section]))
         assert.deepEqual(
           [...programs.keys()].toSorted(),
-          [...backend.programs, ...backend.uprobes, backend.bootstrap].toSorted(),
+          [...backend.programs, ...backend.again, ...backend.uprobes, backend.bootstrap].toSorted(),
         )
         for (const name of programs.keys()) assert.match(name, /^svc_/)
         assert.match(programs.get(backend.bootstrap)!, /^iter\//)

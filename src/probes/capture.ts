@@ -1,6 +1,7 @@
+import { release } from 'node:os'
 import type { svcCounter } from '../kernel/gen/sock.ts'
 import type { MapHandle, Native } from '../kernel/native.ts'
-import type { Need } from '../kernel/needs.ts'
+import { atLeast, type Need } from '../kernel/needs.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Segment } from '../model/stream.ts'
 import type { TlsProbes, TlsProbesOptions } from './tls/tls-probes.ts'
@@ -28,6 +29,8 @@ export interface CaptureOptions extends CaptureRules {
   readonly backlogBytes: number
   /** Of a message's head, at most. */
   readonly captureBytes: number
+  /** Version of the kernel that it is to work for; left out: this one. */
+  readonly kernel?: string
   /** Names of the protocols that are looked for. */
   readonly protocols: readonly string[]
   /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 15 of them. */
@@ -89,6 +92,11 @@ export function ringEvents(capture: Capture | undefined): {
 /** Why what finds no room between kernel and svc is dropped. */
 export function noRoom({ perfBuffers }: Pick<Capture, 'perfBuffers'>): 'ring_full' | 'perf_full' {
   return perfBuffers.length > 0 ? 'perf_full' : 'ring_full'
+}
+
+/** Programs at tracepoints may lose the CPU, and the kernel leaves out their runs for others meanwhile. */
+export function maySkip(kernel = release()): boolean {
+  return atLeast(kernel, 7, 0)
 }
 
 /** A capture that runs. */
@@ -162,6 +170,8 @@ export interface CaptureBackend extends Backend {
   /** Its BPF objects, smallest first: each takes heads of up to so many bytes. */
   readonly objects: readonly { readonly file: string; readonly captureBytes: number }[]
   readonly programs: readonly string[]
+  /** For what those miss while one of them has lost the CPU: since Linux 7.0. */
+  readonly again: readonly string[]
   /** Those of its programs that are attached to functions of libraries, one by one (src/probes/tls). */
   readonly uprobes: readonly string[]
   /** The iterator that tells the kernel who the agent is and finds the sockets that are open already. */
@@ -174,6 +184,7 @@ export interface CaptureLayout {
   readonly rodata: {
     readonly size: number
     readonly captureBytes: number
+    readonly callsComeTwice: number
     readonly ringWakeupBytes: number
     readonly svcBoundsNs: number
     readonly svcBoundsNsSize: number

@@ -14,6 +14,7 @@ export const sock: CaptureBackend = {
     { file: 'large/sock.bpf.o', captureBytes: 8192 },
   ],
   programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state', 'svc_sock_destroy', 'svc_sock_thread'],
+  again: ['svc_sock_again_send', 'svc_sock_again_recv'],
   uprobes: tlsPrograms,
   bootstrap: 'svc_sock_bootstrap',
   layout: { bss, rodata },

@@ -25,14 +25,15 @@ import {
 } from '../kernel/native.ts'
 import { Exchange } from '../model/exchange.ts'
 import { Segment } from '../model/stream.ts'
-import type {
-  Backlog,
-  Capture,
-  CaptureBackend,
-  CaptureCounter,
-  CaptureOptions,
-  CaptureRules,
-  CaptureSink,
+import {
+  type Backlog,
+  type Capture,
+  type CaptureBackend,
+  type CaptureCounter,
+  type CaptureOptions,
+  type CaptureRules,
+  type CaptureSink,
+  maySkip,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { RecordReader } from './record-reader.ts'
@@ -86,6 +87,7 @@ export class SocketCapture implements Capture {
   private readonly globals: ArrayBuffer
   private readonly counted = new Map<string, Counted>()
   private readonly buckets = new Float64Array(svcRed.bucketsSize / 8)
+  private attached: readonly string[] = []
   private clockAt = 0
   private lastBacklog: Backlog | undefined
   private lastCounters: Record<CaptureCounter, number> | undefined
@@ -134,7 +136,7 @@ export class SocketCapture implements Capture {
       // that were opened between it and the attachment.
       this.bootstrap()
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
-      for (const program of backend.programs) this.object.attach(program)
+      for (const program of this.attached) this.object.attach(program)
       this.socketsFound = this.bootstrap()
       this.turns = new DrainTurns(() => this.batch())
     } catch (error) {
@@ -268,7 +270,7 @@ export class SocketCapture implements Capture {
     if (this.detached) return
     this.detached = true
     this.turns.stop()
-    for (const program of this.backend.programs) this.object.detach(program)
+    for (const program of this.attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
     while (this.batch() !== 0 && performance.now() < endMs);
     this.skip()
@@ -286,7 +288,13 @@ export class SocketCapture implements Capture {
   }
 
   private prepare(object: ObjectHandle, options: CaptureOptions): void {
-    const { rodata } = this.backend.layout
+    const { again, layout, programs } = this.backend
+    const { rodata } = layout
+    const twice = maySkip(options.kernel)
+    this.attached = twice ? [...programs, ...again] : programs
+    for (const map of ['scratch', 'parts']) this.native.objectSetMaxEntries(object, map, twice ? 6 : 4)
+    for (const program of again) this.native.objectSetAutoload(object, program, twice)
+    this.native.objectSetData(object, '.rodata', rodata.callsComeTwice, Uint8Array.of(Number(twice)))
     this.native.objectSetMaxEntries(object, 'ring', options.ringBytes)
     for (const program of this.backend.uprobes) this.native.uprobePrepare(object, program)
     const set = (offset: number, size: 4 | 8, value: number) => {

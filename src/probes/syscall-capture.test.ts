@@ -6,6 +6,7 @@ import { after, afterEach, before, test } from 'node:test'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { SyscallPeer } from '../../test/helpers/syscall-peer.ts'
 import { hasTracefs, withoutTracepoints, withTracefs } from '../../test/helpers/tracefs.ts'
+import type { BpfObject } from '../kernel/bpf-object.ts'
 import { svcProtocol } from '../kernel/gen/syscalls.ts'
 import type { Segment } from '../model/stream.ts'
 import { SyscallCapture, type SyscallCaptureOptions } from './syscall-capture.ts'
@@ -138,9 +139,19 @@ async function move(send: string, receive: string): Promise<void> {
     client.close(); server.close()`)
 }
 
-for (const perf of [false, true])
-  check(`every call that moves bytes is seen${perf ? ', by perf buffers as well' : ''}`, async () => {
-    watch = perf ? new Watch({ perf }) : await watching()
+/** The kernel runs these programs no more, as it leaves some out at times since Linux 7. */
+function leaveOut(capture: SyscallCapture, programs: RegExp): void {
+  const { object } = capture as unknown as { readonly object: BpfObject }
+  for (const { name } of capture.programs()) if (programs.test(name)) object.detach(name)
+}
+
+for (const [how, given] of [
+  ['', undefined],
+  [', by perf buffers as well', { perf: true }],
+  [', once on Linux 7 as well, also where the first program is left out', { kernel: '7.0' }],
+] as const)
+  check(`every call that moves bytes is seen${how}`, async () => {
+    watch = given === undefined ? await watching() : new Watch(given)
     watch.pid = peer.pid
     const ways = [
       ['s.send(data)', 's.recv(4096)'],
@@ -156,7 +167,9 @@ for (const perf of [false, true])
       ],
       ['s.sendall(data)', 's.recvfrom_into(bytearray(4096))'],
     ] as const
-    for (const [send, receive] of ways) {
+    for (const [i, [send, receive]] of ways.entries()) {
+      if (how.includes('left out') && i === 3)
+        leaveOut(watch.capture, /^svc_(enter|exit)_(?!shutdown|listen)/)
       watch.pieces.length = 0
       await move(send, receive)
       await watch.seen()
@@ -589,15 +602,12 @@ check('what finds no room in a perf buffer is counted for its CPU', async () => 
   await watch.seen()
   const { received, lost } = counts()
   assert.ok(received > 0 && lost > 0, `${received} received, ${lost} lost`)
-  const { segments_lost } = watch.capture.counters()
-  assert.equal(
-    segments_lost,
-    watch.capture.perfBuffers.reduce((sum, each) => sum + each.lost, 0),
-  )
+  const lostOfAll = () => watch.capture.perfBuffers.reduce((sum, each) => sum + each.lost, 0)
+  assert.equal(watch.capture.counters().segments_lost, lostOfAll())
   // Two parts and two ends of each.
   assert.ok(watch.pieces.length < 4 * rounds && watch.pieces.length + lost >= 4 * rounds)
   watch.capture.close()
-  assert.deepEqual([watch.capture.counters().segments_lost, counts().lost], [segments_lost, lost])
+  assert.ok(lostOfAll() >= lost && watch.capture.counters().segments_lost >= lostOfAll())
 })
 
 check('a flood fills the ring only as far as others still find room', async () => {

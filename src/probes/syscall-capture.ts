@@ -34,7 +34,7 @@ import { RecordReader } from './record-reader.ts'
 import { blockedCalls } from './syscall-blocked.ts'
 import { connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connections.ts'
 import { PerfRecords, type Records, RingRecords } from './syscall-records.ts'
-import { prepareRing, settingsBytes } from './syscall-settings.ts'
+import { prepareRing, prepareTurns, settingsBytes } from './syscall-settings.ts'
 import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
 
 /** How often the clocks are compared: NTP moves the wall clock. */
@@ -128,6 +128,7 @@ export class SyscallCapture implements Capture {
       name: backend.name,
       prepare: object => {
         if (!perf) prepareRing(native, object, options.ringBytes)
+        prepareTurns(native, object, options.kernel)
       },
     })
     let records: Records | undefined
@@ -283,7 +284,7 @@ export class SyscallCapture implements Capture {
   /** Attaches each program whose tracepoint is there. Returns the others' tracepoints. */
   private attachAll(): string[] {
     const absent: string[] = []
-    for (const { name, section } of this.object.programs()) {
+    for (const { name, section } of this.programs()) {
       const tracepoint = section.replace(/^tracepoint\/?/, '')
       if (tracepoint === '') continue // a stage of others
       if (tracepointFields(tracepoint) === undefined) {

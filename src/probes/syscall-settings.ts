@@ -2,11 +2,22 @@ import { randomBytes } from 'node:crypto'
 import { rodata, svcProtocol, svcSyscallSettings } from '../kernel/gen/syscalls.ts'
 import { type Native, type ObjectHandle, programType } from '../kernel/native.ts'
 import { tracepointFields } from '../kernel/tracepoints.ts'
-import type { CaptureOptions } from './capture.ts'
+import { type CaptureOptions, maySkip } from './capture.ts'
 
 /** bpf_get_current_ancestor_cgroup_id (linux/bpf.h). */
 const ancestorHelper = 123
 const setState = 'sock/inet_sock_set_state'
+
+/**
+ * Before the load. Since Linux 7 programs of system calls may lose the CPU, and are left out for others meanwhile: there
+ * they have scratch to choose from and run twice. Before, one of each is enough.
+ */
+export function prepareTurns(native: Native, object: ObjectHandle, kernel: string | undefined): void {
+  if (maySkip(kernel)) return
+  native.objectSetMaxEntries(object, 'scratch', 1)
+  for (const { name } of native.objectPrograms(object))
+    if (name.startsWith('svc_again_')) native.objectSetAutoload(object, name, false)
+}
 
 /** Before the load of the object with a ring: its size, and by what owners are told apart who share it. */
 export function prepareRing(native: Native, object: ObjectHandle, ringBytes: number): void {

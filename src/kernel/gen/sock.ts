@@ -243,7 +243,7 @@ export const bss = {
 
 /** Section .rodata: offsets in bytes. */
 export const rodata = {
-  size: 416,
+  size: 417,
   captureBytes: 0,
   ringWakeupBytes: 8,
   svcBoundsNs: 16,
@@ -252,4 +252,5 @@ export const rodata = {
   tlsSessionZero: 280,
   ownerSeeds: 400,
   ownerSeedsSize: 16,
+  callsComeTwice: 416,
 } as const
