@@ -142,7 +142,7 @@ async function move(send: string, receive: string): Promise<void> {
 /** The kernel runs these programs no more, as it leaves some out at times since Linux 7. */
 function leaveOut(capture: SyscallCapture, programs: RegExp): void {
   const { object } = capture as unknown as { readonly object: BpfObject }
-  for (const { name } of capture.programs()) if (programs.test(name)) object.detach(name)
+  for (const { name } of object.programs()) if (programs.test(name)) object.detach(name)
 }
 
 for (const [how, given] of [

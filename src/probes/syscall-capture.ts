@@ -284,7 +284,8 @@ export class SyscallCapture implements Capture {
   /** Attaches each program whose tracepoint is there. Returns the others' tracepoints. */
   private attachAll(): string[] {
     const absent: string[] = []
-    for (const { name, section } of this.programs()) {
+    for (const { name, section, autoload } of this.object.programs()) {
+      if (!autoload) continue
       const tracepoint = section.replace(/^tracepoint\/?/, '')
       if (tracepoint === '') continue // a stage of others
       if (tracepointFields(tracepoint) === undefined) {
