@@ -3,8 +3,7 @@
  * retransmissions, resets. Nothing runs for a packet or a call: the kernel keeps a connection's totals itself, and they
  * are fetched when the connection ends and, while it lives, by an iterator. */
 #include "include/kernel.h"
-#include "include/net.h"
-#include "include/net-share.h"
+#include "include/net-conn.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -12,8 +11,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const enum svc_net_side *unused_side __attribute__((unused));
 const enum svc_net_failure *unused_failure __attribute__((unused));
 
-#define PORTS_MAX 4096
-#define TRIES 8
 #define EPHEMERAL 32768 /* net.ipv4.ip_local_port_range begins here, as a rule */
 #define DONE 2UL        /* 1 << SOCK_DONE: the peer's FIN was taken (include/net/sock.h) */
 
@@ -28,31 +25,6 @@ u32 self_pid;    /* set by the iterator, which runs in the agent's own context *
 u32 watching;    /* 1: all ports that are listened at are known, so that older connections can be joined */
 u64 overflowed;  /* times that something was counted in `overflow` */
 u64 storage_full; /* connections that are not watched: no memory for their state */
-
-/* Of one socket. A child begins with a copy of its listener's (BPF_F_CLONE), which is how it has a process. */
-struct conn {
-	struct svc_net_key key;
-	u32 counted; /* 1: in `opened` and `open` of its pair */
-	u64 start_ns; /* when the client began to connect; 0: it is not connecting */
-	u64 sent;    /* as far as the pair has them */
-	u64 received;
-	u64 retransmits;
-	u64 observed; /* `sent`, when the round trip was last counted, plus 1 */
-	u32 resets[2]; /* received, sent, until the pair has them */
-	u8 comm[16];
-	u8 active; /* the key holds, and the end has not been counted */
-	u8 owned;  /* the process of the key has the socket, rather than its listener */
-	u8 joined; /* established before it was watched */
-	u8 pad;
-	u32 owner; /* of the process */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
-	__type(key, int);
-	__type(value, struct conn);
-} conns SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -69,20 +41,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct svc_net_pair);
 } overflow SEC(".maps");
-
-struct endpoint {
-	u32 netns;
-	u32 port;
-};
-
-/* Ports that somebody listens at: they tell the side of connections that are older than the agent. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, PORTS_MAX);
-	__type(key, struct endpoint);
-	__type(value, u8);
-} listening SEC(".maps");
 
 static __always_inline struct svc_net_pair *pair_of(struct conn *c)
 {
@@ -105,19 +63,6 @@ static __always_inline struct svc_net_pair *pair_of(struct conn *c)
 	return bpf_map_lookup_elem(&overflow, &zero);
 }
 
-/* Raises `*known` to `total` and returns by how much. The iterator and the connection's end may both be at it. */
-static __always_inline u64 grown(u64 *known, u64 total)
-{
-	u64 seen = *(volatile u64 *)known;
-	for (int i = 0; i < TRIES && (s64)(total - seen) > 0; i++) {
-		u64 was = __sync_val_compare_and_swap(known, seen, total);
-		if (was == seen)
-			return total - seen;
-		seen = was;
-	}
-	return 0;
-}
-
 static __always_inline void observe(u64 *buckets, const volatile u64 *bounds, u64 value)
 {
 	u32 bucket = 0;
@@ -132,32 +77,27 @@ static __always_inline void addresses(struct svc_net_key *key, struct sock *sk)
 {
 	struct sock_common *skc = &sk->__sk_common;
 	u32 *local = (u32 *)key->local_address, *peer = (u32 *)key->peer_address;
-	if (skc->skc_family == AF_INET6) {
+	if (OF(skc, skc_family) == AF_INET6) {
 		for (int i = 0; i < 4; i++) {
-			local[i] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
-			peer[i] = skc->skc_v6_daddr.in6_u.u6_addr32[i];
+			local[i] = OF(skc, skc_v6_rcv_saddr.in6_u.u6_addr32[i]);
+			peer[i] = OF(skc, skc_v6_daddr.in6_u.u6_addr32[i]);
 		}
 		return;
 	}
 	local[0] = local[1] = peer[0] = peer[1] = 0;
 	local[2] = peer[2] = bpf_htonl(0xffff);
-	local[3] = skc->skc_rcv_saddr;
-	peer[3] = skc->skc_daddr;
-}
-
-static __always_inline u32 netns_of(struct sock *sk)
-{
-	return BPF_CORE_READ((struct sock_common___net *)sk, skc_net.net, ns.inum);
+	local[3] = OF(skc, skc_rcv_saddr);
+	peer[3] = OF(skc, skc_daddr);
 }
 
 /* The process that runs now has the socket. */
 static __always_inline void own(struct conn *c)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	if (task->flags & PF_KTHREAD)
+	struct task_struct *task = current_task();
+	if (OF(task, flags) & PF_KTHREAD)
 		return;
-	c->key.pid = task->tgid;
-	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->group_leader->comm);
+	c->key.pid = OF(task, tgid);
+	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), OF(task, group_leader)->comm);
 	c->owner = svc_owner();
 	c->owned = 1;
 }
@@ -168,19 +108,22 @@ static __always_inline void begin(struct conn *c, struct sock *sk, u8 side)
 	addresses(&c->key, sk);
 	c->key.netns = netns_of(sk);
 	c->key.side = side;
-	c->key.port = side == svc_net_side_client ? bpf_ntohs(sk->__sk_common.skc_dport) : sk->__sk_common.skc_num;
+	c->key.port = side == svc_net_side_client ? bpf_ntohs(OF(sk, __sk_common.skc_dport)) : OF(sk, __sk_common.skc_num);
 	c->counted = 0;
 	c->start_ns = 0;
 	c->sent = c->received = c->retransmits = c->observed = 0;
 	c->resets[0] = c->resets[1] = 0;
+#ifdef OLD_KERNEL
+	c->told[0] = c->told[1] = c->ends = 0;
+#endif
 	c->owned = c->joined = 0;
 	c->active = 1;
 }
 
 static __always_inline u64 received_of(struct tcp_sock___net *tp, struct sock *sk)
 {
-	u64 bytes = tp->bytes_received;
-	bool fin = ((struct sock_common___net *)sk)->skc_flags & DONE;
+	u64 bytes = OF(tp, bytes_received);
+	bool fin = OF((struct sock_common___net *)sk, skc_flags) & DONE;
 	return bytes && fin ? bytes - 1 : bytes;
 }
 
@@ -192,28 +135,28 @@ static __always_inline struct svc_net_pair *account(struct conn *c, struct sock 
 	struct svc_net_pair *pair = pair_of(c);
 	if (!pair)
 		return 0;
-	if (established && !__sync_val_compare_and_swap(&c->counted, 0, 1)) {
+	if (established && is_opened(c)) {
 		__sync_fetch_and_add(&pair->open, 1);
 		if (!c->joined)
 			__sync_fetch_and_add(&pair->opened, 1);
 	}
-	u64 more = grown(&c->sent, tp->bytes_sent - tp->bytes_retrans);
+	u64 more = grown(&c->sent, OF(tp, bytes_sent) - OF(tp, bytes_retrans));
 	if (more)
 		__sync_fetch_and_add(&pair->sent, more);
 	more = grown(&c->received, received_of(tp, sk));
 	if (more)
 		__sync_fetch_and_add(&pair->received, more);
-	more = grown(&c->retransmits, tp->total_retrans);
+	more = grown(&c->retransmits, OF(tp, total_retrans));
 	if (more)
 		__sync_fetch_and_add(&pair->retransmits, more);
 	if (c->resets[0])
-		__sync_fetch_and_add(&pair->resets_received, __sync_lock_test_and_set(&c->resets[0], 0));
+		__sync_fetch_and_add(&pair->resets_received, new_resets(c, 0));
 	if (c->resets[1])
-		__sync_fetch_and_add(&pair->resets_sent, __sync_lock_test_and_set(&c->resets[1], 0));
+		__sync_fetch_and_add(&pair->resets_sent, new_resets(c, 1));
 	/* A round trip is worth counting when bytes made it, or once. */
-	u32 rtt = tp->srtt_us >> 3;
+	u32 rtt = OF(tp, srtt_us) >> 3;
 	u64 mark = c->sent + 1;
-	if (established && rtt && (last || mark > 1) && __sync_lock_test_and_set(&c->observed, mark) != mark) {
+	if (established && rtt && (last || mark > 1) && is_marked(c, mark)) {
 		observe(pair->rtt_buckets, rtt_bounds_us, rtt);
 		__sync_fetch_and_add(&pair->rtt_us, rtt);
 	}
@@ -222,7 +165,7 @@ static __always_inline struct svc_net_pair *account(struct conn *c, struct sock 
 
 static __always_inline u32 failure_of(struct sock *sk)
 {
-	switch (sk->sk_err) {
+	switch (OF(sk, sk_err)) {
 	case ECONNREFUSED:
 		return svc_net_failure_refused;
 	case ETIMEDOUT:
@@ -236,7 +179,7 @@ static __always_inline u32 failure_of(struct sock *sk)
 	case ECANCELED:
 		return svc_net_failure_cancelled;
 	case 0: /* close(2) has shut both sides by now; a connect(2) that fails has not */
-		return sk->sk_shutdown == SHUTDOWN_BOTH ? svc_net_failure_cancelled : svc_net_failure_local;
+		return OF(sk, sk_shutdown) == SHUTDOWN_BOTH ? svc_net_failure_cancelled : svc_net_failure_local;
 	default:
 		return svc_net_failure_other;
 	}
@@ -244,7 +187,7 @@ static __always_inline u32 failure_of(struct sock *sk)
 
 static __always_inline void on_connecting(struct sock *sk)
 {
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct conn *c = CONN_MADE(sk, svc_owner());
 	if (!c) {
 		__sync_fetch_and_add(&storage_full, 1);
 		return;
@@ -271,7 +214,7 @@ static __always_inline void on_connected(struct conn *c, struct sock *sk, struct
 
 static __always_inline void on_accepted(struct sock *sk)
 {
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct conn *c = conn_accepted(sk);
 	if (!c) {
 		__sync_fetch_and_add(&storage_full, 1);
 		return;
@@ -289,9 +232,15 @@ static __always_inline bool was_missed(struct conn *c)
 
 static __always_inline void on_listening(struct sock *sk)
 {
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+#ifdef OLD_KERNEL
+	struct conn listener = {};
+	own(&listener);
+	keep_listener(sk, &listener, BPF_ANY);
+#else
+	struct conn *c = CONN_MADE(sk, 0);
 	if (c)
 		own(c);
+#endif
 }
 
 static __always_inline void on_closed(struct conn *c, struct sock *sk, struct tcp_sock *tp, bool connecting)
@@ -309,6 +258,44 @@ static __always_inline void on_closed(struct conn *c, struct sock *sk, struct tc
 		__sync_fetch_and_add(&pair->failures[failure], 1);
 }
 
+#ifdef OLD_KERNEL
+static __always_inline void count_end(struct conn *c, struct sock *sk)
+{
+	if (!claim(sk))
+		return; /* who has it counts the end, too */
+	if (c->active)
+		on_closed(c, sk, tcp_of(sk), c->ends == ENDS_CONNECTING);
+	release(sk);
+}
+
+static __always_inline void end(struct conn *c, struct sock *sk, struct tcp_sock *tp, bool connecting)
+{
+	c->ends = connecting ? ENDS_CONNECTING : ENDS_OPEN;
+	count_end(c, sk);
+}
+
+static __always_inline void look(struct conn *c, struct sock *sk, struct tcp_sock *tp)
+{
+	if (!claim(sk))
+		return;
+	if (c->active)
+		account(c, sk, tp, true, false);
+	release(sk);
+	if (c->ends)
+		count_end(c, sk);
+}
+#else
+static __always_inline void end(struct conn *c, struct sock *sk, struct tcp_sock *tp, bool connecting)
+{
+	on_closed(c, sk, tp, connecting);
+}
+
+static __always_inline void look(struct conn *c, struct sock *sk, struct tcp_sock *tp)
+{
+	account(c, sk, tp, true, false);
+}
+#endif
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
 {
@@ -324,9 +311,9 @@ int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
 			on_listening(sk);
 		return 0;
 	}
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct conn *c = conn_of(sk);
 	if (to == TCP_ESTABLISHED) {
-		struct tcp_sock *tp = c && c->start_ns ? bpf_skc_to_tcp_sock(sk) : 0;
+		struct tcp_sock *tp = c && c->start_ns ? tcp_of(sk) : 0;
 		if (tp) { /* also from SYN_RECV: both sides may open at once */
 			if (c->active)
 				on_connected(c, sk, tp);
@@ -348,9 +335,9 @@ int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
 		own(c);
 	if (to != TCP_CLOSE)
 		return 0;
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_sock *tp = tcp_of(sk);
 	if (tp)
-		on_closed(c, sk, tp, c->start_ns && (from == TCP_SYN_SENT || from == TCP_SYN_RECV));
+		end(c, sk, tp, c->start_ns && (from == TCP_SYN_SENT || from == TCP_SYN_RECV));
 	return 0;
 }
 
@@ -359,10 +346,12 @@ int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
 SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(svc_net_destroy, struct sock *sk)
 {
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
-	struct tcp_sock *tp = c && c->active ? bpf_skc_to_tcp_sock(sk) : 0;
+	struct conn *c = conn_of(sk);
+	struct tcp_sock *tp = c && c->active ? tcp_of(sk) : 0;
 	if (tp)
-		on_closed(c, sk, tp, c->start_ns && !tp->srtt_us);
+		end(c, sk, tp, c->start_ns && !OF(tp, srtt_us));
+	if (c)
+		let_go(c, sk);
 	return 0;
 }
 
@@ -370,7 +359,7 @@ static __always_inline void on_reset(const struct sock *sk, u32 direction)
 {
 	if (!sk)
 		return;
-	struct conn *c = bpf_sk_storage_get(&conns, (struct sock *)sk, 0, 0);
+	struct conn *c = conn_of((struct sock *)sk);
 	/* A refused connection is a failure and no reset; a listener has no pair. */
 	if (!c || !c->key.port || c->start_ns)
 		return;
@@ -402,26 +391,47 @@ int BPF_PROG(svc_net_reset_sent, const struct sock *sk)
 /* A connection that was there before: what it has moved until now is not counted. */
 static __always_inline void join(struct conn *c, struct sock *sk, struct tcp_sock *tcp)
 {
-	struct endpoint here = { .netns = netns_of(sk), .port = sk->__sk_common.skc_num };
-	u16 there = bpf_ntohs(sk->__sk_common.skc_dport);
+	struct endpoint here = { .netns = netns_of(sk), .port = OF(sk, __sk_common.skc_num) };
+	u16 there = bpf_ntohs(OF(sk, __sk_common.skc_dport));
 	bool server = bpf_map_lookup_elem(&listening, &here) || (there >= EPHEMERAL && here.port < EPHEMERAL);
 	struct tcp_sock___net *tp = (struct tcp_sock___net *)tcp;
 	begin(c, sk, server ? svc_net_side_server : svc_net_side_client);
 	c->joined = 1;
-	c->sent = tp->bytes_sent - tp->bytes_retrans;
+	c->sent = OF(tp, bytes_sent) - OF(tp, bytes_retrans);
 	c->received = received_of(tp, sk);
-	c->retransmits = tp->total_retrans;
+	c->retransmits = OF(tp, total_retrans);
 	c->observed = c->sent + 1;
+}
+
+/* Of other processes than the current one helpers tell no groups. */
+static __always_inline u32 owner_of(struct task_struct *task)
+{
+	u32 user = user_of(task);
+	return owner_number(group_of_user(user), (u64)user << 32);
 }
 
 static __always_inline void take_owner(struct conn *c, struct task_struct *task)
 {
 	c->key.pid = task->tgid;
 	bpf_probe_read_kernel_str(c->comm, sizeof(c->comm), task->comm);
-	/* Of other processes than the current one helpers tell no groups. */
-	u32 user = user_of(task);
-	c->owner = owner_number(group_of_user(user), (u64)user << 32);
+	c->owner = owner_of(task);
 	c->owned = 1;
+}
+
+/* Somebody listens at a port. `c`: what is known of the socket. */
+static __always_inline void on_listener(struct conn *c, struct sock *sk, struct task_struct *task)
+{
+#ifdef OLD_KERNEL
+	struct conn listener = {};
+	take_owner(&listener, task);
+	keep_listener(sk, &listener, BPF_NOEXIST);
+#else
+	struct endpoint here = { .netns = netns_of(sk), .port = sk->__sk_common.skc_num };
+	u8 yes = 1;
+	bpf_map_update_elem(&listening, &here, &yes, BPF_ANY);
+	if (!c && (c = CONN_MADE(sk, 0)))
+		take_owner(c, task);
+#endif
 }
 
 /* Every file of every process. It finds who has a connection, and counts what connections have moved that live on. */
@@ -433,27 +443,23 @@ int svc_net_files(struct bpf_iter__task_file *ctx)
 	self_pid = bpf_get_current_pid_tgid() >> 32;
 	if (!task || !file || task->tgid != task->pid)
 		return 0;
-	struct socket *socket = bpf_sock_from_file(file);
-	if (!socket || !socket->sk || socket->sk->sk_protocol != IPPROTO_TCP)
+	struct socket *socket = socket_of(file);
+	struct sock *sk = socket ? OF(socket, sk) : 0;
+	if (!sk || !is_tcp(sk))
 		return 0;
-	struct sock *sk = socket->sk;
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_sock *tp = tcp_of(sk);
 	if (!tp)
 		return 0;
-	u8 state = sk->__sk_common.skc_state;
+	u8 state = OF(sk, __sk_common.skc_state);
 	if (state == TCP_CLOSE || state == TCP_SYN_SENT || state == TCP_SYN_RECV)
 		return 0;
-	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
+	struct conn *c = conn_of(sk);
 	if (state == TCP_LISTEN) {
-		struct endpoint here = { .netns = netns_of(sk), .port = sk->__sk_common.skc_num };
-		u8 yes = 1;
-		bpf_map_update_elem(&listening, &here, &yes, BPF_ANY);
-		if (!c && (c = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)))
-			take_owner(c, task);
+		on_listener(c, sk, task);
 		return 0;
 	}
 	if (!c) {
-		c = watching ? bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+		c = watching ? CONN_MADE(sk, owner_of(task)) : 0;
 		if (!c)
 			return 0;
 		join(c, sk, tp);
@@ -466,6 +472,6 @@ int svc_net_files(struct bpf_iter__task_file *ctx)
 	if (c->key.pid == self_pid)
 		c->active = 0;
 	if (c->active)
-		account(c, sk, tp, true, false);
+		look(c, sk, tp);
 	return 0;
 }

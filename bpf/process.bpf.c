@@ -52,12 +52,25 @@ struct {
 } ring SEC(".maps");
 
 /* Processes whose end was counted: two last threads may end at once. */
+#ifdef OLD_KERNEL
+struct ended_key {
+	u64 start_ns;
+	u64 pid;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096); /* they are told from each other for a moment only */
+	__type(key, struct ended_key);
+	__type(value, u8);
+} ended SEC(".maps");
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, u32);
 } ended SEC(".maps");
+#endif
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -111,16 +124,47 @@ struct linux_binprm___process {
 
 enum cgroup_subsys_id___process { memory_cgrp_id___process };
 
+#define EEXIST 17
 #define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
+
+/* Whether one more event may be told in this second. */
+static __always_inline bool may_tell(u64 now)
+{
+	u64 this_second = now / MONOTONIC_SECOND, was = second;
+#ifdef OLD_KERNEL
+	/* CPUs that are here at the same time may tell one more each. */
+	if (was != this_second) {
+		second = this_second;
+		told = 0;
+	}
+	u32 before = *(volatile u32 *)&told;
+	__sync_fetch_and_add(&told, 1);
+	return before < events_max;
+#else
+	if (was != this_second && __sync_val_compare_and_swap(&second, was, this_second) == was)
+		told = 0;
+	return __sync_fetch_and_add(&told, 1) < events_max;
+#endif
+}
+
+/* Whether the end of this process was counted before; from now on it was. */
+static __always_inline bool has_ended(struct task_struct *leader)
+{
+#ifdef OLD_KERNEL
+	struct ended_key key = { .start_ns = ((struct task_struct___process *)leader)->start_time, .pid = leader->pid };
+	u8 yes = 1;
+	return bpf_map_update_elem(&ended, &key, &yes, BPF_NOEXIST) == -EEXIST;
+#else
+	u32 *once = bpf_task_storage_get(&ended, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return once && __sync_lock_test_and_set(once, 1);
+#endif
+}
 
 /* Room for one more event in this second, or none. */
 static __always_inline struct svc_process_event *begin(u32 kind, u64 now)
 {
-	u64 this_second = now / MONOTONIC_SECOND, was = second;
-	if (was != this_second && __sync_val_compare_and_swap(&second, was, this_second) == was)
-		told = 0;
 	struct svc_process_event *event = 0;
-	if (__sync_fetch_and_add(&told, 1) < events_max)
+	if (may_tell(now))
 		event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&untold[kind], 1);
@@ -226,8 +270,7 @@ int BPF_PROG(svc_process_exit, struct task_struct *task)
 		return 0;
 	if (task->flags & PF_KTHREAD)
 		return 0;
-	u32 *once = bpf_task_storage_get(&ended, task->group_leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (once && __sync_lock_test_and_set(once, 1))
+	if (has_ended(task->group_leader))
 		return 0;
 	u32 status = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code
 						       : BPF_CORE_READ(ending, group_leader, exit_code);

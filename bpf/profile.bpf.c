@@ -3,6 +3,10 @@
  * is told once, as places in files; then it is only counted. */
 #include "include/profile/python.h"
 #include "include/profile/sample.h"
+#ifdef OLD_KERNEL
+#define OWNER_SECTION SEC(".rodata.old")
+#include "include/old-table.h"
+#endif
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -16,7 +20,7 @@ static __always_inline void set_registers(struct walk *w, u64 pc, u64 sp, u64 fp
 static __always_inline void set_process(struct walk *w, struct mm_struct *mm)
 {
 	w->mm = (u64)mm;
-	w->root = (u64)mm->mm_mt.ma_root;
+	w->root = root_of(mm);
 	w->runtime = false;
 	w->process.v8_shared = 0;
 	w->process.python_runtime = 0;
@@ -31,16 +35,28 @@ static __always_inline void set_process(struct walk *w, struct mm_struct *mm)
 	}
 }
 
+/* What the task left at its entry to the kernel. */
+static __always_inline struct pt_regs *entry_registers(struct task_struct *task)
+{
+#ifdef OLD_KERNEL
+	/* At the end of its stack; Linux 5.15 has a helper. */
+	u64 end = (u64)BPF_CORE_READ(task, stack) + bpf_core_type_size(union thread_union);
+	return (struct pt_regs *)(end - bpf_core_type_size(struct pt_regs));
+#else
+	return (struct pt_regs *)bpf_task_pt_regs(task);
+#endif
+}
+
 /* The stack of user space, of the current task. `in_kernel`: it left its registers at the entry to the kernel, else they
  * are set. */
 static __always_inline void take_user_stack(struct walk *w, struct task_struct *task, bool in_kernel)
 {
-	struct mm_struct *mm = task->mm;
-	if (!mm || task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	struct mm_struct *mm = OF(task, mm);
+	if (!mm || OF(task, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return;
 	if (in_kernel) {
-		struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-		set_registers(w, PC(regs), SP(regs), FP(regs));
+		struct pt_regs *regs = entry_registers(task);
+		set_registers(w, OF(regs, PC_MEMBER), OF(regs, SP_MEMBER), OF(regs, FP_MEMBER));
 	}
 	set_process(w, mm);
 	w->hash = 0;
@@ -62,7 +78,7 @@ static __always_inline void take_stacks(struct walk *w, struct sample_context *c
 	set_registers(w, PC(&context->regs), SP(&context->regs), FP(&context->regs));
 	if (in_kernel)
 		take_kernel_stack(w, context, 0);
-	take_user_stack(w, bpf_get_current_task_btf(), in_kernel);
+	take_user_stack(w, current_task(), in_kernel);
 }
 
 /* As above, for kernels that cannot walk: by frame pointers, and as addresses. */
@@ -85,7 +101,7 @@ static __always_inline void take_plain_stacks(struct walk *w, struct sample_cont
 	w->user.frames = count;
 	w->user.inner = 0;
 	/* Programs that are loaded at fixed addresses may follow each other in one process. */
-	w->mm = (u64)bpf_get_current_task_btf()->mm;
+	w->mm = (u64)OF(current_task(), mm);
 	w->is_private = true;
 	w->is_urgent = false;
 	w->stack_end = count < FRAMES ? svc_stack_end_frame_pointer_end : svc_stack_end_truncated;
@@ -181,14 +197,58 @@ struct waiting {
 	u32 share; /* it stands for so many waits */
 	u32 turn;
 	struct svc_count_key key;
+#ifdef OLD_KERNEL
+	u64 owner;
+#endif
 };
 
+#ifdef OLD_KERNEL
+#define WAITS_MAX 16384
+
+/* Of those who wait: made at the beginning of a wait and gone with its end. Memory is not asked for in between, as the
+ * scheduler is at work here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAITS_MAX);
+	__type(key, u64);
+	__type(value, struct waiting);
+} waits SEC(".maps");
+
+static __always_inline struct waiting *wait_of(struct task_struct *task)
+{
+	return entry_of(&waits, task);
+}
+
+static __always_inline struct waiting *wait_made(struct task_struct *task)
+{
+	struct waiting none = { .owner = svc_owner() };
+	return entry_made(&waits, WAITS_MAX, task, &none, none.owner);
+}
+
+static __always_inline void forget_wait(struct task_struct *task, struct waiting *waiting)
+{
+	entry_ends(&waits, task, waiting->owner);
+}
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct waiting);
 } waits SEC(".maps");
+
+static __always_inline struct waiting *wait_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&waits, task, 0, 0);
+}
+
+static __always_inline struct waiting *wait_made(struct task_struct *task)
+{
+	return bpf_task_storage_get(&waits, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void forget_wait(struct task_struct *task, struct waiting *waiting) {}
+#endif
 
 /* Of one CPU: waits that began in this second, and one of how many has its stack taken. */
 struct wait_rate {
@@ -226,35 +286,51 @@ static __always_inline u64 share_of_wait(u64 now)
 
 static __always_inline void end_wait(struct task_struct *task, u64 now)
 {
-	struct waiting *waiting = bpf_task_storage_get(&waits, task, 0, 0);
+	struct waiting *waiting = wait_of(task);
 	if (!waiting || !waiting->since)
 		return;
 	u64 ns = now - waiting->since;
 	waiting->since = 0;
 	if (waiting->turn == waits_turn && ns >= WAIT_LEAST_NS)
 		count_sample(&waiting->key, waiting->share, ns * waiting->share);
+	forget_wait(task, waiting);
 }
 
 /* Frames of the tracepoint itself stand on top of the kernel's stack: the program, bpf_trace_run4, __schedule, and the
  * tracepoint's iterator between the two where others are attached to it: then __schedule stays. */
 #define TRACEPOINT_FRAMES 3
 
-/* Since Linux 5.19 with these arguments. `prev_state` is not 0 where the task goes to sleep, unless it was preempted on
- * the way. */
-SEC("tp_btf/sched_switch")
-int BPF_PROG(svc_profile_off_cpu, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
+#ifdef OLD_KERNEL
+#define STATE_ARGUMENT
+/* Linux 5.14 gave it another name, and half of its size. */
+static __always_inline u64 state_of(struct task_struct *task)
 {
+	struct task_struct___state *newer = (void *)task;
+	struct task_struct___old_state *older = (void *)task;
+	return bpf_core_field_exists(newer->__state) ? BPF_CORE_READ(newer, __state) : BPF_CORE_READ(older, state);
+}
+#else
+#define STATE_ARGUMENT , unsigned int prev_state
+#endif
+
+/* Since Linux 5.19 with these arguments, before without the last. `prev_state` is not 0 where the task goes to sleep,
+ * unless it was preempted on the way. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(svc_profile_off_cpu, bool preempt, struct task_struct *prev, struct task_struct *next STATE_ARGUMENT)
+{
+#ifdef OLD_KERNEL
+	u64 prev_state = state_of(prev);
+#endif
 	u64 now = bpf_ktime_get_ns();
 	end_wait(next, now);
 	/* A thread that ends has no memory any more, and does not come back. */
-	if (preempt || !prev_state || !prev->mm || prev->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+	if (preempt || !prev_state || !OF(prev, mm) || OF(prev, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
 	u64 share = share_of_wait(now);
 	struct walk *w = share ? walk_of(svc_sample_kind_off_cpu) : 0;
 	if (!w || !begin_sample(w, svc_sample_kind_off_cpu))
 		return 0;
-	struct waiting *waiting = bpf_task_storage_get(&waits, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct waiting *waiting = wait_made(prev);
 	if (!waiting) {
 		add(&counts_full[svc_sample_kind_off_cpu], share);
 		return 0;

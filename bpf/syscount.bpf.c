@@ -2,6 +2,10 @@
 /* Counts system calls by process, number and error, with their durations. It runs at the beginning and the end of every
  * system call of the host, so the object is loaded only where it was asked for. */
 #include "include/kernel.h"
+#ifdef OLD_KERNEL
+#define OWNER_SECTION SEC(".rodata.old")
+#include "include/old-table.h"
+#endif
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -38,15 +42,60 @@ u64 lost;
 struct under_way {
 	u64 start_ns;
 	u32 nr; /* plus 1; 0: none */
-	u32 pad;
+	u32 owner; /* of the thread, where it has a share of a table */
 };
 
+#ifdef OLD_KERNEL
+#define THREADS_MAX 65536
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, THREADS_MAX);
+	__type(key, u64);
+	__type(value, struct under_way);
+} under_ways SEC(".maps");
+
+static __always_inline struct under_way *call_of(struct task_struct *task)
+{
+	return entry_of(&under_ways, task);
+}
+
+static __always_inline struct under_way *call_made(struct task_struct *task)
+{
+	struct under_way *call = call_of(task);
+	if (call)
+		return call;
+	struct under_way none = { .owner = svc_owner() };
+	return entry_made(&under_ways, THREADS_MAX, task, &none, none.owner);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(svc_syscall_gone, struct task_struct *task)
+{
+	struct under_way *call = call_of(task);
+	if (call)
+		entry_ends(&under_ways, task, call->owner);
+	return 0;
+}
+#else
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct under_way);
 } under_ways SEC(".maps");
+
+static __always_inline struct under_way *call_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&under_ways, task, 0, 0);
+}
+
+static __always_inline struct under_way *call_made(struct task_struct *task)
+{
+	return bpf_task_storage_get(&under_ways, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+#endif
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
@@ -69,9 +118,9 @@ struct thread_info___arm64 {
 static __always_inline bool is_compat(struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
-	return task->thread_info.status & TS_COMPAT;
+	return OF(task, thread_info.status) & TS_COMPAT;
 #else
-	return ((struct thread_info___arm64 *)&task->thread_info)->flags & (1UL << TIF_32BIT);
+	return OF((struct thread_info___arm64 *)&task->thread_info, flags) & (1UL << TIF_32BIT);
 #endif
 }
 
@@ -81,10 +130,10 @@ int BPF_PROG(svc_syscall_enter, struct pt_regs *regs, long id)
 	u64 nr = id;
 	if (nr >= NUMBERS || !(wanted[(nr / 64) & (NUMBERS / 64 - 1)] & (1ULL << (nr & 63))))
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
-	if (task->tgid == self_pid || is_compat(task))
+	struct task_struct *task = current_task();
+	if (OF(task, tgid) == self_pid || is_compat(task))
 		return 0;
-	struct under_way *call = bpf_task_storage_get(&under_ways, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct under_way *call = call_made(task);
 	if (!call) {
 		__sync_fetch_and_add(&lost, 1);
 		return 0;
@@ -118,12 +167,12 @@ static __always_inline u16 error_of(long ret)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(svc_syscall_exit, struct pt_regs *regs, long ret)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct under_way *call = bpf_task_storage_get(&under_ways, task, 0, 0);
+	struct task_struct *task = current_task();
+	struct under_way *call = call_of(task);
 	if (!call || !call->nr)
 		return 0;
 	u64 took = bpf_ktime_get_ns() - call->start_ns;
-	struct svc_syscall_key key = { .pid = task->tgid, .nr = call->nr - 1, .error = error_of(ret) };
+	struct svc_syscall_key key = { .pid = OF(task, tgid), .nr = call->nr - 1, .error = error_of(ret) };
 	call->nr = 0;
 	struct svc_syscall *counted = bpf_map_lookup_elem(&syscalls, &key);
 	if (!counted) {
@@ -135,7 +184,7 @@ int BPF_PROG(svc_syscall_exit, struct pt_regs *regs, long ret)
 		}
 	}
 	if (!counted->count)
-		bpf_probe_read_kernel_str(counted->comm, sizeof(counted->comm), task->group_leader->comm);
+		bpf_probe_read_kernel_str(counted->comm, sizeof(counted->comm), OF(task, group_leader)->comm);
 	/* A bound belongs to the bucket below it. */
 	u32 power = took > 1 ? log2_of(took - 1) + 1 : 0;
 	u32 bucket = power <= FIRST_BUCKET ? 0 : power - FIRST_BUCKET;

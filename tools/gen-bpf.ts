@@ -56,14 +56,15 @@ function prefixOf(type: string, names: readonly string[]): string {
   return prefix
 }
 
-function moduleOf(object: string): string {
-  const { structs, enums, sections } = readBtf(readFileSync(`${from}/${object}.bpf.o`))
+function moduleOf(object: string, folder = from): string {
+  const { structs, enums, sections } = readBtf(readFileSync(`${folder}/${object}.bpf.o`))
   const parts = [`// Written by tools/gen-bpf.ts from ${object}.bpf.o: change bpf/ and run it again.\n`]
   for (const { name, size, fields } of structs) {
     if (name.startsWith('svc_')) parts.push(layout(`struct ${name}`, camel(name), size, fields))
   }
   for (const item of enums) if (item.name.startsWith('svc_')) parts.push(table(item))
   for (const { name, size, fields } of sections) {
+    if (name.endsWith('.old')) continue // of the build for older kernels alone
     parts.push(layout(`Section ${name}`, camel(name), size, fields))
   }
   return parts.join('\n')
@@ -81,6 +82,9 @@ for (const file of objects.sort()) {
   const object = file.slice(0, -'.bpf.o'.length)
   try {
     want.set(`${object}.ts`, moduleOf(object))
+    // What user space knows of the build for older kernels is what it knows of the other.
+    if (existsSync(`${from}/old/${file}`) && moduleOf(object, `${from}/old`) !== want.get(`${object}.ts`))
+      throw new Error(`${from}/old/${file} has another layout`)
   } catch (error) {
     fail(`cannot lay out ${from}/${file}: ${error instanceof Error ? error.message : error}`)
   }

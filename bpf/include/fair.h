@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How owners share what there is for all (share.h): their numbers, and what each may have. Needs no types of the kernel. */
+/* How owners share what there is for all (share.h): their numbers, and what each may have. Needs of the kernel's types but the
+ * names of integers, which stand before it. */
 #pragma once
-#include "kernel.h"
 
 #define GROUP_BITS 7
 #define OWNER_BITS 5 /* of users and inner groups: nobody fills another group's numbers */
@@ -11,8 +11,12 @@
 #define FAIR 8      /* one that is alone leaves a tenth of a full budget to whoever comes, */
 #define FAIR_RING 1 /* and a third of the ring */
 
+#ifndef OWNER_SECTION
+#define OWNER_SECTION
+#endif
+
 /* Set before load, and told to nobody: who shares a number with whom cannot be arranged. */
-const volatile u64 owner_seeds[2];
+const volatile u64 owner_seeds[2] OWNER_SECTION;
 
 struct had {
 	u32 amount;

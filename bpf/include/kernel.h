@@ -8,6 +8,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "old-kernel.h"
 
 typedef __u8 u8;
 typedef __u16 u16;
@@ -79,33 +80,6 @@ struct thread_info {
 	u32 status; /* x86: TS_COMPAT */
 };
 
-struct kernfs_node {
-	const char *name;
-};
-
-struct cgroup {
-	struct kernfs_node *kn;
-	struct cgroup *ancestors[];
-};
-
-struct css_set {
-	struct cgroup *dfl_cgrp;
-};
-
-typedef struct {
-	u32 val;
-} kuid_t;
-
-struct user_namespace {
-	struct user_namespace *parent;
-	kuid_t owner;
-};
-
-struct cred {
-	kuid_t uid;
-	struct user_namespace *user_ns;
-};
-
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -114,8 +88,6 @@ struct task_struct {
 	struct task_struct *group_leader;
 	char comm[16];
 	struct files_struct *files;
-	const struct cred *cred;
-	struct css_set *cgroups;
 };
 
 struct seq_file;

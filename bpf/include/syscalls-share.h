@@ -2,8 +2,8 @@
 /* How owners share the room in the ring, as they do by share.h. The budget of spans is shared in user space, which reads
  * all calls of this back end. Only with a ring (Linux 5.8): what waits in a perf buffer cannot be asked. */
 #pragma once
-#include "fair.h"
 #include "syscalls-maps.h"
+#include "fair.h"
 
 /* Set before load: this kernel tells the groups around a process's own one (Linux 5.15). */
 const volatile bool tells_ancestors;

@@ -199,12 +199,20 @@ export function explainLoadLog(log: string): Refusal {
 
 /** What kernels say of what they do not know. */
 function lackOf(reason: string, ofMap: boolean): string | undefined {
+  const helper = /^(?:program of this type cannot use helper|(?:unknown|invalid) func) (\w+)#\d+/.exec(reason)?.[1]
+  if (helper !== undefined && !readsMemory.test(helper))
+    return `the kernel has no helper ${helper} for such programs`
+  if (reason.startsWith('failed to resolve CO-RE relocation'))
+    return `${reason}: the kernel has no such type or member`
   if (reason === 'BPF_STX uses reserved fields')
     return 'the kernel has no atomic operations that give a result (Linux 5.12 has them)'
   return ofMap && /^failed to create: Invalid argument/.test(reason)
     ? `${reason}: the kernel does not know maps of its kind, or takes none of its size`
     : undefined
 }
+
+/** Helpers that a kernel that is locked down refuses, in words that it has for those that it does not know. */
+const readsMemory = /^bpf_probe_read(_str)?$/
 
 /** What they say of what they do not allow. */
 function inWords(reason: string): string {

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { afterEach, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/native.ts'
+import { testedNative, testOnKernels } from '../../test/helpers/native.ts'
 import { until } from '../../test/helpers/program.ts'
 import { soak } from '../../test/helpers/soak.ts'
 import { loadedPrograms } from '../kernel/loaded.ts'
@@ -75,7 +75,7 @@ def ask(address, port, size):
 `
 
 function start(maxPairs?: number): NetworkProbe {
-  const probe = new NetworkProbe(nativeOrThrow(), maxPairs)
+  const probe = new NetworkProbe(testedNative(), maxPairs)
   open.push(probe)
   return probe
 }
@@ -154,7 +154,7 @@ function failuresOf({ failures }: NetworkPair): Record<string, number> {
 }
 
 for (const address of ['127.0.0.1', '::1'])
-  test(`connections of ${address} are counted exactly, on both sides`, { skip }, async () => {
+  testOnKernels(`connections of ${address} are counted exactly, on both sides`, { skip }, async () => {
     const probe = start()
     const talker = new Talker(`
 l = listen('${address}')
@@ -181,7 +181,7 @@ t.join(); say(l.getsockname()[1]); hear()`)
     assert.equal(total(server.connectBuckets), 0)
   })
 
-test('an IPv4 peer of a socket of both families has its IPv4 address', { skip }, async () => {
+testOnKernels('an IPv4 peer of a socket of both families has its IPv4 address', { skip }, async () => {
   const probe = start()
   const talker = new Talker(`
 l = socket.create_server(('::', 0), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -193,7 +193,7 @@ t.join(); say('done'); hear()`)
     assert.deepEqual([localAddress, peerAddress], ['127.0.0.1', '127.0.0.1'])
 })
 
-test('connections that live on are counted while they live, and their ends when they end', {
+testOnKernels('connections that live on are counted while they live, and their ends when they end', {
   skip,
 }, async () => {
   const probe = start()
@@ -215,7 +215,7 @@ hear(); c.sendall(b'x' * 10); s.recv(10, socket.MSG_WAITALL); s.close(); c.close
   await settled(probe, pids, { client: [0, -1, 10, 0], server: [0, -1, 0, 10] })
 })
 
-test('of connections that are older than the agent counts what they do from then on', { skip }, async () => {
+testOnKernels('of connections that are older than the agent counts what they do from then on', { skip }, async () => {
   const talker = new Talker(`
 l = listen()
 c = socket.create_connection(l.getsockname()); s, _ = l.accept()
@@ -232,7 +232,7 @@ hear(); s.sendall(b'y' * 70); c.recv(70, socket.MSG_WAITALL); say('sent'); hear(
   assert.deepEqual([client.port, server.port], [port, port])
 })
 
-test('attempts that fail are counted by what they failed with, and no connection', { skip }, async () => {
+testOnKernels('attempts that fail are counted by what they failed with, and no connection', { skip }, async () => {
   const probe = start()
   const talker = new Talker(`
 closed = listen(); port = closed.getsockname()[1]; closed.close()
@@ -257,7 +257,7 @@ say(port, full.getsockname()[1]); hear()`)
   assert.ok(to(full)!.retransmits >= 1, 'the SYN was sent again')
 })
 
-test('resets are counted on both sides', { skip }, async () => {
+testOnKernels('resets are counted on both sides', { skip }, async () => {
   const probe = start()
   const talker = new Talker(`
 l = listen()
@@ -279,7 +279,7 @@ say('done'); hear()`)
   assert.deepEqual([client.openChange, server.openChange], [0, 0])
 })
 
-test('a connection belongs to the process that accepted it, not to the one that listens', {
+testOnKernels('a connection belongs to the process that accepted it, not to the one that listens', {
   skip,
 }, async () => {
   const probe = start()
@@ -299,7 +299,7 @@ say(child); hear()`)
   assert.equal(server.pid, child)
 })
 
-test('connections that come and go leave nothing behind', { skip }, async () => {
+testOnKernels('connections that come and go leave nothing behind', { skip }, async () => {
   const probe = start()
   const talker = new Talker(`
 l = listen()
@@ -320,7 +320,7 @@ say('done'); hear()`)
   assert.deepEqual(probe.counters(), { overflowed: 0, storage_full: 0 })
 })
 
-test('a user who has its share of the pairs leaves room for others, and all of it when its connections end', {
+testOnKernels('a user who has its share of the pairs leaves room for others, and all of it when its connections end', {
   skip,
 }, async () => {
   // Whatever else runs on this machine has pairs, too.
@@ -361,7 +361,7 @@ for line in sys.stdin:
   assert.ok(size(greedy) >= 300, `${size(greedy)}`)
 })
 
-test('the agent does not count its own connections', { skip }, async () => {
+testOnKernels('the agent does not count its own connections', { skip }, async () => {
   const probe = start()
   const server = createServer(socket => socket.end('hello')).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
-import { findAsset } from '../kernel/assets.ts'
-import { BpfObject } from '../kernel/bpf-object.ts'
+import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
 import { readIterator, runIterator } from '../kernel/iterator.ts'
+import { loadObject } from '../kernel/load-object.ts'
 import {
   batchCursor,
   batchDone,
@@ -82,12 +81,8 @@ export class NetworkProbe {
   constructor(native: Native, maxPairs = 16_384) {
     this.native = native
     counted(this)
-    const path = findAsset('net.bpf.o')
-    if (path === undefined) throw new Error('cannot find net.bpf.o: install the package anew')
-    this.object = BpfObject.load(native, readFileSync(path), {
-      name: 'net',
-      prepare: object => prepare(native, object, maxPairs),
-    })
+    const { object } = loadObject(native, 'net', { prepare: handle => prepare(native, handle, maxPairs) })
+    this.object = object
     try {
       const globals = native.mapView(this.object.map('.bss'))
       this.globals = new DataView(globals)

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { afterEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/native.ts'
+import { testedNative, testOnKernels } from '../../test/helpers/native.ts'
 import { until } from '../../test/helpers/program.ts'
 import { loadedPrograms } from '../kernel/loaded.ts'
 import type { AttributeValue } from '../model/attributes.ts'
@@ -40,7 +40,7 @@ afterEach(() => {
 
 /** Others of the host may start many programs in a second. */
 function start(maxPerSecond = 1_000_000): ProcessEvents {
-  events = new ProcessEvents(nativeOrThrow(), {
+  events = new ProcessEvents(testedNative(), {
     maxPerSecond,
     onProcess: event => processes.push(event),
     emit: ({ eventName, body, severity, timeUs, attributes }) =>
@@ -103,7 +103,7 @@ test('a program that starts and ends is told twice, with its times and never wit
   assert.ok(!JSON.stringify(told).includes('secret'))
 })
 
-test('the end tells its reason', { skip }, () => {
+testOnKernels('the end tells its reason', { skip }, () => {
   start()
   const check = (script: string, severity: number, want: Record<string, AttributeValue>) => {
     const exit = of(shell(script)).at(-1)
@@ -117,7 +117,7 @@ test('the end tells its reason', { skip }, () => {
   check('kill -KILL $$', 13, { 'svc.process.exit.signal': 'SIGKILL', 'svc.process.exit.reason': 'signal' })
 })
 
-test('a process of many threads ends once', { skip }, () => {
+testOnKernels('a process of many threads ends once', { skip }, () => {
   const events = start()
   const script = `
 import os, threading, time
@@ -129,7 +129,7 @@ os._exit(0)`
   assert.ok(events.counts().starts >= 1)
 })
 
-test('what is told has a bound and what is counted has none', { skip }, () => {
+testOnKernels('what is told has a bound and what is counted has none', { skip }, () => {
   const events = start(3)
   const script = 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; (exit 1); kill -TERM $$'
   const before = events.counts()
@@ -214,7 +214,7 @@ test('what waits is told before the end', { skip }, () => {
 
 test('who asks for what waits while a record is taken gets each record once', { skip }, () => {
   const seen: string[] = []
-  const mine = new ProcessEvents(nativeOrThrow(), {
+  const mine = new ProcessEvents(testedNative(), {
     maxPerSecond: 1_000_000,
     onProcess: () => mine.drain(),
     emit: ({ eventName, attributes }) => {

@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { findAsset } from '../kernel/assets.ts'
-import { BpfObject } from '../kernel/bpf-object.ts'
+import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, svcProcessEvent, svcProcessKind } from '../kernel/gen/process.ts'
+import { loadObject } from '../kernel/load-object.ts'
 import type { Native, RingHandle } from '../kernel/native.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
@@ -92,12 +91,8 @@ export class ProcessEvents {
     this.native = native
     this.emit = emit
     this.onProcess = onProcess
-    const path = findAsset('process.bpf.o')
-    if (path === undefined) throw new Error('cannot find process.bpf.o: install the package anew')
-    this.object = BpfObject.load(native, readFileSync(path), {
-      name: 'process',
-      optional: oomPrograms,
-    })
+    const { object } = loadObject(native, 'process', { optional: oomPrograms })
+    this.object = object
     let ring: RingHandle | undefined
     try {
       this.globals = new DataView(native.mapView(this.object.map('.bss')))

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { findAsset } from '../kernel/assets.ts'
-import { BpfObject, LoadError } from '../kernel/bpf-object.ts'
+import type { BpfObject } from '../kernel/bpf-object.ts'
 import {
   bss,
-  rodata,
   svcCount,
   svcCountKey,
   svcInode,
@@ -11,6 +9,7 @@ import {
   svcSampleKind,
   svcUnwindFile,
 } from '../kernel/gen/profile.ts'
+import type { Build } from '../kernel/load-object.ts'
 import {
   batchCursor,
   batchDone,
@@ -33,10 +32,10 @@ import {
   stackEnds,
 } from '../model/raw-stack.ts'
 import { CpuEvents, periodNs, primesNear, softwareEvent } from './stack-events.ts'
+import { loadStackObject, offCpuProgram } from './stack-object.ts'
 import { commAt, readStackRecord, uint64At } from './stack-records.ts'
 
 const eventKinds = ['cpu', 'memory'] as const
-const offCpuProgram = 'svc_profile_off_cpu'
 /** How often CPUs change their rates. */
 const rotateMs = 5_000
 /** Page faults for one sample. */
@@ -107,6 +106,7 @@ export class StackSampler {
   busyMs = 0
   private readonly native: Native
   private readonly object: BpfObject
+  private readonly build: Build
   private readonly sink: StackSink
   private readonly globals: DataView
   private readonly ring: RingHandle
@@ -142,8 +142,9 @@ export class StackSampler {
   constructor(native: Native, settings: StackSamplerSettings, sink: StackSink) {
     this.native = native
     this.sink = sink
-    const { object, degraded } = load(native, settings)
+    const { object, build, degraded } = loadStackObject(native, settings.degraded, settings.requests)
     this.object = object
+    this.build = build
     this.degraded = degraded
     let ring: RingHandle | undefined
     let poll: PollHandle | undefined
@@ -327,12 +328,23 @@ export class StackSampler {
   private setOffCpu(wanted: boolean): void {
     if (!wanted) {
       this.object.detach(offCpuProgram)
+      if (this.notesWaits && this.build === 'old') this.forgetWaits()
       this.notesWaits = false
     } else if (!this.notesWaits && this.degraded === undefined && !this.object.leftOut.has(offCpuProgram)) {
       this.begin(bss.waitsTurn)
       this.object.attach(offCpuProgram)
       this.notesWaits = true
     }
+  }
+
+  /** Of the table that the old build has: who waits now will not be seen to wake. */
+  private forgetWaits(): void {
+    const map = this.object.map('waits')
+    const keys = Buffer.alloc(batchEntries * map.keySize)
+    const values = Buffer.alloc(batchEntries * map.slotSize)
+    const cursor = batchCursor(map)
+    while (!batchDone(cursor)) this.native.mapReadBatch(map, cursor, keys, values, true)
+    new Uint8Array(this.native.mapView(this.object.map('.bss.old'))).fill(0)
   }
 
   /** What the kernel side noted in a turn before counts no more. */
@@ -424,35 +436,6 @@ function tablesOf(memory: ArrayBuffer): StackSampler['tables'] {
     rules: new Uint8Array(memory, bss.rules, bss.rulesSize),
     files: new Uint32Array(memory, bss.files, bss.filesSize / wordBytes),
     fileWords,
-  }
-}
-
-/** Loads what walks by tables; where the kernel cannot (before 6.1), what it can. */
-function load(
-  native: Native,
-  { degraded: plainOnly, requests }: StackSamplerSettings,
-): { object: BpfObject; degraded: string | undefined } {
-  const path = findAsset('profile.bpf.o')
-  if (path === undefined) throw new Error('cannot find profile.bpf.o: install the package anew')
-  const bytes = readFileSync(path)
-  const some = (plain: boolean) =>
-    BpfObject.load(native, bytes, {
-      name: 'profile',
-      optional: [offCpuProgram],
-      prepare: object => {
-        for (const { name } of native.objectPrograms(object))
-          native.objectSetAutoload(object, name, name.endsWith('_plain') === plain)
-        if (requests === undefined) return
-        native.objectReuseMap(object, 'requests', requests)
-        native.objectSetData(object, '.rodata', rodata.hasRequests, Uint8Array.of(1))
-      },
-    })
-  if (plainOnly) return { object: some(true), degraded: 'it was asked for' }
-  try {
-    return { object: some(false), degraded: undefined }
-  } catch (error) {
-    if (!(error instanceof LoadError) || error.refusal.program === undefined) throw error
-    return { object: some(true), degraded: error.refusal.reason }
   }
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { afterEach, test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
-import { nativeOrThrow } from '../../test/helpers/native.ts'
+import { testedNative, testOnKernels } from '../../test/helpers/native.ts'
 import { SyscallCounts, type SyscallFilter, syscallDuration } from './syscall-counts.ts'
 
 const skip = withoutBpf
@@ -13,7 +13,7 @@ let probe: SyscallCounts | undefined
 afterEach(() => probe?.close())
 
 function start(filter: SyscallFilter, selfPid = 0): SyscallCounts {
-  probe = new SyscallCounts(nativeOrThrow(), filter, selfPid)
+  probe = new SyscallCounts(testedNative(), filter, selfPid)
   return probe
 }
 
@@ -47,7 +47,7 @@ function looked(probe: SyscallCounts, pid: number): Record<string, Counted> {
   return found
 }
 
-test('calls are counted exactly, by name and by what they failed with', { skip }, () => {
+testOnKernels('calls are counted exactly, by name and by what they failed with', { skip }, () => {
   const probe = start({ include: ['mkdir', 'umask'], exclude: [] })
   const pid = run(`
 for i in range(123): os.umask(18)
@@ -66,7 +66,7 @@ for i in range(6):
   assert.equal(probe.lost, 0)
 })
 
-test('a duration stands in the bucket whose bounds it is between', { skip }, () => {
+testOnKernels('a duration stands in the bucket whose bounds it is between', { skip }, () => {
   const probe = start({ include: ['clock_nanosleep'], exclude: [] })
   const pid = run('for i in range(9): time.sleep(0.02)')
   const { clock_nanosleep: slept } = looked(probe, pid)
@@ -91,7 +91,7 @@ test('include and exclude hold, change while it runs, and tell names that are no
   assert.deepEqual(probe.unknown, [])
 })
 
-test('the agent does not count its own calls', { skip }, () => {
+testOnKernels('the agent does not count its own calls', { skip }, () => {
   const probe = start(everything, process.pid)
   for (let i = 0; i < 10; i++) process.umask()
   assert.deepEqual(looked(probe, process.pid), {})

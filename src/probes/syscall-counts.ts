@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { findAsset } from '../kernel/assets.ts'
-import { BpfObject } from '../kernel/bpf-object.ts'
+import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcSyscall, svcSyscallKey } from '../kernel/gen/syscount.ts'
+import { type Build, loadObject } from '../kernel/load-object.ts'
 import { batchCursor, batchDone, type MapHandle, type Native } from '../kernel/native.ts'
 import { Interner } from '../lib/interner.ts'
 import { counted, small } from '../lib/small-tables.ts'
@@ -10,7 +9,11 @@ import { SyscallNames } from '../lib/syscall-names.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
 
-const programs = ['svc_syscall_enter', 'svc_syscall_exit'] as const
+/** The end of a call is looked at first, so that no call is left without it. */
+const programs: Readonly<Record<Build, readonly string[]>> = {
+  new: ['svc_syscall_exit', 'svc_syscall_enter'],
+  old: ['svc_syscall_gone', 'svc_syscall_exit', 'svc_syscall_enter'],
+}
 const batchEntries = 64
 /** Looks without a change after which a series of the kernel is let go. */
 const idleLooks = 4
@@ -88,26 +91,18 @@ export class SyscallCounts {
   constructor(native: Native, filter: SyscallFilter, selfPid: number) {
     this.native = native
     counted(this)
-    const path = findAsset('syscount.bpf.o')
-    if (path === undefined) throw new Error('cannot find syscount.bpf.o: install the package anew')
-    this.object = BpfObject.load(native, readFileSync(path), {
-      name: 'syscount',
-      prepare: object =>
-        native.objectSetData(
-          object,
-          '.rodata',
-          rodata.selfPid,
-          new Uint8Array(Uint32Array.of(selfPid).buffer),
-        ),
+    const self = new Uint8Array(Uint32Array.of(selfPid).buffer)
+    const { object, build } = loadObject(native, 'syscount', {
+      prepare: handle => native.objectSetData(handle, '.rodata', rodata.selfPid, self),
     })
+    this.object = object
     try {
       this.globals = native.mapView(this.object.map('.bss'))
       this.map = this.object.map('syscalls')
       this.values = Buffer.alloc(batchEntries * this.map.slotSize)
       this.spare = Buffer.alloc(this.map.slotSize)
       this.apply(filter)
-      // The end of a call is looked at first, so that no call is left without it.
-      for (const program of programs.toReversed()) this.object.attach(program)
+      for (const program of programs[build]) this.object.attach(program)
     } catch (error) {
       this.object.close()
       throw error

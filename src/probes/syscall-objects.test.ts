@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { instructionBytes, kindOf, opcode, type Section, sectionsOf } from '../../test/helpers/bpf-elf.ts'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { findAsset } from '../kernel/assets.ts'
@@ -9,7 +10,6 @@ import { BpfObject } from '../kernel/bpf-object.ts'
 
 /** Of Linux 4.18 (linux/bpf.h, BPF_MAXINSNS). */
 const maxInstructions = 4096
-const instructionBytes = 8
 /** Elf64_Rel and Elf64_Sym. */
 const relocationBytes = 16
 const symbolBytes = 24
@@ -31,36 +31,6 @@ const helpersOf418 = [
 const helpersOf58 = [15, 112, 113, 130, 134]
 /** get_current_ancestor_cgroup_id, since Linux 5.15: called where a constant says that it is there. */
 const laterHelpers = [123]
-
-const opcode = { call: 0x85, exit: 0x95, goto: 0x05, wide: 0x18, xadd64: 0xdb } as const
-/** The low three bits of an opcode. */
-const kindOf = { jump: 0x05, jump32: 0x06 } as const
-
-interface Section {
-  readonly name: string
-  readonly bytes: Buffer
-}
-
-/** The sections of an ELF object of 64 bits (elf(5)). */
-function sectionsOf(file: string): Section[] {
-  const path = findAsset(file)
-  assert.ok(path, `${file} was not built`)
-  const elf = readFileSync(path)
-  const headers = Number(elf.readBigUInt64LE(40))
-  const [size, count, names] = [elf.readUInt16LE(58), elf.readUInt16LE(60), elf.readUInt16LE(62)]
-  const header = (index: number) => elf.subarray(headers + index * size, headers + (index + 1) * size)
-  const content = (of: Buffer) => {
-    const from = Number(of.readBigUInt64LE(24))
-    const bits = of.readUInt32LE(4) === 8 // SHT_NOBITS
-    return bits ? Buffer.alloc(0) : elf.subarray(from, from + Number(of.readBigUInt64LE(32)))
-  }
-  const text = content(header(names))
-  return Array.from({ length: count }, (_, index) => {
-    const from = header(index).readUInt32LE(0)
-    const name = text.toString('latin1', from, text.indexOf(0, from))
-    return { name, bytes: content(header(index)) }
-  })
-}
 
 /** Whether control can come back to an instruction, as the verifier before Linux 5.3 looks for it. */
 function hasLoop(code: Buffer): boolean {
@@ -105,7 +75,7 @@ for (const [file, helpers] of [
   ['perf/syscalls.bpf.o', helpersOf418],
 ] as const) {
   test(`${file} has only instructions and helpers that its oldest kernel knows`, () => {
-    const programs = sectionsOf(file).filter(isProgram)
+    const programs = sectionsOf(file).all.filter(isProgram)
     assert.ok(programs.length > 40)
     for (const { name, bytes } of programs) {
       for (let at = 0; at < bytes.length; at += instructionBytes) {
@@ -117,14 +87,14 @@ for (const [file, helpers] of [
         }
         // -mcpu=v2: jumps over 32 bits came with Linux 5.1, atomic operations that return something with 5.12.
         assert.notEqual(code & 0x07, kindOf.jump32, `${name} jumps by 32 bits`)
-        if (code === opcode.xadd64) assert.equal(immediate, 0, `${name} has a new atomic operation`)
+        if (code === opcode.atomic64) assert.equal(immediate, 0, `${name} has a new atomic operation`)
       }
       assert.equal(hasLoop(bytes), false, `${name} has a loop`)
     }
   })
 
   test(`${file} needs no types of the kernel, and no global data before Linux 5.8`, () => {
-    const sections = sectionsOf(file)
+    const sections = sectionsOf(file).all
     for (const { name, bytes } of sections)
       if (/^\.(rodata|data|kconfig|ksyms)/.test(name) && !(name === '.rodata' && file === ringObject))
         assert.equal(bytes.length, 0, name)

@@ -7,9 +7,13 @@ import { after, before, type TestContext, test } from 'node:test'
 import { table } from '../../src/cli/doctor/table.ts'
 import { jsonSchema } from '../../src/config/json-schema.ts'
 import { backends } from '../../src/probes/index.ts'
+import { readFileSync } from 'node:fs'
+import { findAsset } from '../../src/kernel/assets.ts'
+import { firstKernel, madeOf, order } from '../helpers/bpf-needs.ts'
 import { type Guest, type GuestOptions, withoutGuest } from '../helpers/guest.ts'
 import { KernelFiles, measureBuffers, measureKernel, startKernel } from '../helpers/kernel-guest.ts'
 import type { KernelReport } from '../helpers/kernel-report.ts'
+import { nativeOrThrow } from '../helpers/native.ts'
 import {
   blockOf,
   cellsOf,
@@ -187,6 +191,31 @@ test('the tables have a row for each feature and back end, and a cell for each k
     cellsOf(blockOf('restricted')).map(([name]) => name),
     restrictions.map(({ name }) => name),
   )
+})
+
+/** The objects that are loaded, in the order of the kernels that know what they are made of. */
+function objectsTable(): string {
+  const native = nativeOrThrow()
+  const files = ['', 'old/', 'perf/'].flatMap(folder =>
+    ['host', 'net', 'process', 'profile', 'sock', 'syscalls', 'syscount'].map(name => `${folder}${name}.bpf.o`),
+  )
+  const body = files.flatMap(file => {
+    const path = findAsset(file)
+    if (path === undefined) return []
+    const { since, because } = firstKernel(madeOf(native, file, readFileSync(path)))
+    return [{ file, since, because }]
+  })
+  body.sort((a, b) => order(a.since) - order(b.since))
+  return markdown(
+    ['object', 'Linux', 'which brought'],
+    body.map(({ file, since, because }) => [`\`${file}\``, since, because.map(each => `\`${each}\``).join(', ')]),
+  )
+}
+
+test('the table of what programs are made of is that of the objects', () => {
+  const wanted = objectsTable()
+  if (update) writeBlock('made', wanted)
+  else assert.equal(blockOf('made'), wanted)
 })
 
 test('a cell with a count holds for a run that missed others, and no cell for a worse one', () => {

@@ -75,6 +75,11 @@ function bpfBuilds(): BpfBuild[] {
   return [
     ...newer.map(source => ({ source, folder: '', options: ['-mcpu=v3', '-DCAPTURE=1024'] })),
     { source: at('sock.bpf.c'), folder: 'large', options: ['-mcpu=v3', '-DCAPTURE=8192'] },
+    ...['net', 'process', 'profile', 'syscount'].map(name => ({
+      source: at(`${name}.bpf.c`),
+      folder: 'old',
+      options: ['-mcpu=v2', '-DOLD_KERNEL'],
+    })),
     { source: at('syscalls.bpf.c'), folder: '', options: ['-mcpu=v2'] },
     { source: at('syscalls.bpf.c'), folder: 'perf', options: ['-mcpu=v2', '-DPERF'] },
   ]

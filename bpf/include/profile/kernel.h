@@ -9,6 +9,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include "../old-kernel.h"
 
 typedef __u8 u8;
 typedef __u16 u16;
@@ -58,12 +59,22 @@ struct maple_tree {
 	void *ma_root;
 };
 
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
 struct mm_context {
 	void *vdso;
 };
 
 struct mm_struct {
-	struct maple_tree mm_mt;
+	struct maple_tree mm_mt; /* since Linux 6.1 */
+	struct rb_root mm_rb;    /* before */
 	struct mm_context context;
 };
 
@@ -85,6 +96,7 @@ struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;
 	struct mm_struct *vm_mm;
+	struct rb_node vm_rb; /* before Linux 6.1 */
 	unsigned long vm_flags;
 	unsigned long vm_pgoff;
 	struct file *vm_file;
@@ -105,7 +117,21 @@ struct task_struct {
 	int tgid;
 	struct mm_struct *mm;
 	struct pid *thread_pid;
+	void *stack;
 	char comm[16];
+};
+
+/* The state of a task has been called so since Linux 5.14. */
+struct task_struct___state {
+	unsigned int __state;
+};
+
+struct task_struct___old_state {
+	long state;
+};
+
+union thread_union {
+	unsigned long stack[1];
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -122,22 +148,30 @@ struct pt_regs {
 
 /* include/linux/sched.h. Threads of the kernel, and those that it starts for a process (io_uring, vhost): they have its
  * memory, and no registers of user space. */
-enum { PF_IO_WORKER = 0x10, PF_USER_WORKER = 0x4000, PF_KTHREAD = 0x200000 };
+enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
+#ifdef OLD_KERNEL
+enum { PF_USER_WORKER = 0 }; /* since Linux 6.4; before, this bit said something else */
+#else
+enum { PF_USER_WORKER = 0x4000 };
+#endif
 enum { VM_EXEC = 4 };
 enum { EEXIST = 17 };
 
 #if defined(__TARGET_ARCH_x86)
-#define PC(registers) ((registers)->ip)
-#define SP(registers) ((registers)->sp)
-#define FP(registers) ((registers)->bp)
+#define PC_MEMBER ip
+#define SP_MEMBER sp
+#define FP_MEMBER bp
 /* Addresses of the kernel are those with the highest bit. */
-#define IN_KERNEL(registers) ((registers)->ip >> 63)
+#define IN_KERNEL(registers) (PC(registers) >> 63)
 #define RETURN_ADDRESS(word) (word)
 #elif defined(__TARGET_ARCH_arm64)
-#define PC(registers) ((registers)->pc)
-#define SP(registers) ((registers)->sp)
-#define FP(registers) ((registers)->regs[29])
-#define IN_KERNEL(registers) ((registers)->pc >> 63)
+#define PC_MEMBER pc
+#define SP_MEMBER sp
+#define FP_MEMBER regs[29]
+#define IN_KERNEL(registers) (PC(registers) >> 63)
 /* Without its pointer authentication code. */
 #define RETURN_ADDRESS(word) ((word) & 0xffffffffffffull)
 #endif
+#define PC(registers) ((registers)->PC_MEMBER)
+#define SP(registers) ((registers)->SP_MEMBER)
+#define FP(registers) ((registers)->FP_MEMBER)

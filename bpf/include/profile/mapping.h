@@ -1,14 +1,56 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Which mapping of the process an address is in, and of which file. `bpf_find_vma` answers once per interrupt only, so
- * the tree of mappings is read as it lies in memory (lib/maple_tree.c, Linux 6.1). */
+ * the tree of mappings is read as it lies in memory: lib/maple_tree.c since Linux 6.1, lib/rbtree.c before. */
 #pragma once
 #include "maps.h"
 #include "ask.h"
 
+/* A member of the mapping that was read into `node`. */
+#define OF_VMA(w, member) ((w)->node[bpf_core_field_offset(struct vm_area_struct, member) / 8 & 31])
+
+static __always_inline bool read_vma(struct walk *w)
+{
+	/* One read for all, up to the member that stands last. */
+	u64 size = bpf_core_field_offset(struct vm_area_struct, vm_file) + 8;
+	return size <= sizeof(w->node) && !bpf_probe_read_kernel(w->node, size, (void *)w->vma);
+}
+
+#ifdef OLD_KERNEL
+#define LEVELS 40 /* of a balanced tree of 65,530 mappings (vm.max_map_count) there are 32 */
+
+static __always_inline u64 root_of(struct mm_struct *mm)
+{
+	return (u64)BPF_CORE_READ(mm, mm_rb.rb_node);
+}
+
+static __always_inline bool find_vma(struct walk *w, u64 address)
+{
+	w->branch = w->root;
+	for (u32 level = 0; level < LEVELS; level++) {
+		if (!w->branch)
+			return false;
+		w->vma = w->branch - bpf_core_field_offset(struct vm_area_struct, vm_rb);
+		if (!read_vma(w))
+			return false;
+		if (address < OF_VMA(w, vm_start))
+			w->branch = OF_VMA(w, vm_rb.rb_left);
+		else if (address >= OF_VMA(w, vm_end))
+			w->branch = OF_VMA(w, vm_rb.rb_right);
+		else
+			return true;
+	}
+	return false;
+}
+#else
 #define NODE_BYTES 256ull /* nodes are aligned to their size; the low bits of a pointer tell the node's type */
 #define LEVELS 8
 #define WORD(type, member) (bpf_core_field_offset(type, member) / 8)
 #define WORDS(type, member) (bpf_core_field_size(type, member) / 8)
+
+static __always_inline u64 root_of(struct mm_struct *mm)
+{
+	return (u64)mm->mm_mt.ma_root;
+}
 
 /* The word of the node in which the pointer stands that leads to the address. */
 static __always_inline u32 slot_of(struct walk *w, u32 type, u64 address)
@@ -53,16 +95,7 @@ static __always_inline bool find_vma(struct walk *w, u64 address)
 	}
 	return false;
 }
-
-/* A member of the mapping that was read into `node`. */
-#define OF_VMA(w, member) ((w)->node[bpf_core_field_offset(struct vm_area_struct, member) / 8 & 31])
-
-static __always_inline bool read_vma(struct walk *w)
-{
-	/* One read for all, up to the member that stands last. */
-	u64 size = bpf_core_field_offset(struct vm_area_struct, vm_file) + 8;
-	return size <= sizeof(w->node) && !bpf_probe_read_kernel(w->node, size, (void *)w->vma);
-}
+#endif
 
 static __always_inline void set_file(struct walk *w)
 {

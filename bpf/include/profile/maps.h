@@ -74,6 +74,9 @@ struct walk {
 	u64 node[32]; /* of the tree of mappings */
 	struct mapping met[MAPPINGS]; /* in this stack, the last ones */
 	u32 mappings;
+#ifdef OLD_KERNEL
+	volatile u64 branch; /* of the tree of mappings, that is looked at next */
+#endif
 	struct svc_stack_record user;
 	struct svc_stack_record kernel;
 };

@@ -35,11 +35,31 @@ static long python_frame(u32 index, void *context)
 	return 0;
 }
 
+#ifdef OLD_KERNEL
+__noinline int python_step(u32 kind, u32 index)
+{
+	struct walk_context context = { .walk = bpf_map_lookup_elem(&walks, &kind) };
+	return context.walk ? python_frame(index, &context) : 1;
+}
+
+static __always_inline void walk_python_frames(struct walk *w)
+{
+	for (u32 i = 0; i < FRAMES; i++)
+		if (python_step(w->key.kind, i))
+			break;
+}
+#else
+static __always_inline void walk_python_frames(struct walk *w)
+{
+	struct walk_context context = { .walk = w };
+	bpf_loop(FRAMES, python_frame, &context, 0);
+}
+#endif
+
 /* Adds the interpreter's frames, if this thread is the one that it runs: the one with the global lock. */
 static __always_inline void walk_python(struct walk *w, struct task_struct *task)
 {
 	struct svc_profile_process *process = &w->process;
-	struct walk_context context = { .walk = w };
 	u64 thread, holder;
 	u32 number = 0;
 	if (!process->python_runtime ||
@@ -55,7 +75,7 @@ static __always_inline void walk_python(struct walk *w, struct task_struct *task
 	if (process->python_frame_in_holder >= 0 && (!holder || !read_word(&holder, holder + process->python_frame_in_holder)))
 		return;
 	w->inner = holder;
-	bpf_loop(FRAMES, python_frame, &context, 0);
+	walk_python_frames(w);
 	if (w->user.inner)
 		w->is_private = w->is_urgent = true;
 }

@@ -196,16 +196,37 @@ static long walk_frame(u32 index, void *context)
 	return 1;
 }
 
+#ifdef OLD_KERNEL
+/* The helper bpf_loop came with Linux 5.17. A function that has no pointers is verified by itself, and so is each round. */
+__noinline int walk_step(u32 kind, u32 index)
+{
+	struct walk_context context = { .walk = bpf_map_lookup_elem(&walks, &kind) };
+	return context.walk ? walk_frame(index, &context) : 1;
+}
+
+static __always_inline void walk_frames(struct walk *w)
+{
+	for (u32 i = 0; i < FRAMES; i++)
+		if (walk_step(w->key.kind, i))
+			break;
+}
+#else
+static __always_inline void walk_frames(struct walk *w)
+{
+	struct walk_context context = { .walk = w };
+	bpf_loop(FRAMES, walk_frame, &context, 0);
+}
+#endif
+
 /* Walks up from the registers in `w`, into `user`. */
 static __always_inline void walk_stack(struct walk *w)
 {
-	struct walk_context context = { .walk = w };
 	w->start = w->end = 0;
 	w->mappings = 0;
 	w->is_private = w->is_urgent = w->is_doubtful = w->is_chained = false;
 	w->is_exact = true;
 	w->stack_end = svc_stack_end_truncated;
-	bpf_loop(FRAMES, walk_frame, &context, 0);
+	walk_frames(w);
 	if (w->is_doubtful)
 		w->stack_end = svc_stack_end_unknown_file;
 }

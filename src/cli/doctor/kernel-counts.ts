@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import {
   connections,
   hostCounts,
@@ -6,7 +5,7 @@ import {
   processEvents,
   systemCalls,
 } from '../../agent/kernel-parts.ts'
-import { BpfObject } from '../../kernel/bpf-object.ts'
+import { loadObject } from '../../kernel/load-object.ts'
 import { oomPrograms } from '../../probes/process-events.ts'
 import { type Check, check } from './check.ts'
 import { type ProgramFault, programFaults, tryPrograms } from './programs.ts'
@@ -68,8 +67,8 @@ export const kernelCounts: readonly Check[] = partPrograms.map(({ name, part, su
 )
 
 function tryPart({ object, optional = [] }: Pick<PartPrograms, 'object' | 'optional'>) {
-  return tryPrograms<ProgramFault>(`${object}.bpf.o`, (native, path) => {
-    BpfObject.load(native, readFileSync(path), { name: object, optional }).close()
+  return tryPrograms<ProgramFault>(`${object}.bpf.o`, native => {
+    loadObject(native, object, { optional }).object.close()
     return { ok: `those of the object "${object}" were loaded` }
   })
 }

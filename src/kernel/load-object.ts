@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { findAsset } from './assets.ts'
+import { BpfObject, LoadError, type LoadOptions } from './bpf-object.ts'
+import type { Native, ObjectHandle } from './native.ts'
+
+/** Which build of an object: `old` is for kernels before 5.12 (`OLD_KERNEL` in bpf/). Both are laid out alike. */
+export type Build = 'new' | 'old'
+
+/** Of the `old` build alone: what makes numbers of owners a secret (bpf/include/owner.h). */
+const seeds = { section: '.rodata.old', bytes: 16 } as const
+
+export interface BuiltObject {
+  readonly object: BpfObject
+  readonly build: Build
+}
+
+/**
+ * Loads an object, `net`, in the build that this kernel takes: the old one where it does not know what the other is made
+ * of. Throws a `LoadError` where it takes neither: that of the build that is meant for it.
+ */
+export function loadObject(native: Native, name: string, options: Omit<LoadOptions, 'name'> = {}): BuiltObject {
+  try {
+    return { object: loadBuild(native, name, 'new', options), build: 'new' }
+  } catch (error) {
+    if (!(error instanceof LoadError) || !error.refusal.unknown) throw error
+    return { object: loadBuild(native, name, 'old', options), build: 'old' }
+  }
+}
+
+/** Loads this build of it, and no other. */
+export function loadBuild(
+  native: Native,
+  name: string,
+  build: Build,
+  { prepare, ...options }: Omit<LoadOptions, 'name'>,
+): BpfObject {
+  const file = build === 'old' ? `old/${name}.bpf.o` : `${name}.bpf.o`
+  const path = findAsset(file)
+  if (path === undefined) throw new Error(`cannot find ${file}: install the package anew`)
+  return BpfObject.load(native, readFileSync(path), {
+    ...options,
+    name,
+    prepare: object => {
+      if (build === 'old') seed(native, object)
+      prepare?.(object)
+    },
+  })
+}
+
+function seed(native: Native, object: ObjectHandle): void {
+  if (native.objectMaps(object).some(map => map.name === seeds.section))
+    native.objectSetData(object, seeds.section, 0, randomBytes(seeds.bytes))
+}
