@@ -35,13 +35,18 @@ static __always_inline void set_process(struct walk *w, struct mm_struct *mm)
 	}
 }
 
+/* THREAD_SIZE of x86-64, and of arm64 with pages that are not larger, unless built with KASAN. */
+#define STACK_BYTES 16384
+
 /* What the task left at its entry to the kernel. */
 static __always_inline struct pt_regs *entry_registers(struct task_struct *task)
 {
 #ifdef OLD_KERNEL
-	/* At the end of its stack; Linux 5.15 has a helper. */
-	u64 end = (u64)BPF_CORE_READ(task, stack) + bpf_core_type_size(union thread_union);
-	return (struct pt_regs *)(end - bpf_core_type_size(struct pt_regs));
+	/* At the end of its stack; Linux 5.15 has a helper. The types that tell its size are not known everywhere. */
+	u64 size = bpf_core_type_size(union thread_union);
+	if (!size)
+		size = page_bytes > STACK_BYTES ? page_bytes : STACK_BYTES;
+	return (struct pt_regs *)((u64)BPF_CORE_READ(task, stack) + size - bpf_core_type_size(struct pt_regs));
 #else
 	return (struct pt_regs *)bpf_task_pt_regs(task);
 #endif

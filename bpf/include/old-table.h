@@ -36,6 +36,7 @@ static __always_inline void *entry_of(void *table, const void *of)
 static __always_inline void *entry_made(void *table, u32 max, const void *of, const void *value, u32 owner)
 {
 	u64 key = (u64)of;
+	barrier_var(owner); /* so that the bound is where the verifier looks for it */
 	owner &= OWNERS - 1;
 	if (!may_have_entry(owner, max) || bpf_map_update_elem(table, &key, value, BPF_NOEXIST))
 		return 0;

@@ -199,7 +199,9 @@ export function explainLoadLog(log: string): Refusal {
 
 /** What kernels say of what they do not know. */
 function lackOf(reason: string, ofMap: boolean): string | undefined {
-  const helper = /^(?:program of this type cannot use helper|(?:unknown|invalid) func) (\w+)#\d+/.exec(reason)?.[1]
+  const helper = /^(?:program of this type cannot use helper|(?:unknown|invalid) func) (\w+)#\d+/.exec(
+    reason,
+  )?.[1]
   if (helper !== undefined && !readsMemory.test(helper))
     return `the kernel has no helper ${helper} for such programs`
   if (reason.startsWith('failed to resolve CO-RE relocation'))

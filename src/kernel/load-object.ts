@@ -19,7 +19,11 @@ export interface BuiltObject {
  * Loads an object, `net`, in the build that this kernel takes: the old one where it does not know what the other is made
  * of. Throws a `LoadError` where it takes neither: that of the build that is meant for it.
  */
-export function loadObject(native: Native, name: string, options: Omit<LoadOptions, 'name'> = {}): BuiltObject {
+export function loadObject(
+  native: Native,
+  name: string,
+  options: Omit<LoadOptions, 'name'> = {},
+): BuiltObject {
   try {
     return { object: loadBuild(native, name, 'new', options), build: 'new' }
   } catch (error) {
@@ -33,7 +37,7 @@ export function loadBuild(
   native: Native,
   name: string,
   build: Build,
-  { prepare, ...options }: Omit<LoadOptions, 'name'>,
+  { prepare, ...options }: Omit<LoadOptions, 'name'> = {},
 ): BpfObject {
   const file = build === 'old' ? `old/${name}.bpf.o` : `${name}.bpf.o`
   const path = findAsset(file)

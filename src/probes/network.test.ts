@@ -193,48 +193,59 @@ t.join(); say('done'); hear()`)
     assert.deepEqual([localAddress, peerAddress], ['127.0.0.1', '127.0.0.1'])
 })
 
-testOnKernels('connections that live on are counted while they live, and their ends when they end', {
-  skip,
-}, async () => {
-  const probe = start()
-  const talker = new Talker(`
+testOnKernels(
+  'connections that live on are counted while they live, and their ends when they end',
+  {
+    skip,
+  },
+  async () => {
+    const probe = start()
+    const talker = new Talker(`
 l = listen()
 c = socket.create_connection(l.getsockname()); s, _ = l.accept()
 say('open')
 hear(); c.sendall(b'x' * 1000); s.recv(1000, socket.MSG_WAITALL); say('sent')
 hear(); c.sendall(b'x' * 10); s.recv(10, socket.MSG_WAITALL); s.close(); c.close(); say('closed'); hear()`)
-  await talker.line()
-  const pids = [talker.pid]
-  await settled(probe, pids, { client: [1, 1, 0, 0], server: [1, 1, 0, 0] })
-  talker.say()
-  await talker.line()
-  const { client } = await settled(probe, pids, { client: [0, 0, 1000, 0], server: [0, 0, 0, 1000] })
-  assert.equal(total(client.rttBuckets), 1)
-  talker.say()
-  await talker.line()
-  await settled(probe, pids, { client: [0, -1, 10, 0], server: [0, -1, 0, 10] })
-})
+    await talker.line()
+    const pids = [talker.pid]
+    await settled(probe, pids, { client: [1, 1, 0, 0], server: [1, 1, 0, 0] })
+    talker.say()
+    await talker.line()
+    const { client } = await settled(probe, pids, { client: [0, 0, 1000, 0], server: [0, 0, 0, 1000] })
+    assert.equal(total(client.rttBuckets), 1)
+    talker.say()
+    await talker.line()
+    await settled(probe, pids, { client: [0, -1, 10, 0], server: [0, -1, 0, 10] })
+  },
+)
 
-testOnKernels('of connections that are older than the agent counts what they do from then on', { skip }, async () => {
-  const talker = new Talker(`
+testOnKernels(
+  'of connections that are older than the agent counts what they do from then on',
+  { skip },
+  async () => {
+    const talker = new Talker(`
 l = listen()
 c = socket.create_connection(l.getsockname()); s, _ = l.accept()
 c.sendall(b'x' * 5000); s.recv(5000, socket.MSG_WAITALL); say(l.getsockname()[1])
 hear(); s.sendall(b'y' * 70); c.recv(70, socket.MSG_WAITALL); say('sent'); hear()`)
-  const port = Number(await talker.line())
-  const probe = start()
-  talker.say()
-  await talker.line()
-  const { client, server } = await settled(probe, [talker.pid], {
-    client: [0, 1, 0, 70],
-    server: [0, 1, 70, 0],
-  })
-  assert.deepEqual([client.port, server.port], [port, port])
-})
+    const port = Number(await talker.line())
+    const probe = start()
+    talker.say()
+    await talker.line()
+    const { client, server } = await settled(probe, [talker.pid], {
+      client: [0, 1, 0, 70],
+      server: [0, 1, 70, 0],
+    })
+    assert.deepEqual([client.port, server.port], [port, port])
+  },
+)
 
-testOnKernels('attempts that fail are counted by what they failed with, and no connection', { skip }, async () => {
-  const probe = start()
-  const talker = new Talker(`
+testOnKernels(
+  'attempts that fail are counted by what they failed with, and no connection',
+  { skip },
+  async () => {
+    const probe = start()
+    const talker = new Talker(`
 closed = listen(); port = closed.getsockname()[1]; closed.close()
 for i in range(3):
   try: socket.create_connection(('127.0.0.1', port))
@@ -246,16 +257,17 @@ try: s.connect(full.getsockname())
 except TimeoutError: pass
 s.close()
 say(port, full.getsockname()[1]); hear()`)
-  const [refused, full] = (await talker.line()).split(' ').map(Number)
-  const pairs = looked(probe, talker.pid)
-  const to = (port: number | undefined) => pairs.find(pair => pair.port === port && !pair.server)
-  assert.ok(to(refused) && to(full))
-  assert.deepEqual(failuresOf(to(refused)!), { connection_refused: 3 })
-  assert.deepEqual([to(refused)!.opened, to(refused)!.openChange, to(refused)!.resetsReceived], [0, 0, 0])
-  assert.deepEqual(failuresOf(to(full)!), { cancelled: 1, timeout: 1 })
-  assert.equal(to(full)!.opened, 1)
-  assert.ok(to(full)!.retransmits >= 1, 'the SYN was sent again')
-})
+    const [refused, full] = (await talker.line()).split(' ').map(Number)
+    const pairs = looked(probe, talker.pid)
+    const to = (port: number | undefined) => pairs.find(pair => pair.port === port && !pair.server)
+    assert.ok(to(refused) && to(full))
+    assert.deepEqual(failuresOf(to(refused)!), { connection_refused: 3 })
+    assert.deepEqual([to(refused)!.opened, to(refused)!.openChange, to(refused)!.resetsReceived], [0, 0, 0])
+    assert.deepEqual(failuresOf(to(full)!), { cancelled: 1, timeout: 1 })
+    assert.equal(to(full)!.opened, 1)
+    assert.ok(to(full)!.retransmits >= 1, 'the SYN was sent again')
+  },
+)
 
 testOnKernels('resets are counted on both sides', { skip }, async () => {
   const probe = start()
@@ -279,11 +291,14 @@ say('done'); hear()`)
   assert.deepEqual([client.openChange, server.openChange], [0, 0])
 })
 
-testOnKernels('a connection belongs to the process that accepted it, not to the one that listens', {
-  skip,
-}, async () => {
-  const probe = start()
-  const talker = new Talker(`
+testOnKernels(
+  'a connection belongs to the process that accepted it, not to the one that listens',
+  {
+    skip,
+  },
+  async () => {
+    const probe = start()
+    const talker = new Talker(`
 l = listen()
 child = os.fork()
 if child == 0:
@@ -291,13 +306,14 @@ if child == 0:
 for i in range(20): ask('127.0.0.1', l.getsockname()[1], 10)
 os.waitpid(child, 0)
 say(child); hear()`)
-  const child = Number(await talker.line())
-  const { server } = await settled(probe, [talker.pid, child], {
-    client: [20, 0, 200, 200],
-    server: [20, 0, 200, 200],
-  })
-  assert.equal(server.pid, child)
-})
+    const child = Number(await talker.line())
+    const { server } = await settled(probe, [talker.pid, child], {
+      client: [20, 0, 200, 200],
+      server: [20, 0, 200, 200],
+    })
+    assert.equal(server.pid, child)
+  },
+)
 
 testOnKernels('connections that come and go leave nothing behind', { skip }, async () => {
   const probe = start()
@@ -320,12 +336,15 @@ say('done'); hear()`)
   assert.deepEqual(probe.counters(), { overflowed: 0, storage_full: 0 })
 })
 
-testOnKernels('a user who has its share of the pairs leaves room for others, and all of it when its connections end', {
-  skip,
-}, async () => {
-  // Whatever else runs on this machine has pairs, too.
-  const probe = start(1_200)
-  const script = `
+testOnKernels(
+  'a user who has its share of the pairs leaves room for others, and all of it when its connections end',
+  {
+    skip,
+  },
+  async () => {
+    // Whatever else runs on this machine has pairs, too.
+    const probe = start(1_200)
+    const script = `
 import encodings.idna # cannot be read by everybody
 os.setuid(int(sys.argv[1]))
 listener = listen('0.0.0.0')
@@ -338,28 +357,29 @@ for line in sys.stdin:
   for c in held: c.close()
   say('closed')
 `
-  const [greedy, other] = [new Talker(script, 60_001), new Talker(script, 60_002)]
-  const told = async (talker: Talker) => {
-    talker.say()
-    await talker.line()
-  }
-  const size = ({ pid }: Talker) => {
-    // Sides that were accepted are seen among open files.
-    probe.collect(() => {}, true)
-    return probe.sizeOf(pid)
-  }
-  await told(greedy)
-  // Each connection has two pairs, one for each side.
-  const had = size(greedy)
-  assert.ok(had >= 300 && had <= 600, `${had}`)
-  await told(other)
-  assert.ok(size(other) >= 100, `${size(other)}`)
-  assert.ok(probe.counters().overflowed > 0)
-  for (const talker of [greedy, other]) await told(talker)
-  await until('pairs that are idle are let go', 20_000, () => size(greedy) + size(other) === 0)
-  await told(greedy)
-  assert.ok(size(greedy) >= 300, `${size(greedy)}`)
-})
+    const [greedy, other] = [new Talker(script, 60_001), new Talker(script, 60_002)]
+    const told = async (talker: Talker) => {
+      talker.say()
+      await talker.line()
+    }
+    const size = ({ pid }: Talker) => {
+      // Sides that were accepted are seen among open files.
+      probe.collect(() => {}, true)
+      return probe.sizeOf(pid)
+    }
+    await told(greedy)
+    // Each connection has two pairs, one for each side.
+    const had = size(greedy)
+    assert.ok(had >= 300 && had <= 600, `${had}`)
+    await told(other)
+    assert.ok(size(other) >= 100, `${size(other)}`)
+    assert.ok(probe.counters().overflowed > 0)
+    for (const talker of [greedy, other]) await told(talker)
+    await until('pairs that are idle are let go', 20_000, () => size(greedy) + size(other) === 0)
+    await told(greedy)
+    assert.ok(size(greedy) >= 300, `${size(greedy)}`)
+  },
+)
 
 testOnKernels('the agent does not count its own connections', { skip }, async () => {
   const probe = start()

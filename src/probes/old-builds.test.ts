@@ -2,7 +2,7 @@
 // The tables that objects have on kernels before 5.12, where newer ones keep the same with sockets and tasks.
 
 import assert from 'node:assert/strict'
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterEach, test } from 'node:test'
@@ -22,35 +22,30 @@ afterEach(async () => {
 
 /** A Python program that does something for each line that it hears, and says that it has. */
 class Talker {
-  readonly child: ChildProcessWithoutNullStreams
+  readonly child: ChildProcess
   readonly #lines: AsyncIterator<string>
 
   constructor(script: string) {
-    this.child = spawn('python3', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] }) as typeof this.child
-    this.#lines = createInterface(this.child.stdout)[Symbol.asyncIterator]()
+    this.child = spawn('python3', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]()
     open.push(this)
   }
 
   async ask(): Promise<void> {
-    this.child.stdin.write('\n')
+    this.child.stdin!.write('\n')
     const { done } = await this.#lines.next()
     assert.ok(!done, 'the program ended')
   }
 
   async close(): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return
-    this.child.stdin.end()
+    this.child.stdin!.end()
     await once(this.child, 'exit')
   }
 }
 
-function attached(name: string, programs: readonly string[], constants: Uint8Array[] = []): BpfObject {
-  const native = nativeOrThrow()
-  const object = loadBuild(native, name, 'old', {
-    prepare: handle => {
-      for (const bytes of constants) native.objectSetData(handle, '.rodata', 0, bytes)
-    },
-  })
+function attached(name: string, programs: readonly string[]): BpfObject {
+  const object = loadBuild(nativeOrThrow(), name, 'old')
   open.push(object)
   for (const program of programs) object.attach(program)
   return object
@@ -77,7 +72,9 @@ test('each object has the build for the kernel', { skip }, () => {
       [nativeOrThrow(), 'new'],
       [olderNative(), 'old'],
     ] as const) {
-      const { object, build } = loadObject(native, name, { optional: ['svc_process_oom', 'svc_process_oom_pid'] })
+      const { object, build } = loadObject(native, name, {
+        optional: ['svc_process_oom', 'svc_process_oom_pid'],
+      })
       open.push(object)
       assert.equal(build, wanted, name)
       const kept = native.objectMaps(object.handle).filter(({ type }) => type.endsWith('_storage'))

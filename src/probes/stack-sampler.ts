@@ -158,7 +158,12 @@ export class StackSampler {
     try {
       const memory = native.mapView(object.map('.bss'))
       this.globals = new DataView(memory)
-      this.tables = tablesOf(memory)
+      this.tables = tablesOf(
+        memory,
+        build === 'old'
+          ? new Uint32Array(native.mapView(object.map('rows')))
+          : new Uint32Array(memory, bss.rows, bss.rowsSize / wordBytes),
+      )
       this.inodes = object.map('inodes')
       this.globals.setUint32(bss.selfPid, settings.selfPid ?? 0, true)
       this.globals.setBigUint64(bss.pageBytes, BigInt(pageSizeBytes()), true)
@@ -429,9 +434,9 @@ const fileWords = {
   used: svcUnwindFile.used / wordBytes,
 } as const
 
-function tablesOf(memory: ArrayBuffer): StackSampler['tables'] {
+function tablesOf(memory: ArrayBuffer, rows: Uint32Array): StackSampler['tables'] {
   return {
-    rows: new Uint32Array(memory, bss.rows, bss.rowsSize / wordBytes),
+    rows,
     pages: new Uint32Array(memory, bss.pages, bss.pagesSize / wordBytes),
     rules: new Uint8Array(memory, bss.rules, bss.rulesSize),
     files: new Uint32Array(memory, bss.files, bss.filesSize / wordBytes),

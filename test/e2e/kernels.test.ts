@@ -3,17 +3,16 @@
 // each cell of it from a run. UPDATE_GOLDEN=1 writes the tables.
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, type TestContext, test } from 'node:test'
 import { table } from '../../src/cli/doctor/table.ts'
 import { jsonSchema } from '../../src/config/json-schema.ts'
-import { backends } from '../../src/probes/index.ts'
-import { readFileSync } from 'node:fs'
 import { findAsset } from '../../src/kernel/assets.ts'
+import { backends } from '../../src/probes/index.ts'
 import { firstKernel, madeOf, order } from '../helpers/bpf-needs.ts'
 import { type Guest, type GuestOptions, withoutGuest } from '../helpers/guest.ts'
 import { KernelFiles, measureBuffers, measureKernel, startKernel } from '../helpers/kernel-guest.ts'
 import type { KernelReport } from '../helpers/kernel-report.ts'
-import { nativeOrThrow } from '../helpers/native.ts'
 import {
   blockOf,
   cellsOf,
@@ -28,6 +27,7 @@ import {
   takesSock,
   writeBlock,
 } from '../helpers/kernel-table.ts'
+import { nativeOrThrow } from '../helpers/native.ts'
 
 const skip = withoutGuest
 /** An emulated processor that shares the host's with others takes its time. */
@@ -197,7 +197,9 @@ test('the tables have a row for each feature and back end, and a cell for each k
 function objectsTable(): string {
   const native = nativeOrThrow()
   const files = ['', 'old/', 'perf/'].flatMap(folder =>
-    ['host', 'net', 'process', 'profile', 'sock', 'syscalls', 'syscount'].map(name => `${folder}${name}.bpf.o`),
+    ['host', 'net', 'process', 'profile', 'sock', 'syscalls', 'syscount'].map(
+      name => `${folder}${name}.bpf.o`,
+    ),
   )
   const body = files.flatMap(file => {
     const path = findAsset(file)
@@ -208,7 +210,11 @@ function objectsTable(): string {
   body.sort((a, b) => order(a.since) - order(b.since))
   return markdown(
     ['object', 'Linux', 'which brought'],
-    body.map(({ file, since, because }) => [`\`${file}\``, since, because.map(each => `\`${each}\``).join(', ')]),
+    body.map(({ file, since, because }) => [
+      `\`${file}\``,
+      since,
+      because.map(each => `\`${each}\``).join(', '),
+    ]),
   )
 }
 

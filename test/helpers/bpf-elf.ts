@@ -39,6 +39,13 @@ export function sectionsOf(file: string): { readonly all: Section[]; readonly co
 
 export const instructionBytes = 8
 /** Opcodes (Linux, bpf/standardization/instruction-set.rst). */
-export const opcode = { call: 0x85, exit: 0x95, goto: 0x05, wide: 0x18, atomic32: 0xc3, atomic64: 0xdb } as const
+export const opcode = {
+  call: 0x85,
+  exit: 0x95,
+  goto: 0x05,
+  wide: 0x18,
+  atomic32: 0xc3,
+  atomic64: 0xdb,
+} as const
 /** The low three bits of an opcode. */
 export const kindOf = { jump: 0x05, jump32: 0x06 } as const

@@ -18,7 +18,6 @@ const helpers: Readonly<Record<number, readonly [name: string, since: string]>> 
   4: ['probe_read', '4.1'],
   5: ['ktime_get_ns', '4.1'],
   7: ['get_prandom_u32', '4.1'],
-  8: ['get_smp_processor_id', '4.1'],
   12: ['tail_call', '4.2'],
   14: ['get_current_pid_tgid', '4.2'],
   15: ['get_current_uid_gid', '4.2'],
@@ -31,21 +30,22 @@ const helpers: Readonly<Record<number, readonly [name: string, since: string]>> 
   107: ['sk_storage_get', '5.11'],
   112: ['probe_read_user', '5.5'],
   113: ['probe_read_kernel', '5.5'],
-  114: ['probe_read_user_str', '5.5'],
   115: ['probe_read_kernel_str', '5.5'],
   123: ['get_current_ancestor_cgroup_id', '5.15'],
   127: ['seq_write', '5.8'],
   130: ['ringbuf_output', '5.8'],
   131: ['ringbuf_reserve', '5.8'],
   132: ['ringbuf_submit', '5.8'],
-  133: ['ringbuf_discard', '5.8'],
   134: ['ringbuf_query', '5.8'],
   137: ['skc_to_tcp_sock', '5.9'],
   156: ['task_storage_get', '5.13'],
   158: ['get_current_task_btf', '5.11'],
   162: ['sock_from_file', '5.11'],
+  174: ['get_attach_cookie', '5.15'],
   175: ['task_pt_regs', '5.15'],
   181: ['loop', '5.17'],
+  197: ['dynptr_from_mem', '5.19'],
+  202: ['dynptr_write', '5.19'],
 }
 
 const maps: Readonly<Record<string, string>> = {
@@ -64,7 +64,7 @@ const maps: Readonly<Record<string, string>> = {
 /** Kinds of programs, by what their sections begin with. */
 const kinds: readonly (readonly [prefix: string, since: string])[] = [
   ['perf_event', '4.9'],
-  ['tracepoint/', '4.7'],
+  ['tracepoint', '4.7'],
   ['uprobe', '4.1'],
   ['uretprobe', '4.1'],
   ['tp_btf/sock_', '6.3'],
@@ -109,7 +109,8 @@ export function firstKernel(made: readonly Came[]): { readonly since: string; re
 }
 
 function sinceOf(version: string | undefined, what: string): string {
-  if (version === undefined) throw new Error(`since when are there ${what}? say it in test/helpers/bpf-needs.ts`)
+  if (version === undefined)
+    throw new Error(`since when are there ${what}? say it in test/helpers/bpf-needs.ts`)
   return version
 }
 

@@ -3,8 +3,7 @@
 #include "layout.h"
 
 /* How callers are found. User space writes these through its own mapping, in this order: rows, rules, pages, file, and
- * last the inode; it takes them away in the opposite one. */
-u32 rows[ROWS];
+ * last the inode; it takes them away in the opposite one. Rows: behind what is counted. */
 u32 pages[PAGES];
 struct svc_unwind_rule rules[RULES];
 struct svc_unwind_file files[FILES];
@@ -30,6 +29,33 @@ u64 ring_full;
 u64 counts_full[SAMPLE_KINDS];
 u64 other_memory; /* a process whose settings are for the program that it ran before */
 u64 other_thread; /* the interpreter's current thread was another one */
+
+#ifdef OLD_KERNEL
+/* Before Linux 5.11 an element of a map, and so a section of data, has 4 MiB at most. */
+#define ROW_PARTS 8
+typedef u32 row_part[ROWS / ROW_PARTS];
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ROW_PARTS);
+	__type(key, u32);
+	__type(value, row_part);
+} rows SEC(".maps");
+
+static __always_inline u32 row_at(u32 index)
+{
+	u32 part = index / (ROWS / ROW_PARTS) & (ROW_PARTS - 1);
+	u32 *row = bpf_map_lookup_elem(&rows, &part);
+	return row ? row[index & (ROWS / ROW_PARTS - 1)] : 0;
+}
+#else
+u32 rows[ROWS];
+
+static __always_inline u32 row_at(u32 index)
+{
+	return rows[index & (ROWS - 1)];
+}
+#endif
 
 /* What one sample needs, on one CPU. An event that interrupts another has its own. */
 /* Stacks go to and fro between a program and its libraries. */

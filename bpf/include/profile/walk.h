@@ -40,7 +40,7 @@ static __always_inline struct svc_unwind_rule rule_at(struct walk *w, u64 offset
 		if (low >= high)
 			break;
 		u32 middle = low + (high - low) / 2;
-		if (rows[middle & (ROWS - 1)] >> 16 <= low16)
+		if (row_at(middle) >> 16 <= low16)
 			w->low = middle + 1;
 		else
 			w->high = middle;
@@ -48,7 +48,7 @@ static __always_inline struct svc_unwind_rule rule_at(struct walk *w, u64 offset
 	u32 behind = w->low;
 	if (behind <= file->first_row || behind - file->first_row > file->rows)
 		return none;
-	return rules[rows[(behind - 1) & (ROWS - 1)] & (RULES - 1)];
+	return rules[row_at(behind - 1) & (RULES - 1)];
 }
 
 static __always_inline bool is_tagged(u64 word)

@@ -20,17 +20,18 @@ export const profilePrograms = check({
     ...programFaults('profiles'),
     degraded: {
       state: 'limited',
-      what: 'the kernel refuses the programs that walk stacks by tables, as those before 6.1 do: stacks are walked by frame pointers only',
+      what: 'the kernel refuses the programs that walk stacks by tables: stacks are walked by frame pointers only',
       lose: 'stacks of programs without frame pointers, which are cut short; names of functions; and waiting',
       mends: {
-        kernel: 'run Linux 6.1 or newer; one that is newer: report it with the output of svc doctor --json',
+        kernel:
+          'run Linux 5.10 or newer, not locked down; one that is newer: report it with the output of svc doctor --json',
       },
     },
     no_waits: {
       state: 'limited',
       what: 'the kernel refuses the program that sees threads wait, and takes all others',
       lose: 'profiles of waiting (off_cpu)',
-      mends: { kernel: 'run Linux 6.1 or newer, built with BTF' },
+      mends: { kernel: 'run Linux 5.19 or newer, or 5.10 to 5.17, built with BTF' },
     },
   },
   try: () => [tryProfilePrograms()],

@@ -26,8 +26,8 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
     },
     too_old: {
       state: 'missing',
-      what: 'the kernel does not know an instruction, or a kind of map, that the programs are made of; the detail says which',
-      mends: { kernel: 'run Linux 5.12 or newer; from 6.3 on it has all that svc uses' },
+      what: 'the kernel does not know an instruction, a helper, a type or a kind of map that the programs are made of; the detail says which',
+      mends: { kernel: 'run Linux 5.10 or newer; from 6.3 on it has all that svc uses' },
     },
     refused: {
       state: 'missing',
