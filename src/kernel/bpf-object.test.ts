@@ -222,6 +222,19 @@ test('the log of a load tells the program or the map, and the cause', () => {
     reason: 'the kernel has no atomic operations that give a result (Linux 5.12 has them)',
     unknown: true,
   })
+  check("libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\nunknown func bpf_task_storage_get#156\n", {
+    program: 'a',
+    map: undefined,
+    reason: 'the kernel has no helper bpf_task_storage_get for such programs',
+    unknown: true,
+  })
+  const absent = 'failed to resolve CO-RE relocation <byte_off> [1] struct mm_struct.mm_rb (0:1 @ offset 8)'
+  check(`libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\n3: <invalid CO-RE relocation>\n${absent}\n`, {
+    program: 'a',
+    map: undefined,
+    reason: `${absent}: the kernel has no such type or member`,
+    unknown: true,
+  })
   const locked = 'program of this type cannot use helper bpf_probe_read#4'
   check(`libbpf: prog 'a': -- BEGIN PROG LOAD LOG --\n5: (85) call bpf_probe_read#4\n${locked}\n`, {
     program: 'a',

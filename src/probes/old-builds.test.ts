@@ -13,6 +13,7 @@ import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss as syscountBss } from '../kernel/gen/syscount.ts'
 import { loadBuild, loadObject } from '../kernel/load-object.ts'
 import { batchCursor, batchDone } from '../kernel/native.ts'
+import { loadStackObject } from './stack-object.ts'
 
 const skip = withoutBpf
 const open: { close(): unknown }[] = []
@@ -81,6 +82,31 @@ test('each object has the build for the kernel', { skip }, () => {
       assert.equal(kept.length > 0, wanted === 'new', name)
     }
   }
+})
+
+test('a kernel that neither lets programs keep something nor walk by tables gets what is left', {
+  skip,
+}, () => {
+  // The tree of mappings that the old build walks ended with Linux 6.0.
+  const { object, build, degraded } = loadStackObject(olderNative(), undefined, undefined)
+  open.push(object)
+  assert.equal(build, 'old')
+  assert.match(degraded ?? '', /does not know maps of its kind/)
+  const loaded = object.programs().filter(({ autoload }) => autoload)
+  assert.deepEqual(loaded.map(({ name }) => name).sort(), [
+    'svc_profile_cpu_plain',
+    'svc_profile_memory_plain',
+  ])
+})
+
+test('who shares a number with whom is told to nobody', { skip }, () => {
+  const seeds = [0, 1].map(() => {
+    const map = attached('syscount', []).map('.rodata.old')
+    const value = Buffer.alloc(map.slotSize)
+    assert.ok(nativeOrThrow().mapLookup(map, Buffer.alloc(4), value))
+    return value.toString('hex')
+  })
+  assert.notEqual(seeds[0], seeds[1])
 })
 
 test('a connection is in the table as long as its socket is there', { skip }, async () => {

@@ -15,6 +15,9 @@ const attempts: readonly { readonly build: Build; readonly plain: boolean }[] = 
   { build: 'old', plain: true },
 ]
 
+/** Refusals that no other programs would change: of rights, and of memory. */
+const forAll: ReadonlySet<string> = new Set(['EPERM', 'ENOMEM'])
+
 export interface StackObject {
   readonly object: BpfObject
   readonly build: Build
@@ -48,7 +51,7 @@ export function loadStackObject(
       })
       return { object, build, degraded: plain ? refusal : undefined }
     } catch (error) {
-      if (!(error instanceof LoadError) || !(error.refusal.program || error.refusal.unknown)) throw error
+      if (!(error instanceof LoadError) || forAll.has(error.code)) throw error
       refusal ??= error.refusal.reason
       last = error
     }

@@ -31,7 +31,7 @@ u64 other_memory; /* a process whose settings are for the program that it ran be
 u64 other_thread; /* the interpreter's current thread was another one */
 
 #ifdef OLD_KERNEL
-/* Before Linux 5.11 an element of a map, and so a section of data, has 4 MiB at most. */
+/* To Linux 5.10 an element of a map, and so a section of data, has 4 MiB at most. */
 #define ROW_PARTS 8
 typedef u32 row_part[ROWS / ROW_PARTS];
 struct {
