@@ -27,7 +27,9 @@ export function loadObject(
   try {
     return { object: loadBuild(native, name, 'new', options), build: 'new' }
   } catch (error) {
-    if (!(error instanceof LoadError) || !error.refusal.unknown) throw error
+    // Objects that every kernel takes have no other build.
+    const isBuilt = findAsset(oldFile(name)) !== undefined
+    if (!(error instanceof LoadError) || !error.refusal.unknown || !isBuilt) throw error
     return { object: loadBuild(native, name, 'old', options), build: 'old' }
   }
 }
@@ -39,7 +41,7 @@ export function loadBuild(
   build: Build,
   { prepare, ...options }: Omit<LoadOptions, 'name'> = {},
 ): BpfObject {
-  const file = build === 'old' ? `old/${name}.bpf.o` : `${name}.bpf.o`
+  const file = build === 'old' ? oldFile(name) : `${name}.bpf.o`
   const path = findAsset(file)
   if (path === undefined) throw new Error(`cannot find ${file}: install the package anew`)
   return BpfObject.load(native, readFileSync(path), {
@@ -50,6 +52,10 @@ export function loadBuild(
       prepare?.(object)
     },
   })
+}
+
+function oldFile(name: string): string {
+  return `old/${name}.bpf.o`
 }
 
 function seed(native: Native, object: ObjectHandle): void {
