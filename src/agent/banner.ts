@@ -83,7 +83,7 @@ function discoveryLine({ discovery, loaded }: Parts): BannerLine {
   if (!config.agent.discovery.enabled)
     return { state: 'off', name, detail: 'switched off by agent.discovery' }
   const asked = [
-    ...(discovery.docker === undefined ? [] : ['Docker']),
+    ...(discovery.runtimes === undefined ? [] : ['containers']),
     ...(discovery.kubernetes === undefined ? [] : ['Kubernetes']),
     ...(discovery.cloud === undefined ? [] : ['cloud']),
   ]

@@ -2,7 +2,6 @@
 
 import type { Degradation } from '../api/types.ts'
 import type { Config } from '../config/index.ts'
-import { DockerSource } from '../discovery/docker/docker-source.ts'
 import { clouds } from '../discovery/index.ts'
 import { KubernetesSource } from '../discovery/kubernetes/kubernetes-source.ts'
 import { CloudSource } from '../entities/cloud-source.ts'
@@ -13,6 +12,7 @@ import type { Change } from '../lib/change.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { MemoryGovernor } from '../lib/memory-governor.ts'
 import { ContainerLookup } from './container-lookup.ts'
+import { ContainerRuntimes } from './container-runtimes.ts'
 import { HostEntity, hostResource } from './host-resource.ts'
 
 export interface DiscoveryOptions {
@@ -23,7 +23,7 @@ export interface DiscoveryOptions {
   readonly governor?: MemoryGovernor
 }
 
-/** Asks Docker, Kubernetes and the cloud while the configuration wants it to. */
+/** Asks container runtimes, Kubernetes and the cloud while the configuration wants it to. */
 export class Discovery {
   readonly entities: Entities
   readonly host: HostEntity
@@ -33,7 +33,7 @@ export class Discovery {
   /** For what runtimes and the cluster tell of: it stays for as long as they have it, so it is bounded where it comes in. */
   private readonly room: ByteRoom
   private config: Config
-  private dockerSource: DockerSource | undefined
+  private containerRuntimes: ContainerRuntimes | undefined
   private kubernetesSource: KubernetesSource | undefined
   private cloudSource: CloudSource | undefined
   private stopped = false
@@ -55,7 +55,7 @@ export class Discovery {
       rootfs,
       sink: this.entities,
       room: this.room,
-      isFollowed: id => this.dockerSource?.knows(id) ?? false,
+      isFollowed: id => this.containerRuntimes?.knows(id) ?? false,
       intervalMs: () => this.config.agent.discovery.interval,
     })
     this.host = new HostEntity(hostResource(rootfs, config.resource.attributes), () =>
@@ -64,8 +64,8 @@ export class Discovery {
   }
 
   /** Undefined: switched off. */
-  get docker(): DockerSource | undefined {
-    return this.dockerSource
+  get runtimes(): ContainerRuntimes | undefined {
+    return this.containerRuntimes
   }
 
   get kubernetes(): KubernetesSource | undefined {
@@ -79,16 +79,17 @@ export class Discovery {
   /** Begins to ask. What is found comes in its time; nothing waits for it. */
   start(): void {
     this.lookup.start()
-    this.startDocker()
+    this.startRuntimes()
     this.startKubernetes()
     this.startCloud()
   }
 
   /** What was asked for and does not answer. Where there is nothing to ask, nothing is wrong. */
   get faults(): readonly Degradation[] {
-    const { dockerSource: docker, kubernetesSource: kubernetes, cloudSource: cloud } = this
+    const { containerRuntimes: runtimes, kubernetesSource: kubernetes, cloudSource: cloud } = this
     const named = [
-      ['discovery: Docker', docker?.state],
+      ['discovery: Docker', runtimes?.docker?.state],
+      ['discovery: containerd', runtimes?.containerd?.state],
       ['discovery: Kubernetes', kubernetes?.state],
       ['discovery: cloud', cloud?.state],
     ] as const
@@ -127,7 +128,7 @@ export class Discovery {
             each.agent.discovery.docker.endpoint,
           ])
         )
-          this.startDocker()
+          this.startRuntimes()
         if (
           differs(each => [
             isOn(each),
@@ -147,7 +148,7 @@ export class Discovery {
   stop(): void {
     this.stopped = true
     this.lookup.stop()
-    this.dockerSource?.stop()
+    this.containerRuntimes?.stop()
     this.kubernetesSource?.stop()
     this.cloudSource?.stop()
   }
@@ -172,25 +173,25 @@ export class Discovery {
 
   private look(id: string) {
     if (!this.looks) return undefined
-    const { rootDir } = this.dockerSource?.state ?? {}
+    const { rootDir } = this.containerRuntimes?.docker?.state ?? {}
     if (rootDir) this.lookup.files.setDockerRoot(rootDir)
     return this.lookup.find(id)
   }
 
-  private startDocker(): void {
-    const { discovery } = this.config.agent
-    this.dockerSource?.stop()
-    this.dockerSource = undefined
+  private startRuntimes(): void {
+    const { discovery, nodeexporter } = this.config.agent
+    this.containerRuntimes?.stop()
+    this.containerRuntimes = undefined
     if (!this.looks) return
-    this.dockerSource = new DockerSource({
+    this.containerRuntimes = new ContainerRuntimes({
       endpoint: discovery.docker.endpoint,
       sink: this.entities,
       room: this.room,
       log: this.log,
-      rootfs: this.config.agent.nodeexporter.path.rootfs,
+      rootfs: nodeexporter.path.rootfs,
       refreshMs: discovery.interval,
     })
-    this.dockerSource.start()
+    this.containerRuntimes.start()
   }
 
   private startKubernetes(): void {

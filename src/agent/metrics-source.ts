@@ -157,9 +157,14 @@ function surroundings(
   { discovery, gpu, logs, processes, profiling }: Parts,
   unreadForTls: Readonly<Record<string, number>>,
 ): SurroundingsStats {
-  const { entities, docker, kubernetes, cloud } = discovery
+  const { entities, runtimes, kubernetes, cloud } = discovery
   const { status } = logs
-  const sources = Object.entries({ docker, kubernetes, cloud })
+  const sources = Object.entries({
+    docker: runtimes?.docker,
+    containerd: runtimes?.containerd,
+    kubernetes,
+    cloud,
+  })
   return {
     containers: entities.containerCount,
     pods: entities.podCount,

@@ -11,7 +11,8 @@ export async function discoveryDocument(parts: Parts): Promise<DiscoveryDocument
   const shown = new Set(parts.loaded().config.agent.discovery.docker.labels)
   const services = await processes.liveServices()
   const { entities } = discovery
-  const docker = discovery.docker?.state
+  const docker = discovery.runtimes?.docker?.state
+  const containerd = discovery.runtimes?.containerd?.state
   const kubernetes = discovery.kubernetes?.state
   const cloud = discovery.cloud?.state
   const found = entities.cloudFound
@@ -34,6 +35,14 @@ export async function discoveryDocument(parts: Parts): Promise<DiscoveryDocument
       version: docker?.version ?? '',
       endpoint: docker?.endpoint ?? '',
       reason: docker?.reason ?? '',
+    },
+    containerd: {
+      enabled: containerd !== undefined,
+      connected: containerd?.connected ?? false,
+      containers: containerd?.containers ?? 0,
+      version: containerd?.version ?? '',
+      endpoint: containerd?.endpoint ?? '',
+      reason: containerd?.reason ?? '',
     },
     cloud: {
       provider: found?.provider ?? '',

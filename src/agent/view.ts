@@ -329,7 +329,7 @@ export function status(parts: Parts): StatusDocument {
     },
     discovery: {
       kubernetes: parts.discovery.kubernetes !== undefined,
-      docker: parts.discovery.docker !== undefined,
+      docker: parts.discovery.runtimes !== undefined,
       pods_discovered: parts.discovery.entities.podCount,
       containers_discovered: parts.discovery.entities.containerCount,
     },

@@ -21,8 +21,16 @@ export const discoveryDocument = named(
       containers: count('Now, from whatever source.'),
       runtime: text('`docker` or `podman`; empty where none answered.'),
       version: text('Of the daemon.'),
-      endpoint: text('Its socket; empty where there is none.'),
-      reason: text('Why it does not answer; empty where it does.'),
+      endpoint: text('Its socket or address; empty where none answered.'),
+      reason: text('Why it does not answer, or not all of it; empty where it does.'),
+    }),
+    containerd: object('containerd, as itself or within a distribution of Kubernetes.', {
+      enabled: flag('The source is on.'),
+      connected: flag('One answers.'),
+      containers: count('Now, of those that it runs by itself: Docker tells of its own.'),
+      version: text('Of the daemon; empty where none answered.'),
+      endpoint: text('Its socket, or several with commas between; empty where none answered.'),
+      reason: text('Why it does not answer, or not all of it; empty where it does.'),
     }),
     cloud: object('The cloud’s metadata; empty texts where none was detected.', {
       provider: text('`cloud.provider`: `aws`, `gcp`, `azure`, …'),

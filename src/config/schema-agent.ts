@@ -1,3 +1,4 @@
+import { parseDockerAddress } from '../lib/docker-address.ts'
 import { ExitCode } from '../lib/start-error.ts'
 import { protocols } from '../protocols/index.ts'
 import { list, map } from '../schema/collections.ts'
@@ -212,6 +213,21 @@ const logs = branch('Logs of containers, files and the journal.', {
 })
 
 /** As `mayTell` of src/entities has them. */
+const daemon = text({
+  expects:
+    'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or nothing',
+  pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,
+  valid: address => address === '' || !('instead' in parseDockerAddress(address)),
+  hint: ({ text: address }) => {
+    const read = parseDockerAddress(address)
+    return 'instead' in read ? `${read.instead} (${read.reason})` : undefined
+  },
+  leak: address =>
+    address.includes('@') && !('path' in parseDockerAddress(address))
+      ? 'holds a user name or password, which logs would show; delete it'
+      : undefined,
+})
+
 const toldKey = text({
   expects: 'the key of an attribute, such as "team", or "app.*" for all that begins with "app."',
   pattern: /^[^\s*,=]{1,128}(\.\*)?$/,
@@ -231,12 +247,9 @@ const discovery = branch('What is known about the host, its containers and its c
   ),
   docker: branch('Container runtimes.', {
     endpoint: key(
-      text({
-        expects: 'a socket such as "unix:///run/docker.sock", or nothing',
-        pattern: /^(|(unix:\/\/)?\/.+)$/,
-      }),
+      daemon,
       '',
-      'Socket of Docker or Podman; empty to find it.',
+      'The one daemon to ask: Docker or Podman by socket or address (`tcp://`, `http://`, `https://`; `$DOCKER_TLS_VERIFY` and `$DOCKER_CERT_PATH` count as for its client), or containerd by its socket. Empty: `$DOCKER_HOST`, then the usual sockets of Docker, Podman and containerd.',
     ),
     labels: key(list(someText), [], 'Container labels that become resource attributes.'),
   }),

@@ -48,9 +48,13 @@ function podUidOf(uid: string, description: JsonObject): string {
 }
 
 export function labelsOf(value: unknown): ReadonlyMap<string, string> {
+  return boundedLabels(Object.entries(objectOf(value)))
+}
+
+export function boundedLabels(entries: Iterable<readonly [string, unknown]>): ReadonlyMap<string, string> {
   const labels = new Map<string, string>()
   let chars = 0
-  for (const [name, label] of Object.entries(objectOf(value))) {
+  for (const [name, label] of entries) {
     if (labels.size >= maxLabels) break
     if (typeof label !== 'string' || name.length > maxLabelChars || label.length > maxLabelChars) continue
     if (chars + name.length + label.length > maxAllLabelChars) continue

@@ -4,9 +4,8 @@ import type {
   IncomingHttpStatusHeader,
   OutgoingHttpHeaders,
 } from 'node:http2'
-import { gunzip } from 'node:zlib'
 import { ConnectError, faultText } from './dialer.ts'
-import { GatheredBytes } from './gathered-bytes.ts'
+import { type AnswerBody, EachMessage, type MessageStream, OneMessage, prefixBytes } from './grpc-answer.ts'
 import {
   decodeStatusMessage,
   GrpcError,
@@ -31,16 +30,16 @@ export interface GrpcRequest {
   readonly encoding: 'identity' | 'gzip' | 'zstd'
   /** Metadata, keys in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  readonly timeoutMs: number
+  /** Left out: it may take for ever. */
+  readonly timeoutMs?: number
 }
 
 const cancel = 8 // CANCEL, RFC 9113, section 7
 const refusedStream = 7
-const prefixBytes = 5
 /** A server's words are shown to people: longer ones are cut. */
 const maxWords = 4096
 
-/** Unary gRPC calls over one HTTP/2 connection that is made when it is needed (grpc/doc/PROTOCOL-HTTP2.md). */
+/** gRPC calls with one message, over one HTTP/2 connection that is made when it is needed (grpc/doc/PROTOCOL-HTTP2.md). */
 export class GrpcClient {
   readonly #connector: Http2Connector
   readonly #maxResponseBytes: number
@@ -56,23 +55,48 @@ export class GrpcClient {
 
   /** Resolves with the answer's message. Rejects with a `GrpcError`, also when `stop` is raised or time is up. */
   async call(request: GrpcRequest, stop: AbortSignal): Promise<Uint8Array> {
-    const deadline = performance.now() + request.timeoutMs
-    try {
-      return await this.#attempt(request, deadline, stop)
-    } catch (error) {
-      // A server that goes away refuses what it has not looked at: the next connection may take it at once.
-      if (error instanceof GrpcError && error.untouched) return await this.#attempt(request, deadline, stop)
-      throw error
-    }
+    const { body, encoding } = await this.#exchange(
+      request,
+      () => new OneMessage(this.#maxResponseBytes),
+      stop,
+    )
+    return body.message(encoding)
+  }
+
+  /** Hands on each message of an answer that is a stream, and resolves when the server ends it. Rejects as `call` does. */
+  async follow(request: GrpcRequest, stream: MessageStream, stop: AbortSignal): Promise<void> {
+    const { body } = await this.#exchange(request, () => new EachMessage(stream), stop)
+    body.end()
   }
 
   close(): void {
     this.#connector.close()
   }
 
-  #attempt(request: GrpcRequest, deadline: number, stop: AbortSignal): Promise<Uint8Array> {
+  async #exchange<B extends AnswerBody>(
+    request: GrpcRequest,
+    body: () => B,
+    stop: AbortSignal,
+  ): Promise<Answer<B>> {
+    const deadline = performance.now() + (request.timeoutMs ?? Number.POSITIVE_INFINITY)
+    try {
+      return await this.#attempt(request, body(), deadline, stop)
+    } catch (error) {
+      // A server that goes away refuses what it has not looked at: the next connection may take it at once.
+      if (error instanceof GrpcError && error.untouched)
+        return await this.#attempt(request, body(), deadline, stop)
+      throw error
+    }
+  }
+
+  #attempt<B extends AnswerBody>(
+    request: GrpcRequest,
+    body: B,
+    deadline: number,
+    stop: AbortSignal,
+  ): Promise<Answer<B>> {
     return new Promise((resolve, reject) => {
-      let exchange: Exchange | undefined
+      let exchange: Exchange<B> | undefined
       let done = false
       const finish = (settle: () => void): void => {
         if (done) return
@@ -97,14 +121,17 @@ export class GrpcClient {
         exchange.connection.retire()
         exchange.abandon()
       }
-      const timer = setTimeout(late, Math.max(0, deadline - performance.now()))
+      const timer =
+        request.timeoutMs === undefined
+          ? undefined
+          : setTimeout(late, Math.max(0, deadline - performance.now()))
       stop.addEventListener('abort', stopped)
       if (stop.aborted) return stopped()
       this.#connector.connection().then(
         connection => {
           if (done) return
-          exchange = new Exchange(connection, this.#maxResponseBytes)
-          exchange.run(request, deadline).then(body => finish(() => resolve(body)), fail)
+          exchange = new Exchange(connection, body)
+          exchange.run(request, deadline).then(answer => finish(() => resolve(answer)), fail)
         },
         error => fail(connectFailure(error)),
       )
@@ -112,30 +139,40 @@ export class GrpcClient {
   }
 }
 
+/** Of status ok. */
+interface Answer<B> {
+  readonly body: B
+  /** How its messages are compressed. */
+  readonly encoding: unknown
+}
+
 /** One request and its answer on one stream. */
-class Exchange {
+class Exchange<B extends AnswerBody> {
   readonly connection: Http2Connection
-  readonly #maxBytes: number
-  readonly #body: GatheredBytes
+  readonly #body: B
   #headers: (IncomingHttpHeaders & IncomingHttpStatusHeader) | undefined
   #trailers: IncomingHttpHeaders | undefined
   #stream: ClientHttp2Stream | undefined
   #cause: Error | undefined
 
-  constructor(connection: Http2Connection, maxBytes: number) {
+  constructor(connection: Http2Connection, body: B) {
     this.connection = connection
-    this.#maxBytes = maxBytes
-    this.#body = new GatheredBytes(maxBytes + prefixBytes)
+    this.#body = body
   }
 
-  run(request: GrpcRequest, deadline: number): Promise<Uint8Array> {
+  run(request: GrpcRequest, deadline: number): Promise<Answer<B>> {
     return new Promise((resolve, reject) => {
       let stream: ClientHttp2Stream
       try {
-        stream = this.connection.session.request(requestHeaders(request, deadline))
+        stream = this.connection.session.request(requestHeaders(request, deadline, this.#body.accepts))
       } catch (error) {
         reject(unsent(error as Error))
         return
+      }
+      const settle = (): void => {
+        const fault = this.#fault()
+        if (fault === undefined) resolve({ body: this.#body, encoding: this.#headers?.['grpc-encoding'] })
+        else reject(fault)
       }
       this.#stream = stream
       this.connection.begin()
@@ -146,8 +183,9 @@ class Exchange {
         this.#trailers = trailers
       })
       stream.on('data', (chunk: Buffer) => {
-        if (this.#body.add(chunk)) return
-        reject(new GrpcError(tooLarge(this.#maxBytes), { code: GrpcStatus.resource_exhausted }))
+        const fault = this.#body.add(chunk)
+        if (fault === undefined) return
+        reject(fault)
         this.abandon()
       })
       stream.on('error', error => {
@@ -156,11 +194,11 @@ class Exchange {
       // A server may answer before it has read all, and then the stream stays half open: the status is the end.
       stream.on('end', () => {
         if (this.#status === undefined) return
-        this.#conclude().then(resolve, reject)
+        settle()
         if (!stream.writableFinished) this.abandon()
       })
       stream.on('close', () => {
-        this.#conclude().then(resolve, reject)
+        settle()
         this.connection.end() // may end the connection, which must not be taken for the cause
       })
       const prefix = Buffer.allocUnsafe(prefixBytes)
@@ -184,16 +222,11 @@ class Exchange {
     return Array.isArray(status) ? status[0] : status
   }
 
-  async #conclude(): Promise<Uint8Array> {
+  /** Why the answer is of no use; undefined: its status is ok. */
+  #fault(): GrpcError | undefined {
     const status = this.#status
-    if (status === undefined) throw this.#withoutStatus()
-    if (!/^0+$/.test(status)) throw this.#refusal(status)
-    const framed = this.#body.bytes
-    if (framed.length === 0) return framed
-    const length = framed.length < prefixBytes ? -1 : framed.readUInt32BE(1)
-    if (length !== framed.length - prefixBytes) throw unreadable('the answer is not one gRPC message')
-    const message = framed.subarray(prefixBytes)
-    return framed[0] === 0 ? message : inflate(message, this.#headers?.['grpc-encoding'], this.#maxBytes)
+    if (status === undefined) return this.#withoutStatus()
+    return /^0+$/.test(status) ? undefined : this.#refusal(status)
   }
 
   #refusal(status: string): GrpcError {
@@ -242,15 +275,15 @@ class Exchange {
   }
 }
 
-function requestHeaders(request: GrpcRequest, deadline: number): OutgoingHttpHeaders {
+function requestHeaders(request: GrpcRequest, deadline: number, accepts: string): OutgoingHttpHeaders {
   return {
     ...request.headers,
     ':method': 'POST',
     ':path': request.path,
     'content-type': 'application/grpc',
     te: 'trailers',
-    'grpc-timeout': grpcTimeout(deadline - performance.now()),
-    'grpc-accept-encoding': 'identity,gzip',
+    ...(request.timeoutMs !== undefined && { 'grpc-timeout': grpcTimeout(deadline - performance.now()) }),
+    'grpc-accept-encoding': accepts,
     ...(request.encoding !== 'identity' && { 'grpc-encoding': request.encoding }),
   }
 }
@@ -259,28 +292,6 @@ function requestHeaders(request: GrpcRequest, deadline: number): OutgoingHttpHea
 function grpcTimeout(ms: number): string {
   const whole = Math.max(1, Math.ceil(ms))
   return whole < 1e8 ? `${whole}m` : `${Math.min(99_999_999, Math.ceil(whole / 1000))}S`
-}
-
-function inflate(message: Buffer, encoding: unknown, maxBytes: number): Promise<Uint8Array> {
-  if (encoding !== 'gzip')
-    throw unreadable(`the answer is compressed with ${String(encoding ?? 'nothing known').slice(0, 32)}`)
-  return new Promise((resolve, reject) => {
-    gunzip(message, { maxOutputLength: maxBytes }, (error, plain) => {
-      if (!error) resolve(plain)
-      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
-        reject(unreadable(tooLarge(maxBytes), GrpcStatus.resource_exhausted))
-      else reject(unreadable(`the answer is no valid gzip: ${error.message}`))
-    })
-  })
-}
-
-/** Of an answer with the status ok. */
-function unreadable(message: string, code: number = GrpcStatus.internal): GrpcError {
-  return new GrpcError(message, { code, taken: true })
-}
-
-function tooLarge(maxBytes: number): string {
-  return `the answer is larger than ${maxBytes} bytes`
 }
 
 function connectFailure(error: unknown): GrpcError {

@@ -26,7 +26,8 @@ const isRoot = process.getuid?.() === 0
 const isInstalled = ['/usr/sbin/dockerd', '/usr/sbin/runc', '/usr/bin/busybox'].every(path =>
   existsSync(path),
 )
-const packages = isInstalled
+/** The root with the programs, those of containerd among them. */
+export const dockerPackages = isInstalled
   ? '/'
   : isRoot
     ? unpackedPackages('docker', ['docker.io', 'busybox-static'])
@@ -34,7 +35,7 @@ const packages = isInstalled
 
 export const withoutDocker: string | false = !isRoot
   ? 'a Docker daemon needs root'
-  : packages === undefined
+  : dockerPackages === undefined
     ? 'a Docker daemon needs the packages docker.io and busybox-static of Debian 12, which apt-get cannot download here'
     : false
 
@@ -64,17 +65,19 @@ export class Dockerd {
   /** Those of another daemon on this host stay. */
   private readonly hadGroups: ReadonlySet<string>
   private child: ChildProcess | undefined
+  private readonly options: readonly string[]
 
-  private constructor() {
+  private constructor(options: readonly string[]) {
+    this.options = options
     this.dir = mkdtempSync(join(tmpdir(), 'svc-dockerd-'))
     this.root = join(this.dir, 'data')
     this.socket = join(this.dir, 'docker.sock')
     this.hadGroups = new Set(dockerGroups())
   }
 
-  /** With the image `shop:1.2`, in which there is BusyBox. Whoever starts it stops it. */
-  static async start(): Promise<Dockerd> {
-    const dockerd = new Dockerd()
+  /** With the image `shop:1.2`, in which there is BusyBox. `options`: more of the daemon's. Whoever starts it stops it. */
+  static async start(options: readonly string[] = []): Promise<Dockerd> {
+    const dockerd = new Dockerd(options)
     try {
       for (const name of ['data', 'exec', 'run', 'image/bin'])
         mkdirSync(join(dockerd.dir, name), { recursive: true })
@@ -89,7 +92,10 @@ export class Dockerd {
 
   /** Runs the client; returns what it printed. */
   async docker(...args: string[]): Promise<string> {
-    const { stdout } = await run(join(packages!, 'usr/bin/docker'), args, { env: this.env, encoding: 'utf8' })
+    const { stdout } = await run(join(dockerPackages!, 'usr/bin/docker'), args, {
+      env: this.env,
+      encoding: 'utf8',
+    })
     return stdout.trim()
   }
 
@@ -170,6 +176,7 @@ export class Dockerd {
       ],
       ...['--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-forward=false', '--ip-masq=false'],
       ...['--config-file', join(this.dir, 'daemon.json')],
+      ...this.options,
     ]
     // Its mounts are in a namespace of their own, and go with its processes.
     const args = ['--mount', 'sh', '-c', script, 'sh', join(this.dir, 'run'), 'dockerd', ...options]
@@ -193,7 +200,7 @@ export class Dockerd {
   }
 
   private get env(): NodeJS.ProcessEnv {
-    const at = (path: string) => join(packages!, path)
+    const at = (path: string) => join(dockerPackages!, path)
     return {
       PATH: `${at('usr/sbin')}:${at('usr/bin')}:${process.env.PATH}`,
       // The host's own first: they fit its loader.
@@ -208,11 +215,15 @@ export class Dockerd {
     const image = join(this.dir, 'image')
     // A page to be asked for, and what it is asked by.
     writeFileSync(join(image, 'index.html'), 'a cup\n')
-    const script = `cp ${join(packages!, 'usr/bin/busybox')} bin && for name in ${commands.join(' ')}; do ln -s busybox bin/$name; done`
-    await run('sh', ['-c', `${script}; tar -c . | ${join(packages!, 'usr/bin/docker')} import - shop:1.2`], {
-      cwd: image,
-      env: this.env,
-    })
+    const script = `cp ${join(dockerPackages!, 'usr/bin/busybox')} bin && for name in ${commands.join(' ')}; do ln -s busybox bin/$name; done`
+    await run(
+      'sh',
+      ['-c', `${script}; tar -c . | ${join(dockerPackages!, 'usr/bin/docker')} import - shop:1.2`],
+      {
+        cwd: image,
+        env: this.env,
+      },
+    )
   }
 }
 

@@ -1,4 +1,4 @@
-import { DockerSource } from '../../discovery/docker/docker-source.ts'
+import { ContainerRuntimes } from '../../agent/container-runtimes.ts'
 import { clouds } from '../../discovery/index.ts'
 import { KubernetesSource } from '../../discovery/kubernetes/kubernetes-source.ts'
 import { CloudSource } from '../../entities/cloud-source.ts'
@@ -22,19 +22,19 @@ const afterwardsMs = 300
 export const containerRuntime = check({
   name: 'container runtime',
   group: 'discovery',
-  summary: 'Docker or Podman answers at its socket; a host without them needs none',
+  summary: 'Docker, Podman or containerd answers; a host without them needs none',
   lose: 'names, images and labels of containers; their ids are known all the same',
   faults: {
     absent: {
       state: 'note',
-      what: 'there is no socket of Docker or Podman on this host',
+      what: 'there is no socket of Docker, Podman or containerd on this host',
       mends: { any: 'none needed: without containers there is nothing to name' },
     },
     silent: {
       state: 'limited',
-      what: 'there is a socket, and svc cannot use it: no right, no daemon behind it, or another program',
+      what: 'there is a socket or an address, and svc cannot use it: no right, no daemon behind it, another program, no trust, or an address that svc does not speak (ssh://)',
       mends: {
-        any: 'run as root or in the group docker; systemctl start docker',
+        any: 'run as root or in the group docker; systemctl start docker; for containerd gid below [grpc] in /etc/containerd/config.toml; of a daemon with TLS DOCKER_TLS_VERIFY and DOCKER_CERT_PATH beside DOCKER_HOST',
         container: 'docker run -v /run/docker.sock:/run/docker.sock:ro',
         config:
           'agent.discovery.docker.endpoint: unix:///run/podman/podman.sock, or agent.discovery.detect_docker: false',
@@ -44,20 +44,28 @@ export const containerRuntime = check({
   try: async ({ loaded, timeoutMs }) => {
     const { discovery, nodeexporter } = loaded.config.agent
     if (loaded.config.mode !== 'agent' || !discovery.enabled || !discovery.detect_docker) return []
-    const source = new DockerSource({
+    const runtimes = new ContainerRuntimes({
       endpoint: discovery.docker.endpoint,
       sink: nobody,
       log: { info: () => undefined, warn: () => undefined },
       rootfs: nodeexporter.path.rootfs,
     })
-    source.start()
+    runtimes.start()
     try {
-      await settled(() => source.state, timeoutMs)
-      const { connected, reason, mend, runtime, version, endpoint } = source.state
-      if (connected) return [{ ok: `${runtime} ${version} answers at ${endpoint}` }]
-      return [finding(reason, mend, timeoutMs)]
+      const asked = [runtimes.docker, runtimes.containerd].filter(source => source !== undefined)
+      await Promise.all(asked.map(source => settled(() => source.state, timeoutMs)))
+      const states = asked.map(({ state }) => state)
+      const told = states
+        .filter(({ connected }) => connected)
+        .map(({ runtime, version, endpoint }) => `${runtime} ${version} answers at ${endpoint}`)
+      const faults = states
+        .filter(({ connected, reason, mend }) => mend !== '' || (!connected && reason === ''))
+        .map(({ reason, mend }) => finding(reason, mend, timeoutMs))
+      if (told.length > 0) return [{ ok: told.join('; ') }, ...faults]
+      if (faults.length > 0) return faults
+      return [finding(states.map(({ reason }) => reason).join('; '), '', timeoutMs)]
     } finally {
-      source.stop()
+      runtimes.stop()
     }
   },
 })

@@ -196,7 +196,13 @@ test('a container of containerd, in the directories of its distributions', t => 
     const found = new ContainerFiles({ rootfs }).find(id)
     assert.deepEqual(found, { ...unnamed, runtime: 'containerd', pid: 4711, ...want })
   }
-  const want = { name: 'redis', image: 'docker.io/library/redis:7', podUid: 'u-1', podContainer: 'redis' }
+  const labels = new Map([
+    ['io.kubernetes.pod.name', 'shop'],
+    ['io.kubernetes.pod.namespace', 'default'],
+    ['io.kubernetes.container.name', 'redis'],
+  ])
+  const image = 'docker.io/library/redis:7'
+  const want = { name: 'redis', image, labels, podUid: 'u-1', podContainer: 'redis' }
   check('/run/containerd/io.containerd.runtime.v2.task/k8s.io', annotations, want)
   check('/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io', annotations, want)
   check('/run/containerd/io.containerd.runtime.v2.task/default', { 'nerdctl/name': 'web' }, { name: 'web' })

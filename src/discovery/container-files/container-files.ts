@@ -4,7 +4,7 @@ import { readForeign } from '../../lib/foreign-file.ts'
 import { type JsonObject, objectOf, parseObject } from '../../lib/json-fields.ts'
 import type { Container } from '../../model/entity.ts'
 import { containerId, dockerContainer } from '../_docker-container.ts'
-import { containerdContainer, crioContainer, podmanContainer } from './oci-container.ts'
+import { containerdContainer, crioContainer, podmanContainer } from '../_oci-container.ts'
 
 export interface ContainerFilesOptions {
   /** Where the host's root is mounted: all other directories are below it, and what is told is as the host sees it. */

@@ -1,3 +1,5 @@
+import { maxContainers } from '../_inspections.ts'
+
 /**
  * The containers in an answer to `GET /containers/json`. Only their numbers are taken, without making objects of all
  * the rest: the list of a large host has megabytes. The value of a label can hold none of them, as JSON escapes its
@@ -13,6 +15,3 @@ export function listedContainers(answer: Buffer): Set<string> | undefined {
   }
   return ids
 }
-
-/** On one host, at most. */
-export const maxContainers = 16_384

@@ -1,8 +1,9 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
-import { faultText } from '../../lib/dialer.ts'
+import { authority, ConnectError, Dialer, type DialerOptions, faultText } from '../../lib/dialer.ts'
 import { GatheredBytes } from '../../lib/gathered-bytes.ts'
 import { parseObject, textOf } from '../../lib/json-fields.ts'
 import { LineSplitter } from '../../lib/line-splitter.ts'
+import type { Place } from '../_runtime-source.ts'
 
 /** A question that got no answer, or none of use. */
 export class EngineError extends Error {
@@ -11,12 +12,22 @@ export class EngineError extends Error {
   readonly status: number
   /** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
   readonly code: string
+  /** The two sides do not trust each other. */
+  readonly isTls: boolean
 
-  constructor(message: string, more: { status?: number; code?: string; cause?: unknown } = {}) {
+  constructor(message: string, more: Details = {}) {
     super(message, { cause: more.cause })
     this.status = more.status ?? 0
     this.code = more.code ?? ''
+    this.isTls = more.isTls ?? false
   }
+}
+
+interface Details {
+  readonly status?: number
+  readonly code?: string
+  readonly isTls?: boolean
+  readonly cause?: unknown
 }
 
 export interface EngineQuestion {
@@ -41,17 +52,25 @@ export interface EngineStream {
 /** Of the reason that comes with an answer of another status. */
 const maxReasonBytes = 4096
 
-/** Path of a Unix socket, or where TCP leads to, without encryption. */
-export type EnginePlace = string | { readonly host: string; readonly port: number }
+/** A Unix socket (`socketPath`), or a port, with TLS or without. */
+export interface EnginePlace extends Place, Pick<DialerOptions, 'host' | 'port' | 'tls'> {
+  /** '': it is a port. */
+  readonly socketPath: string
+}
+
+const connectTimeoutMs = 5_000
 
 /** Asks a daemon that speaks Docker's Engine API. Each question has a connection of its own. */
 export class EngineClient {
-  private readonly place: EnginePlace
+  private readonly dialer: Dialer
+  /** Who is asked, as HTTP names it. */
+  private readonly host: string
   private readonly calls = new Set<Call>()
   private closed = false
 
-  constructor(place: EnginePlace) {
-    this.place = place
+  constructor({ host, port, socketPath, tls }: EnginePlace) {
+    this.dialer = new Dialer({ host, port, socketPath, tls, connectTimeoutMs }, ['http/1.1'])
+    this.host = socketPath === '' ? authority(host, port) : host
   }
 
   /** The whole body of an answer of status 200. Rejects with an `EngineError`. */
@@ -95,12 +114,13 @@ export class EngineClient {
   /** Ends all that is under way, and refuses more. */
   close(): void {
     this.closed = true
+    this.dialer.close()
     for (const call of [...this.calls]) call.fail('nobody asks any more')
   }
 
   private call(path: string, timeoutMs: number, failed: (error: EngineError) => void): Call {
     if (this.closed) throw new EngineError('nobody asks any more')
-    const call = new Call(this.place, path, timeoutMs, error => {
+    const call = new Call(this.dialer, this.host, path, timeoutMs, error => {
       this.calls.delete(call)
       if (error !== undefined) failed(error)
     })
@@ -120,7 +140,8 @@ class Call {
   private over = false
 
   constructor(
-    place: EnginePlace,
+    dialer: Dialer,
+    host: string,
     path: string,
     timeoutMs: number,
     ended: (error: EngineError | undefined) => void,
@@ -129,8 +150,17 @@ class Call {
     this.ended = ended
     this.timer = setTimeout(() => this.fail(`no answer to ${path} came within ${timeoutMs} ms`), timeoutMs)
     this.timer.unref()
-    const to = typeof place === 'string' ? { socketPath: place } : place
-    this.request = request({ ...to, path, agent: false, headers: { host: 'docker' } })
+    this.request = request({
+      path,
+      headers: { host, connection: 'close' },
+      createConnection: (_, ready) => {
+        dialer.dial().then(
+          connection => ready(null, connection),
+          (error: Error) => ready(error, undefined as never),
+        )
+        return undefined
+      },
+    })
     this.request.on('response', answer => this.take(answer))
     this.request.on('error', (error: NodeJS.ErrnoException) => this.lose(error))
     // Without an error before it, where the answer broke off.
@@ -146,7 +176,7 @@ class Call {
     this.settle(undefined)
   }
 
-  fail(message: string, more: { status?: number; code?: string; cause?: unknown } = {}): void {
+  fail(message: string, more: Details = {}): void {
     if (this.over) return
     this.settle(new EngineError(message, more))
     this.request.destroy()
@@ -161,7 +191,11 @@ class Call {
 
   private lose(error: NodeJS.ErrnoException): void {
     const text = error.code?.startsWith('HPE_') ? 'it does not speak HTTP' : faultText(error)
-    this.fail(text, { code: error.code ?? '', cause: error })
+    const isOurs = error instanceof ConnectError
+    const { code = '' } = (isOurs ? (error.cause as NodeJS.ErrnoException | undefined) : error) ?? {}
+    // A daemon that does not trust us may say so after the handshake (RFC 8446, section 4.4.2.4).
+    const isTls = isOurs ? error.type === 'tls' : code.startsWith('ERR_SSL_')
+    this.fail(text, { code, isTls, cause: error })
   }
 
   private take(answer: IncomingMessage): void {

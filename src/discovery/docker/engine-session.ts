@@ -1,10 +1,11 @@
-import type { ByteRoom } from '../../lib/byte-room.ts'
-import { listOf, objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
-import type { Container, EntitySink } from '../../model/entity.ts'
+import { type JsonObject, listOf, objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
+import type { Container } from '../../model/entity.ts'
+import { dockerContainer } from '../_docker-container.ts'
+import { Inspections } from '../_inspections.ts'
+import type { Daemon, RuntimeSession, SessionOptions } from '../_runtime-source.ts'
 import { containerEvent } from './container-event.ts'
 import { listedContainers } from './container-list.ts'
-import { type EngineClient, EngineError } from './engine-client.ts'
-import { Inspections } from './inspections.ts'
+import { EngineClient, EngineError, type EnginePlace } from './engine-client.ts'
 
 /** Who answers. */
 export interface Engine {
@@ -15,19 +16,9 @@ export interface Engine {
   readonly prefix: string
 }
 
-export interface EngineSessionOptions {
-  readonly client: EngineClient
-  readonly engine: Engine
-  /** What the sink was told; outlives the session. */
-  readonly known: Map<string, Container>
-  readonly room: ByteRoom
-  readonly sink: EntitySink
-  /** Between two looks at the list, for what events did not tell. */
-  readonly refreshMs: number
-}
-
 const questionMs = 5_000
 const maxAnswerBytes = 1024 * 1024
+const inspectMs = 10_000
 const listMs = 30_000
 /** A list of some thousand containers. */
 const maxListBytes = 16 * 1024 * 1024
@@ -35,6 +26,8 @@ const maxListBytes = 16 * 1024 * 1024
 const maxLineBytes = 1024 * 1024
 /** The least version of the Engine API is 1.24, of Docker 1.12: what is read has been there since. */
 const leastMinor = 24
+/** Linux, limits.h, PATH_MAX. */
+const maxPathChars = 4096
 const onlyContainers = encodeURIComponent(JSON.stringify({ type: ['container'] }))
 
 /** Asks who is there. Rejects with an `EngineError`, also where it is somebody else. */
@@ -52,31 +45,24 @@ export async function meetEngine(client: EngineClient): Promise<Engine> {
   return { runtime: isPodman ? 'podman' : 'docker', version: textOf(answer.Version, 128), prefix: `/v${api}` }
 }
 
-/** Where Docker keeps its files; '' where it does not tell. */
-export async function dockerRoot(client: EngineClient, { runtime, prefix }: Engine): Promise<string> {
-  if (runtime !== 'docker') return ''
-  try {
-    const path = `${prefix}/info`
-    const answer = await client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: listMs })
-    const root = textOf(parseObject(answer)?.DockerRootDir, 4096)
-    return root.startsWith('/') ? root : ''
-  } catch {
-    return '' // The usual place is as good a guess; whether the daemon answers is seen elsewhere.
-  }
-}
-
 /** Follows the containers of one daemon over one stream of events. */
-export class EngineSession {
-  private readonly options: EngineSessionOptions
+export class EngineSession implements RuntimeSession {
+  private readonly client: EngineClient
+  /** Files that a daemon names are those of this host only where it is asked by a file of this host. */
+  private readonly isLocal: boolean
+  private readonly options: SessionOptions
   private readonly inspections: Inspections
+  private engine: Engine = { runtime: '', version: '', prefix: '' }
   private missed = false
   private end: EngineError | undefined
   private interrupt: () => void = () => undefined
 
-  constructor(options: EngineSessionOptions) {
-    const { client, engine, known, room, sink } = options
+  constructor(place: EnginePlace, options: SessionOptions) {
+    const { known, room, sink } = options
+    this.client = new EngineClient(place)
+    this.isLocal = place.socketPath !== ''
     this.options = options
-    this.inspections = new Inspections({ client, known, room, sink, ...engine })
+    this.inspections = new Inspections({ read: id => this.inspect(id), known, room, sink })
   }
 
   /** Why a container could not be read; '' while all could. */
@@ -84,22 +70,16 @@ export class EngineSession {
     return this.inspections.fault
   }
 
-  /** From now on the sink is told nothing. */
   close(): void {
     this.inspections.close()
+    this.client.close()
   }
 
-  /** Calls `listed` as soon as the containers are known. Rejects with an `EngineError` when the daemon is lost. */
-  async run(listed: () => void): Promise<never> {
-    try {
-      return await this.follow(listed)
-    } finally {
-      this.close()
-    }
-  }
-
-  private async follow(listed: () => void): Promise<never> {
-    const { client, engine, refreshMs } = this.options
+  /** Rejects with an `EngineError`. */
+  async run(listed: (daemon: Daemon) => void): Promise<never> {
+    const { client } = this
+    const engine = await meetEngine(client)
+    this.engine = engine
     // Before the list, so that nothing is missed between the two.
     await client.follow({
       path: `${engine.prefix}/events?filters=${onlyContainers}`,
@@ -114,26 +94,57 @@ export class EngineSession {
         this.interrupt()
       },
     })
-    for (let all = true; ; all = this.missed) {
+    for (let round = 0; ; round++) {
+      const all = round === 0 || this.missed
       this.missed = false
       await this.list(all)
-      listed()
-      await this.wait(refreshMs)
+      const daemon = { runtime: engine.runtime, version: engine.version, rootDir: '' }
+      listed(daemon)
+      if (round === 0 && this.isLocal && engine.runtime === 'docker')
+        void this.rootDir().then(rootDir => listed({ ...daemon, rootDir }))
+      await this.wait(this.options.refreshMs)
+    }
+  }
+
+  /** Where Docker keeps its files; '' where it does not tell. */
+  private async rootDir(): Promise<string> {
+    try {
+      const path = `${this.engine.prefix}/info`
+      const answer = await this.client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: listMs })
+      const root = textOf(parseObject(answer)?.DockerRootDir, maxPathChars)
+      return root.startsWith('/') ? root : ''
+    } catch {
+      return '' // The usual place is as good a guess; whether the daemon answers is seen elsewhere.
+    }
+  }
+
+  private async inspect(id: string): Promise<Container | undefined> {
+    const { prefix, runtime } = this.engine
+    const path = `${prefix}/containers/${id}/json`
+    try {
+      const answer = await this.client.ask({ path, maxBytes: maxAnswerBytes, timeoutMs: inspectMs })
+      const description = parseObject(answer)
+      if (description === undefined) throw new EngineError('its description is no JSON object')
+      return dockerContainer(id, runtime, description, this.isLocal ? logPath(description, runtime) : '')
+    } catch (error) {
+      if (error instanceof EngineError && error.status === 404) return undefined
+      throw error
     }
   }
 
   private hear(line: Buffer): void {
-    const event = containerEvent(line, this.options.engine.runtime)
+    const event = containerEvent(line, this.engine.runtime)
     if (event?.gone) this.inspections.gone(event.id, event.seen)
     else if (event !== undefined) this.inspections.want(event.id, event.seen)
   }
 
   /** Events may be lost: Docker drops those that are not taken at once (moby, pkg/pubsub). */
   private async list(all: boolean): Promise<void> {
-    const { client, engine, known } = this.options
-    const before = [...known.keys()]
-    const path = `${engine.prefix}/containers/json?all=1`
-    const listed = listedContainers(await client.ask({ path, maxBytes: maxListBytes, timeoutMs: listMs }))
+    const before = [...this.options.known.keys()]
+    const path = `${this.engine.prefix}/containers/json?all=1`
+    const listed = listedContainers(
+      await this.client.ask({ path, maxBytes: maxListBytes, timeoutMs: listMs }),
+    )
     if (listed === undefined) throw new EngineError('its list of containers is no JSON list')
     this.inspections.reconcile(listed, before, all)
   }
@@ -149,4 +160,12 @@ export class EngineSession {
       })
     if (this.end !== undefined) throw this.end
   }
+}
+
+/** Docker tells a path for others of its drivers too; Podman calls its own driver by Docker's name. */
+function logPath(description: JsonObject, runtime: string): string {
+  const driver = textOf(objectOf(objectOf(description.HostConfig).LogConfig).Type)
+  const path = textOf(description.LogPath, maxPathChars)
+  const isFile = driver === 'json-file' || (runtime === 'podman' && driver === 'k8s-file')
+  return isFile && path.startsWith('/') ? path : ''
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createRawServer, type Server } from 'node:net'
+import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
 import { pause, until } from '../../../test/helpers/program.ts'
@@ -65,9 +65,10 @@ interface Scene {
   readonly logged: string[]
 }
 
-function listen(t: TestContext, server: Server): Promise<string> {
+function listen(t: TestContext, server: Server, name = 'docker.sock'): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), 'svc-fake-docker-'))
-  const path = join(dir, 'docker.sock')
+  const path = join(dir, name)
+  mkdirSync(dirname(path), { recursive: true })
   t.after(() => {
     server.close()
     rmSync(dir, { recursive: true })
@@ -79,20 +80,22 @@ async function scene(
   t: TestContext,
   prepare: (daemon: FakeDaemon) => void,
   options: Partial<DockerSourceOptions> = {},
+  name = 'docker.sock',
 ): Promise<Scene> {
   const daemon = new FakeDaemon()
   prepare(daemon)
   const server = createServer((request, answer) => daemon.answer(request, answer))
-  const endpoint = await listen(t, server)
+  const endpoint = await listen(t, server, name)
   t.after(() => server.closeAllConnections())
-  return { daemon, ...follow(t, endpoint, options) }
+  const rootfs = endpoint.slice(0, -name.length)
+  return { daemon, ...follow(t, endpoint, { rootfs, ...options }) }
 }
 
 function follow(t: TestContext, endpoint: string, options: Partial<DockerSourceOptions> = {}) {
   const told = new ToldContainers()
   const logged: string[] = []
   const log = createLogger({ level: 'warn', format: 'text', write: line => logged.push(line) })
-  const source = new DockerSource({ endpoint, sink: told, log, ...options })
+  const source = new DockerSource({ endpoint, sink: told, log, env: {}, ...options })
   t.after(() => source.stop())
   source.start()
   return { source, told, logged }
@@ -184,15 +187,84 @@ test('a socket that is not there is a reason, and one that somebody left behind 
     return { reason, mend, warned: logged.length }
   }
   assert.deepEqual(state(join(dir, 'file')), {
-    reason: `there is no socket ${dir}/file`,
+    reason: `there is no socket ${dir}/file, which agent.discovery.docker.endpoint names`,
     mend: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
     warned: 1,
   })
-  assert.match(state('tcp://127.0.0.1:2375').reason, /^tcp:\/\/127\.0\.0\.1:2375 is no Unix socket/)
-  const before = process.env.DOCKER_HOST
-  delete process.env.DOCKER_HOST
   assert.deepEqual(state(''), { reason: 'no Docker or Podman socket is there', mend: '', warned: 0 })
-  if (before !== undefined) process.env.DOCKER_HOST = before
+})
+
+test('an address that svc cannot ask is told with its name and what to write, beside who answers', async t => {
+  const { source, told, logged } = await scene(
+    t,
+    daemon => {
+      daemon.ids = [idOf(1)]
+    },
+    { endpoint: '', env: { DOCKER_HOST: 'ssh://root:secret@far' } },
+    'run/docker.sock',
+  )
+  await until('it is told', 20_000, () => told.there.size === 1)
+  const { connected, reason, mend } = source.state
+  assert.equal(connected, true)
+  assert.equal(reason, 'DOCKER_HOST is ssh://[REDACTED]@far: svc does not speak ssh')
+  assert.match(
+    mend,
+    /^set DOCKER_HOST to unix:\/\/\/run\/svc\/far\.sock, and forward the socket there: ssh -N -L /,
+  )
+  assert.equal(logged.length, 1)
+  assert.match(logged[0]!, /elsewhere than asked/)
+  source.stop()
+  const { source: other } = follow(t, 'npipe:////./pipe/docker_engine')
+  assert.match(
+    other.state.reason,
+    /^agent\.discovery\.docker\.endpoint is npipe:\S+: npipe is of Windows alone$/,
+  )
+})
+
+test('a daemon at a port is followed, and its words about files of this host are not believed', async t => {
+  const daemon = new FakeDaemon()
+  daemon.ids = [idOf(1)]
+  const paths: string[] = []
+  daemon.inspect = (answer, id) =>
+    json(answer, {
+      Id: id,
+      Name: '/web',
+      LogPath: '/etc/shadow',
+      HostConfig: { LogConfig: { Type: 'json-file' } },
+    })
+  const server = createServer((request, answer) => {
+    paths.push(request.url!)
+    daemon.answer(request, answer)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const env = { DOCKER_HOST: `tcp://127.0.0.1:${port}` }
+  const { source, told } = follow(t, '', { env, rootfs: '/nonexistent' })
+  await until('it is told', 20_000, () => told.there.size === 1)
+  assert.equal(told.there.get(idOf(1))!.logPath, '')
+  assert.equal(source.state.endpoint, `http://127.0.0.1:${port}`)
+  assert.ok(!paths.some(path => path.endsWith('/info')))
+})
+
+test('a daemon at a port that refuses, or that is meant and silent while another answers, has a reason', async t => {
+  const closed = createRawServer()
+  await new Promise<void>(resolve => closed.listen(0, '127.0.0.1', resolve))
+  const { port } = closed.address() as AddressInfo
+  await new Promise(resolve => closed.close(resolve))
+  const env = { DOCKER_HOST: `tcp://127.0.0.1:${port}` }
+  const alone = follow(t, '', { env, rootfs: '/nonexistent' })
+  await until('there is a reason', 20_000, () => alone.source.state.reason !== '')
+  assert.equal(alone.source.state.reason, `nobody listens at http://127.0.0.1:${port} (ECONNREFUSED)`)
+  assert.match(alone.source.state.mend, /DOCKER_HOST/)
+  alone.source.stop()
+  const beside = await scene(t, () => undefined, { endpoint: '', env }, 'run/docker.sock')
+  await until('the other answers', 20_000, () => beside.source.state.connected)
+  assert.match(beside.source.state.reason, /^nobody listens at http:/)
+  assert.notEqual(beside.source.state.mend, '')
 })
 
 test('a daemon that comes later is found, and one that goes is found again', async t => {

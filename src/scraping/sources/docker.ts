@@ -1,5 +1,7 @@
-import { EngineClient, EngineError, type EnginePlace } from '../../discovery/docker/engine-client.ts'
+import { EngineClient, EngineError } from '../../discovery/docker/engine-client.ts'
+import { enginePlace } from '../../discovery/docker/engine-places.ts'
 import { meetEngine } from '../../discovery/docker/engine-session.ts'
+import { parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
 import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/json-fields.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
@@ -38,21 +40,23 @@ class DockerTargets implements TargetSource {
   }
 
   start(): void {
-    const place = placeOf(this.settings.host)
-    if (place === undefined) {
+    const { host } = this.settings
+    const address = parseDockerAddress(host)
+    if ('instead' in address) {
       this.told.report('', {
-        reason: `cannot ask the Docker daemon at "${this.settings.host}": it is no Unix socket and no host with a port`,
-        mend: 'set host of docker_sd to unix:///var/run/docker.sock or tcp://host:2375',
+        reason: `cannot ask the Docker daemon at "${shownDockerAddress(host)}": ${address.reason}`,
+        mend: `set host of docker_sd to ${address.instead}`,
       })
       return
     }
-    const client = new EngineClient(place)
+    // What the environment tells the client of Docker is of this host's daemon.
+    const client = new EngineClient(enginePlace(address, {}))
     this.client = client
     const ask = () => this.ask(client)
     const failed = (error: unknown) =>
       this.told.report('', {
-        reason: `cannot ask the Docker daemon at ${this.settings.host}: ${(error as Error).message}`,
-        mend: mendOf(error, this.settings.host),
+        reason: `cannot ask the Docker daemon at ${host}: ${(error as Error).message}`,
+        mend: mendOf(error, host),
       })
     void refresh(this.settings.refreshMs, this.stopping.signal, ask, failed)
   }
@@ -95,22 +99,12 @@ export const dockerSource: SourceKind<'docker'> = {
   open: (settings, options) => new DockerTargets(settings, options),
 }
 
-function placeOf(host: string): EnginePlace | undefined {
-  const path = host.startsWith('unix://') ? host.slice('unix://'.length) : host
-  if (path.startsWith('/')) return path
-  const url = host.replace(/^tcp:/, 'http:')
-  if (!/^http:\/\/[^/]/.test(url) || !URL.canParse(url)) return undefined
-  const { hostname, port } = new URL(url)
-  const usual = host.startsWith('tcp:') ? 2375 : 80
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) }
-}
-
 function mendOf(error: unknown, host: string): string {
   const { code = '', status = 0 } = error instanceof EngineError ? error : {}
   if (code === 'EACCES') return `let svc read and write ${host}, as by the group docker`
   if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'start Docker, or correct host of docker_sd'
   if (status > 0) return 'look into the log of the daemon'
-  return 'look whether host of docker_sd is a Docker daemon that answers; https is not spoken'
+  return 'look whether host of docker_sd is a Docker daemon that answers'
 }
 
 /** Undefined: it has no name, or no address. */

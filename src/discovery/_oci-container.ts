@@ -1,19 +1,27 @@
-import { type JsonObject, listOf, parseObject, textOf } from '../../lib/json-fields.ts'
-import type { Container } from '../../model/entity.ts'
-import { imageId, imageName, labelsOf } from '../_docker-container.ts'
+import { type JsonObject, listOf, parseObject, textOf } from '../lib/json-fields.ts'
+import type { Container } from '../model/entity.ts'
+import { imageId, imageName, labelsOf } from './_docker-container.ts'
 
 // What runtimes write into `annotations` of a bundle's config.json (OCI runtime specification 1.0, config.md).
 
 /** Of the CRI of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`. */
 export function containerdContainer(id: string, annotations: JsonObject, pid: number): Container {
-  const name = textOf(annotations['io.kubernetes.cri.container-name'])
+  const of = (key: string) => textOf(annotations[`io.kubernetes.cri.${key}`])
+  const name = of('container-name')
+  // As the kubelet labels the container; the labels themselves stand in no file.
+  const labels = {
+    'io.kubernetes.pod.name': of('sandbox-name'),
+    'io.kubernetes.pod.namespace': of('sandbox-namespace'),
+    'io.kubernetes.container.name': name,
+  }
   return {
     ...unnamed,
     id,
     runtime: 'containerd',
     name: name || textOf(annotations['nerdctl/name']),
-    image: imageName(annotations['io.kubernetes.cri.image-name']),
-    podUid: textOf(annotations['io.kubernetes.cri.sandbox-uid']),
+    image: imageName(of('image-name')),
+    labels: new Map(Object.entries(labels).filter(([, label]) => label !== '')),
+    podUid: of('sandbox-uid'),
     podContainer: name,
     pid,
   }

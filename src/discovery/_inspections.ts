@@ -1,16 +1,11 @@
-import type { ByteRoom } from '../../lib/byte-room.ts'
-import { objectOf, parseObject, textOf } from '../../lib/json-fields.ts'
-import type { Container, EntitySink } from '../../model/entity.ts'
-import { entityBytes } from '../../model/entity-bytes.ts'
-import { dockerContainer } from '../_docker-container.ts'
-import { maxContainers } from './container-list.ts'
-import { type EngineClient, EngineError } from './engine-client.ts'
+import type { ByteRoom } from '../lib/byte-room.ts'
+import { errorText } from '../lib/logger.ts'
+import type { Container, EntitySink } from '../model/entity.ts'
+import { entityBytes } from '../model/entity-bytes.ts'
 
 export interface InspectionsOptions {
-  readonly client: EngineClient
-  /** What stands before every path: `/v1.41`. */
-  readonly prefix: string
-  readonly runtime: string
+  /** Asks for one, within bounds in bytes and time. Undefined: it is no more. */
+  readonly read: (id: string) => Promise<Container | undefined>
   /** What the sink was told; outlives the connection. */
   readonly known: Map<string, Container>
   /** For those that are known. */
@@ -18,12 +13,10 @@ export interface InspectionsOptions {
   readonly sink: EntitySink
 }
 
+/** On one host, at most. */
+export const maxContainers = 16_384
 /** Questions at the same time: a daemon answers them one by one, and has others to serve. */
 const maxQuestions = 4
-const maxBytes = 1024 * 1024
-const timeoutMs = 10_000
-/** Linux, limits.h, PATH_MAX. */
-const maxPathChars = 4096
 
 /** Asks a daemon for containers, each as often as something happened to it, but no more than once at a time. */
 export class Inspections {
@@ -85,31 +78,27 @@ export class Inspections {
   }
 
   private async ask(id: string, seen: Container | undefined): Promise<void> {
-    const { client, prefix, runtime } = this.options
     const question = { counts: true }
     this.asked.set(id, question)
     try {
-      const answer = parseObject(
-        await client.ask({ path: `${prefix}/containers/${id}/json`, maxBytes, timeoutMs }),
-      )
-      if (answer === undefined) throw new EngineError('its description is no JSON object')
-      if (question.counts) this.tell(dockerContainer(id, runtime, answer, logPath(answer, runtime)))
+      const container = await this.options.read(id)
+      if (container === undefined) {
+        if (question.counts) this.gone(id, seen)
+        return
+      }
+      if (question.counts) this.tell(container)
       this.mended(id)
     } catch (error) {
-      if (question.counts) this.fail(id, seen, error as EngineError)
+      if (question.counts) this.fail(id, error)
     } finally {
       this.asked.delete(id)
       this.next()
     }
   }
 
-  private fail(id: string, seen: Container | undefined, { status, message }: EngineError): void {
-    if (status === 404) {
-      this.gone(id, seen)
-      return
-    }
+  private fail(id: string, error: unknown): void {
     if (this.failed.size < maxContainers) this.failed.add(id)
-    this.fault = `cannot read container ${id.slice(0, 12)}: ${message}`
+    this.fault = `cannot read container ${id.slice(0, 12)}: ${errorText(error)}`
   }
 
   private mended(id: string): void {
@@ -125,14 +114,6 @@ export class Inspections {
     known.set(container.id, container)
     sink.container(container)
   }
-}
-
-/** Docker tells a path for others of its drivers too; Podman calls its own driver by Docker's name. */
-function logPath(description: Readonly<Record<string, unknown>>, runtime: string): string {
-  const driver = textOf(objectOf(objectOf(description.HostConfig).LogConfig).Type)
-  const path = textOf(description.LogPath, maxPathChars)
-  const isFile = driver === 'json-file' || (runtime === 'podman' && driver === 'k8s-file')
-  return isFile && path.startsWith('/') ? path : ''
 }
 
 function isSame(a: Container, b: Container): boolean {

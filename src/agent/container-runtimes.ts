@@ -1,0 +1,45 @@
+import type { RuntimeSourceOptions } from '../discovery/_runtime-source.ts'
+import { ContainerdSource, isContainerdSocket } from '../discovery/containerd/containerd-source.ts'
+import { DockerSource } from '../discovery/docker/docker-source.ts'
+import { findEngines } from '../discovery/docker/engine-places.ts'
+import { parseDockerAddress } from '../lib/docker-address.ts'
+
+export interface ContainerRuntimesOptions extends RuntimeSourceOptions {
+  /** `agent.discovery.docker.endpoint`: the one daemon to ask; '': all that there are. */
+  readonly endpoint: string
+  /** Left out: this process's. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/** Follows Docker or Podman, and beside it containerd, which may run what neither of them knows. */
+export class ContainerRuntimes {
+  /** Undefined: the endpoint is one of containerd. */
+  readonly docker: DockerSource | undefined
+  /** Undefined: the endpoint is another. */
+  readonly containerd: ContainerdSource | undefined
+
+  constructor(options: ContainerRuntimesOptions) {
+    const { endpoint, env, rootfs = '/' } = options
+    const address = parseDockerAddress(endpoint)
+    const named = 'path' in address && isContainerdSocket(address.path) ? address.path : ''
+    if (named === '') this.docker = new DockerSource(options)
+    if (named === '' && endpoint !== '') return
+    const isBeside = () => named === '' && findEngines('', rootfs, env).places.length > 0
+    this.containerd = new ContainerdSource({ ...options, socketPath: named, isBeside })
+  }
+
+  start(): void {
+    this.docker?.start()
+    this.containerd?.start()
+  }
+
+  stop(): void {
+    this.docker?.stop()
+    this.containerd?.stop()
+  }
+
+  /** One of them tells of this container, and when it goes. */
+  knows(id: string): boolean {
+    return (this.docker?.knows(id) || this.containerd?.knows(id)) ?? false
+  }
+}

@@ -1,0 +1,166 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { GrpcClient, type GrpcRequest } from '../../lib/grpc-client.ts'
+import { GrpcError, GrpcStatus } from '../../lib/grpc-status.ts'
+import type { Container } from '../../model/entity.ts'
+import { containerId } from '../_docker-container.ts'
+import { Inspections, maxContainers } from '../_inspections.ts'
+import type { Daemon, RuntimeSession, SessionOptions } from '../_runtime-source.ts'
+import {
+  eventFilter,
+  methods,
+  noTask,
+  readContainer,
+  readEvent,
+  readListedId,
+  readNamespaces,
+  readTask,
+  readVersion,
+  request,
+} from './messages.ts'
+
+const connectTimeoutMs = 5_000
+const questionMs = 10_000
+const listMs = 30_000
+/** All that a Kubernetes object of the greatest size can bring into a container, twice. */
+const maxContainerBytes = 4 * 1024 * 1024
+const maxEventBytes = 1024 * 1024
+/** By then the daemon has begun to tell of events, which it says in no way. */
+const settleMs = 1_000
+/** containerd answers no more than one ping in five minutes; that it lives is seen by each list. */
+const keepaliveMs = 60 * 60_000
+
+/** Follows the containers of all namespaces of one containerd, but for those of Docker. */
+export class ContainerdSession implements RuntimeSession {
+  private readonly client: GrpcClient
+  private readonly stop = new AbortController()
+  private readonly options: SessionOptions
+  private readonly inspections: Inspections
+  /** Of each container that the daemon told of. */
+  private readonly namespaces = new Map<string, string>()
+  private missed = true
+  private leftOut = ''
+
+  constructor(socketPath: string, options: SessionOptions) {
+    const { known, room, sink } = options
+    this.client = new GrpcClient({
+      host: 'localhost',
+      port: 80,
+      socketPath,
+      tls: undefined,
+      connectTimeoutMs,
+      maxResponseBytes: maxContainerBytes,
+      maxAgeMs: Number.POSITIVE_INFINITY,
+      keepaliveMs,
+    })
+    this.options = options
+    this.inspections = new Inspections({ read: id => this.read(id), known, room, sink })
+  }
+
+  get fault(): string {
+    return this.inspections.fault || this.leftOut
+  }
+
+  close(): void {
+    this.inspections.close()
+    this.stop.abort()
+    this.client.close()
+  }
+
+  async run(listed: (daemon: Daemon) => void): Promise<never> {
+    const version = readVersion(await this.ask(methods.version))
+    if (version === '') throw new Error('it tells no version of containerd')
+    const daemon = { runtime: 'containerd', version, rootDir: '' }
+    return Promise.race([this.listen(), this.look(() => listed(daemon))])
+  }
+
+  private async listen(): Promise<never> {
+    const stream = {
+      maxMessageBytes: maxEventBytes,
+      take: (message: Uint8Array) => this.hear(message),
+      missed: () => {
+        this.missed = true
+      },
+    }
+    await this.client.follow(requestOf(methods.events, request(eventFilter)), stream, this.stop.signal)
+    throw new Error('it ended the stream of events')
+  }
+
+  private hear(message: Uint8Array): void {
+    const event = readEvent(message)
+    if (event === undefined || !containerId.test(event.id)) return
+    this.place(event.id, event.namespace)
+    if (event.gone) this.inspections.gone(event.id)
+    else this.inspections.want(event.id)
+  }
+
+  private async look(listed: () => void): Promise<never> {
+    for (let round = 0; ; round++) {
+      const all = this.missed
+      this.missed = false
+      await this.list(all)
+      listed()
+      const ms = round === 0 ? settleMs : this.options.refreshMs
+      await pause(ms, undefined, { signal: this.stop.signal, ref: false })
+    }
+  }
+
+  /** Messages come one by one, so that the list may have any size. */
+  private async list(all: boolean): Promise<void> {
+    const before = [...this.options.known.keys()]
+    const found = new Set<string>()
+    let leftOut = ''
+    for (const namespace of readNamespaces(await this.ask(methods.namespaces))) {
+      const stream = {
+        maxMessageBytes: maxContainerBytes,
+        take: (message: Uint8Array) => {
+          const id = readListedId(message)
+          if (!containerId.test(id) || found.size >= maxContainers) return
+          found.add(id)
+          this.place(id, namespace)
+        },
+        missed: () => {
+          leftOut = `a container in ${namespace} has more than ${maxContainerBytes} bytes and is left out`
+        },
+      }
+      const wanted = requestOf(methods.list, request(), namespace, listMs)
+      await this.client.follow(wanted, stream, this.stop.signal)
+    }
+    this.leftOut = leftOut
+    // One that is left out is not gone.
+    this.inspections.reconcile(found, leftOut === '' ? before : [], all)
+  }
+
+  private async read(id: string): Promise<Container | undefined> {
+    const namespace = this.namespaces.get(id)
+    if (namespace === undefined) return undefined
+    try {
+      const answer = await this.ask(methods.container, request(id), namespace)
+      // Many have none; and names do not wait for a shim that hangs.
+      const task = await this.ask(methods.task, request(id), namespace).then(readTask, () => noTask)
+      return readContainer(id, answer, task)
+    } catch (error) {
+      if (error instanceof GrpcError && error.code === GrpcStatus.not_found) return undefined
+      throw error
+    }
+  }
+
+  private place(id: string, namespace: string): void {
+    this.namespaces.delete(id)
+    this.namespaces.set(id, namespace)
+    if (this.namespaces.size > maxContainers) this.namespaces.delete(this.namespaces.keys().next().value!)
+  }
+
+  private ask(path: string, message = request(), namespace = ''): Promise<Uint8Array> {
+    return this.client.call(requestOf(path, message, namespace, questionMs), this.stop.signal)
+  }
+}
+
+function requestOf(path: string, message: Uint8Array, namespace = '', timeoutMs?: number): GrpcRequest {
+  return {
+    path,
+    message,
+    encoding: 'identity',
+    headers: namespace === '' ? {} : { 'containerd-namespace': namespace },
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  }
+}

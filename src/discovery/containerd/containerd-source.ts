@@ -1,0 +1,126 @@
+import { join } from 'node:path'
+import { errorText } from '../../lib/logger.ts'
+import {
+  type Fault,
+  type FoundPlaces,
+  type Place,
+  type Runtime,
+  RuntimeSource,
+  type RuntimeSourceOptions,
+  type RuntimeState,
+} from '../_runtime-source.ts'
+import { isSocketThere } from '../_socket.ts'
+import { ContainerdSession } from './containerd-session.ts'
+
+export interface ContainerdSourceOptions extends RuntimeSourceOptions {
+  /** Path of the one socket to ask; '': all usual ones below `rootfs`. */
+  readonly socketPath: string
+  /** Another runtime is there, whose containers may be all: a socket that may not be opened is no fault then. */
+  readonly isBeside: () => boolean
+}
+
+/** Of containerd itself, and where distributions of Kubernetes have their own (k3s and RKE2, k0s, MicroK8s). */
+const usual = [
+  '/run/containerd/containerd.sock',
+  '/run/k3s/containerd/containerd.sock',
+  '/run/k0s/containerd.sock',
+  '/var/snap/microk8s/common/run/containerd.sock',
+]
+
+/** Whether a path names a socket of containerd, by the name that all of them have. */
+export function isContainerdSocket(path: string): boolean {
+  return path.endsWith('/containerd.sock')
+}
+
+/** Follows the containers of every containerd of this host: one of a distribution of Kubernetes lives beside the host's own. */
+export class ContainerdSource {
+  private readonly sources: readonly RuntimeSource<Place>[]
+
+  constructor(options: ContainerdSourceOptions) {
+    const { socketPath, rootfs = '/', isBeside } = options
+    const paths = socketPath === '' ? usual.map(path => join(rootfs, path)) : [socketPath]
+    this.sources = paths.map(path => {
+      const runtime: Runtime<Place> = {
+        find: () => findSocket(path, socketPath !== ''),
+        open: (place, session) => new ContainerdSession(place.name, session),
+        faultOf: ({ name }, error, wasReached) => faultOf(name, error, wasReached, isBeside),
+        startAgain,
+      }
+      return new RuntimeSource(runtime, options)
+    })
+  }
+
+  start(): void {
+    for (const source of this.sources) source.start()
+  }
+
+  stop(): void {
+    for (const source of this.sources) source.stop()
+  }
+
+  knows(id: string): boolean {
+    return this.sources.some(source => source.knows(id))
+  }
+
+  /** Of all together. */
+  get state(): RuntimeState {
+    const states = this.sources.map(({ state }) => state)
+    const answering = states.filter(({ connected }) => connected)
+    const told =
+      states.find(({ mend }) => mend !== '') ??
+      states.find(({ reason }) => reason !== '' && reason !== noSocket)
+    const isNowhere = states.every(({ reason }) => reason === noSocket)
+    return {
+      connected: answering.length > 0,
+      reason: told?.reason ?? (isNowhere ? noSocket : ''),
+      mend: told?.mend ?? '',
+      runtime: 'containerd',
+      version: answering[0]?.version ?? '',
+      endpoint: answering.map(({ endpoint }) => endpoint).join(', '),
+      rootDir: '',
+      containers: states.reduce((sum, { containers }) => sum + containers, 0),
+    }
+  }
+}
+
+function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
+  if (isSocketThere(path)) return { places: [{ name: path, isMeant }], reason: '', mend: '' }
+  return {
+    places: [],
+    reason: isMeant ? `there is no socket ${path}` : noSocket,
+    mend: isMeant ? 'start containerd, or correct agent.discovery.docker.endpoint' : '',
+  }
+}
+
+const noSocket = 'no containerd socket is there'
+const startAgain = 'start containerd again; what is known of its containers is kept until then'
+
+function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: () => boolean): Fault {
+  const code = systemCode(error)
+  if (code === 'EACCES' || code === 'EPERM')
+    return {
+      reason: `this process may not open ${path} (${code}); its containers have the names that their files tell`,
+      mend: isBeside()
+        ? ''
+        : 'run svc as root, or give the socket to the group of its user: gid below [grpc] in /etc/containerd/config.toml',
+    }
+  if (code === 'ECONNREFUSED' || code === 'ENOENT')
+    return {
+      reason: `nobody listens at ${path} (${code})`,
+      mend: wasReached ? startAgain : 'start containerd, or delete the socket that it left behind',
+    }
+  if (wasReached) return { reason: `containerd at ${path} was lost: ${errorText(error)}`, mend: startAgain }
+  return {
+    reason: `${path} does not answer as containerd does: ${errorText(error)}`,
+    mend: `see whether "ctr --address ${path} version" answers on this host`,
+  }
+}
+
+/** What the system says of a connection that failed, as `EACCES`; '' where it did not. */
+function systemCode(error: unknown): string {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 4; cause = cause.cause, depth++) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (typeof code === 'string') return code
+  }
+  return ''
+}

@@ -1,0 +1,103 @@
+import { existsSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { authority, type TlsOptions } from '../../lib/dialer.ts'
+import { type DockerAddress, parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
+import type { FoundPlaces } from '../_runtime-source.ts'
+import { isSocketThere } from '../_socket.ts'
+import type { EnginePlace } from './engine-client.ts'
+
+/** Where Docker and Podman listen (dockerd(8), podman-system-service(1)), in the order in which they are asked. */
+const usual = ['/run/docker.sock', '/var/run/docker.sock', '/run/podman/podman.sock']
+const endpointKey = 'agent.discovery.docker.endpoint'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * The places to ask that there are now. `endpoint` is an address as the client of Docker takes it; '' for that of
+ * `$DOCKER_HOST` and the usual sockets, which are looked for below `rootfs`.
+ */
+export function findEngines(
+  endpoint: string,
+  rootfs: string,
+  env: Environment = process.env,
+): FoundPlaces<EnginePlace> {
+  if (endpoint !== '') return named(endpoint, endpointKey, env)
+  const { DOCKER_HOST: told = '' } = env
+  const meant = told === '' ? nothing : named(told, 'DOCKER_HOST', env)
+  const seen = new Set(meant.places.map(({ socketPath }) => realPath(socketPath)))
+  const places = [...meant.places]
+  for (const path of usual.map(each => join(rootfs, each))) {
+    const real = realPath(path)
+    if (!seen.has(real) && isSocketThere(path)) places.push(socket(path))
+    seen.add(real)
+  }
+  if (meant.mend !== '' || places.length > 0) return { ...meant, places }
+  return { places, reason: 'no Docker or Podman socket is there', mend: '' }
+}
+
+const nothing: FoundPlaces<EnginePlace> = { places: [], reason: '', mend: '' }
+
+/** An address that somebody wrote. */
+function named(written: string, key: string, env: Environment): FoundPlaces<EnginePlace> {
+  const address = parseDockerAddress(written)
+  const shown = shownDockerAddress(written)
+  if ('instead' in address) {
+    const { reason, instead } = address
+    return { places: [], reason: `${key} is ${shown}: ${reason}`, mend: `set ${key} to ${instead}` }
+  }
+  const place = { ...enginePlace(address, env), isMeant: true }
+  if (place.socketPath === '' || isSocketThere(place.socketPath))
+    return { places: [place], reason: '', mend: '' }
+  return {
+    places: [],
+    reason: `there is no socket ${place.socketPath}, which ${key} names`,
+    mend: `start Docker or Podman, or correct ${key}`,
+  }
+}
+
+/** Where an address leads, with what the environment tells the client of Docker about TLS (docker(1), "ENVIRONMENT"). */
+export function enginePlace(address: DockerAddress, env: Environment): EnginePlace {
+  if ('path' in address) return socket(address.path)
+  const { host, scheme } = address
+  const tls = dockerTls(env, scheme === 'https')
+  const usualPort = scheme === 'tcp' ? [2375, 2376] : [80, 443]
+  const port = address.port || usualPort[tls === undefined ? 0 : 1]!
+  const name = `${tls === undefined ? 'http' : 'https'}://${authority(host, port)}`
+  return { name, host, port, socketPath: '', tls, isMeant: false }
+}
+
+function socket(path: string): EnginePlace {
+  return { name: path, host: 'docker', port: 80, socketPath: path, tls: undefined, isMeant: false }
+}
+
+/** Any value switches TLS on, as with the client. Undefined: it is off. */
+function dockerTls(env: Environment, isHttps: boolean): TlsOptions | undefined {
+  const {
+    DOCKER_TLS_VERIFY = '',
+    DOCKER_TLS = '',
+    DOCKER_CERT_PATH = '',
+    DOCKER_CONFIG = '',
+    HOME = '',
+  } = env
+  if (!isHttps && DOCKER_TLS_VERIFY === '' && DOCKER_TLS === '') return undefined
+  const directory = DOCKER_CERT_PATH || DOCKER_CONFIG || (HOME && join(HOME, '.docker'))
+  const file = (name: string) => (directory === '' ? '' : join(directory, name))
+  const ifThere = (path: string) => (path !== '' && existsSync(path) ? path : '')
+  return {
+    // Without the one that somebody named nobody would know whom to trust; else the runtime's roots do.
+    caFile: DOCKER_CERT_PATH === '' ? ifThere(file('ca.pem')) : file('ca.pem'),
+    certFile: ifThere(file('cert.pem')),
+    keyFile: ifThere(file('key.pem')),
+    serverName: '',
+    insecureSkipVerify: DOCKER_TLS_VERIFY === '' && DOCKER_TLS !== '',
+  }
+}
+
+/** `/var/run` is a link to `/run` nearly everywhere. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path // It went away, or may not be looked at.
+  }
+}
