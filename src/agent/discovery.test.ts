@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { FakeContainerd } from '../../test/helpers/fake-containerd.ts'
 import { until } from '../../test/helpers/program.ts'
 import { silentLogger } from '../../test/helpers/silent-logger.ts'
 import { type Config, defaults } from '../config/index.ts'
@@ -81,4 +82,32 @@ test('nothing is read of containers where nobody wants to know', async t => {
   assert.equal(entities.containerOf(idOf('a'))?.name, 'web')
   discovery.prepare(host.config({ enabled: false })).commit()
   assert.equal(entities.containerCount, 0)
+})
+
+test('containerd tells of its containers beside Docker, and a daemon that is named is the only one', async t => {
+  const host = new Host(t)
+  const daemon = await FakeContainerd.start(join(host.rootfs, 'run/containerd/containerd.sock'))
+  t.after(() => daemon.close())
+  const labels = { 'nerdctl/name': 'cart', team: 'shop' }
+  daemon.containers = [{ id: idOf('a'), namespace: 'default', labels, image: 'shop:1.2' }]
+  const { docker } = defaults().agent.discovery
+  const found = { ...docker, endpoint: '', labels: ['team'] }
+  const discovery = host.discovery(t, host.config({ docker: found }))
+  const { entities } = discovery
+  await until('it is told', waitMs, () => entities.containerOf(idOf('a'))?.labels.get('team') === 'shop')
+  const { attributes, service } = entities.surroundings({ id: idOf('a'), runtime: '', podUid: '' })
+  const told = (key: string) => attributes.get(key)
+  assert.deepEqual(
+    [service.name, told('container.name'), told('container.image.name'), told('container.image.tags')],
+    ['cart', 'cart', 'shop', ['1.2']],
+  )
+  assert.equal(told('container.runtime.name'), 'containerd')
+  assert.equal(told('container.label.team'), 'shop')
+  assert.deepEqual(discovery.faults, [])
+  discovery.prepare(host.config()).commit()
+  assert.equal(discovery.runtimes?.containerd, undefined)
+  assert.equal(entities.containerCount, 0)
+  discovery.prepare(host.config({ docker: { ...docker, endpoint: daemon.socket } })).commit()
+  assert.equal(discovery.runtimes?.docker, undefined)
+  await until('it is told again', waitMs, () => entities.containerCount === 1)
 })

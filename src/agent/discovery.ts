@@ -89,18 +89,19 @@ export class Discovery {
     const { containerRuntimes: runtimes, kubernetesSource: kubernetes, cloudSource: cloud } = this
     const named = [
       ['discovery: Docker', runtimes?.docker?.state],
-      ['discovery: containerd', runtimes?.containerd?.state],
+      // Without it names and images are known all the same, by its files.
+      ['discovery: containerd', runtimes?.containerd?.state, true],
       ['discovery: Kubernetes', kubernetes?.state],
       ['discovery: cloud', cloud?.state],
     ] as const
     const left = this.room.leftOut === 0 ? [] : [leftOutFault(this.room)]
-    const told = named.flatMap(([subsystem, state]) =>
+    const told = named.flatMap(([subsystem, state, isPart = false]) =>
       state === undefined || state.reason === '' || state.mend === ''
         ? []
         : // What answers and does not tell all is no reason to call the agent unready.
           [
             {
-              subsystem: state.connected ? `about ${subsystem}` : subsystem,
+              subsystem: state.connected || isPart ? `about ${subsystem}` : subsystem,
               reason: state.reason,
               mend: state.mend,
             },

@@ -31,6 +31,11 @@ const cases: readonly Case[] = [
   { what: 'a duration without a unit', file: 'otlp:\n  timeout: 10\n' },
   { what: 'a duration of an unknown unit', file: 'backoff: {max: 30 seconds}\n' },
   { what: 'a duration that is too short', file: 'agent: {discovery: {interval: 1ms}}\n' },
+  { what: 'a daemon of Docker by ssh', file: 'agent: {discovery: {docker: {endpoint: "ssh://far"}}}\n' },
+  {
+    what: 'a daemon of Docker with a password',
+    file: 'agent: {discovery: {docker: {endpoint: "tcp://me:secret@far:2376"}}}\n',
+  },
   { what: 'a size that is none', file: 'queues: {traces: {mem_limit: lots}}\n' },
   { what: 'a ring that is no power of two', file: 'agent:\n  ebpf:\n    ringbuf_size: 5000000\n' },
   { what: 'a number out of range', file: 'agent: {profiling: {sample_rate: 1000}}\n' },

@@ -403,3 +403,72 @@ test('closing ends what runs and refuses what comes', async t => {
 })
 
 /** Looks again and again; the test's own time limit ends it. */
+
+/** Answers a stream of these bytes in pieces of `size`. */
+async function streamed(t: TestContext, bytes: Buffer, size: number, maxMessageBytes = 1024) {
+  const { port } = await serve(t, stream => {
+    stream.respond(ok, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+    for (let at = 0; at < bytes.length; at += size) stream.write(bytes.subarray(at, at + size))
+    stream.end()
+  })
+  const taken: string[] = []
+  let missed = 0
+  const call = client(t, port).follow(
+    { ...request, headers: {} },
+    {
+      maxMessageBytes,
+      take: message => taken.push(Buffer.from(message).toString()),
+      missed: () => missed++,
+    },
+    never,
+  )
+  const error = await call.then(
+    () => undefined,
+    (error: Error) => error,
+  )
+  return { taken, missed, error }
+}
+
+test('each message of a stream is handed on, however it comes, and one that is too large is passed over', async t => {
+  const large = Buffer.alloc(2000, 0x61)
+  const bytes = Buffer.concat(
+    ['a', '', 'second'].map(text => framed(Buffer.from(text))).concat(framed(large)),
+  )
+  const whole = Buffer.concat([bytes, framed(Buffer.from('last'))])
+  for (const size of [1, 3, 7, 1999, 100_000]) {
+    const { taken, missed, error } = await streamed(t, whole, size)
+    assert.deepEqual([taken, missed, error], [['a', '', 'second', 'last'], 1, undefined], `in ${size} bytes`)
+  }
+  for (const cut of [1, 4, 2000]) {
+    const { error } = await streamed(t, bytes.subarray(0, bytes.length - cut), 100)
+    assert.match(String(error), /the stream ended within a message/, `without ${cut} bytes`)
+  }
+  const { error } = await streamed(t, framed(Buffer.from('x'), 1), 100)
+  assert.match(String(error), /a message of the stream is compressed/)
+})
+
+test('a stream has no end of its own, and ends with its taker, the server, or the stop', async t => {
+  let seen: IncomingHttpHeaders = {}
+  const { port, sessions } = await serve(t, (stream, headers) => {
+    seen = headers
+    stream.respond(ok)
+    stream.write(framed(Buffer.from('first')))
+  })
+  const grpc = client(t, port)
+  const { timeoutMs: _, ...endless } = request
+  const open = (take: (message: Uint8Array) => void, stop = never) =>
+    grpc.follow(endless, { maxMessageBytes: 100, take, missed: () => undefined }, stop)
+  const thrown = await failure(
+    open(() => {
+      throw new RangeError('it is no event')
+    }),
+  )
+  assert.match(thrown.message, /a message of the stream cannot be read: it is no event/)
+  assert.equal(seen['grpc-timeout'], undefined)
+  const stop = new AbortController()
+  const stopped = await failure(open(() => stop.abort(), stop.signal))
+  assert.equal(stopped.message, 'the call was stopped')
+  const lost = await failure(open(() => sessions[0]!.destroy()))
+  assert.match(lost.message, /the connection was lost/)
+})

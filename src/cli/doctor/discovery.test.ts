@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { FakeContainerd } from '../../../test/helpers/fake-containerd.ts'
 import { KubernetesApi, podObject } from '../../../test/helpers/kubernetes-api.ts'
 import { type Config, defaults, loadConfig } from '../../config/index.ts'
 import { outcomeOf } from '../../kernel/need.ts'
@@ -22,7 +23,7 @@ function directory(t: TestContext): string {
 async function check(
   row: Check,
   { rootfs = '/nonexistent', ...change }: Partial<Discovery> & { rootfs?: string },
-  want: string,
+  want: string | readonly string[],
   detail: RegExp,
   timeoutMs = 20_000,
 ): Promise<void> {
@@ -43,7 +44,7 @@ async function check(
   const found = (await row.try({ loaded, timeoutMs })).map(finding => outcomeOf(row, finding))
   assert.deepEqual(
     found.map(({ state, fault }) => fault ?? state),
-    [want],
+    [want].flat(),
     JSON.stringify(found),
   )
   assert.match(found[0]!.detail, detail)
@@ -73,7 +74,12 @@ test('a container runtime is looked for below the root of the host', async t => 
   t.after(() => {
     if (before !== undefined) process.env.DOCKER_HOST = before
   })
-  await check(containerRuntime, { rootfs }, 'absent', /no Docker or Podman socket/)
+  await check(
+    containerRuntime,
+    { rootfs },
+    'absent',
+    /^no Docker or Podman socket is there; no containerd socket is there$/,
+  )
   const answers = (url: string) => {
     if (url === '/version') return '{"ApiVersion":"1.41","Version":"20.10"}'
     return url.includes('/containers/json') ? '[]' : undefined
@@ -86,6 +92,29 @@ test('a container runtime is looked for below the root of the host', async t => 
   t.after(() => daemon.closeAllConnections())
   await listen(t, daemon, join(rootfs, 'run/docker.sock'))
   await check(containerRuntime, { rootfs }, 'ok', /^docker 20\.10 answers at .*\/run\/docker\.sock$/)
+})
+
+test('containerd is a runtime of its own, and an address that cannot be asked is told beside it', async t => {
+  const containerd = await FakeContainerd.start()
+  t.after(() => containerd.close())
+  const { rootfs, socket } = containerd
+  const before = process.env.DOCKER_HOST
+  process.env.DOCKER_HOST = ''
+  t.after(() => {
+    if (before === undefined) delete process.env.DOCKER_HOST
+    else process.env.DOCKER_HOST = before
+  })
+  const answers = new RegExp(`^containerd 1\\.6\\.20 answers at ${socket}$`)
+  await check(containerRuntime, { rootfs }, ['ok'], answers)
+  process.env.DOCKER_HOST = 'ssh://far'
+  await check(containerRuntime, { rootfs }, ['ok', 'silent'], answers)
+  const { docker } = defaults().agent.discovery
+  await check(
+    containerRuntime,
+    { rootfs, docker: { ...docker, endpoint: `unix://${socket}` } },
+    ['ok'],
+    answers,
+  )
 })
 
 test('a daemon or an API server that hangs is there, and does not answer', async t => {

@@ -19,6 +19,7 @@ import {
 } from './messages.ts'
 
 const connectTimeoutMs = 5_000
+const meetMs = 5_000
 const questionMs = 10_000
 const listMs = 30_000
 /** All that a Kubernetes object of the greatest size can bring into a container, twice. */
@@ -67,7 +68,8 @@ export class ContainerdSession implements RuntimeSession {
   }
 
   async run(listed: (daemon: Daemon) => void): Promise<never> {
-    const version = readVersion(await this.ask(methods.version))
+    const meeting = requestOf(methods.version, request(), '', meetMs)
+    const version = readVersion(await this.client.call(meeting, this.stop.signal))
     if (version === '') throw new Error('it tells no version of containerd')
     const daemon = { runtime: 'containerd', version, rootDir: '' }
     return Promise.race([this.listen(), this.look(() => listed(daemon))])

@@ -1,9 +1,12 @@
 // owns: host
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { makeCertificates } from '../../../test/helpers/certificates.ts'
 import { Dockerd, withoutDocker } from '../../../test/helpers/dockerd.ts'
-import { pause, until } from '../../../test/helpers/program.ts'
+import { freePort, pause, until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
 import { soak } from '../../../test/helpers/soak.ts'
 import { ToldContainers } from '../../../test/helpers/told-containers.ts'
@@ -12,8 +15,15 @@ import { ContainerFiles } from '../container-files/container-files.ts'
 import { DockerSource } from './docker-source.ts'
 
 test('a Docker daemon', { skip: withoutDocker }, async t => {
-  const dockerd = await Dockerd.start()
-  t.after(() => dockerd.stop())
+  const certificates = makeCertificates()
+  const file = (name: string) => certificates.file(name)
+  const port = await freePort()
+  const tls = ['--tlscacert', file('ca.pem'), '--tlscert', file('server.pem'), '--tlskey', file('server.key')]
+  const dockerd = await Dockerd.start(['-H', `tcp://127.0.0.1:${port}`, '--tlsverify', ...tls])
+  t.after(async () => {
+    await dockerd.stop()
+    certificates.remove()
+  })
   const told = new ToldContainers()
   const early = await dockerd.container('early', ['--label', 'team=shop'])
   const source = new DockerSource({ endpoint: `unix://${dockerd.socket}`, sink: told, log: silentLogger })
@@ -53,6 +63,42 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
       rootDir: dockerd.root,
       containers: 1,
     })
+  })
+
+  await t.test('at a port it trusts and is trusted as the client of Docker is, or says why not', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'svc-docker-tls-'))
+    t.after(() => rmSync(directory, { recursive: true }))
+    const check = async (who: string, env: Record<string, string>, want: RegExp) => {
+      const far = new ToldContainers()
+      if (who !== '') {
+        copyFileSync(file('ca.pem'), join(directory, 'ca.pem'))
+        copyFileSync(file(`${who}.pem`), join(directory, 'cert.pem'))
+        copyFileSync(file(`${who}.key`), join(directory, 'key.pem'))
+      }
+      const given = { DOCKER_HOST: `tcp://127.0.0.1:${port}`, DOCKER_CERT_PATH: directory, ...env }
+      const options = { endpoint: '', rootfs: directory, env: given }
+      const asked = new DockerSource({ ...options, sink: far, log: silentLogger })
+      asked.start()
+      const says = () => {
+        const { connected, endpoint, reason, mend } = asked.state
+        return connected && far.there.size > 0 ? `answers at ${endpoint}` : reason && `${reason}; ${mend}`
+      }
+      try {
+        await until(`${who} ${JSON.stringify(env)} settles`, 30_000, () => says() !== '')
+        assert.match(says(), want)
+        if (far.there.size > 0) assert.equal(far.there.get(early)!.logPath, '')
+      } finally {
+        asked.stop()
+      }
+    }
+    const verify = { DOCKER_TLS_VERIFY: '1' }
+    await check('client', verify, /^answers at https:\/\/127\.0\.0\.1:\d+$/)
+    await check('client', { DOCKER_TLS: '1' }, /^answers at https/)
+    await check('client', {}, /HTTP 400 .*DOCKER_TLS_VERIFY/s)
+    await check('other', verify, /cannot be asked over TLS: .*DOCKER_CERT_PATH/s)
+    await check('', { ...verify, DOCKER_CERT_PATH: '/nowhere' }, /cannot read ca_file \/nowhere\/ca\.pem/)
+    copyFileSync(file('stranger.pem'), join(directory, 'ca.pem'))
+    await check('', verify, /cannot be asked over TLS: .*authority/s)
   })
 
   await t.test('tells of what happens to a container', async () => {

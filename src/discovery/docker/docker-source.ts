@@ -30,6 +30,11 @@ const startAgain = 'start Docker or Podman again; what is known of their contain
 function faultOf(place: EnginePlace, error: unknown, wasReached: boolean): Fault {
   const { name } = place
   const { code, message, isTls } = error instanceof EngineError ? error : new EngineError(errorText(error))
+  if (isTls)
+    return {
+      reason: `the daemon at ${name} cannot be asked over TLS: ${message}`,
+      mend: 'put ca.pem, cert.pem and key.pem of a client into the directory that DOCKER_CERT_PATH names',
+    }
   if (code === 'EACCES' || code === 'EPERM')
     return {
       reason: `this process may not open ${name} (${code})`,
@@ -45,11 +50,6 @@ function faultOf(place: EnginePlace, error: unknown, wasReached: boolean): Fault
           : 'start Docker or Podman, or delete the socket that it left behind',
     }
   if (wasReached) return { reason: `the daemon at ${name} was lost: ${message}`, mend: startAgain }
-  if (isTls)
-    return {
-      reason: `the daemon at ${name} and svc do not trust each other: ${message}`,
-      mend: 'put ca.pem, cert.pem and key.pem of a client into the directory that DOCKER_CERT_PATH names',
-    }
   if (place.socketPath === '')
     return {
       reason: `the daemon at ${name} does not answer as Docker does: ${message}`,
