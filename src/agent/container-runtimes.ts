@@ -1,4 +1,4 @@
-import type { RuntimeSourceOptions } from '../discovery/_runtime-source.ts'
+import type { ContainerSink, RuntimeSourceOptions } from '../discovery/_runtime-source.ts'
 import { ContainerdSource, isContainerdSocket } from '../discovery/containerd/containerd-source.ts'
 import { DockerSource } from '../discovery/docker/docker-source.ts'
 import { findEngines } from '../discovery/docker/engine-places.ts'
@@ -22,10 +22,16 @@ export class ContainerRuntimes {
     const { endpoint, env, rootfs = '/' } = options
     const address = parseDockerAddress(endpoint)
     const named = 'path' in address && isContainerdSocket(address.path) ? address.path : ''
-    if (named === '') this.docker = new DockerSource(options)
+    const docker = named === '' ? new DockerSource(options) : undefined
+    this.docker = docker
     if (named === '' && endpoint !== '') return
     const isBeside = () => named === '' && findEngines('', rootfs, env).places.length > 0
-    this.containerd = new ContainerdSource({ ...options, socketPath: named, isBeside })
+    // Docker may run its own in another namespace than usual, and knows more of them.
+    const sink: ContainerSink = {
+      container: container => docker?.knows(container.id) || options.sink.container(container),
+      containerGone: id => docker?.knows(id) || options.sink.containerGone(id),
+    }
+    this.containerd = new ContainerdSource({ ...options, sink, socketPath: named, isBeside })
   }
 
   start(): void {

@@ -320,7 +320,7 @@ test('the banner says of each subsystem what it does', async () => {
     ['off', 'traces', /switched off/],
     profiles,
     ['ok', 'logs', /^of containers, of files \(\/nonexistent\/\*\.log\); \d+ files so far$/],
-    ['ok', 'discovery', /^Docker, Kubernetes, cloud; what is there is at \/status\/discovery$/],
+    ['ok', 'discovery', /^containers, Kubernetes, cloud; what is there is at \/status\/discovery$/],
     scraping,
     metrics,
     none,

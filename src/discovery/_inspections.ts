@@ -1,7 +1,8 @@
 import type { ByteRoom } from '../lib/byte-room.ts'
 import { errorText } from '../lib/logger.ts'
-import type { Container, EntitySink } from '../model/entity.ts'
+import type { Container } from '../model/entity.ts'
 import { entityBytes } from '../model/entity-bytes.ts'
+import type { ContainerSink } from './_runtime-source.ts'
 
 export interface InspectionsOptions {
   /** Asks for one, within bounds in bytes and time. Undefined: it is no more. */
@@ -10,7 +11,7 @@ export interface InspectionsOptions {
   readonly known: Map<string, Container>
   /** For those that are known. */
   readonly room: ByteRoom
-  readonly sink: EntitySink
+  readonly sink: ContainerSink
 }
 
 /** On one host, at most. */

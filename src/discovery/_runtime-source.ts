@@ -4,8 +4,11 @@ import type { Logger } from '../lib/logger.ts'
 import type { Container, EntitySink, SourceState } from '../model/entity.ts'
 import { entityBytes } from '../model/entity-bytes.ts'
 
+/** What takes containers. */
+export type ContainerSink = Pick<EntitySink, 'container' | 'containerGone'>
+
 export interface RuntimeSourceOptions {
-  readonly sink: EntitySink
+  readonly sink: ContainerSink
   /** For what is known; without it there is no bound in bytes. */
   readonly room?: ByteRoom
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -55,7 +58,7 @@ export interface SessionOptions {
   /** What the sink was told; outlives the session. */
   readonly known: Map<string, Container>
   readonly room: ByteRoom
-  readonly sink: EntitySink
+  readonly sink: ContainerSink
   readonly refreshMs: number
 }
 

@@ -27,6 +27,7 @@ test('a container is named by what people called it', () => {
   assert.deepEqual(named({ name: 'my_app' }), ['my_app', '', ''])
   assert.deepEqual(named({ name: 'clever_hopper' }), ['', '', ''])
   assert.deepEqual(named({ name: 'clever_hopper3' }), ['', '', ''])
+  assert.deepEqual(named({ name: `nginx-${id.slice(0, 5)}` }), ['', '', ''], 'of nerdctl')
   assert.deepEqual(named({ name: '0123456789ab' }), ['', '', ''])
   const compose = { 'com.docker.compose.service': 'cart', 'com.docker.compose.project': 'shop' }
   assert.deepEqual(named({ name: 'shop-cart-1', l: compose }), ['cart', 'shop', ''])

@@ -85,7 +85,7 @@ function ofPod(
 
 function ofContainer(container: Container | undefined): ServiceIdentity {
   const label = (key: string) => container?.labels.get(key) ?? ''
-  const chosen = container === undefined || isGenerated(container.name) ? '' : container.name
+  const chosen = container === undefined || isGenerated(container) ? '' : container.name
   return {
     name:
       label('com.docker.compose.service') ||
@@ -99,8 +99,12 @@ function ofContainer(container: Container | undefined): ServiceIdentity {
   }
 }
 
-/** Whether Docker or Podman made the name up: an adjective and a person (`clever_hopper`, `clever_hopper3`). */
-function isGenerated(name: string): boolean {
+/**
+ * Whether the runtime made the name up: Docker and Podman of an adjective and a person (`clever_hopper`, `clever_hopper3`),
+ * nerdctl of the image and the id (`nginx-7d482`).
+ */
+function isGenerated({ name, id }: Container): boolean {
+  if (name.endsWith(`-${id.slice(0, 5)}`)) return true
   return adjectives.has(/^([a-z]+)_[a-z]+\d?$/.exec(name)?.[1] ?? '') || /^[0-9a-f]{12,64}$/.test(name)
 }
 

@@ -110,13 +110,16 @@ export class ContainerdSession implements RuntimeSession {
   private async list(all: boolean): Promise<void> {
     const before = [...this.options.known.keys()]
     const found = new Set<string>()
+    let isWhole = true
     let leftOut = ''
     for (const namespace of readNamespaces(await this.ask(methods.namespaces))) {
       const stream = {
         maxMessageBytes: maxContainerBytes,
         take: (message: Uint8Array) => {
           const id = readListedId(message)
-          if (!containerId.test(id) || found.size >= maxContainers) return
+          if (!containerId.test(id)) return
+          isWhole &&= found.size < maxContainers
+          if (!isWhole) return
           found.add(id)
           this.place(id, namespace)
         },
@@ -129,7 +132,7 @@ export class ContainerdSession implements RuntimeSession {
     }
     this.leftOut = leftOut
     // One that is left out is not gone.
-    this.inspections.reconcile(found, leftOut === '' ? before : [], all)
+    this.inspections.reconcile(found, isWhole && leftOut === '' ? before : [], all)
   }
 
   private async read(id: string): Promise<Container | undefined> {
