@@ -2,7 +2,7 @@
 // A containerd of a test's own: that of Debian's docker.io, installed or only unpacked, with its CRI. It has no network,
 // keeps all that it makes in a directory of its own, and sees that directory as its /run.
 
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   cpSync,
@@ -21,6 +21,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { GrpcClient } from '../../src/lib/grpc-client.ts'
 import { Reader } from '../../src/lib/protobuf.ts'
+import { unpackedPackages } from '../../tools/debian-packages.ts'
 import { dockerPackages, withoutDocker } from './dockerd.ts'
 import { until } from './program.ts'
 import { entries, message } from './protobuf-message.ts'
@@ -33,6 +34,13 @@ const groups = '/sys/fs/cgroup'
 /** Of the host network namespace, in the CRI (runtime.v1.NamespaceMode). */
 const node = 2
 const never = new AbortController().signal
+
+/** The root with containerd's programs of another suite; undefined where they cannot be had, or do not run here. */
+export function containerdOf(suite: string): string | undefined {
+  const root = unpackedPackages('containerd', ['containerd'], { suite })
+  const runs = root && spawnSync(join(root, 'usr/bin/containerd'), ['--version']).status === 0
+  return runs ? root : undefined
+}
 
 /** A pod that the CRI runs, as a kubelet asks for it. */
 export interface CriPod {
@@ -49,22 +57,28 @@ export class Containerd {
   private readonly hadGroups: ReadonlySet<string>
   private child: ChildProcess | undefined
 
-  private constructor() {
+  private constructor(programs: string) {
+    mkdirSync(join(this.dir, 'bin'))
+    for (const name of ['containerd', 'containerd-shim-runc-v2', 'ctr'])
+      symlinkSync(join(programs, 'usr/bin', name), join(this.dir, 'bin', name))
     this.socket = join(this.dir, 'containerd.sock')
     this.bundles = join(this.dir, 'state/io.containerd.runtime.v2.task')
     this.hadGroups = new Set(ownGroups())
   }
 
-  /** With the image `svc.test/shop:1.2` in these namespaces, in which there is BusyBox. Whoever starts it stops it. */
-  static async start(namespaces: readonly string[]): Promise<Containerd> {
-    const containerd = new Containerd()
+  /**
+   * With the image `svc.test/shop:1.2` in these namespaces, in which there is BusyBox. `programs`: the root that has
+   * containerd's, in place of that of `docker.io`. Whoever starts it stops it.
+   */
+  static async start(namespaces: readonly string[], programs = dockerPackages!): Promise<Containerd> {
+    const containerd = new Containerd(programs)
     try {
       mkdirSync(join(containerd.dir, 'run'))
       containerd.configure()
       await containerd.run()
       const archive = await containerd.makeImage()
       for (const namespace of namespaces)
-        await containerd.ctr(namespace, 'images', 'import', '--snapshotter', 'native', archive)
+        await containerd.ctr(namespace, 'images', 'import', '--no-unpack', archive)
     } catch (error) {
       await containerd.stop()
       throw error
@@ -75,7 +89,7 @@ export class Containerd {
   /** Runs the client; returns what it printed. */
   async ctr(namespace: string, ...args: string[]): Promise<string> {
     const given = ['--address', this.socket, '--namespace', namespace, ...args]
-    const { stdout } = await run(join(dockerPackages!, 'usr/bin/ctr'), given, {
+    const { stdout } = await run(join(this.dir, 'bin/ctr'), given, {
       env: this.env,
       encoding: 'utf8',
     })
@@ -224,7 +238,7 @@ export class Containerd {
   private get env(): NodeJS.ProcessEnv {
     const at = (path: string) => join(dockerPackages!, path)
     return {
-      PATH: `${at('usr/sbin')}:${at('usr/bin')}:${process.env.PATH}`,
+      PATH: `${join(this.dir, 'bin')}:${at('usr/sbin')}:${at('usr/bin')}:${process.env.PATH}`,
       LD_LIBRARY_PATH: `/usr/lib/${architecture}-linux-gnu:${at(`usr/lib/${architecture}-linux-gnu`)}`,
       HOME: this.dir,
       TMPDIR: this.dir,

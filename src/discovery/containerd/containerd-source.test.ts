@@ -1,17 +1,28 @@
 // owns: host
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { Containerd, withoutContainerd } from '../../../test/helpers/containerd.ts'
+import { type TestContext, test } from 'node:test'
+import { Containerd, containerdOf, withoutContainerd } from '../../../test/helpers/containerd.ts'
 import { until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
+import { onlyInSoak } from '../../../test/helpers/soak.ts'
 import { ToldContainers } from '../../../test/helpers/told-containers.ts'
 import { ContainerFiles } from '../container-files/container-files.ts'
 import { ContainerdSource } from './containerd-source.ts'
 
 const idOf = (digit: string) => digit.repeat(64)
 
-test('a real containerd', { skip: withoutContainerd }, async t => {
-  const containerd = await Containerd.start(['default', 'k8s.io', 'moby'])
+test('a real containerd', { skip: withoutContainerd }, t => followed(t))
+
+for (const suite of ['trixie', 'sid'])
+  test(`a real containerd of ${suite}`, { skip: withoutContainerd || onlyInSoak }, async t => {
+    const programs = containerdOf(suite)
+    if (programs === undefined)
+      t.skip(`the package containerd of ${suite} is not there, or does not run here`)
+    else await followed(t, programs)
+  })
+
+async function followed(t: TestContext, programs?: string): Promise<void> {
+  const containerd = await Containerd.start(['default', 'k8s.io', 'moby'], programs)
   t.after(() => containerd.stop())
   const told = new ToldContainers()
   const web = idOf('a')
@@ -121,4 +132,4 @@ test('a real containerd', { skip: withoutContainerd }, async t => {
     source.stop()
     assert.equal(told.there.size, 0, 'nobody follows them any more')
   })
-})
+}
