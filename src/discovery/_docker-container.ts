@@ -5,7 +5,7 @@ import type { Container } from '../model/entity.ts'
 export const containerId = /^[0-9a-f]{64}$/
 
 /** More labels than that, and those that are longer, are left out: images bring any. */
-const maxLabels = 512
+export const maxLabels = 512
 const maxLabelChars = 4096
 const maxAllLabelChars = 32 * 1024
 

@@ -90,9 +90,13 @@ export class ContainerdSession implements RuntimeSession {
   private hear(message: Uint8Array): void {
     const event = readEvent(message)
     if (event === undefined || !containerId.test(event.id)) return
-    this.place(event.id, event.namespace)
-    if (event.gone) this.inspections.gone(event.id)
-    else this.inspections.want(event.id)
+    if (event.gone) {
+      this.namespaces.delete(event.id)
+      this.inspections.gone(event.id)
+    } else {
+      this.place(event.id, event.namespace)
+      this.inspections.want(event.id)
+    }
   }
 
   private async look(listed: () => void): Promise<never> {

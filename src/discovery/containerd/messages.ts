@@ -3,7 +3,7 @@
 import { type JsonObject, objectOf, parseObject } from '../../lib/json-fields.ts'
 import { fieldKey, Reader, WireType, Writer } from '../../lib/protobuf.ts'
 import type { Container } from '../../model/entity.ts'
-import { boundedLabels, imageId, imageName } from '../_docker-container.ts'
+import { boundedLabels, imageId, imageName, maxLabels } from '../_docker-container.ts'
 import { containerdContainer } from '../_oci-container.ts'
 
 export const methods = {
@@ -113,7 +113,8 @@ export function readContainer(id: string, message: Uint8Array, { pid, state }: T
   let cri: JsonObject = {}
   const told: [string, string][] = []
   eachField(bytesAt(message, 1), (field, value) => {
-    if (field === 2) told.push([textAt(value, 1, maxLabelBytes), textAt(value, 2, maxLabelBytes)])
+    if (field === 2 && told.length < maxLabels)
+      told.push([textAt(value, 1, maxLabelBytes), textAt(value, 2, maxLabelBytes)])
     if (field === 3) image = textOf(value)
     if (field === 5) spec = objectIn(value)
     if (field === 10 && textAt(value, 1) === criExtension) cri = objectIn(bytesAt(value, 2))
