@@ -293,6 +293,7 @@ const result = (file: string, ms: number, tests: FileResult['tests'] = []): File
   tests,
   faults: [],
   output: '',
+  reached: [],
 })
 
 test('the summary names the ten slowest files and tests, and why tests were skipped', () => {

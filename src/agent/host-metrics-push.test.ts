@@ -319,6 +319,24 @@ test('names, values and units follow the declaration; labels without text are no
   })
 })
 
+test('a value that says there is none is no point of the metric of the conventions', async t => {
+  const otel = { name: 'x.speed', unit: 'By/s', kind: 'updowncounter', least: 0 } as const
+  const speed = gauge('speed_bytes', 'Speed.', { labels: ['device'], otel })
+  const unit = unitOf(readings => {
+    readings.set(speed, -125_000, 'down')
+    readings.set(speed, 0, 'slow')
+    readings.set(speed, 125_000, 'up')
+  })
+  const [line] = await received(t, systemMetrics(t, [unit]))
+  assert.deepEqual(
+    line!.points.map(({ attributes, value }) => [attributes.device, value]),
+    [
+      ['slow', 0],
+      ['up', 125_000],
+    ],
+  )
+})
+
 test('labels that the page leaves out are no attributes', async t => {
   const count = counter('count_total', 'A count.', { labels: ['a', 'b', 'c'] })
   const unit = unitOf(readings => {

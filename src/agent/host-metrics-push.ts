@@ -52,6 +52,7 @@ interface Track {
   readonly output: Output
   readonly point: Point
   readonly scale: number
+  readonly least: number
 }
 
 /** What is known of a series that is a histogram or a summary. */
@@ -115,6 +116,7 @@ export class HostMetricsPush {
     }
     for (const output of this.#outputs.values()) {
       const { points } = output
+      if (points.length === 0) continue
       if (points.length <= mostPoints) intake.add(resource, this.#scope, output)
       else
         for (let at = 0; at < points.length; at += mostPoints)
@@ -153,7 +155,8 @@ export class HostMetricsPush {
       track = this.#track(name, series)
       this.#tracks.set(series, track)
     }
-    const { output, point, scale } = track
+    const { output, point, scale, least } = track
+    if (series.value < least) return
     const value = scale === 1 ? series.value : series.value * scale
     if (output.kind === 'sum') {
       // It began anew after the last time.
@@ -182,7 +185,7 @@ export class HostMetricsPush {
     }
     const startUs = output.kind === 'sum' ? this.#options.bootUs : 0
     const point = { attributes: attributesOf(series), startUs, timeUs: 0, value: 0 }
-    return { output, point, scale: otel?.scale ?? 1 }
+    return { output, point, scale: otel?.scale ?? 1, least: otel?.least ?? Number.NEGATIVE_INFINITY }
   }
 
   #addHistograms(name: string, all: readonly Series[], timeUs: number): void {

@@ -1,3 +1,4 @@
+import type { OtelName } from '../model/collector.ts'
 import type { TableFile } from './_table-file.ts'
 import type { Tree } from './collector.ts'
 
@@ -6,6 +7,14 @@ export interface Cpu {
   readonly number: string
   /** Below /sys. */
   readonly path: string
+}
+
+/** As the hardware tells it; what the kernel set a CPU to is the frequency of the logical CPU. */
+export const speedName: OtelName = {
+  name: 'hw.cpu.speed',
+  unit: 'Hz',
+  kind: 'gauge',
+  attributes: { cpu: 'hw.id' },
 }
 
 /** Two collectors show `cpu_frequency_hertz`, with different labels, and a family has one text. */

@@ -16,6 +16,33 @@ const conventions: Readonly<Record<string, FamilyOptions>> = {
   port_data_transmitted_bytes: traffic('io', 'By', 'transmit'),
   port_packets_received: traffic('packets', '{packet}', 'receive'),
   port_packets_transmitted: traffic('packets', '{packet}', 'transmit'),
+  symbol_error: errors('symbol_error'),
+  link_error_recovery: errors('link_error_recovery'),
+  link_downed: errors('link_downed'),
+  local_link_integrity_errors: errors('local_link_integrity'),
+  excessive_buffer_overrun_errors: errors('excessive_buffer_overrun'),
+  port_errors_received: errors('malformed', 'receive'),
+  port_receive_remote_physical_errors: errors('remote_physical', 'receive'),
+  port_receive_switch_relay_errors: errors('switch_relay', 'receive'),
+  port_constraint_errors_received: errors('constraint', 'receive'),
+  port_constraint_errors_transmitted: errors('constraint', 'transmit'),
+}
+
+/** Of the counters that the standard has: those that drivers add count the same errors again, by what came of them. */
+function errors(type: string, direction?: 'receive' | 'transmit'): FamilyOptions {
+  return {
+    otel: {
+      name: 'hw.errors',
+      unit: '{error}',
+      kind: 'counter',
+      id: ['device', 'port'],
+      constant: {
+        'hw.type': 'network',
+        'error.type': type,
+        ...(direction === undefined ? {} : { 'network.io.direction': direction }),
+      },
+    },
+  }
 }
 
 function traffic(metric: string, unit: string, direction: 'receive' | 'transmit'): FamilyOptions {

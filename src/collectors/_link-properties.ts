@@ -43,7 +43,18 @@ export const links = {
   ),
   net_dev_group: property('net_dev_group', 'Group that a network device is in.'),
   protocol_type: property('protocol_type', 'Hardware type of a network device (ARPHRD_* of the kernel).'),
-  speed: property('speed_bytes', 'Speed of the link of a network device, in bytes per second.', 'By/s'),
+  speed: gauge('network_speed_bytes', 'Speed of the link of a network device, in bytes per second.', {
+    labels,
+    unit: 'By/s',
+    otel: {
+      name: 'hw.network.bandwidth.limit',
+      unit: 'By/s',
+      kind: 'updowncounter',
+      attributes: { device: 'hw.id' },
+      // Drivers say -1 where there is no link.
+      least: 0,
+    },
+  }),
   transmit_queue_length: property(
     'transmit_queue_length',
     'Most packets in the send queue of a network device.',

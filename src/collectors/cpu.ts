@@ -1,7 +1,7 @@
 import { linearRegExp } from '../lib/linear-regexp.ts'
 import { boolean, regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
-import { type Cpu, cpuList, frequencyHelp, parseCpus } from './_cpus.ts'
+import { type Cpu, cpuList, frequencyHelp, parseCpus, speedName } from './_cpus.ts'
 import { TableFile } from './_table-file.ts'
 import { collector, counter, type Family, gauge, type Host, type Readings, type Tree } from './collector.ts'
 
@@ -52,7 +52,10 @@ const flagInfo = gauge('cpu_flag_info', 'Always 1, for each feature of the first
 const bugInfo = gauge('cpu_bug_info', 'Always 1, for each known flaw of the first CPU that was asked for.', {
   labels: ['bug'],
 })
-const frequency = gauge('cpu_frequency_hertz', frequencyHelp, { labels: ['core', 'cpu', 'package'] })
+const frequency = gauge('cpu_frequency_hertz', frequencyHelp, {
+  labels: ['core', 'cpu', 'package'],
+  otel: speedName,
+})
 
 const modes = ['user', 'nice', 'system', 'idle', 'iowait', 'irq', 'softirq', 'steal'] as const
 const guestModes = ['user', 'nice'] as const

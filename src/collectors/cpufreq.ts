@@ -1,4 +1,4 @@
-import { type Cpu, cpuList, frequencyHelp, parseCpus } from './_cpus.ts'
+import { type Cpu, cpuList, frequencyHelp, parseCpus, speedName } from './_cpus.ts'
 import { pauses } from './_pauses.ts'
 import { someTextAt } from './_small-file.ts'
 import { collector, type Family, gauge, NoData, type Tree } from './collector.ts'
@@ -9,12 +9,7 @@ const attributes: readonly (readonly [file: string, family: Family])[] = [
     'cpuinfo_cur_freq',
     gauge('cpu_frequency_hertz', frequencyHelp, {
       labels: ['cpu'],
-      otel: {
-        name: 'system.cpu.frequency',
-        unit: 'Hz',
-        kind: 'gauge',
-        attributes: { cpu: 'cpu.logical_number' },
-      },
+      otel: speedName,
     }),
   ],
   [
@@ -29,11 +24,22 @@ const attributes: readonly (readonly [file: string, family: Family])[] = [
   ],
   [
     'cpuinfo_max_freq',
-    gauge('cpu_frequency_max_hertz', 'Highest frequency that the CPU can run at.', { labels: ['cpu'] }),
+    gauge('cpu_frequency_max_hertz', 'Highest frequency that the CPU can run at.', {
+      labels: ['cpu'],
+      otel: { ...speedName, name: 'hw.cpu.speed.limit', constant: { 'hw.limit_type': 'max' } },
+    }),
   ],
   [
     'scaling_cur_freq',
-    gauge('cpu_scaling_frequency_hertz', 'Frequency that the CPU was last set to.', { labels: ['cpu'] }),
+    gauge('cpu_scaling_frequency_hertz', 'Frequency that the CPU was last set to.', {
+      labels: ['cpu'],
+      otel: {
+        name: 'system.cpu.frequency',
+        unit: 'Hz',
+        kind: 'gauge',
+        attributes: { cpu: 'cpu.logical_number' },
+      },
+    }),
   ],
   [
     'scaling_min_freq',

@@ -12,7 +12,15 @@ const active = gauge(
     labels,
   },
 )
-const size = gauge('dmmultipath_device_size_bytes', 'Size of a multipath device.', { labels })
+const size = gauge('dmmultipath_device_size_bytes', 'Size of a multipath device.', {
+  labels,
+  otel: {
+    name: 'system.disk.limit',
+    unit: 'By',
+    kind: 'updowncounter',
+    attributes: { sysfs_name: 'system.device' },
+  },
+})
 const paths = gauge('dmmultipath_device_paths', 'Paths of a multipath device.', { labels })
 const activePaths = gauge('dmmultipath_device_paths_active', 'Paths of a multipath device that work.', {
   labels,

@@ -1,7 +1,10 @@
+import type { OtelName } from '../model/collector.ts'
 import { optionalTextAt } from './_small-file.ts'
 import { collector, counter, gauge, NoData, type Readings, type Tree } from './collector.ts'
 
 const labels = ['fc_host']
+/** A word of Fibre Channel is four bytes (FC-FS, 5.3). */
+const wordBytes = 4
 
 /** Files in the order of their labels. `hex`: the label is without `0x`. */
 const facts = [
@@ -21,6 +24,30 @@ const facts = [
 const info = gauge('fibrechannel_info', 'What a Fibre Channel host is and can; always 1.', {
   labels: facts.map(({ file }) => file),
 })
+
+/** Counters that the semantic conventions have, by name. Frames with an error have one of several, which are counted too. */
+const conventions: Readonly<Record<string, OtelName>> = {
+  rx_frames: convention('hw.network.packets', '{packet}', { 'network.io.direction': 'receive' }),
+  tx_frames: convention('hw.network.packets', '{packet}', { 'network.io.direction': 'transmit' }),
+  rx_words: { ...convention('hw.network.io', 'By', { 'network.io.direction': 'receive' }), scale: wordBytes },
+  tx_words: {
+    ...convention('hw.network.io', 'By', { 'network.io.direction': 'transmit' }),
+    scale: wordBytes,
+  },
+  invalid_crc: errors('crc'),
+  invalid_tx_words: errors('invalid_word'),
+  link_failure: errors('link_failure'),
+  loss_of_sync: errors('loss_of_sync'),
+  loss_of_signal: errors('loss_of_signal'),
+}
+
+function errors(type: string): OtelName {
+  return convention('hw.errors', '{error}', { 'hw.type': 'network', 'error.type': type })
+}
+
+function convention(name: string, unit: string, constant: Readonly<Record<string, string>>): OtelName {
+  return { name, unit, kind: 'counter', attributes: { fc_host: 'hw.id' }, constant }
+}
 
 const counters = [
   ['dumped_frames', 'dumped_frames', 'Frames thrown away.'],
@@ -42,6 +69,7 @@ const counters = [
   family: counter(`fibrechannel_${name}_total`, help!, {
     labels,
     ...(name!.startsWith('seconds') ? { unit: 's' } : {}),
+    ...(conventions[name!] === undefined ? {} : { otel: conventions[name!]! }),
   }),
 }))
 

@@ -295,6 +295,13 @@ const conventions: Readonly<Record<string, OtelName>> = {
   hwmon_fan_rpm: sensor('hw.fan.speed', 'rpm'),
   hwmon_fan_min_rpm: sensor('hw.fan.speed.limit', 'rpm', 'low.degraded'),
   hwmon_fan_max_rpm: sensor('hw.fan.speed.limit', 'rpm', 'max'),
+  hwmon_temp_fault: fault('temperature'),
+  hwmon_fan_fault: fault('fan'),
+}
+
+function fault(type: string): OtelName {
+  const constant = { 'hw.type': type, 'hw.state': 'failed' }
+  return { ...sensor('hw.status', '1'), kind: 'updowncounter', constant }
 }
 
 function sensor(name: string, unit: string, limit?: string): OtelName {

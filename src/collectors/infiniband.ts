@@ -22,6 +22,7 @@ const physicalState = gauge(
 const rate = gauge('infiniband_rate_bytes_per_second', 'Highest rate of a port.', {
   ...portLabels,
   unit: 'By/s',
+  otel: { name: 'hw.network.bandwidth.limit', unit: 'By/s', kind: 'updowncounter', id: portLabels.labels },
 })
 const lifespan = gauge(
   'infiniband_lifespan_seconds',

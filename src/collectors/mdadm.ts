@@ -7,7 +7,17 @@ const state = gauge('md_state', 'State of a RAID array: 1 for the one it is in, 
 })
 const disks = gauge('md_disks', 'Disks of a RAID array by state.', { labels: ['device', 'state'] })
 const disksRequired = gauge('md_disks_required', 'Disks that a RAID array needs to be whole.', { labels })
-const blocks = gauge('md_blocks', 'Size of a RAID array in blocks of 1 KiB.', { labels, unit: 'KiBy' })
+const blocks = gauge('md_blocks', 'Size of a RAID array in blocks of 1 KiB.', {
+  labels,
+  unit: 'KiBy',
+  otel: {
+    name: 'system.disk.limit',
+    unit: 'By',
+    kind: 'updowncounter',
+    attributes: { device: 'system.device' },
+    scale: 1024,
+  },
+})
 const blocksSynced = gauge(
   'md_blocks_synced',
   'Blocks of 1 KiB that a running synchronisation is through with; all of them where none runs.',

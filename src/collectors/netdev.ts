@@ -81,7 +81,7 @@ const addressInfo = gauge('network_address_info', 'Addresses of network devices.
   labels: ['address', 'device', 'netmask', 'scope'],
 })
 
-/** The counters that the semantic conventions have. Of the two names of errors and of drops only one is shown. */
+/** The counters that the semantic conventions have. Of two names of one thing only one is shown. */
 const conventions: Readonly<Partial<Record<Name, OtelName>>> = {
   receive_bytes: traffic('io', 'By', 'receive'),
   transmit_bytes: traffic('io', 'By', 'transmit'),
@@ -95,6 +95,32 @@ const conventions: Readonly<Partial<Record<Name, OtelName>>> = {
   transmit_drop: traffic('packet.dropped', '{packet}', 'transmit'),
   receive_dropped: traffic('packet.dropped', '{packet}', 'receive'),
   transmit_dropped: traffic('packet.dropped', '{packet}', 'transmit'),
+  receive_fifo: errors('fifo', 'receive'),
+  receive_frame: errors('frame', 'receive'),
+  transmit_fifo: errors('fifo', 'transmit'),
+  transmit_carrier: errors('carrier', 'transmit'),
+  receive_length_errors: errors('length', 'receive'),
+  receive_over_errors: errors('over', 'receive'),
+  receive_crc_errors: errors('crc', 'receive'),
+  receive_frame_errors: errors('frame', 'receive'),
+  receive_fifo_errors: errors('fifo', 'receive'),
+  receive_missed_errors: errors('missed', 'receive'),
+  transmit_aborted_errors: errors('aborted', 'transmit'),
+  transmit_carrier_errors: errors('carrier', 'transmit'),
+  transmit_fifo_errors: errors('fifo', 'transmit'),
+  transmit_heartbeat_errors: errors('heartbeat', 'transmit'),
+  transmit_window_errors: errors('window', 'transmit'),
+}
+
+/** What the adapter says went wrong, by kind. */
+function errors(type: string, direction: 'receive' | 'transmit'): OtelName {
+  return {
+    name: 'hw.errors',
+    unit: '{error}',
+    kind: 'counter',
+    attributes: { device: 'hw.id' },
+    constant: { 'hw.type': 'network', 'error.type': type, 'network.io.direction': direction },
+  }
 }
 
 function traffic(

@@ -49,6 +49,12 @@ function cache(status: string): FamilyOptions {
   return { otel: { name: 'nfs.server.repcache.requests', unit: '{request}', kind: 'counter', constant } }
 }
 
+/** As the conventions have it: bytes of reads are received, those of writes transmitted. */
+function transfer(direction: 'receive' | 'transmit'): FamilyOptions {
+  const constant = { 'network.io.direction': direction }
+  return { unit: 'By', otel: { name: 'nfs.server.io', unit: 'By', kind: 'counter', constant } }
+}
+
 /** What is shown of a line: the place in it, and the label's value where the family has one. */
 const values: readonly (readonly [line: string, place: number, family: Family, label?: string])[] = [
   [
@@ -80,12 +86,16 @@ const values: readonly (readonly [line: string, place: number, family: Family, l
   [
     'io',
     0,
-    counter('nfsd_disk_bytes_read_total', 'Bytes that the NFS server read from disks.', { unit: 'By' }),
+    counter('nfsd_disk_bytes_read_total', 'Bytes that the NFS server read from disks.', transfer('receive')),
   ],
   [
     'io',
     1,
-    counter('nfsd_disk_bytes_written_total', 'Bytes that the NFS server wrote to disks.', { unit: 'By' }),
+    counter(
+      'nfsd_disk_bytes_written_total',
+      'Bytes that the NFS server wrote to disks.',
+      transfer('transmit'),
+    ),
   ],
   [
     'th',

@@ -15,8 +15,20 @@ const capacity = gauge(
   'Size of a namespace: its sectors times its size of a block.',
   { labels },
 )
-const size = gauge('nvme_namespace_size_bytes', 'Size of a namespace.', { labels })
-const used = gauge('nvme_namespace_used_bytes', 'Bytes of a namespace that are allocated.', { labels })
+const size = gauge('nvme_namespace_size_bytes', 'Size of a namespace.', {
+  labels,
+  otel: { name: 'hw.logical_disk.limit', unit: 'By', kind: 'updowncounter', id: labels },
+})
+const used = gauge('nvme_namespace_used_bytes', 'Bytes of a namespace that are allocated.', {
+  labels,
+  otel: {
+    name: 'hw.logical_disk.usage',
+    unit: 'By',
+    kind: 'updowncounter',
+    id: labels,
+    constant: { 'hw.logical_disk.state': 'used' },
+  },
+})
 const blockSize = gauge('nvme_namespace_logical_block_size_bytes', 'Size of a block of a namespace.', {
   labels,
 })

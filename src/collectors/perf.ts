@@ -1,5 +1,6 @@
 import { closeSync, readSync } from 'node:fs'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
+import type { OtelName } from '../model/collector.ts'
 import { list } from '../schema/collections.ts'
 import { boolean, someText, text } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
@@ -19,7 +20,21 @@ interface Event {
 const types = { hardware: 0, software: 1, tracepoint: 2, cache: 3 } as const
 
 function perfCounter(metric: string, help: string): Family {
-  return counter(`perf_${metric}`, help, { labels: ['cpu'] })
+  const labels = ['cpu']
+  return counter(
+    `perf_${metric}`,
+    help,
+    metric === 'minor_faults_total' ? { labels, otel: minor } : { labels },
+  )
+}
+
+/** The major ones are those of /proc/vmstat. */
+const minor: OtelName = {
+  name: 'system.paging.faults',
+  unit: '{fault}',
+  kind: 'counter',
+  attributes: { cpu: 'cpu.logical_number' },
+  constant: { 'system.paging.fault.type': 'minor' },
 }
 
 function event(type: number, name: string, config: number, metric: string, what: string): Event {

@@ -86,23 +86,43 @@ const texts = [
   'usb_type',
 ]
 
+/** Of what is around the supply, rather than in it. */
+const ambient = { 'hw.sensor_location': 'ambient' }
+
 /** Metrics that the semantic conventions have, by our names. */
 const conventions: Readonly<
   Record<string, Partial<OtelName> & { readonly name: string; readonly unit: string }>
 > = {
   capacity: { name: 'hw.battery.charge', unit: '1', scale: 0.01 },
+  capacity_alert_min: {
+    name: 'hw.battery.charge.limit',
+    unit: '1',
+    scale: 0.01,
+    constant: { 'hw.limit_type': 'degraded' },
+  },
   time_to_empty_seconds: {
     name: 'hw.battery.time_left',
     unit: 's',
-    constant: { 'hw.battery.state': 'discharging' },
+    constant: { 'hw.battery.state': 'discharging', 'hw.state': 'discharging' },
   },
   time_to_full_seconds: {
     name: 'hw.battery.time_left',
     unit: 's',
-    constant: { 'hw.battery.state': 'charging' },
+    constant: { 'hw.battery.state': 'charging', 'hw.state': 'charging' },
   },
   temp_celsius: { name: 'hw.temperature', unit: 'Cel' },
+  temp_alert_max_celsius: temperatureLimit('high.degraded'),
+  temp_alert_min_celsius: temperatureLimit('low.degraded'),
+  temp_max_celsius: temperatureLimit('high.critical'),
+  temp_min_celsius: temperatureLimit('low.critical'),
+  temp_ambient_celsius: { name: 'hw.temperature', unit: 'Cel', constant: ambient },
+  temp_ambient_max_celsius: temperatureLimit('high.degraded', ambient),
+  temp_ambient_min_celsius: temperatureLimit('low.degraded', ambient),
   voltage_volt: { name: 'hw.voltage', unit: 'V' },
+}
+
+function temperatureLimit(type: string, constant: Readonly<Record<string, string>> = {}) {
+  return { name: 'hw.temperature.limit', unit: 'Cel', constant: { ...constant, 'hw.limit_type': type } }
 }
 
 function convention(name: string): FamilyOptions {

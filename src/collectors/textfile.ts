@@ -38,6 +38,8 @@ const directories: Kind<readonly string[]> = {
     const one = path.read(value, key, report)
     return one === undefined ? undefined : one === '' ? [] : [one]
   },
+  // One path is what the key is known to be.
+  show: (paths, hide) => (paths.length === 1 ? path.show(paths[0]!, hide) : several.show(paths, hide)),
 }
 
 /** Metrics that others write: `*.prom` files in the text format 0.0.4. */

@@ -26,6 +26,8 @@ class Watched {
   #processes = new Map<number, Map<string, Point[]>>()
   /** Fractions of time that processes were said to keep GPUs busy. */
   readonly busy = new Set<string>()
+  /** The same of their memory. */
+  readonly memoryBusy = new Set<string>()
   rounds = 0
 
   constructor(options: Partial<GpuSourceOptions>) {
@@ -40,6 +42,8 @@ class Watched {
         this.#processes.get(pid)!.set(metric.name, pointsOf(metric))
         const { 'GPU-0 general': busy } = this.process(pid, 'svc.gpu.process.utilization')
         this.busy.add(`${pid} ${busy}`)
+        const { 'GPU-0': memory } = this.process(pid, 'svc.gpu.process.memory.busy')
+        this.memoryBusy.add(`${pid} ${memory}`)
       },
       warn: (reason, mend) => this.warnings.push(`${reason} | ${mend}`),
       ...options,
@@ -251,6 +255,7 @@ test('processes are measured on their GPU, once where they compute and draw', as
     await until(() => watched.busy.has('11 0.4'))
     // Neither the one that was older, nor the one of before.
     assert.ok(!watched.busy.has('11 0.5') && !watched.busy.has('11 0.99'))
+    assert.ok(watched.memoryBusy.has('11 0.04') && !watched.memoryBusy.has('11 0.05'))
     assert.deepEqual(watched.pids, [11, 12, 13])
     assert.deepEqual(watched.process(11, 'svc.gpu.process.memory.usage'), { 'GPU-0': 100 })
     assert.deepEqual(watched.process(12, 'svc.gpu.process.memory.usage'), {})

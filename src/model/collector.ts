@@ -19,6 +19,8 @@ export interface OtelName {
   readonly constant?: Readonly<Record<string, string>>
   /** A value of the convention is the family's value times this. */
   readonly scale?: number
+  /** A lower value of the family says that there is none, and is no point of the convention's metric. */
+  readonly least?: number
 }
 
 /** A metric family of a collector. Families of one name may differ in their labels, in nothing else. */

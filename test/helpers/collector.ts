@@ -10,6 +10,7 @@ import { Gatherer } from '../../src/exposition/gatherer.ts'
 import { Page } from '../../src/exposition/page.ts'
 import { HostFiles } from '../../src/kernel/host.ts'
 import type { Keys } from '../../src/schema/tree.ts'
+import { hostPages } from '../../tools/testing/reached.ts'
 import { silentLogger } from './silent-logger.ts'
 
 /** The project's own host tree: `proc`, `sys`, `udev`, `rootfs`. */
@@ -62,6 +63,7 @@ export async function readWith<K extends Keys>(
     const { text } = page.write(new Set(gatherer.runs))
     const { outcome, reason } = gatherer.runs[0]!
     const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('# HELP'))
+    hostPages.publish(text)
     return { lines, outcome, reason }
   } finally {
     gatherer.close()

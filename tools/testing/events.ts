@@ -30,6 +30,8 @@ export type WorkerLine =
       readonly file: string
       readonly faults: readonly string[]
       readonly cpuMs: number
+      /** What of svc it reached: reached.ts. */
+      readonly reached: readonly string[]
     }
 
 export type Result = 'passed' | 'failed' | 'skipped'

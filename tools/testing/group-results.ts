@@ -1,6 +1,7 @@
 // What became of the files of a group, by what their process says of them.
 import type { WorkerLine } from './events.ts'
 import { guardFaults } from './guard-faults.ts'
+import { lostFacts } from './reached-table.ts'
 import { type FileRecord, type FileResult, hasFailed, type TestResult } from './results.ts'
 
 export interface GroupResultsOptions {
@@ -54,6 +55,7 @@ export class GroupResults {
     } else {
       record.ended = true
       record.cpuMs += line.cpuMs
+      record.reached = [...record.reached, ...line.reached]
       record.faults.push(...line.faults)
     }
     // What the end of the process shows is the last file's.
@@ -90,7 +92,7 @@ export class GroupResults {
   #record(file: string): FileRecord {
     let record = this.#records.get(file)
     if (record === undefined) {
-      record = { tests: [], faults: [], cpuMs: 0, ended: false }
+      record = { tests: [], faults: [], cpuMs: 0, reached: [], ended: false }
       this.#records.set(file, record)
     }
     return record
@@ -99,13 +101,15 @@ export class GroupResults {
   #finish(file: string): void {
     this.left.splice(this.left.indexOf(file), 1)
     const record = this.#records.get(file)!
-    const { tests, faults, cpuMs, ms = 0 } = record
+    const { tests, faults, cpuMs, reached, ms = 0 } = record
     faults.push(...this.#late, ...guardFaults(this.#options.faultsPath, file))
     this.#late = []
     if (tests.length === 0 && faults.length === 0 && !this.#options.isPart) faults.push('has no tests')
+    if (!this.#options.isPart) faults.push(...lostFacts({ file, tests, faults, reached }))
     const failed = hasFailed(record)
     this.#failed ||= failed
-    this.#options.onResult({ file, ms, cpu_ms: cpuMs, tests, faults, output: failed ? this.#output : '' })
+    const output = failed ? this.#output : ''
+    this.#options.onResult({ file, ms, cpu_ms: cpuMs, tests, faults, output, reached })
     this.#output = ''
   }
 }

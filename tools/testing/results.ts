@@ -19,6 +19,8 @@ export interface FileResult {
   readonly faults: readonly string[]
   /** Of a file that failed: the end of what its process printed. */
   readonly output: string
+  /** What of svc it reached: reached.ts. */
+  readonly reached: readonly string[]
 }
 
 /** What is known of a file that is under way. */
@@ -28,6 +30,7 @@ export interface FileRecord {
   /** Undefined: its tests have not all ended. */
   ms?: number
   cpuMs: number
+  reached: readonly string[]
   /** Whether nothing of it goes on in the process. */
   ended: boolean
 }

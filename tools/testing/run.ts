@@ -9,6 +9,7 @@ import { openCoverage, reportCoverage, thinCoverage } from './coverage.ts'
 import { guardOptions } from './guard-faults.ts'
 import { readOptions } from './options.ts'
 import { allTests, needsBundle, planGroups, soakTests } from './plan.ts'
+import { recordFacts } from './reached-table.ts'
 import { clock, failureText, makeReport, passText, summaryText, writeReport } from './report.ts'
 import { countResults, type FileResult, hasFailed } from './results.ts'
 import { type Group, schedule } from './schedule.ts'
@@ -117,6 +118,8 @@ async function main(): Promise<number> {
     rmSync(faults, { recursive: true })
   }
   if (stop.signal.aborted) return 130
+  if (process.env.UPDATE_REACHED === '1')
+    recordFacts(results, (await import('../contract/facts.ts')).requiredFacts())
   const report = makeReport(results, run, began, load)
   console.log(summaryText(report))
   if (reported) {

@@ -5,7 +5,9 @@ import { resolve } from 'node:path'
 import { suite } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { starts } from '../troubleshooting-texts.ts'
 import { say } from './events.ts'
+import { Reached } from './reached.ts'
 
 /** What handles that were closed may take to be gone. */
 const patienceMs = 3000
@@ -100,6 +102,7 @@ async function leftBehind(before: Surroundings): Promise<string[]> {
 }
 
 const files = process.argv.slice(2)
+const reached = new Reached(starts.map(([message]) => message))
 let leaking = false
 // Tests wait for children and timers that keep no loop running. Where nothing is open for long, nothing comes any more.
 let idleSeconds = 0
@@ -108,7 +111,7 @@ const running = setInterval(() => {
   idleSeconds = others > 0 ? 0 : idleSeconds + 1
   if (idleSeconds < mostIdleSeconds) return
   const fault = `is stuck: nothing was open for ${mostIdleSeconds} s`
-  say({ kind: 'end', file: process.env.TEST_FILE!, faults: [fault], cpuMs: 0 })
+  say({ kind: 'end', file: process.env.TEST_FILE!, faults: [fault], cpuMs: 0, reached: [] })
   process.exit(1)
 }, 1000)
 for (const file of files) {
@@ -119,14 +122,14 @@ for (const file of files) {
   await suite(file, () => import(pathToFileURL(resolve(file)).href))
   const faults = await leftBehind(before)
   leaking ||= faults.length > 0
-  say({ kind: 'end', file, faults, cpuMs: cpuMs() - cpuBefore })
+  say({ kind: 'end', file, faults, cpuMs: cpuMs() - cpuBefore, reached: reached.take() })
 }
 clearInterval(running)
 setTimeout(
   () => {
     const open = process.getActiveResourcesInfo().join(', ')
     const fault = `the process of ${files.join(', ')} does not end: ${open}`
-    if (!leaking) say({ kind: 'end', file: files.at(-1)!, faults: [fault], cpuMs: 0 })
+    if (!leaking) say({ kind: 'end', file: files.at(-1)!, faults: [fault], cpuMs: 0, reached: [] })
     process.exit()
   },
   leaking ? 500 : patienceMs,

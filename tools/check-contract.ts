@@ -1,0 +1,73 @@
+// The contract: test/spec says in data what svc promises, and this holds the tree to it. Each key is in the schema and some code
+// reads it, each metric is declared and set in a test, each document has its fields, and each path, status, exit code and message
+// that the reference names is reached by a test (test/spec/reached.json, which the runner of the tests holds them to).
+// Prints a line for each fault and exits 1 where there is one.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { everywhere } from '../src/cli/arguments.ts'
+import { commands } from '../src/cli/index.ts'
+import { exitCodes } from '../src/lib/start-error.ts'
+import { documentFaults } from './contract/documents.ts'
+import { requiredFacts } from './contract/facts.ts'
+import { unreadKeys } from './contract/key-reads.ts'
+import { keyFaults } from './contract/keys.ts'
+import { metricFaults } from './contract/metrics.ts'
+import { differences, service } from './contract/spec.ts'
+import { reachedTable } from './testing/reached-table.ts'
+
+/** What the command line and its exit codes lack. */
+function processFaults(): string[] {
+  const names = commands.map(({ name }) => name)
+  const flags = new Set([...commands.flatMap(each => each.flags), ...everywhere].map(({ name }) => name))
+  const codes = Object.keys(exitCodes).join()
+  return [
+    ...service.commands
+      .filter(name => !names.includes(name))
+      .map(name => `svc ${name}: promised, and no command`),
+    ...service.flags.filter(name => !flags.has(name)).map(name => `--${name}: promised, and no flag`),
+    ...(codes === Object.keys(service.exit_codes).join() ? [] : [`exit codes are ${codes}`]),
+  ]
+}
+
+/** What no test reaches, and what the table has in vain. */
+function reachFaults(root: string): string[] {
+  const table = reachedTable()
+  const required = new Set(requiredFacts())
+  return [
+    ...[...required].filter(fact => table[fact] === undefined).map(fact => `${fact}: no test reaches it`),
+    ...Object.entries(table).flatMap(([fact, file]) => {
+      if (!required.has(fact)) return [`${fact}: in test/spec/reached.json, and nobody asks for it`]
+      return existsSync(join(root, file)) ? [] : [`${fact}: ${file} is to reach it, and is not there`]
+    }),
+  ]
+}
+
+/** All faults of the tree at `root`. */
+export function contractFaults(root: string): string[] {
+  return [
+    ...keyFaults(),
+    ...unreadKeys(root),
+    ...metricFaults(root),
+    ...documentFaults(),
+    ...processFaults(),
+    ...reachFaults(root),
+  ]
+}
+
+/** Without those that hold one of these marks; with the marks that no fault holds any more. */
+export function without(faults: readonly string[], known: Readonly<Record<string, string>>): string[] {
+  const marks = Object.keys(known)
+  return [
+    ...faults.filter(fault => !marks.some(mark => fault.includes(mark))),
+    ...marks
+      .filter(mark => !faults.some(fault => fault.includes(mark)))
+      .map(mark => `${mark}: is no fault any more: delete it in test/spec/differences.yaml`),
+  ]
+}
+
+if (import.meta.main) {
+  const { accepted, pending } = differences
+  const faults = without(contractFaults(process.cwd()), { ...accepted, ...pending })
+  for (const fault of faults) console.error(fault)
+  process.exitCode = faults.length > 0 ? 1 : 0
+}

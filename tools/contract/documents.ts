@@ -1,0 +1,103 @@
+// Documents of the management API: each field that is promised stands in the shape by which they are answered, has its type and
+// is always there; the paths, their statuses and the codes of errors are those that are promised.
+import { codes } from '../../src/api/answer.ts'
+import type { Operation } from '../../src/api/operation.ts'
+import { namedShapes, refer } from '../../src/api/schema.ts'
+import { listedOperations } from './facts.ts'
+import { type Field, service } from './spec.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+export function documentFaults(): string[] {
+  const faults: string[] = []
+  const operations = new Map(listedOperations().map(each => [`${each.method} ${each.path}`, each]))
+  const shapes = shapesOf([...operations.values()])
+  for (const [where, statuses] of Object.entries(service.paths)) {
+    const operation = operations.get(where)
+    if (operation === undefined) {
+      faults.push(`${where}: promised, and not served`)
+      continue
+    }
+    for (const [status, document] of Object.entries(statuses)) {
+      const outcome = operation.outcomes[Number(status)]
+      if (outcome === undefined) faults.push(`${where}: does not answer ${status}`)
+      const content = outcome?.content['application/json']
+      if (document === null || outcome === undefined) continue
+      if (content === undefined) faults.push(`${where} ${status}: answers no JSON`)
+      else compare(service.documents[document]!, refer(content), `${where} ${status}`, shapes, faults)
+    }
+  }
+  const error = namedShape(shapes, 'Error')
+  compare(service.documents.error!, error, 'the error object', shapes, faults)
+  for (const [code, statuses] of Object.entries(service.errors))
+    for (const status of statuses)
+      if ((codes as Readonly<Record<number, string>>)[status] !== code)
+        faults.push(`status ${status}: its code is promised as ${code}`)
+  return faults
+}
+
+function shapesOf(operations: readonly Operation[]): ReadonlyMap<string, Json> {
+  const all = operations.flatMap(({ outcomes }) =>
+    Object.values(outcomes).flatMap(({ content }) =>
+      Object.values(content).filter(each => each !== undefined),
+    ),
+  )
+  return new Map(namedShapes(all))
+}
+
+function namedShape(shapes: ReadonlyMap<string, Json>, name: string): Json {
+  const shape = shapes.get(name)
+  if (shape === undefined) throw new Error(`the API has no shape ${name}`)
+  return shape
+}
+
+/** Adds what a shape lacks of a field. */
+function compare(
+  field: Field,
+  given: Json,
+  at: string,
+  shapes: ReadonlyMap<string, Json>,
+  faults: string[],
+): void {
+  const reference = given.$ref as string | undefined
+  const shape = reference === undefined ? given : namedShape(shapes, reference.split('/').at(-1)!)
+  if (Array.isArray(field)) {
+    if (shape.type !== 'array') faults.push(`${at}: promised as a list`)
+    else compare(field[0] as Field, shape.items as Json, `${at}[]`, shapes, faults)
+    return
+  }
+  if (typeof field === 'string') {
+    const types = typesOf(shape)
+    if (!typesOfField(field).includes(types)) faults.push(`${at}: promised as ${field}, and is ${types}`)
+    return
+  }
+  if (shape.type !== 'object') faults.push(`${at}: promised as an object`)
+  const properties = (shape.properties ?? {}) as Readonly<Record<string, Json>>
+  for (const [name, below] of Object.entries(field as Readonly<Record<string, Field>>)) {
+    const own = properties[name]
+    if (own === undefined) faults.push(`${at}.${name}: promised, and not in the shape`)
+    else {
+      if (!(shape.required as string[] | undefined)?.includes(name))
+        faults.push(`${at}.${name}: promised, and not always there`)
+      compare(below, own, `${at}.${name}`, shapes, faults)
+    }
+  }
+}
+
+/** `string`, or several in order. */
+function typesOf({ type, enum: words, const: word }: Json): string {
+  if (type === undefined) return typeof (word ?? (words as unknown[] | undefined)?.[0])
+  return [type].flat().sort().join(' ')
+}
+
+/** What a shape may say of it. */
+function typesOfField(field: string): readonly string[] {
+  const types: Readonly<Record<string, readonly string[]>> = {
+    boolean: ['boolean'],
+    count: ['integer'],
+    number: ['number', 'integer'],
+    time: ['null string', 'string'],
+    'text?': ['null string', 'string'],
+  }
+  return types[field] ?? ['string']
+}

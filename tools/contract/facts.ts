@@ -1,0 +1,42 @@
+// What a test must reach: every path and status, exit code, message and metric that the reference names.
+import { codes } from '../../src/api/answer.ts'
+import { operations } from '../../src/api/routes.ts'
+import type { AgentView } from '../../src/api/types.ts'
+import { beyond, collectors } from '../../src/collectors/index.ts'
+import { exitCodes } from '../../src/lib/start-error.ts'
+import type { Family } from '../../src/model/collector.ts'
+import { profileKinds } from '../../src/runtime/runtime-profiler.ts'
+import { declaredSelfMetrics } from '../self-metrics-page.ts'
+import { starts } from '../troubleshooting-texts.ts'
+import { service } from './spec.ts'
+
+/** The operations of the management API, of which nothing is asked. */
+export function listedOperations() {
+  const view = { profiles: profileKinds, ui: {}, browsers: {}, pageDirectory: '' } as unknown as AgentView
+  return operations(view, '/metrics').filter(({ isFile }) => !isFile)
+}
+
+/** Those that are declared: collectors that name metrics by what they read have more. */
+export const hostFamilies: readonly Family[] = [...collectors, ...beyond].flatMap(({ metrics }) => metrics)
+
+/** As tools/testing/reached.ts writes them. */
+export function requiredFacts(): string[] {
+  const silent = Object.entries(service.metrics)
+    .filter(([, how]) => how.startsWith('silent '))
+    .map(([name]) => `svc_${name}`)
+  return [
+    ...listedOperations().flatMap(({ method, path, outcomes }) =>
+      Object.keys(outcomes).map(status => `${method} ${path} ${status}`),
+    ),
+    ...Object.keys(codes).map(status => `status ${status}`),
+    ...service.endpoint.map(each => `endpoint ${each}`),
+    ...Object.keys(exitCodes).map(code => `exit ${code}`),
+    ...starts.map(([message]) => `log ${message}`),
+    ...[...hostFamilies.map(({ name }) => name), ...Object.keys(service.host_metrics)]
+      .filter((name, i, all) => all.indexOf(name) === i)
+      .map(name => `host node_${name}`),
+    ...declaredSelfMetrics()
+      .filter(({ name }) => !silent.includes(name))
+      .map(({ name }) => `metric ${name}`),
+  ]
+}

@@ -1,0 +1,49 @@
+// Metrics: each that is promised is declared with its type and labels, and each that is sent is asked for by a test. (Which metrics of
+// a page have a value is known when tests run: tools/testing/reached.ts.)
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sentMetrics } from '../declared-metrics.ts'
+import { declaredSelfMetrics } from '../self-metrics-page.ts'
+import { filesOf } from '../source-lines.ts'
+import { hostFamilies } from './facts.ts'
+import { service } from './spec.ts'
+
+interface Declared {
+  readonly type: string
+  readonly labels: readonly string[]
+}
+
+export function metricFaults(root: string): string[] {
+  const faults: string[] = []
+  const own = new Map(
+    declaredSelfMetrics().map(({ name, type, labelNames }) => [name, { type, labels: labelNames }]),
+  )
+  for (const [name, how] of Object.entries(service.metrics))
+    compare(`svc_${name}`, how.replace('silent ', ''), own.get(`svc_${name}`), faults)
+  for (const [name, how] of Object.entries(service.host_metrics)) {
+    // Of /proc/meminfo and its like each field is one: a test that reaches it is asked for besides.
+    const families = hostFamilies.filter(family => family.name === name)
+    if (families.length > 0) compare(`node_${name}`, how, families[0], faults)
+  }
+  const asked = quotedInTests(root)
+  for (const { name } of sentMetrics)
+    if (!asked.has(name)) faults.push(`${name}: is declared, and no test asks for it`)
+  return faults
+}
+
+function compare(name: string, how: string, declared: Declared | undefined, faults: string[]): void {
+  const [type, ...labels] = how.split(' ')
+  if (declared === undefined) faults.push(`${name}: promised, and not declared`)
+  else if (declared.type !== type || declared.labels.toSorted().join() !== labels.toSorted().join())
+    faults.push(`${name}: promised as ${how}, and is ${[declared.type, ...declared.labels].join(' ')}`)
+}
+
+/** Texts in quotes in tests that receive what svc sends, and in what they share. */
+function quotedInTests(root: string): ReadonlySet<string> {
+  const files = filesOf(root).filter(file => /^(?:src|test\/e2e)\/.*\.test\.ts$|^test\/helpers\//.test(file))
+  const text = files.map(file => readFileSync(join(root, file), 'utf8')).join('\n')
+  // Keys of what is compared need no quotes.
+  return new Set(
+    Array.from(text.matchAll(/['"`]([\w.]+)['"`]|^\s*(\w+): /gm), ([, name, key]) => name ?? key!),
+  )
+}
