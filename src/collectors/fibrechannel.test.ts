@@ -31,12 +31,14 @@ test('what a driver leaves out is an empty label, or no counter', async t => {
   const files = {
     'sys/class/fc_host/host9/speed': 'unknown\n',
     'sys/class/fc_host/host9/statistics/nos_count': '12\n',
+    'sys/class/fc_host/host9/statistics/fcp_packet_aborts': '0x4\n',
   }
   const { lines, outcome } = await readWith(fibrechannel, {}, treeOf(t, files))
   assert.equal(outcome, 'success')
-  assert.equal(samples(lines).length, 2)
+  assert.equal(samples(lines).length, 3)
   assert.match(lines.join('\n'), /port_state="",port_type="",speed="unknown"/)
   assert.ok(lines.includes('node_fibrechannel_nos_total{fc_host="host9"} 12'))
+  assert.ok(lines.includes('node_fibrechannel_fcp_packet_aborts_total{fc_host="host9"} 4'))
 })
 
 test('without hosts there is no data', async t => {

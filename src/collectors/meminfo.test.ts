@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readWith, survivesJunk } from '../../test/helpers/collector.ts'
+import { readWith, survivesJunk, treeOf } from '../../test/helpers/collector.ts'
 import { meminfo } from './meminfo.ts'
 
 test('all fields are shown, in bytes where they have a unit', async () => {
@@ -32,6 +32,16 @@ test('all fields are shown, in bytes where they have a unit', async () => {
     '# TYPE node_memory_VmallocTotal_bytes gauge',
     'node_memory_VmallocTotal_bytes 3.5184372087808e+13',
   ])
+})
+
+test('fields have their names, whatever else the kernel tells', async t => {
+  const fields = ['MemTotal', 'Buffers', 'Cached', 'SwapTotal', 'SwapFree']
+  const text = fields.map((field, i) => `${field}:  ${i + 1} kB\n`).join('')
+  const { lines } = await readWith(meminfo, {}, treeOf(t, { 'proc/meminfo': text }))
+  assert.deepEqual(
+    lines.filter(line => !line.startsWith('#')),
+    fields.map((field, i) => `node_memory_${field}_bytes ${(i + 1) * 1024}`).sort(),
+  )
 })
 
 test('junk is no success', t => survivesJunk(t, meminfo, ['proc/meminfo']))

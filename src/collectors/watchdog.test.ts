@@ -20,6 +20,25 @@ test('watchdogs are shown with what their drivers know', async () => {
   )
 })
 
+test('what few drivers know is shown, too', async t => {
+  const at = 'sys/class/watchdog/watchdog0'
+  const root = treeOf(t, {
+    [`${at}/identity`]: 'aspeed_wdt\n',
+    [`${at}/fw_version`]: '3\n',
+    [`${at}/pretimeout`]: '7\n',
+    [`${at}/access_cs0`]: '1\n',
+  })
+  const { lines } = await readWith(watchdog, {}, root)
+  assert.deepEqual(
+    lines.filter(line => !/^#|_info/.test(line)),
+    [
+      'node_watchdog_access_cs0{name="watchdog0"} 1',
+      'node_watchdog_fw_version{name="watchdog0"} 3',
+      'node_watchdog_pretimeout_seconds{name="watchdog0"} 7',
+    ],
+  )
+})
+
 test('without watchdogs there is no data', async t => {
   const root = treeOf(t, {})
   assert.equal((await readWith(watchdog, {}, root)).outcome, 'no_data')

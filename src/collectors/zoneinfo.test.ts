@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readWith, survivesJunk } from '../../test/helpers/collector.ts'
+import { readWith, survivesJunk, treeOf } from '../../test/helpers/collector.ts'
 import { zoneinfo } from './zoneinfo.ts'
 
 test('known fields are shown by node and zone', async () => {
@@ -44,6 +44,34 @@ test('known fields are shown by node and zone', async () => {
     '# TYPE node_zoneinfo_spanned_pages gauge',
     'node_zoneinfo_spanned_pages{node="0",zone="DMA"} 4095',
   ])
+})
+
+test('every field that is shown has its name', async t => {
+  // `field`, or `field:name` where the name is another; `+`: it only grows.
+  const fields = [
+    'nr_free_pages min:min_pages low:low_pages high:high_pages scanned:scanned_pages',
+    'spanned:spanned_pages present:present_pages managed:managed_pages',
+    'nr_active_anon:nr_active_anon_pages nr_inactive_anon:nr_inactive_anon_pages',
+    'nr_isolated_anon:nr_isolated_anon_pages nr_anon_pages nr_anon_transparent_hugepages',
+    'nr_active_file:nr_active_file_pages nr_inactive_file:nr_inactive_file_pages',
+    'nr_isolated_file:nr_isolated_file_pages nr_file_pages',
+    'nr_slab_reclaimable:nr_slab_reclaimable_pages',
+    'nr_slab_unreclaimable:nr_slab_unreclaimable_pages nr_mlock_stack:nr_mlock_stack_pages',
+    'nr_kernel_stack:nr_kernel_stacks nr_mapped:nr_mapped_pages nr_dirty:nr_dirty_pages',
+    'nr_writeback:nr_writeback_pages nr_unevictable:nr_unevictable_pages nr_shmem:nr_shmem_pages',
+    'nr_dirtied+ nr_written+ numa_hit+ numa_miss+ numa_foreign+ numa_interleave+ numa_local+',
+    'numa_other+',
+  ]
+    .flatMap(line => line.split(' '))
+    .map(each => /^(\w+)(?::(\w+))?(\+?)$/.exec(each)!)
+    .map(([, field, name = field, grows]) => ({ field, name: grows === '' ? name : `${name}_total` }))
+  const text = fields.map(({ field }, i) => `        ${field} ${i + 1}\n`).join('')
+  const root = treeOf(t, { 'proc/zoneinfo': `Node 0, zone   Normal\n${text}` })
+  const { lines } = await readWith(zoneinfo, {}, root)
+  assert.deepEqual(
+    lines.filter(line => !line.startsWith('#')).sort(),
+    fields.map(({ name }, i) => `node_zoneinfo_${name}{node="0",zone="Normal"} ${i + 1}`).sort(),
+  )
 })
 
 test('junk is no success', t => survivesJunk(t, zoneinfo, ['proc/zoneinfo']))

@@ -3,6 +3,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import type { TestContext } from 'node:test'
+import { hostPages } from '../../tools/testing/reached.ts'
 import type { ReadResult } from './collector.ts'
 
 /** Why there can be no namespace here; false where there can. */
@@ -25,10 +26,12 @@ export class NetworkNamespace {
 
   /** What a collector reads there, after a script has run in the same process. */
   read(name: string, options: Record<string, unknown> = {}, before = ''): ReadResult {
-    return this.run(`${before}
+    const result = this.run(`${before}
       const { ${name} } = await import(${JSON.stringify(join(root, 'src/collectors', `${name}.ts`))})
       const { readWith } = await import(${JSON.stringify(join(root, 'test/helpers/collector.ts'))})
       console.log(JSON.stringify(await readWith(${name}, ${JSON.stringify(options)}, '/')))`) as ReadResult
+    hostPages.publish(result.lines.join('\n'))
+    return result
   }
 
   /** Runs a module there; returns what it printed as JSON. */
