@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { metricsSubject } from '../src/api/metrics-endpoint.ts'
 import { findAsset } from '../src/kernel/assets.ts'
 import { loadNative, Unsupported } from '../src/kernel/native.ts'
 import { dropReasons } from '../src/model/drop-reasons.ts'
@@ -38,7 +39,8 @@ test('every reason that has a meaning is one that the program uses', () => {
 })
 
 test('the messages of a start that fails are those of the program', () => {
-  const text = `${sources.map(({ text }) => text).join('\n')}${readFileSync('bin/svc', 'utf8')}`
+  const own = sources.map(({ text }) => text.replaceAll('${metricsSubject}', metricsSubject))
+  const text = `${own.join('\n')}${readFileSync('bin/svc', 'utf8')}`
   assert.deepEqual(
     starts.map(([message]) => message).filter(message => !text.includes(message.replace(/:$/, ''))),
     [],

@@ -25,9 +25,9 @@ export const starts: readonly (readonly [message: string, ...Trouble])[] = [
     '`svc doctor management` says which file and why',
   ],
   [
-    'cannot start the host metrics:',
-    'a setting of a collector contradicts itself or a file cannot be read',
-    'the message names it; `agent.nodeexporter.enabled: false` starts without them',
+    'cannot serve the host metrics:',
+    'a certificate or key of `agent.nodeexporter.tls` cannot be used',
+    'the message names the file; `agent.nodeexporter.enabled: false` starts without them',
   ],
   [
     'no Node.js runtime found',

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { serve } from '../../test/helpers/api-server.ts'
+import { call } from '../../test/helpers/http.ts'
 import { isApiPath } from '../config/api-paths.ts'
 import { profileKinds } from '../runtime/runtime-profiler.ts'
 import { openapi } from './openapi.ts'
@@ -31,6 +33,24 @@ test('all but the documents of the specification is private, and debug paths are
     assert.equal(debug === true, below('/debug'), path)
     assert.equal(access === 'open', tag === 'probes' || isFile === true || isEntry, path)
     assert.equal(isFile === true, path === '/ui' || (below('/ui') && !below('/ui/api') && !isEntry), path)
+  }
+})
+
+test('what is not well, or not ready, is 503 at each of its paths, with the reason', async t => {
+  const health = { healthy: false, reason: 'the event loop stood still for 40 s' }
+  const checks = { ebpf: 'failed: no BTF', otlp: 'ok', discovery: 'ok' }
+  const sick = { ...view, health: () => health, readiness: () => checks } as unknown as AgentView
+  const { api } = await serve(t, {}, { operations: operations(sick, '/metrics') })
+  for (const path of ['/healthz', '/livez']) {
+    const { status, body } = await call(api.port, path)
+    assert.deepEqual(
+      [status, JSON.parse(String(body))],
+      [503, { status: 'unhealthy', reason: health.reason }],
+    )
+  }
+  for (const path of ['/ready', '/readyz']) {
+    const { status, body } = await call(api.port, path)
+    assert.deepEqual([status, JSON.parse(String(body))], [503, { status: 'not_ready', checks }])
   }
 })
 

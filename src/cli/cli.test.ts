@@ -1,7 +1,7 @@
 // owns: ports
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -263,6 +263,40 @@ async function saying(run: { child: ChildProcess; talk: () => string }, what: st
     await new Promise(resolve => run.child.stderr!.once('data', resolve))
   }
 }
+
+test('a start that fails says what, as the page of troubles has it', async () => {
+  const quiet = `mode: collector\nself_telemetry: {listen: "127.0.0.1:0", admin_socket: ""${'%s'}}\n`
+  const failing = async (name: string, own: string, more: string) => {
+    const config = file(name, `${quiet.replace('%s', own)}${more}`)
+    const { code, talk } = await svc(['run', '--config', config])
+    return `${code}: ${records(talk).at(-1)!.msg}`
+  }
+  assert.match(
+    await failing('tls.yaml', ', tls: {enabled: true, cert_file: /none.pem, key_file: /none.pem}', ''),
+    /^2: cannot serve the management API: .*\/none\.pem/,
+  )
+  const tls = 'tls: {enabled: true, cert_file: /none.pem, key_file: /none.pem}'
+  const host = `agent: {nodeexporter: {enabled: true, listen_address: "127.0.0.1:0", ${tls}}}\n`
+  assert.match(await failing('host.yaml', '', host), /^2: cannot serve the host metrics: .*\/none\.pem/)
+})
+
+test('a program directory without a runtime says so', async () => {
+  const root = join(directory, 'bare')
+  mkdirSync(join(root, 'bin'), { recursive: true })
+  const program = join(root, 'bin/svc')
+  copyFileSync(join(import.meta.dirname, '../../bin/svc'), program)
+  // What it needs of the system, and no node.
+  const tools = join(root, 'tools')
+  mkdirSync(tools)
+  for (const name of ['readlink', 'uname']) symlinkSync(`/usr/bin/${name}`, join(tools, name))
+  const child = spawn('/bin/sh', [program, 'version'], { env: { PATH: tools } })
+  let talk = ''
+  child.stderr.on('data', chunk => {
+    talk += chunk
+  })
+  const code = await new Promise(resolve => child.once('close', resolve))
+  assert.deepEqual([code, talk.slice(0, 31)], [1, 'svc: no Node.js runtime found: '])
+})
 
 test('the agent tells what works, answers signals, drains on SIGTERM and exits with 0', async () => {
   const run = start(program('return agent'))

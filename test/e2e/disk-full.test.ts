@@ -175,6 +175,7 @@ test('an agent on a full disk goes on, says so, and delivers everything', {
   writeFileSync(other, Buffer.alloc(20 * Mi))
   await peers.requests(500, '/status/200')
   await until('it says that the disk is full', 20_000, diskIs('degraded'))
+  assert.equal((await agent.metrics()).sum('svc_disk_queue_degraded'), 1)
   await until('all spans are taken in', 20_000, async () => (await traces()).queued >= 1000)
   assert.equal((await agent.get('/ready')).status, 503, 'the receiver is down')
   assert.equal((await agent.get('/healthz')).status, 200)

@@ -102,6 +102,9 @@ test('lines of a file arrive as records with severity, trace and fields, and are
   assert.match(page, /^svc_share_losses_total\{table="logs",reason="refused"\} 0$/m)
   assert.match(page, /^svc_memory_table_bytes\{table="positions of logs"\} [1-9]/m)
   assert.match(page, /^svc_memory_table_bytes\{table="unfinished log texts"\} 0$/m)
+  const counted = (name: string) => async () => (await agent.metrics()).sum(name) > 0
+  writeFileSync(log, 'begun anew\n')
+  await until('the cut is counted', 20_000, counted('svc_log_truncations_total'))
 })
 
 test('what redaction takes out is nowhere, not even in what is shown of late', async t => {

@@ -91,6 +91,8 @@ test('with the queue on disk it ends at once, and the next one delivers everythi
     },
   )
   assert.equal(lane!.recovered, kept)
+  const metrics = await next.metrics()
+  assert.equal(metrics.sum('svc_export_queue_recovered_total', 'signal_type="traces"'), kept)
   // Asking makes spans as well: what is compared are counts of a moment in which none was on its way.
   let delivered: number[] = []
   await until(

@@ -1,8 +1,15 @@
 // owns: host
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { MapLine, ServiceLine } from '../../src/api/ui/documents.ts'
-import { mapLine, serviceLine } from '../../src/api/ui/look-shapes.ts'
+import type {
+  MapLine,
+  MetricsDocument,
+  SeriesLine,
+  ServiceLine,
+  TraceDocument,
+  TracesLine,
+} from '../../src/api/ui/documents.ts'
+import { mapLine, seriesLine, serviceLine, traceDocument } from '../../src/api/ui/look-shapes.ts'
 import { AgentProcess } from '../helpers/agent-process.ts'
 import { withoutBpf } from '../helpers/compile-bpf.ts'
 import { checkShape } from '../helpers/document-shape.ts'
@@ -55,6 +62,26 @@ test('the map shows a shop from its front to its stores', { skip }, async () => 
     assert.ok(requests_per_s > 0)
     assert.ok(p50_ms! > 0 && p95_ms! >= p50_ms!)
   }
+})
+
+test('a trace of the list opens, and so does a metric of the page', { skip }, async () => {
+  let id: string | undefined
+  await until('a trace is there', 60_000, async () => {
+    const { traces } = await agent.document<TracesLine>('/ui/api/traces?service=nginx')
+    id = traces[0]?.trace_id
+    return id !== undefined
+  })
+  const trace = await agent.document<TraceDocument>(`/ui/api/trace?id=${id}`)
+  checkShape(traceDocument, trace)
+  assert.equal(trace.trace_id, id)
+  assert.ok(trace.spans.some(({ service }) => service === 'nginx'))
+  const { sections } = await agent.document<MetricsDocument>('/ui/api/metrics')
+  const { name } = sections.find(({ name }) => name === 'svc')!.families.find(({ series }) => series === 1)!
+  const { status, text } = await agent.get(`/ui/api/series?name=${name}`)
+  assert.equal(status, 200, text)
+  const line = JSON.parse(text) as SeriesLine
+  checkShape(seriesLine, line)
+  assert.ok(line.kind === 'start' && line.family.name === name && line.series.length === 1)
 })
 
 test('a service has a page with what is asked of it and whom it asks', { skip }, async () => {

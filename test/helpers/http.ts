@@ -1,5 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { connect } from 'node:net'
+import { rawAnswers } from '../../tools/testing/reached.ts'
 
 export interface Reply {
   readonly status: number
@@ -46,7 +47,13 @@ export function callRaw(port: number, bytes: string): Promise<Reply> {
     socket.on('end', () => {
       socket.end()
       try {
-        resolve(parseReply(Buffer.concat(chunks)))
+        const reply = parseReply(Buffer.concat(chunks))
+        const [method, path = ''] = bytes.split(/[ \r\n]/, 2)
+        rawAnswers.publish({
+          request: { method, path },
+          response: { statusCode: reply.status, headers: reply.headers },
+        })
+        resolve(reply)
       } catch (error) {
         reject(error as Error)
       }

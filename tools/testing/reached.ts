@@ -11,6 +11,8 @@ const mostChars = 4_000_000
 const ofAgents = /^(?:test\/e2e|src\/agent)\//
 const svcProgram = /(?:^|[/\s])(?:dist\/svc\.cjs|bin\/svc|src\/main\.ts)(?=\s|$)/
 
+/** Answers to requests that a test writes byte by byte: an Exchange. */
+export const rawAnswers = channel('svc.test.raw-answer')
 /** Pages that a test makes of what collectors read. */
 export const hostPages = channel('svc.test.host-page')
 
@@ -24,12 +26,14 @@ export class Reached {
     this.#messages = messages
     subscribe('http.client.response.finish', this.#onResponse)
     subscribe('child_process', this.#onChild)
+    rawAnswers.subscribe(this.#onResponse)
     hostPages.subscribe(this.#onHostPage)
   }
 
   close(): void {
     unsubscribe('http.client.response.finish', this.#onResponse)
     unsubscribe('child_process', this.#onChild)
+    rawAnswers.unsubscribe(this.#onResponse)
     hostPages.unsubscribe(this.#onHostPage)
   }
 
