@@ -39,7 +39,7 @@ test('every reason that has a meaning is one that the program uses', () => {
 })
 
 test('the messages of a start that fails are those of the program', () => {
-  const own = sources.map(({ text }) => text.replaceAll('${metricsSubject}', metricsSubject))
+  const own = sources.map(({ text }) => text.replaceAll(/\$\{metricsSubject\}/g, metricsSubject))
   const text = `${own.join('\n')}${readFileSync('bin/svc', 'utf8')}`
   assert.deepEqual(
     starts.map(([message]) => message).filter(message => !text.includes(message.replace(/:$/, ''))),

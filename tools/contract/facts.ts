@@ -8,7 +8,7 @@ import type { Family } from '../../src/model/collector.ts'
 import { profileKinds } from '../../src/runtime/runtime-profiler.ts'
 import { declaredSelfMetrics } from '../self-metrics-page.ts'
 import { starts } from '../troubleshooting-texts.ts'
-import { service } from './spec.ts'
+import { differences, service } from './spec.ts'
 
 /** The operations of the management API, of which nothing is asked. */
 export function listedOperations() {
@@ -18,6 +18,12 @@ export function listedOperations() {
 
 /** Those that are declared: collectors that name metrics by what they read have more. */
 export const hostFamilies: readonly Family[] = [...collectors, ...beyond].flatMap(({ metrics }) => metrics)
+
+/** Those of them that the table is to have: the others are known to be missing. */
+export function recordedFacts(): string[] {
+  const known = Object.keys({ ...differences.accepted, ...differences.pending })
+  return requiredFacts().filter(fact => !known.some(mark => fact.includes(mark)))
+}
 
 /** As tools/testing/reached.ts writes them. */
 export function requiredFacts(): string[] {

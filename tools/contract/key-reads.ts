@@ -5,33 +5,21 @@
 import { join, relative } from 'node:path'
 import type { Node, SourceFile } from 'typescript/unstable/ast'
 import {
-  isArrayLiteralExpression,
   isBindingElement,
-  isCallExpression,
   isElementAccessExpression,
   isIdentifier,
   isObjectBindingPattern,
-  isObjectLiteralExpression,
   isPropertyAccessExpression,
-  isPropertyAssignment,
   isPropertySignatureDeclaration,
   isStringLiteral,
 } from 'typescript/unstable/ast/is'
 import { API, type Checker, type Project, type Symbol as Property } from 'typescript/unstable/sync'
+import { type Declared, declaredBy, walk } from './declared-keys.ts'
 
 const readers =
   /^src\/(?!config\/(?:schema|validate|check-|json-schema|redact|not-built|changes)|schema\/|.*(?:\/settings|\.test)\.ts$)/
 /** Which of two keys wins stands there by their paths. */
 const byPath = 'src/config/effective.ts'
-
-interface Declared {
-  readonly name: string
-  readonly file: SourceFile
-  readonly end: number
-  /** Names of the branches around it, as far as they stand there, and its own. */
-  readonly path: string
-  readonly siblings: ReadonlySet<string>
-}
 
 /** Faults: `file:line: key`, of the project of `root`/tsconfig.json. */
 export function unreadKeys(root: string): string[] {
@@ -71,35 +59,6 @@ export function unreadKeys(root: string): string[] {
     })
   } finally {
     api.close()
-  }
-}
-
-/** A key of the schema that has something to say: one that is not built, or has one word only, says nothing. */
-function declaredBy(node: Node, file: SourceFile, path: string): Declared | undefined {
-  if (!isPropertyAssignment(node) || !isIdentifier(node.name)) return undefined
-  const { initializer } = node
-  if (!isCallExpression(initializer) || !isIdentifier(initializer.expression)) return undefined
-  if (initializer.expression.text !== 'key') return undefined
-  const [kind] = initializer.arguments
-  const words = kind && isCallExpression(kind) ? kind.arguments[0] : undefined
-  if (words && isArrayLiteralExpression(words) && words.elements.length === 1) return undefined
-  if (/\b(?:later|built: false)\b[^)]*\)$/.test(file.text.slice(initializer.pos, initializer.end)))
-    return undefined
-  const chain = [node.name.text]
-  for (let at = node.parent; at !== undefined; at = at.parent)
-    if (isPropertyAssignment(at) && isIdentifier(at.name) && at.name.text !== 'keys')
-      // Options of a collector stand below its name.
-      chain.unshift(at.name.text === 'options' ? /(\w+)\.ts$/.exec(path)![1]! : at.name.text)
-  const around = node.parent
-  const siblings = isObjectLiteralExpression(around)
-    ? around.properties.map(each => ('name' in each ? each.name : undefined))
-    : []
-  return {
-    name: node.name.text,
-    file,
-    end: node.end,
-    path: chain.join('.'),
-    siblings: new Set(siblings.map(each => (each && isIdentifier(each) ? each.text : ''))),
   }
 }
 
@@ -148,11 +107,6 @@ function memberOf(node: Node): Member {
   const name = isPropertySignatureDeclaration(node) && isIdentifier(node.name) ? node.name.text : ''
   // A word such as `enabled` alone says nothing of whose it is.
   return { name: names.length > 1 || name.includes('_') ? name : '', all: names }
-}
-
-function walk(node: Node, visit: (node: Node) => void): void {
-  visit(node)
-  node.forEachChild(child => walk(child, visit))
 }
 
 /** As the handles of declarations name a node: its number and its file. */

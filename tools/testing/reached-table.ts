@@ -8,8 +8,11 @@ const path = join(import.meta.dirname, '../../test/spec/reached.json')
 
 /** Plays the servers of svc for the recorder. */
 const own = 'test/check-contract.test.ts'
-/** Whole agents before parts of them. */
-const rank = (file: string) => (file.startsWith('test/e2e/') ? 0 : /^src\/(?:agent|cli)\//.test(file) ? 1 : 2)
+/** Whole agents before parts of them; of the host's metrics trees of files before this machine. */
+function rank(file: string, fact: string): number {
+  if (fact.startsWith('host ')) return file.startsWith('src/collectors/') ? 0 : 1
+  return file.startsWith('test/e2e/') ? 0 : /^src\/(?:agent|cli)\//.test(file) ? 1 : 2
+}
 
 /** Fact → test file. */
 export function reachedTable(): Readonly<Record<string, string>> {
@@ -20,7 +23,7 @@ export function reachedTable(): Readonly<Record<string, string>> {
 export function lostFacts(result: Pick<FileResult, 'file' | 'tests' | 'faults' | 'reached'>): string[] {
   const { file, tests, reached } = result
   const isWhole = tests.every(test => test.result !== 'skipped' || test.reason.includes('npm run soak'))
-  if (!isWhole || hasFailed(result)) return []
+  if (!isWhole || hasFailed(result) || process.env.UPDATE_REACHED === '1') return []
   return Object.entries(reachedTable())
     .filter(([fact, by]) => by === file && !reached.includes(fact))
     .map(
@@ -31,16 +34,16 @@ export function lostFacts(result: Pick<FileResult, 'file' | 'tests' | 'faults' |
 /** Writes what these files reach of `required` into the table; what others reach stays. */
 export function recordFacts(results: readonly FileResult[], required: readonly string[]): void {
   const before = reachedTable()
-  const ran = new Map(results.map(({ file, reached }) => [file, new Set(reached)]))
-  const files = [...ran.keys()]
-    .filter(file => file !== own)
-    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
+  const good = results.filter(result => result.file !== own && !hasFailed(result))
+  const ran = new Map(good.map(({ file, reached }) => [file, new Set(reached)]))
   const table: Record<string, string> = {}
   for (const fact of required) {
     const known = before[fact]
     const stays = known !== undefined && (ran.get(known)?.has(fact) ?? true)
-    const by = stays ? known : files.find(file => ran.get(file)!.has(fact))
+    const found = [...ran.keys()].filter(file => ran.get(file)!.has(fact))
+    const [first] = found.sort((a, b) => rank(a, fact) - rank(b, fact) || (a < b ? -1 : 1))
+    const by = stays ? known : first
     if (by !== undefined) table[fact] = by
   }
-  writeFileSync(path, `${JSON.stringify(table, undefined, 1)}\n`)
+  writeFileSync(path, `${JSON.stringify(table, undefined, 2)}\n`)
 }

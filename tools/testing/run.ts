@@ -119,7 +119,7 @@ async function main(): Promise<number> {
   }
   if (stop.signal.aborted) return 130
   if (process.env.UPDATE_REACHED === '1')
-    recordFacts(results, (await import('../contract/facts.ts')).requiredFacts())
+    recordFacts(results, (await import('../contract/facts.ts')).recordedFacts())
   const report = makeReport(results, run, began, load)
   console.log(summaryText(report))
   if (reported) {
