@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -350,6 +351,19 @@ test('debug paths do not exist while debug mode is off', async () => {
   } finally {
     await quiet.stop()
   }
+})
+
+test('more connections than the bound are closed, and counted', async () => {
+  const sockets = Array.from({ length: 400 }, () =>
+    connect(open.port, '127.0.0.1').on('error', () => undefined),
+  )
+  await until('one of them is closed', 20_000, () =>
+    sockets.some(({ readyState }) => readyState === 'closed'),
+  )
+  for (const socket of sockets) socket.destroy()
+  const dropped = async () => (await open.metrics()).sum('svc_api_connections_dropped_total')
+  // As long as all places are taken this question is closed, too.
+  await until('that is counted', 20_000, () => dropped().then(Boolean, () => false))
 })
 
 test('a body that does not come in time is answered', async () => {

@@ -26,8 +26,8 @@ export function declaredBy(node: Node, file: SourceFile, path: string): Declared
   const [kind] = initializer.arguments
   const words = kind && isCallExpression(kind) ? kind.arguments[0] : undefined
   if (words && isArrayLiteralExpression(words) && words.elements.length === 1) return undefined
-  if (/\b(?:later|built: false)\b[^)]*\)$/.test(file.text.slice(initializer.pos, initializer.end)))
-    return undefined
+  const text = file.text.slice(initializer.pos, initializer.end)
+  if (/,\s*(?:later|\{[^{}]*built: false[^{}]*\}),?\s*\)$/.test(text)) return undefined
   const chain = [node.name.text]
   for (let at = node.parent; at !== undefined; at = at.parent)
     if (isPropertyAssignment(at) && isIdentifier(at.name) && at.name.text !== 'keys')

@@ -23,7 +23,7 @@ export function reachedTable(): Readonly<Record<string, string>> {
 export function lostFacts(result: Pick<FileResult, 'file' | 'tests' | 'faults' | 'reached'>): string[] {
   const { file, tests, reached } = result
   const isWhole = tests.every(test => test.result !== 'skipped' || test.reason.includes('npm run soak'))
-  if (!isWhole || hasFailed(result) || process.env.UPDATE_REACHED === '1') return []
+  if (!isWhole || hasFailed(result)) return []
   return Object.entries(reachedTable())
     .filter(([fact, by]) => by === file && !reached.includes(fact))
     .map(
