@@ -1,7 +1,10 @@
 // owns: host
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 import { nativeOrThrow } from '../../test/helpers/native.ts'
 import { SyscallPeer } from '../../test/helpers/syscall-peer.ts'
@@ -577,11 +580,18 @@ check('the agent does not see itself', async () => {
   await peer.run('web.shutdown(); web.server_close()')
 })
 
-/** Nothing is read meanwhile. */
-async function unread<T>(work: () => Promise<T>, ms: number): Promise<T> {
-  const done = work()
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
-  return done
+/** Runs Python statements while nothing is read. */
+async function unread<T>(code: string): Promise<T> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-unread-'))
+  try {
+    const done = peer.run<T>(`${code}\n    open('${directory}/done', 'w').close()`)
+    const word = new Int32Array(new SharedArrayBuffer(4))
+    for (let waits = 0; waits < 2_000 && !existsSync(`${directory}/done`); waits++)
+      Atomics.wait(word, 0, 0, 10)
+    return await done
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
 }
 
 check('what finds no room in a perf buffer is counted for its CPU', async () => {
@@ -596,7 +606,7 @@ check('what finds no room in a perf buffer is counted for its CPU', async () => 
         client.send(${JSON.stringify(request)}.encode()); server.recv(4096)
         client.close(); server.close()
     os.sched_setaffinity(0, range(os.cpu_count()))`
-  await unread(() => peer.run(talk(rounds)), 1000)
+  await unread(talk(rounds))
   await watch.seen()
   await peer.run(talk(1)) // behind a loss the kernel tells of it
   await watch.seen()
@@ -627,7 +637,7 @@ check('a flood fills the ring only as far as others still find room', async () =
         return child
     result = [talk(65534, 500)] + [talk(65000 + i, 5) for i in range(${quiet})]`
   watch.capture.drain()
-  const [flooding, ...others] = await unread(() => peer.run<number[]>(talks), 1000)
+  const [flooding, ...others] = await unread<number[]>(talks)
   await watch.seen()
   const of = (pid: number) =>
     watch.pieces.filter(({ connection, closed }) => pidOf(connection) === pid && !closed).length

@@ -128,7 +128,8 @@ for (const [backend, without] of [
       assert.ok(kept <= 100 && kept >= (backend === 'sock' ? 100 : 95), `${kept} of 100 spans`)
       const made = received.spans(flooder.port).length
       assert.ok(made >= 500, `${made} spans`)
-      assert.equal(made + (await dropped()), 2 * flood)
+      // Questions to the agent itself are among them.
+      assert.ok(made + kept + (await dropped()) >= 2 * (flood + 50))
       for (const [peers, asked] of [
         [quiet, 50],
         [flooder, flood],
