@@ -1,41 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which socket the session of a TLS library belongs to: "session" is the library's object, SSL of OpenSSL or
- * gnutls_session_t.
- *
- * As a rule the library calls the socket, on the thread that called the library. A program may also carry the
- * ciphertext itself, as Node.js and Python's asyncio do: then the session belongs to the socket that the thread
- * received from right before, or sends to right after, when two such sights agree. What cannot be told so is passed
- * over: plaintext is never given to a socket that may be another's. */
+/* Which socket the session of a TLS library belongs to, by the sockets' own hooks. */
 #pragma once
 #include "stream.h"
 
 #define TLS_SLOTS 3     /* programs on one CPU that may have been interrupted by another */
-#define RECORD_MAX 16384 /* plaintext of a TLS record (RFC 8446, 5.1) */
 
-enum { RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
-
-/* What a probed function does: the cookie of its attachment. */
-enum svc_tls_function {
-	svc_tls_function_read,      /* (session, buffer, size), returns how many */
-	svc_tls_function_write,
-	svc_tls_function_read_ex,   /* (session, buffer, size, size_t *how many), returns 1 */
-	svc_tls_function_write_ex,
-	svc_tls_function_handshake, /* (session) */
-	svc_tls_function_free,      /* (session): it is gone */
-	svc_tls_function_count,
-};
-SVC_EXPORT(enum, svc_tls_function);
-
-/* Whether anything is attached. Without it a socket call costs one look at this. */
-u32 tls_attached __attribute__((aligned(64)));
-
-struct tls_key {
-	u64 session;
-	u32 tgid;
-	u32 pad;
-};
-
-/* The socket of a session, or what seems to be it. */
+/* A socket as one of its calls showed it. */
 struct tls_sight {
 	struct identity id; /* connection 0: none */
 	u32 length;         /* of the TLS record that came or went */
@@ -44,35 +14,19 @@ struct tls_sight {
 	u8 blocking;
 	u8 pad;
 };
+#define SEEN(sight) (sight)->id.connection
+
+#include "tls-call.h"
+
+/* Whether anything is attached. Without it a socket call costs one look at this. */
+u32 tls_attached __attribute__((aligned(64)));
 
 struct tls_session {
-	struct tls_sight socket;
+	struct tls_binding binding;
 	struct stream_state follow;
 	u16 port;      /* of the server, once the protocol is known */
-	u8 votes;      /* sights that agree */
-	u8 known;      /* the socket is */
-	u8 confirmed;  /* sights whose record has the very length of the plaintext; all it takes where the library calls */
-	u8 handshake;  /* seen from its beginning on */
-	u8 begun;
-	u8 dark;       /* calls with plaintext, without a socket */
 	u8 foreign;
 };
-
-/* Of a thread that uses TLS. */
-struct tls_thread {
-	u64 session;  /* inside a call with it; 0: outside */
-	u64 frame;    /* stack pointer at the call */
-	u64 buffer;
-	u64 count_at; /* where the call puts how many bytes it moved */
-	u8 function;
-	u8 nested;    /* the library called a socket meanwhile */
-	u8 deeper;
-	u8 pad;
-	u32 wrote_bytes; /* of the first write of `wrote`, 0: no plaintext */
-	u64 wrote;       /* session that left ciphertext to be sent by the thread; AMBIGUOUS: more than one did */
-	struct tls_sight received; /* the thread's last receipt, until a session is given it */
-};
-#define AMBIGUOUS 1
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -176,33 +130,34 @@ static __noinline int tell_end(u64 connection, u16 error)
 
 static __always_inline bool same_socket(const struct tls_session *s, u64 cookie)
 {
-	return s->known && (s->socket.id.connection & ~DEEP_INSIDE) == (cookie | INSIDE);
+	return s->binding.known && (s->binding.socket.id.connection & ~DEEP_INSIDE) == (cookie | INSIDE);
 }
 
 /* The socket is the session's. */
 static __noinline int bind(struct tls_key *key, struct tls_session *s)
 {
-	u64 cookie = s->socket.id.connection & COOKIE;
+	u64 cookie = s->binding.socket.id.connection & COOKIE;
 	struct tls_socket socket = { .key = *key };
 	struct tls_socket *bound = bpf_map_lookup_elem(&tls_sockets, &cookie);
 	if (bound && bound->key.session != key->session && bpf_map_lookup_elem(&tls_sessions, &bound->key))
-		s->socket.id.connection |= DEEP_INSIDE;
+		s->binding.socket.id.connection |= DEEP_INSIDE;
 	else
 		bpf_map_update_elem(&tls_sockets, &cookie, &socket, BPF_ANY);
-	s->known = 1;
+	s->binding.known = 1;
 	return 0;
 }
 
 /* A socket that the library called for the session. It is the session's, whatever was thought before. */
 static __noinline int adopt(struct tls_key *key, struct tls_session *s, struct tls_sight *sight)
 {
-	if (s->begun || s->known) {
+	struct tls_binding *binding = &s->binding;
+	if (binding->begun || binding->known) {
 		if (s->follow.protocol)
-			tell_end(s->socket.id.connection, 0);
+			tell_end(binding->socket.id.connection, 0);
 		*s = tls_session_zero;
 	}
-	s->socket = *sight;
-	s->handshake |= sight->type == RECORD_HANDSHAKE;
+	binding->socket = *sight;
+	binding->handshake |= sight->type == RECORD_HANDSHAKE;
 	return bind(key, s);
 }
 
@@ -215,35 +170,6 @@ static __always_inline void leave_alone(struct conn *c, u64 cookie)
 		tell_end(cookie, 0);
 	if (c->mode == STREAM || c->mode == UNKNOWN)
 		c->mode = OFF;
-}
-
-/* The session moved ciphertext that its program carries, and this socket may have been the one. `bytes`: plaintext of
- * that record, 0 where it is not known. */
-static __noinline int observe(struct tls_key *key, struct tls_session *s, struct tls_sight *sight, u32 bytes)
-{
-	/* What protection adds: an authentication tag, with the content's type (TLS 1.3) or an explicit nonce (AES in 1.2) */
-	u32 added = sight->length - bytes;
-	bool exact = bytes && sight->type == RECORD_DATA && (added == 16 || added == 17 || added == 24);
-	u64 connection = sight->id.connection;
-	if (s->known) {
-		if (!exact)
-			return 0;
-		if (s->socket.id.connection == connection)
-			s->confirmed++;
-		else /* it was another's */
-			s->follow.off = true;
-		return 0;
-	}
-	if (s->socket.id.connection != connection) {
-		s->socket = *sight;
-		s->votes = 0;
-	}
-	if (sight->type == RECORD_HANDSHAKE && !s->dark)
-		s->handshake = 1;
-	s->votes += exact ? 2 : 1;
-	if (s->votes >= 2)
-		bind(key, s);
-	return 0;
 }
 
 /* The TLS record that the socket call's bytes begin with: its type, and its length from bit 8 on. 0: none. */
@@ -278,10 +204,7 @@ static __noinline u32 record_at(u32 bytes)
 	u8 head[8] = {};
 	if (bytes < 5 || vector[1] < 5 || bpf_probe_read_user(head, 5, (void *)vector[0]))
 		return 0;
-	u32 type = head[0], length = BE16(head + 3);
-	if (type < RECORD_FIRST || type > RECORD_DATA || head[1] != 3 || head[2] > 4 || !length || length > RECORD_MAX + 2048)
-		return 0;
-	return type | length << 8;
+	return record_of(head);
 }
 
 static __noinline int fill_sight(struct tls_sight *sight, struct sock *sk, struct conn *c, u32 record)
@@ -313,7 +236,7 @@ static __noinline int on_nested(struct sock *sk, struct conn *c, struct tls_thre
 		adopt(&key, s, &sight);
 	}
 	t->nested = 1;
-	s->confirmed = 2;
+	s->binding.confirmed = 2;
 	leave_alone(c, cookie);
 	return 0;
 }
@@ -337,7 +260,7 @@ static __noinline int on_carried(struct sock *sk, struct conn *c, struct tls_thr
 	if (bound) {
 		leave_alone(c, cookie);
 		struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, &bound->key);
-		if (s && s->confirmed >= 2 && same_socket(s, cookie))
+		if (s && s->binding.confirmed >= 2 && same_socket(s, cookie))
 			return 0;
 	}
 	if (direction == TX && wrote <= AMBIGUOUS)
@@ -353,7 +276,9 @@ static __noinline int on_carried(struct sock *sk, struct conn *c, struct tls_thr
 		return 0;
 	struct tls_sight sight = {};
 	fill_sight(&sight, sk, c, record);
-	return observe(&key, s, &sight, wrote_bytes);
+	if (observe(&s->binding, &sight, wrote_bytes))
+		bind(&key, s);
+	return 0;
 }
 
 /* To be called for each call that moved bytes over a TCP socket, before anything else may return: `c` if there is one. */

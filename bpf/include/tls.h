@@ -4,34 +4,8 @@
 #pragma once
 #include "tls-socket.h"
 
-#define TLS_DARK_MAX 8      /* calls with plaintext after which a session does without a socket */
 #define TLS_FOREIGN_MAX 8   /* calls that were not recognised, after which a session is given up */
 #define TLS_FOREIGN_JOINED 64
-#define TLS_DEEPER_MAX 16   /* calls inside another one, after which that one has been left without a return */
-
-/* Registers at a function's start and return, by the calling conventions of System V and of Arm. */
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-#if defined(__TARGET_ARCH_x86)
-struct pt_regs___call {
-	unsigned long cx, dx, si, di, ax, sp;
-};
-#define CALL_ARG0(regs) ((regs)->di)
-#define CALL_ARG1(regs) ((regs)->si)
-#define CALL_ARG3(regs) ((regs)->cx)
-#define CALL_RESULT(regs) ((regs)->ax)
-#define RETURN_POPS 8 /* bytes between the stack pointer at the start and at the return */
-#elif defined(__TARGET_ARCH_arm64)
-struct pt_regs___call {
-	u64 regs[31];
-	u64 sp;
-};
-#define CALL_ARG0(r) ((r)->regs[0])
-#define CALL_ARG1(r) ((r)->regs[1])
-#define CALL_ARG3(r) ((r)->regs[3])
-#define CALL_RESULT(r) ((r)->regs[0])
-#define RETURN_POPS 0
-#endif
-#pragma clang attribute pop
 
 /* The session is gone, and its address may be that of another one soon. */
 static __noinline int forget_session(struct tls_key *key)
@@ -39,10 +13,10 @@ static __noinline int forget_session(struct tls_key *key)
 	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, key);
 	if (!s)
 		return 0;
-	u64 connection = s->socket.id.connection, cookie = connection & COOKIE;
+	u64 connection = s->binding.socket.id.connection, cookie = connection & COOKIE;
 	if (s->follow.protocol)
 		tell_end(connection, 0);
-	if (s->known && !(connection & (WITHOUT_SOCKET | DEEP_INSIDE)))
+	if (s->binding.known && !(connection & (WITHOUT_SOCKET | DEEP_INSIDE)))
 		bpf_map_delete_elem(&tls_sockets, &cookie);
 	bpf_map_delete_elem(&tls_sessions, key);
 	return 0;
@@ -70,7 +44,7 @@ static __noinline int recognise_inside(struct work *w, struct tls_session *s, st
 			return 1;
 		}
 	}
-	return recognise(w, f, &s->socket.id, p, s->socket.role);
+	return recognise(w, f, &s->binding.socket.id, p, s->binding.socket.role);
 }
 
 /* Plaintext of a session whose protocol is to be told, or is known. */
@@ -87,7 +61,7 @@ static __noinline int on_inside(struct work *w, struct tls_session *s, struct pa
 			}
 			return 0;
 		}
-		struct identity *id = &s->socket.id;
+		struct identity *id = &s->binding.socket.id;
 		bool server = f->flags & SVC_SEGMENT_SERVER;
 		if (server && f->protocol != svc_protocol_http1 && f->protocol != svc_protocol_http2) {
 			/* as without TLS: of others the conventions know the client's side */
@@ -110,29 +84,30 @@ static __noinline int on_inside(struct work *w, struct tls_session *s, struct pa
 		return 0;
 	}
 	u32 sequence = f->flags & SVC_SEGMENT_JOINED ? 0 : f->position[direction] + 1;
-	return svc_follow(w, f, &s->socket.id, p, sequence);
+	return svc_follow(w, f, &s->binding.socket.id, p, sequence);
 }
 
 /* A call of the library moved `bytes` of plaintext. */
 static __noinline int on_plaintext(struct tls_key *key, struct tls_session *s, u64 buffer, u32 bytes, u32 direction)
 {
 	struct stream_state *f = &s->follow;
-	if (f->off)
+	struct tls_binding *binding = &s->binding;
+	if (f->off || binding->off)
 		return 0;
-	if (!s->known) {
-		if (++s->dark < TLS_DARK_MAX) {
+	if (!binding->known) {
+		if (++binding->dark < TLS_DARK_MAX) {
 			pass_over(s, direction, bytes);
 			return 0;
 		}
 		/* No TCP socket is near: a pipe, a socket of the host, a thread of its own for the ciphertext. */
-		s->socket = tls_session_zero.socket;
-		s->socket.id.connection = INSIDE | WITHOUT_SOCKET | (((u64)key->tgid << 32 ^ key->session) & (WITHOUT_SOCKET - 1));
-		s->known = 1;
+		binding->socket = tls_session_zero.binding.socket;
+		binding->socket.id.connection = INSIDE | WITHOUT_SOCKET | (((u64)key->tgid << 32 ^ key->session) & (WITHOUT_SOCKET - 1));
+		binding->known = 1;
 	}
-	if (!s->begun) {
-		s->begun = 1;
-		f->flags = SVC_SEGMENT_TLS | (s->handshake && !s->dark ? 0 : SVC_SEGMENT_JOINED) |
-			   (s->socket.blocking ? SVC_SEGMENT_BLOCKING : 0);
+	if (!binding->begun) {
+		binding->begun = 1;
+		f->flags = SVC_SEGMENT_TLS | (binding->handshake && !binding->dark ? 0 : SVC_SEGMENT_JOINED) |
+			   (binding->socket.blocking ? SVC_SEGMENT_BLOCKING : 0);
 	}
 	u32 number = take_slot();
 	struct tls_slot *slot = bpf_map_lookup_elem(&tls_slots, &number);
@@ -159,9 +134,9 @@ static __noinline int on_plaintext(struct tls_key *key, struct tls_session *s, u
 SEC("uprobe")
 int svc_tls_enter(struct pt_regs *ctx)
 {
-	struct pt_regs___call *regs = (void *)ctx;
+	struct call_registers *regs = (void *)ctx;
 	struct tls_key key = { .session = CALL_ARG0(regs), .tgid = bpf_get_current_pid_tgid() >> 32 };
-	u64 frame = regs->sp, function = bpf_get_attach_cookie(ctx);
+	u64 function = bpf_get_attach_cookie(ctx);
 	if (key.tgid == self_pid || bpf_map_lookup_elem(&tls_denied, &key.tgid) || key.session <= AMBIGUOUS)
 		return 0;
 	if (function == svc_tls_function_free) {
@@ -174,16 +149,8 @@ int svc_tls_enter(struct pt_regs *ctx)
 		count(svc_counter_storage_full);
 		return 0;
 	}
-	/* TLS inside TLS, to a proxy: what is inside is what the outer call was given. */
-	if (t->session && frame < t->frame && ++t->deeper < TLS_DEEPER_MAX)
+	if (!call_begins(t, regs, function))
 		return 0;
-	t->session = key.session;
-	t->frame = frame;
-	t->buffer = CALL_ARG1(regs);
-	t->count_at = CALL_ARG3(regs);
-	t->function = function;
-	t->nested = 0;
-	t->deeper = 0;
 	if (!bpf_map_lookup_elem(&tls_sessions, &key))
 		bpf_map_update_elem(&tls_sessions, &key, &tls_session_zero, BPF_NOEXIST);
 	return 0;
@@ -192,43 +159,19 @@ int svc_tls_enter(struct pt_regs *ctx)
 SEC("uretprobe")
 int svc_tls_return(struct pt_regs *ctx)
 {
-	struct pt_regs___call *regs = (void *)ctx;
+	struct call_registers *regs = (void *)ctx;
 	struct tls_thread *t = bpf_task_storage_get(&tls_threads, bpf_get_current_task_btf(), 0, 0);
-	if (!t || !t->session || regs->sp != t->frame + RETURN_POPS)
+	if (!t || !call_returns(t, regs))
 		return 0;
 	struct tls_key key = { .session = t->session, .tgid = bpf_get_current_pid_tgid() >> 32 };
 	t->session = 0;
 	t->deeper = 0;
-	u32 function = t->function;
-	u32 direction = function == svc_tls_function_write || function == svc_tls_function_write_ex ? TX : RX;
-	s64 moved = (s32)CALL_RESULT(regs);
-	if (function == svc_tls_function_handshake) {
-		moved = 0;
-	} else if (function == svc_tls_function_read_ex || function == svc_tls_function_write_ex) {
-		u64 n = 0;
-		if (moved != 1 || bpf_probe_read_user(&n, sizeof(n), (void *)t->count_at) || n > 0x7fffffff)
-			n = 0;
-		moved = n;
-	}
-	u32 bytes = moved > 0 ? moved : 0;
+	u32 direction = direction_of(t, RX, TX), bytes = call_moved(t, regs);
 	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, &key);
 	if (!s)
 		return 0;
-	if (!t->nested && s->confirmed < 2) {
-		u32 record = bytes < RECORD_MAX ? bytes : RECORD_MAX;
-		/* a write may be what ends the handshake, by what was received for it */
-		bool takes = direction == RX || t->received.type != RECORD_DATA;
-		if (takes && t->received.id.connection) {
-			observe(&key, s, &t->received, direction == RX ? record : 0);
-			t->received.id.connection = 0;
-		}
-		if (t->wrote != key.session) {
-			t->wrote = t->wrote_bytes ? AMBIGUOUS : key.session;
-			t->wrote_bytes = 0;
-		}
-		if (direction == TX && !t->wrote_bytes)
-			t->wrote_bytes = record;
-	}
+	if (!t->nested && s->binding.confirmed < 2 && call_carried(t, &s->binding, key.session, direction == TX, bytes))
+		bind(&key, s);
 	if (bytes)
 		on_plaintext(&key, s, t->buffer, bytes, direction);
 	return 0;
