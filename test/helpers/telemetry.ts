@@ -219,7 +219,9 @@ export class Telemetry {
     for (const point of line.points) {
       const { resource, name } = line
       const { attributes, startNs } = point
-      const key = JSON.stringify([resource['service.instance.id'], name, attributes, startNs])
+      // What processes that ended have in common is their service's, which has no instance.
+      const { 'service.name': service, 'service.instance.id': instance } = resource
+      const key = JSON.stringify([service, instance, name, attributes, startNs])
       const { count } = point
       this.#series.set(key, { metric: name, resource, attributes, count, timeNs: BigInt(point.timeNs) })
     }
