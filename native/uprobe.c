@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -121,9 +122,13 @@ static int attach_singly(struct uprobe *uprobe, int program, const struct place 
     uprobe->fds[uprobe->count++] = event;
     LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = place->cookies[i]);
     int link = bpf_link_create(program, event, BPF_PERF_EVENT, &options);
-    if (link < 0)
+    if (link >= 0)
+      uprobe->fds[uprobe->count++] = link;
+    /* Before 5.15 the program belongs to the event, which has no cookie. */
+    else if (link != -EINVAL || place->cookies[i])
       return -link;
-    uprobe->fds[uprobe->count++] = link;
+    else if (ioctl(event, PERF_EVENT_IOC_SET_BPF, program) || ioctl(event, PERF_EVENT_IOC_ENABLE, 0))
+      return errno;
   }
   return 0;
 }

@@ -21,6 +21,10 @@ const purposes: Readonly<Record<string, Purpose>> = {
     for: 'The same on kernels before 6.3, at system calls',
     when: '`agent.ebpf.network.enabled`, by the back end `syscalls`',
   },
+  'syscalls-tls': {
+    for: 'Inside TLS on kernels before 6.3, at functions of its libraries, and the system calls of threads that use them',
+    when: '`agent.ebpf.network.tls`, by the back end `syscalls`',
+  },
   net: {
     for: 'Connections: bytes, round trips, retransmissions, resets, by process and peer',
     when: '`agent.ebpf.network.tcp_metrics` or `agent.ebpf.network.flows`',

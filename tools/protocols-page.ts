@@ -36,7 +36,8 @@ ${table(['protocol', 'name', 'key', 'what is seen', 'spans', 'recognised by'], r
 ## Capture back ends
 
 \`agent.ebpf.backend\` chooses one; \`auto\` takes the first of them that this kernel lets work. All hand the same bytes to
-the same readers; only the first reads inside TLS. Which kernel gives what: [kernels](../kernels.md).
+the same readers. Inside TLS the first reads wherever it works, the second on Linux 5.10 and newer. Which kernel gives what:
+[kernels](../kernels.md).
 
 ${table(['back end', 'how', 'needs'], backendRows())}
 `

@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the programs of the back end "syscalls" are given, and how they call each other. */
+/* What the programs of the back end "syscalls" are given. */
 #pragma once
-#include "syscalls-maps.h"
+#include "syscalls-tls.h"
 
-enum { STAGE_PART, STAGE_END, STAGE_LOOK, STAGE_OPENING, STAGES = STAGE_OPENING + 4 };
-
-int svc_part(void *ctx);
-int svc_end(void *ctx);
-int svc_look(void *ctx);
-int svc_opening0(void *ctx);
-int svc_opening1(void *ctx);
-int svc_opening2(void *ctx);
-int svc_opening3(void *ctx);
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, STAGES);
-	__uint(key_size, 4);
-	__array(values, int(void *));
-} stages SEC(".maps") = {
-	.values = {
-		[STAGE_PART] = (void *)&svc_part,
-		[STAGE_END] = (void *)&svc_end,
-		[STAGE_LOOK] = (void *)&svc_look,
-		[STAGE_OPENING] = (void *)&svc_opening0,
-		[STAGE_OPENING + 1] = (void *)&svc_opening1,
-		[STAGE_OPENING + 2] = (void *)&svc_opening2,
-		[STAGE_OPENING + 3] = (void *)&svc_opening3,
-	},
-};
+/* STAGE_TLS is put there by the object that reads inside TLS. */
+enum { STAGE_PART, STAGE_END, STAGE_LOOK, STAGE_REST, STAGE_TLS, STAGE_OPENING, STAGES = STAGE_OPENING + 4 };
 
 /* Records of the tracepoints, as their `format` files have them. */
 struct enter {

@@ -140,6 +140,7 @@ int svc_exit(void *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	u32 pid = id >> 32;
 	bpf_map_delete_elem(&calls, &id);
+	bpf_map_delete_elem(&tls_threads, &id);
 	if (pid != (u32)id) /* a thread; the process ends with its first one */
 		return 0;
 	sweep(ctx, id, 0, ~0U);

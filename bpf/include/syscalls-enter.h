@@ -29,14 +29,15 @@ static __always_inline int on_enter(struct enter *ctx, u8 direction, u8 kind, bo
 		return 0;
 	struct svc_syscall_key key = key_of(id, fd);
 	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
+	bool looked_at;
 	if (c) {
-		if (c->state == svc_syscall_state_off || c->state == svc_syscall_state_listening)
-			return 0;
+		looked_at = c->state != svc_syscall_state_off && c->state != svc_syscall_state_listening;
 	} else {
 		u64 *misses = bpf_map_lookup_elem(&others, &key);
-		if (misses && *misses >= MISSES_FILE)
-			return 0;
+		looked_at = !misses || *misses < MISSES_FILE;
 	}
+	if (!looked_at && !uses_tls(id))
+		return 0;
 	struct svc_syscall_call call = {
 		.address = ctx->arguments[1],
 		.time = direction == SENT ? bpf_ktime_get_ns() : 0,
@@ -46,6 +47,7 @@ static __always_inline int on_enter(struct enter *ctx, u8 direction, u8 kind, bo
 		.kind = flags & MSG_TRUNC ? svc_syscall_call_kind_unseen : kind, /* such bytes are discarded, not copied */
 		.direction = direction,
 		.is_socket = is_socket,
+		.for_tls = !looked_at,
 	};
 	if (!c)
 		call.name = name;

@@ -9,7 +9,8 @@
 #define CONNECTIONS 65536
 #define OTHERS 65536
 #define CALLS 16384
-#define FDS (1U << 20) /* descriptors from here on are not followed */
+#define FDS 0xf0000    /* descriptors from here on are not followed: they stand for sessions of TLS without a socket */
+#define SESSION_MASK 0xffff
 #define PART 8184      /* bytes of a segment, at most */
 #define PART_MASK 8191
 #define TURN 16384     /* bytes of a turn that are captured from their first on */
@@ -94,6 +95,7 @@ struct svc_syscall_connection {
 	u8 blocking;
 	u8 datagrams;
 	u8 pad[5];
+	u64 inside;   /* session of a TLS library whose plaintext stands for the connection's bytes, 0: none */
 };
 
 struct svc_syscall_settings {
@@ -130,6 +132,8 @@ struct svc_syscall_call {
 	u8 direction;
 	u8 is_socket; /* only sockets take this call */
 	u8 told;      /* the socket's state did change in this call */
+	u8 for_tls;   /* nothing is looked for in its bytes but TLS */
+	u8 pad[7];
 };
 
 SVC_EXPORT(enum, svc_syscall_call_kind);
@@ -173,6 +177,7 @@ struct work {
 	u64 message;  /* user address of a second message, 0: none */
 	u64 time;     /* of the call: a sender's beginning, a receiver's end, so that what causes comes first */
 	u64 woken;    /* when this CPU woke the consumer last */
+	struct svc_syscall_call call; /* that the thread comes back from, where that is left to others */
 	u8 direction;
 	u8 is_socket;
 	u8 pad[6];

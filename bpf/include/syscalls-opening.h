@@ -51,3 +51,46 @@ static __always_inline void look(struct work *w, const struct svc_syscall_connec
 	h->joined = !c || c->joined || c->misses;
 	rewind_to_first(w);
 }
+
+/* A connection that no accept, connect or look at the start has explained. */
+static __always_inline struct svc_syscall_connection *make_joined(struct svc_syscall_key key)
+{
+	struct svc_syscall_connection made = { .joined = 1 };
+	made.id = number_of(key);
+	bpf_map_update_elem(&connections, &key, &made, BPF_ANY);
+	bpf_map_delete_elem(&others, &key);
+	return bpf_map_lookup_elem(&connections, &key);
+}
+
+/* What this side is, by who sends what the call's bytes open with. 0: it cannot be told, or is not what is known. */
+static __always_inline u8 role_by(const struct work *w, const struct svc_syscall_connection *c, u8 opens)
+{
+	u8 known = c ? c->role : svc_syscall_role_unknown;
+	bool of_client = opens == OPENS_CLIENT;
+	u8 role = of_client == (w->direction == SENT) ? svc_syscall_role_client : svc_syscall_role_server;
+	if (opens == OPENS_EITHER)
+		role = known;
+	return known && known != role ? svc_syscall_role_unknown : role;
+}
+
+/* The connection's protocol is recognised. Whether it is followed. */
+static __always_inline bool follows(struct work *w, struct svc_syscall_connection *c, u8 role, u8 protocol)
+{
+	c->role = role;
+	c->protocol = protocol;
+	/* The conventions know spans of databases, brokers and resolvers on the client's side only. */
+	if (role == svc_syscall_role_server && protocol != svc_protocol_http1 && protocol != svc_protocol_http2) {
+		c->state = svc_syscall_state_off;
+		return false;
+	}
+	c->state = svc_syscall_state_followed;
+	if (c->misses)
+		c->joined = 1;
+	c->from[0] = c->position[0];
+	c->from[1] = c->position[1];
+	bpf_map_update_elem(&owners, &w->key.pid, &w->key.fd, BPF_ANY);
+	count(svc_counter_streams);
+	if (protocol == svc_protocol_http1)
+		count(svc_counter_connections);
+	return true;
+}

@@ -61,7 +61,7 @@ static __always_inline void describe(struct work *w, const struct svc_syscall_co
 	bpf_get_current_comm(segment->comm, sizeof(segment->comm));
 	segment->error = c->error;
 	segment->flags = (direction == RECEIVED ? SVC_SEGMENT_RECEIVED : 0) | (c->joined ? SVC_SEGMENT_JOINED : 0) |
-			 (c->blocking ? SVC_SEGMENT_BLOCKING : 0) |
+			 (c->blocking ? SVC_SEGMENT_BLOCKING : 0) | (c->inside ? SVC_SEGMENT_TLS : 0) |
 			 (c->role == svc_syscall_role_server ? SVC_SEGMENT_SERVER : 0);
 	segment->protocol = c->protocol;
 }

@@ -17,6 +17,22 @@ static __always_inline void next_message(void *ctx, struct work *w)
 		dispatch(ctx, w, c);
 }
 
+/* A call of a thread that uses TLS, which is none of TLS itself. */
+static __always_inline int on_rest(struct exit *ctx)
+{
+	struct work *w = work_of();
+	if (!w)
+		return 0;
+	struct svc_syscall_call call = w->call;
+	return on_call(ctx, w, &call, bpf_get_current_pid_tgid());
+}
+
+SEC("tracepoint")
+int svc_rest(struct exit *ctx)
+{
+	return ended(on_rest(ctx));
+}
+
 static __always_inline int on_part(void *ctx)
 {
 	struct work *w = work_of();
@@ -136,40 +152,16 @@ static __always_inline int not_recognised(struct work *w)
 static __always_inline bool recognised(void *ctx, struct work *w, u8 protocol, u8 opens)
 {
 	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &w->key);
-	u8 known = c ? c->role : svc_syscall_role_unknown;
-	bool of_client = opens == OPENS_CLIENT;
-	u8 role = of_client == (w->direction == SENT) ? svc_syscall_role_client : svc_syscall_role_server;
-	if (opens == OPENS_EITHER)
-		role = known;
-	if (!role || (known && known != role))
+	u8 role = role_by(w, c, opens);
+	if (!role)
 		return false;
 	if (!c) {
-		struct svc_syscall_connection made = { .joined = 1 };
-		made.id = number_of(w->key);
-		bpf_map_update_elem(&connections, &w->key, &made, BPF_ANY);
-		bpf_map_delete_elem(&others, &w->key);
-		c = bpf_map_lookup_elem(&connections, &w->key);
+		c = make_joined(w->key);
 		if (!c)
 			return true;
 	}
-	c->role = role;
-	c->protocol = protocol;
-	bool server = role == svc_syscall_role_server;
-	/* The conventions know spans of databases, brokers and resolvers on the client's side only. */
-	if (server && protocol != svc_protocol_http1 && protocol != svc_protocol_http2) {
-		c->state = svc_syscall_state_off;
-		return true;
-	}
-	c->state = svc_syscall_state_followed;
-	if (c->misses)
-		c->joined = 1;
-	c->from[0] = c->position[0];
-	c->from[1] = c->position[1];
-	bpf_map_update_elem(&owners, &w->key.pid, &w->key.fd, BPF_ANY);
-	count(svc_counter_streams);
-	if (protocol == svc_protocol_http1)
-		count(svc_counter_connections);
-	dispatch(ctx, w, c);
+	if (follows(w, c, role, protocol))
+		dispatch(ctx, w, c);
 	return true;
 }
 

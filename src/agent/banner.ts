@@ -118,8 +118,8 @@ export function banner(parts: Parts): BannerLine[] {
       name: 'traces',
       detail: `${tracing.protocols} protocols of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
     })
-    for (const { reason, mend } of tracing.limits)
-      lines.push({ state: 'limited', name: 'processes', detail: reason, mend })
+    for (const { subsystem: name, reason, mend } of tracing.limits)
+      lines.push({ state: 'limited', name, detail: reason, mend })
   } else if (tracing !== undefined) {
     lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, mend: tracing.mend })
   } else {

@@ -53,10 +53,17 @@ const backlogBytes = 24 * 2 ** 20
 /** and no more than so much in proportion to the memory of tables, which it is no part of. */
 const backlogShare = 2 / 3
 
+const tlsMend = 'run Linux 5.10 or newer with BTF, or set agent.ebpf.network.tls: false'
+
 /** Why tracing does not run, or what it cannot do, and the mend. */
 export interface TracingFault {
   readonly reason: string
   readonly mend: string
+}
+
+/** A part that does less than it was asked to. */
+export interface TracingLimit extends TracingFault {
+  readonly subsystem: 'processes' | 'tls'
 }
 
 export interface TracingOptions {
@@ -82,7 +89,7 @@ export class Tracing {
   /** How many protocols are looked for. */
   readonly protocols: number
   /** What it does less than it was asked to. */
-  readonly limits: readonly TracingFault[] = []
+  readonly limits: readonly TracingLimit[]
   private readonly options: TracingOptions
   /** The configuration that holds now. */
   private ebpf: Ebpf
@@ -181,18 +188,25 @@ export class Tracing {
       sync: () => this.sync(),
     })
     this.register(governor)
+    const limits: TracingLimit[] = []
     if (network.tls) {
       const { exclude } = selectionOf(config.discovery)
       const denied = (path: string) =>
         exclude.some(({ executable }) => executable !== '' && matches(executable, path))
-      this.tls = this.capture.tls({ log: options.log, denied })
-      void this.tls?.start()
+      try {
+        this.tls = this.capture.tls({ log: options.log, denied })
+        void this.tls.start()
+      } catch (error) {
+        const reason = `what is inside TLS is not read: ${errorText(error)}`
+        limits.push({ subsystem: 'tls', reason, mend: tlsMend })
+      }
     }
     if (this.capture.selfPid !== process.pid) {
       processes.withoutProc()
       const { detail, lose, mend } = ownPids
-      this.limits = [{ reason: `${detail}: ${lose}`, mend }]
+      limits.push({ subsystem: 'processes', reason: `${detail}: ${lose}`, mend })
     }
+    this.limits = limits
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
     processes.onEnd((ended, next) => this.red.forget(ended, next))
     const { red, scope } = this

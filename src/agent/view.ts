@@ -242,8 +242,7 @@ export function degradations({ tracing, outlets, faults, memory, cpu, reloads }:
     })
   if (tracing !== undefined && !(tracing instanceof Tracing))
     found.push({ subsystem: traces.subsystem, reason: tracing.reason, mend: tracing.mend })
-  if (tracing instanceof Tracing)
-    for (const { reason, mend } of tracing.limits) found.push({ subsystem: 'processes', reason, mend })
+  if (tracing instanceof Tracing) found.push(...tracing.limits)
   for (const { signal, reason, mend } of outlets.faults)
     found.push({ subsystem: `export of ${signal}`, reason, mend })
   for (const signal of signals) {

@@ -179,7 +179,7 @@ export const socketTracepoints = need({
     absent: {
       state: 'missing',
       what: 'the kernel is older than 6.3: requests are captured by system calls, which costs more and tells less',
-      lose: 'TLS, exact counts above the budget, and some of the speed',
+      lose: 'exact counts above the budget, TLS before Linux 5.10, and some of the speed',
       mends: { kernel: `run Linux 6.3 or newer; ${backports}` },
     },
     untried: {

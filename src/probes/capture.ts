@@ -4,7 +4,7 @@ import type { MapHandle, Native } from '../kernel/native.ts'
 import { atLeast, type Need } from '../kernel/needs.ts'
 import type { Exchange } from '../model/exchange.ts'
 import type { Segment } from '../model/stream.ts'
-import type { TlsProbes, TlsProbesOptions } from './tls/tls-probes.ts'
+import type { TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
 /** What of a capture can change while it runs. */
 export interface CaptureRules {
@@ -143,8 +143,8 @@ export interface Capture {
   refuse(connection: number): void
   /** Whether `requests` is kept. Up to 25 ns for each call on a socket; off at first. */
   trackRequests?(on: boolean): void
-  /** Reads inside TLS from now on, until it is closed; undefined where this back end cannot. */
-  tls(options: Omit<TlsProbesOptions, 'setAttached' | 'selfPid'>): TlsProbes | undefined
+  /** Reads inside TLS from now on, until it is closed. Throws where the kernel refuses what that takes. Once. */
+  tls(options: TlsOptions): TlsProbes
   /** Microseconds since the Unix epoch of a time of the monotonic clock. */
   microseconds(timeNs: number): number
   /** Detaches, and hands on all records. What was counted can still be collected. */

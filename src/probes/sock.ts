@@ -2,7 +2,7 @@ import { bss, rodata } from '../kernel/gen/sock.ts'
 import { btf, loadPrograms, socketTracepoints } from '../kernel/needs.ts'
 import type { CaptureBackend } from './capture.ts'
 import { SocketCapture } from './socket-capture.ts'
-import { tlsPrograms } from './tls/probed-files.ts'
+import { namesOf, oneForAll } from './tls/programs.ts'
 
 /** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
 export const sock: CaptureBackend = {
@@ -15,7 +15,7 @@ export const sock: CaptureBackend = {
   ],
   programs: ['svc_sock_send', 'svc_sock_recv', 'svc_sock_state', 'svc_sock_destroy', 'svc_sock_thread'],
   again: ['svc_sock_again_send', 'svc_sock_again_recv'],
-  uprobes: tlsPrograms,
+  uprobes: namesOf(oneForAll),
   bootstrap: 'svc_sock_bootstrap',
   layout: { bss, rodata },
   objectFor: bytes => sock.objects.find(({ captureBytes }) => captureBytes >= bytes)?.file,

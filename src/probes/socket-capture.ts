@@ -37,7 +37,8 @@ import {
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { RecordReader } from './record-reader.ts'
-import { TlsProbes, type TlsProbesOptions } from './tls/tls-probes.ts'
+import { oneForAll } from './tls/programs.ts'
+import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
 /** How often the clocks are compared: NTP moves the wall clock. */
 const clockMs = 10_000
@@ -257,12 +258,12 @@ export class SocketCapture implements Capture {
   }
 
   /** Reads inside TLS from now on, until it is closed. */
-  tls(options: Omit<TlsProbesOptions, 'setAttached' | 'selfPid'>): TlsProbes {
+  tls(options: TlsOptions): TlsProbes {
     const attached = new Uint32Array(this.globals, sockBss.tlsAttached, 1)
     const setAttached = (on: boolean) => {
       attached[0] = on ? 1 : 0
     }
-    return new TlsProbes(this.object, { ...options, selfPid: this.selfPid, setAttached })
+    return new TlsProbes(this.object, { ...options, programs: oneForAll, selfPid: this.selfPid, setAttached })
   }
 
   /** Detaches, and hands on all records. What was counted can still be collected. */

@@ -3,12 +3,12 @@ import { closeSync, readFileSync } from 'node:fs'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import {
+  rodata,
   svcKind,
   svcSegment,
   svcSyscallAddress,
   svcSyscallConnection,
   svcSyscallKind,
-  svcSyscallRole,
   svcSyscallSettings,
   svcSyscallState,
   svcSyscallSweep,
@@ -32,10 +32,18 @@ import { DrainTurns } from './drain-turns.ts'
 import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { blockedCalls } from './syscall-blocked.ts'
-import { connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connections.ts'
+import { connectionBytes, connectionOf, fdOf, pidOf, SyscallConnections } from './syscall-connections.ts'
 import { PerfRecords, type Records, RingRecords } from './syscall-records.ts'
-import { prepareRing, prepareTurns, settingsBytes } from './syscall-settings.ts'
-import { type FoundSocket, ProcSockets, type Side } from './syscall-sockets.ts'
+import {
+  prepareOwners,
+  prepareTurns,
+  type RingOwners,
+  ringOwners,
+  settingsBytes,
+} from './syscall-settings.ts'
+import { ProcSockets } from './syscall-sockets.ts'
+import { openSyscallTls } from './syscall-tls.ts'
+import type { TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
 /** How often the clocks are compared: NTP moves the wall clock. */
 const clockMs = 10_000
@@ -99,6 +107,10 @@ export class SyscallCapture implements Capture {
   /** Records for which the end had no time. */
   private unread = 0
   private lastCounters: Record<CaptureCounter, number> | undefined
+  /** Undefined without a ring. */
+  private readonly owners: RingOwners | undefined
+  /** What reads inside TLS. */
+  private inside: BpfObject | undefined
   private detached = false
   private closed = false
 
@@ -122,12 +134,16 @@ export class SyscallCapture implements Capture {
     }
     const perf = options.perf ?? native.probeMapType(mapType.ringbuf) !== 1
     const file = perf ? objects.perf : objects.ring
+    this.owners = perf ? undefined : ringOwners(native)
     const path = findAsset(file)
     if (path === undefined) throw new Error(`cannot find the BPF object ${file}: run tools/setup`)
     this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
       prepare: object => {
-        if (!perf) prepareRing(native, object, options.ringBytes)
+        if (this.owners) {
+          native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+          prepareOwners(native, object, rodata, this.owners)
+        }
         prepareTurns(native, object, options.kernel)
       },
     })
@@ -233,8 +249,13 @@ export class SyscallCapture implements Capture {
     this.native.mapUpdate(this.object.map('connections'), this.key, entry, 0)
   }
 
-  /** Undefined: what is inside TLS is not seen by this back end. */
-  tls(_options: unknown): undefined {}
+  tls(options: TlsOptions): TlsProbes {
+    const { owners, selfPid } = this
+    if (owners === undefined) throw new Error('this kernel has no ring buffer (Linux 5.8 has)')
+    const { object, probes } = openSyscallTls(this.object, { ...options, selfPid, owners })
+    this.inside = object
+    return probes
+  }
 
   /** Microseconds since the Unix epoch of a time of the monotonic clock. */
   microseconds(timeNs: number): number {
@@ -262,6 +283,7 @@ export class SyscallCapture implements Capture {
     this.lastCounters = this.counters()
     this.closed = true
     this.records.close()
+    this.inside?.close()
     this.object.close()
   }
 
@@ -444,22 +466,6 @@ export class SyscallCapture implements Capture {
       this.connections.forget(connection)
     })
   }
-}
-
-/** The entry of a socket that is older than the programs. */
-function connectionBytes(connection: number, socket: FoundSocket, side: Side): Buffer {
-  const value = Buffer.alloc(svcSyscallConnection.size)
-  value.writeBigUInt64LE(BigInt(connection), svcSyscallConnection.id)
-  value.writeUInt16LE(socket.localPort, svcSyscallConnection.localPort)
-  value.writeUInt16LE(socket.peerPort, svcSyscallConnection.peerPort)
-  value.set(socket.localBytes, svcSyscallConnection.localAddress)
-  value.set(socket.peerBytes, svcSyscallConnection.peerAddress)
-  value[svcSyscallConnection.state] = svcSyscallState.indexOf(socket.isListening ? 'listening' : 'unknown')
-  value[svcSyscallConnection.role] = svcSyscallRole.indexOf(side)
-  value[svcSyscallConnection.joined] = 1
-  value[svcSyscallConnection.known] = 1
-  value[svcSyscallConnection.blocking] = socket.blocking ? 1 : 0
-  return value
 }
 
 function words(...values: readonly number[]): Buffer {

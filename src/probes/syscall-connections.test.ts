@@ -34,11 +34,11 @@ function complete(of: SyscallConnections, segment: Segment): [Verdict, string, s
   return [verdict, `${localAddress}:${localPort}`, `${peerAddress}:${peerPort}`]
 }
 
-const id = connectionOf(4_194_303, 2 ** 20 - 1, 2047)
+const id = connectionOf(4_194_303, 0xeffff, 2047)
 
 test('a connection’s number tells its process and its descriptor, and is exact', () => {
   assert.ok(Number.isSafeInteger(id))
-  assert.deepEqual([pidOf(id), fdOf(id)], [4_194_303, 2 ** 20 - 1])
+  assert.deepEqual([pidOf(id), fdOf(id)], [4_194_303, 0xeffff])
   assert.deepEqual([pidOf(connectionOf(1, 0, 5)), fdOf(connectionOf(1, 0, 5))], [1, 0])
 })
 
@@ -126,6 +126,17 @@ test('what waits for a table waits as long as that takes, and not for ever', con
 test('files, Unix sockets and listening sockets are dropped', () => {
   assert.equal(complete(connections(['none']), segmentOf(id))[0], 'drop')
   assert.equal(complete(connections([{ ...socket, isListening: true }]), segmentOf(id))[0], 'drop')
+})
+
+test('what was read inside TLS is passed on, whatever carried it', () => {
+  const inside = { tls: true, joined: true }
+  assert.deepEqual(complete(connections(['none']), segmentOf(id, inside)), ['pass', ':0', ':0'])
+  const gone = connections([])
+  assert.equal(complete(gone, segmentOf(id, inside))[0], 'later')
+  assert.equal(complete(gone, segmentOf(id, inside))[0], 'pass')
+  // No descriptor has this number: nobody is asked for it, and nothing waits.
+  const session = connectionOf(7, 2 ** 20 - 1, 0)
+  assert.deepEqual(complete(connections([socket]), segmentOf(session, inside)), ['pass', ':0', ':0'])
 })
 
 test('the connections of a process are found by their descriptors', () => {

@@ -1,8 +1,9 @@
+import { svcSyscallConnection, svcSyscallRole, svcSyscallState } from '../kernel/gen/syscalls.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { counted } from '../lib/small-tables.ts'
 import type { Segment } from '../model/stream.ts'
-import type { FoundSocket, ProcSockets } from './syscall-sockets.ts'
+import type { FoundSocket, ProcSockets, Side } from './syscall-sockets.ts'
 
 /** Connections that are remembered, as many as the kernel side follows. */
 const maxConnections = 65_536
@@ -10,6 +11,8 @@ const maxConnections = 65_536
 const looksIfGone = 2
 /** A table of sockets is read again after a rest: for this one reading it may take 60 ms, as it does with 50,000 sockets. */
 const waitIfUnreadMs = 1200
+/** Descriptors from here on stand for sessions of TLS without a socket (bpf/include/syscalls-maps.h). */
+const firstSession = 0xf0000
 const perPid = 2 ** 31
 const perFd = 2 ** 11
 
@@ -25,6 +28,22 @@ export function fdOf(connection: number): number {
 /** `turn`: what tells the connection from others of this descriptor. */
 export function connectionOf(pid: number, fd: number, turn: number): number {
   return pid * perPid + fd * perFd + (turn % perFd)
+}
+
+/** The kernel side's entry of a socket that is older than the programs. */
+export function connectionBytes(connection: number, socket: FoundSocket, side: Side): Buffer {
+  const value = Buffer.alloc(svcSyscallConnection.size)
+  value.writeBigUInt64LE(BigInt(connection), svcSyscallConnection.id)
+  value.writeUInt16LE(socket.localPort, svcSyscallConnection.localPort)
+  value.writeUInt16LE(socket.peerPort, svcSyscallConnection.peerPort)
+  value.set(socket.localBytes, svcSyscallConnection.localAddress)
+  value.set(socket.peerBytes, svcSyscallConnection.peerAddress)
+  value[svcSyscallConnection.state] = svcSyscallState.indexOf(socket.isListening ? 'listening' : 'unknown')
+  value[svcSyscallConnection.role] = svcSyscallRole.indexOf(side)
+  value[svcSyscallConnection.joined] = 1
+  value[svcSyscallConnection.known] = 1
+  value[svcSyscallConnection.blocking] = socket.blocking ? 1 : 0
+  return value
 }
 
 /** Both ends of a connection, as far as they are known. */
@@ -151,10 +170,11 @@ export class SyscallConnections {
 
   /** Undefined: it may be found later. */
   private find(segment: Segment): Known | undefined {
-    const { localPort, peerPort, connection, joined } = segment
+    const { localPort, peerPort, connection, joined, tls } = segment
     const local = addressOf(segment.localAddress)
     const peer = addressOf(segment.peerAddress)
     const here = { localPort, peerPort, peerAddress: peer, blocking: undefined, off: false }
+    if (fdOf(connection) >= firstSession) return { ...here, localAddress: local }
     if ((localPort > 0 && peerPort > 0) || segment.protocol === 'dns')
       return { ...here, localAddress: local === '' && isLoopback(peer) ? peer : local }
     const ends = this.told.get(connection)
@@ -169,10 +189,10 @@ export class SyscallConnections {
       this.looks.set(connection, looks)
       if (found === 'gone' ? looks.count < looksIfGone : now - looks.sinceMs < waitIfUnreadMs)
         return undefined
-      // What was recognised by its bytes alone may be a file.
-      return { ...here, localAddress: local, off: joined }
+      // What was recognised by its bytes alone may be a file, but not what is inside TLS.
+      return { ...here, localAddress: local, off: joined && !tls }
     }
-    if (found === 'none') return { ...here, localAddress: local, off: true }
+    if (found === 'none') return { ...here, localAddress: local, off: !tls }
     return knownOf(found, joined)
   }
 }

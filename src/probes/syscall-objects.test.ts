@@ -125,3 +125,25 @@ for (const [file, helpers] of [
     }
   })
 }
+
+/** Since Linux 5.11 and 5.15: get_current_task_btf and task_pt_regs, behind a question for the latter. */
+const helpersIfThere = [158, 175]
+
+test('syscalls-tls.bpf.o has only instructions and helpers that Linux 5.10 knows', () => {
+  const programs = sectionsOf('syscalls-tls.bpf.o').all.filter(({ name }) =>
+    /^(\.text|tracepoint|uprobe|uretprobe)$/.test(name),
+  )
+  assert.equal(programs.length, 4)
+  const known = [...helpersOf418, ...helpersOf58, ...laterHelpers, ...helpersIfThere]
+  for (const { name, bytes } of programs)
+    for (let at = 0; at < bytes.length; at += instructionBytes) {
+      const [code, immediate] = [bytes[at]!, bytes.readInt32LE(at + 4)]
+      const isHelper = code === opcode.call && bytes[at + 1]! >> 4 === 0
+      if (isHelper) assert.ok(known.includes(immediate), `${name} calls helper ${immediate}`)
+      // Linux 5.12: atomic operations that return something.
+      if (code === opcode.atomic32 || code === opcode.atomic64)
+        assert.equal(immediate, 0, `${name} has a new atomic operation`)
+      // Arm's kernels before 6.0 take no calls of functions beside a program that goes on to others.
+      if (code === opcode.call && name === 'tracepoint') assert.ok(isHelper, 'svc_tls_call calls a function')
+    }
+})

@@ -19,12 +19,29 @@ export function prepareTurns(native: Native, object: ObjectHandle, kernel: strin
     if (name.startsWith('svc_again_')) native.objectSetAutoload(object, name, false)
 }
 
-/** Before the load of the object with a ring: its size, and by what owners are told apart who share it. */
-export function prepareRing(native: Native, object: ObjectHandle, ringBytes: number): void {
+/** By what owners are told apart who share the ring: the same for all objects that write into it. */
+export interface RingOwners {
+  readonly tellsAncestors: Uint8Array
+  readonly ownerSeeds: Uint8Array
+}
+
+export function ringOwners(native: Native): RingOwners {
   const tells = native.probeHelper(programType.tracepoint, ancestorHelper) === 1
-  native.objectSetMaxEntries(object, 'ring', ringBytes)
-  native.objectSetData(object, '.rodata', rodata.tellsAncestors, new Uint8Array([tells ? 1 : 0]))
-  native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+  return {
+    tellsAncestors: new Uint8Array([tells ? 1 : 0]),
+    ownerSeeds: randomBytes(rodata.ownerSeedsSize),
+  }
+}
+
+/** Before the load of an object that writes into the ring. `places`: where it has what it is told. */
+export function prepareOwners(
+  native: Native,
+  object: ObjectHandle,
+  places: Readonly<Record<keyof RingOwners, number>>,
+  owners: RingOwners,
+): void {
+  native.objectSetData(object, '.rodata', places.tellsAncestors, owners.tellsAncestors)
+  native.objectSetData(object, '.rodata', places.ownerSeeds, owners.ownerSeeds)
 }
 
 /** What the programs are told. `magic`: who closes this descriptor is the agent. */

@@ -225,12 +225,12 @@ test('the table of what programs are made of is that of the objects', () => {
 })
 
 test('a cell with a count holds for a run that missed others, and no cell for a worse one', () => {
-  for (const same of ['yes', 'ready', 'no: only `sock` reads inside TLS']) assert.ok(holds(same, same))
+  for (const same of ['yes', 'ready', 'not ready: it was refused']) assert.ok(holds(same, same))
   assert.ok(holds('no: 11 of 12 sides of requests', 'no: client GET 200'))
   assert.ok(holds('limited: 35 of 40 requests are one trace', 'yes'))
   assert.ok(!holds('limited: 35 of 40 requests are one trace', 'no: nothing'))
   assert.ok(!holds('yes', 'limited: 35 of 40 requests are one trace'))
-  assert.ok(!holds('no: only `sock` reads inside TLS', 'yes'))
+  assert.ok(!holds('no: it was refused', 'yes'))
 })
 
 test('the table calls built what is built', () => {

@@ -1,6 +1,7 @@
 // owns: ports
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
+import { statSync } from 'node:fs'
 import { after, afterEach, before, test } from 'node:test'
 import { AgentProcess, largeRing } from '../helpers/agent-process.ts'
 import { type Certificates, makeCertificates } from '../helpers/certificates.ts'
@@ -8,6 +9,7 @@ import { output } from '../helpers/load.ts'
 import { freePort, Program, until } from '../helpers/program.ts'
 import { soak } from '../helpers/soak.ts'
 import { client, type SpanLine, server, Telemetry } from '../helpers/telemetry.ts'
+import { withoutTracepoints, withTracefs } from '../helpers/tracefs.ts'
 import { startNginx } from '../helpers/web-servers.ts'
 
 const requests = soak ? 2000 : 60
@@ -41,6 +43,7 @@ function closing<T extends { close(): Promise<unknown> }>(one: T): T {
 
 interface Attachment {
   readonly path: string
+  readonly inode: string
   readonly library: string
   readonly processes: number
   readonly attached: boolean
@@ -51,17 +54,33 @@ async function attachments(agent: AgentProcess): Promise<readonly Attachment[]> 
   return (await agent.document<{ tls: readonly Attachment[] }>('/status/ebpf')).tls
 }
 
+/** `path`: a part of its own, or whole; another process may have come to the same file by another one. */
+function isFile({ path: own, inode }: Attachment, path: string): boolean {
+  if (own.includes(path)) return true
+  const { dev, ino } = statSync(path, { throwIfNoEntry: false }) ?? { dev: 0, ino: 0 }
+  return inode === `${dev}:${ino}`
+}
+
 /** The agent, once it reads the TLS of the programs in the files whose paths hold `paths`. */
-async function startAgent(port: number, ...paths: string[]): Promise<AgentProcess> {
+function startAgent(port: number, ...paths: string[]): Promise<AgentProcess> {
+  return startAgentBy('auto', [port], ...paths)
+}
+
+async function startAgentBy(
+  backend: 'auto' | 'syscalls',
+  ports: readonly number[],
+  ...paths: string[]
+): Promise<AgentProcess> {
   const agent = await AgentProcess.start({
     endpoint: telemetry.endpoint,
-    ports: [port],
-    config: { agent: { ebpf: largeRing } },
+    ports,
+    wrapper: backend === 'syscalls' ? withTracefs : [],
+    config: { agent: { ebpf: { backend, ...largeRing } } },
   })
   open.push({ close: () => agent.stop() })
-  await until(`TLS is read in ${paths.join()}`, 20_000, async () => {
+  await until(`TLS is read in ${paths.join()}`, 60_000, async () => {
     const all = await attachments(agent)
-    return paths.every(path => all.some(each => each.attached && each.path.includes(path)))
+    return paths.every(path => all.some(each => each.attached && isFile(each, path)))
   })
   return agent
 }
@@ -204,4 +223,55 @@ test('a request that gnutls-cli was given has its span', { skip: without('gnutls
   assert.deepEqual(pathsOf(telemetry.spans(port, client)), ['/items/7'])
   assert.deepEqual(pathsOf(telemetry.spans(port, server)), ['/items/7'])
   assert.equal(telemetry.spans(port, client)[0]!.resource['service.name'], 'gnutls-cli')
+})
+
+test('by system calls every https request has a span and a count on each side, whoever carries the ciphertext', {
+  skip: without('wget') || withoutTracepoints,
+}, async () => {
+  const [plain, secure] = [await freePort(), await freePort()]
+  const nginx = closing(await startNginx(plain, secure))
+  const [node, python] = [await startShop('shop-node.ts'), await startShop('shop-python.py')]
+  const served = new Map([
+    [secure, { pids: nginx.pids, count: 6 }],
+    [node.ready.port, { pids: [node.pid], count: 2 * requests + 6 }],
+    [python.ready.port, { pids: [python.pid], count: 2 * requests }],
+  ])
+  const agent = await startAgentBy('syscalls', [...served.keys()], 'libssl', 'libgnutls', process.execPath)
+  const buyers: Program[] = []
+  for (const shop of [node, python])
+    for (const script of ['buyer-node.ts', 'buyer-python.py']) {
+      const buyer = await startBuyer(script, shop.ready.port)
+      await buyer.ask(`ask ${requests} /items/#`)
+      buyers.push(buyer)
+    }
+  const at = (port: number, i: number) => `https://127.0.0.1:${port}/items/${i}`
+  for (let i = 0; i < 3; i++) {
+    await output('curl', '-skf', '--http1.1', at(secure, i))
+    await output('wget', '-q', '--no-check-certificate', '-O', '-', at(secure, i))
+    // Two requests of HTTP/2 over one connection.
+    await output('curl', '-skfZ', '--http2', at(node.ready.port, 0), at(node.ready.port, 1))
+  }
+  for (const [port, { count }] of served) await telemetry.arrived(2 * count, port)
+  await telemetry.settle(agent)
+  for (const [port, { pids, count }] of served) {
+    const [asked, answered] = [telemetry.spans(port, client), telemetry.spans(port, server)]
+    assert.deepEqual([asked.length, answered.length], [count, count])
+    assert.equal(telemetry.servedBy(...pids), count)
+    // curl, which has all that it wants, resets a connection of HTTP/2 with what it did not read; whose that was Node.js
+    // cannot be asked any more.
+    const isWhole = ({ attributes }: SpanLine) => attributes['network.protocol.version'] !== '2'
+    checkEnds([...asked, ...answered].filter(isWhole), port)
+    const parents = new Set(asked.map(span => `${span.traceId} ${span.spanId}`))
+    for (const { traceId, parentSpanId } of answered.filter(isWhole))
+      assert.ok(parents.has(`${traceId} ${parentSpanId}`))
+  }
+  for (const { pid } of buyers) {
+    const series = telemetry.counted(
+      ({ metric, resource }) => metric === 'http.client.request.duration' && resource['process.pid'] === pid,
+    )
+    assert.equal(
+      series.reduce((sum, { count }) => sum + count, 0),
+      requests,
+    )
+  }
 })

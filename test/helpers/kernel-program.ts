@@ -316,9 +316,10 @@ async function measure(): Promise<KernelReport> {
   const ebpf = () => json('/status/ebpf')
   const runtime = async () => ((await ebpf()).tls as TlsFile[]).find(({ path }) => path === node)
   const loaded = async () => ((await ebpf()).programs as { name: string }[]).map(({ name }) => name)
-  const bySock = (await loaded()).includes('svc_sock_send')
-  if (bySock) await settled(180_000, async () => (await runtime()) !== undefined)
-  const { attached = false, reason = 'it was not found' } = (await runtime()) ?? {}
+  const limits = async () => ((await json('/status')) as Pick<KernelReport, 'degraded'>).degraded
+  const withoutTls = (await limits()).find(({ subsystem }) => subsystem === 'tls')
+  if (withoutTls === undefined) await settled(180_000, async () => (await runtime()) !== undefined)
+  const { attached = false, reason = withoutTls?.reason ?? 'it was not found' } = (await runtime()) ?? {}
   progress('TLS is looked at')
   await client.ask(`http ${counts.http}`)
   await client.ask(`redis ${counts.redis}`)
@@ -340,9 +341,9 @@ async function measure(): Promise<KernelReport> {
   const doctor = what !== 'requests' && (await doctored())
   await pause(2_500) // what came twice, or belongs to nobody, is there by now
   progress('svc doctor has spoken')
-  const tlsFault = !bySock || attached ? {} : { tlsFault: reason }
+  const tlsFault = attached ? {} : { tlsFault: reason }
   const ready = (await json('/ready')) as { checks: Record<string, string> }
-  const { degraded } = (await json('/status')) as Pick<KernelReport, 'degraded'>
+  const degraded = await limits()
   const programs = await loaded()
   const { counters } = (await ebpf()) as { counters: Record<string, number> }
   const rssKb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${agent.pid}/status`, 'latin1'))?.[1])

@@ -126,7 +126,7 @@ export const rows: readonly Row[] = [
   { name: '`sock`: inside TLS', cell: bySock(insideTls) },
   { name: '`sock`: one trace through three processes', cell: bySock(joined) },
   { name: '`syscalls`: N requests are N spans and N counts', cell: ({ syscalls }) => requestsCell(syscalls) },
-  { name: '`syscalls`: inside TLS', cell: () => 'no: only `sock` reads inside TLS' },
+  { name: '`syscalls`: inside TLS', cell: ({ syscalls }) => insideTls(syscalls) },
   { name: '`syscalls`: one trace through three processes', cell: ({ syscalls }) => joined(syscalls) },
   {
     name: '`syscalls` by perf buffers, as before Linux 5.8',

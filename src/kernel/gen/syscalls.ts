@@ -9,7 +9,7 @@ export const svcSyscallKey = {
 
 /** struct svc_syscall_connection: offsets in bytes. */
 export const svcSyscallConnection = {
-  size: 80,
+  size: 88,
   id: 0,
   position: 8,
   positionSize: 8,
@@ -34,11 +34,12 @@ export const svcSyscallConnection = {
   datagrams: 74,
   pad: 75,
   padSize: 5,
+  inside: 80,
 } as const
 
 /** struct svc_syscall_call: offsets in bytes. */
 export const svcSyscallCall = {
-  size: 40,
+  size: 48,
   address: 0,
   name: 8,
   time: 16,
@@ -49,6 +50,9 @@ export const svcSyscallCall = {
   direction: 37,
   isSocket: 38,
   told: 39,
+  forTls: 40,
+  pad: 41,
+  padSize: 7,
 } as const
 
 /** struct svc_syscall_settings: offsets in bytes. */
@@ -249,9 +253,19 @@ export const svcSyscallRole = [
   'server',
 ] as const
 
+/** enum svc_tls_function. */
+export const svcTlsFunction = [
+  'read',
+  'write',
+  'read_ex',
+  'write_ex',
+  'handshake',
+  'free',
+] as const
+
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 112,
+  size: 120,
   exportSvcSide: 0,
   exportSvcMethod: 8,
   exportSvcCounter: 16,
@@ -266,6 +280,7 @@ export const bss = {
   exportSvcSyscallRole: 88,
   exportSvcSyscallAddress: 96,
   exportSvcSyscallSweep: 104,
+  exportSvcTlsFunction: 112,
 } as const
 
 /** Section .rodata: offsets in bytes. */

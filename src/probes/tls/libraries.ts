@@ -1,6 +1,6 @@
 // The libraries of TLS that are known, and what is probed in each.
 
-/** What a probed function does, numbered as enum svc_tls_function of bpf/include/tls.h is. */
+/** What a probed function does, numbered as enum svc_tls_function of bpf/include/tls-call.h is. */
 export const tlsFunctions = ['read', 'write', 'readEx', 'writeEx', 'handshake', 'free'] as const
 export type TlsFunction = (typeof tlsFunctions)[number]
 

@@ -6,6 +6,7 @@ import { FairShare, isSameOwner, type Owner, ownerText } from '../../lib/fair-sh
 import { errorText, type Logger } from '../../lib/logger.ts'
 import { Gone, type Plan } from './examine.ts'
 import { tlsFunctions } from './libraries.ts'
+import type { TlsPrograms } from './programs.ts'
 
 /** A file with TLS functions. */
 export interface Target extends Plan {
@@ -40,14 +41,12 @@ export function targetOf(plan: Plan, standing: boolean): Target {
 
 export interface ProbedFilesOptions {
   readonly object: BpfObject
+  readonly programs: TlsPrograms
   readonly log: Logger
   /** The kernel side looks at socket calls of TLS only while something is attached. */
   readonly setAttached: (attached: boolean) => void
   readonly ownerOf: (pid: number) => Owner
 }
-
-/** The programs of the kernel side (bpf/include/tls.h). */
-export const tlsPrograms = ['svc_tls_enter', 'svc_tls_return'] as const
 
 const mostPlaces = 128
 /** Of the host's own libraries, which nobody else can fill. */
@@ -187,13 +186,16 @@ export class ProbedFiles {
   }
 
   async #link(target: Target): Promise<void> {
-    const { log, object, setAttached } = this.#options
+    const { log, programs, setAttached } = this.#options
     const links: UprobeHandle[] = []
+    const returns = target.probes.filter(({ does }) => does !== 'free')
     try {
-      const [enter, leave] = tlsPrograms
       // A call that is seen to begin must be seen to return.
-      links.push(await this.#attached(object, leave, target, true))
-      links.push(await this.#attached(object, enter, target, false))
+      links.push(await this.#attached(programs.leave, target, returns, true))
+      for (const program of new Set(Object.values(programs.enter))) {
+        const begun = target.probes.filter(({ does }) => programs.enter[does] === program)
+        if (begun.length > 0) links.push(await this.#attached(program, target, begun, false))
+      }
     } catch (error) {
       this.#leave(links)
       this.#free(target)
@@ -210,10 +212,15 @@ export class ProbedFiles {
     log.debug('TLS is read in a library', { path, library, build_id: buildId })
   }
 
-  #attached(object: BpfObject, program: string, target: Target, atReturn: boolean): Promise<UprobeHandle> {
-    const probes = target.probes.filter(({ does }) => !atReturn || does !== 'free')
+  #attached(
+    program: string,
+    target: Target,
+    probes: Target['probes'],
+    atReturn: boolean,
+  ): Promise<UprobeHandle> {
+    const { object, programs } = this.#options
     const offsets = probes.map(({ offset }) => offset)
-    const cookies = probes.map(({ does }) => tlsFunctions.indexOf(does))
+    const cookies = probes.map(({ does }) => (programs.hasCookies ? tlsFunctions.indexOf(does) : 0))
     return object.attachUprobe(program, target.openPath, offsets, cookies, atReturn)
   }
 

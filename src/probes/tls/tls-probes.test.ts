@@ -9,6 +9,7 @@ import { until } from '../../../test/helpers/program.ts'
 import { silentLogger } from '../../../test/helpers/silent-logger.ts'
 import { Loader, TlsLab } from '../../../test/helpers/tls-lab.ts'
 import { tlsFunctions } from './libraries.ts'
+import { oneForAll } from './programs.ts'
 import { TlsProbes, type TlsProbesOptions } from './tls-probes.ts'
 
 const skip = withoutBpf
@@ -21,6 +22,7 @@ function make(options: Partial<TlsProbesOptions> = {}): TlsProbes {
   attached = false
   probes = new TlsProbes(lab.object, {
     log: silentLogger,
+    programs: oneForAll,
     procDir,
     rootDir,
     selfPid: process.pid,
@@ -46,7 +48,7 @@ const returned = (name: (typeof tlsFunctions)[number]) => lab.calls('returned', 
 
 test('the functions are numbered as the kernel side has them', { skip }, () => {
   make()
-  const header = readFileSync(join(import.meta.dirname, '../../../bpf/include/tls-socket.h'), 'utf8')
+  const header = readFileSync(join(import.meta.dirname, '../../../bpf/include/tls-call.h'), 'utf8')
   const [, body] = /enum svc_tls_function \{([^}]*)\}/.exec(header)!
   const names = [...body!.matchAll(/svc_tls_function_(\w+),/g)].map(([, name]) => name!)
   const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())

@@ -13,6 +13,7 @@ import { small } from '../../lib/small-tables.ts'
 import { type Candidate, examine, examinePath, Gone, type Plan } from './examine.ts'
 import { type LibraryName, libraryAt } from './libraries.ts'
 import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
+import type { TlsPrograms } from './programs.ts'
 import { standingFiles } from './standing-files.ts'
 
 /** A file that was looked at for what goes inside TLS, for the status document. */
@@ -34,6 +35,7 @@ export interface TlsAttachment {
 
 export interface TlsProbesOptions {
   readonly log: Logger
+  readonly programs: TlsPrograms
   /** Processes are those listed here. */
   readonly procDir?: string
   /** Where the host's own files are. */
@@ -47,6 +49,9 @@ export interface TlsProbesOptions {
   /** The kernel side looks at socket calls of TLS only while something is attached. */
   readonly setAttached: (attached: boolean) => void
 }
+
+/** What whoever reads inside TLS chooses; the rest is the back end's. */
+export type TlsOptions = Omit<TlsProbesOptions, 'programs' | 'selfPid' | 'setAttached'>
 
 const scanMs = 5000
 /** So many times as long pass between looks, step by step while svc takes too much CPU. */
@@ -117,9 +122,9 @@ export class TlsProbes {
     this.options = options
     this.procDir = options.procDir ?? '/proc'
     this.deniedPids = object.map('tls_denied')
-    const { log, setAttached } = options
+    const { log, programs, setAttached } = options
     this.processes = new FarProcesses({ log })
-    this.probed = new ProbedFiles({ object, log, setAttached, ownerOf: pid => this.ownerOf(pid) })
+    this.probed = new ProbedFiles({ object, programs, log, setAttached, ownerOf: pid => this.ownerOf(pid) })
   }
 
   /** Scans now, and from now on. Resolves when the processes that are there have been looked at. */

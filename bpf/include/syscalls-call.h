@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The bytes of a call: where they lie, and how many of them are passed on. */
+#pragma once
+#include "syscalls-context.h"
+#include "syscalls-record.h"
+
+/* The cursor at a call's first byte. */
+static __always_inline void aim(struct work *w, const struct svc_syscall_call *call, s64 result)
+{
+	u64 pair[2];
+	u64 message = 0;
+	w->message = 0;
+	w->vector = 0;
+	w->vectors = 0;
+	w->base = 0;
+	w->size = 0;
+	w->left = result;
+	switch (call->kind) {
+	case svc_syscall_call_kind_buffer:
+		w->base = call->address;
+		w->size = result;
+		break;
+	case svc_syscall_call_kind_vector:
+		w->vector = call->address;
+		w->vectors = call->count;
+		break;
+	case svc_syscall_call_kind_messages: { /* struct mmsghdr: 64 bytes, msg_len at 56 */
+		u32 length = 0;
+		message = call->address;
+		read_user(&length, sizeof(length), (void *)message + 56);
+		w->left = length;
+		if (result > 1)
+			w->message = message + 64;
+		break;
+	}
+	case svc_syscall_call_kind_message:
+		message = call->address;
+		break;
+	}
+	if (message) { /* struct msghdr: msg_iov at 16, msg_iovlen at 24 */
+		if (read_user(pair, sizeof(pair), (void *)message + 16)) {
+			count(svc_counter_fault);
+		} else {
+			w->vector = pair[0];
+			w->vectors = pair[1];
+		}
+	}
+	w->first[0] = w->vector;
+	w->first[1] = w->vectors;
+	w->first[2] = w->base;
+	w->first[3] = w->size;
+}
+
+/* A call counts by its beginning where it sent bytes, so that what causes comes first, and by its end else. */
+static __always_inline u64 time_of(u64 began)
+{
+	u64 now = bpf_ktime_get_ns();
+	return began && now - began < ORDER_NS ? began : now;
+}
+
+/* Protocols that answer before they are asked again, as a rule; of others each call is captured as a turn is. */
+static __always_inline bool takes_turns(u8 protocol)
+{
+	return IS_COUNTED(protocol) || protocol == svc_protocol_http1;
+}
+
+/* The call's bytes are the next of a connection that is followed. False: they are not to be passed on. */
+static __always_inline bool begin(struct work *w, struct svc_syscall_connection *c)
+{
+	u32 direction = w->direction & 1;
+	if (c->direction != direction || !takes_turns(c->protocol)) {
+		c->direction = direction;
+		c->turn = 0;
+	}
+	describe(w, c, direction, w->time);
+	c->position[direction] += w->left;
+	/* What goes by while its port is excluded is told as a gap when it is observed again. */
+	if (excluded(c->role == svc_syscall_role_server ? c->local_port : c->peer_port))
+		return false;
+	count(svc_counter_segments);
+	u64 room = TURN_HTTP2; /* its headers depend on all that came before */
+	if (c->protocol != svc_protocol_http2)
+		room = c->turn < TURN ? TURN - c->turn : 0;
+	w->room = w->left < room ? w->left : room;
+	c->turn += w->room;
+	return true;
+}
