@@ -15,7 +15,7 @@ import {
   text,
   word,
 } from '../schema.ts'
-import { memory } from '../schemas.ts'
+import { memory } from '../self-shapes.ts'
 
 // Pipeline
 
