@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Config } from '../config/index.ts'
 import { unknownProcess } from '../entities/process-resource.ts'
 import type { ProcessTable } from '../entities/process-table.ts'
-import { matches, type ProcessSelector, type SelectionRules } from '../entities/selection.ts'
+import type { ProcessSelector, SelectionRules } from '../entities/selection.ts'
 import { loadNative, type MapHandle, Unsupported } from '../kernel/native.ts'
 import { firstMissing, ownPids } from '../kernel/needs.ts'
 import { build } from '../lib/build.ts'
@@ -34,6 +34,7 @@ import { pathMatcher, type RouteOptions, Routes } from '../tracing/routes.ts'
 import { StreamCalls } from '../tracing/stream-calls.ts'
 import { Streams } from '../tracing/streams.ts'
 import { Tracer, type TracerOptions, type TracerRules } from '../tracing/tracer.ts'
+import { readInsideTls, type TracingLimit } from './inside-tls.ts'
 import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
 import { tracingSink } from './tracing-sink.ts'
@@ -53,17 +54,10 @@ const backlogBytes = 24 * 2 ** 20
 /** and no more than so much in proportion to the memory of tables, which it is no part of. */
 const backlogShare = 2 / 3
 
-const tlsMend = 'run Linux 5.10 or newer with BTF, or set agent.ebpf.network.tls: false'
-
 /** Why tracing does not run, or what it cannot do, and the mend. */
 export interface TracingFault {
   readonly reason: string
   readonly mend: string
-}
-
-/** A part that does less than it was asked to. */
-export interface TracingLimit extends TracingFault {
-  readonly subsystem: 'processes' | 'tls'
 }
 
 export interface TracingOptions {
@@ -190,16 +184,9 @@ export class Tracing {
     this.register(governor)
     const limits: TracingLimit[] = []
     if (network.tls) {
-      const { exclude } = selectionOf(config.discovery)
-      const denied = (path: string) =>
-        exclude.some(({ executable }) => executable !== '' && matches(executable, path))
-      try {
-        this.tls = this.capture.tls({ log: options.log, denied })
-        void this.tls.start()
-      } catch (error) {
-        const reason = `what is inside TLS is not read: ${errorText(error)}`
-        limits.push({ subsystem: 'tls', reason, mend: tlsMend })
-      }
+      const { probes, limit } = readInsideTls(this.capture, selectionOf(config.discovery), options.log)
+      this.tls = probes
+      if (limit !== undefined) limits.push(limit)
     }
     if (this.capture.selfPid !== process.pid) {
       processes.withoutProc()
