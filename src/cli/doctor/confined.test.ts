@@ -61,12 +61,13 @@ test('for a user without rights', { skip }, () => {
     /profile programs/,
     /connection programs/,
     /process programs/,
+    /host programs/,
   ])
   assert.match(text, /^ +you lose: traces and request metrics\n +fix, one of:\n/m)
   assert.match(text, /^ +systemd +AmbientCapabilities=CAP_BPF CAP_PERFMON$/m)
   assert.match(text, /^ +container +docker run --user=0 --cap-add=BPF --cap-add=PERFMON$/m)
   assert.match(text, /^ +kubernetes +securityContext: \{.*\[BPF, PERFMON\]\}\}$/m)
-  assert.match(text, /^4 limited, 2 missing, 6 unknown\. Everything else works\.$/m)
+  assert.match(text, /^4 limited, 2 missing, 7 unknown\. Everything else works\.$/m)
 })
 
 test('where the kernel hides its types', { skip }, () => {
@@ -80,6 +81,7 @@ test('where the kernel hides its types', { skip }, () => {
     /profile programs +cannot be tried: .*BTF/,
     /connection programs +cannot be tried: .*BTF/,
     /process programs +cannot be tried: .*BTF/,
+    /host programs +cannot be tried: .*BTF/,
   ])
   check(text, 'limited', [])
 })
