@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { withoutBpf } from '../../test/helpers/compile-bpf.ts'
 import { withoutCall } from '../../test/helpers/seccomp.ts'
-import { hasTracefs } from '../../test/helpers/tracefs.ts'
+import { hasTracefs, withTracefs } from '../../test/helpers/tracefs.ts'
 import { refusalOf } from './bpf-refusal.ts'
 import { capabilitiesOf } from './capabilities.ts'
 import { mendText, type Need, need, type Outcome, outcomeOf, type State } from './need.ts'
@@ -107,6 +107,23 @@ test('in a pid namespace of its own the agent loses the names of processes', { s
   ])
   const { mends } = tried.find(({ name }) => name === 'host pid namespace')!
   assert.equal(mends?.kubernetes, 'hostPID: true')
+})
+
+test('without tracefs the tracepoints of system calls are missing for whoever insists on them', {
+  skip,
+}, () => {
+  const script = `
+    import { firstMissing, syscallTracepoints, syscallTracepointsAnyway } from ${JSON.stringify(import.meta.resolve('./needs.ts'))}
+    console.log(JSON.stringify([syscallTracepoints, syscallTracepointsAnyway].map(need => firstMissing([need])?.detail ?? '')))`
+  const tried = (wrapper: readonly string[]): string[] => {
+    const [program, ...args] = [...wrapper, process.execPath, '--input-type=module', '-e', script]
+    return JSON.parse(execFileSync(program!, args).toString())
+  }
+  const hide = 'mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug && exec "$@"'
+  const [byDefault, insisted] = tried(['unshare', '-m', 'sh', '-c', hide, 'sh'])
+  assert.equal(byDefault, '') // the socket tracepoints of this kernel do without
+  assert.match(insisted!, /^there is no tracepoint syscalls\/sys_enter_\w+ in \/sys\/kernel\/tracing$/)
+  assert.deepEqual(tried(withTracefs), ['', ''])
 })
 
 test('/proc that hides processes is told, in both its forms', { skip }, () => {

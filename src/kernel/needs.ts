@@ -235,21 +235,28 @@ export const syscallTracepoints = need({
       mends: { kernel: 'run Linux 6.3 or newer, which needs none of them' },
     },
   },
-  try: () => {
-    if ('ok' in socketTracepoints.try()) return { ok: 'not needed: the socket tracepoints are there' }
-    for (const [tracepoint, names] of Object.entries(callFields)) {
-      const fields = tracepointFields(tracepoint)
-      if (fields === undefined)
-        return { fault: 'absent', detail: `there is no tracepoint ${tracepoint} in /sys/kernel/tracing` }
-      for (const [i, name] of names.entries()) {
-        const at = 16 + 8 * i
-        if (!fields.some(field => field.name === name && field.offset === at && field.size === 8))
-          return { fault: 'other', detail: `${tracepoint} has no ${name} at byte ${at}` }
-      }
-    }
-    return { ok: 'sys_enter_read and its kind' }
-  },
+  try: () =>
+    'ok' in socketTracepoints.try()
+      ? { ok: 'not needed: the socket tracepoints are there' }
+      : triedSyscallTracepoints(),
 })
+
+/** The same for whoever follows requests by system calls whatever else the kernel has. */
+export const syscallTracepointsAnyway: Need = { ...syscallTracepoints, try: triedSyscallTracepoints }
+
+function triedSyscallTracepoints(): Finding<'absent' | 'other'> {
+  for (const [tracepoint, names] of Object.entries(callFields)) {
+    const fields = tracepointFields(tracepoint)
+    if (fields === undefined)
+      return { fault: 'absent', detail: `there is no tracepoint ${tracepoint} in /sys/kernel/tracing` }
+    for (const [i, name] of names.entries()) {
+      const at = 16 + 8 * i
+      if (!fields.some(field => field.name === name && field.offset === at && field.size === 8))
+        return { fault: 'other', detail: `${tracepoint} has no ${name} at byte ${at}` }
+    }
+  }
+  return { ok: 'sys_enter_read and its kind' }
+}
 
 /** Linux 5.8. */
 export const ringBuffer = need({

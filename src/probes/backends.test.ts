@@ -59,7 +59,8 @@ for (const backend of backends) {
     assert.match(backend.name, /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/)
     assert.match(backend.summary, /^[A-Z].*\.$/)
     assert.ok(backend.needs.length > 0)
-    for (const need of backend.needs) assert.ok(needs.includes(need), `svc doctor does not try ${need.name}`)
+    const tried = needs.map(({ name }) => name)
+    for (const { name } of backend.needs) assert.ok(tried.includes(name), `svc doctor does not try ${name}`)
   })
 }
 

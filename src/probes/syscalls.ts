@@ -1,4 +1,4 @@
-import { loadPrograms, lockedMemory, syscallTracepoints } from '../kernel/needs.ts'
+import { loadPrograms, lockedMemory, syscallTracepointsAnyway } from '../kernel/needs.ts'
 import type { Backend } from './capture.ts'
 import { SyscallCapture } from './syscall-capture.ts'
 
@@ -6,7 +6,7 @@ import { SyscallCapture } from './syscall-capture.ts'
 export const syscalls: Backend = {
   name: 'syscalls',
   summary: 'System call tracepoints: two program runs for each call that may be on a socket.',
-  needs: [loadPrograms, lockedMemory, syscallTracepoints],
+  needs: [loadPrograms, lockedMemory, syscallTracepointsAnyway],
   objectFor: () => 'syscalls.bpf.o',
   open: (native, options, sink) => new SyscallCapture(native, { name: 'syscalls' }, options, sink),
 }
