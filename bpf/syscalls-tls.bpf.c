@@ -3,6 +3,7 @@
  * and get it from there, OpenSSL and GnuTLS. No key is needed, and none is read. The maps of syscalls.bpf.c are shared;
  * its programs come here with each call of a thread that uses TLS. */
 #include "include/syscalls-inside.h"
+#include "include/tls-share.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -79,6 +80,10 @@ static __always_inline int on_enter(const struct call_registers *regs, u32 funct
 	if (!call_begins(t, regs, function))
 		return 0;
 	if (!bpf_map_lookup_elem(&tls_sessions, &key)) {
+		if (!may_have_session(ring_owner())) {
+			count(svc_counter_storage_full);
+			return 0;
+		}
 		struct tls_binding made = {};
 		bpf_map_update_elem(&tls_sessions, &key, &made, BPF_NOEXIST);
 	}

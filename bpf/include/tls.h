@@ -3,6 +3,8 @@
  * is needed, and none is read. */
 #pragma once
 #include "tls-socket.h"
+#include "share.h"
+#include "tls-share.h"
 
 #define TLS_FOREIGN_MAX 8   /* calls that were not recognised, after which a session is given up */
 #define TLS_FOREIGN_JOINED 64
@@ -151,8 +153,12 @@ int svc_tls_enter(struct pt_regs *ctx)
 	}
 	if (!call_begins(t, regs, function))
 		return 0;
-	if (!bpf_map_lookup_elem(&tls_sessions, &key))
+	if (bpf_map_lookup_elem(&tls_sessions, &key))
+		return 0;
+	if (may_have_session(svc_owner()))
 		bpf_map_update_elem(&tls_sessions, &key, &tls_session_zero, BPF_NOEXIST);
+	else
+		count(svc_counter_storage_full);
 	return 0;
 }
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* How owners share the tables of TLS sessions. The kernel lets go those that were used longest ago: were new ones not
+ * bounded, whoever calls with ever other sessions would take the others' while they wait for an answer. */
+#pragma once
+#include "fair.h"
+
+#define TLS_SESSIONS 16384
+#define TLS_NEW (TLS_SESSIONS / 2) /* new ones, of which half is forgotten in 2^32 ns: a table lasts for 17 seconds */
+#define TLS_TICK_SHIFT 32
+
+/* New sessions of late: of owners, of groups, of all. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OWNERS + GROUPS + 1);
+	__type(key, u32);
+	__type(value, struct had);
+} tls_shares SEC(".maps");
+
+/* Whether the owner may have one more now. */
+static __always_inline bool may_have_session(u32 owner)
+{
+	u32 group = OWNERS + ((owner & OWNER_MASK) >> OWNER_BITS), total = OWNERS + GROUPS;
+	struct had *own = bpf_map_lookup_elem(&tls_shares, &owner);
+	struct had *others = bpf_map_lookup_elem(&tls_shares, &group);
+	struct had *all = bpf_map_lookup_elem(&tls_shares, &total);
+	if (!own || !others || !all)
+		return false;
+	u32 tick = bpf_ktime_get_ns() >> TLS_TICK_SHIFT, used = had_lately(all, tick);
+	u64 left = used < TLS_NEW ? TLS_NEW - used : 0;
+	if (!may_have(had_lately(own, tick), had_lately(others, tick), left, TLS_NEW, FAIR))
+		return false;
+	__sync_fetch_and_add(&own->amount, 1);
+	__sync_fetch_and_add(&others->amount, 1);
+	__sync_fetch_and_add(&all->amount, 1);
+	return true;
+}
