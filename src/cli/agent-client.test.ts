@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net'
@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { makeCertificates } from '../../test/helpers/certificates.ts'
 import { type Config, defaults } from '../config/index.ts'
-import { type FoundAgent, findAgent } from './agent-client.ts'
+import { type FoundAgent, findAgent, strangerAt, strangerAtSocket } from './agent-client.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-client-'))
 const certificates = makeCertificates()
@@ -120,6 +120,40 @@ test('the configured token goes to no process of another user, that of SVC_TOKEN
   assert.ok(open.client && given.client)
   const seen = (await given.client.get('/', bounds)).body.toString()
   assert.equal(seen, 'none,Bearer given,Bearer given')
+})
+
+test('a socket of another user gets no token while a program of root holds it too', {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, async t => {
+  // As a user does with a program that is setuid: it holds what it was started with.
+  process.seteuid!(65534)
+  const server = createTcpServer()
+  const port = await listen(t, server).finally(() => process.seteuid!(0))
+  const auth = { ...defaults().self_telemetry.auth, enabled: true, bearer_token: 'configured' }
+  const found = await findAgent({ settings: settings({ listen: `127.0.0.1:${port}`, auth }), env: {} })
+  assert.match(whys(found), /of user 65534 \(pid \d+\) listens there; no token was sent/)
+  // At another address it is in nobody's way.
+  assert.equal(strangerAt(port, '127.0.0.2'), '')
+})
+
+test("an admin socket is a stranger's where a stranger could have put it", {
+  skip: process.getuid?.() !== 0 && 'needs root',
+}, async t => {
+  const path = join(directory, 'stranger.sock')
+  await listen(t, createTcpServer(), path)
+  assert.equal(strangerAtSocket(path), '')
+  chownSync(path, 65534, 65534)
+  assert.equal(strangerAtSocket(path), 'a process of user 65534')
+  assert.equal(strangerAtSocket(join(directory, 'none.sock')), '')
+  // As /run/svc is given to the user of svc.
+  const given = mkdtempSync('/run/svc-client-')
+  t.after(() => rmSync(given, { recursive: true }))
+  const inGiven = join(given, 'svc.sock')
+  await listen(t, createTcpServer(), inGiven)
+  for (const each of [given, inGiven]) chownSync(each, 65534, 65534)
+  assert.equal(strangerAtSocket(inGiven), '')
+  chmodSync(given, 0o777)
+  assert.equal(strangerAtSocket(inGiven), 'a process of user 65534')
 })
 
 test('a URL that is given is the only way, and is sent no token of the configuration', async t => {

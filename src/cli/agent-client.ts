@@ -1,14 +1,16 @@
 // How commands of this host reach the agent that runs: its admin socket first, which asks for no token, else its URL.
 
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { lstatSync, readFileSync, statSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
+import { dirname, resolve } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { Config } from '../config/index.ts'
 import { LineSplitter } from '../lib/line-splitter.ts'
 import { addressText, parseListenAddress } from '../lib/listen-address.ts'
-import { portHolder } from '../lib/port-holder.ts'
+import { checkOwnDirectory } from '../lib/own-directory.ts'
+import { listeningUsers, portHolder } from '../lib/port-holder.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 
 export interface AgentAnswer {
@@ -141,7 +143,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
   const address = `${tls.enabled ? 'https' : 'http'}://${addressText(local, port)}`
   // Without TLS nothing proves that it is the agent, and while that is down anybody of this host may listen there.
-  const stranger = own !== undefined && !token && !tls.enabled ? strangerAt(port) : ''
+  const stranger = own !== undefined && !token && !tls.enabled ? strangerAt(port, local) : ''
   if (stranger !== '')
     return [
       ...ways,
@@ -150,14 +152,43 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   return [...ways, { ...wayTo(address, settings, token || own), port }]
 }
 
-/** Who listens on a port of this host, if it is seen to be a user who is neither root nor this one; else ''. */
-export function strangerAt(port: number): string {
+/**
+ * Who listens on a port of an address of this host, if a user who is neither root nor this one is seen to have made the
+ * socket, or to hold it; else ''. Whoever runs a program of root's lets it hold a socket of theirs.
+ */
+export function strangerAt(port: number, host: string): string {
   const holder = portHolder(port)
-  if (holder === undefined) return ''
-  const { pid, name } = holder
-  const user = effectiveUser(pid)
-  if (user === undefined || user === 0 || user === process.geteuid?.()) return ''
+  const holding = holder === undefined ? undefined : effectiveUser(holder.pid)
+  const user = [...listeningUsers(port, host), holding].find(each => each !== undefined && !isTrusted(each))
+  if (user === undefined) return ''
+  const { pid, name } = holder ?? { pid: 'unknown', name: 'a process' }
   return `${name} of user ${user} (pid ${pid})`
+}
+
+/**
+ * Whose socket this is, if a user who is neither root nor this one could have put it there; else ''. A directory that root
+ * gave to a user, as that of the package to svc's, is that user's.
+ */
+export function strangerAtSocket(path: string): string {
+  const directory = dirname(resolve(path))
+  try {
+    const { uid } = lstatSync(path)
+    if (isTrusted(uid)) return ''
+    try {
+      checkOwnDirectory(dirname(directory))
+      const above = statSync(directory)
+      if (above.uid === uid && (above.mode & 0o022) === 0) return ''
+    } catch {
+      // In a directory that is open to others anybody can have made it.
+    }
+    return `a process of user ${uid}`
+  } catch {
+    return '' // it has gone: nobody answers there any more
+  }
+}
+
+function isTrusted(user: number): boolean {
+  return user === 0 || user === process.geteuid?.()
 }
 
 /** From /proc/PID/status: unlike the owner of /proc/PID, no process can change what that says. */

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { isIP } from 'node:net'
 
 /** The process that listens on a TCP port. */
 export interface PortHolder {
@@ -11,7 +12,7 @@ export interface PortHolder {
 export function portHolder(port: number, proc = '/proc'): PortHolder | undefined {
   const sockets = new Set<string>()
   for (const table of ['tcp', 'tcp6']) {
-    for (const inode of listeners(read(`${proc}/net/${table}`), port)) sockets.add(`socket:[${inode}]`)
+    for (const { inode } of listeners(read(`${proc}/net/${table}`), port)) sockets.add(`socket:[${inode}]`)
   }
   if (sockets.size === 0) return undefined
   for (const pid of list(proc)) {
@@ -23,16 +24,41 @@ export function portHolder(port: number, proc = '/proc'): PortHolder | undefined
   return undefined
 }
 
-/** Inodes of the sockets that listen on a port, from the text of /proc/net/tcp (proc_pid_net(5)). */
-export function listeners(table: string, port: number): string[] {
-  const inodes: string[] = []
+/**
+ * The users who made the sockets that listen on a port of an IPv4 address of this host, or of any address where `host` is
+ * none. Whoever makes one may hand it to another process: who holds it says nothing of who reads what comes.
+ */
+export function listeningUsers(port: number, host: string, proc = '/proc'): number[] {
+  const octets = isIP(host) === 4 ? Buffer.from(host.split('.').map(Number)) : undefined
+  // As the kernel writes them: each four bytes as a number of this machine.
+  const wanted = octets?.readUInt32LE().toString(16).toUpperCase().padStart(8, '0')
+  const takes = (address: string) =>
+    wanted === undefined || /^0+$/.test(address) || address.slice(-8) === wanted
+  return ['tcp', 'tcp6']
+    .flatMap(table => listeners(read(`${proc}/net/${table}`), port))
+    .flatMap(({ address, user }) => (takes(address) ? [user] : []))
+}
+
+/** A socket that listens. */
+export interface Listener {
+  readonly inode: string
+  /** Who made it. */
+  readonly user: number
+  /** As the kernel writes it. */
+  readonly address: string
+}
+
+/** The sockets that listen on a port, from the text of /proc/net/tcp (proc_pid_net(5)). */
+export function listeners(table: string, port: number): Listener[] {
+  const found: Listener[] = []
   for (const line of table.split('\n')) {
     const fields = line.trim().split(/\s+/)
-    const local = fields[1] ?? ''
-    if (fields[3] !== '0A' || Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16) !== port) continue
-    if (fields[9] !== undefined) inodes.push(fields[9])
+    const [, local = '', , state, , , , user, , inode] = fields
+    const [address = '', at = ''] = local.split(':')
+    if (state !== '0A' || Number.parseInt(at, 16) !== port) continue
+    if (inode !== undefined) found.push({ inode, user: Number(user), address })
   }
-  return inodes
+  return found
 }
 
 // Processes come and go while they are read, and some are another user's: what cannot be read is not there.

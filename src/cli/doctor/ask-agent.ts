@@ -4,7 +4,7 @@ import type { Degradation, StatusDocument } from '../../api/types.ts'
 import type { DoctorDocument } from '../../api/ui/documents.ts'
 import { type LoadedConfig, loadConfig, redacted } from '../../config/index.ts'
 import type { State } from '../../kernel/need.ts'
-import { type AgentClient, type Bounds, findAgent, strangerAt } from '../agent-client.ts'
+import { type AgentClient, type Bounds, findAgent, strangerAt, strangerAtSocket } from '../agent-client.ts'
 import { isForOthers, waysText } from '../running-agent.ts'
 import type { Check, Examined } from './check.ts'
 
@@ -45,8 +45,8 @@ export async function askAgent(
   const { SVC_TOKEN } = process.env
   const { client, tried } = await findAgent({ settings, env: { SVC_TOKEN } })
   if (client === undefined) return { ...nothing, why: waysText(tried) }
-  const { address, port } = client
-  const stranger = address.startsWith('unix:') || port === undefined ? '' : strangerAt(port)
+  const { address } = client
+  const stranger = strangerOf(client)
   if (stranger !== '') return { ...nothing, why: `${address}: ${stranger} listens there, which is not asked` }
   const toConfiguration = (document: object) => configurationIn(document, address, loaded)
   const [status, config, tries] = await Promise.all([
@@ -62,6 +62,11 @@ export async function askAgent(
     loaded: config?.told,
     tries: tries?.told,
   }
+}
+
+function strangerOf({ address, port }: AgentClient): string {
+  if (address.startsWith('unix:')) return strangerAtSocket(address.slice('unix:'.length))
+  return port === undefined ? '' : strangerAt(port, new URL(address).hostname)
 }
 
 interface Answer<T> {
