@@ -141,6 +141,7 @@ const cases: readonly Case[] = [
   { what: 'nesting without an end', file: `agent: ${'['.repeat(20_000)}\n` },
   { what: 'bytes that are no text', file: Buffer.from([0x6d, 0x6f, 0x64, 0x65, 0x3a, 0x20, 0xff, 0x0a]) },
   { what: 'a file that is too large', file: Buffer.alloc(1024 * 1024 + 1, '#') },
+  { what: 'a file that has too much in it', file: `agent: ${'['.repeat(300_000)}\n` },
   { what: 'a file that does not exist', file: '', options: { path: 'absent.yaml', explicit: true } },
   { what: 'a directory', file: '', options: { path: '.', explicit: true } },
   {

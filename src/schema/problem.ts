@@ -43,8 +43,8 @@ export interface Report {
 /** What follows a key that sounds secret, whether or not there is such a key. */
 const secretValue = /((?:password|secret|token|credential|authorization|api_?key|salt|headers)["']?\s*:\s).+/i
 
-/** What may be credentials in an address. */
-const userinfo = /[^\s"'/]+@/g
+/** What may be an address without its scheme, credentials in front. Not up to the "@": that takes a long line's square of time. */
+const authority = /[^\s"'/]+/g
 
 export function problemAt(place: Place, key: string, message: string, secret = false): Problem {
   const [line, column] = lineAndColumn(place.source, place.start)
@@ -55,7 +55,10 @@ export function problemAt(place: Place, key: string, message: string, secret = f
     .replace(/\r$/, '')
     .replace(secretValue, '$1[REDACTED]')
     // As long as before, so that the mark below stays where it belongs.
-    .replace(userinfo, found => `${'*'.repeat(found.length - 1)}@`)
+    .replace(authority, found => {
+      const end = found.lastIndexOf('@')
+      return end < 1 ? found : '*'.repeat(end) + found.slice(end)
+    })
   const length = Math.max(1, Math.min(place.end - place.start, sourceLine.length - column + 1))
   return { where: place.source.name, line, column, key, message, sourceLine, length }
 }

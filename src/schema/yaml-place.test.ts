@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { stringify } from 'yaml'
 import { soak } from '../../test/helpers/soak.ts'
-import type { Report } from './problem.ts'
+import { problemAt, type Report } from './problem.ts'
 import { fileSource, looseScalar, type Place, type Value } from './value.ts'
 import { collectionOf, parseYaml } from './yaml-place.ts'
 
@@ -151,4 +151,26 @@ test('a variable for a list or a map is one, or told what is wrong', () => {
     }),
     { numRuns },
   )
+})
+
+test('what is too much for the parser, or stands in one long line, is refused at once', () => {
+  const many = 1 << 20
+  const began = performance.now()
+  for (const text of [
+    '['.repeat(many),
+    `"${'\\q'.repeat(many / 2)}"`,
+    '%a\n'.repeat(many / 4),
+    '- '.repeat(many / 2),
+  ])
+    assert.match(
+      read(text).messages.join(),
+      /^cannot read the text: it has more than 200,000 names, values and signs/,
+    )
+  const long = `a: "${'b'.repeat(many)}" c`
+  assert.match(
+    problemAt({ source: fileSource('file', long), start: 0, end: 1 }, '', '').sourceLine,
+    /^a: "b+" c$/,
+  )
+  // With a regular expression that begins again at each character it is an hour.
+  assert.ok(performance.now() - began < 20_000)
 })

@@ -1,4 +1,5 @@
-import { isAlias, isMap, isPair, isScalar, isSeq, type Node, parseDocument } from 'yaml'
+import { isAlias, isMap, isPair, isScalar, isSeq, Lexer, type Node, parseDocument } from 'yaml'
+import { isTooMuch, tooManyTokens, withoutStacks } from '../lib/yaml-size.ts'
 import { expand } from './expand.ts'
 import type { Report } from './problem.ts'
 import { describe, type Entry, type Place, type Scalar, type Source, type Value } from './value.ts'
@@ -34,14 +35,20 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
   const text = source.text
   const placeOf = (start: number, end: number): Place => options.place ?? { source, start, end }
   let root: Node | null
+  if (isTooMuch(new Lexer().lex(text))) {
+    report.problem(placeOf(0, 1), '', `cannot read the text: ${tooManyTokens}; make it smaller`)
+    return undefined
+  }
   try {
     // Repeated keys are found below with a set: the parser compares each key with all before it.
-    const document = parseDocument(text, {
-      uniqueKeys: false,
-      stringKeys: true,
-      prettyErrors: false,
-      logLevel: 'error',
-    })
+    const document = withoutStacks(() =>
+      parseDocument(text, {
+        uniqueKeys: false,
+        stringKeys: true,
+        prettyErrors: false,
+        logLevel: 'error',
+      }),
+    )
     const faults = [...document.errors, ...document.warnings]
     if (faults.some(fault => fault.code === 'RESOURCE_EXHAUSTION')) {
       // Where the parser's stack ended says nothing about the file.

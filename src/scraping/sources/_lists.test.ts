@@ -129,3 +129,11 @@ test('a large list leaves time for others', async () => {
   // It would take some 40 ms at once; how long a turn takes on a busy machine is not for a test to say.
   assert.ok(delay.count > 3, `there were ${delay.count} turns`)
 })
+
+test('a list that is too much for the parser of YAML is refused before it', async () => {
+  const many = 500_000
+  for (const text of ['['.repeat(many), `- ["${'\\q'.repeat(many / 2)}"]`, `- [${','.repeat(many)}]`])
+    await assert.rejects(async () => {
+      for await (const _ of yamlElements(text));
+    }, /^Error: it has more than 200,000 names, values and signs in what begins at line 1; make it smaller$/)
+})

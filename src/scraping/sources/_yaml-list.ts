@@ -1,4 +1,5 @@
 import { Turns } from '../../discovery/kubernetes/turns.ts'
+import { isTooMuch, tooManyTokens, withoutStacks } from '../../lib/yaml-size.ts'
 
 /** About what is parsed within two milliseconds. */
 const partChars = 8 * 1024
@@ -16,15 +17,19 @@ const coupled = /^(?:---|\.\.\.|%)|(?:^|[\s,[{:])[&*!]/m
  * this is no list. The parser is loaded when it is needed.
  */
 export async function* yamlElements(text: string): AsyncIterableIterator<unknown> {
-  const { parse } = await import('yaml')
+  const { Lexer, parse } = await import('yaml')
   const listOf = (part: string, firstLine: number): readonly unknown[] => {
     if (part.length > maxPartChars)
       throw new Error(
         `what begins at line ${firstLine + 1} is too large to be read at once; write it as JSON, or as smaller groups, each from a "- " at the margin, without anchors, aliases and tags`,
       )
+    if (isTooMuch(new Lexer().lex(part)))
+      throw new Error(`${tooManyTokens} in what begins at line ${firstLine + 1}; make it smaller`)
     let value: unknown
     try {
-      value = parse(part, { schema: 'failsafe', merge: true, stringKeys: true, logLevel: 'error' })
+      value = withoutStacks(() =>
+        parse(part, { schema: 'failsafe', merge: true, stringKeys: true, logLevel: 'error' }),
+      )
     } catch (error) {
       throw new Error(`it is no YAML: ${faultText(error, firstLine)}`, { cause: error })
     }
