@@ -21,6 +21,11 @@ test('who answers and is no agent is told so', async t => {
     assert.match(talk, want)
   }
   await check(['status', '--url', polite], /^svc: cannot show the status: what answers is no agent of this/)
+  const bare = await stranger(t, (_, response) => response.end('{}'))
+  await check(
+    ['status', '--url', bare],
+    /^svc: cannot show the status: what answers is no agent of this.*too little$/m,
+  )
   await check(['top', '--once', '--url', polite], /^svc: cannot show the services: what answers at \S+ told/)
   const empty = await stranger(t, ({ url }, response) => {
     response.statusCode = url === '/healthz' ? 200 : 404

@@ -1,7 +1,7 @@
 import type { ExportDocument, StatusDocument } from '../../api/types.ts'
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import { addressText, parseListenAddress } from '../../lib/listen-address.ts'
-import { ExitCode } from '../../lib/start-error.ts'
+import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { AgentClient } from '../agent-client.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf } from '../configuration.ts'
@@ -31,9 +31,20 @@ export async function agentStatus(args: Arguments): Promise<ExitCode> {
   await written(
     args.has('json')
       ? `${shownJson(JSON.stringify(found, null, 2))}\n`
-      : statusText(found, { unicode, columns: Math.min(columns, 120), pen: penOf(color) }),
+      : drawn(() => statusText(found, { unicode, columns: Math.min(columns, 120), pen: penOf(color) })),
   )
   return ready.status === 'ready' ? ExitCode.ok : ExitCode.general
+}
+
+/** Throws a `StartError` where documents lack what an agent says in them: an address may be anybody's. */
+function drawn(draw: () => string): string {
+  try {
+    return draw()
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    const message = `cannot ${what}: what answers is no agent of this version, for it says too little`
+    throw new StartError(message, ExitCode.general)
+  }
 }
 
 /** Where data was lost and why; null where the agent keeps nothing for the page. */
