@@ -3,7 +3,6 @@
  * and get it from there, OpenSSL and GnuTLS. No key is needed, and none is read. The maps of syscalls.bpf.c are shared;
  * its programs come here with each call of a thread that uses TLS. */
 #include "include/syscalls-inside.h"
-#include "include/tls-share.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "syscalls-parts.h"
 #include "syscalls-tls-socket.h"
+#include "tls-share.h"
 
 #define TLS_SLOTS 3           /* programs on one CPU that may have been interrupted by another */
 #define TLS_FOREIGN_MAX 8     /* calls that were not recognised, after which a session is given up */
@@ -187,6 +188,7 @@ static __noinline int forget_session(void *ctx, struct tls_key *of)
 		}
 		bpf_map_delete_elem(&connections, &key);
 	}
-	bpf_map_delete_elem(&tls_sessions, of);
+	if (!bpf_map_delete_elem(&tls_sessions, of))
+		session_ended(ring_owner());
 	return 0;
 }

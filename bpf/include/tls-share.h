@@ -5,7 +5,7 @@
 #include "fair.h"
 
 #define TLS_SESSIONS 16384
-#define TLS_NEW (TLS_SESSIONS / 2) /* new ones, of which half is forgotten in 2^32 ns: a table lasts for 17 seconds */
+#define TLS_NEW (TLS_SESSIONS / 2) /* new ones that have not ended, of which half is forgotten in 2^32 ns: a table lasts for 17 seconds */
 #define TLS_TICK_SHIFT 32
 
 /* New sessions of late: of owners, of groups, of all. */
@@ -15,6 +15,26 @@ struct {
 	__type(key, u32);
 	__type(value, struct had);
 } tls_shares SEC(".maps");
+
+static __always_inline void give_place(u32 of)
+{
+	struct had *had = bpf_map_lookup_elem(&tls_shares, &of);
+	if (!had)
+		return;
+	if ((s32)had->amount > 0)
+		__sync_fetch_and_add(&had->amount, -1);
+	if ((s32)had->amount < 0) /* CPUs that did so at once */
+		had->amount = 0;
+}
+
+/* A session of the owner has left the table: it takes nobody's place. */
+static __always_inline void session_ended(u32 owner)
+{
+	owner &= OWNER_MASK;
+	give_place(owner);
+	give_place(OWNERS + (owner >> OWNER_BITS));
+	give_place(OWNERS + GROUPS);
+}
 
 /* Whether the owner may have one more now. */
 static __always_inline bool may_have_session(u32 owner)

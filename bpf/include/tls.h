@@ -20,7 +20,8 @@ static __noinline int forget_session(struct tls_key *key)
 		tell_end(connection, 0);
 	if (s->binding.known && !(connection & (WITHOUT_SOCKET | DEEP_INSIDE)))
 		bpf_map_delete_elem(&tls_sockets, &cookie);
-	bpf_map_delete_elem(&tls_sessions, key);
+	if (!bpf_map_delete_elem(&tls_sessions, key))
+		session_ended(svc_owner());
 	return 0;
 }
 

@@ -171,6 +171,6 @@ test('what is too much for the parser, or stands in one long line, is refused at
     problemAt({ source: fileSource('file', long), start: 0, end: 1 }, '', '').sourceLine,
     /^a: "b+" c$/,
   )
-  // With a regular expression that begins again at each character it is an hour.
+  // With a regular expression that begins again at each character it is minutes.
   assert.ok(performance.now() - began < 20_000)
 })
