@@ -39,7 +39,12 @@ test('all but the documents of the specification is private, and debug paths are
 test('what is not well, or not ready, is 503 at each of its paths, with the reason', async t => {
   const health = { healthy: false, reason: 'the event loop stood still for 40 s' }
   const checks = { ebpf: 'failed: no BTF', otlp: 'ok', discovery: 'ok' }
-  const sick = { ...view, health: () => health, readiness: () => checks, warnings: () => [] } as unknown as AgentView
+  const sick = {
+    ...view,
+    health: () => health,
+    readiness: () => checks,
+    warnings: () => [],
+  } as unknown as AgentView
   const { api } = await serve(t, {}, { operations: operations(sick, '/metrics') })
   for (const path of ['/healthz', '/livez']) {
     const { status, body } = await call(api.port, path)
