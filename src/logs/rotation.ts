@@ -114,7 +114,8 @@ function sequence(suffix: string): number {
   return number ? Number(number[0]) : 0
 }
 
-function realPath(path: string): string {
+/** Where a path leads; itself where that cannot be told. */
+export function realPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {

@@ -1,10 +1,12 @@
 // Finds the files that a log was written to between one look and the next, or while nobody looked.
 
 import type { Stats } from 'node:fs'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
-import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
+import { byAge, realPath, type Sibling, siblings, tickMs } from './rotation.ts'
 import type { Slices } from './slices.ts'
 
 /** Files that are kept open before their turn comes: what a rotator removes can still be read. */
@@ -45,8 +47,32 @@ export interface Question {
   readonly isHeld: HoldsPath
 }
 
-/** What has to be read before the current file of a log. */
+/** Looks at a directory of which something was renamed meanwhile. */
+const maxTries = 6
+
+/**
+ * What has to be read before the current file of a log. A rotator renames one file after the other: who looks in the midst of
+ * it sees names of which some are missing, and would never ask for those files again. So it is looked at until it stood still.
+ */
 export async function succession(question: Question): Promise<Succession> {
+  for (let tries = 1; ; tries++) {
+    const changedMs = directoryChangedMs(question)
+    const result = await asFound(question)
+    // What changes within one tick of the clock may have one time.
+    const stoodStill = changedMs === directoryChangedMs(question) && Date.now() - changedMs > tickMs
+    if (stoodStill || changedMs === 0 || tries === maxTries) return result
+    for (const file of result.before) file.close()
+    await sleep(tickMs)
+  }
+}
+
+/** When a name in the directory of the log was last made, changed or taken away; 0 where that is not known. */
+function directoryChangedMs({ path, isHeld }: Question): number {
+  const directory = dirname(realPath(path))
+  return isHeld(directory) ? 0 : (statsOf(directory)?.mtimeMs ?? 0)
+}
+
+async function asFound(question: Question): Promise<Succession> {
   const { current, last, known, isKnown } = question
   // What is remembered is not gone, whoever has it now.
   const all = await siblings(

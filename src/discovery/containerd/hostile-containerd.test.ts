@@ -1,3 +1,4 @@
+// owns: process
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer as createHttp1 } from 'node:http'
