@@ -32,6 +32,8 @@ const apart = {
   SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
   SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
   SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
+  // Beside it stands the note of the run.
+  SVC_PIPELINE_EXPORT_QUEUE_DIRECTORY: join(directory, 'state/queue'),
 }
 const mistaken = { SVC_SELF_TELEMETRY_ADMIN_SOCKET: join(directory, 'none.sock') }
 

@@ -365,6 +365,8 @@ export class FollowedLogs {
       isFollowed: stats => this.owners.find(stats) !== undefined,
       isLog: path => path !== log.path && this.logs.has(path),
       isHeld: this.isHeld,
+      // A look waits for a log that it begins to follow, and for no other one.
+      mayLookAgain: () => log.files.length > 0 || this.places.mayPause(log.owner),
     }
   }
 

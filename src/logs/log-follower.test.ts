@@ -189,26 +189,6 @@ test('rotations between two looks, and while nobody looked, lose nothing', async
   await second.stop()
 })
 
-test('a look in the midst of a rotation misses no file', async t => {
-  const { directory, log, follow } = workplace(t)
-  const first = await follow()
-  appendFileSync(log, 'one\n')
-  await arrives(first, ['one'])
-  await first.stop()
-  rotate(log)
-  appendFileSync(log, 'two\n')
-  // Renamed away, and not yet there by its next name.
-  const between = join(directory, 'between')
-  renameSync(log, between)
-  appendFileSync(log, 'three\n')
-  const starts = follow()
-  setTimeout(() => renameSync(between, `${log}.0`), 15)
-  const second = await starts
-  await arrives(second, ['two', 'three'])
-  assert.equal(second.follower.state.lostRotations, 0)
-  await second.stop()
-})
-
 test('what was rotated away while nobody looked is read, also where nothing followed it', async t => {
   const { directory, log, at, follow } = workplace(t)
   const first = await follow()

@@ -2,6 +2,9 @@ import { FairShare, type ShareLosses } from '../lib/fair-share.ts'
 import type { FollowedLog } from './followed-log.ts'
 import { sharing } from './log-owner.ts'
 
+/** Pauses of 20 ms in one look, in which others' logs wait: of all owners, and of one. */
+const pauses = { all: 24, owner: 6 }
+
 /** Logs that are followed at once: a bounded number of places, shared by the owners of the logs. */
 export class LogPlaces {
   readonly #share: FairShare
@@ -10,6 +13,8 @@ export class LogPlaces {
   #taken = 0
   #refused = 0
   #leftOut = 0
+  /** Taken in the look that is under way. */
+  readonly #pauses = new FairShare(pauses.all)
 
   constructor(places: number) {
     this.#share = new FairShare(places)
@@ -24,6 +29,15 @@ export class LogPlaces {
   leftOut(count: number): void {
     this.#refused += Math.max(0, count - this.#leftOut)
     this.#leftOut = count
+    this.#pauses.clear()
+  }
+
+  /** Whether a look may wait a moment more for an owner's directory to stand still. */
+  mayPause(owner: string): boolean {
+    const whose = sharing(owner)
+    if (!this.#pauses.fits(1) || this.#pauses.usedBy(whose) >= pauses.owner) return false
+    this.#pauses.add(whose, 1)
+    return true
   }
 
   hasPlace(owner: string): boolean {

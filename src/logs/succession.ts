@@ -45,31 +45,40 @@ export interface Question {
   /** Is the path of another log. */
   isLog(path: string): boolean
   readonly isHeld: HoldsPath
+  /** Whether whoever waits for the answer has the time for one more look. */
+  mayLookAgain(): boolean
 }
 
-/** Looks at a directory of which something was renamed meanwhile. */
-const maxTries = 6
+/** Looks at a directory in which something is renamed meanwhile, of which the last one counts. */
+const maxLooks = 6
 
 /**
  * What has to be read before the current file of a log. A rotator renames one file after the other: who looks in the midst of
  * it sees names of which some are missing, and would never ask for those files again. So it is looked at until it stood still.
  */
 export async function succession(question: Question): Promise<Succession> {
-  for (let tries = 1; ; tries++) {
+  for (let looks = 1; ; looks++) {
     const changedMs = directoryChangedMs(question)
     const result = await asFound(question)
-    // What changes within one tick of the clock may have one time.
-    const stoodStill = changedMs === directoryChangedMs(question) && Date.now() - changedMs > tickMs
-    if (stoodStill || changedMs === 0 || tries === maxTries) return result
+    if (stoodStill(changedMs, directoryChangedMs(question)) || looks === maxLooks || !question.mayLookAgain())
+      return result
     for (const file of result.before) file.close()
+    question.slices.end()
     await sleep(tickMs)
+    question.slices.begin()
   }
 }
 
-/** When a name in the directory of the log was last made, changed or taken away; 0 where that is not known. */
+/** What changes within one tick of the clock may have one time. A time to come is that of another clock. */
+function stoodStill(beforeMs: number, afterMs: number): boolean {
+  const ageMs = Date.now() - afterMs
+  return beforeMs === afterMs && (ageMs > tickMs || ageMs < 0)
+}
+
+/** When a name in the directory of the log was last made, changed or taken away, which nobody can set; 0: not known. */
 function directoryChangedMs({ path, isHeld }: Question): number {
   const directory = dirname(realPath(path))
-  return isHeld(directory) ? 0 : (statsOf(directory)?.mtimeMs ?? 0)
+  return isHeld(directory) ? 0 : (statsOf(directory)?.ctimeMs ?? 0)
 }
 
 async function asFound(question: Question): Promise<Succession> {

@@ -353,6 +353,14 @@ test('debug paths do not exist while debug mode is off', async () => {
   }
 })
 
+test('a body that does not come in time is answered', async () => {
+  for (const { target, reply } of await late) {
+    assert.equal(reply.status, 408, target.path)
+    api.check(target.operation, reply)
+  }
+})
+
+// Behind the bodies that do not come: their connections are the oldest.
 test('more connections than the bound are closed, and counted', async () => {
   const sockets = Array.from({ length: 400 }, () =>
     connect(open.port, '127.0.0.1').on('error', () => undefined),
@@ -364,13 +372,6 @@ test('more connections than the bound are closed, and counted', async () => {
   const dropped = async () => (await open.metrics()).sum('svc_api_connections_dropped_total')
   // As long as all places are taken this question is closed, too.
   await until('that is counted', 20_000, () => dropped().then(Boolean, () => false))
-})
-
-test('a body that does not come in time is answered', async () => {
-  for (const { target, reply } of await late) {
-    assert.equal(reply.status, 408, target.path)
-    api.check(target.operation, reply)
-  }
 })
 
 test('no answer names the runtime, its version or a place in the source', async () => {
