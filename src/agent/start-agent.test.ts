@@ -379,20 +379,13 @@ test('exchanges whose connection lost its framing are in the books', kernel, asy
 
 test('in a pid namespace of its own the agent says that it knows no names', kernel, () => {
   const script = `
-    import { startAgent } from ${JSON.stringify(import.meta.resolve('../agent.ts'))}
-    import { loadConfig } from ${JSON.stringify(import.meta.resolve('../config/index.ts'))}
-    import { LogRing } from ${JSON.stringify(import.meta.resolve('../lib/log-ring.ts'))}
-    import { createLogger } from ${JSON.stringify(import.meta.resolve('../lib/logger.ts'))}
-    const env = {
+    import { startInnerAgent } from ${JSON.stringify(import.meta.resolve('../../test/helpers/inner-agent.ts'))}
+    const { agent } = await startInnerAgent({
       SVC_SELF_TELEMETRY_ENABLED: 'false',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
       SVC_AGENT_PROFILING_ENABLED: 'false',
-      SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false',
       SVC_AGENT_EBPF_NETWORK_INCLUDE_PORTS: '1',
-    }
-    const loaded = loadConfig({ explicit: false, cwd: '/nonexistent', systemFile: '/nonexistent', env })
-    const log = createLogger({ level: 'error', format: 'json', write: () => {} })
-    const agent = await startAgent({ loaded, log, logRing: new LogRing(), load: () => loaded })
+    })
     console.log(JSON.stringify([agent.banner()[1], agent.view.status().degraded, agent.view.readiness()]))
     await agent.stop()`
   const inside = ['--pid', '--fork', '--mount-proc', process.execPath, '--input-type=module', '-e', script]

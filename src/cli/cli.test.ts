@@ -265,7 +265,8 @@ async function saying(run: { child: ChildProcess; talk: () => string }, what: st
 }
 
 test('a start that fails says what, as the page of troubles has it', async () => {
-  const quiet = `mode: collector\nself_telemetry: {listen: "127.0.0.1:0", admin_socket: ""${'%s'}}\n`
+  const queue = `pipeline: {export: {queue: {enabled: false, directory: ${join(directory, 'state/queue')}}}}\n`
+  const quiet = `mode: collector\nself_telemetry: {listen: "127.0.0.1:0", admin_socket: ""${'%s'}}\n${queue}`
   const failing = async (name: string, own: string, more: string) => {
     const config = file(name, `${quiet.replace('%s', own)}${more}`)
     const { code, talk } = await svc(['run', '--config', config])

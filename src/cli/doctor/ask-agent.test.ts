@@ -14,9 +14,10 @@ const directory = mkdtempSync(join(tmpdir(), 'svc-ask-'))
 after(() => rmSync(directory, { recursive: true }))
 
 /** What an operator has here: a socket where the agent may answer, and a configuration that is not the agent's. */
-function local(socket: string, more = '') {
+function local(socket: string) {
   const path = join(directory, 'config.yaml')
-  writeFileSync(path, `self_telemetry: {listen: "127.0.0.1:0", admin_socket: ${socket}}\n${more}`)
+  const queue = `pipeline: {export: {queue: {directory: ${join(directory, 'queue')}}}}\n`
+  writeFileSync(path, `self_telemetry: {listen: "127.0.0.1:0", admin_socket: ${socket}}\n${queue}`)
   return loadConfig({ path, explicit: true, env: {} })
 }
 
@@ -24,23 +25,27 @@ function outcomes({ groups }: Diagnosis, name: string) {
   return groups.flatMap(({ checks }) => checks).filter(check => check.name === name)
 }
 
-test('the agent is asked first, with its secrets and its settings; what it did not try is tried here', async t => {
+/** An agent that answers at `socket`, and a receiver that it sends to with a secret. */
+async function reporting(t: TestContext, socket: string, more: Readonly<Record<string, string>>) {
   const receiver = await startReceiver()
-  const socket = join(directory, 'agent.sock')
-  const { agent } = await startInnerAgent({
+  t.after(() => receiver.close())
+  const inner = await startInnerAgent({
     SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
     SVC_SELF_TELEMETRY_ADMIN_SOCKET: socket,
     SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
     SVC_AGENT_EBPF_ENABLED: 'false',
-    SVC_AGENT_DISCOVERY_DETECT_CLOUD: 'false',
     SVC_OTLP_ENDPOINT: `127.0.0.1:${receiver.port}`,
     SVC_OTLP_INSECURE: 'true',
     SVC_OTLP_HEADERS: 'authorization=Bearer abracadabra',
+    ...more,
   })
-  t.after(async () => {
-    await agent.stop()
-    await receiver.close()
-  })
+  t.after(() => inner.agent.stop())
+  return { ...inner, receiver }
+}
+
+test('the agent is asked first, with its secrets and its settings; what it did not try is tried here', async t => {
+  const socket = join(directory, 'agent.sock')
+  const { receiver } = await reporting(t, socket, { SVC_AGENT_DISCOVERY_DETECT_CLOUD: 'false' })
   // By the file nothing is sent anywhere.
   const diagnosis = await examine(local(socket))
   const { sources } = diagnosis
@@ -67,22 +72,8 @@ test('the agent is asked first, with its secrets and its settings; what it did n
 })
 
 test('with what the agent runs, secrets and all, is tried here what an agent without a page does not try', async t => {
-  const receiver = await startReceiver()
   const socket = join(directory, 'pageless.sock')
-  const { agent, loaded } = await startInnerAgent({
-    SVC_SELF_TELEMETRY_LISTEN: '127.0.0.1:0',
-    SVC_SELF_TELEMETRY_ADMIN_SOCKET: socket,
-    SVC_SELF_TELEMETRY_UI_ENABLED: 'false',
-    SVC_AGENT_NODEEXPORTER_ENABLED: 'false',
-    SVC_AGENT_EBPF_ENABLED: 'false',
-    SVC_OTLP_ENDPOINT: `127.0.0.1:${receiver.port}`,
-    SVC_OTLP_INSECURE: 'true',
-    SVC_OTLP_HEADERS: 'authorization=Bearer abracadabra',
-  })
-  t.after(async () => {
-    await agent.stop()
-    await receiver.close()
-  })
+  const { loaded, receiver } = await reporting(t, socket, { SVC_SELF_TELEMETRY_UI_ENABLED: 'false' })
   const same = await examine(loaded, { topic: 'export' })
   assert.deepEqual(same.sources.told, ['status', 'configuration'])
   assert.match(same.sources.why, /\/ui\/api\/doctor: self_telemetry\.ui\.enabled is false/)
