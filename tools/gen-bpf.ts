@@ -2,6 +2,7 @@
 //   struct svc_record { u64 start_ns; u8 comm[16]; }  →  svcRecord = { size, startNs, comm, commSize (of arrays) }
 //   enum svc_counter { svc_counter_lost, … }          →  svcCounter = ['lost', …], or an object where numbers skip
 //   global variables                                  →  rodata, data, bss = { size, <variable>, … }
+// What objects share stands once: a module has the names of an earlier one that say the same by `export { … } from`.
 // Types count when their name starts with svc_. A last value …_count or …_max is the number of values and left out.
 // --check compares instead, and exits 1 naming the files that are stale.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -58,17 +59,33 @@ function prefixOf(type: string, names: readonly string[]): string {
   return prefix
 }
 
+/** Module of each definition, by its text. */
+const written = new Map<string, string>()
+
 function moduleOf(object: string): string {
   const { structs, enums, sections } = readBtf(readFileSync(`${from}/${object}.bpf.o`))
-  const parts = [`// Written by tools/gen-bpf.ts from ${object}.bpf.o: change bpf/ and run it again.\n`]
-  for (const { name, size, fields } of structs) {
-    if (name.startsWith('svc_')) parts.push(layout(`struct ${name}`, camel(name), size, fields))
+  const definitions: { readonly name: string; readonly text: string }[] = []
+  for (const { name, size, fields } of structs)
+    if (name.startsWith('svc_'))
+      definitions.push({ name: camel(name), text: layout(`struct ${name}`, camel(name), size, fields) })
+  for (const item of enums)
+    if (item.name.startsWith('svc_')) definitions.push({ name: camel(item.name), text: table(item) })
+  for (const { name, size, fields } of sections)
+    definitions.push({ name: camel(name), text: layout(`Section ${name}`, camel(name), size, fields) })
+  const own: string[] = []
+  const shared = new Map<string, string[]>()
+  for (const { name, text } of definitions) {
+    const module = written.get(text)
+    if (module === undefined) {
+      written.set(text, object)
+      own.push(text)
+    } else shared.set(module, [...(shared.get(module) ?? []), name])
   }
-  for (const item of enums) if (item.name.startsWith('svc_')) parts.push(table(item))
-  for (const { name, size, fields } of sections) {
-    parts.push(layout(`Section ${name}`, camel(name), size, fields))
-  }
-  return parts.join('\n')
+  const exports = [...shared].map(
+    ([module, names]) => `export { ${names.sort().join(', ')} } from './${module}.ts'\n`,
+  )
+  const head = `// Written by tools/gen-bpf.ts from ${object}.bpf.o: change bpf/ and run it again.\n`
+  return [head, ...(exports.length > 0 ? [exports.join('')] : []), ...own].join('\n')
 }
 
 /** Whoever reads what one build of an object writes reads what the other one writes. */
@@ -94,8 +111,8 @@ function fail(message: string): never {
 const objects = existsSync(from) ? readdirSync(from).filter(file => file.endsWith('.bpf.o')) : []
 if (objects.length === 0) fail(`cannot find ${from}/*.bpf.o: run tools/setup first`)
 const want = new Map<string, string>()
-for (const file of objects.sort()) {
-  const object = file.slice(0, -'.bpf.o'.length)
+for (const object of objects.map(file => file.slice(0, -'.bpf.o'.length)).sort()) {
+  const file = `${object}.bpf.o`
   try {
     want.set(`${object}.ts`, moduleOf(object))
     if (existsSync(`${from}/old/${file}`)) checkOldBuild(file)

@@ -1,5 +1,7 @@
 // Written by tools/gen-bpf.ts from syscalls.bpf.o: change bpf/ and run it again.
 
+export { svcCounter, svcCounters, svcKind, svcMethod, svcProtocol, svcSegment, svcSide, svcSocket, svcThread, svcTlsFunction } from './sock.ts'
+
 /** struct svc_syscall_key: offsets in bytes. */
 export const svcSyscallKey = {
   size: 8,
@@ -66,59 +68,6 @@ export const svcSyscallSettings = {
   wide: 28,
 } as const
 
-/** struct svc_segment: offsets in bytes. */
-export const svcSegment = {
-  size: 112,
-  kind: 0,
-  pid: 4,
-  timeNs: 8,
-  connection: 16,
-  cgroup: 24,
-  tid: 32,
-  position: 36,
-  sequence: 40,
-  length: 44,
-  captured: 48,
-  tail: 50,
-  localPort: 52,
-  peerPort: 54,
-  localAddress: 56,
-  localAddressSize: 16,
-  peerAddress: 72,
-  peerAddressSize: 16,
-  comm: 88,
-  commSize: 16,
-  error: 104,
-  flags: 106,
-  protocol: 107,
-  served: 108,
-} as const
-
-/** struct svc_counters: offsets in bytes. */
-export const svcCounters = {
-  size: 184,
-  values: 0,
-  valuesSize: 184,
-} as const
-
-/** struct svc_socket: offsets in bytes. */
-export const svcSocket = {
-  size: 8,
-  pid: 0,
-  port: 4,
-  state: 6,
-  family: 7,
-} as const
-
-/** struct svc_thread: offsets in bytes. */
-export const svcThread = {
-  size: 16,
-  kind: 0,
-  pid: 4,
-  parent: 8,
-  tid: 12,
-} as const
-
 /** struct svc_syscall_address: offsets in bytes. */
 export const svcSyscallAddress = {
   size: 64,
@@ -145,79 +94,6 @@ export const svcSyscallSweep = {
   first: 16,
   last: 20,
 } as const
-
-/** enum svc_side. */
-export const svcSide = [
-  'client',
-  'server',
-] as const
-
-/** enum svc_method. */
-export const svcMethod = [
-  'other',
-  'get',
-  'head',
-  'post',
-  'put',
-  'delete',
-  'connect',
-  'options',
-  'trace',
-  'patch',
-  'query',
-] as const
-
-/** enum svc_counter. */
-export const svcCounter = [
-  'finished',
-  'records',
-  'ring_full',
-  'over_budget',
-  'red_full',
-  'fault',
-  'unreadable',
-  'io_uring',
-  'compat32',
-  'desync',
-  'orphan_response',
-  'abandoned',
-  'storage_full',
-  'pipeline_full',
-  'messages_bound',
-  'connections',
-  'not_recognised',
-  'excluded',
-  'sockets_found',
-  'segments',
-  'segments_lost',
-  'segments_over_budget',
-  'streams',
-] as const
-
-/** enum svc_kind. */
-export const svcKind = [
-  'exchange',
-  'begin',
-  'segment',
-  'thread',
-] as const
-
-/** enum svc_protocol. */
-export const svcProtocol = [
-  'none',
-  'http1',
-  'http2',
-  'dns',
-  'postgres',
-  'mysql',
-  'redis',
-  'memcached',
-  'mongodb',
-  'kafka',
-  'amqp',
-  'mqtt',
-  'nats',
-] as const
 
 /** enum svc_syscall_call_kind. */
 export const svcSyscallCallKind = [
@@ -251,16 +127,6 @@ export const svcSyscallRole = [
   'unknown',
   'client',
   'server',
-] as const
-
-/** enum svc_tls_function. */
-export const svcTlsFunction = [
-  'read',
-  'write',
-  'read_ex',
-  'write_ex',
-  'handshake',
-  'free',
 ] as const
 
 /** Section .bss: offsets in bytes. */
