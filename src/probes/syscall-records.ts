@@ -14,11 +14,11 @@ const kinds = { thread: svcKind.indexOf('thread') }
 /** Younger records wait: an older one may not have been written yet, or not have been seen on another CPU. */
 const marginNs = 1_000_000
 const ringBatchBytes = 2 ** 20
-/** Memory of a batch of perf buffers, at most and for each CPU: what is left waits in them. */
+/** Memory of a batch of perf buffers, at most, and at least for each CPU: what is left waits in them. */
 const perfBatchBytes = 2 ** 22
 const perfShareBytes = 2 ** 17
-/** Room for which nothing more is read. */
-const leastRoom = 2 ** 16
+/** Room for which nothing more is read: of a ring, and for each CPU (LEAST_ROOM of native/perf.c). */
+const leastRoomBytes = 2 ** 16
 
 /** Records of the kernel side in the order of their times, whichever buffer they come by. */
 export interface Records {
@@ -63,8 +63,10 @@ abstract class Batches implements Records {
   private readonly waiting: Buffer
   private waitingLength = 0
   private readonly times: Float64Array
+  private readonly leastRoom: number
 
-  constructor(native: Native, sizeBytes: number) {
+  constructor(native: Native, sizeBytes: number, leastRoom: number) {
+    this.leastRoom = leastRoom
     const memory = new ArrayBuffer(sizeBytes)
     this.native = native
     this.bytes = Buffer.from(memory)
@@ -76,10 +78,12 @@ abstract class Batches implements Records {
   }
 
   take(all: boolean): number {
-    const { bytes, words32, offsets, times } = this
-    this.waiting.copy(bytes, 0, 0, this.waitingLength)
-    let length = this.waitingLength
-    if (bytes.length - length > leastRoom) length += this.drain(bytes.subarray(length))
+    const { bytes, words32, offsets, times, leastRoom } = this
+    const kept = this.waitingLength
+    this.waiting.copy(bytes, 0, 0, kept)
+    let length = kept
+    const drains = bytes.length - length > leastRoom
+    if (drains) length += this.drain(bytes.subarray(length))
     let count = 0
     let time = 0
     // Until when all records of CPUs are here of which more waits.
@@ -88,7 +92,8 @@ abstract class Batches implements Records {
       // A thread's record has no time; it came right behind another one of its CPU.
       if (words32[(at + 8) >>> 2] !== kinds.thread)
         time = words32[(at + 16) >>> 2]! + words32[(at + 20) >>> 2]! * twoTo32
-      if (words32[(at + 4) >>> 2]! >= perfMoreWaits) whole = Math.min(whole, time)
+      // Of what was kept, more may have come by now.
+      if (words32[(at + 4) >>> 2]! >= perfMoreWaits && (at >= kept || !drains)) whole = Math.min(whole, time)
       times[count] = time
       offsets[count++] = at
     }
@@ -133,7 +138,7 @@ export class RingRecords extends Batches {
   private last: Backlog | undefined
 
   constructor(native: Native, map: MapHandle, backlogBytes: number) {
-    super(native, ringBatchBytes)
+    super(native, ringBatchBytes, leastRoomBytes)
     this.ring = native.ringOpen(map)
     native.ringAbsorb(this.ring, backlogBytes)
     this.size = this.ring.size
@@ -171,10 +176,8 @@ export class PerfRecords extends Batches {
     const cpus = native.numCpus()
     const pages = Math.max(1, perCpu / pageSizeBytes())
     // For what waits in the buffers, and as much that waited before.
-    super(
-      native,
-      Math.min(2 * cpus * pages * pageSizeBytes(), Math.max(perfBatchBytes, cpus * perfShareBytes)),
-    )
+    const wanted = Math.min(2 * cpus * pages * pageSizeBytes(), perfBatchBytes)
+    super(native, Math.max(cpus * perfShareBytes, wanted), cpus * leastRoomBytes)
     this.perf = native.perfOpen(map, pages, (pages * pageSizeBytes()) / 4)
     this.size = cpus * pages * pageSizeBytes()
     this.fd = this.perf.fd
