@@ -7,8 +7,7 @@ static __always_inline int on_accept(struct exit *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct svc_syscall_call call;
-	struct work *w = work_of();
-	if (!recall(&call, id, ctx->nr) || ctx->result < 0 || ctx->result >= FDS || !w)
+	if (!recall(&call, id, ctx->nr) || ctx->result < 0 || ctx->result >= FDS)
 		return 0;
 	struct svc_syscall_key key = key_of(id, ctx->result), listener = key_of(id, call.fd);
 	struct svc_syscall_connection made = { .role = svc_syscall_role_server };
@@ -36,8 +35,7 @@ static __always_inline int on_exit_connect(struct exit *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct svc_syscall_call call;
-	struct work *w = work_of();
-	if (!recall(&call, id, ctx->nr) || !w)
+	if (!recall(&call, id, ctx->nr))
 		return 0;
 	struct svc_syscall_key key = key_of(id, call.fd);
 	if (call.told) {

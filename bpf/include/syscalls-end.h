@@ -4,7 +4,7 @@
 #include "syscalls-context.h"
 #include "syscalls-record.h"
 
-static __always_inline void forget_fd(void *ctx, struct work *w, u64 id, u32 fd)
+static __always_inline void forget_fd(void *ctx, u64 id, u32 fd)
 {
 	struct svc_syscall_key key = key_of(id, fd);
 	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &key);
@@ -12,8 +12,12 @@ static __always_inline void forget_fd(void *ctx, struct work *w, u64 id, u32 fd)
 		bpf_map_delete_elem(&others, &key);
 		return;
 	}
-	if (c->state == svc_syscall_state_followed)
-		put_closed(ctx, w, c);
+	if (c->state == svc_syscall_state_followed) {
+		struct work *w = work_of();
+		if (w)
+			put_closed(ctx, w, c);
+		ended(0);
+	}
 	bpf_map_delete_elem(&connections, &key);
 }
 
@@ -36,8 +40,7 @@ static __always_inline int on_enter_close(struct enter *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct svc_syscall_settings *s = settings_of();
-	struct work *w = work_of();
-	if (!s || !w || s->self_pid == id >> 32)
+	if (!s || s->self_pid == id >> 32)
 		return 0;
 	u32 fd = ctx->arguments[0];
 	if (s->magic && fd == s->magic) {
@@ -46,14 +49,14 @@ static __always_inline int on_enter_close(struct enter *ctx)
 		return 0;
 	}
 	expect_ends(id, fd);
-	forget_fd(ctx, w, id, fd);
+	forget_fd(ctx, id, fd);
 	return 0;
 }
 
 SEC("tracepoint/syscalls/sys_enter_close")
 int svc_enter_close(struct enter *ctx)
 {
-	return ended(on_enter_close(ctx));
+	return on_enter_close(ctx);
 }
 
 /* Where the first one was left out, the connection is still there. */
@@ -61,7 +64,7 @@ SEC("tracepoint/syscalls/sys_enter_close")
 int svc_again_enter_close(struct enter *ctx)
 {
 	struct svc_syscall_key key = key_of(bpf_get_current_pid_tgid(), ctx->arguments[0]);
-	return bpf_map_lookup_elem(&connections, &key) ? ended(on_enter_close(ctx)) : 0;
+	return bpf_map_lookup_elem(&connections, &key) ? on_enter_close(ctx) : 0;
 }
 
 /* Servers that have shut their side answer no more; clients may still read, unless both sides are shut. */
@@ -90,22 +93,21 @@ int svc_enter_shutdown(struct enter *ctx)
 static __always_inline int on_dup(struct enter *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct work *w = work_of();
-	if (w && !is_self(id) && ctx->arguments[0] != ctx->arguments[1])
-		forget_fd(ctx, w, id, ctx->arguments[1]);
+	if (!is_self(id) && ctx->arguments[0] != ctx->arguments[1])
+		forget_fd(ctx, id, ctx->arguments[1]);
 	return 0;
 }
 
 SEC("tracepoint/syscalls/sys_enter_dup2")
 int svc_enter_dup2(struct enter *ctx)
 {
-	return ended(on_dup(ctx));
+	return on_dup(ctx);
 }
 
 SEC("tracepoint/syscalls/sys_enter_dup3")
 int svc_enter_dup3(struct enter *ctx)
 {
-	return ended(on_dup(ctx));
+	return on_dup(ctx);
 }
 
 /* User space goes through what it knows of the process. */

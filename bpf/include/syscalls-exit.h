@@ -120,32 +120,48 @@ static __always_inline int on_call(struct exit *ctx, struct work *w, const struc
 	return 0;
 }
 
+/* Bytes that found no scratch, which is counted: what comes behind them is no longer the next. */
+static __always_inline void pass_over(const struct svc_syscall_call *call, u64 id, s64 result)
+{
+	struct svc_syscall_key key = key_of(id, call->fd);
+	struct svc_syscall_connection *c = result > 0 ? bpf_map_lookup_elem(&connections, &key) : 0;
+	if (c && !c->inside)
+		c->position[call->direction & 1] += result;
+}
+
+static __always_inline int on_moved(struct exit *ctx, const struct svc_syscall_call *call, u64 id)
+{
+	struct work *w = work_of();
+	if (!w) {
+		pass_over(call, id, ctx->result);
+		return 0;
+	}
+	if (ctx->result > 0 && uses_tls(id)) {
+		w->call = *call;
+		bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
+	}
+	return on_call(ctx, w, call, id);
+}
+
 static __always_inline int on_exit(struct exit *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct svc_syscall_call call;
 	if (!recall(&call, id, ctx->nr))
 		return 0;
-	struct work *w = work_of();
-	if (!w)
-		return 0;
-	if (ctx->result > 0 && uses_tls(id)) {
-		w->call = call;
-		bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
-	}
-	return on_call(ctx, w, &call, id);
+	return ended(on_moved(ctx, &call, id));
 }
 
 #define ON_EXIT_TWICE(syscall, body)                                                                                  \
 	SEC("tracepoint/syscalls/sys_exit_" #syscall)                                                                 \
 	int svc_exit_##syscall(struct exit *ctx)                                                                      \
 	{                                                                                                             \
-		return ended(body(ctx));                                                                              \
+		return body(ctx);                                                                                     \
 	}                                                                                                             \
 	SEC("tracepoint/syscalls/sys_exit_" #syscall)                                                                 \
 	int svc_again_exit_##syscall(struct exit *ctx)                                                                \
 	{                                                                                                             \
-		return ended(body(ctx));                                                                              \
+		return body(ctx);                                                                                     \
 	}
 #define ON_EXIT(syscall) ON_EXIT_TWICE(syscall, on_exit)
 

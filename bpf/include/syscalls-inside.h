@@ -5,9 +5,6 @@
 #include "syscalls-tls-socket.h"
 #include "tls-share.h"
 
-#define TLS_SLOTS 3           /* programs on one CPU that may have been interrupted by another */
-#define TLS_FOREIGN_MAX 8     /* calls that were not recognised, after which a session is given up */
-#define TLS_FOREIGN_JOINED 64
 #define PARTS_MAX (TURN_HTTP2 / PART + 1)
 
 struct tls_slot {
@@ -140,6 +137,15 @@ static __noinline int on_found(void *ctx, struct tls_key *of, struct tls_binding
 	return 0;
 }
 
+/* Plaintext that found no scratch, which is counted: what comes behind it is no longer the next. */
+static __always_inline void pass_over(const struct tls_key *of, const struct tls_binding *s, u32 direction, u32 bytes)
+{
+	struct svc_syscall_key key = { .pid = of->tgid, .fd = s->socket.fd };
+	struct svc_syscall_connection *c = s->known ? bpf_map_lookup_elem(&connections, &key) : 0;
+	if (c && c->id == s->socket.connection)
+		c->position[direction & 1] += bytes;
+}
+
 /* A call of the library moved `bytes` of plaintext. */
 static __noinline int on_plaintext(void *ctx, struct tls_key *of, struct tls_binding *s, struct tls_thread *t, u32 bytes)
 {
@@ -148,8 +154,10 @@ static __noinline int on_plaintext(void *ctx, struct tls_key *of, struct tls_bin
 	if (!s->known && ++s->dark < TLS_DARK_MAX)
 		return 0;
 	struct tls_slot *slot = take_slot();
-	if (!slot)
+	if (!slot) {
+		pass_over(of, s, direction_of(t, RECEIVED, SENT), bytes);
 		return 0;
+	}
 	struct work *w = &slot->work;
 	if (!s->known)
 		do_without_socket(ctx, w, of, s);

@@ -11,7 +11,10 @@
  * `type` of the TLS record that came or went, and SEEN(sight) is the connection's number, 0 for none. */
 #pragma once
 
-#define RECORD_MAX 16384 /* plaintext of a TLS record (RFC 8446, 5.1) */
+#define TLS_SLOTS 3         /* programs on one CPU that may have been interrupted by another */
+#define TLS_FOREIGN_MAX 8   /* calls that were not recognised, after which a session is given up */
+#define TLS_FOREIGN_JOINED 64
+#define RECORD_MAX 16384    /* plaintext of a TLS record (RFC 8446, 5.1) */
 #define TLS_DARK_MAX 8      /* calls with plaintext after which a session does without a socket */
 #define TLS_DEEPER_MAX 16   /* calls inside another one, after which that one has been left without a return */
 #define AMBIGUOUS 1

@@ -16,6 +16,13 @@ struct {
 	__type(value, struct had);
 } tls_shares SEC(".maps");
 
+/* CPUs that gave back the last one at once took one too many. */
+static __always_inline void forgive(struct had *had)
+{
+	if ((s32)had->amount < 0)
+		had->amount = 0;
+}
+
 static __always_inline void give_place(u32 of)
 {
 	struct had *had = bpf_map_lookup_elem(&tls_shares, &of);
@@ -23,8 +30,7 @@ static __always_inline void give_place(u32 of)
 		return;
 	if ((s32)had->amount > 0)
 		__sync_fetch_and_add(&had->amount, -1);
-	if ((s32)had->amount < 0) /* CPUs that did so at once */
-		had->amount = 0;
+	forgive(had);
 }
 
 /* A session of the owner has left the table: it takes nobody's place. */
@@ -45,6 +51,9 @@ static __always_inline bool may_have_session(u32 owner)
 	struct had *all = bpf_map_lookup_elem(&tls_shares, &total);
 	if (!own || !others || !all)
 		return false;
+	forgive(own);
+	forgive(others);
+	forgive(all);
 	u32 tick = bpf_ktime_get_ns() >> TLS_TICK_SHIFT, used = had_lately(all, tick);
 	u64 left = used < TLS_NEW ? TLS_NEW - used : 0;
 	if (!may_have(had_lately(own, tick), had_lately(others, tick), left, TLS_NEW, FAIR))

@@ -3,8 +3,6 @@
 #pragma once
 #include "stream.h"
 
-#define TLS_SLOTS 3     /* programs on one CPU that may have been interrupted by another */
-
 /* A socket as one of its calls showed it. */
 struct tls_sight {
 	struct identity id; /* connection 0: none */

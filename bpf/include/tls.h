@@ -6,9 +6,6 @@
 #include "share.h"
 #include "tls-share.h"
 
-#define TLS_FOREIGN_MAX 8   /* calls that were not recognised, after which a session is given up */
-#define TLS_FOREIGN_JOINED 64
-
 /* The session is gone, and its address may be that of another one soon. */
 static __noinline int forget_session(struct tls_key *key)
 {

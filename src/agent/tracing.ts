@@ -17,14 +17,7 @@ import type { Exchange } from '../model/exchange.ts'
 import type { SpanLink } from '../model/profile.ts'
 import { hostOwner, type Scope } from '../model/resource.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'
-import {
-  type Backend,
-  type Capture,
-  type CaptureCounter,
-  type CaptureOptions,
-  type CaptureRules,
-  noRoom,
-} from '../probes/capture.ts'
+import type { Backend, Capture, CaptureCounter, CaptureOptions, CaptureRules } from '../probes/capture.ts'
 import { backends } from '../probes/index.ts'
 import type { TlsProbes } from '../probes/tls/tls-probes.ts'
 import { kernelBounds } from '../protocols/durations.ts'
@@ -160,7 +153,7 @@ export class Tracing {
     this.streams = new Streams(made, calls, {
       governor,
       isGone: pid => processes.isGone(pid),
-      noRoom: () => noRoom(this.capture),
+      noRoom: () => this.capture.noRoom,
     })
     const names = made.map(({ name }) => name)
     const sink = tracingSink({

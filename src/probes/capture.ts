@@ -85,13 +85,8 @@ export function ringEvents(capture: Capture | undefined): {
   readonly received: number
   readonly lost: number
 } {
-  if (capture === undefined || capture.perfBuffers.length > 0) return { size: 0, received: 0, lost: 0 }
+  if (capture === undefined || capture.noRoom === 'perf_full') return { size: 0, received: 0, lost: 0 }
   return { size: capture.ringSize, received: capture.received, lost: lostRecords(capture.counters()) }
-}
-
-/** Why what finds no room between kernel and svc is dropped. */
-export function noRoom({ perfBuffers }: Pick<Capture, 'perfBuffers'>): 'ring_full' | 'perf_full' {
-  return perfBuffers.length > 0 ? 'perf_full' : 'ring_full'
 }
 
 /** Programs at tracepoints may lose the CPU, and the kernel leaves out their runs for others meanwhile. */
@@ -104,8 +99,10 @@ export interface Capture {
   readonly backend: { readonly name: string }
   /** Bytes of the ring, or of all perf buffers. */
   readonly ringSize: number
-  /** Empty where there is a ring. */
+  /** Empty where there is a ring. Reads the counters of all CPUs. */
   readonly perfBuffers: readonly PerfBuffer[]
+  /** Why what finds no room between kernel and svc is dropped. */
+  readonly noRoom: 'ring_full' | 'perf_full'
   /** Records that were read. */
   readonly received: number
   /** TCP sockets of other processes that were open at the start, listening ones included. */

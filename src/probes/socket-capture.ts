@@ -66,6 +66,7 @@ export class SocketCapture implements Capture {
   readonly backend: CaptureBackend
   readonly ringSize: number
   readonly perfBuffers = []
+  readonly noRoom = 'ring_full'
   /** Records read from the ring. */
   received = 0
   /** TCP sockets of other processes that were open at the start, listening ones included. */

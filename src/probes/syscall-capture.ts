@@ -107,6 +107,7 @@ export class SyscallCapture implements Capture {
   /** Records for which the end had no time. */
   private unread = 0
   private lastCounters: Record<CaptureCounter, number> | undefined
+  readonly noRoom: Capture['noRoom']
   /** Undefined without a ring. */
   private readonly owners: RingOwners | undefined
   /** What reads inside TLS. */
@@ -134,6 +135,7 @@ export class SyscallCapture implements Capture {
     }
     const perf = options.perf ?? native.probeMapType(mapType.ringbuf) !== 1
     const file = perf ? objects.perf : objects.ring
+    this.noRoom = perf ? 'perf_full' : 'ring_full'
     this.owners = perf ? undefined : ringOwners(native)
     const path = findAsset(file)
     if (path === undefined) throw new Error(`cannot find the BPF object ${file}: run tools/setup`)

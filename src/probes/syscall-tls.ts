@@ -1,12 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { findAsset } from '../kernel/assets.ts'
-import { BpfObject } from '../kernel/bpf-object.ts'
+import type { BpfObject } from '../kernel/bpf-object.ts'
 import { rodata } from '../kernel/gen/syscalls-tls.ts'
+import { loadBuild } from '../kernel/load-object.ts'
 import { prepareOwners, type RingOwners } from './syscall-settings.ts'
 import { namesOf, oneForEach } from './tls/programs.ts'
 import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
-
-const file = 'syscalls-tls.bpf.o'
 
 /**
  * Loads what reads inside TLS beside the tracepoints of system calls, which share their maps: an object of its own, as
@@ -17,20 +14,23 @@ export function openSyscallTls(
   options: TlsOptions & { readonly selfPid: number; readonly owners: RingOwners },
 ): { readonly object: BpfObject; readonly probes: TlsProbes } {
   const { native } = capture
-  const path = findAsset(file)
-  if (path === undefined) throw new Error(`cannot find the BPF object ${file}: run tools/setup`)
   const shared = new Set(native.objectMaps(capture.handle).map(({ name }) => name))
-  const object = BpfObject.load(native, readFileSync(path), {
-    name: 'syscalls-tls',
+  const object = loadBuild(native, 'syscalls-tls', 'new', {
     prepare: handle => {
       prepareOwners(native, handle, rodata, options.owners)
+      // Sections of data are each object's own, though libbpf calls them alike.
       for (const { name } of native.objectMaps(handle))
-        if (shared.has(name)) native.objectReuseMap(handle, name, capture.map(name))
+        if (shared.has(name) && !name.includes('.')) native.objectReuseMap(handle, name, capture.map(name))
       for (const program of namesOf(oneForEach)) native.uprobePrepare(handle, program)
     },
   })
-  const attached = capture.map('tls_attached')
-  const setAttached = (on: boolean) =>
-    native.mapUpdate(attached, Buffer.alloc(4), Buffer.from(Uint32Array.of(Number(on)).buffer), 0)
-  return { object, probes: new TlsProbes(object, { ...options, programs: oneForEach, setAttached }) }
+  try {
+    const attached = capture.map('tls_attached')
+    const setAttached = (on: boolean) =>
+      native.mapUpdate(attached, Buffer.alloc(4), Buffer.from(Uint32Array.of(Number(on)).buffer), 0)
+    return { object, probes: new TlsProbes(object, { ...options, programs: oneForEach, setAttached }) }
+  } catch (error) {
+    object.close()
+    throw error
+  }
 }
