@@ -26,7 +26,7 @@ export function readInsideTls(
     return { probes }
   } catch (error) {
     return {
-      limit: { subsystem: 'tls', reason: `what is inside TLS is not read: ${errorText(error)}`, mend },
+      limit: { subsystem: 'tls', reason: `TLS traffic is not decoded: ${errorText(error)}`, mend },
     }
   }
 }

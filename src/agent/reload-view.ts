@@ -35,7 +35,7 @@ export function reloadWarnings(state: ReloadState): string[] {
   if (lastSuccessful) return []
   const where = place === '' ? '' : `: ${basename(place)}`
   return [
-    `${refused}: refused at ${timeOf(state)}, the former configuration holds${where}; svc status says why`,
+    `${refused}: refused at ${timeOf(state)}, still running the previous configuration${where}; see svc status`,
   ]
 }
 

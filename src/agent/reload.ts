@@ -430,8 +430,8 @@ function placeOf([first]: readonly Problem[]): string {
 
 function mendOf(outcome: Extract<ReloadOutcome, { kind: 'invalid' | 'failed' }>): string {
   if (outcome.kind === 'invalid')
-    return 'correct that (svc validate names every mistake), then reload: systemctl reload svc, or SIGHUP'
-  return outcome.partial ? 'restart svc' : 'mend what it says, then reload: systemctl reload svc, or SIGHUP'
+    return 'fix the configuration (svc validate names every mistake), then reload: systemctl reload svc, or SIGHUP'
+  return outcome.partial ? 'restart svc' : 'fix the error, then reload: systemctl reload svc, or SIGHUP'
 }
 
 function waiting(restart: readonly string[]): string {

@@ -157,7 +157,7 @@ export const ebpfDocument = named(
         id: count('Number in the kernel.'),
         type: text('As the kernel names it: `hash`, `array` …'),
         entries: count(
-          'Entries, counted at some time of late. Arrays count as full; rings, and storage of sockets and tasks, show none.',
+          'Entries, counted within the last ten seconds or somewhat longer ago for large maps. Arrays count as full; rings, and storage of sockets and tasks, show none.',
         ),
         max_entries: count('Most entries.'),
       }),

@@ -137,7 +137,7 @@ export function selfMetrics(namespace: string, source: SelfMetricsSource): SelfM
           if (of === signal) emit(items, value)
         }),
       )
-    counter('collected', 'collected, by what they tell of', 'signal_type', emit => source.collected(emit))
+    counter('collected', 'collected, by type', 'signal_type', emit => source.collected(emit))
     counter('exported', 'that the endpoint acknowledged', 'endpoint', emit => source.exported(emit))
     counter('dropped', 'lost, by reason', 'reason', emit => source.dropped(emit))
   }

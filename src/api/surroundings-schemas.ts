@@ -27,7 +27,7 @@ export const discoveryDocument = named(
     containerd: object('containerd, as itself or within a distribution of Kubernetes.', {
       enabled: flag('The source is on.'),
       connected: flag('One answers.'),
-      containers: count('Now, of those that it runs by itself: Docker tells of its own.'),
+      containers: count('Now, without those of Docker, which reports them itself.'),
       version: text('Of the daemon; empty where none answered.'),
       endpoint: text('Its socket, or several with commas between; empty where none answered.'),
       reason: text('Why it does not answer, or not all of it; empty where it does.'),

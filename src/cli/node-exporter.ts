@@ -6,6 +6,6 @@ export const nodeExporter: Command = {
   summary: 'serve metrics of this host, with the flags of the exporter that it replaces',
   flags: [],
   foreignFlags: true,
-  exits: { [ExitCode.general]: 'whatever is wrong, as with that exporter' },
+  exits: { [ExitCode.general]: 'any error, as node_exporter does' },
   run: async ({ words }) => (await import('./node-exporter/exporter.ts')).runExporter(words),
 }

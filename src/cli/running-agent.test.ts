@@ -20,18 +20,21 @@ test('who answers and is no agent is told so', async t => {
     assert.deepEqual([code, out], [1, ''])
     assert.match(talk, want)
   }
-  await check(['status', '--url', polite], /^svc: cannot show the status: what answers is no agent of this/)
+  await check(
+    ['status', '--url', polite],
+    /^svc: cannot show the status: the answer is not that of an svc agent/,
+  )
   const bare = await stranger(t, (_, response) => response.end('{}'))
   await check(
     ['status', '--url', bare],
-    /^svc: cannot show the status: what answers is no agent of this.*too little$/m,
+    /^svc: cannot show the status: the answer is not that of an svc agent of this version; restart svc after an upgrade$/m,
   )
   await check(['top', '--once', '--url', polite], /^svc: cannot show the services: what answers at \S+ told/)
   const empty = await stranger(t, ({ url }, response) => {
     response.statusCode = url === '/healthz' ? 200 : 404
     response.end()
   })
-  await check(['explain', '1', '--url', empty], /^svc: cannot explain 1: what answers is no agent of svc,/)
+  await check(['explain', '1', '--url', empty], /^svc: cannot explain 1: the answer is not that of an svc agent: only status 404/)
 })
 
 test('a token that is missing is told from one that is wrong', async t => {

@@ -103,7 +103,7 @@ export function parsed<T>(line: string, what: string): T {
     return JSON.parse(line) as T
   } catch (error) {
     throw new StartError(
-      `cannot ${what}: what answers is no agent of this version, for it sends no JSON`,
+      `cannot ${what}: the answer is not that of an svc agent: it is not JSON`,
       ExitCode.general,
       error,
     )
@@ -124,7 +124,7 @@ function refusal(path: string, what: string, status: number, body: Buffer): Star
       ExitCode.general,
     )
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
-  const message = said || `what answers is no agent of svc, for it says nothing but ${status}`
+  const message = said || `the answer is not that of an svc agent: only status ${status}`
   return new StartError(`cannot ${what}: ${shownText(message, true)}${tokenMend(status, body)}`, code)
 }
 

@@ -97,7 +97,7 @@ function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificat
   const fits = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
   if (fits !== undefined) return
   throw new Error(
-    `its one certificate is no authority's, and not for "${name}" but ${trusted.subjectAltName ?? 'no name'}; set server_name to a name that it has, or name the file of the authority`,
+    `its only certificate is not a CA, and is valid for ${trusted.subjectAltName ?? 'no name'}, not for "${name}"; set server_name to one of its names, or use the file of the CA`,
   )
 }
 

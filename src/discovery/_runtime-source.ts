@@ -204,7 +204,8 @@ export class RuntimeSource<P extends Place> {
     const { log } = this.options
     if (this.daemon === nobody) {
       log.info('follows containers', { runtime, version, endpoint })
-      if (this.aside.mend !== '') log.warn('follows containers elsewhere than asked', { ...this.aside })
+      if (this.aside.mend !== '')
+        log.warn('the configured endpoint is not available; following another runtime', { ...this.aside })
     }
     this.connected = true
     this.fault = noFault

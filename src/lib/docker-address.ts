@@ -21,14 +21,14 @@ const instead = 'unix:///run/docker.sock or tcp://HOST:PORT'
 export function parseDockerAddress(address: string): DockerAddress | AddressFault {
   const [, scheme = '', rest = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?(.*)$/is.exec(address)!
   if ((scheme === '' || scheme === 'unix') && rest.startsWith('/')) return { path: rest }
-  if (scheme === 'unix') return { reason: 'it holds no whole path', instead: 'unix:///run/docker.sock' }
+  if (scheme === 'unix') return { reason: 'the path must be absolute', instead: 'unix:///run/docker.sock' }
   if (scheme === 'ssh')
     return {
       reason: 'svc does not speak ssh',
       instead:
         'unix:///run/svc/far.sock, and forward the socket there: ssh -N -L /run/svc/far.sock:/run/docker.sock HOST',
     }
-  if (scheme === 'npipe') return { reason: 'npipe is of Windows alone', instead }
+  if (scheme === 'npipe') return { reason: 'npipe exists only on Windows', instead }
   const known = scheme === '' ? 'tcp' : scheme
   if (known !== 'tcp' && known !== 'http' && known !== 'https')
     return { reason: `svc does not know the scheme ${scheme.slice(0, 32)}`, instead }

@@ -24,10 +24,14 @@ export const signalTypes = [
   calls('mqtt', 'MQTT messages'),
   calls('nats', 'NATS messages'),
   calls('dns', 'DNS lookups'),
-  { type: 'overflow', signals: ['metrics'], means: 'calls to several systems, summed for want of room' },
+  {
+    type: 'overflow',
+    signals: ['metrics'],
+    means: 'calls to several systems, combined after the limit on series',
+  },
   { type: 'internal', signals: ['traces'], means: 'the work of svc itself (`self_telemetry.tracing`)' },
   { type: 'network', signals: ['metrics'], means: 'connections and flows' },
-  { type: 'service_graph', signals: ['metrics'], means: 'which service asks which' },
+  { type: 'service_graph', signals: ['metrics'], means: 'calls between services' },
   { type: 'syscalls', signals: ['metrics'], means: 'system calls' },
   { type: 'process', signals: ['metrics', 'logs'], means: 'processes that start and end' },
   { type: 'host', signals: ['metrics'], means: 'the host (`agent.nodeexporter.otlp`)' },
@@ -38,10 +42,10 @@ export const signalTypes = [
   { type: 'cri', signals: ['logs'], means: 'containers of pods' },
   { type: 'files', signals: ['logs'], means: 'files of `agent.logs.paths`' },
   { type: 'journal', signals: ['logs'], means: 'the journal' },
-  { type: 'cpu', signals: ['profiles'], means: 'time on a processor' },
+  { type: 'cpu', signals: ['profiles'], means: 'CPU time' },
   { type: 'off_cpu', signals: ['profiles'], means: 'time spent waiting' },
-  { type: 'memory', signals: ['profiles'], means: 'memory that was taken' },
-  { type: 'unknown', signals: ['traces'], means: 'requests that were counted and could not be read' },
+  { type: 'memory', signals: ['profiles'], means: 'allocated memory' },
+  { type: 'unknown', signals: ['traces'], means: 'requests that were counted but could not be decoded' },
 ] as const satisfies readonly SignalType[]
 
 /** One of them. */

@@ -19,7 +19,7 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   BAD_COLLECTION_TYPE: 'the tag is not for a list or a map',
   BAD_DIRECTIVE: 'the line is no directive of YAML; a text that begins with "%" needs quotes',
   BAD_DQ_ESCAPE: 'the "\\" begins no escape; double it, or use single quotes',
-  BAD_INDENT: 'the line is indented otherwise than those that it belongs to',
+  BAD_INDENT: 'the indentation of the line does not match the lines around it',
   BAD_PROP_ORDER: 'a tag or anchor stands before a "-", "?" or ":"; write it behind that',
   BAD_SCALAR_START: 'a text that begins with this character needs quotes',
   BLOCK_AS_IMPLICIT_KEY:
@@ -27,7 +27,7 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   BLOCK_IN_FLOW:
     'a comma is missing, or a list or map between brackets is written without brackets of its own',
   DUPLICATE_KEY: 'the key stands twice in the same map; delete one',
-  IMPOSSIBLE: 'the line cannot be read; write it anew',
+  IMPOSSIBLE: 'this line cannot be parsed; rewrite it',
   KEY_OVER_1024_CHARS: 'a key has more than 1,024 characters before its ":"',
   MISSING_CHAR: 'a character is missing here',
   MULTILINE_IMPLICIT_KEY: 'a key goes over several lines; is there a ":" missing, or a quote?',
@@ -38,14 +38,14 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   RESOURCE_EXHAUSTION: 'values are nested too deep',
   TAB_AS_INDENT: 'a tab cannot indent; write spaces',
   TAG_RESOLVE_FAILED: 'the tag is not known; a text that begins with "!" needs quotes',
-  UNEXPECTED_TOKEN: 'what stands here belongs to nothing before it; is an indent or a quote wrong?',
+  UNEXPECTED_TOKEN: 'this text does not belong here; check indentation and quotes',
 }
 
 /** One code of the parser stands for many mistakes; its messages tell them apart. The first that fits counts. */
 const closer: readonly (readonly [code: ErrorCode, message: RegExp, sentence: string])[] = [
-  ['BLOCK_AS_IMPLICIT_KEY', /sequence/, 'the "-" is indented otherwise than those of the same list'],
-  ['BAD_INDENT', /^All mapping items/, 'the key is indented otherwise than the keys around it'],
-  ['BAD_INDENT', /^All sequence items/, 'the "-" is indented otherwise than those of the same list'],
+  ['BLOCK_AS_IMPLICIT_KEY', /sequence/, 'the indentation of this "-" does not match the rest of the list'],
+  ['BAD_INDENT', /^All mapping items/, 'the indentation of this key does not match the keys around it'],
+  ['BAD_INDENT', /^All sequence items/, 'the indentation of this "-" does not match the rest of the list'],
   ['BAD_INDENT', /^Block scalar/, 'a line of the text below "|" or ">" is indented less than its first'],
   ['BAD_INDENT', /^Flow end indicator/, 'the closing bracket must be indented more than the key'],
   [

@@ -67,7 +67,7 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
   const at = new Date(lastAttemptMs).toISOString()
   const last = lastSuccessful
     ? `${at}: taken up`
-    : `${at}: refused, the former one holds; the reason stands above`
+    : `${at}: refused; still running the previous configuration (reason above)`
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 

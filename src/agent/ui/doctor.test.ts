@@ -41,10 +41,10 @@ test('the agent finds what svc doctor finds, but does not load its programs agai
     }
   const programs = own.get('capture programs')!
   assert.equal(programs.state, 'note')
-  assert.match(programs.detail, /svc doctor traces loads them/)
+  assert.match(programs.detail, /run svc doctor traces/)
   const counts = own.get('connection programs')!
   assert.deepEqual([counts.group, counts.state], ['Kernel counts', 'note'])
-  assert.match(counts.detail, /svc doctor kernel loads them/)
+  assert.match(counts.detail, /run svc doctor kernel/)
   assert.match(own.get('event loop')!.detail, /^the longest turn took \d+ ms/)
   assert.match(own.get('address')!.detail, /this svc, which runs/)
   assert.match(own.get('collectors')!.detail, /^\d+ are at work$/)

@@ -94,7 +94,7 @@ function capturePrograms({ tracing }: UiParts): Finding {
   const why = tracing === undefined ? 'tracing is switched off' : tracing.reason
   return {
     fault: 'untried',
-    detail: `${why}; svc doctor traces loads them, which the agent would stand still for`,
+    detail: `${why}; run svc doctor traces to load them; the agent does not, as it would block`,
   }
 }
 
@@ -105,7 +105,7 @@ function kernelPrograms(parts: UiParts, { subsystem, off }: KernelPart): Finding
   return [
     {
       fault: 'untried',
-      detail: `${reason}; svc doctor kernel loads them, which the agent would stand still for`,
+      detail: `${reason}; run svc doctor kernel to load them; the agent does not, as it would block`,
     },
   ]
 }
@@ -115,7 +115,8 @@ function profilePrograms({ profiling }: UiParts): Finding {
   if (sampler === undefined)
     return {
       fault: 'untried',
-      detail: 'profiling does not run; svc doctor profiles loads them, which the agent would stand still for',
+      detail:
+        'profiling does not run; run svc doctor profiles to load them; the agent does not, as it would block',
     }
   if (sampler.degraded !== undefined)
     return { fault: 'degraded', detail: `stacks are walked by frame pointers only: ${sampler.degraded}` }

@@ -151,7 +151,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
     return {
       ...node,
       state: 'limited',
-      reason: `${share}: mend the exporter, or raise ${state.durable ? 'pipeline.export.queue.max_size_bytes' : `queues.${signal}.mem_limit`}`,
+      reason: `${share}: fix the export, or raise ${state.durable ? 'pipeline.export.queue.max_size_bytes' : `queues.${signal}.mem_limit`}`,
     }
   }
   if (typeof store === 'string')

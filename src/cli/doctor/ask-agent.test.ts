@@ -51,7 +51,7 @@ test('the agent is asked first, with its secrets and its settings; what it did n
   const { sources } = diagnosis
   assert.equal(sources.address, `unix:${socket}`)
   assert.deepEqual([sources.mode, sources.configuration, sources.why], ['agent', 'running', ''])
-  assert.deepEqual(sources.told, ['status', 'configuration', 'tries'])
+  assert.deepEqual(sources.answered, ['status', 'configuration', 'tries'])
   const [taken] = outcomes(diagnosis, 'receiver')
   assert.deepEqual([taken!.by, taken!.state], ['agent', 'ok'], taken!.detail)
   assert.match(taken!.detail, new RegExp(`127\\.0\\.0\\.1:${receiver.port} took an empty request`))
@@ -66,7 +66,7 @@ test('the agent is asked first, with its secrets and its settings; what it did n
   assert.deepEqual([settings!.by, settings!.detail], ['here', `${join(directory, 'config.yaml')} is valid`])
 
   const ofFile = await examine(local(socket), { topic: 'export', isOfFile: true })
-  assert.deepEqual(ofFile.sources.told, ['status'])
+  assert.deepEqual(ofFile.sources.answered, ['status'])
   const [none] = outcomes(ofFile, 'receiver')
   assert.deepEqual([none!.by, none!.fault], [undefined, 'none'])
 })
@@ -75,7 +75,7 @@ test('with what the agent runs, secrets and all, is tried here what an agent wit
   const socket = join(directory, 'pageless.sock')
   const { loaded, receiver } = await reporting(t, socket, { SVC_SELF_TELEMETRY_UI_ENABLED: 'false' })
   const same = await examine(loaded, { topic: 'export' })
-  assert.deepEqual(same.sources.told, ['status', 'configuration'])
+  assert.deepEqual(same.sources.answered, ['status', 'configuration'])
   assert.match(same.sources.why, /\/ui\/api\/doctor: self_telemetry\.ui\.enabled is false/)
   const [taken] = outcomes(same, 'receiver')
   assert.deepEqual([taken!.by, taken!.state], ['here', 'ok'], taken!.detail)
@@ -104,15 +104,15 @@ test('what answers may say anything: it is bounded, and nothing that it names is
     return examine(local(socket), { topic })
   }
   const nonsense = await check({ '/status': '[1', '/config': 'null', '/ui/api/doctor': '"x"' }, 'runtime')
-  assert.deepEqual(nonsense.sources.told, [])
+  assert.deepEqual(nonsense.sources.answered, [])
   assert.match(
     nonsense.sources.why,
-    /\/status: is no JSON; \/config: is no document; \/ui\/api\/doctor: is no/,
+    /\/status: is no JSON; \/config: is not a JSON object; \/ui\/api\/doctor: is no/,
   )
   assert.ok(nonsense.groups[0]!.checks.length > 0)
 
   const deep = await check({ '/config': `{"a":${'['.repeat(400_000)}${']'.repeat(400_000)}}` }, 'runtime')
-  assert.match(deep.sources.why, /^\/config: is no document$/)
+  assert.match(deep.sources.why, /^\/config: is not a JSON object$/)
 
   const hostile = {
     '/status': JSON.stringify({
@@ -138,7 +138,7 @@ test('what answers may say anything: it is bounded, and nothing that it names is
   const told = await check(hostile, 'export')
   const [untold] = outcomes(told, 'receiver')
   assert.deepEqual([untold!.state, untold!.by], ['unknown', 'here'])
-  assert.match(untold!.detail, /it takes secrets, which the agent uses and does not tell/)
+  assert.match(untold!.detail, /it needs secrets that the agent does not show/)
   const [disk] = outcomes(told, 'disk queue')
   assert.deepEqual([disk!.by, disk!.detail.length, disk!.mends], ['agent', 2000, undefined])
   assert.deepEqual(told.degraded, [])
@@ -154,8 +154,8 @@ test('an answer that is endless, late or refused leaves all to be tried here', a
     more()
   })
   const flooded = await examine(local(flood), { topic: 'runtime' })
-  assert.deepEqual(flooded.sources.told, [])
-  assert.match(flooded.sources.why, /\/status: is longer than anything that svc says/)
+  assert.deepEqual(flooded.sources.answered, [])
+  assert.match(flooded.sources.why, /\/status: is too large/)
   const closed = await answering(t, ({ url }, response) => {
     response.statusCode = url === '/healthz' ? 200 : url === '/config' ? 404 : 401
     response.end(url === '/status' ? '{"message":"no","details":{"hint":"svc ui"}}' : '{}')

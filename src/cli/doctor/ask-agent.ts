@@ -47,7 +47,7 @@ export async function askAgent(
   if (client === undefined) return { ...nothing, why: waysText(tried) }
   const { address } = client
   const stranger = strangerOf(client)
-  if (stranger !== '') return { ...nothing, why: `${address}: ${stranger} listens there, which is not asked` }
+  if (stranger !== '') return { ...nothing, why: `${address}: not asked: ${stranger} listens there` }
   const toConfiguration = (document: object) => configurationIn(document, address, loaded)
   const [status, config, tries] = await Promise.all([
     asked(client, '/status', statusBounds, document => document as StatusDocument),
@@ -89,14 +89,14 @@ async function asked<T>(
     if (answer.status === 404)
       return failed(path.startsWith('/ui/') ? 'self_telemetry.ui.enabled is false' : 'is not served')
     if (answer.status !== 200) return failed(`answered ${answer.status}`)
-    if (answer.cut) return failed('is longer than anything that svc says')
+    if (answer.cut) return failed('is too large')
     const document: unknown = JSON.parse(answer.body.toString())
     return typeof document === 'object' && document !== null
       ? { told: read(document), why: '' }
-      : failed('is no document')
+      : failed('is not a JSON object')
   } catch (error) {
     // What is nested without an end can be parsed, and not be written.
-    if (error instanceof RangeError) return failed('is no document')
+    if (error instanceof RangeError) return failed('is not a JSON object')
     return failed(error instanceof SyntaxError ? 'is no JSON' : (error as Error).message)
   }
 }

@@ -32,9 +32,9 @@ export interface Sources {
   readonly version: string
   readonly mode: string
   readonly uptime: string
-  /** What it told. */
-  readonly told: readonly ('status' | 'configuration' | 'tries')[]
-  /** Why it told nothing, or not all; '' where there is nothing to say. */
+  /** What it answered. */
+  readonly answered: readonly ('status' | 'configuration' | 'tries')[]
+  /** Why it answered nothing, or not all; '' where there is nothing to say. */
   readonly why: string
   /** The configuration of what was tried here: `running`, `defaults` or a file. */
   readonly configuration: string
@@ -153,20 +153,19 @@ function notTold({ name }: Check): Examined {
   return {
     name,
     state: 'unknown',
-    detail:
-      'not tried: it takes secrets, which the agent uses and does not tell; svc doctor --config FILE tries it',
+    detail: 'not checked: it needs secrets that the agent does not show; run svc doctor --config FILE',
   }
 }
 
 function sourcesOf({ address, why, status, loaded, tries }: Told, ofFile: LoadedConfig): Sources {
-  const told = { status, configuration: loaded, tries }
-  const names = Object.keys(told) as (keyof typeof told)[]
+  const answers = { status, configuration: loaded, tries }
+  const names = Object.keys(answers) as (keyof typeof answers)[]
   return {
     address,
     version: textOf(status?.version),
     mode: textOf(status?.mode),
     uptime: textOf(status?.uptime),
-    told: names.filter(name => told[name] !== undefined),
+    answered: names.filter(name => answers[name] !== undefined),
     why,
     configuration: loaded === undefined || loaded === ofFile ? (ofFile.file ?? 'defaults') : 'running',
   }

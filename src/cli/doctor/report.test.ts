@@ -30,7 +30,7 @@ const sources: Diagnosis['sources'] = {
   version: '',
   mode: '',
   uptime: '',
-  told: [],
+  answered: [],
   why: 'nobody listens',
   configuration: 'svc.yaml',
 }
@@ -50,7 +50,7 @@ test('a group has its title, a line for each check, and what is lost with its me
   assert.equal(
     text,
     `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
-No agent was asked (nobody listens): all was tried here, with svc.yaml.
+No agent answered (nobody listens); all checks ran here, with svc.yaml.
 
 TRACES
   ok       BTF           there
@@ -122,7 +122,7 @@ test('who tried it stands beside each where an agent was asked, and what that la
       version: '1.2.3',
       mode: 'agent',
       uptime: '3m2s',
-      told: ['status', 'configuration', 'tries'],
+      answered: ['status', 'configuration', 'tries'],
       why: '',
       configuration: 'running',
     },
@@ -131,9 +131,9 @@ test('who tried it stands beside each where an agent was asked, and what that la
   assert.equal(
     report(told, false, 200),
     `svc 1.2.3 on linux 6.3.0 x64, 1 CPU, as svc
-Asked svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock, first: "agent" marks what that agent tried itself, "here" what it did not and was tried here, with the configuration of that agent.
+Checks marked "agent" were run by svc 1.2.3, mode agent, up 3m2s, at unix:/run/svc.sock; those marked "here" by this command, with the configuration of that agent.
 
-THE AGENT THAT RUNS
+RUNNING AGENT
   limited  agent logs    no ?[2Jright
                          fix: run as root
 

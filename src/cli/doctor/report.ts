@@ -15,12 +15,12 @@ const longest = 600
  */
 export function report(diagnosis: Diagnosis, color: boolean, columns = 100): string {
   const { host, sources, degraded, groups } = diagnosis
-  const told = { title: 'The agent that runs', checks: degraded.map(limitOf) }
-  const all = [told, ...groups].flatMap(({ checks }) => checks)
+  const running = { title: 'Running agent', checks: degraded.map(limitOf) }
+  const all = [running, ...groups].flatMap(({ checks }) => checks)
   const hasBoth = all.some(({ by }) => by !== undefined)
   const width = Math.max(...all.map(({ name }) => name.length))
   const lines = [titleOf(host), ...wrapped(plain(sourcesText(sources)), columns)]
-  for (const { title, checks } of [told, ...groups]) {
+  for (const { title, checks } of [running, ...groups]) {
     if (checks.length === 0) continue
     lines.push('', color ? `\x1b[1m${title.toUpperCase()}\x1b[0m` : title.toUpperCase())
     for (const check of checks)
@@ -35,19 +35,21 @@ function limitOf({ subsystem: name, reason: detail, mend }: Diagnosis['degraded'
 }
 
 /** Who was asked, and what was tried with which configuration. */
-function sourcesText({ address, version, mode, uptime, told, why, configuration }: Sources): string {
+function sourcesText({ address, version, mode, uptime, answered, why, configuration }: Sources): string {
   const files = { running: 'the configuration of that agent', defaults: 'the defaults, as there is no file' }
   const known = files[configuration as keyof typeof files] ?? configuration
-  const isSame = told.includes('configuration') && configuration !== 'running'
+  const isSame = answered.includes('configuration') && configuration !== 'running'
   const used = isSame ? `${known}, which is what that agent runs` : known
   const because = why === '' ? '' : ` (${why})`
-  if (address === '') return `No agent was asked${because}: all was tried here, with ${used}.`
-  const who = told.includes('status') ? `svc ${version}, mode ${mode}, up ${uptime}, at ${address}` : address
-  if (told.includes('tries'))
-    return `Asked ${who}, first${because}: "agent" marks what that agent tried itself, "here" what it did not and was tried here, with ${used}.`
-  if (told.includes('configuration'))
-    return `Asked ${who}, which told no tries of its own${because}: all was tried here, with ${used}.`
-  return `An agent runs, ${who}${because}: all was tried here, with ${used}.`
+  if (address === '') return `No agent answered${because}; all checks ran here, with ${used}.`
+  const who = answered.includes('status')
+    ? `svc ${version}, mode ${mode}, up ${uptime}, at ${address}`
+    : address
+  if (answered.includes('tries'))
+    return `Checks marked "agent" were run by ${who}${because}; those marked "here" by this command, with ${used}.`
+  if (answered.includes('configuration'))
+    return `Asked ${who}, which returned no checks${because}; all checks ran here, with ${used}.`
+  return `An agent runs, ${who}${because}; all checks ran here, with ${used}.`
 }
 
 function titleOf({ version, os, kernel, arch, cpus, user, install }: Host): string {

@@ -42,7 +42,7 @@ function drawn(draw: () => string): string {
     return draw()
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    const message = `cannot ${what}: what answers is no agent of this version, for it says too little`
+    const message = `cannot ${what}: the answer is not that of an svc agent of this version; restart svc after an upgrade`
     throw new StartError(message, ExitCode.general)
   }
 }

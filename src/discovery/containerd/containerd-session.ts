@@ -70,7 +70,7 @@ export class ContainerdSession implements RuntimeSession {
   async run(listed: (daemon: Daemon) => void): Promise<never> {
     const meeting = requestOf(methods.version, request(), '', meetMs)
     const version = readVersion(await this.client.call(meeting, this.stop.signal))
-    if (version === '') throw new Error('it tells no version of containerd')
+    if (version === '') throw new Error('it reported no containerd version')
     const daemon = { runtime: 'containerd', version, rootDir: '' }
     return Promise.race([this.listen(), this.look(() => listed(daemon))])
   }

@@ -99,7 +99,7 @@ function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: ()
   const code = systemCode(error)
   if (code === 'EACCES' || code === 'EPERM')
     return {
-      reason: `this process may not open ${path} (${code}); its containers have the names that their files tell`,
+      reason: `this process may not open ${path} (${code}); container names are read from files instead`,
       mend: isBeside()
         ? ''
         : 'run svc as root, or give the socket to the group of its user: gid below [grpc] in /etc/containerd/config.toml',

@@ -212,12 +212,12 @@ test('an address that svc cannot ask is told with its name and what to write, be
     /^set DOCKER_HOST to unix:\/\/\/run\/svc\/far\.sock, and forward the socket there: ssh -N -L /,
   )
   assert.equal(logged.length, 1)
-  assert.match(logged[0]!, /elsewhere than asked/)
+  assert.match(logged[0]!, /the configured endpoint is not available/)
   source.stop()
   const { source: other } = follow(t, 'npipe:////./pipe/docker_engine')
   assert.match(
     other.state.reason,
-    /^agent\.discovery\.docker\.endpoint is npipe:\S+: npipe is of Windows alone$/,
+    /^agent\.discovery\.docker\.endpoint is npipe:\S+: npipe exists only on Windows$/,
   )
 })
 
