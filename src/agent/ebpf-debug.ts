@@ -90,10 +90,10 @@ export class EbpfDebug {
   }
 
   /** Notes what all programs have run and taken until now. */
-  #look(): Map<number, Seen> {
+  #look(programs = loadedPrograms()): Map<number, Seen> {
     const before = this.#seen
     this.#seen = new Map(
-      loadedPrograms().map(({ id, runCount, runTimeNs }) => [id, { runs: runCount, ns: runTimeNs }]),
+      programs.map(({ id, runCount, runTimeNs }) => [id, { runs: runCount, ns: runTimeNs }]),
     )
     this.#seenMs = performance.now()
     return before
@@ -103,13 +103,13 @@ export class EbpfDebug {
   #tell(): void {
     const seconds = (performance.now() - this.#seenMs) / 1000
     const programs = loadedPrograms()
-    const before = this.#look()
+    const before = this.#look(programs)
     const ran = programs
       .map(program => {
         const { runs, ns } = before.get(program.id) ?? { runs: 0, ns: 0 }
         return { program, runs: program.runCount - runs, ns: program.runTimeNs - ns }
       })
-      .filter(({ program, runs }) => program.id !== 0 && runs > 0)
+      .filter(({ runs }) => runs > 0)
       .sort((a, b) => b.ns - a.ns)
     for (const { program, runs, ns } of ran)
       this.#log.info('an eBPF program ran', {

@@ -34,7 +34,10 @@ test('who answers and is no agent is told so', async t => {
     response.statusCode = url === '/healthz' ? 200 : 404
     response.end()
   })
-  await check(['explain', '1', '--url', empty], /^svc: cannot explain 1: the answer is not that of an svc agent: only status 404/)
+  await check(
+    ['explain', '1', '--url', empty],
+    /^svc: cannot explain 1: the answer is not that of an svc agent: only status 404/,
+  )
 })
 
 test('a token that is missing is told from one that is wrong', async t => {

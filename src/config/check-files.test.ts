@@ -139,7 +139,11 @@ test('a receiver whose very certificate is trusted must have a name of it', () =
     if (want) assert.match(found[0]!, want)
   }
   check('https://collector:4317', '', undefined)
-  check('https://10.0.0.1:4317', '', /ca_file: .*valid for DNS:collector, not for "10\.0\.0\.1"; set server_name/)
+  check(
+    'https://10.0.0.1:4317',
+    '',
+    /ca_file: .*valid for DNS:collector, not for "10\.0\.0\.1"; set server_name/,
+  )
   check('https://10.0.0.1:4317', ', server_name: collector', undefined)
   check('https://collector:4317', ', server_name: other', /not for "other"/)
   check('https://other:4317', ', insecure_skip_verify: true', undefined)

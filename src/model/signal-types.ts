@@ -45,7 +45,11 @@ export const signalTypes = [
   { type: 'cpu', signals: ['profiles'], means: 'CPU time' },
   { type: 'off_cpu', signals: ['profiles'], means: 'time spent waiting' },
   { type: 'memory', signals: ['profiles'], means: 'allocated memory' },
-  { type: 'unknown', signals: ['traces'], means: 'requests that were counted but could not be decoded' },
+  {
+    type: 'unknown',
+    signals: ['traces', 'metrics'],
+    means: 'requests that were counted but could not be decoded',
+  },
 ] as const satisfies readonly SignalType[]
 
 /** One of them. */

@@ -12,11 +12,14 @@ export class TypedIntake<T> implements Intake<T> {
   readonly #inner: Intake<T>
   readonly #account: Account
   readonly #typeOf: TypeOf<T>
+  /** Where all are of one type. */
+  readonly #count: TypeCount | undefined
 
   constructor(inner: Intake<T>, account: Account, typeOf: TypeOf<T>) {
     this.#inner = inner
     this.#account = account
     this.#typeOf = typeOf
+    this.#count = typeof typeOf === 'string' ? account.typed(typeOf) : undefined
   }
 
   add(resource: Resource, scope: Scope, item: T): void {
@@ -25,8 +28,9 @@ export class TypedIntake<T> implements Intake<T> {
     const before = account.collected
     this.#inner.add(resource, scope, item)
     const taken = account.collected - before
-    if (typeof typeOf === 'string') account.typed(typeOf).items += taken
-    else for (let at = 0; at < taken; at++) account.typed(typeOf(item, at)).items++
+    if (this.#count !== undefined) this.#count.items += taken
+    else if (typeof typeOf !== 'string')
+      for (let at = 0; at < taken; at++) account.typed(typeOf(item, at)).items++
   }
 }
 

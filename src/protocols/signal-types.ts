@@ -1,5 +1,7 @@
+import type { SignalTypeName } from '../model/signal-types.ts'
+
 /** Of what speaks no SQL. */
-const bySystem: ReadonlyMap<string, string> = new Map([
+const bySystem: ReadonlyMap<string, SignalTypeName> = new Map([
   ['redis', 'redis'],
   ['memcached', 'memcached'],
   ['mongodb', 'mongodb'],
@@ -10,6 +12,6 @@ const bySystem: ReadonlyMap<string, string> = new Map([
 ])
 
 /** `signal_type` of calls to a database or broker, by what the conventions call the system. */
-export function signalTypeOf(system: string): string {
+export function signalTypeOf(system: string): SignalTypeName {
   return bySystem.get(system) ?? 'sql'
 }

@@ -110,33 +110,34 @@ export class ContainerdSession implements RuntimeSession {
     }
   }
 
-  /** Messages come one by one, so that the list may have any size. */
+  /** Messages come one by one, so that the list may have any size; all namespaces have `listMs` together. */
   private async list(all: boolean): Promise<void> {
     const before = [...this.options.known.keys()]
     const found = new Set<string>()
-    let isWhole = true
-    let leftOut = ''
-    for (const namespace of readNamespaces(await this.ask(methods.namespaces))) {
+    const namespaces = readNamespaces(await this.ask(methods.namespaces))
+    const endMs = performance.now() + listMs
+    let leftOut = namespaces.leftOut > 0 ? `${namespaces.leftOut} namespaces are left out` : ''
+    for (const namespace of namespaces.names) {
       const stream = {
         maxMessageBytes: maxContainerBytes,
         take: (message: Uint8Array) => {
           const id = readListedId(message)
           if (!containerId.test(id)) return
-          isWhole &&= found.size < maxContainers
-          if (!isWhole) return
-          found.add(id)
-          this.place(id, namespace)
+          if (found.size < maxContainers) {
+            found.add(id)
+            this.place(id, namespace)
+          } else leftOut = `of more than ${maxContainers} containers some are left out`
         },
         missed: () => {
           leftOut = `a container in ${namespace} has more than ${maxContainerBytes} bytes and is left out`
         },
       }
-      const wanted = requestOf(methods.list, request(), namespace, listMs)
+      const wanted = requestOf(methods.list, request(), namespace, Math.max(1, endMs - performance.now()))
       await this.client.follow(wanted, stream, this.stop.signal)
     }
     this.leftOut = leftOut
     // One that is left out is not gone.
-    this.inspections.reconcile(found, isWhole && leftOut === '' ? before : [], all)
+    this.inspections.reconcile(found, leftOut === '' ? before : [], all)
   }
 
   private async read(id: string): Promise<Container | undefined> {

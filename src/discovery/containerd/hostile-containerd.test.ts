@@ -51,7 +51,7 @@ async function scene(
 test('who does not answer as containerd does is told with a reason, once', async t => {
   const cases: [(daemon: FakeContainerd) => void, RegExp][] = [
     [daemon => (daemon.conduct.version = stream => refuse(stream, 12)), /UNIMPLEMENTED/],
-    [daemon => (daemon.conduct.version = stream => answer(stream)), /tells no version/],
+    [daemon => (daemon.conduct.version = stream => answer(stream)), /reported no containerd version/],
     [daemon => (daemon.conduct.version = stream => answer(stream, Buffer.from([0xff]))), /ends inside/],
     [daemon => (daemon.conduct.version = stream => stream.close(2)), /reset the stream with INTERNAL_ERROR/],
     [

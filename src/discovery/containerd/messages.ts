@@ -51,13 +51,16 @@ export function readVersion(message: Uint8Array): string {
 }
 
 /** Those of others than Docker. */
-export function readNamespaces(message: Uint8Array): string[] {
+export function readNamespaces(message: Uint8Array): { readonly names: string[]; readonly leftOut: number } {
   const names: string[] = []
+  let leftOut = 0
   eachField(message, (field, value) => {
-    const name = field === 1 && names.length < maxNamespaces ? textAt(value, 1) : ''
-    if (isWanted(name)) names.push(name)
+    const name = field === 1 ? textAt(value, 1) : ''
+    if (!isWanted(name)) return
+    if (names.length < maxNamespaces) names.push(name)
+    else leftOut++
   })
-  return names
+  return { names, leftOut }
 }
 
 /** The id in a message of the list. */
