@@ -32,7 +32,7 @@ const source = new GpuSource({
     last.set(metric.name, metric)
   },
   emitProcess: (pid, metric) => byPid.set(pid, [...(byPid.get(pid) ?? []), metric]),
-  warn: (reason, mend) => console.log(`warning: ${reason}: ${mend}`),
+  warn: (reason, hint) => console.log(`warning: ${reason}: ${hint}`),
 })
 source.start()
 while (seen === 0 && source.state.reason === '') await sleep(20)

@@ -417,17 +417,17 @@ function operationsOf(view: AgentView, metricsPath: string): readonly Operation[
 function refuseWithout(parts: Parts): void {
   const failed = failedParts(parts)
   if (failed.length === 0) return
-  const mends = [...new Set(failed.map(({ mend }) => mend))].join('; ')
+  const hints = [...new Set(failed.map(({ hint }) => hint))].join('; ')
   throw new StartError(
-    `cannot start: agent.ebpf.required is true and eBPF is not available: ${failureText(failed)}; ${mends}`,
+    `cannot start: agent.ebpf.required is true and eBPF is not available: ${failureText(failed)}; ${hints}`,
     ExitCode.ebpf,
   )
 }
 
 function socketFaults(api: Api | undefined): readonly Degradation[] {
   if (api?.socketFault === undefined) return []
-  const mend = 'set self_telemetry.admin_socket to a path that svc may make, or to "" for none'
-  return [{ subsystem: 'admin socket', reason: api.socketFault, mend }]
+  const hint = 'set self_telemetry.admin_socket to a path that svc may make, or to "" for none'
+  return [{ subsystem: 'admin socket', reason: api.socketFault, hint }]
 }
 
 /** Without the addon nobody is kept out; it is there wherever svc can run at all. */

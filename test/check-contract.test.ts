@@ -94,7 +94,7 @@ test('a key counts as read where its value is taken, however the configuration g
   )
 })
 
-test('a fault that another change mends waits for it, and not longer', () => {
+test('a fault that another change fixes waits for it, and not longer', () => {
   const faults = ['exit 5: no test reaches it', 'GET /x 200: no test reaches it']
   assert.deepEqual(without(faults, { 'exit 5': 'item 7' }), [faults[1]])
   const stale = without(faults, { 'exit 3': 'item 6' })

@@ -90,7 +90,7 @@ test('every need has a name of its own, in words, a group, and says what it is f
   }
 })
 
-test('every fault of every need says what it means and how to mend it, and stands on the page of needs', () => {
+test('every fault of every need says what it means and how to fix it, and stands on the page of needs', () => {
   const page = readFileSync(join(root, 'docs/reference/needs.md'), 'utf8')
   let faults = 0
   for (const row of table) {
@@ -98,32 +98,32 @@ test('every fault of every need says what it means and how to mend it, and stand
       .split(/^##+ /m)
       .find(each => each.toLowerCase().startsWith(`${row.name.toLowerCase()}\n`))
     assert.ok(section, row.name)
-    for (const [key, { state, what, mends }] of Object.entries(row.faults)) {
+    for (const [key, { state, what, hints }] of Object.entries(row.faults)) {
       const at = `${row.name}: ${key}`
       faults++
       assert.match(key, isSnakeCase, at)
       assert.match(what, /^[^A-Z\s]?.*[^.]$/, at)
-      assert.ok(Object.keys(mends).length > 0, at)
-      for (const mend of Object.values(mends)) assert.match(mend, /^\S.*[^.\s]$/, at)
+      assert.ok(Object.keys(hints).length > 0, at)
+      for (const hint of Object.values(hints)) assert.match(hint, /^\S.*[^.\s]$/, at)
       const line = section.split('\n').find(each => each.startsWith(`| ${state} | \`${key}\` | ${what}`))
       assert.ok(line, at)
-      for (const mend of Object.values(mends))
-        assert.ok(line.includes(mend.replaceAll('|', '\\|')), `${at}: ${mend}`)
+      for (const hint of Object.values(hints))
+        assert.ok(line.includes(hint.replaceAll('|', '\\|')), `${at}: ${hint}`)
     }
   }
   assert.ok(faults > 50, String(faults))
 })
 
-test('what is missing for want of a capability has a mend for each kind of installation', () => {
+test('what is missing for want of a capability has a hint for each kind of installation', () => {
   for (const { name, capabilities = [], faults } of table) {
     if (capabilities.length === 0) continue
-    const granting = Object.values(faults).filter(({ mends }) =>
-      capabilities.every(each => mends.systemd?.includes(`CAP_${each}`) && mends.container?.includes(each)),
+    const granting = Object.values(faults).filter(({ hints }) =>
+      capabilities.every(each => hints.systemd?.includes(`CAP_${each}`) && hints.container?.includes(each)),
     )
     assert.ok(granting.length > 0, name)
-    for (const { mends } of granting)
+    for (const { hints } of granting)
       for (const each of capabilities)
-        assert.ok(mends.kubernetes?.includes(each) && mends.any?.includes(each))
+        assert.ok(hints.kubernetes?.includes(each) && hints.any?.includes(each))
   }
 })
 

@@ -15,7 +15,7 @@ import { starts } from '../tools/troubleshooting-texts.ts'
 
 const sources = sourcesOf('src').map(file => ({ file, text: readFileSync(file, 'utf8') }))
 
-test('every reason by which the program drops items has its meaning and its mend', () => {
+test('every reason by which the program drops items has its meaning and its hint', () => {
   const found = new Map<string, string>()
   const areas = /^src\/(pipeline|processors|tracing|scraping|agent)\//
   for (const { file, text } of sources.filter(({ file }) => areas.test(file))) {

@@ -4,7 +4,7 @@ import type { Cause } from '../src/agent/ui/explain-types.ts'
 import type { ExitCode } from '../src/lib/start-error.ts'
 
 /** What it means, and what to do about it. */
-export type Trouble = readonly [means: string, mend: string]
+export type Trouble = readonly [means: string, hint: string]
 
 /** Of `svc explain`. */
 export const causes: Readonly<Record<Cause, Trouble>> = {
@@ -58,7 +58,7 @@ export const causes: Readonly<Record<Cause, Trouble>> = {
   ],
   queue_full: [
     'the receiver takes less than comes, and the queue is full',
-    'mend the receiver; `queues.traces.mem_limit`, or `pipeline.export.queue` for a queue on disk, gives it longer',
+    'fix the receiver; `queues.traces.mem_limit`, or `pipeline.export.queue` for a queue on disk, gives it longer',
   ],
   endpoint_down: [
     'the receiver does not answer, or refuses',

@@ -30,7 +30,7 @@ Three commands answer most questions, and change nothing:
 
 \`\`\`sh
 svc status          # what works, what is limited and why, what is sent and what is lost
-svc doctor          # what this host can and cannot do, and the line that mends it
+svc doctor          # what this host can and cannot do, and the line that fixes it
 svc explain 8080    # why a port, process, service, container or pod is or is not seen
 \`\`\`
 
@@ -71,16 +71,16 @@ ${doctorTable(['traces', 'processes', 'profiles', 'kernel'])}`
 function noStart(): string {
   const endings = Object.entries(exits)
     .slice(1)
-    .map(([code, [means, mend]]) => [
+    .map(([code, [means, hint]]) => [
       `${mark('exit', code)}${code}, ${exitCodes[Number(code) as keyof typeof exitCodes]}`,
       means,
-      mend,
+      hint,
     ])
-  const messages = starts.map(([message, means, mend]) => [code(`${message} …`), means, mend])
+  const messages = starts.map(([message, means, hint]) => [code(`${message} …`), means, hint])
   return `## It will not start
 
 \`systemctl status svc\`, \`journalctl -u svc -n 50\`, \`docker logs svc\` or \`kubectl -n svc logs daemonset/svc --previous\` has the last line,
-which names what, where and the mend. No missing feature of the kernel keeps svc from starting, unless
+which names what, where and the hint. No missing feature of the kernel keeps svc from starting, unless
 \`agent.ebpf.required\` says so.
 
 ${table(['svc says', 'means', 'do this'], messages)}
@@ -120,15 +120,15 @@ What \`svc doctor export\` may say:
 ${doctorTable(['export'])}`
 }
 
-function dropRow(name: string, { place, means, mend, wished }: DropReason): readonly string[] {
-  return [name, wished ? 'no loss: asked for' : places[place], withKeys(cell(means)), withKeys(cell(mend))]
+function dropRow(name: string, { place, means, hint, wished }: DropReason): readonly string[] {
+  return [name, wished ? 'no loss: asked for' : places[place], withKeys(cell(means)), withKeys(cell(hint))]
 }
 
 function refused(): string {
-  const rows = Object.entries(refusals).map(([status, [means, mend]]) => [
+  const rows = Object.entries(refusals).map(([status, [means, hint]]) => [
     `${mark('api', status)}${status} ${code(codes[Number(status) as ErrorStatus])}`,
     means,
-    mend,
+    hint,
   ])
   return `## The API refuses
 

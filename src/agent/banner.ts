@@ -6,7 +6,7 @@ import { formatDuration } from '../lib/duration.ts'
 import { signals } from '../model/signal.ts'
 import type { Parts } from './parts.ts'
 import { Tracing } from './tracing.ts'
-import { degradations, endpointOf, queueMend } from './view.ts'
+import { degradations, endpointOf, queueHint } from './view.ts'
 
 /** Where data waits while the receiver is away. */
 function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
@@ -17,7 +17,7 @@ function queueLine({ outlets, loaded }: Parts): BannerLine | undefined {
       state: 'limited',
       name: 'queue',
       detail: `in memory, so that a crash loses it: ${store}`,
-      mend: queueMend,
+      hint: queueHint,
     }
   if (store === undefined)
     return {
@@ -100,7 +100,7 @@ function scrapingLine({ scraping, loaded }: Parts): BannerLine {
   const { jobs, faults } = scraping
   const [fault] = faults
   if (jobs.length === 0 && fault !== undefined)
-    return { state: 'failed', name, detail: fault.reason, mend: fault.mend }
+    return { state: 'failed', name, detail: fault.reason, hint: fault.hint }
   const targets = jobs.reduce((sum, job) => sum + job.targets.length, 0)
   const what = `${jobs.length} ${jobs.length === 1 ? 'job' : 'jobs'}, ${targets} targets so far`
   return { state: 'ok', name, detail: `${what}; how they are is at /status/targets` }
@@ -118,10 +118,10 @@ export function banner(parts: Parts): BannerLine[] {
       name: 'traces',
       detail: `${tracing.protocols} protocols of every process, by ${backend.name}; ${socketsFound} sockets were open already`,
     })
-    for (const { subsystem: name, reason, mend } of tracing.limits)
-      lines.push({ state: 'limited', name, detail: reason, mend })
+    for (const { subsystem: name, reason, hint } of tracing.limits)
+      lines.push({ state: 'limited', name, detail: reason, hint })
   } else if (tracing !== undefined) {
-    lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, mend: tracing.mend })
+    lines.push({ state: 'failed', name: 'traces', detail: tracing.reason, hint: tracing.hint })
   } else {
     const why = config.mode === 'collector' ? 'mode is collector' : 'switched off by agent.ebpf'
     lines.push({ state: 'off', name: 'traces', detail: why })
@@ -149,8 +149,8 @@ export function banner(parts: Parts): BannerLine[] {
     lines.push({ state: 'ok', name: 'export', detail: `OTLP over ${config.otlp.protocol} to ${endpoint}` })
   const queue = queueLine(parts)
   if (endpoint !== '' && queue !== undefined) lines.push(queue)
-  for (const { subsystem, reason, mend } of faults)
-    lines.push({ state: 'failed', name: subsystem, detail: reason, mend })
+  for (const { subsystem, reason, hint } of faults)
+    lines.push({ state: 'failed', name: subsystem, detail: reason, hint })
   if (endpoint === '' && faults.length === 0) {
     lines.push({
       state: 'none',
@@ -159,11 +159,11 @@ export function banner(parts: Parts): BannerLine[] {
         config.self_telemetry.enabled && config.self_telemetry.ui.enabled
           ? `nothing leaves this host; what is seen stays in memory for ${formatDuration(config.self_telemetry.ui.window)}`
           : 'nothing leaves this host, and what is seen is only counted',
-      mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
+      hint: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
     })
   }
-  for (const { subsystem, reason, mend } of parts.faults())
-    lines.push({ state: 'limited', name: subsystem, detail: reason, mend })
+  for (const { subsystem, reason, hint } of parts.faults())
+    lines.push({ state: 'limited', name: subsystem, detail: reason, hint })
   const missing = notBuiltFeatures(config, origins).filter(({ explicit }) => explicit)
   for (const { key } of missing) lines.push({ state: 'limited', name: 'not built', detail: `${key} is set` })
   return lines

@@ -96,14 +96,14 @@ export class Discovery {
     ] as const
     const left = this.room.leftOut === 0 ? [] : [leftOutFault(this.room)]
     const told = named.flatMap(([subsystem, state, isPart = false]) =>
-      state === undefined || state.reason === '' || state.mend === ''
+      state === undefined || state.reason === '' || state.hint === ''
         ? []
         : // What answers and does not tell all is no reason to call the agent unready.
           [
             {
               subsystem: state.connected || isPart ? `about ${subsystem}` : subsystem,
               reason: state.reason,
-              mend: state.mend,
+              hint: state.hint,
             },
           ],
     )
@@ -233,7 +233,7 @@ export class Discovery {
   }
 
   private warn(source: string) {
-    return (reason: string, mend: string) => this.log.warn(`${source} cannot be asked`, { reason, mend })
+    return (reason: string, hint: string) => this.log.warn(`${source} cannot be asked`, { reason, hint })
   }
 }
 
@@ -246,6 +246,6 @@ function leftOutFault({ leftOut, limitBytes }: ByteRoom): Degradation {
   return {
     subsystem: 'about discovery: memory',
     reason: `containers, pods or services were left out ${leftOut} times, as all may take ${limitBytes} bytes`,
-    mend: 'raise limits.memory',
+    hint: 'raise limits.memory',
   }
 }

@@ -41,8 +41,8 @@ export class Gpu {
   /** Where there is no GPU nothing is wrong. */
   get faults(): readonly Degradation[] {
     const { state } = this.running ?? {}
-    if (state === undefined || state.mend === '') return []
-    return [{ subsystem: 'gpu', reason: state.reason, mend: state.mend }]
+    if (state === undefined || state.hint === '') return []
+    return [{ subsystem: 'gpu', reason: state.reason, hint: state.hint }]
   }
 
   prepare(config: Config): Change {
@@ -78,9 +78,9 @@ export class Gpu {
         const resource = processes.running(pid)
         if (resource !== undefined) metrics.add(resource, this.scope, metric)
       },
-      warn: (reason, mend) => {
+      warn: (reason, hint) => {
         const isPart = this.running?.state.on === true
-        log.warn(isPart ? 'Some GPUs are not measured' : 'GPUs are not measured', { reason, mend })
+        log.warn(isPart ? 'Some GPUs are not measured' : 'GPUs are not measured', { reason, hint })
       },
     })
     this.running.start()

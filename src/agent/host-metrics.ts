@@ -82,9 +82,9 @@ export class HostMetrics {
         throw error
       }
       const reason = errorText(error)
-      const mend = `stop what listens there, or set agent.nodeexporter.listen_address, or ${enabledKey}: false`
-      log.warn('the host metrics are not served', { reason, mend })
-      faults.push({ subsystem: 'host metrics', reason, mend })
+      const hint = `stop what listens there, or set agent.nodeexporter.listen_address, or ${enabledKey}: false`
+      log.warn('the host metrics are not served', { reason, hint })
+      faults.push({ subsystem: 'host metrics', reason, hint })
     }
     return new HostMetrics(options, current, endpoint, server, faults)
   }
@@ -173,8 +173,8 @@ export class HostMetrics {
         if (next !== undefined) {
           this.#current.metrics = next
           before.close()
-          for (const { subsystem, reason, mend } of failuresOf(next))
-            this.#options.log.warn(`${subsystem} are not there`, { reason, mend })
+          for (const { subsystem, reason, hint } of failuresOf(next))
+            this.#options.log.warn(`${subsystem} are not there`, { reason, hint })
         }
         this.#endpoint.use(this.#current.metrics, limits(config), config.self_telemetry.allowed_hosts)
         this.#follow(config)

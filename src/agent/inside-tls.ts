@@ -3,16 +3,16 @@ import { errorText, type Logger } from '../lib/logger.ts'
 import type { Capture } from '../probes/capture.ts'
 import type { TlsProbes } from '../probes/tls/tls-probes.ts'
 
-const mend = 'run Linux 5.10 or newer with BTF, or set agent.ebpf.network.tls: false'
+const hint = 'run Linux 5.10 or newer with BTF, or set agent.ebpf.network.tls: false'
 
 /** A part of tracing that does less than it was asked to. */
 export interface TracingLimit {
   readonly subsystem: 'processes' | 'tls'
   readonly reason: string
-  readonly mend: string
+  readonly hint: string
 }
 
-/** What reads inside TLS from now on; or why the kernel does not let it, and the mend. What rules exclude is left alone. */
+/** What reads inside TLS from now on; or why the kernel does not let it, and the hint. What rules exclude is left alone. */
 export function readInsideTls(
   capture: Pick<Capture, 'tls'>,
   { exclude }: Pick<SelectionRules, 'exclude'>,
@@ -26,7 +26,7 @@ export function readInsideTls(
     return { probes }
   } catch (error) {
     return {
-      limit: { subsystem: 'tls', reason: `TLS traffic is not decoded: ${errorText(error)}`, mend },
+      limit: { subsystem: 'tls', reason: `TLS traffic is not decoded: ${errorText(error)}`, hint },
     }
   }
 }

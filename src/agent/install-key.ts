@@ -30,7 +30,7 @@ export function installKey(directory: string, log: Logger): () => Uint8Array {
     } catch (error) {
       log.warn('the key for hashes cannot be kept, so the same text has another hash after a restart', {
         reason: errorText(error),
-        mend: `let svc write to ${directory}, or set pipeline.pii_redaction.hash_key`,
+        hint: `let svc write to ${directory}, or set pipeline.pii_redaction.hash_key`,
       })
       key = randomBytes(keyBytes)
     }

@@ -87,6 +87,6 @@ export function whyOff(part: KernelPart, config: Config): string | undefined {
 
 /** That a part does not run. */
 export function failureOf({ subsystem, topic, without }: KernelPart, why: NotLoaded): Degradation {
-  const { reason, mend } = why
-  return { subsystem, reason, mend: mend || `see svc doctor ${topic}; or do without: ${without}` }
+  const { reason, hint } = why
+  return { subsystem, reason, hint: hint || `see svc doctor ${topic}; or do without: ${without}` }
 }

@@ -5,7 +5,7 @@ import { failureText } from './kernel-state.ts'
 
 test('a reason that several parts have stands once, beside those of others', () => {
   const check = (failed: readonly (readonly [string, string])[], want: string) =>
-    assert.equal(failureText(failed.map(([subsystem, reason]) => ({ subsystem, reason, mend: '' }))), want)
+    assert.equal(failureText(failed.map(([subsystem, reason]) => ({ subsystem, reason, hint: '' }))), want)
   check([['profiles', 'no memory']], 'profiles: no memory')
   check(
     [
@@ -18,12 +18,12 @@ test('a reason that several parts have stands once, beside those of others', () 
   check([], '')
 })
 
-test('what is done about a part that does not run: what mends it, or to do without', () => {
-  const check = (mend: string, want: string) =>
-    assert.deepEqual(failureOf(processEvents, { reason: 'no ring', mend }), {
+test('what is done about a part that does not run: what fixes it, or to do without', () => {
+  const check = (hint: string, want: string) =>
+    assert.deepEqual(failureOf(processEvents, { reason: 'no ring', hint }), {
       subsystem: 'process events',
       reason: 'no ring',
-      mend: want,
+      hint: want,
     })
   check('run as root', 'run as root')
   check('', 'see svc doctor kernel; or do without: agent.ebpf.process.enabled: false')

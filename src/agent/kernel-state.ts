@@ -22,12 +22,12 @@ export function kernelState(parts: KernelOwners): readonly State[] {
 
 type KernelOwners = Pick<Parts, 'loaded' | 'tracing' | 'kernel' | 'profiling' | 'hostMetrics'>
 
-/** Parts that were asked for and do not run at all, with the mends. */
+/** Parts that were asked for and do not run at all, with the hints. */
 export function failedParts({ tracing, kernel, profiling, hostMetrics }: KernelOwners): Degradation[] {
   return [
     ...(tracing === undefined || tracing instanceof Tracing
       ? []
-      : [{ subsystem: traces.subsystem, reason: tracing.reason, mend: tracing.mend }]),
+      : [{ subsystem: traces.subsystem, reason: tracing.reason, hint: tracing.hint }]),
     ...(kernel?.faults ?? []),
     ...profiling.failures,
     ...(hostMetrics()?.failures ?? []),

@@ -157,11 +157,11 @@ export class Logs {
       faults.push({
         subsystem: 'logs',
         reason: this.fault,
-        mend: 'correct the configuration: a pattern is a path from its / on, as /var/log/shop/*.gz',
+        hint: 'correct the configuration: a pattern is a path from its / on, as /var/log/shop/*.gz',
       })
     const journal = this.running?.journal?.state
     if (journal !== undefined && journal.reason !== '' && !this.running?.isEnding)
-      faults.push({ subsystem: 'journal', reason: journal.reason, mend: journal.mend })
+      faults.push({ subsystem: 'journal', reason: journal.reason, hint: journal.hint })
     return faults
   }
 
@@ -261,8 +261,8 @@ export class Logs {
   private open(): Running {
     const { pipeline, entities, resources, host, log } = this.options
     const settings = this.config.agent.logs
-    const warn = (reason: string, mend: string) =>
-      log.warn('logs are not read as they should be', { reason, mend })
+    const warn = (reason: string, hint: string) =>
+      log.warn('logs are not read as they should be', { reason, hint })
     this.positions ??= new LogPositions(settings.position_file, warn, this.roomBytes)
     const { positions } = this
     const secured = async () => {

@@ -177,7 +177,7 @@ function surroundings(
     gpus: gpu.source?.state.on ? gpu.source.state.devices.filter(({ reason }) => reason === '').length : 0,
     sources: sources.flatMap(([name, source]) =>
       // Where there is nothing to ask, nothing is disconnected.
-      source === undefined || (!source.state.connected && source.state.mend === '')
+      source === undefined || (!source.state.connected && source.state.hint === '')
         ? []
         : [[name, source.state.connected] as const],
     ),

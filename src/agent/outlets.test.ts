@@ -341,7 +341,7 @@ test('at the start a destination that cannot be made is a fault that stops no ot
     ['logs'],
   )
   assert.equal(await sendOfEach(outlets), 2)
-  // What concerns other keys is not held up by it; what concerns export is, until it is mended.
+  // What concerns other keys is not held up by it; what concerns export is, until it is fixed.
   assert.equal(outlets.prepare(configOf({ ...env, ...path, SVC_LOG_LEVEL: 'debug' }), none), undefined)
   assert.throws(
     () => outlets.prepare(configOf({ ...env, ...path, SVC_OTLP_CONCURRENCY: '2' }), none),

@@ -30,7 +30,7 @@ import { type OtlpOptions, openSender, otlpOptions } from './otlp-options.ts'
 export interface OutletFault {
   readonly signal: Signal
   readonly reason: string
-  readonly mend: string
+  readonly hint: string
 }
 
 /** Deployed receivers take 4 MiB; a sixteenth is left for what the transport adds. */
@@ -152,7 +152,7 @@ export class Outlets {
     if (made.length === 0 && sameChains && isDeepStrictEqual(after, before)) return undefined
     try {
       const [fault] = after.faults
-      if (fault) throw new Error(`cannot export ${fault.signal}: ${fault.reason}; ${fault.mend}`)
+      if (fault) throw new Error(`cannot export ${fault.signal}: ${fault.reason}; ${fault.hint}`)
       for (const signal of signals) {
         const { sender } = after.settings.lanes[signal]
         if (sender && isNew(sender)) checkTls(signal, otlpOptions(config, signal)!)
@@ -227,8 +227,8 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
       senders.set(key, sender)
       return sender
     } catch (error) {
-      const mend = `correct otlp.${signal}, or otlp, or the variable that it names; svc doctor tries it`
-      faults.push({ signal, reason: errorText(error), mend })
+      const hint = `correct otlp.${signal}, or otlp, or the variable that it names; svc doctor tries it`
+      faults.push({ signal, reason: errorText(error), hint })
       return undefined
     }
   }
@@ -288,11 +288,11 @@ function tlsFiles(signal: Signal, { endpoint, insecure, tls }: OtlpOptions) {
 function checkTls(signal: Signal, options: OtlpOptions): void {
   const files = tlsFiles(signal, options)
   if (files.length === 0) return
-  const mend = `correct otlp.${signal}.tls, or otlp.tls`
+  const hint = `correct otlp.${signal}.tls, or otlp.tls`
   const material: { ca?: Buffer; cert?: Buffer; key?: Buffer } = {}
   for (const { key, path, option } of files) {
     const { bytes, fault } = readContent(path, false)
-    if (bytes === undefined) throw new Error(`cannot export ${signal}: ${key} ${path}: ${fault}; ${mend}`)
+    if (bytes === undefined) throw new Error(`cannot export ${signal}: ${key} ${path}: ${fault}; ${hint}`)
     material[option] = bytes
   }
   try {
@@ -300,7 +300,7 @@ function checkTls(signal: Signal, options: OtlpOptions): void {
     process.getBuiltinModule?.('node:tls').createSecureContext(material)
   } catch (error) {
     const names = files.map(({ key, path }) => `${key} (${path})`).join(', ')
-    throw new Error(`cannot export ${signal}: OpenSSL refuses ${names}: ${errorText(error)}; ${mend}`, {
+    throw new Error(`cannot export ${signal}: OpenSSL refuses ${names}: ${errorText(error)}; ${hint}`, {
       cause: error,
     })
   }

@@ -75,6 +75,6 @@ function notesOf({ tracing }: Parts, view: ProcessView): string[] {
       'no call of a known protocol was seen yet; databases, caches, brokers and resolvers are seen from their clients',
     )
   if (tracing instanceof Tracing)
-    for (const { reason, mend } of tracing.limits) notes.push(`${reason}; ${mend}`)
+    for (const { reason, hint } of tracing.limits) notes.push(`${reason}; ${hint}`)
   return notes
 }

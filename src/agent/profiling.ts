@@ -86,11 +86,11 @@ export class Profiling {
 
   /** The same, and what of them is less than asked. */
   get faults(): readonly Degradation[] {
-    const mend = `see svc doctor ${profiles.topic}`
+    const hint = `see svc doctor ${profiles.topic}`
     const { sampler, profiler } = this.running ?? {}
     const reasons = [sampler?.degraded, profiler?.files.denied, profiler?.degraded]
     const limits = reasons.flatMap(reason =>
-      reason === undefined ? [] : [{ subsystem: profiles.subsystem, reason, mend }],
+      reason === undefined ? [] : [{ subsystem: profiles.subsystem, reason, hint }],
     )
     return [...this.failures, ...limits]
   }
@@ -176,13 +176,13 @@ export class Profiling {
       return {
         cause: 'busy',
         refused: `${mostRecordings} profiles are being taken already`,
-        mend: 'try again when they are done',
+        hint: 'try again when they are done',
       }
     const { kind, seconds, pid, service, rate = recordingRate, signal } = request
     const wanted = (of: number, group: Resource) =>
       pid !== undefined ? of === pid : service === undefined || nameOf(group) === service
     if (pid !== undefined && !isRunning(pid))
-      return { cause: 'no_target', refused: `there is no process ${pid}`, mend: 'ps lists those that run' }
+      return { cause: 'no_target', refused: `there is no process ${pid}`, hint: 'ps lists those that run' }
     const { sampler, profiler } = running
     const sampling = {
       ...settingsOf(this.config),
@@ -206,7 +206,7 @@ export class Profiling {
         return {
           cause: 'no_target',
           refused: `no process of a service ${service} was seen in ${seconds} s`,
-          mend: 'name a service that runs, or the number of a process',
+          hint: 'name a service that runs, or the number of a process',
           services: [...seen].sort(),
         }
       return {
@@ -248,7 +248,7 @@ export class Profiling {
       cause: 'off',
       refused:
         this.fault === undefined ? 'profiles are switched off' : `profiles do not run: ${this.fault.reason}`,
-      mend: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'see svc doctor profiles',
+      hint: this.fault === undefined ? 'set agent.profiling.enabled: true' : 'see svc doctor profiles',
     }
   }
 

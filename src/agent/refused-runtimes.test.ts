@@ -13,7 +13,7 @@ import { ContainerRuntimes } from './container-runtimes.ts'
 const isRoot = process.geteuid?.() === 0
 const anybody = 65_534
 
-test('a socket that may not be opened is a fault with a mend, but that of containerd not beside Docker', {
+test('a socket that may not be opened is a fault with a hint, but that of containerd not beside Docker', {
   skip: isRoot ? false : 'another user is taken on by root',
 }, async t => {
   const containerd = await FakeContainerd.start()
@@ -22,8 +22,8 @@ test('a socket that may not be opened is a fault with a mend, but that of contai
   chmodSync(containerd.socket, 0o600)
   const alone = await refused(t, containerd.rootfs)
   assert.match(alone.containerd!.state.reason, /may not open .*\/containerd\.sock \(EACCES\)/)
-  assert.match(alone.containerd!.state.mend, /gid below \[grpc\]/)
-  assert.equal(alone.docker!.state.mend, '')
+  assert.match(alone.containerd!.state.hint, /gid below \[grpc\]/)
+  assert.equal(alone.docker!.state.hint, '')
   const docker = createServer()
   const path = join(containerd.rootfs, 'run/docker.sock')
   await new Promise<void>(resolve => docker.listen(path, resolve))
@@ -31,8 +31,8 @@ test('a socket that may not be opened is a fault with a mend, but that of contai
   chmodSync(path, 0o600)
   const beside = await refused(t, containerd.rootfs)
   assert.match(beside.containerd!.state.reason, /may not open/)
-  assert.equal(beside.containerd!.state.mend, '')
-  assert.match(beside.docker!.state.mend, /group of the socket \(docker\)/)
+  assert.equal(beside.containerd!.state.hint, '')
+  assert.match(beside.docker!.state.hint, /group of the socket \(docker\)/)
 })
 
 /** The runtimes as somebody without rights finds them. */

@@ -14,16 +14,16 @@ export function reloadDocument(state: ReloadState): StatusDocument['reload'] {
     last_attempt: timeOf(state),
     reason: state.lastError,
     place: state.place,
-    mend: state.mend,
+    hint: state.hint,
     requires_restart: [...state.requiresRestart],
   }
 }
 
 /** That it was refused; none where it was not. */
 export function refusedReload(state: ReloadState): Degradation[] {
-  const { lastSuccessful, lastError, mend } = state
+  const { lastSuccessful, lastError, hint } = state
   if (lastSuccessful) return []
-  return [{ subsystem: refused, reason: `refused at ${timeOf(state)}: ${lastError}`, mend }]
+  return [{ subsystem: refused, reason: `refused at ${timeOf(state)}: ${lastError}`, hint }]
 }
 
 /**

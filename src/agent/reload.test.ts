@@ -147,7 +147,7 @@ test('what changed is applied, named and logged', async context => {
     hash: outcome.hash,
     lastError: '',
     place: '',
-    mend: '',
+    hint: '',
     requiresRestart: [],
   })
 })
@@ -230,15 +230,15 @@ test('an invalid file is refused with every problem, and no secret is told', asy
   )
   assert.deepEqual([reloader.state.lastSuccessful, reloader.state.failures], [false, 1])
   assert.match(reloader.state.place, /config\.yaml:2:3$/)
-  assert.match(reloader.state.mend, /svc validate names every mistake/)
+  assert.match(reloader.state.hint, /svc validate names every mistake/)
   assert.equal(log.length, 1)
   assert.equal(log[0]?.level, 'error')
   assert.equal((log[0]!.problems as string[]).length, 4)
   assert.doesNotMatch(JSON.stringify([log, outcome, reloader.state]), /hunter2/)
   write('log_level: error\n')
   assert.equal((await reloader.reload('request')).kind, 'applied')
-  const { lastSuccessful, lastError, place, mend } = reloader.state
-  assert.deepEqual([lastSuccessful, lastError, place, mend], [true, '', '', ''])
+  const { lastSuccessful, lastError, place, hint } = reloader.state
+  assert.deepEqual([lastSuccessful, lastError, place, hint], [true, '', '', ''])
 })
 
 test('a part that refuses leaves everything as it was', async context => {

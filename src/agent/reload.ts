@@ -72,7 +72,7 @@ export interface ReloadState {
   readonly lastError: string
   /** `FILE:LINE:COLUMN` of what was wrong first, or the file alone. */
   readonly place: string
-  readonly mend: string
+  readonly hint: string
   readonly requiresRestart: readonly string[]
 }
 
@@ -107,7 +107,7 @@ const hotReload = 'pipeline.operations.hot_reload'
 /** Characters of a reason that are kept: a mistyped key may be as long as the file. */
 const mostTold = 4000
 
-const good = { lastError: '', place: '', mend: '' } as const
+const good = { lastError: '', place: '', hint: '' } as const
 
 /**
  * Runs reloads one after another, and looks at the files whose contents make up the configuration. In a reload the
@@ -205,7 +205,7 @@ export class Reloader {
         failures: failures + 1,
         lastError: message.slice(0, mostTold),
         place: outcome.kind === 'invalid' ? placeOf(outcome.problems) : (this.#current.file ?? ''),
-        mend: mendOf(outcome),
+        hint: hintOf(outcome),
       }
       log.error(message, {
         cause,
@@ -428,7 +428,7 @@ function placeOf([first]: readonly Problem[]): string {
   return first.line > 0 ? `${first.where}:${first.line}:${first.column}` : first.where
 }
 
-function mendOf(outcome: Extract<ReloadOutcome, { kind: 'invalid' | 'failed' }>): string {
+function hintOf(outcome: Extract<ReloadOutcome, { kind: 'invalid' | 'failed' }>): string {
   if (outcome.kind === 'invalid')
     return 'fix the configuration (svc validate names every mistake), then reload: systemctl reload svc, or SIGHUP'
   return outcome.partial ? 'restart svc' : 'fix the error, then reload: systemctl reload svc, or SIGHUP'

@@ -163,7 +163,7 @@ export function warnOfExposure(api: Api, log: Logger): void {
   if (!api.exposed) return
   log.warn('the management API listens beyond this host without a token or client certificates', {
     url: api.url('/'),
-    mend: 'set self_telemetry.auth.enabled and a bearer_token, or self_telemetry.listen: "127.0.0.1:19090"',
+    hint: 'set self_telemetry.auth.enabled and a bearer_token, or self_telemetry.listen: "127.0.0.1:19090"',
   })
 }
 

@@ -72,7 +72,7 @@ export class Scraping {
           this.contradictions++
           log.error('a page was read wrongly, and is read as a whole from now on', {
             target: shownUrl(target),
-            mend: 'this is a fault of svc: please report it with the page',
+            hint: 'this is a fault of svc: please report it with the page',
           })
         },
       },
@@ -106,8 +106,8 @@ export class Scraping {
     if (this.shardFault !== undefined) return [this.shardFault]
     return this.jobs.flatMap(({ name, sources }) =>
       sources
-        .filter(({ reason, mend }) => reason !== '' && mend !== '')
-        .map(({ kind, reason, mend }) => ({ subsystem: `targets of ${name} (${kind})`, reason, mend })),
+        .filter(({ reason, hint }) => reason !== '' && hint !== '')
+        .map(({ kind, reason, hint }) => ({ subsystem: `targets of ${name} (${kind})`, reason, hint })),
     )
   }
 
@@ -154,10 +154,10 @@ export class Scraping {
         own === undefined
           ? 'collectors.prometheus.shard.index is -1, and neither POD_NAME nor the name of the host ends in a number'
           : `it is number ${own}, and collectors.prometheus.shard.count is ${count}`,
-      mend: 'set POD_NAME from metadata.name of a StatefulSet, or collectors.prometheus.shard.index',
+      hint: 'set POD_NAME from metadata.name of a StatefulSet, or collectors.prometheus.shard.index',
     }
-    const { reason, mend } = this.shardFault
-    this.log.error('nothing is scraped, as this agent does not know its share', { reason, mend })
+    const { reason, hint } = this.shardFault
+    this.log.error('nothing is scraped, as this agent does not know its share', { reason, hint })
   }
 }
 

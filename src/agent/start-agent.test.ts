@@ -278,7 +278,7 @@ test('the banner says of each subsystem what it does', async () => {
     )
     for (const [i, [, , detail]] of want.entries()) assert.match(lines[i]!.detail, detail)
     // What does not work says what to do about it.
-    for (const { state, mend } of lines) if (state === 'failed' || state === 'none') assert.ok(mend)
+    for (const { state, hint } of lines) if (state === 'failed' || state === 'none') assert.ok(hint)
     await agent.stop()
   }
   const none = ['none', 'export', /nothing leaves this host/] as const
@@ -392,7 +392,7 @@ test('in a pid namespace of its own the agent says that it knows no names', kern
   const [line, degraded, readiness] = JSON.parse(execFileSync('unshare', inside).toString())
   assert.deepEqual([line.state, line.name], ['limited', 'processes'])
   assert.match(line.detail, /pid namespace of its own.*short name only$/)
-  assert.match(line.mend, /--pid=host/)
+  assert.match(line.hint, /--pid=host/)
   assert.deepEqual(
     degraded.map(({ subsystem }: { subsystem: string }) => subsystem),
     ['processes'],

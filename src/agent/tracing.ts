@@ -47,10 +47,10 @@ const backlogBytes = 24 * 2 ** 20
 /** and no more than so much in proportion to the memory of tables, which it is no part of. */
 const backlogShare = 2 / 3
 
-/** Why tracing does not run, or what it cannot do, and the mend. */
+/** Why tracing does not run, or what it cannot do, and the hint. */
 export interface TracingFault {
   readonly reason: string
-  readonly mend: string
+  readonly hint: string
 }
 
 export interface TracingOptions {
@@ -183,8 +183,8 @@ export class Tracing {
     }
     if (this.capture.selfPid !== process.pid) {
       processes.withoutProc()
-      const { detail, lose, mend } = ownPids
-      limits.push({ subsystem: 'processes', reason: `${detail}: ${lose}`, mend })
+      const { detail, lose, hint } = ownPids
+      limits.push({ subsystem: 'processes', reason: `${detail}: ${lose}`, hint })
     }
     this.limits = limits
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.findAddresses(), addressesMs)]
@@ -372,26 +372,26 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
     try {
       const missing = firstMissing(backend.needs)
       if (missing !== undefined) {
-        faults.push({ reason: missing.detail, mend: missing.mend ?? '' })
+        faults.push({ reason: missing.detail, hint: missing.hint ?? '' })
         continue
       }
       return new Tracing(backend, options)
     } catch (error) {
       faults.push({
         reason: errorText(error),
-        mend: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
+        hint: 'see svc doctor; agent.ebpf.debug: true logs what the verifier said',
       })
     }
   }
   if (faults.length === 0)
     return {
       reason: `the capture back end "${wanted}" is not built in this version`,
-      mend: 'set agent.ebpf.backend: auto',
+      hint: 'set agent.ebpf.backend: auto',
     }
   // The best one first; the others would have done as well.
   return {
     reason: [...new Set(faults.map(({ reason }) => reason))].join('; '),
-    mend: [...new Set(faults.map(({ mend }) => mend))].join('; or '),
+    hint: [...new Set(faults.map(({ hint }) => hint))].join('; or '),
   }
 }
 

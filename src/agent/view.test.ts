@@ -84,7 +84,7 @@ const statusShape = {
     last_attempt: 'string',
     reason: 'string',
     place: 'string',
-    mend: 'string',
+    hint: 'string',
     requires_restart: [],
   },
   degraded: [],
@@ -123,7 +123,7 @@ test('a queue on disk that is wanted and cannot be had is said where one looks, 
   assert.match(view.readiness().otlp, /^failed: cannot open the queue in \/proc\/1\/nowhere\/queue/)
   const [queue] = view.status().degraded
   assert.equal(queue?.subsystem, 'queue')
-  assert.match(queue!.mend, /restart svc/)
+  assert.match(queue!.hint, /restart svc/)
   assert.equal((await viewOf({ ...env, SVC_PIPELINE_EXPORT_QUEUE_ENABLED: 'false' })).readiness().otlp, 'ok')
 })
 
@@ -406,7 +406,7 @@ test('a subsystem that failed says why, and the others are told all the same', a
     {
       subsystem: 'traces',
       reason: 'the capture back end "kprobe" is not built in this version',
-      mend: 'set agent.ebpf.backend: auto',
+      hint: 'set agent.ebpf.backend: auto',
     },
   ])
   const { parts } = view.status().ebpf
@@ -471,7 +471,7 @@ test('a receiver that refuses makes the agent not ready, until it takes somethin
   assert.equal(view.exporting().queues.traces.exported, view.status().export.spans_exported)
 })
 
-test('a receiver that does not know profiles is named with the mend, and makes nothing unready', {
+test('a receiver that does not know profiles is named with the hint, and makes nothing unready', {
   skip: withoutBpf,
 }, async () => {
   const receiver = await startReceiver()
@@ -488,6 +488,6 @@ test('a receiver that does not know profiles is named with the mend, and makes n
   const degraded = () => view.status().degraded.find(({ subsystem }) => subsystem === 'export of profiles')
   for (let tries = 0; degraded() === undefined && tries < 500; tries++) await sleep(20)
   assert.match(degraded()!.reason, /UNIMPLEMENTED/)
-  assert.match(degraded()!.mend, /switch profiles on at the receiver .*agent\.profiling\.enabled: false/)
+  assert.match(degraded()!.hint, /switch profiles on at the receiver .*agent\.profiling\.enabled: false/)
   assert.equal(view.readiness().otlp, 'ok')
 })

@@ -217,57 +217,57 @@ function processorsOf(outlets: Outlets): PipelineDocument['processors'] {
 }
 
 /** A queue on disk that is wanted and not there is opened at the next start. */
-export const queueMend =
-  'mend that and restart svc, which delivers what waits in memory, or set pipeline.export.queue.enabled: false'
+export const queueHint =
+  'fix that and restart svc, which delivers what waits in memory, or set pipeline.export.queue.enabled: false'
 
 /** Profiles are the youngest signal of OTLP: many receivers lack them, or have them switched off. */
-const profilesUnknownMend =
+const profilesUnknownHint =
   'switch profiles on at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), give ' +
   'otlp.profiles.endpoint one that takes them, or set agent.profiling.enabled: false; svc profile needs none'
 
-/** What does not work, or less than asked, and the mend. */
+/** What does not work, or less than asked, and the hint. */
 export function degradations({ tracing, outlets, faults, memory, cpu, reloads }: Parts): Degradation[] {
   const found = refusedReload(reloads())
   if (memory.shortage !== undefined)
     found.push({
       subsystem: 'memory',
       reason: memory.shortage,
-      mend: 'raise limits.memory; svc status shows what holds it',
+      hint: 'raise limits.memory; svc status shows what holds it',
     })
   if (cpu.shortage !== undefined)
     found.push({
       subsystem: 'cpu',
       reason: cpu.shortage,
-      mend: 'raise limits.cpu, or switch off what is not needed; svc status shows what is lowered',
+      hint: 'raise limits.cpu, or switch off what is not needed; svc status shows what is lowered',
     })
   if (tracing !== undefined && !(tracing instanceof Tracing))
-    found.push({ subsystem: traces.subsystem, reason: tracing.reason, mend: tracing.mend })
+    found.push({ subsystem: traces.subsystem, reason: tracing.reason, hint: tracing.hint })
   if (tracing instanceof Tracing) found.push(...tracing.limits)
-  for (const { signal, reason, mend } of outlets.faults)
-    found.push({ subsystem: `export of ${signal}`, reason, mend })
+  for (const { signal, reason, hint } of outlets.faults)
+    found.push({ subsystem: `export of ${signal}`, reason, hint })
   for (const signal of signals) {
     const { lastError, unknown } = outlets.pipeline.state(signal).destination ?? {}
     if (lastError)
       found.push({
         subsystem: `export of ${signal}`,
         reason: lastError,
-        mend:
+        hint:
           unknown && signal === 'profiles'
-            ? profilesUnknownMend
+            ? profilesUnknownHint
             : 'svc doctor tries the endpoint; what is queued is sent when it answers',
       })
   }
   const { store } = outlets
-  if (typeof store === 'string') found.push({ subsystem: 'queue', reason: store, mend: queueMend })
+  if (typeof store === 'string') found.push({ subsystem: 'queue', reason: store, hint: queueHint })
   else if (store instanceof DiskStore && store.state.state !== 'ok')
     found.push({
       subsystem: 'queue',
       reason: store.state.reason,
-      mend: 'nothing: it goes on when the disk does',
+      hint: 'nothing: it goes on when the disk does',
     })
   for (const signal of signals)
     for (const { name, stage } of outlets.stages(signal))
-      if (stage.warning) found.push({ subsystem: name, reason: stage.warning, mend: 'see docs/limits.md' })
+      if (stage.warning) found.push({ subsystem: name, reason: stage.warning, hint: 'see docs/limits.md' })
   return [...found, ...faults()]
 }
 

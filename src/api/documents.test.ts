@@ -29,9 +29,9 @@ test('what anybody may see has no path of others, and no words of a receiver', (
     version: '1',
     last_run: { ended: 'fault', reason: 'an error that nobody caught (no /home/SECRET)' },
     degraded: [
-      { subsystem: 'export of traces', reason: words, mend: 'x' },
-      { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' },
-      { subsystem: 'reload', reason: 'found the text "SECRET"', mend: 'z' },
+      { subsystem: 'export of traces', reason: words, hint: 'x' },
+      { subsystem: 'ebpf', reason: 'no CAP_BPF', hint: 'y' },
+      { subsystem: 'reload', reason: 'found the text "SECRET"', hint: 'z' },
     ],
     reload: { successful: false, reason: 'found the text "SECRET"', place: '/home/SECRET/svc.yaml:3:5' },
   } as unknown as StatusDocument)
@@ -40,5 +40,5 @@ test('what anybody may see has no path of others, and no words of a receiver', (
   assert.deepEqual([exporting.destinations[0]!.last_error, exporting.endpoint], [null, 'a:1'])
   assert.equal(status.reload.place, 'svc.yaml:3:5')
   assert.equal(status.last_run?.reason, 'an error that nobody caught')
-  assert.deepEqual(status.degraded[1], { subsystem: 'ebpf', reason: 'no CAP_BPF', mend: 'y' })
+  assert.deepEqual(status.degraded[1], { subsystem: 'ebpf', reason: 'no CAP_BPF', hint: 'y' })
 })

@@ -95,17 +95,17 @@ test('what is wrong with the query is refused before anything is recorded', asyn
   await check('?pid=1&service=a', /name a pid or a service, not both/)
 })
 
-test('why there is no recording is told with what mends it', async t => {
+test('why there is no recording is told with what fixes it', async t => {
   let refusal: ProfileRefusal
   const { get } = await serve(t, async () => refusal)
   const check = async (cause: ProfileRefusal['cause'], status: number, services?: string[]) => {
-    refusal = { refused: `it is ${cause}`, mend: 'do this', cause, ...(services && { services }) }
+    refusal = { refused: `it is ${cause}`, hint: 'do this', cause, ...(services && { services }) }
     const reply = await get('?service=shp')
     assert.equal(reply.status, status)
     const { message, details } = JSON.parse(reply.body.toString())
     assert.deepEqual(
       [message, details],
-      [`it is ${cause}`, { mend: 'do this', ...(services && { services }) }],
+      [`it is ${cause}`, { hint: 'do this', ...(services && { services }) }],
     )
   }
   await check('no_target', 404, ['shop', 'worker'])

@@ -98,9 +98,9 @@ async function take(view: AgentView, { parameters, texts, signal }: ApiRequest):
   })
 }
 
-function refused({ refused: why, mend, cause, services }: ProfileRefusal): Answer {
+function refused({ refused: why, hint, cause, services }: ProfileRefusal): Answer {
   return failure(statusOf[cause], why, {
-    mend,
+    hint,
     ...(services !== undefined && { services: services.slice(0, mostServices) }),
   })
 }

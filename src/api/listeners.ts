@@ -270,7 +270,7 @@ export function listenOnDescriptor(server: Server, fd: number): Promise<void> {
   })
 }
 
-/** Why an address could not be bound, with the mend, for a message. */
+/** Why an address could not be bound, with the hint, for a message. */
 function listenFailure(
   error: NodeJS.ErrnoException,
   port: number,

@@ -61,7 +61,7 @@ export const readinessDocument = named(
 const degradation = object('A subsystem that does not work, or does less than it was asked to.', {
   subsystem: text('Its name.'),
   reason: text('Why.'),
-  mend: text('What to do about it; empty where nothing is known.'),
+  hint: text('What to do about it; empty where nothing is known.'),
 })
 
 export const statusDocument = named(
@@ -125,7 +125,7 @@ export const statusDocument = named(
       last_attempt: text('ISO 8601, UTC.', { format: 'date-time' }),
       reason: text('Why it was refused, so that the former configuration holds; empty where it was not.'),
       place: text('`FILE:LINE:COLUMN` of the first mistake, or the file; empty where there is none.'),
-      mend: text('What to do about it; empty where there is nothing to do.'),
+      hint: text('What to do about it; empty where there is nothing to do.'),
       requires_restart: list('Keys whose change waits for a restart.', text('A key.')),
     }),
     degraded: list('What does not work, or less than asked.', degradation),
@@ -261,7 +261,7 @@ export const exportDocument = named(
     disk_queue: orNull(
       object('The queue on disk; null where batches wait in memory.', {
         state: text('`ok`, or `degraded`: batches are kept in memory until the disk works again.'),
-        reason: text('What is wrong and the mend; empty where nothing is.'),
+        reason: text('What is wrong and the hint; empty where nothing is.'),
         bytes: count('Of all its files.'),
         max_bytes: count('Most bytes of all signals together.'),
         free_bytes: count('Free on the file system.'),

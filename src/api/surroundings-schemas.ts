@@ -139,7 +139,7 @@ export const processesDocument = named(
         seen: flag('Calls of it were seen since the agent started.'),
         observed: flag('Spans are made of what it does.'),
         reason: text('Why, or why not.'),
-        notes: list('What else stands in the way, with what mends it.', text('One of them.')),
+        notes: list('What else stands in the way, with what fixes it.', text('One of them.')),
       }),
     ),
   }),

@@ -142,7 +142,7 @@ test('an answer under way when clients have to show anew is finished, and is the
   assert.deepEqual([status, headers.connection], [200, 'close'])
 })
 
-test('files that cannot serve are refused with their key and the mend, and the old ones go on', async t => {
+test('files that cannot serve are refused with their key and the hint, and the old ones go on', async t => {
   const { api } = await serve(t, { tls: good() })
   const directory = certificates.file('odd')
   mkdirSync(directory)

@@ -134,7 +134,7 @@ export interface BannerLine {
   /** What works, or why it does not. */
   readonly detail: string
   /** What to do about it. */
-  readonly mend?: string
+  readonly hint?: string
 }
 
 /** An agent that has started. */

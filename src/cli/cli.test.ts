@@ -229,7 +229,7 @@ function program(body: string): string[] {
       view: { status: () => ({ mode: 'agent', degraded: [] }) },
       banner: () => [
         { state: 'ok', name: 'traces', detail: 'HTTP' },
-        { state: 'failed', name: 'profiles', detail: 'no perf events', mend: 'do this' },
+        { state: 'failed', name: 'profiles', detail: 'no perf events', hint: 'do this' },
       ],
       links: () => [{ what: 'status', url: 'http://127.0.0.1:1/status' }],
       pageLink: () => undefined,
@@ -327,7 +327,7 @@ test('the agent tells what works, answers signals, drains on SIGTERM and exits w
     ],
   )
   assert.deepEqual(rest[3]!.status, { mode: 'agent', degraded: [] })
-  assert.equal(rest[1]!.mend, 'do this')
+  assert.equal(rest[1]!.hint, 'do this')
 })
 
 test('SIGUSR1 is answered at any level of the log', async () => {

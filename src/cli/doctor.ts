@@ -7,7 +7,7 @@ import { outputColor, outputColumns, print } from './terminal.ts'
 export const doctor: Command = {
   name: 'doctor',
   summary:
-    'ask the agent that runs, try what it needs of this host, and say what is missing and how to mend it',
+    'ask the agent that runs, try what it needs of this host, and say what is missing and how to fix it',
   flags: [configFlag, modeFlag, jsonFlag],
   word: {
     name: 'TOPIC',

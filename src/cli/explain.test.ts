@@ -12,8 +12,8 @@ const observed: Subject = {
   verdict: 'observed',
   cause: '',
   lines: [
-    { topic: 'selected', state: 'ok', text: 'yes, default rule', mend: '' },
-    { topic: 'tls', state: 'limited', text: 'no', mend: 'svc doctor tls' },
+    { topic: 'selected', state: 'ok', text: 'yes, default rule', hint: '' },
+    { topic: 'tls', state: 'limited', text: 'no', hint: 'svc doctor tls' },
   ],
 }
 const missed: Subject = {
@@ -25,7 +25,7 @@ const missed: Subject = {
       topic: 'selected',
       state: 'missing',
       text: 'discovery.instrument[0].open_ports is 80,443; this process listens on 8080',
-      mend: 'add 8080',
+      hint: 'add 8080',
     },
   ],
 }
@@ -60,7 +60,7 @@ test('what is observed is told from the selection on, with exit code 0', async (
   )
 })
 
-test('what is not observed has its cause and its mend, and exit code 1', async () => {
+test('what is not observed has its cause and its hint, and exit code 1', async () => {
   answer = { target: 'pid:4121', subjects: [observed, missed], hint: '' }
   const { code, out } = await explain('pid:4121')
   assert.equal(code, 1)

@@ -199,7 +199,7 @@ test('why there is no profile is told to a person, with what was probably meant'
     const { code, out, talk } = await svcProfile(target)
     assert.deepEqual([code, out.length, talk], [1, 0, `svc: ${want}\n`])
   }
-  const none = { refused: 'no process has this service name', mend: '', cause: 'no_target' } as const
+  const none = { refused: 'no process has this service name', hint: '', cause: 'no_target' } as const
   const services = ['shop', 'shop-worker', 'mail', 'a', 'b', 'c', 'd']
   await check({ ...none, services }, 'shp', 'no process has this service name; did you mean shop?')
   await check({ ...none, services }, 'work', 'no process has this service name; did you mean shop-worker?')
@@ -209,12 +209,12 @@ test('why there is no profile is told to a person, with what was probably meant'
     'no process has this service name; there are shop, shop-worker, mail, a, b and others',
   )
   await check(
-    { refused: 'another recording is under way', mend: 'try again in 5 s', cause: 'busy' },
+    { refused: 'another recording is under way', hint: 'try again in 5 s', cause: 'busy' },
     'shop',
     'another recording is under way; try again in 5 s',
   )
   await check(
-    { refused: 'profiles are off', mend: 'set agent.profiling.enabled: true', cause: 'off' },
+    { refused: 'profiles are off', hint: 'set agent.profiling.enabled: true', cause: 'off' },
     'shop',
     'profiles are off; set agent.profiling.enabled: true',
   )

@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import type { BannerLine } from '../api/types.ts'
 import { bannerText, statusLine } from './run-agent.ts'
 
-test('the banner shows each subsystem with its mend, then where to look', () => {
+test('the banner shows each subsystem with its hint, then where to look', () => {
   const text = bannerText(
     'svc 0.1.0, linux 6.18',
     [
       { state: 'ok', name: 'traces', detail: 'HTTP' },
-      { state: 'none', name: 'export', detail: 'data stays here', mend: 'set otlp.endpoint' },
+      { state: 'none', name: 'export', detail: 'data stays here', hint: 'set otlp.endpoint' },
     ],
     [{ what: 'status', url: 'http://127.0.0.1:19090/status' }],
     false,
@@ -17,7 +17,7 @@ test('the banner shows each subsystem with its mend, then where to look', () => 
     'svc 0.1.0, linux 6.18',
     '  ok      traces  HTTP',
     '  none    export  data stays here',
-    '                  mend: set otlp.endpoint',
+    '                  hint: set otlp.endpoint',
     '  status  http://127.0.0.1:19090/status',
     '',
   ])

@@ -232,9 +232,9 @@ function introduce({ file }: LoadedConfig, agent: RunningAgent, log: Logger): vo
     say(bannerText(title, lines, shown, color))
     return
   }
-  for (const { state, name, detail, mend } of lines) {
+  for (const { state, name, detail, hint } of lines) {
     const level = state === 'failed' || state === 'limited' ? 'warn' : 'info'
-    log[level](`${name}: ${detail}`, { subsystem: name, state, mend })
+    log[level](`${name}: ${detail}`, { subsystem: name, state, hint })
   }
   const hint =
     agent.pageLink() === undefined ? {} : { hint: '"sudo svc ui" prints a link that opens the page' }
@@ -262,7 +262,7 @@ export function bannerText(
   for (const line of lines) {
     const head = `  ${state(line)} ${line.name.padEnd(nameWidth)}  `
     text.push(`${head}${line.detail}`)
-    if (line.mend) text.push(`${' '.repeat(nameWidth + 12)}mend: ${line.mend}`)
+    if (line.hint) text.push(`${' '.repeat(nameWidth + 12)}hint: ${line.hint}`)
   }
   const whatWidth = Math.max(0, ...links.map(({ what }) => what.length))
   for (const { what, url } of links) text.push(`  ${what.padEnd(whatWidth)}  ${url}`)

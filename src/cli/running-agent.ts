@@ -125,7 +125,7 @@ function refusal(path: string, what: string, status: number, body: Buffer): Star
     )
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
   const message = said || `the answer is not that of an svc agent: only status ${status}`
-  return new StartError(`cannot ${what}: ${shownText(message, true)}${tokenMend(status, body)}`, code)
+  return new StartError(`cannot ${what}: ${shownText(message, true)}${tokenHint(status, body)}`, code)
 }
 
 /** Whether the agent has no token, and answers this only to others; it said then what can be done. */
@@ -133,8 +133,8 @@ export function isForOthers({ status, body }: Pick<AgentAnswer, 'status' | 'body
   return status === 401 && body.includes('"hint"')
 }
 
-/** What mends an answer for which a token is missing; '' for others, and where the agent said it. */
-export function tokenMend(status: number, body: Buffer): string {
+/** Hint for an answer that lacks a token; empty for others, and where the agent gave one. */
+export function tokenHint(status: number, body: Buffer): string {
   if (status !== 401 || isForOthers({ status, body })) return ''
   return process.env.SVC_TOKEN
     ? '; the one in SVC_TOKEN is none: correct it, or use the admin socket as root'

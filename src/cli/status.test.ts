@@ -45,7 +45,7 @@ const status: StatusDocument = {
     last_attempt: '2026-01-01T00:00:00.000Z',
     reason: '',
     place: '',
-    mend: '',
+    hint: '',
     requires_restart: [],
   },
   cpu: { limit_cores: 0.5, used_cores: 0.124, changes: 0, lowered: [] },
@@ -68,7 +68,7 @@ const status: StatusDocument = {
       ],
     },
   },
-  degraded: [{ subsystem: 'tls', reason: 'no symbols in \x1b[31mlibssl', mend: 'svc doctor tls' }],
+  degraded: [{ subsystem: 'tls', reason: 'no symbols in \x1b[31mlibssl', hint: 'svc doctor tls' }],
 }
 const queue = {
   size: 3,

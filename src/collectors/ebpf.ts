@@ -75,7 +75,7 @@ function load(): Loaded | NotLoaded {
   const native = loadNative()
   if (native instanceof Unsupported) return native
   const path = findAsset('host.bpf.o')
-  if (path === undefined) return { reason: 'cannot find host.bpf.o', mend: 'install the package anew' }
+  if (path === undefined) return { reason: 'cannot find host.bpf.o', hint: 'install the package anew' }
   let object: BpfObject | undefined
   try {
     object = BpfObject.load(native, readFileSync(path), {

@@ -171,7 +171,7 @@ export const netdev = collector({
     const families = label_ifalias ? byAlias : byDevice
     const addon = options.netlink ? loadNative() : undefined
     if (addon instanceof Unsupported)
-      log.warn('network counters are read from /proc/net/dev', { reason: addon.reason, mend: addon.mend })
+      log.warn('network counters are read from /proc/net/dev', { reason: addon.reason, hint: addon.hint })
     const read =
       addon === undefined || addon instanceof Unsupported
         ? fileReader(host, families, { shows, isDetailed, isAliased: label_ifalias })

@@ -264,7 +264,7 @@ const cases: readonly Case[] = [
   { what: 'a wrong flag', file: '', options: { flags: { mode: 'both', log_level: 'trace' } } },
 ]
 
-test('every kind of bad configuration is refused with a message that names the place and the mend', context => {
+test('every kind of bad configuration is refused with a message that names the place and the hint', context => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-config-'))
   context.after(() => rmSync(directory, { recursive: true }))
   let text = ''

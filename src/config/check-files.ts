@@ -101,7 +101,7 @@ function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificat
   )
 }
 
-/** What OpenSSL has against it is no help to who mends it. */
+/** What OpenSSL has against it is no help to who fixes it. */
 const plain: PemFault = why => new Error(why)
 
 /** Whether everything around a key is switched on. */

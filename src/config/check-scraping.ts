@@ -15,7 +15,7 @@ export function isLiteral(key: string): boolean {
 /** Checks what no key of the scraping can see alone. Returns what was written and has no effect. */
 export function checkScraping({ collectors }: Config, settings: Settings, report: Report): readonly string[] {
   const { faults, notes } = jobsOf(collectors.prometheus, { baseDir: '/' })
-  for (const { path, message, mend, place = settings.get(`${root}.scrape_configs`)?.place } of faults)
-    if (place) report.problem(place, path, `${message}; ${mend}`)
+  for (const { path, message, hint, place = settings.get(`${root}.scrape_configs`)?.place } of faults)
+    if (place) report.problem(place, path, `${message}; ${hint}`)
   return notes
 }

@@ -47,7 +47,7 @@ export class Inspections {
     if (this.closed) return
     const { known, room, sink } = this.options
     this.waiting.delete(id)
-    this.mended(id)
+    this.fixed(id)
     const question = this.asked.get(id)
     if (question !== undefined) question.counts = false
     if (seen !== undefined && !known.has(id)) this.tell(seen)
@@ -88,7 +88,7 @@ export class Inspections {
         return
       }
       if (question.counts) this.tell(container)
-      this.mended(id)
+      this.fixed(id)
     } catch (error) {
       if (question.counts) this.fail(id, error)
     } finally {
@@ -102,7 +102,7 @@ export class Inspections {
     this.fault = `cannot read container ${id.slice(0, 12)}: ${errorText(error)}`
   }
 
-  private mended(id: string): void {
+  private fixed(id: string): void {
     this.failed.delete(id)
     if (this.failed.size === 0) this.fault = ''
   }

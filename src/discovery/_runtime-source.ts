@@ -37,7 +37,7 @@ export interface RuntimeState extends SourceState, Daemon {
 export interface Fault {
   readonly reason: string
   /** '': nothing is wrong. */
-  readonly mend: string
+  readonly hint: string
 }
 
 /** Where a daemon may be asked. */
@@ -77,7 +77,7 @@ export interface Runtime<P extends Place> {
   find(): FoundPlaces<P>
   open(place: P, options: SessionOptions): RuntimeSession
   faultOf(place: P, error: unknown, wasReached: boolean): Fault
-  /** The mend where a daemon left containers behind. */
+  /** The hint where a daemon left containers behind. */
   readonly startAgain: string
 }
 
@@ -86,7 +86,7 @@ const searchMs = 2_000
 /** A daemon that was there for so long did not refuse us: its loss is news, and it may come back at once. */
 const settledMs = 10_000
 const nobody = { runtime: '', version: '', endpoint: '', rootDir: '' }
-const noFault: Fault = { reason: '', mend: '' }
+const noFault: Fault = { reason: '', hint: '' }
 
 /** Follows the containers of whoever answers first of one kind of daemon, for as long as it is wanted. */
 export class RuntimeSource<P extends Place> {
@@ -134,8 +134,8 @@ export class RuntimeSource<P extends Place> {
   }
 
   get state(): RuntimeState {
-    const { reason, mend } = this.connected ? this.partFault : this.fault
-    return { connected: this.connected, reason, mend, ...this.daemon, containers: this.known.size }
+    const { reason, hint } = this.connected ? this.partFault : this.fault
+    return { connected: this.connected, reason, hint, ...this.daemon, containers: this.known.size }
   }
 
   /** The sink was told of this container, and will be when it goes. */
@@ -145,14 +145,14 @@ export class RuntimeSource<P extends Place> {
 
   private get partFault(): Fault {
     const reason = this.session?.fault ?? ''
-    return reason === '' ? this.aside : { reason, mend: '' }
+    return reason === '' ? this.aside : { reason, hint: '' }
   }
 
   private async run(): Promise<void> {
     while (this.phase === 'running') {
       const { places, ...found } = this.runtime.find()
-      this.aside = found.mend === '' ? noFault : found
-      let fault: Fault | undefined = found.mend === '' ? undefined : found
+      this.aside = found.hint === '' ? noFault : found
+      let fault: Fault | undefined = found.hint === '' ? undefined : found
       for (const place of places) {
         const end = await this.follow(place)
         if (place.isMeant && !end.wasReached) this.aside = end.fault
@@ -162,7 +162,7 @@ export class RuntimeSource<P extends Place> {
       }
       if (this.phase !== 'running') return
       const isLost = places.length === 0 && this.wasLost
-      this.fail(isLost ? { ...found, mend: this.runtime.startAgain } : (fault ?? found))
+      this.fail(isLost ? { ...found, hint: this.runtime.startAgain } : (fault ?? found))
       await this.pause(places.length === 0 ? searchMs : this.backoff.next())
     }
   }
@@ -204,7 +204,7 @@ export class RuntimeSource<P extends Place> {
     const { log } = this.options
     if (this.daemon === nobody) {
       log.info('follows containers', { runtime, version, endpoint })
-      if (this.aside.mend !== '')
+      if (this.aside.hint !== '')
         log.warn('the configured endpoint is not available; following another runtime', { ...this.aside })
     }
     this.connected = true
@@ -216,9 +216,9 @@ export class RuntimeSource<P extends Place> {
 
   private fail(fault: Fault): void {
     this.fault = fault
-    if (fault.mend === '' || this.hasWarned) return
+    if (fault.hint === '' || this.hasWarned) return
     this.hasWarned = true
-    this.options.log.warn('cannot follow containers', { reason: fault.reason, mend: fault.mend })
+    this.options.log.warn('cannot follow containers', { reason: fault.reason, hint: fault.hint })
   }
 
   private async pause(ms: number): Promise<void> {

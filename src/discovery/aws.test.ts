@@ -41,7 +41,7 @@ test('the identity document of EC2 is read with a token, and the ARN made of it'
   )
 })
 
-test('a token that never comes names the hop limit and its mend', async t => {
+test('a token that never comes names the hop limit and its hint', async t => {
   const service = await startMetadataService('aws')
   t.after(service.stop)
   for (const [misbehaviour, timeoutMs] of [
@@ -53,7 +53,7 @@ test('a token that never comes names the hop limit and its mend', async t => {
     await assert.rejects(readCloud(aws, service.endpoint, timeoutMs), {
       name: 'MetadataError',
       message: /api\/token: .*HttpPutResponseHopLimit/,
-      mend: /network of the host.*--http-put-response-hop-limit 2/,
+      hint: /network of the host.*--http-put-response-hop-limit 2/,
     })
   }
   // With the token in hand it is something else.
@@ -67,6 +67,6 @@ test('a service that is turned off names the option that turns it on', async t =
   // It refuses whoever comes without its own header, with 403, as EC2 does when the endpoint is disabled.
   await assert.rejects(readCloud(aws, service.endpoint), {
     message: /HTTP 403, as where the HttpEndpoint of the machine is disabled/,
-    mend: /--http-endpoint enabled/,
+    hint: /--http-endpoint enabled/,
   })
 })

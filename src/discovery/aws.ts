@@ -76,7 +76,7 @@ function explained(error: unknown): unknown {
       error.fault,
       {
         cause: error,
-        mend: `run svc in the network of the host, or run ${command} --http-put-response-hop-limit 2`,
+        hint: `run svc in the network of the host, or run ${command} --http-put-response-hop-limit 2`,
       },
     )
   if (error.status === 403)
@@ -86,7 +86,7 @@ function explained(error: unknown): unknown {
       {
         status: 403,
         cause: error,
-        mend: `run ${command} --http-endpoint enabled, or set cloud.aws.enabled to false`,
+        hint: `run ${command} --http-endpoint enabled, or set cloud.aws.enabled to false`,
       },
     )
   return error

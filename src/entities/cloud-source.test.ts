@@ -33,7 +33,7 @@ type Given = Partial<Record<CloudName, Partial<CloudProviderSettings>>>
 
 function source(t: TestContext, told: Partial<Dmi>, given: Given, refreshMs = 3_600_000) {
   const heard: (Cloud | undefined)[] = []
-  const warnings: { readonly reason: string; readonly mend: string }[] = []
+  const warnings: { readonly reason: string; readonly hint: string }[] = []
   const settings = Object.fromEntries(
     clouds.map(({ name }) => [name, { enabled: true, endpoint: '', timeout: 30_000, ...given[name] }]),
   ) as Record<CloudName, CloudProviderSettings>
@@ -43,7 +43,7 @@ function source(t: TestContext, told: Partial<Dmi>, given: Given, refreshMs = 3_
     refreshMs,
     sysfs: sysfs(t, told),
     sink: { cloud: cloud => heard.push(cloud) },
-    warn: (reason, mend) => warnings.push({ reason, mend }),
+    warn: (reason, hint) => warnings.push({ reason, hint }),
   })
   t.after(() => made.stop())
   return { source: made, told: heard, warnings }
@@ -80,8 +80,8 @@ test('on a machine of no cloud nothing is connected to, and the reason names wha
   const check = async (told: Partial<Dmi>, reason: RegExp) => {
     const { source: asked, told: heard, warnings } = source(t, told, {})
     assert.equal(await socketsMade(() => asked.start()), 0)
-    const { connected, mend, provider, ...state } = asked.state
-    assert.deepEqual({ connected, mend, provider }, { connected: false, mend: '', provider: '' })
+    const { connected, hint, provider, ...state } = asked.state
+    assert.deepEqual({ connected, hint, provider }, { connected: false, hint: '', provider: '' })
     assert.match(state.reason, reason)
     assert.deepEqual([heard, warnings], [[undefined], []])
   }
@@ -110,7 +110,7 @@ test('a machine of each cloud learns what it is from its own service', async t =
     await asked.start()
     assert.equal(told.length, 1, name)
     const { provider, region, instanceId } = told[0]!
-    assert.deepEqual(asked.state, { connected: true, reason: '', mend: '', provider, region, instanceId })
+    assert.deepEqual(asked.state, { connected: true, reason: '', hint: '', provider, region, instanceId })
     assert.ok(provider !== '' && region !== '' && instanceId !== '')
     assert.deepEqual(warnings, [])
     asked.stop()
@@ -137,7 +137,7 @@ test('an endpoint that is written is asked on any machine; the first good answer
   await until(() => slow.connections.size === 0, 'the connection to the one that hangs is closed')
 })
 
-test('when all fail, each has its reason and its mend, and there is one warning', async t => {
+test('when all fail, each has its reason and its hint, and there is one warning', async t => {
   const [silent, wrong] = [await fake(t, 'aws'), await fake(t, 'oracle')]
   silent.misbehaviour = 'breaks off'
   silent.everyAnswer = true
@@ -156,16 +156,16 @@ test('when all fail, each has its reason and its mend, and there is one warning'
     20,
   )
   await asked.start()
-  const { connected, reason, mend } = asked.state
+  const { connected, reason, hint } = asked.state
   assert.equal(connected, false)
   assert.match(
     reason,
     /^aws: cannot read .*HttpPutResponseHopLimit.*; oracle: cannot read .*no JSON but text\/html/,
   )
-  assert.match(mend, /--http-put-response-hop-limit 2; let svc reach http:.*cloud\.oracle\.enabled to false$/)
+  assert.match(hint, /--http-put-response-hop-limit 2; let svc reach http:.*cloud\.oracle\.enabled to false$/)
   const asksBefore = wrong.questions.length
   await until(() => wrong.questions.length > asksBefore + 2, 'it is asked again')
-  assert.deepEqual(warnings, [{ reason, mend }])
+  assert.deepEqual(warnings, [{ reason, hint }])
   assert.equal(told.length, 0)
   // And when one answers at last, that is it.
   wrong.misbehaviour = ''
@@ -196,7 +196,7 @@ test('what was found is refreshed with new tokens, and outlives failures with th
   service.document = JSON.stringify({ instanceId, region: 'eu-central-1', instanceType: 'm7.large' })
   service.misbehaviour = ''
   await until(() => told.at(-1)?.instanceType === 'm7.large', 'it has changed')
-  assert.deepEqual([asked.state.connected, asked.state.reason, asked.state.mend], [true, '', ''])
+  assert.deepEqual([asked.state.connected, asked.state.reason, asked.state.hint], [true, '', ''])
   assert.equal(warnings.length, 1)
 })
 
@@ -299,7 +299,7 @@ test('the usual addresses are the right ones, no name is looked up, and on no cl
   for (const name of ['none', 'unknown']) assert.deepEqual([seen[name]!.opens, seen[name]!.datagrams], [0, 0])
 })
 
-test('a service that cannot be reached is given up in time, and the mend names its address', {
+test('a service that cannot be reached is given up in time, and the hint names its address', {
   skip: withoutNamespaces,
 }, t => {
   const namespace = new NetworkNamespace(t, [
@@ -322,8 +322,8 @@ test('a service that cannot be reached is given up in time, and the mend names i
     await source.start()
     source.stop()
     console.log(JSON.stringify(source.state))`
-  const { reason, mend } = namespace.run(script) as { reason: string; mend: string }
+  const { reason, hint } = namespace.run(script) as { reason: string; hint: string }
   assert.match(reason, /^aws: cannot read http:\/\/169\.254\.169\.254\/latest\/api\/token: /)
   assert.match(reason, /no connection within 300 ms|EHOSTUNREACH/)
-  assert.match(mend, /let svc reach http:\/\/169\.254\.169\.254 past firewalls/)
+  assert.match(hint, /let svc reach http:\/\/169\.254\.169\.254 past firewalls/)
 })

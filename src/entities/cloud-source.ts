@@ -24,10 +24,10 @@ export interface CloudSourceOptions {
   readonly sysfs: string
   readonly sink: Pick<EntitySink, 'cloud'>
   /** Told when the answers cease, and when there is none at the start; not of every attempt. */
-  readonly warn: (reason: string, mend: string) => void
+  readonly warn: (reason: string, hint: string) => void
 }
 
-/** How it stands; texts that are not known are ''. Without a mend nothing is wrong: there is nobody to ask. */
+/** How it stands; texts that are not known are ''. Without a hint nothing is wrong: there is nobody to ask. */
 export interface CloudState extends SourceState {
   /** `cloud.provider` of semantic conventions. */
   readonly provider: string
@@ -60,7 +60,7 @@ export class CloudSource {
   #found: Cloud | undefined
   #connected = false
   #reason = ''
-  #mend = ''
+  #hint = ''
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
@@ -75,7 +75,7 @@ export class CloudSource {
     return {
       connected: this.#connected,
       reason: this.#reason,
-      mend: this.#mend,
+      hint: this.#hint,
       provider,
       region,
       instanceId,
@@ -137,7 +137,7 @@ export class CloudSource {
     this.#backoff.reset()
     this.#connected = true
     this.#reason = ''
-    this.#mend = ''
+    this.#hint = ''
     this.#found = cloud
     this.#options.sink.cloud(cloud)
   }
@@ -145,24 +145,24 @@ export class CloudSource {
   #miss(failures: readonly Failure[]): void {
     const kept = this.#found === undefined ? '' : '; what it told last is kept'
     const reason = failures.map(failure => failure.message).join('; ') + kept
-    const mend = [...new Set(failures.map(failure => failure.mend))].join('; ')
+    const hint = [...new Set(failures.map(failure => failure.hint))].join('; ')
     const first = this.#connected || this.#reason === ''
     this.#connected = false
     this.#reason = reason
-    this.#mend = mend
+    this.#hint = hint
     // Once for each time that it falls silent, not for each attempt.
-    if (first) this.#options.warn(reason, mend)
+    if (first) this.#options.warn(reason, hint)
   }
 }
 
 /** Why a candidate gave no answer. */
 class Failure extends Error {
-  readonly mend: string
+  readonly hint: string
 
   constructor({ provider: { name }, endpoint }: Candidate, cause: Error) {
     super(`${name}: ${cause.message}`, { cause })
-    this.mend =
-      (cause instanceof MetadataError && cause.mend) ||
+    this.hint =
+      (cause instanceof MetadataError && cause.hint) ||
       `let svc reach ${origin(endpoint)} past firewalls and network policies, correct cloud.${name}.endpoint, or set cloud.${name}.enabled to false`
   }
 }

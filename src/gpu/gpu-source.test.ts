@@ -45,7 +45,7 @@ class Watched {
         const { 'GPU-0': memory } = this.process(pid, 'svc.gpu.process.memory.busy')
         this.memoryBusy.add(`${pid} ${memory}`)
       },
-      warn: (reason, mend) => this.warnings.push(`${reason} | ${mend}`),
+      warn: (reason, hint) => this.warnings.push(`${reason} | ${hint}`),
       ...options,
     })
   }
@@ -150,7 +150,7 @@ test('a GPU is measured under the names of the semantic conventions', async () =
     assert.deepEqual(state, {
       on: true,
       reason: '',
-      mend: '',
+      hint: '',
       driver: '555.42',
       devices: [
         { index: 0, uuid: 'GPU-0', name: 'Stand-in', reason: '' },
@@ -297,16 +297,16 @@ test('instances of a GPU (MIG) have their own memory and processes', async () =>
   })
 })
 
-test('a GPU that is lost is named with its mend, and the others go on', async () => {
+test('a GPU that is lost is named with its hint, and the others go on', async () => {
   await watching(two, async (watched, nvml) => {
     await watched.round()
     nvml.says([...two, 'status 0 15'])
     await until(() => watched.source.state.reason !== '')
     await watched.round()
-    const { on, reason, mend, devices } = watched.source.state
+    const { on, reason, hint, devices } = watched.source.state
     assert.ok(on)
     assert.equal(reason, 'GPU 0 (Stand-in): GPU is lost')
-    assert.match(mend, /dmesg/)
+    assert.match(hint, /dmesg/)
     assert.deepEqual(devices[0], { index: 0, uuid: 'GPU-0', name: 'Stand-in', reason: 'GPU is lost' })
     assert.deepEqual(watched.host('hw.gpu.memory.usage'), { 'GPU-1': 250 })
     assert.deepEqual(watched.host('hw.status'), {
@@ -325,28 +325,28 @@ test('where all GPUs fail, the library is loaded anew', async () => {
   await watching(['devices 1', 'status 0 4'], async (watched, nvml) => {
     await until(() => nvml.log.filter(word => word === 'init').length >= 2)
     assert.ok(nvml.log.includes('shutdown'))
-    const { on, reason, mend } = watched.source.state
+    const { on, reason, hint } = watched.source.state
     assert.deepEqual({ on, reason }, { on: false, reason: 'GPU 0: Insufficient Permissions' })
-    assert.match(mend, /root/)
+    assert.match(hint, /root/)
     nvml.says(['devices 1'])
     await until(() => watched.source.state.on)
   })
 })
 
-test('a driver that is not loaded is a reason with a mend, told once, until it is', async () => {
+test('a driver that is not loaded is a reason with a hint, told once, until it is', async () => {
   await watching(['init 9'], async (watched, nvml) => {
     await until(() => nvml.log.length >= 3)
     const { state } = watched.source
     assert.equal(state.on, false)
     assert.equal(state.reason, `cannot initialise NVML (${nvml.library}): Driver Not Loaded`)
-    assert.match(state.mend, /modprobe nvidia/)
+    assert.match(state.hint, /modprobe nvidia/)
     assert.equal(watched.warnings.length, 1)
     nvml.says(two)
     await until(() => watched.source.state.on)
     nvml.says(['count_status 18'])
     await until(() => !watched.source.state.on)
     assert.match(watched.source.state.reason, /does not tell its GPUs: Driver\/library version mismatch/)
-    assert.match(watched.source.state.mend, /updated/)
+    assert.match(watched.source.state.hint, /updated/)
     assert.equal(watched.warnings.length, 2)
     assert.equal(watched.source.state.devices.length, 2)
   })
@@ -395,11 +395,11 @@ test('a host without a driver has a reason and no warning, and starts when there
   try {
     watched.source.start()
     await until(() => watched.source.state.reason !== '')
-    const { on, reason, mend } = watched.source.state
+    const { on, reason, hint } = watched.source.state
     assert.equal(on, false)
-    if (mend === '') assert.equal(reason, 'no NVIDIA driver library (libnvidia-ml.so.1)')
+    if (hint === '') assert.equal(reason, 'no NVIDIA driver library (libnvidia-ml.so.1)')
     else assert.match(reason, /driver is loaded/)
-    assert.equal(watched.warnings.length, mend === '' ? 0 : 1)
+    assert.equal(watched.warnings.length, hint === '' ? 0 : 1)
     writeFileSync(join(nvml.directory, 'later.so'), 'no library')
     await until(() => /cannot load the NVIDIA driver library/.test(watched.source.state.reason))
     assert.match(watched.warnings.at(-1)!, /later\.so/)
@@ -409,11 +409,11 @@ test('a host without a driver has a reason and no warning, and starts when there
   }
 })
 
-test('a driver without a GPU is off, with nothing to mend', async () => {
+test('a driver without a GPU is off, with nothing to fix', async () => {
   await watching(['devices 0'], async watched => {
     await until(() => watched.source.state.reason !== '')
     assert.deepEqual(watched.source.state.reason, 'the NVIDIA driver has no GPU')
-    assert.equal(watched.source.state.mend, '')
+    assert.equal(watched.source.state.hint, '')
     assert.deepEqual(watched.warnings, [])
   })
 })

@@ -5,7 +5,7 @@ import type { Native, NvmlAnswer, NvmlHandle, PollHandle } from '../kernel/nativ
 import { errorText } from '../lib/logger.ts'
 import type { Metric } from '../model/metric.ts'
 import { GpuReadings } from './gpu-readings.ts'
-import { type Failure, nvmlFailure, nvmlMend } from './nvml-failure.ts'
+import { type Failure, nvmlFailure, nvmlHint } from './nvml-failure.ts'
 
 export interface GpuSourceOptions {
   readonly native: Pick<Native, 'nvmlOpen' | 'nvmlAsk' | 'nvmlTake' | 'nvmlClose' | 'pollStart' | 'pollStop'>
@@ -19,7 +19,7 @@ export interface GpuSourceOptions {
   readonly emitHost: (metric: Metric) => void
   readonly emitProcess: (pid: number, metric: Metric) => void
   /** Told once for each reason. That there is no driver is none. */
-  readonly warn: (reason: string, mend: string) => void
+  readonly warn: (reason: string, hint: string) => void
   /** Between attempts where the driver fails. */
   readonly retryMs?: number
   /** How long the driver may take. */
@@ -41,7 +41,7 @@ export interface GpuState {
   /** Why not, or which of them not. '' with `on` false: it is not known yet. */
   readonly reason: string
   /** '' where nothing is wrong: a host without GPUs. */
-  readonly mend: string
+  readonly hint: string
   /** Version of the driver. */
   readonly driver: string
   readonly devices: readonly GpuDevice[]
@@ -65,7 +65,7 @@ const retryMs = 60_000
 /** Processes whose metrics are handed on in one turn of the event loop. */
 const processesAtOnce = 32
 
-const unknown: GpuState = { on: false, reason: '', mend: '', driver: '', devices: [] }
+const unknown: GpuState = { on: false, reason: '', hint: '', driver: '', devices: [] }
 
 /** Measures NVIDIA's GPUs through NVML, in intervals. */
 export class GpuSource {
@@ -96,7 +96,7 @@ export class GpuSource {
     } catch (error) {
       this.#fail({
         reason: errorText(error),
-        mend: 'free file descriptors or memory, then restart the agent',
+        hint: 'free file descriptors or memory, then restart the agent',
       })
       return
     }
@@ -119,7 +119,7 @@ export class GpuSource {
     try {
       this.#options.native.nvmlAsk(this.#nvml, this.#options.perProcess)
     } catch (error) {
-      this.#fail({ reason: errorText(error), mend: 'allow the agent more threads and memory' })
+      this.#fail({ reason: errorText(error), hint: 'allow the agent more threads and memory' })
       this.#askIn(this.#options.retryMs ?? retryMs)
       return
     }
@@ -140,7 +140,7 @@ export class GpuSource {
   #silent(afterMs: number): void {
     this.#fail({
       reason: `the NVIDIA driver has not answered for ${afterMs / 1000} s`,
-      mend: 'nvidia-smi hangs, too? dmesg says why (lines with NVRM and Xid); such a driver needs the host restarted',
+      hint: 'nvidia-smi hangs, too? dmesg says why (lines with NVRM and Xid); such a driver needs the host restarted',
     })
   }
 
@@ -181,22 +181,22 @@ export class GpuSource {
         ? 'the NVIDIA driver has no GPU'
         : lost.map(({ index, name, reason: why }) => `GPU ${index}${name && ` (${name})`}: ${why}`).join('; ')
     const status = answer.devices.find(device => device.status !== 0)?.status
-    const mend = status === undefined ? '' : nvmlMend(status)
-    this.#state = { on: lost.length < devices.length, reason, mend, driver: answer.driver, devices }
+    const hint = status === undefined ? '' : nvmlHint(status)
+    this.#state = { on: lost.length < devices.length, reason, hint, driver: answer.driver, devices }
     this.#tell()
   }
 
   /** What was known of the GPUs stays known. */
-  #fail({ reason, mend }: Failure): void {
+  #fail({ reason, hint }: Failure): void {
     const devices = this.#state.devices.map(device => ({ ...device, reason }))
-    this.#state = { ...this.#state, on: false, reason, mend, devices }
+    this.#state = { ...this.#state, on: false, reason, hint, devices }
     this.#tell()
   }
 
   #tell(): void {
-    const { reason, mend } = this.#state
-    if (mend !== '' && reason !== this.#warned) this.#options.warn(reason, mend)
-    this.#warned = mend === '' ? '' : reason
+    const { reason, hint } = this.#state
+    if (hint !== '' && reason !== this.#warned) this.#options.warn(reason, hint)
+    this.#warned = hint === '' ? '' : reason
   }
 }
 

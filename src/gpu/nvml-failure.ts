@@ -2,8 +2,8 @@ import type { NvmlAnswer } from '../kernel/native.ts'
 
 export interface Failure {
   readonly reason: string
-  /** '': nothing has to be mended. */
-  readonly mend: string
+  /** '': nothing has to be fixed. */
+  readonly hint: string
 }
 
 const restart =
@@ -12,8 +12,8 @@ const devices =
   'run the agent as root; in a container, give it the devices (docker run --gpus=all, NVIDIA_DRIVER_CAPABILITIES=utility)'
 const kernelLog = 'dmesg says why (lines with NVRM and Xid); '
 
-/** What mends an `nvmlReturn_t`. */
-const mends: Readonly<Record<number, string>> = {
+/** Hint for an `nvmlReturn_t`. */
+const hints: Readonly<Record<number, string>> = {
   4: devices, // NO_PERMISSION
   8: 'connect the external power cables of the GPU', // INSUFFICIENT_POWER
   9: 'load the driver: modprobe nvidia; dmesg says why it is not loaded', // DRIVER_NOT_LOADED
@@ -23,10 +23,10 @@ const mends: Readonly<Record<number, string>> = {
   17: devices, // OPERATING_SYSTEM
   18: `the driver was updated while its old module is loaded: ${restart}`, // LIB_RM_VERSION_MISMATCH
 }
-const anyMend = 'nvidia-smi and dmesg (lines with NVRM and Xid) say more'
+const anyHint = 'nvidia-smi and dmesg (lines with NVRM and Xid) say more'
 
-export function nvmlMend(status: number): string {
-  return mends[status] ?? anyMend
+export function nvmlHint(status: number): string {
+  return hints[status] ?? anyHint
 }
 
 /** Why there is no answer of use. `driverIsLoaded`: the kernel has the driver, whether or not the library is there. */
@@ -36,19 +36,19 @@ export function nvmlFailure(answer: NvmlAnswer, driverIsLoaded: () => boolean): 
     case '':
       return undefined
     case 'find':
-      if (!driverIsLoaded()) return { reason: 'no NVIDIA driver library (libnvidia-ml.so.1)', mend: '' }
+      if (!driverIsLoaded()) return { reason: 'no NVIDIA driver library (libnvidia-ml.so.1)', hint: '' }
       return {
         reason: 'the NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is not here',
-        mend: 'install the utilities of the driver; in a container: docker run --gpus=all, NVIDIA_DRIVER_CAPABILITIES=utility',
+        hint: 'install the utilities of the driver; in a container: docker run --gpus=all, NVIDIA_DRIVER_CAPABILITIES=utility',
       }
     case 'load':
       return {
         reason: `cannot load the NVIDIA driver library: ${error}`,
-        mend: 'install the library anew, in the version and for the architecture of the driver',
+        hint: 'install the library anew, in the version and for the architecture of the driver',
       }
     case 'init':
-      return { reason: `cannot initialise NVML (${library}): ${error}`, mend: nvmlMend(status) }
+      return { reason: `cannot initialise NVML (${library}): ${error}`, hint: nvmlHint(status) }
     case 'ask':
-      return { reason: `NVML (${library}) does not tell its GPUs: ${error}`, mend: nvmlMend(status) }
+      return { reason: `NVML (${library}) does not tell its GPUs: ${error}`, hint: nvmlHint(status) }
   }
 }

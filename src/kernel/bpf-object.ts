@@ -22,8 +22,8 @@ export class LoadError extends Error {
       : refusal.map
         ? `map '${refusal.map}' of BPF object '${name}'`
         : `BPF object '${name}'`
-    const mend = code === 'EPERM' ? '; run as root, or with CAP_BPF and CAP_PERFMON' : ''
-    super(`cannot load ${what}: ${refusal.reason} (${code})${mend}`)
+    const hint = code === 'EPERM' ? '; run as root, or with CAP_BPF and CAP_PERFMON' : ''
+    super(`cannot load ${what}: ${refusal.reason} (${code})${hint}`)
     this.name = 'LoadError'
     this.code = code
     this.refusal = refusal

@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { type Capability, heldCapabilities, kernelKnowsBpf } from './capabilities.ts'
-import { capabilityMends, type Fault } from './need.ts'
+import { capabilityHints, type Fault } from './need.ts'
 
-/** Why the kernel does not let this process load programs, one fault for each mend. */
+/** Why the kernel does not let this process load programs, one fault for each hint. */
 export const refusals = {
   capabilities: {
     state: 'missing',
     what: 'svc lacks the capabilities. `kernel.unprivileged_bpf_disabled` does not matter: whatever its value, programs that trace take them',
-    mends: capabilityMends('BPF', 'PERFMON'),
+    hints: capabilityHints('BPF', 'PERFMON'),
   },
   old_capabilities: {
     state: 'missing',
     what: 'svc lacks the capability, on a kernel before 5.8, which does not know CAP_BPF and CAP_PERFMON yet',
-    mends: capabilityMends('SYS_ADMIN'),
+    hints: capabilityHints('SYS_ADMIN'),
   },
   user_namespace: {
     state: 'missing',
     what: 'svc runs in a user namespace (a rootless container), whose capabilities do not count for eBPF',
-    mends: {
+    hints: {
       any: 'run in the host’s user namespace',
       systemd: 'PrivateUsers=no',
       container: 'sudo docker run --userns=host',
@@ -27,7 +27,7 @@ export const refusals = {
   seccomp: {
     state: 'missing',
     what: 'svc has the capabilities, and a seccomp filter refuses the system call bpf',
-    mends: {
+    hints: {
       any: 'allow the system call bpf in the seccomp filter that svc is started with',
       systemd: 'SystemCallFilter=@system-service bpf',
       container: 'docker run --security-opt seccomp=unconfined',
@@ -37,7 +37,7 @@ export const refusals = {
   security_module: {
     state: 'missing',
     what: 'svc has the capabilities and no seccomp filter, and a security module (SELinux, AppArmor, BPF LSM) refuses',
-    mends: {
+    hints: {
       any: 'ausearch -m avc -c svc | audit2allow -M svc && semodule -i svc.pp',
       container: 'docker run --security-opt label=disable --security-opt apparmor=unconfined',
       kubernetes: 'securityContext: {seLinuxOptions: {type: spc_t}, appArmorProfile: {type: Unconfined}}',
@@ -46,7 +46,7 @@ export const refusals = {
   no_system_call: {
     state: 'missing',
     what: 'the kernel, a sandbox (gVisor) or a seccomp filter has no system call bpf',
-    mends: {
+    hints: {
       container: 'docker run --runtime=runc --security-opt seccomp=unconfined',
       kubernetes:
         'securityContext: {seccompProfile: {type: Unconfined}}, and a runtimeClassName that is no sandbox',
@@ -56,7 +56,7 @@ export const refusals = {
   refused: {
     state: 'missing',
     what: 'the kernel refuses a program of two instructions for another reason',
-    mends: { any: 'dmesg | tail, and report it with the output of svc doctor --json' },
+    hints: { any: 'dmesg | tail, and report it with the output of svc doctor --json' },
   },
 } as const satisfies Record<string, Fault>
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** How svc came onto this host, which decides where a mend goes. `host`: started by hand, or by something unknown. */
+/** How svc came onto this host, which decides where a hint goes. `host`: started by hand, or by something unknown. */
 export type Install = 'systemd' | 'container' | 'kubernetes' | 'host'
 
 const serviceAccount = 'var/run/secrets/kubernetes.io/serviceaccount'

@@ -48,7 +48,7 @@ test('a library that is missing is named, with the package that has it', () => {
     const outcome = loadNativeFrom(path)
     assert.ok(outcome instanceof Unsupported)
     assert.equal(outcome.reason, 'cannot load the native addon: the library libbpf.so.8 is missing')
-    assert.match(outcome.mend, /^apt-get install /)
+    assert.match(outcome.hint, /^apt-get install /)
   })
 })
 

@@ -382,13 +382,13 @@ export interface NvmlValues {
   readonly mig?: number
 }
 
-/** Something that this machine lacks: what, and what mends it. */
+/** Something that this machine lacks: what, and what fixes it. */
 export class Unsupported {
   readonly reason: string
-  readonly mend: string
-  constructor(reason: string, mend: string) {
+  readonly hint: string
+  constructor(reason: string, hint: string) {
     this.reason = reason
-    this.mend = mend
+    this.hint = hint
   }
 }
 

@@ -29,8 +29,8 @@ export const groups = {
 } as const
 export type Topic = keyof typeof groups
 
-/** Ways of mending, by where the mend goes. */
-export const mendKinds = [
+/** Ways of fixing, by where the hint goes. */
+export const hintKinds = [
   'any',
   'config',
   'systemd',
@@ -40,10 +40,10 @@ export const mendKinds = [
   'package',
   'kernel',
 ] as const
-export type MendKind = (typeof mendKinds)[number]
+export type HintKind = (typeof hintKinds)[number]
 
 /** Lines to copy: a directive of the unit, options of `docker run`, a field of the pod, a key of the configuration. */
-export type Mends = Readonly<Partial<Record<MendKind, string>>>
+export type Hints = Readonly<Partial<Record<HintKind, string>>>
 
 /** One way in which a need can be unfulfilled. */
 export interface Fault {
@@ -52,7 +52,7 @@ export interface Fault {
   readonly what: string
   /** What it costs, where that differs from the need's own loss. */
   readonly lose?: string
-  readonly mends: Mends
+  readonly hints: Hints
 }
 
 /** What a try found: it works, or which fault it was and what exactly was seen. */
@@ -92,28 +92,28 @@ export interface Outcome {
   readonly fault?: string
   /** What does not work without it, for `limited` and `missing`. */
   readonly lose?: string
-  readonly mends?: Mends
+  readonly hints?: Hints
 }
 
 export function outcomeOf(declaration: Declaration, finding: Finding): Outcome {
   if ('ok' in finding) return { state: 'ok', detail: finding.ok }
   const { fault, detail } = finding
-  const { state, mends, lose = declaration.lose } = declaration.faults[fault]!
+  const { state, hints, lose = declaration.lose } = declaration.faults[fault]!
   const costs = state === 'limited' || state === 'missing'
-  return { state, detail, fault, ...(costs && { lose }), mends }
+  return { state, detail, fault, ...(costs && { lose }), hints }
 }
 
-/** One sentence of mends, for a log line or a document: what helps anywhere, and what fits this installation. */
-export function mendText(mends: Mends, install: Install = installOf()): string {
-  const fitting = install === 'host' ? undefined : mends[install]
-  const parts = [mends.any, fitting && `${install}: ${fitting}`].filter(part => part !== undefined)
-  return parts.length > 0 ? parts.join('; ') : Object.values(mends).join('; ')
+/** One sentence of hints, for a log line or a document: what helps anywhere, and what fits this installation. */
+export function hintText(hints: Hints, install: Install = installOf()): string {
+  const fitting = install === 'host' ? undefined : hints[install]
+  const parts = [hints.any, fitting && `${install}: ${fitting}`].filter(part => part !== undefined)
+  return parts.length > 0 ? parts.join('; ') : Object.values(hints).join('; ')
 }
 
-/** Mends that grant capabilities. A container's user other than root gets none of those that are added. */
-export function capabilityMends(
+/** Hints that grant capabilities. A container's user other than root gets none of those that are added. */
+export function capabilityHints(
   ...names: readonly (Capability | 'NET_BIND_SERVICE' | 'SYS_RESOURCE')[]
-): Required<Pick<Mends, 'any' | 'systemd' | 'container' | 'kubernetes'>> {
+): Required<Pick<Hints, 'any' | 'systemd' | 'container' | 'kubernetes'>> {
   return {
     any: `run as root, or with the ${names.length === 1 ? 'capability' : 'capabilities'} ${names.join(' and ')}`,
     systemd: `AmbientCapabilities=${names.map(name => `CAP_${name}`).join(' ')}`,

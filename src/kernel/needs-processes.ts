@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { errorText } from '../lib/logger.ts'
 import { isKernelThread, statFields } from '../lib/process-stat.ts'
 import { heldCapabilities } from './capabilities.ts'
-import { capabilityMends, type Finding, need } from './need.ts'
+import { capabilityHints, type Finding, need } from './need.ts'
 
 /** Number of the first pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 const hostPidNamespace = 'pid:[4026531836]'
@@ -20,7 +20,7 @@ export const hostPid = need({
     own: {
       state: 'limited',
       what: 'svc runs in a pid namespace of its own, as containers do',
-      mends: {
+      hints: {
         any: 'run with the host’s pid namespace (docker run --pid=host, in Kubernetes hostPID: true)',
         systemd: 'PrivatePIDs=no',
         container: 'docker run --pid=host',
@@ -30,7 +30,7 @@ export const hostPid = need({
     unreadable: {
       state: 'unknown',
       what: 'the link /proc/self/ns/pid cannot be read',
-      mends: { any: 'mount -t proc proc /proc' },
+      hints: { any: 'mount -t proc proc /proc' },
     },
   },
   try: () => {
@@ -49,7 +49,7 @@ export const hostPid = need({
   },
 })
 
-const access = capabilityMends('SYS_PTRACE', 'DAC_READ_SEARCH')
+const access = capabilityHints('SYS_PTRACE', 'DAC_READ_SEARCH')
 
 /** What names a service: executable, working directory and environment of processes of all users. */
 export const foreignProcesses = need({
@@ -63,7 +63,7 @@ export const foreignProcesses = need({
     denied: {
       state: 'limited',
       what: 'the kernel refuses; Docker’s and Kubernetes’ AppArmor profile refuses even with the capabilities',
-      mends: {
+      hints: {
         ...access,
         container: `${access.container} --security-opt apparmor=unconfined`,
         kubernetes:
@@ -74,7 +74,7 @@ export const foreignProcesses = need({
       state: 'limited',
       what: '/proc is mounted with `hidepid`, or systemd’s ProtectProc= does so, and svc lacks CAP_SYS_PTRACE',
       lose: shortNames,
-      mends: {
+      hints: {
         any: 'mount -o remount,hidepid=0 /proc',
         systemd: 'ProtectProc=default, or AmbientCapabilities=CAP_SYS_PTRACE',
         container: 'docker run --user=0 --cap-add=SYS_PTRACE',
@@ -84,12 +84,12 @@ export const foreignProcesses = need({
     protected: {
       state: 'note',
       what: 'svc has the right, and single processes are protected even from that by a security module',
-      mends: { any: 'none needed: these processes are named by their command line' },
+      hints: { any: 'none needed: these processes are named by their command line' },
     },
     none: {
       state: 'unknown',
       what: 'no process of another user runs where svc looks, so there is none to try it on',
-      mends: { any: 'mend the pid namespace first, or run svc doctor processes again later' },
+      hints: { any: 'fix the pid namespace first, or run svc doctor processes again later' },
     },
   },
   try: () => tryProcesses('/proc'),

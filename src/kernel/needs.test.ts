@@ -9,7 +9,7 @@ import { withoutCall } from '../../test/helpers/seccomp.ts'
 import { hasTracefs, withTracefs } from '../../test/helpers/tracefs.ts'
 import { refusalOf } from './bpf-refusal.ts'
 import { capabilitiesOf } from './capabilities.ts'
-import { mendText, type Need, need, type Outcome, outcomeOf, type State } from './need.ts'
+import { hintText, type Need, need, type Outcome, outcomeOf, type State } from './need.ts'
 import { firstMissing, needs, tryLockedMemory } from './needs.ts'
 
 const skip = withoutBpf
@@ -105,8 +105,8 @@ test('in a pid namespace of its own the agent loses the names of processes', { s
     ['host pid namespace', 'limited', 'own'],
     ['processes of others', 'unknown', 'none'],
   ])
-  const { mends } = tried.find(({ name }) => name === 'host pid namespace')!
-  assert.equal(mends?.kubernetes, 'hostPID: true')
+  const { hints } = tried.find(({ name }) => name === 'host pid namespace')!
+  assert.equal(hints?.kubernetes, 'hostPID: true')
 })
 
 test('without tracefs the tracepoints of system calls are missing for whoever insists on them', {
@@ -188,14 +188,14 @@ test('capabilities are read off their mask', () => {
 
 test('the first that is missing is told; what is unknown, limited or a note is not missing', () => {
   const tried: string[] = []
-  const mends = { any: 'do this' }
+  const hints = { any: 'do this' }
   const one = (name: string, state: State): Need =>
     need({
       name,
       group: 'traces',
       summary: name,
       lose: name,
-      faults: { bad: { state: state === 'ok' ? 'missing' : state, what: name, mends } },
+      faults: { bad: { state: state === 'ok' ? 'missing' : state, what: name, hints } },
       try: () => {
         tried.push(name)
         return state === 'ok' ? { ok: name } : { fault: 'bad', detail: name }
@@ -207,14 +207,14 @@ test('the first that is missing is told; what is unknown, limited or a note is n
   tried.length = 0
   check([one('a', 'ok'), one('b', 'missing'), one('c', 'missing')], 'b')
   assert.deepEqual(tried, ['a', 'b'])
-  assert.equal(firstMissing([one('a', 'missing')])!.mend, 'do this')
+  assert.equal(firstMissing([one('a', 'missing')])!.hint, 'do this')
 })
 
-test('one sentence of mends has what helps anywhere and what fits the installation', () => {
-  const mends = { any: 'run as root', systemd: 'A=b', kubernetes: 'a: b' }
-  assert.equal(mendText(mends, 'host'), 'run as root')
-  assert.equal(mendText(mends, 'container'), 'run as root')
-  assert.equal(mendText(mends, 'systemd'), 'run as root; systemd: A=b')
-  assert.equal(mendText({ kubernetes: 'a: b' }, 'kubernetes'), 'kubernetes: a: b')
-  assert.equal(mendText({ kernel: 'run Linux 6.3' }, 'systemd'), 'run Linux 6.3')
+test('one sentence of hints has what helps anywhere and what fits the installation', () => {
+  const hints = { any: 'run as root', systemd: 'A=b', kubernetes: 'a: b' }
+  assert.equal(hintText(hints, 'host'), 'run as root')
+  assert.equal(hintText(hints, 'container'), 'run as root')
+  assert.equal(hintText(hints, 'systemd'), 'run as root; systemd: A=b')
+  assert.equal(hintText({ kubernetes: 'a: b' }, 'kubernetes'), 'kubernetes: a: b')
+  assert.equal(hintText({ kernel: 'run Linux 6.3' }, 'systemd'), 'run Linux 6.3')
 })

@@ -3,7 +3,7 @@ import { release } from 'node:os'
 import { errorText } from '../lib/logger.ts'
 import { refusalOf, refusals } from './bpf-refusal.ts'
 import { loadNative, mapType, type Native, programType, Unsupported } from './native.ts'
-import { capabilityMends, type Fault, type Finding, mendText, type Need, need, outcomeOf } from './need.ts'
+import { capabilityHints, type Fault, type Finding, hintText, type Need, need, outcomeOf } from './need.ts'
 import { foreignProcesses, hostPid } from './needs-processes.ts'
 import { tracepointFields } from './tracepoints.ts'
 
@@ -17,7 +17,7 @@ const backports = 'on Debian 12: apt install -t bookworm-backports linux-image-a
 const untried = {
   state: 'unknown',
   what: 'it cannot be tried while svc may not load programs, or without the native addon',
-  mends: { any: 'mend what is missing above, then run svc doctor traces again' },
+  hints: { any: 'fix what is missing above, then run svc doctor traces again' },
 } as const satisfies Fault
 
 /** First kernel with eBPF tracing as the specification asks for it. */
@@ -30,7 +30,7 @@ export const kernelVersion = need({
     too_old: {
       state: 'missing',
       what: 'the kernel is older than 4.18',
-      mends: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
+      hints: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
     },
   },
   try: () => {
@@ -51,12 +51,12 @@ export const addon = need({
     absent: {
       state: 'missing',
       what: 'svc.node is not where the package has it',
-      mends: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+      hints: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
     },
     library: {
       state: 'missing',
       what: 'a library that svc.node is linked to is not installed',
-      mends: {
+      hints: {
         package:
           'apt-get install libbpf1 libelf1 zlib1g, or dnf install libbpf elfutils-libelf zlib, or apk add libbpf libelf zlib',
       },
@@ -64,12 +64,12 @@ export const addon = need({
     old_library: {
       state: 'missing',
       what: 'the installed libbpf is older than 1.0',
-      mends: { package: 'apt-get install libbpf1 (Debian 12, Ubuntu 22.10 and newer have it)' },
+      hints: { package: 'apt-get install libbpf1 (Debian 12, Ubuntu 22.10 and newer have it)' },
     },
     broken: {
       state: 'missing',
       what: 'svc.node does not load: another architecture, another C library, or a damaged file',
-      mends: { package: 'install the package of svc for this architecture (uname -m) and for glibc' },
+      hints: { package: 'install the package of svc for this architecture (uname -m) and for glibc' },
     },
   },
   try: () => {
@@ -107,12 +107,12 @@ export const kernelMemory = need({
     lockdown: {
       state: 'missing',
       what: 'the kernel is locked down in mode `confidentiality`; the mode `integrity` lets svc work',
-      mends: { kernel: 'boot with lockdown=integrity (or without lockdown=) on the kernel’s command line' },
+      hints: { kernel: 'boot with lockdown=integrity (or without lockdown=) on the kernel’s command line' },
     },
     too_old: {
       state: 'missing',
       what: 'the kernel is older than 5.5 and has no helper bpf_probe_read_kernel',
-      mends: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
+      hints: { kernel: 'run Linux 6.3 or newer, which the capture of requests takes' },
     },
     untried,
   },
@@ -140,7 +140,7 @@ export const btf = need({
     absent: {
       state: 'missing',
       what: 'the kernel was built without BTF, or /sys is not that of the host',
-      mends: {
+      hints: {
         any: 'run a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 11, Ubuntu 20.10, RHEL 8.2 and newer have it)',
         container: 'docker run -v /sys:/sys:ro',
         kubernetes: 'volumes: [{name: sys, hostPath: {path: /sys}}], mounted at /sys',
@@ -149,7 +149,7 @@ export const btf = need({
     unreadable: {
       state: 'missing',
       what: 'the file is there and may not be read',
-      mends: {
+      hints: {
         any: 'chmod a+r /sys/kernel/btf/vmlinux',
         container: 'docker run -v /sys:/sys:ro --security-opt systempaths=unconfined',
         kubernetes: 'securityContext: {procMount: Unmasked}',
@@ -180,12 +180,12 @@ export const socketTracepoints = need({
       state: 'missing',
       what: 'the kernel is older than 6.3: requests are captured by system calls, which costs more and tells less',
       lose: 'exact counts above the budget, TLS before Linux 5.10, and some of the speed',
-      mends: { kernel: `run Linux 6.3 or newer; ${backports}` },
+      hints: { kernel: `run Linux 6.3 or newer; ${backports}` },
     },
     untried: {
       state: 'unknown',
       what: 'the kernel’s types cannot be read (see BTF), or the native addon is missing',
-      mends: { any: 'mend what is missing above, then run svc doctor traces again' },
+      hints: { any: 'fix what is missing above, then run svc doctor traces again' },
     },
   },
   try: () =>
@@ -222,7 +222,7 @@ export const syscallTracepoints = need({
     absent: {
       state: 'missing',
       what: 'tracefs is not mounted, may not be read, or the kernel was built without CONFIG_FTRACE_SYSCALLS',
-      mends: {
+      hints: {
         any: 'mount -t tracefs tracefs /sys/kernel/tracing',
         container: 'docker run -v /sys/kernel/tracing:/sys/kernel/tracing:ro',
         kubernetes:
@@ -232,7 +232,7 @@ export const syscallTracepoints = need({
     other: {
       state: 'missing',
       what: 'the records of these tracepoints are laid out in another way than svc knows',
-      mends: { kernel: 'run Linux 6.3 or newer, which needs none of them' },
+      hints: { kernel: 'run Linux 6.3 or newer, which needs none of them' },
     },
   },
   try: () =>
@@ -268,7 +268,7 @@ export const ringBuffer = need({
     absent: {
       state: 'missing',
       what: 'the kernel is older than 5.8, or has no memory for a ring buffer of one page',
-      mends: { kernel: 'run Linux 5.8 or newer; 6.3 for the capture of requests' },
+      hints: { kernel: 'run Linux 5.8 or newer; 6.3 for the capture of requests' },
     },
     untried,
   },
@@ -292,11 +292,11 @@ export const lockedMemory = need({
     limit: {
       state: 'missing',
       what: 'the kernel is older than 5.11, and svc may not lift its limit on locked memory',
-      mends: {
+      hints: {
         any: 'ulimit -l unlimited',
         systemd: 'LimitMEMLOCK=infinity',
         container: 'docker run --ulimit memlock=-1',
-        kubernetes: capabilityMends('SYS_RESOURCE').kubernetes,
+        kubernetes: capabilityHints('SYS_RESOURCE').kubernetes,
       },
     },
     untried,
@@ -332,27 +332,27 @@ export const needs: readonly Need[] = [
   foreignProcesses,
 ]
 
-/** What is missing, and one sentence of how to mend it on this installation. */
+/** What is missing, and one sentence of how to fix it on this installation. */
 export interface Missing {
   readonly detail: string
-  readonly mend: string
+  readonly hint: string
 }
 
 /** The first of `wanted` that is missing; undefined when nothing is. */
 export function firstMissing(wanted: readonly Need[]): Missing | undefined {
   for (const each of wanted) {
-    const { state, detail, mends = {} } = outcomeOf(each, each.try())
-    if (state === 'missing') return { detail, mend: mendText(mends) }
+    const { state, detail, hints = {} } = outcomeOf(each, each.try())
+    if (state === 'missing') return { detail, hint: hintText(hints) }
   }
   return undefined
 }
 
-/** What an agent in a pid namespace of its own does less, and the mend. */
+/** What an agent in a pid namespace of its own does less, and the hint. */
 export const ownPids = {
   detail: 'svc runs in a pid namespace of its own, where the kernel’s process numbers mean nothing',
   lose: hostPid.lose,
-  get mend(): string {
-    return mendText(hostPid.faults.own.mends)
+  get hint(): string {
+    return hintText(hostPid.faults.own.hints)
   },
 }
 

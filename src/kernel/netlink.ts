@@ -133,7 +133,7 @@ export function askKernel(
 /** The addon that netlink needs; throws, in words, where there is none. */
 export function nativeForNetlink(): Native {
   const native = loadNative()
-  if (native instanceof Unsupported) throw new Error(`${native.reason}; ${native.mend}`)
+  if (native instanceof Unsupported) throw new Error(`${native.reason}; ${native.hint}`)
   return native
 }
 

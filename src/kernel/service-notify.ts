@@ -133,13 +133,13 @@ export class ServiceNotify {
     if (this.#address === undefined) return true
     const native = loadNative()
     try {
-      if (native instanceof Unsupported) throw new Error(`${native.reason}; ${native.mend}`)
+      if (native instanceof Unsupported) throw new Error(`${native.reason}; ${native.hint}`)
       return native.sendDatagram(this.#address, Buffer.from(text))
     } catch (error) {
       if (!this.#refused)
         this.#log.warn('cannot tell the service manager how svc is', {
           error: errorText(error),
-          mend: 'set Type=exec and no WatchdogSec= in the unit, or mend the socket that NOTIFY_SOCKET named',
+          hint: 'set Type=exec and no WatchdogSec= in the unit, or fix the socket that NOTIFY_SOCKET named',
         })
       this.#refused = true
       return true

@@ -51,13 +51,13 @@ test('an endpoint may be an address of IPv6', async t => {
   assert.equal(await service(t, `http://[::1]:${port}`).text({ path: '/' }), 'here')
 })
 
-test('an endpoint that is no plain HTTP is refused with its mend, and nothing of it is shown but its origin', async t => {
+test('an endpoint that is no plain HTTP is refused with its hint, and nothing of it is shown but its origin', async t => {
   const check = async (endpoint: string) => {
     const error: unknown = await service(t, endpoint)
       .text({ path: '/' })
       .catch(error => error)
     assert.ok(error instanceof MetadataError)
-    assert.match(error.mend, /begins with http:\/\//)
+    assert.match(error.hint, /begins with http:\/\//)
     assert.doesNotMatch(error.message, /secret/)
   }
   await check('https://user:secret@127.0.0.1/secret')

@@ -26,18 +26,18 @@ export class MetadataError extends Error {
   /** Of the answer; 0: none came. */
   readonly status: number
   /** What to do about it, where it is known; '' for the usual. */
-  readonly mend: string
+  readonly hint: string
 
   constructor(
     message: string,
     fault: MetadataFault,
-    more: { status?: number; mend?: string; cause?: unknown } = {},
+    more: { status?: number; hint?: string; cause?: unknown } = {},
   ) {
     super(message, { cause: more.cause })
     this.name = 'MetadataError'
     this.fault = fault
     this.status = more.status ?? 0
-    this.mend = more.mend ?? ''
+    this.hint = more.hint ?? ''
   }
 }
 
@@ -160,7 +160,7 @@ export class MetadataService {
     if (this.#fault !== '')
       return Promise.reject(
         new MetadataError(`cannot use the endpoint ${this.origin}: ${this.#fault}`, 'connect', {
-          mend: 'write an address that begins with http://: metadata services speak no TLS',
+          hint: 'write an address that begins with http://: metadata services speak no TLS',
         }),
       )
     if (this.#closed) return Promise.reject(this.#failure(wanted, 'it was given up', 'closed'))

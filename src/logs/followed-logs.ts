@@ -31,7 +31,7 @@ export interface FollowedLogsOptions {
   readonly far: FarLogs
   /** Where to begin in files that were there before anybody looked. */
   readonly startAt: 'end' | 'beginning'
-  readonly warn: (message: string, mend: string) => void
+  readonly warn: (message: string, hint: string) => void
   readonly maxOpen: number
   /** Logs that are followed at once. */
   readonly maxFiles: number

@@ -286,7 +286,7 @@ test('while it is paused nothing more is read than fits into pipes', async () =>
   await source.stop()
 })
 
-test('why it does not run is told once, with the mend', async () => {
+test('why it does not run is told once, with the hint', async () => {
   const absent = following({ program: '/nowhere/journalctl' })
   await until(
     () => absent.source.state.restarts > 0,
@@ -294,7 +294,7 @@ test('why it does not run is told once, with the mend', async () => {
   )
   assert.match(absent.warnings.join(' | '), /^[^|]*\/nowhere\/journalctl is not there; install systemd[^|]*$/)
   assert.match(absent.source.state.reason, /is not there$/)
-  assert.match(absent.source.state.mend, /^install systemd/)
+  assert.match(absent.source.state.hint, /^install systemd/)
   await absent.source.stop()
   const failing = following({ program: program('echo "No journal files were found." >&2; exit 1') })
   await until(

@@ -28,7 +28,7 @@ export interface JournalState {
   /** Why it is not read; '': it is. */
   readonly reason: string
   /** What to do about it. */
-  readonly mend: string
+  readonly hint: string
   /** Records that were handed on. */
   readonly records: number
   /** Lines that were no entries, or longer than 1 MiB. */
@@ -62,7 +62,7 @@ export class JournalSource {
   readonly #entries: JournalEntries
   readonly #record = new LogRecord()
   readonly #backoff = new Backoff(restart)
-  readonly #state = { reason: 'it is not started', mend: '', records: 0, odd: 0, restarts: 0 }
+  readonly #state = { reason: 'it is not started', hint: '', records: 0, odd: 0, restarts: 0 }
   #startedMs = 0
   #child: TellingChild | undefined
   #timer: NodeJS.Timeout | undefined
@@ -115,7 +115,7 @@ export class JournalSource {
   #stop(): Promise<void> {
     this.#isStopped = true
     this.#state.reason = 'it is stopped'
-    this.#state.mend = ''
+    this.#state.hint = ''
     clearTimeout(this.#timer)
     const child = this.#child
     if (child === undefined) return Promise.resolve()
@@ -164,7 +164,7 @@ export class JournalSource {
   #works(): void {
     this.#warned = ''
     this.#state.reason = ''
-    this.#state.mend = ''
+    this.#state.hint = ''
   }
 
   #arguments(): string[] {
@@ -211,13 +211,13 @@ export class JournalSource {
   #failed(reason: string): void {
     const { directory } = this.#options
     this.#state.reason = `journalctl does not run: ${reason}`
-    this.#state.mend = reason.endsWith('is not there')
+    this.#state.hint = reason.endsWith('is not there')
       ? 'install systemd, or set agent.logs.journald: false'
-      : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the agent’s user and mend what it says`
+      : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the agent’s user and fix what it says`
     // One that told something and ended is started again, and no news.
     if (!this.#hasTold && this.#warned !== reason) {
       this.#warned = reason
-      this.#options.warn(`the systemd journal is not read: ${this.#state.reason}; ${this.#state.mend}`)
+      this.#options.warn(`the systemd journal is not read: ${this.#state.reason}; ${this.#state.hint}`)
     }
     this.#timer = setTimeout(() => {
       this.#state.restarts++

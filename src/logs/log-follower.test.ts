@@ -62,7 +62,7 @@ test('a link of another user shows nothing, and who operates svc is told so', {
   lchownSync(at('link.log'), user, user)
   execFileSync('mkfifo', [at('pipe.log')])
   const warnings: string[] = []
-  const warn = (message: string, mend: string) => warnings.push(`${message}: ${mend}`)
+  const warn = (message: string, hint: string) => warnings.push(`${message}: ${hint}`)
   const following = await follow([at('*.log')], { startAt: 'beginning', warn })
   await arrives(following, ['own'])
   // Exchanged under a log that is followed.

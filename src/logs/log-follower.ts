@@ -23,7 +23,7 @@ export interface LogFollowerOptions {
   readonly pressure: () => number
   /** Resolves when no record that was handed on so far can be lost any more. Rejects: some may be. */
   readonly secured: () => Promise<void>
-  readonly warn: (message: string, mend: string) => void
+  readonly warn: (message: string, hint: string) => void
   /** Skips holes of files; without it they are read as zeros. */
   readonly nextData?: NextData | undefined
   /** Files that are open at once (1,000), logs that are followed (10,000), and names that a look goes through (100,000). */

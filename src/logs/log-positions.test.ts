@@ -138,7 +138,7 @@ test('a place that cannot be written is told once, and work goes on', async t =>
   const path = place(t)
   writeFileSync(join(path, '..'), 'a file where a directory should be')
   const warnings: string[] = []
-  const positions = new LogPositions(path, (message, mend) => warnings.push(`${message}; ${mend}`))
+  const positions = new LogPositions(path, (message, hint) => warnings.push(`${message}; ${hint}`))
   positions.set(position(1))
   await positions.save()
   await positions.save()

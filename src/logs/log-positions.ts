@@ -51,7 +51,7 @@ interface Entry {
  */
 export class LogPositions {
   private readonly path: string
-  private readonly warn: (message: string, mend: string) => void
+  private readonly warn: (message: string, hint: string) => void
   /** Those of one path in the order in which the files were begun. */
   private readonly entries = new Map<string, Entry>()
   /** Keys of the entries of each path, in their order. */
@@ -71,7 +71,7 @@ export class LogPositions {
   /** Reads what was kept. A file that is damaged is as none, with a warning. */
   constructor(
     path: string,
-    warn: (message: string, mend: string) => void = () => undefined,
+    warn: (message: string, hint: string) => void = () => undefined,
     capacity = mostBytes,
   ) {
     this.path = path

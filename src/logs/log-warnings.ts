@@ -4,10 +4,10 @@ const maxWarned = 100
 
 /** What is said to whoever operates the agent about logs that cannot be followed as they should be; each once. */
 export class LogWarnings {
-  private readonly warn: (message: string, mend: string) => void
+  private readonly warn: (message: string, hint: string) => void
   private readonly warned = new Set<string>()
 
-  constructor(warn: (message: string, mend: string) => void) {
+  constructor(warn: (message: string, hint: string) => void) {
     this.warn = warn
   }
 
@@ -78,9 +78,9 @@ export class LogWarnings {
     this.once('failed', `cannot follow ${what}: ${(error as Error).message}`, 'report this as a fault of svc')
   }
 
-  private once(key: string, message: string, mend: string): void {
+  private once(key: string, message: string, hint: string): void {
     if (this.warned.has(key) || this.warned.size >= maxWarned) return
     this.warned.add(key)
-    this.warn(message, mend)
+    this.warn(message, hint)
   }
 }

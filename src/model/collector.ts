@@ -63,8 +63,8 @@ export interface Reader {
    * replaces in one go. After the signal nobody waits for it any more, and it should end.
    */
   wait?(signal: AbortSignal): Promise<void>
-  /** Why it never has readings, where it was to have some and the start found that out; `mend` may be ''. */
-  readonly failure?: { readonly reason: string; readonly mend: string }
+  /** Why it never has readings, where it was to have some and the start found that out; `hint` may be ''. */
+  readonly failure?: { readonly reason: string; readonly hint: string }
   /** Reads and hands over. Throws `NoData` where there is nothing of its kind, any other error where it failed. */
   collect(readings: Readings): void
   close?(): void

@@ -97,5 +97,5 @@ export interface SourceState {
   /** Why not, in words; '' while all is well, or while nobody knows yet. */
   readonly reason: string
   /** What to do about it. */
-  readonly mend: string
+  readonly hint: string
 }

@@ -44,7 +44,7 @@ export interface ProfileRefusal {
   /** One sentence. */
   readonly refused: string
   /** What to do about it; '' where nothing is known. */
-  readonly mend: string
+  readonly hint: string
   /** `busy`: another one is under way; `off`: it cannot be taken here; `no_target`: no such process or service. */
   readonly cause: 'busy' | 'off' | 'no_target'
   /** With `no_target`: services that there are. */

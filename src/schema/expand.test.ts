@@ -36,7 +36,7 @@ test('"$${" is a literal "${" and nothing is replaced twice', () => {
   check('$${', '${')
 })
 
-test('what cannot be expanded says why and how to mend it', () => {
+test('what cannot be expanded says why and how to fix it', () => {
   const check = (text: string, want: RegExp) => assert.match(expand(text, env).error, want)
   check('${GONE}', /GONE is not set; set it, or write "\$\{GONE:-default\}"/)
   check('${GONE:?tell me}', /: tell me$/)

@@ -1,6 +1,6 @@
 import { lineAndColumn, type Place } from './value.ts'
 
-/** One thing that is wrong with the configuration, with the place where a person mends it. */
+/** One thing that is wrong with the configuration, with the place where a person fixes it. */
 export interface Problem {
   /** The file as it was given, or the name of a variable or flag. */
   readonly where: string

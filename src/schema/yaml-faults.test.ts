@@ -12,7 +12,7 @@ function problemsOf(text: string): Problem[] {
   return problems
 }
 
-test('each mistake of YAML has a sentence, at the place where it is mended', () => {
+test('each mistake of YAML has a sentence, at the place where it is fixed', () => {
   const check = (text: string, line: number, column: number, want: RegExp) => {
     const [first] = problemsOf(text)
     assert.ok(first, `nothing is said of ${JSON.stringify(text)}`)

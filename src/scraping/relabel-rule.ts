@@ -41,7 +41,7 @@ export interface RelabelFault {
   /** Key of the rule; '' for the rule itself. */
   readonly field: string
   readonly message: string
-  readonly mend: string
+  readonly hint: string
 }
 
 interface ActionFields {
@@ -97,8 +97,8 @@ export function compileRelabel(written: unknown): RelabelRule | readonly Relabel
   return faults.length === 0 ? compiled : faults
 }
 
-function fault(field: string, message: string, mend: string): RelabelFault {
-  return { field, message, mend }
+function fault(field: string, message: string, hint: string): RelabelFault {
+  return { field, message, hint }
 }
 
 /** Reads the fields of one rule. What is wrong it tells, and goes on with the default. */
@@ -129,8 +129,8 @@ class WrittenRule {
     return { ...rule, target, value: takenApart(rule.replacement, expression.groups) }
   }
 
-  #fault(field: string, message: string, mend: string): void {
-    this.#faults.push(fault(field, message, mend))
+  #fault(field: string, message: string, hint: string): void {
+    this.#faults.push(fault(field, message, hint))
   }
 
   #checkKeys(): void {

@@ -239,7 +239,7 @@ test('a rule that cannot be says where and what to do', () => {
       JSON.stringify(faults),
     )
     for (const [i, [, words]] of want.entries())
-      assert.match(`${faults[i]!.message}: ${faults[i]!.mend}`, words)
+      assert.match(`${faults[i]!.message}: ${faults[i]!.hint}`, words)
   }
   refused('x', ['', /no relabelling rule/])
   refused(null, ['', /no relabelling rule/])

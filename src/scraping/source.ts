@@ -7,7 +7,7 @@ export interface TargetSourceState {
   readonly connected: boolean
   /** '' where nothing is wrong. */
   readonly reason: string
-  readonly mend: string
+  readonly hint: string
   readonly groups: number
   readonly targets: number
   /** When this was last known to be so, in milliseconds since the Unix epoch; 0: never. */

@@ -7,7 +7,7 @@ const longestSocketPath = 107
 const hostAndPort = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s\0-\x1f\x7f:/?#@[\]\\%"<>^`{|}]+)(?::(\d{1,5}))?$/
 
 /**
- * Why an address is none, in words with the mend; '' where it is one: `host`, `host:port`, `[ipv6]:port` as in Prometheus,
+ * Why an address is none, in words with the hint; '' where it is one: `host`, `host:port`, `[ipv6]:port` as in Prometheus,
  * and `unix:/path/of/socket`.
  */
 export function addressFault(address: string, scheme: string): string {

@@ -93,7 +93,7 @@ test('the values of the chart', { skip: withoutHelmRender }, async t => {
     })
 })
 
-test('what cannot work is refused with a sentence that says the mend', { skip: withoutHelmRender }, () => {
+test('what cannot work is refused with a sentence that says the hint', { skip: withoutHelmRender }, () => {
   const kubernetesSd = { collectors: { prometheus: { kubernetes_sd: [{ role: 'pod' }] } } }
   const refused: readonly [values: object, sentence: RegExp, apiVersions?: string[]][] = [
     [{ agent: { enabled: false } }, /set agent\.enabled=true or collector\.enabled=true/],
@@ -439,9 +439,9 @@ function holdPlaces(spec: KubeObject['spec'], container: KubeObject, config: Con
   const read = [...Object.values(agent.nodeexporter.path), ...agent.profiling.symbols.debuginfo_dirs]
   if (agent.logs.enabled) read.push('/var/log/pods')
   for (const { faults } of table)
-    for (const { mends } of Object.values(faults) as { mends: { kubernetes?: string } }[]) {
+    for (const { hints } of Object.values(faults) as { hints: { kubernetes?: string } }[]) {
       // Debug information is below the host's root, and the configuration says so.
-      const place = /mounted at (\/\S+)/.exec(mends.kubernetes ?? '')?.[1]
+      const place = /mounted at (\/\S+)/.exec(hints.kubernetes ?? '')?.[1]
       if (place !== undefined && place !== '/usr/lib/debug') read.push(place)
     }
   for (const path of read) assert.ok(mountOf(path), `${path} is not the host's`)

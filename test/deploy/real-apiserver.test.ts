@@ -128,7 +128,7 @@ test('at a real API server', { skip }, async t => {
           podGone: () => undefined,
           cluster: uid => clusters.push(uid),
         },
-        warn: (reason, mend) => warnings.push(`${reason}; ${mend}`),
+        warn: (reason, hint) => warnings.push(`${reason}; ${hint}`),
       })
       await makeOwned()
       source.start()

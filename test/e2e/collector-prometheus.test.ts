@@ -70,7 +70,7 @@ async function pageAt(port: number): Promise<Buffer> {
 /** Names that the specification gives, and those of newer versions of the exporter. */
 const given = /^node_(tcp_rtt_microseconds|netstat_TcpExt_TCP(OFOQueue|RcvQDrop)) /
 
-test('promtool finds nothing to mend in the page of the agent’s own metrics', { skip }, async () => {
+test('promtool finds nothing to fix in the page of the agent’s own metrics', { skip }, async () => {
   assert.deepEqual(complaints(await pageAt(agent.port)), [])
 })
 

@@ -163,7 +163,7 @@ async function startAgent(options: Parameters<typeof AgentProcess.start>[0]): Pr
   return agent
 }
 
-test('what is not seen is explained, with its cause and what mends it', { skip }, async () => {
+test('what is not seen is explained, with its cause and what fixes it', { skip }, async () => {
   const [plain, excluded, old, echo] = servers.ports as [number, number, number, number]
   const [port] = leftOut.ports as [number]
   const before = new Agent({ keepAlive: true })
@@ -188,31 +188,31 @@ test('what is not seen is explained, with its cause and what mends it', { skip }
 
   const left = await explained(agent, excluded, 'excluded_port')
   assert.equal(left.verdict, 'not_observed')
-  assert.match(lineOf(left, 'selected', /exclude_ports has/).mend, new RegExp(`take ${excluded} out`))
+  assert.match(lineOf(left, 'selected', /exclude_ports has/).hint, new RegExp(`take ${excluded} out`))
 
   const unselected = await explained(agent, port, 'not_selected')
-  assert.match(lineOf(unselected, 'selected', /discovery\.exclude\[0\] means it/).mend, /open_ports: "\d+"/)
+  assert.match(lineOf(unselected, 'selected', /discovery\.exclude\[0\] means it/).hint, /open_ports: "\d+"/)
   assert.match(unselected.title, new RegExp(`^port ${port} → pid ${leftOut.child.pid} .*node`))
 
   const socket: Socket = connect(echo, '127.0.0.1')
   open.push(() => socket.destroy())
   const unknown = await explained(agent, echo, 'unknown_protocol', () => socket.write(Buffer.alloc(64, 7)))
-  assert.match(lineOf(unknown, 'seen', /no protocol that svc knows/).mend, /http1, .*redis/)
+  assert.match(lineOf(unknown, 'seen', /no protocol that svc knows/).hint, /http1, .*redis/)
 
   const tls = await explained(agent, inTls.ports[0]!, 'tls_without_symbols')
   lineOf(tls, 'tls', /libssl\.so.*the configuration leaves it out/)
-  assert.notEqual(lineOf(tls, 'seen', /TLS cannot be read/).mend, '')
+  assert.notEqual(lineOf(tls, 'seen', /TLS cannot be read/).hint, '')
 
   const early = await explained(agent, old, 'started_before')
-  assert.match(lineOf(early, 'seen', /older than svc/).mend, /next request/)
+  assert.match(lineOf(early, 'seen', /older than svc/).hint, /next request/)
 
   const nobody = await explained(agent, 'no-such-shop', 'container_not_visible')
   assert.equal(nobody.pid, 0)
-  assert.match(lineOf(nobody, 'selected', /Docker.*\/nonexistent\/docker\.sock/).mend, /./)
+  assert.match(lineOf(nobody, 'selected', /Docker.*\/nonexistent\/docker\.sock/).hint, /./)
 
   const down = await explained(agent, plain, 'endpoint_down', () => ask(plain))
   assert.equal(down.verdict, 'limited')
-  assert.match(lineOf(down, 'export', /does not take them/).mend, /svc doctor/)
+  assert.match(lineOf(down, 'export', /does not take them/).hint, /svc doctor/)
 
   // Old connections are seen from their next request on.
   await explained(agent, old, 'endpoint_down', () => ask(old, '/', before))
@@ -266,12 +266,12 @@ test('where spans are lost on their way is told, and that none are', { skip }, a
 
   await reload(network(0))
   const sampled = await explained(agent, port, 'sampled', several)
-  assert.match(lineOf(sampled, 'spans', /ratio is 0/).mend, /raise .*sampling\.ratio/)
+  assert.match(lineOf(sampled, 'spans', /ratio is 0/).hint, /raise .*sampling\.ratio/)
 
   const limits = { rate: { enabled: true, traces_per_second: 1, burst: 1 } }
   await reload({ ...network(1), pipeline: { limits } })
   const limited = await explained(agent, port, 'rate_limited', several)
-  assert.match(lineOf(limited, 'spans', /traces_per_second \(1\)/).mend, /raise pipeline\.limits/)
+  assert.match(lineOf(limited, 'spans', /traces_per_second \(1\)/).hint, /raise pipeline\.limits/)
 
   await reload({
     ...network(1),
@@ -295,16 +295,16 @@ test('why nothing is traced at all is told of each process', { skip }, async () 
   // Nobody may look at descriptors of root: the process is told by its number.
   const { subjects } = await explain(weak, servers.child.pid!)
   assert.equal(subjects[0]!.cause, 'permission', JSON.stringify(subjects))
-  assert.match(lineOf(subjects[0]!, 'probes', /CAP_BPF/).mend, /root/)
+  assert.match(lineOf(subjects[0]!, 'probes', /CAP_BPF/).hint, /root/)
   const hidden = await explained(weak, port, 'permission')
   assert.equal(hidden.pid, 0)
-  assert.match(lineOf(hidden, 'selected', /no process that svc can see/).mend, /SYS_PTRACE/)
+  assert.match(lineOf(hidden, 'selected', /no process that svc can see/).hint, /SYS_PTRACE/)
   await weak.kill()
 
   const withoutBtf = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', 'sh']
   const old = await startAgent({ wrapper: withoutBtf, readyStatus: 503 })
   const lacking = await explained(old, port, 'kernel_feature_missing')
-  assert.match(lineOf(lacking, 'probes', /btf\/vmlinux/).mend, /BTF/)
+  assert.match(lineOf(lacking, 'probes', /btf\/vmlinux/).hint, /BTF/)
   assert.equal(lacking.verdict, 'not_observed')
 })
 
@@ -313,5 +313,5 @@ test('processes that a pid namespace of its own hides from svc are told of', { s
   const agent = await startAgent({ wrapper })
   const hidden = await explained(agent, servers.ports[0]!, 'container_not_visible')
   assert.equal(hidden.pid, 0)
-  assert.match(lineOf(hidden, 'selected', /pid namespace of its own/).mend, /--pid=host/)
+  assert.match(lineOf(hidden, 'selected', /pid namespace of its own/).hint, /--pid=host/)
 })

@@ -209,7 +209,7 @@ test('Docker runs it as documented, and with less', {
     })
   })
 
-  await t.test('its doctor finds nothing to mend', async () => {
+  await t.test('its doctor finds nothing to fix', async () => {
     assert.deepEqual(faults((await dockerd.ask('exec', 'svc', 'svc', 'doctor', '--json')).out), [])
   })
 

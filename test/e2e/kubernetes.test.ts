@@ -95,7 +95,7 @@ test('pods of a real API server', { skip: withoutKubeApiserver }, async t => {
         },
         cluster: (uid, name) => entities.cluster(uid, name),
       },
-      warn: (reason, mend) => warnings.push(`${reason}; ${mend}`),
+      warn: (reason, hint) => warnings.push(`${reason}; ${hint}`),
       environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: String(wire.port) },
       serviceAccountDirectory: directory,
       timing: { watchMs: 2_000, refusedMs: 2_000, backoff: { ...usualTiming.backoff, maxMs: 1_000 } },
@@ -135,7 +135,7 @@ test('pods of a real API server', { skip: withoutKubeApiserver }, async t => {
   await t.test('without rights the reason names what to grant', async () => {
     await until('it is refused', waitMs, () => source.state.reason.includes('list pods'))
     assert.equal(source.state.reason, 'agent may not list pods (403)')
-    assert.equal(source.state.mend, 'grant it get, list and watch on pods by a ClusterRole')
+    assert.equal(source.state.hint, 'grant it get, list and watch on pods by a ClusterRole')
     const role = { metadata: { name: 'agent' }, rules: [] as object[] }
     const verbs = ['get', 'list', 'watch']
     role.rules.push({ apiGroups: [''], resources: ['pods', 'services', 'namespaces'], verbs })

@@ -85,7 +85,7 @@ const others = {
   },
 }
 
-async function checkDegraded(wrapper: readonly string[], reason: RegExp, mend: RegExp): Promise<void> {
+async function checkDegraded(wrapper: readonly string[], reason: RegExp, hint: RegExp): Promise<void> {
   const agent = killing(await AgentProcess.start({ wrapper, ports: [], readyStatus: 503, config: others }))
   const ready = await agent.document<Readiness>('/ready')
   assert.equal(ready.status, 'not_ready')
@@ -98,14 +98,14 @@ async function checkDegraded(wrapper: readonly string[], reason: RegExp, mend: R
   assert.equal(told.length, 1, agent.logText())
   assert.equal(told[0]!.level, 'warn')
   assert.match(told[0]!.msg, reason)
-  assert.match(String(told[0]!.mend), mend)
+  assert.match(String(told[0]!.hint), hint)
   assert.deepEqual(await agent.stop(), { code: 0, signal: null })
 }
 
-test('without rights the agent runs, and says what is missing and how to mend it', () =>
+test('without rights the agent runs, and says what is missing and how to fix it', () =>
   checkDegraded(asNobody, /CAP_BPF and CAP_PERFMON missing/, /root/))
 
-test('without BTF the agent runs, and says what is missing and how to mend it', () =>
+test('without BTF the agent runs, and says what is missing and how to fix it', () =>
   checkDegraded(withoutBtf, /\/sys\/kernel\/btf\/vmlinux does not exist/, /CONFIG_DEBUG_INFO_BTF/))
 
 test('where eBPF is required and missing the agent refuses to start with exit code 3, whatever it is for', async () => {

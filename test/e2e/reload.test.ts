@@ -166,7 +166,7 @@ test('an invalid configuration is refused with every problem, and the old one go
   assert.match(told.reload.reason, /otlp\.endpiont: unknown key/)
   const degraded = told.degraded.find(({ subsystem }) => subsystem === 'reload')!
   assert.match(degraded.reason, /^refused at \d{4}-\S+Z: .*config\.yaml:2:3/)
-  assert.match(degraded.mend, /svc validate names every mistake.*systemctl reload svc/)
+  assert.match(degraded.hint, /svc validate names every mistake.*systemctl reload svc/)
   const ready = await agent.get('/ready')
   const { status, warnings = [] } = JSON.parse(ready.text) as { status: string; warnings?: string[] }
   assert.deepEqual([ready.status, status, warnings.length], [200, 'ready', 1])

@@ -98,8 +98,8 @@ test('what doctor tells owners of a unit to add is in the units', () => {
       'AmbientCapabilities',
       capabilities.map(name => `CAP_${name}`),
     )
-    for (const { mends } of Object.values(faults)) {
-      const [, directive, value] = /^(\w+)=(\S[\w@ -]*)$/.exec(mends.systemd ?? '') ?? []
+    for (const { hints } of Object.values(faults)) {
+      const [, directive, value] = /^(\w+)=(\S[\w@ -]*)$/.exec(hints.systemd ?? '') ?? []
       // Drop-ins, and what the kernel or the host must be like, are not for everybody.
       if (
         directive &&

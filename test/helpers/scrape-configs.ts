@@ -27,7 +27,7 @@ export function readScraping(text: string): ReadScraping {
     settings: built,
     problems: [
       ...problems.map(({ key, message }) => `${key}: ${message}`),
-      ...jobs.faults.map(({ path, message, mend }) => `${path}: ${message}; ${mend}`),
+      ...jobs.faults.map(({ path, message, hint }) => `${path}: ${message}; ${hint}`),
     ],
   }
 }

@@ -2,13 +2,13 @@
 import { table } from '../../src/cli/doctor/table.ts'
 import { endMs } from '../../src/cli/run-agent.ts'
 import { defaults, variableOf } from '../../src/config/index.ts'
-import { capabilityMends } from '../../src/kernel/need.ts'
+import { capabilityHints } from '../../src/kernel/need.ts'
 
 /** An option of `docker run` with its value. */
 type Option = readonly [name: string, value: string]
 
 /** Needs with the fault that a container has unless it is told otherwise. */
-const mended: readonly (readonly [need: string, fault: string])[] = [
+const fixed: readonly (readonly [need: string, fault: string])[] = [
   ['host pid namespace', 'own'],
   ['metrics address', 'foreign'],
   ['eBPF programs', 'security_module'],
@@ -42,15 +42,15 @@ const order =
 /** All options, in the order in which people read them. */
 export function options(): Option[] {
   const capabilities = [...new Set(table.flatMap(row => row.capabilities ?? []))]
-  const lines = [capabilityMends(...capabilities).container, ...mended.map(mendOf)]
+  const lines = [capabilityHints(...capabilities).container, ...fixed.map(hintOf)]
   const all: readonly Option[] = [['restart', 'unless-stopped'], ...own, ...lines.flatMap(optionsOf)]
   return [...new Map(all.map(each => [each.join(), each])).values()]
     .filter(([name]) => name !== 'user') // it is the image's
     .sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
 }
 
-function mendOf([need, fault]: readonly [string, string]): string {
-  const line = table.find(({ name }) => name === need)?.faults[fault]?.mends.container
+function hintOf([need, fault]: readonly [string, string]): string {
+  const line = table.find(({ name }) => name === need)?.faults[fault]?.hints.container
   if (line === undefined) throw new Error(`${need}: ${fault} says no more what a container takes`)
   return line
 }

@@ -74,7 +74,7 @@ TimeoutStopSec=${Math.ceil(endMs(shutdownMs) / 1000)}
 KillMode=mixed
 Restart=on-failure
 RestartSec=5
-# A wrong configuration, or eBPF that is required and not there: starting again mends neither.
+# A wrong configuration, or eBPF that is required and not there: starting again fixes neither.
 RestartPreventExitStatus=${ExitCode.usage} ${ExitCode.ebpf}
 ${identity}
 
@@ -122,7 +122,7 @@ u ${user} - "svc, the observability agent" /var/lib/${stateDirectory}
 const sysctl = `# ${head} Debian and Ubuntu have another value, by which CAP_PERFMON is not enough to record
 # profiles, and before Linux 6.3 to trace. This one is the kernel's own: users may measure their own processes.
 ${/^sysctl -w (\S+)=(\S+)$/
-  .exec(perfEvents.faults.paranoid.mends.sysctl ?? '')!
+  .exec(perfEvents.faults.paranoid.hints.sysctl ?? '')!
   .slice(1)
   .join(' = ')}
 `

@@ -7,7 +7,7 @@ const unit = 'svc.service'
 
 /** Where to look, for the person who has just installed it. */
 const banner = `cat <<'END'
-svc: what this host can and cannot do, and how to mend it: svc doctor
+svc: what this host can and cannot do, and how to fix it: svc doctor
 svc: the live page: sudo svc ui prints a link to it
 svc: where data is sent, and all else that can be set: ${configuration}
 svc: how it runs: systemctl status svc

@@ -51,7 +51,7 @@ export function manPage(version: string, epoch: number): string {
     '.SH FILES',
     ...files.map(([path, what]) => term(path, what)),
     '.SH EXAMPLES',
-    term('svc doctor', 'What this host can and cannot do, and how to mend it.'),
+    term('svc doctor', 'What this host can and cannot do, and how to fix it.'),
     term('svc explain 8080', 'Why what listens at that port is, or is not, seen.'),
     term('svc validate', 'Everything that is wrong with the configuration.'),
     '.SH SEE ALSO',

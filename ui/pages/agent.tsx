@@ -94,10 +94,10 @@ function Limits({ rows }: { readonly rows: AgentDocument['degraded'] }) {
         <p class="note">Nothing: all that is switched on works.</p>
       ) : (
         <ul class="stack">
-          {rows.map(({ subsystem, reason, mend }) => (
+          {rows.map(({ subsystem, reason, hint }) => (
             <li key={`${subsystem} ${reason}`}>
               <Pill level="limited" text={subsystem} /> {reason}
-              {mend === '' ? null : <p class="soft">{mend}</p>}
+              {hint === '' ? null : <p class="soft">{hint}</p>}
             </li>
           ))}
         </ul>

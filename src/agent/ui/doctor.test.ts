@@ -49,7 +49,7 @@ test('the agent finds what svc doctor finds, but does not load its programs agai
   assert.match(own.get('address')!.detail, /this svc, which runs/)
   assert.match(own.get('collectors')!.detail, /^\d+ are at work$/)
   const lacking = checks.filter(({ state }) => state === 'missing' || state === 'limited')
-  for (const { name, mend } of lacking) assert.notDeepEqual(mend, [], name)
+  for (const { name, hint } of lacking) assert.notDeepEqual(hint, [], name)
 })
 
 test('who asks together, or soon again, gets one answer', async () => {

@@ -6,7 +6,7 @@ import type { Findings } from '../../cli/doctor/examine.ts'
 import type { PartPrograms } from '../../cli/doctor/kernel-counts.ts'
 import type { Install } from '../../kernel/install.ts'
 import { refusedPrograms } from '../../kernel/loaded.ts'
-import type { Finding, Mends } from '../../kernel/need.ts'
+import type { Finding, Hints } from '../../kernel/need.ts'
 import type { KernelPart } from '../kernel-parts.ts'
 import { kernelState } from '../kernel-state.ts'
 import { Tracing } from '../tracing.ts'
@@ -41,7 +41,7 @@ async function examined(parts: UiParts): Promise<DoctorDocument> {
   // Nobody who does not look pays for what they are made of.
   const { examineGently } = await import('../../cli/doctor/examine.ts')
   const { partPrograms } = await import('../../cli/doctor/kernel-counts.ts')
-  const { mendOrder } = await import('../../cli/doctor/report.ts')
+  const { hintOrder } = await import('../../cli/doctor/report.ts')
   const { installOf } = await import('../../kernel/install.ts')
   const install = installOf()
   const groups = await examineGently(parts.loaded(), knownFindings(parts, partPrograms), status(parts))
@@ -54,18 +54,18 @@ async function examined(parts: UiParts): Promise<DoctorDocument> {
         fault: check.fault ?? '',
         detail: parts.shown(check.detail),
         lose: check.lose ?? '',
-        mend: mendsOf(check, install, mendOrder),
+        hint: hintsOf(check, install, hintOrder),
       })),
     ),
   }
 }
 
-function mendsOf(
-  { mends = {} }: Examined,
+function hintsOf(
+  { hints = {} }: Examined,
   install: Install,
-  order: (mends: Mends, install: Install) => (keyof Mends)[],
+  order: (hints: Hints, install: Install) => (keyof Hints)[],
 ): string[] {
-  return order(mends, install).map(kind => (kind === 'any' ? mends.any! : `${kind}: ${mends[kind]!}`))
+  return order(hints, install).map(kind => (kind === 'any' ? hints.any! : `${kind}: ${hints[kind]!}`))
 }
 
 /**

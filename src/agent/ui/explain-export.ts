@@ -10,7 +10,7 @@ interface Loss {
   readonly cause: Cause
   readonly items: number
   readonly text: string
-  readonly mend: string
+  readonly hint: string
 }
 
 /** Part of all spans whose loss is a cause: a moment's loss long ago is no news. */
@@ -31,17 +31,17 @@ export function spanFindings(parts: UiParts, tracing: Tracing): Finding[] {
     topic: 'spans',
     state: lost === '' ? 'ok' : 'note',
     text: `of all services since the start: ${made} made → ${kept} kept by sampling → ${state.exported} exported, ${state.queued + early} queued, ${lost === '' ? '0' : lost} dropped${state.rejected > 0 ? `, ${state.rejected} refused by the receiver` : ''}`,
-    mend: '',
+    hint: '',
   }
   const losses = lossesOf(parts, state.dropped).sort((a, b) => b.items - a.items)
   const isCause = (items: number) => items >= leastShare * made
   return [
     books,
-    ...losses.map(({ cause, items, text, mend }) => ({
+    ...losses.map(({ cause, items, text, hint }) => ({
       topic: 'spans',
       state: isCause(items) ? ('limited' as const) : ('note' as const),
       text,
-      mend,
+      hint,
       ...(isCause(items) && { cause }),
     })),
   ]
@@ -62,25 +62,25 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
       cause: 'sampled',
       items: sampled,
       text: `${sampled} spans dropped by sampling: ${path}.ratio is ${sampling.ratio}; metrics count them all the same`,
-      mend: `raise ${path}.ratio; 1 keeps all`,
+      hint: `raise ${path}.ratio; 1 keeps all`,
     },
     {
       cause: 'rate_limited',
       items: overBudget,
       text: `${overBudget} spans dropped: more than ${path}.max_spans_per_second (${sampling.max_spans_per_second}), or than agent.ebpf.ringbuf_size holds; metrics count them all the same`,
-      mend: `raise ${path}.max_spans_per_second, or agent.ebpf.ringbuf_size`,
+      hint: `raise ${path}.max_spans_per_second, or agent.ebpf.ringbuf_size`,
     },
     {
       cause: 'rate_limited',
       items: noRoom,
       text: `${noRoom} spans dropped: more came at once than agent.ebpf.perf_buffer_size (${config.agent.ebpf.perf_buffer_size}) holds for a CPU`,
-      mend: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU',
+      hint: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU',
     },
     {
       cause: 'rate_limited',
       items: limited,
       text: `${limited} spans dropped: more than pipeline.limits.rate.traces_per_second (${config.pipeline.limits.rate.traces_per_second})`,
-      mend: 'raise pipeline.limits.rate.traces_per_second',
+      hint: 'raise pipeline.limits.rate.traces_per_second',
     },
   ]
   // What was sampled away before a reload says nothing of now.
@@ -95,14 +95,14 @@ export function exportFindings(parts: UiParts): Finding[] {
   const { destination, dropped, queued } = pipeline.state('traces')
   const fault = outlets.faults.find(({ signal }) => signal === 'traces')
   if (fault !== undefined)
-    return [{ topic, state: 'missing', text: fault.reason, mend: fault.mend, cause: 'endpoint_down' }]
+    return [{ topic, state: 'missing', text: fault.reason, hint: fault.hint, cause: 'endpoint_down' }]
   if (destination === undefined)
     return [
       {
         topic,
         state: 'note',
         text: 'nothing leaves this host: traces are shown here only',
-        mend: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
+        hint: 'set otlp.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT',
       },
     ]
   const { endpoint, lastError, lastWarning, nextAttemptMs, lastExportMs } = destination
@@ -113,28 +113,28 @@ export function exportFindings(parts: UiParts): Finding[] {
       topic,
       state: 'limited',
       text: `the queue is full: ${full} spans that found no room in it were dropped, and ${queued} wait`,
-      mend:
+      hint:
         lastError === null
           ? 'raise queues.traces.mem_limit or otlp.traces.concurrency: the receiver takes less than comes'
-          : 'mend the endpoint; queues.traces.mem_limit, or pipeline.export.queue for one on disk, gives it longer',
+          : 'fix the endpoint; queues.traces.mem_limit, or pipeline.export.queue for one on disk, gives it longer',
       cause: 'queue_full',
     })
   if (lastError !== null) {
     const again = nextAttemptMs === null ? '' : `; tried again at ${new Date(nextAttemptMs).toISOString()}`
-    const mend =
-      degradations(parts).find(({ subsystem }) => subsystem === 'export of traces')?.mend ??
+    const hint =
+      degradations(parts).find(({ subsystem }) => subsystem === 'export of traces')?.hint ??
       'svc doctor export'
     findings.push({
       topic,
       state: 'missing',
       text: `${endpoint} does not take them: ${lastError}${again}`,
-      mend,
+      hint,
       cause: 'endpoint_down',
     })
   }
   if (findings.length > 0) return findings
   if (lastWarning !== null)
-    return [{ topic, state: 'limited', text: `${endpoint} says: ${lastWarning}`, mend: '' }]
+    return [{ topic, state: 'limited', text: `${endpoint} says: ${lastWarning}`, hint: '' }]
   const last = lastExportMs === null ? 'nothing sent yet' : `last at ${new Date(lastExportMs).toISOString()}`
-  return [{ topic, state: 'ok', text: `to ${endpoint}, ${last}`, mend: '' }]
+  return [{ topic, state: 'ok', text: `to ${endpoint}, ${last}`, hint: '' }]
 }

@@ -37,12 +37,12 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
     const isOff = !parts.loaded().config.agent.ebpf.network.tls
     return [
       isOff
-        ? { topic, state: 'note', text: 'TLS is not read', mend: readTlsMend }
+        ? { topic, state: 'note', text: 'TLS is not read', hint: readTlsHint }
         : {
             topic,
             state: 'note',
             text: `the back end ${tracing.capture.backend.name} cannot read TLS`,
-            mend: backendMend,
+            hint: backendHint,
           },
     ]
   }
@@ -51,17 +51,17 @@ export function tlsFindings(parts: UiParts, tracing: Tracing, { pid }: Subject):
     topic,
     state: 'limited' as const,
     text: `cannot be read in ${path}: ${reason}`,
-    mend: tlsMend,
+    hint: tlsHint,
   }))
   if (read.length > 0)
-    return [{ topic, state: 'ok', text: `read in ${read.join(', ')}`, mend: '' }, ...refusals]
+    return [{ topic, state: 'ok', text: `read in ${read.join(', ')}`, hint: '' }, ...refusals]
   if (refusals.length > 0) return refusals
-  return [{ topic, state: 'note', text: 'no library of TLS that svc knows was found in it so far', mend: '' }]
+  return [{ topic, state: 'note', text: 'no library of TLS that svc knows was found in it so far', hint: '' }]
 }
 
-const readTlsMend = 'set agent.ebpf.network.tls: true'
-const backendMend = 'run Linux 6.3 or newer: svc doctor traces'
-const tlsMend =
+const readTlsHint = 'set agent.ebpf.network.tls: true'
+const backendHint = 'run Linux 6.3 or newer: svc doctor traces'
+const tlsHint =
   'let a proxy (nginx, Envoy) end TLS before it, or give it an OpenTelemetry SDK: OpenSSL and GnuTLS with their symbols can be read'
 
 /** What was seen, and of connections that were not, why. */
@@ -95,7 +95,7 @@ function isActive({ idleMs, bytes }: Connection, agentMs: number): boolean {
 function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: boolean): Finding {
   const topic = 'seen'
   if (port !== 0 && !serves)
-    return { topic, state: 'ok', text: `${calls} calls to port ${port}, by their clients`, mend: '' }
+    return { topic, state: 'ok', text: `${calls} calls to port ${port}, by their clients`, hint: '' }
   let answered = 0
   let made = 0
   for (const { edge, count } of parts.window.edges.sums(lastSeconds)) {
@@ -111,14 +111,14 @@ function seen(parts: UiParts, { port, view }: Subject, calls: number, serves: bo
       ? ''
       : `; in the last ${lastSeconds} s ${view.name} answered ${answered} and made ${made}`
   const text = `${what} since svc began${late}`
-  return { topic, state: 'ok', text, mend: '' }
+  return { topic, state: 'ok', text, hint: '' }
 }
 
 function refusals({ tracer }: Tracing, ports: readonly number[]): Finding[] {
   return ports.flatMap(port => {
     const refused = tracer.ports.of(port)?.refused ?? 0
     const text = `${refused} connections to port ${port} looked like a known protocol, and were none`
-    return refused === 0 ? [] : [{ topic: 'seen', state: 'note' as const, text, mend: '' }]
+    return refused === 0 ? [] : [{ topic: 'seen', state: 'note' as const, text, hint: '' }]
   })
 }
 
@@ -140,7 +140,7 @@ function unknownFindings(
     topic: 'seen',
     state: 'note',
     text: `${count} ${plural(count, 'connection')} to port ${port} not recognised`,
-    mend: protocolMend(parts),
+    hint: protocolHint(parts),
   }))
 }
 
@@ -156,19 +156,19 @@ function unseen(
   const at = port === 0 ? '' : ` at port ${port}`
   const { length: count } = connections
   if (count === 0) {
-    const mend = port === 0 ? '' : `ask it something, for example: curl http://127.0.0.1:${port}/`
-    return { topic, state: 'note', text: `nothing yet: it has no connection${at} now`, mend }
+    const hint = port === 0 ? '' : `ask it something, for example: curl http://127.0.0.1:${port}/`
+    return { topic, state: 'note', text: `nothing yet: it has no connection${at} now`, hint }
   }
   const hidden = { topic, state: 'missing', hides: true } as const
   const open = `${count} ${plural(count, 'connection')}${at}`
   if (active.length === 0) {
     if (connections.every(({ bytes }) => bytes === 0))
-      return { topic, state: 'note', text: `nothing yet: nothing went over its ${open}`, mend: '' }
+      return { topic, state: 'note', text: `nothing yet: nothing went over its ${open}`, hint: '' }
     const began = Math.round((performance.now() - parts.startedMs) / 1000)
     return {
       ...hidden,
       text: `nothing: its ${open} ${count === 1 ? 'is' : 'are'} older than svc, and nothing went over since svc began ${began} s ago`,
-      mend: 'nothing: it is seen from its next request on; TLS only in new connections, so restart it where it keeps them',
+      hint: 'nothing: it is seen from its next request on; TLS only in new connections, so restart it where it keeps them',
       cause: 'started_before',
     }
   }
@@ -180,7 +180,7 @@ function unseen(
     return {
       ...hidden,
       text: `nothing of ${open}: ${left[0].key} leaves them out`,
-      mend: left[0].mend,
+      hint: left[0].hint,
       cause: 'excluded_port',
     }
   const { read, refused } = librariesOf(tracing, view.pid)
@@ -193,20 +193,20 @@ function unseen(
       first === undefined
         ? 'it looks like TLS, and it has no library of TLS that svc knows (those of Go, Java and Rust are their own)'
         : `TLS cannot be read in ${first.path}: ${first.reason}`
-    const mend = tracing.tls !== undefined ? tlsMend : network.tls ? backendMend : readTlsMend
-    return { ...hidden, text: `nothing of ${open}: ${why}`, mend, cause: 'tls_without_symbols' }
+    const hint = tracing.tls !== undefined ? tlsHint : network.tls ? backendHint : readTlsHint
+    return { ...hidden, text: `nothing of ${open}: ${why}`, hint, cause: 'tls_without_symbols' }
   }
   if (speaksTls && isOlder(parts, view.startedUs))
     return {
       ...hidden,
       text: `nothing of ${open}: TLS that began before svc cannot be read, and this process did`,
-      mend: 'restart it, or wait until it makes new connections',
+      hint: 'restart it, or wait until it makes new connections',
       cause: 'started_before',
     }
   return {
     ...hidden,
     text: `nothing of ${open}, though bytes go over ${active.length}: no protocol that svc knows was recognised in them`,
-    mend: protocolMend(parts),
+    hint: protocolHint(parts),
     cause: 'unknown_protocol',
   }
 }
@@ -216,7 +216,7 @@ function isOlder(parts: UiParts, startedUs: number): boolean {
   return startedUs > 0 && startedUs < agentUs
 }
 
-function protocolMend(parts: UiParts): string {
+function protocolHint(parts: UiParts): string {
   const switches: Readonly<Record<string, unknown>> = { ...parts.loaded().config.agent.ebpf.network }
   const off = [...new Set(protocols.map(({ key }) => key))].filter(key => switches[key] === false)
   return off.length > 0
@@ -234,7 +234,7 @@ export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
   const names = [`service.name ${view.name}`]
   if (view.podName !== '') names.push(`pod ${view.podNamespace}/${view.podName}`)
   if (view.containerName !== '') names.push(`container ${view.containerName}`)
-  const named: Finding = { topic, state: 'ok', text: names.join(', '), mend: '' }
+  const named: Finding = { topic, state: 'ok', text: names.join(', '), hint: '' }
   if (view.containerId === '' || view.containerName !== '') return [named]
   const { discovery } = parts.loaded().config.agent
   const fault = parts.discovery.faults[0]
@@ -242,8 +242,8 @@ export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
   const why = discovery.enabled
     ? (fault?.reason ?? 'neither Docker nor Kubernetes told of it')
     : 'agent.discovery.enabled is false'
-  const mend = discovery.enabled
-    ? (fault?.mend ?? 'svc doctor discovery')
+  const hint = discovery.enabled
+    ? (fault?.hint ?? 'svc doctor discovery')
     : 'set agent.discovery.enabled: true'
   return [
     named,
@@ -251,7 +251,7 @@ export function nameFindings(parts: UiParts, { view }: Subject): Finding[] {
       topic,
       state: 'limited',
       text: `the name of its container ${id} is not known: ${why}`,
-      mend,
+      hint,
       cause: 'container_not_visible',
     },
   ]

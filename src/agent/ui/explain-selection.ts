@@ -21,7 +21,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
         topic,
         state: 'note',
         text: 'it is svc itself, which never traces itself',
-        mend: '',
+        hint: '',
         cause: 'agent',
         hides: true,
       },
@@ -32,14 +32,14 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
         topic,
         state: 'note',
         text: 'it is a thread of the kernel: it calls nobody by system calls, and has no program to look into',
-        mend: '',
+        hint: '',
         cause: 'kernel_thread',
         hides: true,
       },
     ]
   if (!view.observed) return [unselected(parts, subject)]
   const ports = portFindings(parts, subject)
-  return ports.length > 0 ? ports : [{ topic, state: 'ok', text: `yes: ${view.reason}`, mend: '' }]
+  return ports.length > 0 ? ports : [{ topic, state: 'ok', text: `yes: ${view.reason}`, hint: '' }]
 }
 
 function unselected(parts: UiParts, { view }: Subject): Finding {
@@ -50,15 +50,15 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
       topic,
       state: 'limited',
       text: reason,
-      mend: 'nothing: switch its own SDK off if svc is to make its spans',
+      hint: 'nothing: switch its own SDK off if svc is to make its spans',
       cause: 'instrumented',
     }
   const common = { topic, state: 'missing', cause: 'not_selected', hides: true } as const
   if (!reason.startsWith('no entry')) {
     const index = Number(/\[(\d+)\]/.exec(reason)?.[1])
     const entry = entryText(discovery.exclude[index])
-    const mend = `take ${entry} out of discovery.exclude`
-    return { ...common, text: `not selected: ${reason}, by ${entry}`, mend }
+    const hint = `take ${entry} out of discovery.exclude`
+    return { ...common, text: `not selected: ${reason}, by ${entry}`, hint }
   }
   const value = valuesOf(parts, view)
   const misses = discovery.instrument
@@ -66,7 +66,7 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
     .map((entry, index) => mismatch(entry, `discovery.instrument[${index}]`, value, view.listening))
   const more = discovery.instrument.length - misses.length
   const others = more > 0 ? `; ${more} further entries do not mean it either` : ''
-  return { ...common, text: `not selected: ${misses.join('; ')}${others}`, mend: mendOf(view) }
+  return { ...common, text: `not selected: ${misses.join('; ')}${others}`, hint: hintOf(view) }
 }
 
 /** What of an entry is given, in YAML. */
@@ -79,7 +79,7 @@ function entryText(entry: Selector | undefined): string {
   return `{${given.map(([key, text]) => `${key}: ${text}`).join(', ')}}`
 }
 
-function mendOf({ listening, executable, name }: Subject['view']): string {
+function hintOf({ listening, executable, name }: Subject['view']): string {
   if (listening.length > 0) return `add {open_ports: "${listening.join(',')}"} to discovery.instrument`
   const entry = executable === '' ? `name: ${name}` : `exe_path: ${executable}`
   return `add {${entry}} to discovery.instrument`
@@ -134,35 +134,35 @@ function portFindings(parts: UiParts, { port, view }: Subject): Finding[] {
   if (ports.length === 0) return []
   const { network } = parts.loaded().config.agent.ebpf
   const whys = ports.map(each => leavesOut(network, each))
-  const left = whys.flatMap(why => (why === undefined ? [] : [{ text: why.text, mend: why.mend }]))
+  const left = whys.flatMap(why => (why === undefined ? [] : [{ text: why.text, hint: why.hint }]))
   if (left.length === 0) return []
   const all = left.length === ports.length && (port !== 0 || !view.seen)
   if (all) return [{ topic, state: 'missing', ...left[0]!, cause: 'excluded_port', hides: true }]
   return [
-    { topic, state: 'ok', text: `yes: ${view.reason}`, mend: '' },
+    { topic, state: 'ok', text: `yes: ${view.reason}`, hint: '' },
     ...left.map(why => ({ topic, state: 'note' as const, ...why })),
   ]
 }
 
-/** Why connections to a server's port are not looked at, and what mends it; undefined where they are. */
+/** Why connections to a server's port are not looked at, and what fixes it; undefined where they are. */
 export function leavesOut(
   {
     include_ports,
     exclude_ports,
   }: Pick<Config['agent']['ebpf']['network'], 'include_ports' | 'exclude_ports'>,
   port: number,
-): { readonly key: string; readonly text: string; readonly mend: string } | undefined {
+): { readonly key: string; readonly text: string; readonly hint: string } | undefined {
   const path = 'agent.ebpf.network'
   if (exclude_ports.includes(port)) {
     const key = `${path}.exclude_ports`
-    return { key, text: `${key} has ${port}, at which it listens`, mend: `take ${port} out of ${key}` }
+    return { key, text: `${key} has ${port}, at which it listens`, hint: `take ${port} out of ${key}` }
   }
   if (include_ports.length === 0 || include_ports.includes(port)) return undefined
   const key = `${path}.include_ports`
   return {
     key,
     text: `${key} is ${shortList(include_ports)}; this process listens on ${port}`,
-    mend: `add ${port} to ${key}, or leave it empty for all ports`,
+    hint: `add ${port} to ${key}, or leave it empty for all ports`,
   }
 }
 

@@ -73,14 +73,14 @@ function probeFindings(parts: UiParts): Finding[] {
   const { tracing } = parts
   const topic = 'probes'
   if (!(tracing instanceof Tracing)) {
-    const { reason, mend } = whyNoTracing(parts)!
+    const { reason, hint } = whyNoTracing(parts)!
     const text = `tracing does not run: ${reason}`
     return [
       {
         topic,
         state: 'missing',
         text,
-        mend: mend || 'svc doctor traces',
+        hint: hint || 'svc doctor traces',
         cause: causeOf(tracing),
         hides: true,
       },
@@ -91,11 +91,11 @@ function probeFindings(parts: UiParts): Finding[] {
     topic,
     state: 'ok',
     text: `socket calls by ${backend.name}; ${socketsFound} sockets were open when it began`,
-    mend: '',
+    hint: '',
   }
   return [
     ok,
-    ...tracing.limits.map(({ reason, mend }) => ({ topic, state: 'limited' as const, text: reason, mend })),
+    ...tracing.limits.map(({ reason, hint }) => ({ topic, state: 'limited' as const, text: reason, hint })),
   ]
 }
 
@@ -128,11 +128,11 @@ function conclude(parts: UiParts, title: string, pid: number, findings: readonly
     pid,
     verdict,
     cause: decisive?.cause ?? '',
-    lines: findings.map(({ topic, state, text, mend }) => ({
+    lines: findings.map(({ topic, state, text, hint }) => ({
       topic,
       state,
       text: parts.shown(text),
-      mend: parts.shown(mend),
+      hint: parts.shown(hint),
     })),
   }
 }
@@ -164,7 +164,7 @@ function unseen(
       topic: 'selected',
       state: 'missing',
       text: `${text}: it belongs to a user whose descriptors svc may not read, or to the kernel`,
-      mend: 'run svc as root, or with the capabilities SYS_PTRACE and DAC_READ_SEARCH: svc doctor processes',
+      hint: 'run svc as root, or with the capabilities SYS_PTRACE and DAC_READ_SEARCH: svc doctor processes',
       cause: 'permission',
       hides: true,
     }
@@ -177,12 +177,12 @@ function unseen(
       state === 'running' || state === ''
         ? `none of its processes can be seen${apart === undefined ? '' : `: ${apart.text}`}`
         : `it is ${state}, so that it has no process`
-    const mend = apart?.mend ?? (state === 'running' ? 'svc doctor processes' : 'start it')
+    const hint = apart?.hint ?? (state === 'running' ? 'svc doctor processes' : 'start it')
     const finding: Finding = {
       topic: 'selected',
       state: 'missing',
       text,
-      mend,
+      hint,
       cause: 'container_not_visible',
       hides: true,
     }
@@ -209,7 +209,7 @@ function apartFinding({ tracing }: UiParts): Finding | undefined {
     topic: 'selected',
     state: 'missing',
     text: limit.reason,
-    mend: limit.mend,
+    hint: limit.hint,
     cause: 'container_not_visible',
     hides: true,
   }
@@ -217,11 +217,11 @@ function apartFinding({ tracing }: UiParts): Finding | undefined {
 
 /** Who knows names of containers and pods was asked, and does not answer: the name may be one of theirs. */
 function runtimeFindings(parts: UiParts): Finding[] {
-  return parts.discovery.faults.map(({ subsystem, reason, mend }) => ({
+  return parts.discovery.faults.map(({ subsystem, reason, hint }) => ({
     topic: 'selected',
     state: 'missing' as const,
     text: `nobody knows it, and ${subsystem.replace('discovery: ', '')}, which may, does not answer: ${reason}`,
-    mend,
+    hint,
     cause: 'container_not_visible' as const,
     hides: true,
   }))

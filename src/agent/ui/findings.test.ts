@@ -137,7 +137,7 @@ test('a queue that fills up is told before it is full', () => {
 })
 
 test('features that are limited are one sentence, but what keeps data from leaving stands alone', () => {
-  const fault = (subsystem: string) => ({ subsystem, reason: 'no BTF', mend: 'see svc doctor' })
+  const fault = (subsystem: string) => ({ subsystem, reason: 'no BTF', hint: 'see svc doctor' })
   const of = (...names: string[]) =>
     new Findings(partsOf({ traces: sent }, { faults: () => names.map(fault) })).of([], 0)
   assert.deepEqual(
@@ -190,7 +190,7 @@ test('a reload that was refused is a warning of its own', () => {
     lastAttemptMs: 0,
     lastError:
       'cannot reload, the configuration is invalid: svc.yaml:1:1: a: unknown key; the old one goes on',
-    mend: 'correct that',
+    hint: 'correct that',
   })
   const found = new Findings(partsOf({ traces: sent }, { reloads } as Partial<UiParts>)).of([], 0)
   const [finding] = found

@@ -136,12 +136,12 @@ function ofSubsystems(parts: UiParts): Finding[] {
   const stuck = parts.stuck()
   if (stuck !== undefined)
     findings.push({ level: 'bad', text: `svc is stuck: ${stuck}.`, link: '/ui/agent', command: '' })
-  const limited: { readonly subsystem: string; readonly reason: string; readonly mend: string }[] = []
+  const limited: { readonly subsystem: string; readonly reason: string; readonly hint: string }[] = []
   for (const each of degradations(parts)) {
     if (each.subsystem === refused) {
       findings.push({
         level: 'warn',
-        text: sentence(`${each.subsystem}: ${each.reason}; ${each.mend}`),
+        text: sentence(`${each.subsystem}: ${each.reason}; ${each.hint}`),
         link: '/ui/agent',
         command: 'svc validate',
       })
@@ -153,7 +153,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
     }
     findings.push({
       level: each.subsystem === 'queue' ? 'warn' : 'bad',
-      text: sentence(`${each.subsystem}: ${each.reason}; ${each.mend}`),
+      text: sentence(`${each.subsystem}: ${each.reason}; ${each.hint}`),
       link: '/ui/pipeline',
       command: each.subsystem === 'queue' ? 'svc status' : 'svc doctor export',
     })
@@ -165,7 +165,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
     level: 'warn',
     text:
       limited.length === 1
-        ? sentence(`${first.subsystem}: ${first.reason}; ${first.mend}`)
+        ? sentence(`${first.subsystem}: ${first.reason}; ${first.hint}`)
         : `${limited.length} features are limited: ${listText(names)}.`,
     link: '/ui/agent',
     command: 'svc doctor',

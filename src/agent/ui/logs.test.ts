@@ -147,7 +147,7 @@ test('what comes too fast is counted, also what was overwritten before anybody l
   assert.deepEqual([faster.records.length, faster.skipped], [200, 19_800])
 })
 
-test('who sees nothing is told why, and what mends it', async () => {
+test('who sees nothing is told why, and what fixes it', async () => {
   const check = async (env: Record<string, string>, want: RegExp, files = 0) =>
     assert.match((await start(logs(open(env, files).parts, all))).off, want)
   await check({ SVC_AGENT_LOGS_ENABLED: 'false' }, /set agent\.logs\.enabled: true/)

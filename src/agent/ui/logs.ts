@@ -118,7 +118,7 @@ function reasonFor({ loaded, logs }: UiParts): string {
   if (mode !== 'agent') return 'A collector reads no logs of its host: set mode: agent there.'
   if (!enabled) return 'Logs are switched off: set agent.logs.enabled: true.'
   const [fault] = logs.faults
-  if (fault !== undefined) return `Logs are not read as they should be: ${fault.reason}; ${fault.mend}.`
+  if (fault !== undefined) return `Logs are not read as they should be: ${fault.reason}; ${fault.hint}.`
   const { status } = logs
   if (!status.enabled) return 'Logs are not read yet: look again in a moment.'
   if (!container_logs && !journald && paths.length === 0)

@@ -32,9 +32,9 @@ test('nothing was seen: there is nothing on the map', async () => {
   assert.deepEqual([line.nodes, line.edges, line.left_out, line.off], [[], [], 0, ''])
 })
 
-test('where nothing traces it says why, with the mend', async () => {
+test('where nothing traces it says why, with the hint', async () => {
   const asked = new AskedWindow()
-  const tracing = { reason: 'the kernel has no BTF', mend: 'boot a kernel that has it' }
+  const tracing = { reason: 'the kernel has no BTF', hint: 'boot a kernel that has it' }
   const [line] = await map({ ...asked.parts, tracing }, 60).next()
   assert.equal(line!.off, 'tracing does not run: the kernel has no BTF; boot a kernel that has it')
 })

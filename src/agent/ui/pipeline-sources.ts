@@ -50,13 +50,13 @@ function requests(parts: UiParts): PipelineSource {
   const { tracing } = parts
   const node = { id: 'source:requests', name: 'requests, by eBPF', signals: ['traces' as const] }
   if (!(tracing instanceof Tracing)) {
-    const { reason, mend } = whyNoTracing(parts)!
+    const { reason, hint } = whyNoTracing(parts)!
     const state = tracing === undefined ? 'off' : 'failed'
-    return source({ ...node, state, reason: sentence(reason, mend) })
+    return source({ ...node, state, reason: sentence(reason, hint) })
   }
   const { capture, tracer, protocols, streams, limits } = tracing
   const counters = capture.counters()
-  const reason = limits.map(limit => sentence(limit.reason, limit.mend)).join('; ')
+  const reason = limits.map(limit => sentence(limit.reason, limit.hint)).join('; ')
   return source(
     {
       ...node,
@@ -106,7 +106,7 @@ function profiles(parts: UiParts): PipelineSource {
   const { profiling } = parts
   const { config } = parts.loaded()
   const node = { id: 'source:profiles', name: 'profiles', signals: ['profiles' as const] }
-  const faults = profiling.faults.map(({ reason, mend }) => sentence(reason, mend)).join('; ')
+  const faults = profiling.faults.map(({ reason, hint }) => sentence(reason, hint)).join('; ')
   const { sampler, profiler } = profiling
   if (sampler === undefined || profiler === undefined) {
     if (faults !== '') return source({ ...node, state: 'failed', reason: faults })
@@ -130,7 +130,7 @@ function logs(parts: UiParts): PipelineSource {
   const { config } = parts.loaded()
   const { status, faults } = parts.logs
   const node = { id: 'source:logs', name: 'logs', signals: ['logs' as const] }
-  const reason = faults.map(each => sentence(each.reason, each.mend)).join('; ')
+  const reason = faults.map(each => sentence(each.reason, each.hint)).join('; ')
   if (!status.enabled) {
     if (reason !== '') return source({ ...node, state: 'failed', reason })
     const why =
@@ -166,7 +166,7 @@ function processEvents(parts: UiParts): PipelineSource | undefined {
   const node = { id: 'source:events', name: 'events of processes', signals: ['logs' as const] }
   return fault === undefined
     ? source(node, { logs: 'rest' })
-    : source({ ...node, state: 'failed', reason: sentence(fault.reason, fault.mend) })
+    : source({ ...node, state: 'failed', reason: sentence(fault.reason, fault.hint) })
 }
 
 function scraping(parts: UiParts): PipelineSource {
@@ -181,7 +181,7 @@ function scraping(parts: UiParts): PipelineSource {
   }
   const { totals, jobs, faults } = own
   const targets = jobs.reduce((sum, job) => sum + job.targets.length, 0)
-  const reason = faults.map(each => sentence(each.reason, each.mend)).join('; ')
+  const reason = faults.map(each => sentence(each.reason, each.hint)).join('; ')
   return source(
     {
       ...node,
@@ -205,18 +205,18 @@ function hostMetrics(parts: UiParts): PipelineSource | undefined {
   const node = { id: 'source:host-metrics', name: 'host metrics', signals: ['metrics' as const] }
   if (metrics === undefined)
     return source({ ...node, state: 'off', reason: 'switched off: set agent.nodeexporter.enabled: true' })
-  const reason = metrics.faults.map(each => sentence(each.reason, each.mend)).join('; ')
+  const reason = metrics.faults.map(each => sentence(each.reason, each.hint)).join('; ')
   return reason === '' ? undefined : source({ ...node, state: 'limited', reason })
 }
 
 function gpus(parts: UiParts): PipelineSource | undefined {
   const state = parts.gpu.source?.state
-  if (state?.on && state.mend === '') return undefined
+  if (state?.on && state.hint === '') return undefined
   const node = { id: 'source:gpus', name: 'GPUs', signals: ['metrics' as const] }
   if (state === undefined)
     return source({ ...node, state: 'off', reason: 'switched off: set agent.gpu.enabled: true' })
-  const reason = sentence(state.reason, state.mend) || 'not known yet whether there are any'
-  return source({ ...node, state: state.mend === '' ? 'off' : 'limited', reason })
+  const reason = sentence(state.reason, state.hint) || 'not known yet whether there are any'
+  return source({ ...node, state: state.hint === '' ? 'off' : 'limited', reason })
 }
 
 function ownTraces(parts: UiParts): PipelineSource {
@@ -235,7 +235,7 @@ function ownTraces(parts: UiParts): PipelineSource {
   )
 }
 
-/** A reason with what mends it. */
-export function sentence(reason: string, mend: string): string {
-  return mend === '' ? reason : `${reason}: ${mend}`
+/** A reason with what fixes it. */
+export function sentence(reason: string, hint: string): string {
+  return hint === '' ? reason : `${reason}: ${hint}`
 }

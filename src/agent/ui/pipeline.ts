@@ -6,7 +6,7 @@ import { type Signal, signals } from '../../model/signal.ts'
 import { DiskStore } from '../../pipeline/disk/disk-store.ts'
 import type { LaneState } from '../../pipeline/pipeline.ts'
 import { Tracing } from '../tracing.ts'
-import { queueMend } from '../view.ts'
+import { queueHint } from '../view.ts'
 import { wished } from './losses.ts'
 import type { UiParts } from './parts.ts'
 import {
@@ -158,7 +158,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
     return {
       ...node,
       state: 'limited',
-      reason: `in memory, so that a crash loses it: ${store}: ${queueMend}`,
+      reason: `in memory, so that a crash loses it: ${store}: ${queueHint}`,
     }
   return { ...node, state: 'ok', reason: '' }
 }
@@ -212,7 +212,7 @@ function exporterOf(
   if (destination === undefined)
     return fault === undefined
       ? { state: 'off', reason: 'nothing leaves this host: set otlp.endpoint', facts: [] }
-      : { state: 'failed', reason: sentence(fault.reason, fault.mend), facts: [] }
+      : { state: 'failed', reason: sentence(fault.reason, fault.hint), facts: [] }
   const facts =
     requests === 0
       ? []

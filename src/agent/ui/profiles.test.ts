@@ -110,7 +110,7 @@ test('names that would turn or end a line are shown without that', () => {
   )
 })
 
-test('who sees nothing is told why, and what mends it', async () => {
+test('who sees nothing is told why, and what fixes it', async () => {
   const check = async (env: Record<string, string>, kind: ProfileKind, want: RegExp, profiling?: object) =>
     assert.match((await lineOf(profiles(open(env, profiling).parts, kind, ''))).off, want)
   await check({ SVC_AGENT_PROFILING_ENABLED: 'false' }, 'cpu', /set agent\.profiling\.enabled: true/)
@@ -118,7 +118,7 @@ test('who sees nothing is told why, and what mends it', async () => {
   await check({ SVC_MODE: 'collector' }, 'cpu', /set mode: agent/)
   await check({}, 'off_cpu', /set agent\.profiling\.off_cpu: true/)
   await check({}, 'memory', /set agent\.profiling\.memory: true/)
-  const faults = [{ subsystem: 'profiles', reason: 'the kernel refuses', mend: 'see svc doctor profiles' }]
+  const faults = [{ subsystem: 'profiles', reason: 'the kernel refuses', hint: 'see svc doctor profiles' }]
   await check({}, 'cpu', /do not run: the kernel refuses; see svc doctor profiles/, { faults })
   await check({}, 'cpu', /with less .*: the kernel refuses/, { faults, profiler: {} })
 })

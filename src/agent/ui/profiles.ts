@@ -108,9 +108,9 @@ function reasonFor(parts: UiParts, kind: ProfileKind): string {
   if (!ebpf.enabled) return 'Profiles need eBPF, which is switched off: set agent.ebpf.enabled: true.'
   const [fault] = parts.profiling.faults
   if (parts.profiling.profiler === undefined)
-    return `Profiles do not run: ${fault?.reason ?? 'they have not begun yet'}; ${fault?.mend ?? 'look again in a moment'}.`
+    return `Profiles do not run: ${fault?.reason ?? 'they have not begun yet'}; ${fault?.hint ?? 'look again in a moment'}.`
   if (!profiling[kind]) return `${kindTitles[kind]} is not sampled: set agent.profiling.${kind}: true.`
-  if (fault !== undefined) return `Profiles run with less than was asked for: ${fault.reason}; ${fault.mend}.`
+  if (fault !== undefined) return `Profiles run with less than was asked for: ${fault.reason}; ${fault.hint}.`
   const seconds = Math.ceil(profiling.interval / 1000)
   return `No profile was made in this window. The first one comes some seconds after the start, then one every ${seconds} s, of whoever was running.`
 }

@@ -24,9 +24,9 @@ test('a service that was not seen is not found', async () => {
   assert.equal(line.off, '')
 })
 
-test('where nothing traces it says why, with the mend', async () => {
+test('where nothing traces it says why, with the hint', async () => {
   const { parts } = new AskedWindow()
-  const tracing = { reason: 'the kernel has no BTF', mend: '' }
+  const tracing = { reason: 'the kernel has no BTF', hint: '' }
   const [line] = await service({ ...parts, tracing }, 'shop').next()
   assert.equal(line!.off, 'tracing does not run: the kernel has no BTF; see svc doctor traces')
 })

@@ -201,7 +201,7 @@ test('a trace is told as the API describes it, without personal data', () => {
   assert.equal(trace(parts, 'no id'), undefined)
 })
 
-test('where there are no traces it says why, with the mend', () => {
+test('where there are no traces it says why, with the hint', () => {
   const check = (change: Partial<UiParts>, config: Config, want: RegExp) => {
     const { parts } = started(change, config)
     const line = first(parts)
@@ -214,7 +214,7 @@ test('where there are no traces it says why, with the mend', () => {
     ...config,
     agent: { ...config.agent, ebpf: { ...ebpf, ...change } },
   })
-  const fault = { reason: 'the kernel has no BTF', mend: 'boot a kernel with CONFIG_DEBUG_INFO_BTF' }
+  const fault = { reason: 'the kernel has no BTF', hint: 'boot a kernel with CONFIG_DEBUG_INFO_BTF' }
   check({ tracing: fault }, config, /^tracing does not run: the kernel has no BTF; boot a kernel/)
   check({}, { ...config, mode: 'collector' }, /mode: collector.*set mode: agent/)
   check(

@@ -135,7 +135,7 @@ function shownAttributes(
   return copy
 }
 
-/** Why there are no spans and will be none, with the mend. */
+/** Why there are no spans and will be none, with the hint. */
 function whyNone(parts: UiParts): string {
   if (parts.window.spans.seen > 0) return ''
   const off = tracingOff(parts)

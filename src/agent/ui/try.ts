@@ -129,11 +129,11 @@ function whyNone(signal: SignalName, skipped: number): string {
     const kib = mostItemBytes / 1024
     return `all ${skipped} ${signal} that came by within ${seconds} s are larger than ${kib} KiB`
   }
-  const mends: Readonly<Record<SignalName, string>> = {
+  const hints: Readonly<Record<SignalName, string>> = {
     traces: 'they come with requests; svc explain PORT tells why there are none',
     metrics: 'they come every agent.nodeexporter.otlp.interval; svc doctor host tells why there are none',
     logs: 'they come as they are written; svc doctor logs tells why there are none',
     profiles: 'they come every agent.profiling.interval; svc doctor profiles tells why there are none',
   }
-  return `no ${signal} came by within ${seconds} s: ${mends[signal]}`
+  return `no ${signal} came by within ${seconds} s: ${hints[signal]}`
 }

@@ -1,7 +1,7 @@
 import { Tracing, type TracingFault } from '../tracing.ts'
 import type { UiParts } from './parts.ts'
 
-/** Why nothing traces that could, with what mends it; undefined: tracing runs. */
+/** Why nothing traces that could, with what fixes it; undefined: tracing runs. */
 export function whyNoTracing({
   tracing,
   loaded,
@@ -12,16 +12,16 @@ export function whyNoTracing({
   if (mode !== 'agent')
     return {
       reason: `with mode: ${mode} svc observes nothing on this host`,
-      mend: 'set mode: agent and restart svc',
+      hint: 'set mode: agent and restart svc',
     }
   for (const [key, isOn] of [
     ['agent.ebpf.enabled', agent.ebpf.enabled],
     ['agent.ebpf.network.enabled', agent.ebpf.network.enabled],
   ] as const)
-    if (!isOn) return { reason: `${key} is false`, mend: `set ${key}: true and restart svc` }
+    if (!isOn) return { reason: `${key} is false`, hint: `set ${key}: true and restart svc` }
   return {
     reason: 'it was off when svc started, and the configuration was changed since',
-    mend: 'restart svc',
+    hint: 'restart svc',
   }
 }
 
@@ -29,5 +29,5 @@ export function whyNoTracing({
 export function tracingOff(parts: Pick<UiParts, 'tracing' | 'loaded'>): string {
   const fault = whyNoTracing(parts)
   if (fault === undefined) return ''
-  return `tracing does not run: ${fault.reason}; ${fault.mend || 'see svc doctor traces'}`
+  return `tracing does not run: ${fault.reason}; ${fault.hint || 'see svc doctor traces'}`
 }

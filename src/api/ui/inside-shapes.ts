@@ -60,7 +60,7 @@ export const pipelineLine = named(
         name: text('As it is shown.'),
         signals: list('That pass it.', signalName),
         state: oneOf('How it is.', ['ok', 'limited', 'failed', 'off']),
-        reason: text('Why, where it is not `ok`; with what mends it.'),
+        reason: text('Why, where it is not `ok`; with what fixes it.'),
         facts: list(
           'More about it: counters, settings.',
           object('One.', { name: text('What.'), value: text('As it is shown.') }),
@@ -181,7 +181,7 @@ export const agentDocument = named(
     }),
     degraded: list(
       'What does less than it was asked to.',
-      object('One.', { subsystem: text('What.'), reason: text('Why.'), mend: text('What to do about it.') }),
+      object('One.', { subsystem: text('What.'), reason: text('Why.'), hint: text('What to do about it.') }),
     ),
     memory,
     programs: list(
@@ -227,7 +227,7 @@ export const doctorDocument = named(
         fault: text('Its name in the table of needs; empty where it works, or could not be tried.'),
         detail: text('What was found.'),
         lose: text('What does not work without it; empty for nothing.'),
-        mend: list('What to do about it.', text('One way.')),
+        hint: list('What to do about it.', text('One way.')),
       }),
     ),
   }),
@@ -254,7 +254,7 @@ export const explainDocument = named(
             topic: text('`selected`, `probes`, `seen`, `spans`, `export`, ….'),
             state: oneOf('How it is.', ['ok', 'limited', 'missing', 'note']),
             text: text('What is so.'),
-            mend: text('What to do about it; empty for nothing.'),
+            hint: text('What to do about it; empty for nothing.'),
           }),
         ),
       }),

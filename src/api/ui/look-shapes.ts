@@ -24,7 +24,7 @@ const finding = object('Something that a person should know.', {
   level: oneOf('How much it matters.', ['bad', 'warn', 'note']),
   text: text('One sentence.'),
   link: text('A path of the page that shows more; empty for none.'),
-  command: text('A command that shows or mends it; empty for none.'),
+  command: text('A command that shows or fixes it; empty for none.'),
 })
 
 const percentiles = {
@@ -133,7 +133,7 @@ export const mapLine = named(
     ),
     left_out: count('Edges for which there was no room.'),
     lost: count('Requests for which there was none, since the start: they are in no rate here.'),
-    off: text('Why there is nothing and will be nothing, with what mends it; empty where all is well.'),
+    off: text('Why there is nothing and will be nothing, with what fixes it; empty where all is well.'),
   }),
 )
 
@@ -160,7 +160,7 @@ export const serviceLine = named(
       }),
     ),
     resource: record('Attributes of its resource, the newest.', anything('A value.')),
-    off: text('Why there is nothing and will be nothing, with what mends it; empty where all is well.'),
+    off: text('Why there is nothing and will be nothing, with what fixes it; empty where all is well.'),
   }),
 )
 
@@ -209,7 +209,7 @@ export const tracesLine = named(
     matched: count('Traces that fit; no more than `limit` are listed.'),
     spans_seen: count('Since the start.'),
     spans_kept: count('In the window.'),
-    off: text('Why there are none and will be none, with what mends it; empty where all is well.'),
+    off: text('Why there are none and will be none, with what fixes it; empty where all is well.'),
   }),
 )
 
@@ -267,7 +267,7 @@ export const metricsDocument = named(
         families: list('Its metrics.', family),
       }),
     ),
-    off: text('Why there are none, with what mends it; empty where all is well.'),
+    off: text('Why there are none, with what fixes it; empty where all is well.'),
   }),
 )
 
@@ -328,7 +328,7 @@ export const logsLine = named(
       }),
       records: list('The newest that fit, the oldest first.', logRecord),
       services: list('Services of which there are records.', text('`service.name`.')),
-      off: text('Why there are none, with what mends it; empty where all is well.'),
+      off: text('Why there are none, with what fixes it; empty where all is well.'),
     }),
     object('What is new.', {
       kind: word('records'),
@@ -355,7 +355,7 @@ export const profilesLine = named(
       'The largest first.',
       object('A service.', { name: text('`service.name`.'), value: amount('Sum over the window.') }),
     ),
-    off: text('Why there are none, with what mends it; empty where all is well.'),
+    off: text('Why there are none, with what fixes it; empty where all is well.'),
   }),
 )
 

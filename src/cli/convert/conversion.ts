@@ -22,7 +22,7 @@ type Setting = { readonly isList: false; readonly item: Item } | { readonly isLi
 export interface Converted {
   /** The YAML document. It always loads. */
   readonly text: string
-  /** What was not converted, each with its reason and mend. */
+  /** What was not converted, each with its reason and hint. */
   readonly leftOut: readonly string[]
   /** What needed no conversion, or what there is to know. */
   readonly notes: readonly string[]

@@ -140,7 +140,7 @@ test('what answers may say anything: it is bounded, and nothing that it names is
   assert.deepEqual([untold!.state, untold!.by], ['unknown', 'here'])
   assert.match(untold!.detail, /it needs secrets that the agent does not show/)
   const [disk] = outcomes(told, 'disk queue')
-  assert.deepEqual([disk!.by, disk!.detail.length, disk!.mends], ['agent', 2000, undefined])
+  assert.deepEqual([disk!.by, disk!.detail.length, disk!.hints], ['agent', 2000, undefined])
   assert.deepEqual(told.degraded, [])
 })
 
@@ -177,7 +177,7 @@ test('the exit code tells a receiver that takes nothing from all else', () => {
     const ok = degraded.length === 0 && states.every(([, state]) => state === 'ok')
     const found = {
       ok,
-      degraded: degraded.map(subsystem => ({ subsystem, reason: '', mend: '' })),
+      degraded: degraded.map(subsystem => ({ subsystem, reason: '', hint: '' })),
       groups: [{ topic: 'export', title: '', checks }],
     } as unknown as Diagnosis
     assert.equal(exitCodeFor(found), want)

@@ -151,7 +151,7 @@ function outcomeIn(
     by: 'agent',
     ...(fault !== '' && { fault: fault.slice(0, longest) }),
     ...(lose !== '' && { lose: lose.slice(0, longest) }),
-    ...(declared !== undefined && { mends: declared.mends }),
+    ...(declared !== undefined && { hints: declared.hints }),
   }
 }
 
@@ -160,12 +160,12 @@ export function degradedIn({ status }: Told): Degradation[] {
   const degraded: unknown = status?.degraded
   if (!Array.isArray(degraded)) return []
   return degraded.slice(0, mostOutcomes).flatMap(each => {
-    const { subsystem, reason, mend } = (each ?? {}) as Partial<Degradation>
-    if (typeof subsystem !== 'string' || typeof reason !== 'string' || typeof mend !== 'string') return []
+    const { subsystem, reason, hint } = (each ?? {}) as Partial<Degradation>
+    if (typeof subsystem !== 'string' || typeof reason !== 'string' || typeof hint !== 'string') return []
     return {
       subsystem: subsystem.slice(0, 100),
       reason: reason.slice(0, longest),
-      mend: mend.slice(0, longest),
+      hint: hint.slice(0, longest),
     }
   })
 }

@@ -24,22 +24,22 @@ export const adminSocket = check({
     not_writable: {
       state: 'limited',
       what: 'svc’s user may not write in the directory of `self_telemetry.admin_socket`',
-      mends: { any: 'install -d -o svc -m 0750 /run/svc', ...home },
+      hints: { any: 'install -d -o svc -m 0750 /run/svc', ...home },
     },
     read_only: {
       state: 'limited',
       what: 'the directory is on a file system that is mounted for reading only',
-      mends: home,
+      hints: home,
     },
     too_long: {
       state: 'limited',
       what: 'the path is longer than the 107 bytes that a Unix socket’s may have',
-      mends: { config: 'self_telemetry.admin_socket: /run/svc/svc.sock' },
+      hints: { config: 'self_telemetry.admin_socket: /run/svc/svc.sock' },
     },
     off: {
       state: 'note',
       what: 'no path is set',
-      mends: { config: 'self_telemetry.admin_socket: /run/svc/svc.sock' },
+      hints: { config: 'self_telemetry.admin_socket: /run/svc/svc.sock' },
     },
   },
   try: async ({ loaded: { config }, timeoutMs }) => {

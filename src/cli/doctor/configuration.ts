@@ -11,23 +11,23 @@ export const settings = check({
     invalid: {
       state: 'missing',
       what: 'the file or a variable has mistakes; defaults stand in for them in the other checks',
-      mends: { any: 'svc validate shows each of them with its place' },
+      hints: { any: 'svc validate shows each of them with its place' },
     },
     not_built: {
       state: 'limited',
       what: 'a key asks for something that this version does not have',
       lose: 'what the key asks for',
-      mends: { config: 'leave the key out' },
+      hints: { config: 'leave the key out' },
     },
     not_built_by_default: {
       state: 'note',
       what: 'defaults ask for something that this version does not have',
-      mends: { any: 'none needed: these start with the version that has them' },
+      hints: { any: 'none needed: these start with the version that has them' },
     },
     doubtful: {
       state: 'note',
       what: 'the configuration is valid and says something that is hardly meant',
-      mends: { any: 'svc validate shows it too; correct what the message names' },
+      hints: { any: 'svc validate shows it too; correct what the message names' },
     },
   },
   try: ({ loaded }) => {

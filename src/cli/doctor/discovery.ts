@@ -28,12 +28,12 @@ export const containerRuntime = check({
     absent: {
       state: 'note',
       what: 'there is no socket of Docker, Podman or containerd on this host',
-      mends: { any: 'none needed: without containers there is nothing to name' },
+      hints: { any: 'none needed: without containers there is nothing to name' },
     },
     silent: {
       state: 'limited',
       what: 'there is a socket or an address, and svc cannot use it: no right, no daemon behind it, another program, no trust, or an address that svc does not speak (ssh://)',
-      mends: {
+      hints: {
         any: 'run as root or in the group docker; systemctl start docker; for containerd gid below [grpc] in /etc/containerd/config.toml; of a daemon with TLS DOCKER_TLS_VERIFY and DOCKER_CERT_PATH beside DOCKER_HOST',
         container: 'docker run -v /run/docker.sock:/run/docker.sock:ro',
         config:
@@ -59,8 +59,8 @@ export const containerRuntime = check({
         .filter(({ connected }) => connected)
         .map(({ runtime, version, endpoint }) => `${runtime} ${version} answers at ${endpoint}`)
       const faults = states
-        .filter(({ connected, reason, mend }) => mend !== '' || (!connected && reason === ''))
-        .map(({ reason, mend }) => finding(reason, mend, timeoutMs))
+        .filter(({ connected, reason, hint }) => hint !== '' || (!connected && reason === ''))
+        .map(({ reason, hint }) => finding(reason, hint, timeoutMs))
       if (told.length > 0) return [{ ok: told.join('; ') }, ...faults]
       if (faults.length > 0) return faults
       return [finding(states.map(({ reason }) => reason).join('; '), '', timeoutMs)]
@@ -81,12 +81,12 @@ export const cluster = check({
     absent: {
       state: 'note',
       what: 'this is no pod, and no kubeconfig is given',
-      mends: { any: 'none needed: outside of a cluster there are no pods' },
+      hints: { any: 'none needed: outside of a cluster there are no pods' },
     },
     silent: {
       state: 'limited',
       what: 'the API server does not answer, or refuses',
-      mends: {
+      hints: {
         kubernetes:
           'a ClusterRole for the service account of svc: get, list and watch on pods and services; get on namespaces, replicasets and jobs',
         config: 'agent.discovery.kubernetes.kubeconfig: /path, or agent.discovery.detect_kubernetes: false',
@@ -110,9 +110,9 @@ export const cluster = check({
     try {
       await settled(() => source.state, timeoutMs)
       if (source.state.connected) await pause(afterwardsMs)
-      const { connected, reason, mend, podsWatched, node } = source.state
-      if (connected && mend === '') return [{ ok: `${podsWatched} pods of node ${node} are watched` }]
-      return [finding(reason, mend, timeoutMs)]
+      const { connected, reason, hint, podsWatched, node } = source.state
+      if (connected && hint === '') return [{ ok: `${podsWatched} pods of node ${node} are watched` }]
+      return [finding(reason, hint, timeoutMs)]
     } finally {
       source.stop()
     }
@@ -128,12 +128,12 @@ export const cloudMetadata = check({
     absent: {
       state: 'note',
       what: 'the firmware names no cloud that svc knows',
-      mends: { any: 'none needed: a machine of its own is in no cloud' },
+      hints: { any: 'none needed: a machine of its own is in no cloud' },
     },
     silent: {
       state: 'limited',
       what: 'this is a machine of a cloud, and its metadata service does not answer as it should',
-      mends: {
+      hints: {
         any: 'allow this host to reach its metadata address',
         config: 'agent.discovery.detect_cloud: false',
       },
@@ -153,19 +153,19 @@ export const cloudMetadata = check({
     })
     try {
       await source.start()
-      const { connected, reason, mend, provider, region, instanceId } = source.state
+      const { connected, reason, hint, provider, region, instanceId } = source.state
       if (connected) return [{ ok: `${provider}, ${region}, ${instanceId}` }]
-      return [finding(reason, mend, timeoutMs)]
+      return [finding(reason, hint, timeoutMs)]
     } finally {
       source.stop()
     }
   },
 })
 
-/** What is there and does not answer has a mend; what is not there has none. Nothing is known of what hangs. */
-function finding(reason: string, mend: string, timeoutMs: number): Finding<'absent' | 'silent'> {
+/** What is there and does not answer has a hint; what is not there has none. Nothing is known of what hangs. */
+function finding(reason: string, hint: string, timeoutMs: number): Finding<'absent' | 'silent'> {
   if (reason === '') return { fault: 'silent', detail: `no answer within ${timeoutMs} ms` }
-  return { fault: mend === '' ? 'absent' : 'silent', detail: reason }
+  return { fault: hint === '' ? 'absent' : 'silent', detail: reason }
 }
 
 /** Resolves when a source answers or says why not, or time is up. */

@@ -16,12 +16,12 @@ export const diskQueue = check({
     off: {
       state: 'note',
       what: 'the queue on disk is switched off, so that what waits is lost with the process',
-      mends: { config: 'pipeline.export.queue.enabled: true' },
+      hints: { config: 'pipeline.export.queue.enabled: true' },
     },
     unwritable: {
       state: 'limited',
       what: 'its directory cannot be made or written',
-      mends: {
+      hints: {
         any: 'run svc as root, or give it the directory: install -d -m 700 -o USER DIRECTORY',
         config: 'pipeline.export.queue.directory: a directory that svc may write',
         container: 'docker run -v svc-queue:/var/lib/svc',
@@ -32,7 +32,7 @@ export const diskQueue = check({
       state: 'note',
       what: 'the file system has less room than the queue may take; svc leaves part of it to others',
       lose: 'the oldest of what waits, counted, when a long outage fills it',
-      mends: {
+      hints: {
         config: 'pipeline.export.queue.directory on another file system, or a smaller max_size_bytes',
       },
     },

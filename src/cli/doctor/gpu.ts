@@ -13,12 +13,12 @@ export const gpus = check({
     absent: {
       state: 'note',
       what: 'this host has no NVIDIA driver, or a driver and no GPU',
-      mends: { any: 'none needed: a host without GPUs has none to measure' },
+      hints: { any: 'none needed: a host without GPUs has none to measure' },
     },
     silent: {
       state: 'limited',
       what: 'the library of the driver is there, and the driver does not answer it',
-      mends: {
+      hints: {
         any: 'nvidia-smi says more; after an update of the driver the host has to be started anew',
         container: 'docker run --gpus=all, with NVIDIA_DRIVER_CAPABILITIES=utility',
         config: 'agent.gpu.enabled: false',
@@ -28,7 +28,7 @@ export const gpus = check({
       state: 'limited',
       what: 'some GPUs are measured, and one does not answer its driver',
       lose: 'metrics of that GPU',
-      mends: {
+      hints: {
         any: 'dmesg says why (lines with NVRM and Xid); such a GPU needs a reset or the host restarted',
       },
     },
@@ -51,10 +51,10 @@ export const gpus = check({
       const until = performance.now() + timeoutMs
       while (!source.state.on && source.state.reason === '' && performance.now() < until)
         await new Promise(resolve => setTimeout(resolve, lookMs))
-      const { on, reason, mend, driver, devices } = source.state
+      const { on, reason, hint, driver, devices } = source.state
       if (reason === '' && !on)
         return [{ fault: 'silent', detail: `it has not answered for ${timeoutMs / 1000} s` }]
-      if (!on) return [{ fault: mend === '' ? 'absent' : 'silent', detail: reason }]
+      if (!on) return [{ fault: hint === '' ? 'absent' : 'silent', detail: reason }]
       const measured = devices.filter(device => device.reason === '').map(({ name }) => name)
       const found = { ok: `driver ${driver}: ${measured.join(', ')}` }
       return reason === '' ? [found] : [found, { fault: 'lost', detail: reason }]

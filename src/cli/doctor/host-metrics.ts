@@ -15,7 +15,7 @@ export const metricsAddress = check({
     taken: {
       state: 'limited',
       what: 'another process listens there, perhaps the exporter that svc replaces; a running svc is no fault',
-      mends: {
+      hints: {
         any: 'systemctl disable --now prometheus-node-exporter, or whatever holds the port: ss -ltnp',
         config: 'agent.nodeexporter.listen_address: :9101',
       },
@@ -23,12 +23,12 @@ export const metricsAddress = check({
     privileged: {
       state: 'missing',
       what: 'ports below 1024 are for root',
-      mends: { config: 'agent.nodeexporter.listen_address: :9100' },
+      hints: { config: 'agent.nodeexporter.listen_address: :9100' },
     },
     foreign: {
       state: 'missing',
       what: 'the address is none of this host’s (in a container: none of the container’s)',
-      mends: {
+      hints: {
         config: 'agent.nodeexporter.listen_address: :9100',
         container: 'docker run --network=host',
         kubernetes: 'hostNetwork: true',
@@ -37,7 +37,7 @@ export const metricsAddress = check({
     unusable: {
       state: 'missing',
       what: 'the host name has no address, or the system refuses to listen for another reason',
-      mends: { config: 'agent.nodeexporter.listen_address: :9100, an address instead of a name' },
+      hints: { config: 'agent.nodeexporter.listen_address: :9100, an address instead of a name' },
     },
   },
   try: async ({ loaded }) => {
@@ -57,7 +57,7 @@ export const farMounts = check({
     absent: {
       state: 'limited',
       what: 'svc-probe is not where the package has it',
-      mends: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+      hints: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
     },
   },
   try: () => {
@@ -75,8 +75,8 @@ export const collectors = check({
     failed: {
       state: 'limited',
       what: 'what a collector reads is there and cannot be read, or is not what the kernel writes',
-      mends: {
-        any: 'mend what the reason says; node_scrape_collector_reason_info has it at every scrape',
+      hints: {
+        any: 'fix what the reason says; node_scrape_collector_reason_info has it at every scrape',
         config: 'agent.nodeexporter.collectors.NAME: false',
       },
     },

@@ -12,7 +12,7 @@ export const lastRun = check({
     fault: {
       state: 'note',
       what: 'the run before the one that runs now ended by a fault',
-      mends: { any: 'what the line says; svc status shows it, too' },
+      hints: { any: 'what the line says; svc status shows it, too' },
     },
   },
   try: ({ status }) => {
@@ -34,7 +34,7 @@ export const eventLoop = check({
     long: {
       state: 'note',
       what: 'a turn of the event loop took more than a second',
-      mends: {
+      hints: {
         any: 'svc status shows what is much; svc top whether others keep the CPUs busy; report it where neither does',
         systemd: 'CPUWeight= and Nice= of the unit',
         container: 'docker run --cpus=1',

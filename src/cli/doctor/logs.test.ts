@@ -25,7 +25,7 @@ function found(directory: string, user: number): string[][] {
   return checks.map(({ state, fault, detail }) => [state, fault, detail])
 }
 
-test('directories of container logs that may not be looked at are told, with their mend', {
+test('directories of container logs that may not be looked at are told, with their hint', {
   skip: withoutRoot,
 }, () => {
   const docker = 'mkdir -p /var/lib/docker/containers/a && chmod 710 /var/lib/docker'

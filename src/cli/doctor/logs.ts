@@ -17,12 +17,12 @@ export const logDirectories = check({
     absent: {
       state: 'note',
       what: 'no container runtime of this host writes logs to files',
-      mends: { any: 'none needed: without containers there are no such logs' },
+      hints: { any: 'none needed: without containers there are no such logs' },
     },
     denied: {
       state: 'missing',
       what: 'svc may not read them',
-      mends: {
+      hints: {
         any: 'run as root, or with the capability DAC_READ_SEARCH',
         systemd: 'AmbientCapabilities=CAP_DAC_READ_SEARCH',
         container: 'docker run --user=0 -v /var/lib/docker/containers:/var/lib/docker/containers:ro',
@@ -55,8 +55,8 @@ export const logFiles = check({
     none: {
       state: 'limited',
       what: 'no file is there that a pattern means, or its directory may not be looked at',
-      mends: {
-        any: 'nothing, where the file is still to come; else mend the pattern, or the rights of the directory',
+      hints: {
+        any: 'nothing, where the file is still to come; else fix the pattern, or the rights of the directory',
         config: 'agent.logs.paths: [/var/log/app/*.log]',
         container: 'docker run -v /var/log:/var/log:ro',
       },
@@ -64,7 +64,7 @@ export const logFiles = check({
     denied: {
       state: 'missing',
       what: 'svc may not read a file',
-      mends: {
+      hints: {
         any: 'run as root, in the group of the files, or with the capability DAC_READ_SEARCH',
         systemd: 'AmbientCapabilities=CAP_DAC_READ_SEARCH',
       },
@@ -100,7 +100,7 @@ export const logPositions = check({
     refused: {
       state: 'limited',
       what: 'its directory cannot be written or made',
-      mends: {
+      hints: {
         any: 'make the directory for the user of svc',
         systemd: 'StateDirectory=svc',
         container: 'docker run -v svc:/var/lib/svc',
@@ -128,7 +128,7 @@ export const journal = check({
     absent: {
       state: 'missing',
       what: 'there is no journalctl, or svc may not run it',
-      mends: { any: 'install systemd', config: 'agent.logs.journald: false' },
+      hints: { any: 'install systemd', config: 'agent.logs.journald: false' },
     },
   },
   try: ({ loaded }) => {

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/index.ts'
-import { capabilityMends, type Finding } from '../../kernel/need.ts'
+import { capabilityHints, type Finding } from '../../kernel/need.ts'
 import { parseListenAddress } from '../../lib/listen-address.ts'
 import { errorText } from '../../lib/logger.ts'
 import { findAgent } from '../agent-client.ts'
@@ -23,13 +23,13 @@ export const address = check({
     taken: {
       state: 'missing',
       what: 'another process listens there; a running svc is no fault',
-      mends: { any: 'stop the process that holds the port: ss -ltnp', config: another },
+      hints: { any: 'stop the process that holds the port: ss -ltnp', config: another },
     },
     privileged: {
       state: 'missing',
       what: 'ports below 1024 are for root',
-      mends: {
-        ...capabilityMends('NET_BIND_SERVICE'),
+      hints: {
+        ...capabilityHints('NET_BIND_SERVICE'),
         sysctl: 'sysctl -w net.ipv4.ip_unprivileged_port_start=80',
         config: another,
       },
@@ -37,7 +37,7 @@ export const address = check({
     foreign: {
       state: 'missing',
       what: 'the address is none of this host’s (in a container: none of the container’s)',
-      mends: {
+      hints: {
         config: 'self_telemetry.listen: :19090',
         container: 'docker run --network=host',
         kubernetes: 'hostNetwork: true',
@@ -46,12 +46,12 @@ export const address = check({
     unusable: {
       state: 'missing',
       what: 'the host name has no address, or the system refuses to listen for another reason',
-      mends: { config: 'self_telemetry.listen: :19090, an address instead of a name' },
+      hints: { config: 'self_telemetry.listen: :19090, an address instead of a name' },
     },
     off: {
       state: 'note',
       what: 'the management API is switched off: nobody can ask the agent how it is',
-      mends: { config: 'self_telemetry.enabled: true' },
+      hints: { config: 'self_telemetry.enabled: true' },
     },
   },
   try: async ({ loaded, timeoutMs }) => [await tryAddress(loaded.config.self_telemetry, timeoutMs)],
@@ -83,7 +83,7 @@ export const certificate = check({
     unreadable: {
       state: 'missing',
       what: 'a file of `self_telemetry.tls` is not there, or svc’s user may not read it',
-      mends: {
+      hints: {
         any: 'chgrp svc FILE && chmod 640 FILE, and x on its directories',
         systemd: `LoadCredential=tls.key:/etc/svc/tls.key, and key_file: \${CREDENTIALS_DIRECTORY}/tls.key`,
         container: 'docker run -v /etc/svc:/etc/svc:ro',
@@ -93,7 +93,7 @@ export const certificate = check({
     unusable: {
       state: 'missing',
       what: 'a file is no PEM of its kind, or the key is not that of the certificate',
-      mends: {
+      hints: {
         any: 'openssl pkey -in KEY -pubout and openssl x509 -in CERTIFICATE -pubkey -noout must print the same',
       },
     },
@@ -101,12 +101,12 @@ export const certificate = check({
       state: 'limited',
       what: 'the certificate is not valid now: clients refuse it',
       lose: 'clients that check the certificate, and scrapes of metrics with them',
-      mends: { any: 'renew the certificate; check the clock of this host: date -u' },
+      hints: { any: 'renew the certificate; check the clock of this host: date -u' },
     },
     expiring: {
       state: 'note',
       what: 'the certificate ends within two weeks',
-      mends: { any: 'renew the certificate' },
+      hints: { any: 'renew the certificate' },
     },
   },
   try: ({ loaded: { config } }) => {
@@ -171,17 +171,17 @@ export const exposure = check({
       state: 'missing',
       what: 'a token is required and none is set',
       lose: noStart,
-      mends: bySecret,
+      hints: bySecret,
     },
     short_token: {
       state: 'note',
       what: 'a token is shorter than 16 characters, so that it may be guessed',
-      mends: bySecret,
+      hints: bySecret,
     },
     open: {
       state: 'note',
       what: 'other hosts reach the API and need no token; administration stays with this host',
-      mends: {
+      hints: {
         config: 'self_telemetry.listen: 127.0.0.1:19090, or self_telemetry.auth.enabled: true',
         kubernetes: 'a NetworkPolicy that lets only the scraper in',
       },
@@ -190,12 +190,12 @@ export const exposure = check({
       state: 'limited',
       what: 'other hosts may administer the agent, and need no token',
       lose: 'control over who reloads, flushes and profiles the agent',
-      mends: { config: 'self_telemetry.auth.enabled: true, or self_telemetry.admin.allow_remote: false' },
+      hints: { config: 'self_telemetry.auth.enabled: true, or self_telemetry.admin.allow_remote: false' },
     },
     plain_text: {
       state: 'note',
       what: 'tokens go over the network in plain text, where whoever sees the traffic can take them',
-      mends: { config: 'self_telemetry.tls: {enabled: true, cert_file: FILE, key_file: FILE}' },
+      hints: { config: 'self_telemetry.tls: {enabled: true, cert_file: FILE, key_file: FILE}' },
     },
   },
   try: async ({ loaded }) => judgeExposure(loaded.config.self_telemetry),

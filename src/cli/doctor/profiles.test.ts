@@ -105,11 +105,11 @@ test('namespaces and a seccomp filter are told apart', { skip }, () => {
 test('a kernel that cannot walk by tables is limited, and says what is lost', { skip }, () => {
   const found = tryProfilePrograms(true)
   assert.equal(nameOf(found), 'degraded')
-  const { state, lose, mends, detail } = outcomeOf(profilePrograms, found)
+  const { state, lose, hints, detail } = outcomeOf(profilePrograms, found)
   assert.equal(state, 'limited')
   assert.match(detail, /^stacks are walked by frame pointers only: /)
   assert.match(lose!, /without frame pointers/)
-  assert.match(mends!.kernel!, /locked down/)
+  assert.match(hints!.kernel!, /locked down/)
   assert.equal(nameOf(tryProfilePrograms()), 'ok')
 })
 

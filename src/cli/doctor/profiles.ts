@@ -22,7 +22,7 @@ export const profilePrograms = check({
       state: 'limited',
       what: 'the kernel refuses the programs that walk stacks by tables: stacks are walked by frame pointers only',
       lose: 'stacks of programs without frame pointers, which are cut short; names of functions; and waiting',
-      mends: {
+      hints: {
         kernel:
           'run Linux 5.10 or newer, not locked down; one that is newer: report it with the output of svc doctor --json',
       },
@@ -31,7 +31,7 @@ export const profilePrograms = check({
       state: 'limited',
       what: 'the kernel refuses the program that sees threads wait, and takes all others',
       lose: 'profiles of waiting (off_cpu)',
-      mends: { kernel: 'run Linux 5.19 or newer, or 5.10 to 5.17, built with BTF' },
+      hints: { kernel: 'run Linux 5.19 or newer, or 5.10 to 5.17, built with BTF' },
     },
   },
   try: () => [tryProfilePrograms()],
@@ -79,7 +79,7 @@ export const tableCache = check({
     unwritable: {
       state: 'note',
       what: 'the directory cannot be made or written, so that tables are made anew at each start',
-      mends: {
+      hints: {
         any: 'run svc as root, or give it the directory: install -d -m 700 -o USER DIRECTORY',
         config: 'pipeline.export.queue.directory: a directory below one that svc may write',
         systemd: 'StateDirectory=svc',
@@ -90,7 +90,7 @@ export const tableCache = check({
     shared: {
       state: 'note',
       what: 'the directory is not that of svc’s user alone, and is not used: who may write to it could change tables',
-      mends: { any: 'chown USER DIRECTORY && chmod 700 DIRECTORY' },
+      hints: { any: 'chown USER DIRECTORY && chmod 700 DIRECTORY' },
     },
   },
   try: ({ loaded: { config } }) => {
@@ -118,7 +118,7 @@ export const debugFiles = check({
     none: {
       state: 'note',
       what: 'there is none on this host, so that functions of stripped programs have names only where they are exported',
-      mends: {
+      hints: {
         package:
           'apt-get install libc6-dbg and the -dbgsym packages of programs, or dnf debuginfo-install PROGRAM',
         container: 'docker run -v /usr/lib/debug:/usr/lib/debug:ro',
@@ -146,7 +146,7 @@ export const decoder = check({
     absent: {
       state: 'limited',
       what: 'svc-decode does not run',
-      mends: {
+      hints: {
         package: 'install the package of svc anew; in a source tree: bash tools/setup',
         kernel: 'run a kernel with CONFIG_SECCOMP_FILTER',
         systemd: 'allow prctl in SystemCallFilter=',

@@ -4,7 +4,7 @@ import { type Refusal, refusalOf, refusals } from '../../kernel/bpf-refusal.ts'
 import { type Capability, heldCapabilities } from '../../kernel/capabilities.ts'
 import { mayHangAt } from '../../kernel/mapped-mounts.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
-import { capabilityMends, type Finding } from '../../kernel/need.ts'
+import { capabilityHints, type Finding } from '../../kernel/need.ts'
 import { hostPid } from '../../kernel/needs-processes.ts'
 import { readMappings } from '../../kernel/process-maps.ts'
 import { errorText } from '../../lib/logger.ts'
@@ -33,18 +33,18 @@ export const perfEvents = check({
     paranoid: {
       state: 'missing',
       what: '`kernel.perf_event_paranoid` is 3 or more, by which kernels of some distributions ask for more than CAP_PERFMON',
-      mends: {
+      hints: {
         sysctl: 'sysctl -w kernel.perf_event_paranoid=2',
         systemd: 'AmbientCapabilities=CAP_SYS_ADMIN',
-        container: capabilityMends('SYS_ADMIN').container,
-        kubernetes: capabilityMends('SYS_ADMIN').kubernetes,
+        container: capabilityHints('SYS_ADMIN').container,
+        kubernetes: capabilityHints('SYS_ADMIN').kubernetes,
       },
     },
     seccomp: {
       ...refusals.seccomp,
       what: 'svc has the capabilities, and a seccomp filter refuses the system call perf_event_open',
-      mends: {
-        ...refusals.seccomp.mends,
+      hints: {
+        ...refusals.seccomp.hints,
         any: 'allow the system call perf_event_open in the seccomp filter that svc is started with',
         systemd: 'SystemCallFilter=@system-service bpf perf_event_open',
       },
@@ -53,13 +53,13 @@ export const perfEvents = check({
     no_system_call: {
       ...refusals.no_system_call,
       what: 'the kernel, a sandbox (gVisor) or a seccomp filter has no system call perf_event_open',
-      mends: { ...refusals.no_system_call.mends, kernel: 'run a kernel built with CONFIG_PERF_EVENTS=y' },
+      hints: { ...refusals.no_system_call.hints, kernel: 'run a kernel built with CONFIG_PERF_EVENTS=y' },
     },
     refused: { ...refusals.refused, what: 'the kernel refuses the event for another reason' },
     untried: {
       state: 'unknown',
       what: 'it cannot be tried without the native addon',
-      mends: { any: 'mend what svc doctor traces calls missing, then run svc doctor profiles again' },
+      hints: { any: 'fix what svc doctor traces calls missing, then run svc doctor profiles again' },
     },
   },
   try: () => [tryPerfEvent()],
@@ -100,7 +100,7 @@ export function perfRefusal(code: string, message: string, proc = '/proc'): Find
     : refusalOf('EACCES', proc)
 }
 
-const fileRights = capabilityMends('SYS_PTRACE', 'CHECKPOINT_RESTORE', 'DAC_READ_SEARCH')
+const fileRights = capabilityHints('SYS_PTRACE', 'CHECKPOINT_RESTORE', 'DAC_READ_SEARCH')
 
 export const mappedFiles = check({
   name: 'files of processes',
@@ -113,7 +113,7 @@ export const mappedFiles = check({
     denied: {
       state: 'limited',
       what: 'the kernel refuses: svc lacks a capability (before Linux 5.9 CAP_SYS_ADMIN stands for CAP_CHECKPOINT_RESTORE), runs in a user namespace, or AppArmor’s profile of containers refuses even with them',
-      mends: {
+      hints: {
         ...fileRights,
         container: `${fileRights.container} --security-opt apparmor=unconfined`,
         kubernetes:
@@ -127,12 +127,12 @@ export const mappedFiles = check({
     protected: {
       state: 'note',
       what: 'svc has the rights, and single processes are protected even from them by a security module',
-      mends: { any: 'none needed: another process that runs the same files shows them' },
+      hints: { any: 'none needed: another process that runs the same files shows them' },
     },
     none: {
       state: 'unknown',
       what: 'no process other than svc itself can be seen, so there is none to try it on',
-      mends: { any: 'mend what svc doctor processes tells, then run svc doctor profiles again' },
+      hints: { any: 'fix what svc doctor processes tells, then run svc doctor profiles again' },
     },
   },
   try: () => [tryMappedFiles('/proc')],
@@ -202,7 +202,7 @@ function missingRights(): Capability[] {
   return lacking
 }
 
-const symbolRights = capabilityMends('SYSLOG')
+const symbolRights = capabilityHints('SYSLOG')
 
 export const kernelSymbols = check({
   name: 'kernel symbols',
@@ -214,7 +214,7 @@ export const kernelSymbols = check({
     hidden: {
       state: 'limited',
       what: 'svc lacks CAP_SYSLOG, has it in a user namespace only, or a security module refuses',
-      mends: {
+      hints: {
         ...symbolRights,
         systemd: 'AmbientCapabilities=CAP_SYSLOG, and ProtectKernelLogs=no',
         config: 'agent.profiling.include_kernel: false',
@@ -223,7 +223,7 @@ export const kernelSymbols = check({
     restricted: {
       state: 'limited',
       what: '`kernel.kptr_restrict` is 2: addresses are hidden from everybody',
-      mends: {
+      hints: {
         sysctl: 'sysctl -w kernel.kptr_restrict=1',
         config: 'agent.profiling.include_kernel: false',
       },
@@ -231,7 +231,7 @@ export const kernelSymbols = check({
     unreadable: {
       state: 'limited',
       what: '/proc/kallsyms is not there or may not be read: the kernel was built without CONFIG_KALLSYMS, or /proc is masked',
-      mends: {
+      hints: {
         systemd: 'ProtectKernelTunables=no, ProcSubset=all',
         container: 'docker run --security-opt systempaths=unconfined',
         kubernetes: 'securityContext: {procMount: Unmasked}',

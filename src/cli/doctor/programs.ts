@@ -11,12 +11,12 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
     no_jit: {
       state: 'missing',
       what: 'the kernel’s compiler for eBPF is off, and its interpreter does not know what the programs use',
-      mends: { sysctl: 'sysctl -w net.core.bpf_jit_enable=1' },
+      hints: { sysctl: 'sysctl -w net.core.bpf_jit_enable=1' },
     },
     no_memory: {
       state: 'missing',
       what: 'there is no memory for the maps: the cgroup’s limit, or the host’s memory, is used up',
-      mends: {
+      hints: {
         // Twice of what the unit, the container and the chart have.
         systemd: 'MemoryMax=1G',
         container: 'docker run --memory=1g',
@@ -27,12 +27,12 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
     too_old: {
       state: 'missing',
       what: 'the kernel does not know an instruction, a helper, a type or a kind of map that the programs are made of; the detail says which',
-      mends: { kernel: 'run Linux 5.10 or newer; from 6.3 on it has all that svc uses' },
+      hints: { kernel: 'run Linux 5.10 or newer; from 6.3 on it has all that svc uses' },
     },
     refused: {
       state: 'missing',
       what: 'the kernel’s verifier refuses a program',
-      mends: {
+      hints: {
         any: 'agent.ebpf.debug: true logs what the verifier said: report it with the kernel’s version',
         kernel: 'run another kernel of 6.3 or newer',
       },
@@ -40,12 +40,12 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
     absent: {
       state: 'missing',
       what: 'the compiled programs are not where the package has them',
-      mends: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
+      hints: { package: 'install the package of svc anew; in a source tree: bash tools/setup' },
     },
     untried: {
       state: 'unknown',
       what: 'it cannot be tried while svc may not load programs, or without the native addon, BTF or the tracepoints',
-      mends: { any: `mend what svc doctor traces calls missing, then run svc doctor ${topic} again` },
+      hints: { any: `fix what svc doctor traces calls missing, then run svc doctor ${topic} again` },
     },
   }
 }

@@ -191,7 +191,7 @@ test('TLS: plain text, authority, name, age, our own certificate and our own fil
   await check(secure.endpoint, { ...ca, ...own('broken'), TLS_KEY_FILE: file('client.key') }, 'files')
 })
 
-test('a port that ends the TLS handshake without a word is told, with the mend', async t => {
+test('a port that ends the TLS handshake without a word is told, with the hint', async t => {
   const silent = await listen(
     t,
     createServer(socket => {
@@ -202,7 +202,7 @@ test('a port that ends the TLS handshake without a word is told, with the mend',
   )
   const [found] = await tryWith({ ENDPOINT: silent })
   assert.deepEqual([found!.state, found!.fault], ['missing', 'tls'])
-  assert.match(found!.mends!.config!, /otlp\.insecure: true/)
+  assert.match(found!.hints!.config!, /otlp\.insecure: true/)
 })
 
 test('the values of headers stand in nothing that is found', async t => {

@@ -35,17 +35,17 @@ const sources: Diagnosis['sources'] = {
   configuration: 'svc.yaml',
 }
 
-const mends = { any: 'run as root', systemd: 'A=b', container: 'docker run -x', kubernetes: 'a: b' }
+const hints = { any: 'run as root', systemd: 'A=b', container: 'docker run -x', kubernetes: 'a: b' }
 const missing: Examined = {
   name: 'eBPF programs',
   state: 'missing',
   detail: 'not permitted',
   fault: 'x',
   lose: 'traces',
-  mends,
+  hints,
 }
 
-test('a group has its title, a line for each check, and what is lost with its mends', () => {
+test('a group has its title, a line for each check, and what is lost with its hints', () => {
   const text = report(diagnosis([{ name: 'BTF', state: 'ok', detail: 'there' }, missing]), false)
   assert.equal(
     text,
@@ -67,13 +67,13 @@ TRACES
   )
 })
 
-test('the mend that fits the installation stands first, and a single one on its line', () => {
+test('the fix that fits the installation stands first, and a single one on its line', () => {
   const first = (install: Diagnosis['host']['install']) =>
     /fix, one of:\n +(\w+)/.exec(report(diagnosis([missing], install), false))![1]
   assert.equal(first('systemd'), 'systemd')
   assert.equal(first('kubernetes'), 'kubernetes')
   assert.equal(first('host'), 'anywhere')
-  const single = { ...missing, mends: { sysctl: 'sysctl -w a=1' } }
+  const single = { ...missing, hints: { sysctl: 'sysctl -w a=1' } }
   assert.match(report(diagnosis([single]), false), /^ +fix: sysctl -w a=1$/m)
 })
 
@@ -126,7 +126,7 @@ test('who tried it stands beside each where an agent was asked, and what that la
       why: '',
       configuration: 'running',
     },
-    degraded: [{ subsystem: 'logs', reason: 'no \x1b[2Jright', mend: 'run as root' }],
+    degraded: [{ subsystem: 'logs', reason: 'no \x1b[2Jright', hint: 'run as root' }],
   }
   assert.equal(
     report(told, false, 200),

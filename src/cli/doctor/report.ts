@@ -1,5 +1,5 @@
 import type { Install } from '../../kernel/install.ts'
-import { type MendKind, type Mends, mendKinds, type State } from '../../kernel/need.ts'
+import { type Hints, type HintKind, hintKinds, type State } from '../../kernel/need.ts'
 import { wrapped } from '../terminal.ts'
 import type { Examined } from './check.ts'
 import type { Diagnosis, Host, Sources } from './examine.ts'
@@ -30,8 +30,8 @@ export function report(diagnosis: Diagnosis, color: boolean, columns = 100): str
 }
 
 /** What the agent says that it lacks, as the checks are shown. */
-function limitOf({ subsystem: name, reason: detail, mend }: Diagnosis['degraded'][number]): Examined {
-  return { name, state: 'limited', detail, by: 'agent', ...(mend !== '' && { mends: { any: mend } }) }
+function limitOf({ subsystem: name, reason: detail, hint }: Diagnosis['degraded'][number]): Examined {
+  return { name, state: 'limited', detail, by: 'agent', ...(hint !== '' && { hints: { any: hint } }) }
 }
 
 /** Who was asked, and what was tried with which configuration. */
@@ -73,7 +73,7 @@ interface Layout {
   readonly install: Install
 }
 
-function checkLines({ name, state, detail, lose, mends, by }: Examined, layout: Layout): string[] {
+function checkLines({ name, state, detail, lose, hints, by }: Examined, layout: Layout): string[] {
   const { width, columns, color, hasBoth, install } = layout
   const word = color ? `\x1b[${colours[state]}m${state.padEnd(8)}\x1b[0m` : state.padEnd(8)
   const shown = hasBoth ? `${word} ${(by ?? '').padEnd(5)}` : word
@@ -82,23 +82,23 @@ function checkLines({ name, state, detail, lose, mends, by }: Examined, layout: 
   const [first = '', ...rest] = wrapped(plain(detail).slice(0, longest), room)
   const lines = [`  ${shown} ${plain(name).padEnd(width)} ${first}`, ...rest.map(line => indent + line)]
   if (lose !== undefined) lines.push(...wrapped(`you lose: ${plain(lose)}`, room).map(line => indent + line))
-  return mends === undefined ? lines : [...lines, ...mendLines(mends, install, indent)]
+  return hints === undefined ? lines : [...lines, ...hintLines(hints, install, indent)]
 }
 
-/** Kinds of mends, that which fits the installation first. */
-export function mendOrder(mends: Mends, install: Install): MendKind[] {
-  const rank = (kind: MendKind) => (kind === install ? -1 : mendKinds.indexOf(kind))
-  return (Object.keys(mends) as MendKind[]).toSorted((a, b) => rank(a) - rank(b))
+/** Kinds of hints, that which fits the installation first. */
+export function hintOrder(hints: Hints, install: Install): HintKind[] {
+  const rank = (kind: HintKind) => (kind === install ? -1 : hintKinds.indexOf(kind))
+  return (Object.keys(hints) as HintKind[]).toSorted((a, b) => rank(a) - rank(b))
 }
 
-function mendLines(mends: Mends, install: Install, indent: string): string[] {
-  const kinds = mendOrder(mends, install)
-  if (kinds.length === 1) return [`${indent}fix: ${plain(mends[kinds[0]!]!)}`]
-  const lines = kinds.map(kind => `${indent}  ${label(kind).padEnd(10)} ${plain(mends[kind]!)}`)
+function hintLines(hints: Hints, install: Install, indent: string): string[] {
+  const kinds = hintOrder(hints, install)
+  if (kinds.length === 1) return [`${indent}fix: ${plain(hints[kinds[0]!]!)}`]
+  const lines = kinds.map(kind => `${indent}  ${label(kind).padEnd(10)} ${plain(hints[kind]!)}`)
   return [`${indent}fix, one of:`, ...lines]
 }
 
-function label(kind: MendKind): string {
+function label(kind: HintKind): string {
   return kind === 'any' ? 'anywhere' : kind
 }
 

@@ -12,12 +12,12 @@ export const node = check({
   summary: 'The runtime is one that svc is tested with and that gets security fixes',
   lose: 'stability: nobody has tried svc on it',
   faults: {
-    too_old: { state: 'missing', what: 'the runtime is older than Node 20.15', mends: launcher },
+    too_old: { state: 'missing', what: 'the runtime is older than Node 20.15', hints: launcher },
     unsupported: {
       state: 'limited',
       what: 'the runtime is a line of Node that gets no security fixes any more',
       lose: 'fixes of security holes in the runtime',
-      mends: launcher,
+      hints: launcher,
     },
   },
   try: () => [judgeNode(process.version)],
@@ -41,7 +41,7 @@ export const heap = check({
     unbounded: {
       state: 'note',
       what: 'svc was started without the flags that bin/svc gives',
-      mends: launcher,
+      hints: launcher,
     },
   },
   try: () => [judgeFlags(process.execArgv)],

@@ -32,12 +32,12 @@ export const targets = check({
     absent: {
       state: 'note',
       what: 'the configuration names no targets',
-      mends: { any: 'none needed: without targets there is nothing to scrape' },
+      hints: { any: 'none needed: without targets there is nothing to scrape' },
     },
     down: {
       state: 'limited',
       what: 'a target does not answer, refuses, or tells no page of metrics',
-      mends: {
+      hints: {
         any: 'start it, or let this host reach it: curl says the same',
         config: 'collectors.prometheus: the address, scheme, metrics_path and credentials of its job',
       },
@@ -45,7 +45,7 @@ export const targets = check({
     silent: {
       state: 'limited',
       what: 'a source of targets does not answer, so that only targets that were known go on',
-      mends: {
+      hints: {
         any: 'let this host reach it, and svc read it',
         config: 'collectors.prometheus: the address and credentials of the source',
       },
@@ -53,7 +53,7 @@ export const targets = check({
     none: {
       state: 'note',
       what: 'the sources of a job answer and tell no target, or relabelling drops them all',
-      mends: { any: 'none needed, where targets are still to come; else mend the source or relabel_configs' },
+      hints: { any: 'none needed, where targets are still to come; else fix the source or relabel_configs' },
     },
   },
   try: async ({ loaded, timeoutMs }) => {
@@ -97,8 +97,8 @@ async function ask(
   source.start()
   try {
     for (;;) {
-      const { reason, mend } = source.state
-      if (reason !== '') return { groups: told ?? [], fault: mend === '' ? reason : `${reason}: ${mend}` }
+      const { reason, hint } = source.state
+      if (reason !== '') return { groups: told ?? [], fault: hint === '' ? reason : `${reason}: ${hint}` }
       if (told !== undefined) return { groups: told, fault: '' }
       if (performance.now() > until)
         return { groups: [], fault: `its source (${settings.kind}) has not answered for ${timeoutMs} ms` }

@@ -23,7 +23,7 @@ const verdicts = {
   not_observed: 'not observed',
 } as const
 
-/** An explanation for people. Each subject has its title, its verdict, and a line for each topic with the mend below it. */
+/** An explanation for people. Each subject has its title, its verdict, and a line for each topic with the hint below it. */
 export function explanation({ target, subjects, hint }: ExplainDocument, style: Style): string {
   const { unicode } = style
   const lines = subjects.flatMap((subject, i) => [...(i === 0 ? [] : ['']), ...subjectLines(subject, style)])
@@ -45,7 +45,7 @@ function subjectLines({ title, verdict, cause, lines }: Subject, style: Style): 
 }
 
 function topicLines(
-  { topic, state, text, mend }: Subject['lines'][number],
+  { topic, state, text, hint }: Subject['lines'][number],
   topics: number,
   style: Style,
 ): string[] {
@@ -58,6 +58,6 @@ function topicLines(
   return [
     `  ${pen(leftIn(shownText(topic, unicode), topics), 'dim')}  ${pen(first, looks[state])}`,
     ...rest.map(line => indent + pen(line, looks[state])),
-    ...(mend === '' ? [] : wrapped(`fix: ${shownText(mend, unicode)}`, room).map(line => indent + line)),
+    ...(hint === '' ? [] : wrapped(`fix: ${shownText(hint, unicode)}`, room).map(line => indent + line)),
   ]
 }

@@ -6,7 +6,7 @@ import { printable } from '../../profiling/frame-text.ts'
 import type { AgentAnswer, AgentClient } from '../agent-client.ts'
 import type { Arguments } from '../arguments.ts'
 import { startProgress } from '../progress.ts'
-import { runningAgent, tokenMend } from '../running-agent.ts'
+import { runningAgent, tokenHint } from '../running-agent.ts'
 import { outputColumns, print, say } from '../terminal.ts'
 import type { ProfileOrder } from './order.ts'
 import { checkOutput, writeOutput } from './output-file.ts'
@@ -107,11 +107,11 @@ function refusal({ status, body }: AgentAnswer, { target }: ProfileOrder): Start
   const { message, details } = errorOf(body)
   if (status === 404 && message.startsWith('cannot answer /profiles'))
     return new StartError('cannot take a profile: the agent is older than this command', ExitCode.general)
-  const mend = typeof details.mend === 'string' && details.mend !== '' ? `; ${details.mend}` : ''
+  const hint = typeof details.hint === 'string' && details.hint !== '' ? `; ${details.hint}` : ''
   const near = status === 404 ? nearServices(target, details.services) : ''
   const text = message === '' ? `the agent answered ${status}` : message
   const code = status === 401 || status === 403 ? ExitCode.permission : ExitCode.general
-  return new StartError(printable(`${text}${mend}${near}${tokenMend(status, body)}`, 4000), code)
+  return new StartError(printable(`${text}${hint}${near}${tokenHint(status, body)}`, 4000), code)
 }
 
 function nearServices(target: string, services: unknown): string {

@@ -89,7 +89,7 @@ function lockQueue(directory: string) {
       ExitCode.general,
     )
   const native = loadNative()
-  if (native instanceof Unsupported) throw refused(`${native.reason}; ${native.mend}`, ExitCode.general)
+  if (native instanceof Unsupported) throw refused(`${native.reason}; ${native.hint}`, ExitCode.general)
   try {
     const lock = lockDirectory(directory, fd => native.flock(fd))
     leaveToOwner(directory)

@@ -72,9 +72,9 @@ function subsystemLines({ status, ready }: Found, style: Style): string[] {
   return [
     ...on.flatMap(([name, detail]) => entry(name, detail, undefined, style)),
     ...failed.flatMap(([name, check]) => entry(name, check, 'red', style)),
-    ...degraded.flatMap(({ subsystem, reason, mend }) => [
+    ...degraded.flatMap(({ subsystem, reason, hint }) => [
       ...entry(subsystem, `limited: ${reason}`, 'yellow', style),
-      ...(mend === '' ? [] : entry('', `fix: ${mend}`, undefined, style)),
+      ...(hint === '' ? [] : entry('', `fix: ${hint}`, undefined, style)),
     ]),
     '',
   ]

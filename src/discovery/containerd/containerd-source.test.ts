@@ -65,7 +65,7 @@ async function followed(t: TestContext, programs?: string): Promise<void> {
     assert.deepEqual(state, {
       connected: true,
       reason: '',
-      mend: '',
+      hint: '',
       runtime: 'containerd',
       endpoint: containerd.socket,
       rootDir: '',
@@ -120,7 +120,7 @@ async function followed(t: TestContext, programs?: string): Promise<void> {
     await containerd.end('SIGKILL')
     await until('the loss is known', 30_000, () => !source.state.connected)
     assert.match(source.state.reason, /lost|nobody listens/)
-    assert.match(source.state.mend, /^start containerd again/)
+    assert.match(source.state.hint, /^start containerd again/)
     assert.deepEqual([...told.there.keys()], [web], 'what was known is kept')
     await containerd.run()
     const late = idOf('c')

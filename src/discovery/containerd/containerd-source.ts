@@ -67,13 +67,13 @@ export class ContainerdSource {
     const states = this.sources.map(({ state }) => state)
     const answering = states.filter(({ connected }) => connected)
     const told =
-      states.find(({ mend }) => mend !== '') ??
+      states.find(({ hint }) => hint !== '') ??
       states.find(({ reason }) => reason !== '' && reason !== noSocket)
     const isNowhere = states.every(({ reason }) => reason === noSocket)
     return {
       connected: answering.length > 0,
       reason: told?.reason ?? (isNowhere ? noSocket : ''),
-      mend: told?.mend ?? '',
+      hint: told?.hint ?? '',
       runtime: 'containerd',
       version: answering[0]?.version ?? '',
       endpoint: answering.map(({ endpoint }) => endpoint).join(', '),
@@ -84,11 +84,11 @@ export class ContainerdSource {
 }
 
 function findSocket(path: string, isMeant: boolean): FoundPlaces<Place> {
-  if (isSocketThere(path)) return { places: [{ name: path, isMeant }], reason: '', mend: '' }
+  if (isSocketThere(path)) return { places: [{ name: path, isMeant }], reason: '', hint: '' }
   return {
     places: [],
     reason: isMeant ? `there is no socket ${path}` : noSocket,
-    mend: isMeant ? 'start containerd, or correct agent.discovery.docker.endpoint' : '',
+    hint: isMeant ? 'start containerd, or correct agent.discovery.docker.endpoint' : '',
   }
 }
 
@@ -100,19 +100,19 @@ function faultOf(path: string, error: unknown, wasReached: boolean, isBeside: ()
   if (code === 'EACCES' || code === 'EPERM')
     return {
       reason: `this process may not open ${path} (${code}); container names are read from files instead`,
-      mend: isBeside()
+      hint: isBeside()
         ? ''
         : 'run svc as root, or give the socket to the group of its user: gid below [grpc] in /etc/containerd/config.toml',
     }
   if (code === 'ECONNREFUSED' || code === 'ENOENT')
     return {
       reason: `nobody listens at ${path} (${code})`,
-      mend: wasReached ? startAgain : 'start containerd, or delete the socket that it left behind',
+      hint: wasReached ? startAgain : 'start containerd, or delete the socket that it left behind',
     }
-  if (wasReached) return { reason: `containerd at ${path} was lost: ${errorText(error)}`, mend: startAgain }
+  if (wasReached) return { reason: `containerd at ${path} was lost: ${errorText(error)}`, hint: startAgain }
   return {
     reason: `${path} does not answer as containerd does: ${errorText(error)}`,
-    mend: `see whether "ctr --address ${path} version" answers on this host`,
+    hint: `see whether "ctr --address ${path} version" answers on this host`,
   }
 }
 

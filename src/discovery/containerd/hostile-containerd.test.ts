@@ -87,7 +87,7 @@ test('who does not answer as containerd does is told with a reason, once', async
   await Promise.all(
     cases.map(async ([prepare, reason]) => {
       const { source, logged } = await scene(t, prepare)
-      const hasFailed = () => source.state.mend !== ''
+      const hasFailed = () => source.state.hint !== ''
       await until(() => `${reason}: there is a reason; ${JSON.stringify(source.state)}`, 20_000, hasFailed)
       assert.match(source.state.reason, reason)
       await pause(600)
@@ -111,7 +111,7 @@ test('who does not speak gRPC, and who hangs, is told as such', async t => {
       () => source.state.reason !== '',
     )
     assert.match(source.state.reason, reason)
-    assert.match(source.state.mend, /^see whether "ctr --address .* version" answers on this host$/)
+    assert.match(source.state.hint, /^see whether "ctr --address .* version" answers on this host$/)
     source.stop()
   }
   const http1 = createHttp1((_, response) => response.end())
@@ -133,12 +133,12 @@ test('a socket that is nowhere is no fault, and one that was named is', async t 
   t.after(() => rmSync(dir, { recursive: true }))
   const nowhere = follow(t, { rootfs: dir })
   assert.deepEqual(
-    [nowhere.source.state.reason, nowhere.source.state.mend, nowhere.logged.length],
+    [nowhere.source.state.reason, nowhere.source.state.hint, nowhere.logged.length],
     ['no containerd socket is there', '', 0],
   )
   const named = follow(t, { socketPath: join(dir, 'containerd.sock') })
   assert.equal(named.source.state.reason, `there is no socket ${dir}/containerd.sock`)
-  assert.match(named.source.state.mend, /agent\.discovery\.docker\.endpoint/)
+  assert.match(named.source.state.hint, /agent\.discovery\.docker\.endpoint/)
   assert.equal(named.logged.length, 1)
 })
 
@@ -193,7 +193,7 @@ test('a container that is too large keeps no other, and none of them goes for it
   const huge = { 'x-env': 'x'.repeat(5 * 2 ** 20) }
   daemon.containers = [{ id: idOf(2), namespace: 'default', annotations: huge }, daemon.containers[2]!]
   await until('it is told', 20_000, () => source.state.reason.includes('more than 4194304 bytes'))
-  assert.deepEqual([source.state.connected, source.state.mend], [true, ''])
+  assert.deepEqual([source.state.connected, source.state.hint], [true, ''])
   assert.equal(told.there.size, 3)
   daemon.tell('/containers/update', 'default', idOf(2))
   await until('its answer is refused', 20_000, () => source.state.reason.startsWith('cannot read container'))
@@ -231,7 +231,7 @@ test('a list without end costs bounded memory and time, and events of garbage ar
       more()
     }
   })
-  await until('it is given up', 20_000, () => source.state.mend !== '')
+  await until('it is given up', 20_000, () => source.state.hint !== '')
   assert.ok(most - before < 64 * 2 ** 20, `${most - before} bytes`)
   const garbage = await scene(t, daemon => {
     daemon.conduct.events = stream => answer(stream, Buffer.from([0xff, 0xff]))
@@ -254,7 +254,7 @@ test('two of them are followed side by side, and the end of one leaves the other
   assert.equal(source.state.endpoint, `${daemon.socket}, ${k3s.socket}`)
   assert.equal(source.state.containers, 2)
   daemon.close()
-  await until('the loss is known', 20_000, () => source.state.mend !== '')
+  await until('the loss is known', 20_000, () => source.state.hint !== '')
   assert.equal(source.state.connected, true)
   assert.equal(source.state.endpoint, k3s.socket)
   assert.ok(source.knows(idOf(1)) && source.knows(idOf(2)), 'what was known is kept')

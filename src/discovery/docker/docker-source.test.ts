@@ -57,7 +57,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     assert.deepEqual(state, {
       connected: true,
       reason: '',
-      mend: '',
+      hint: '',
       runtime: 'docker',
       endpoint: dockerd.socket,
       rootDir: dockerd.root,
@@ -80,8 +80,8 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
       const asked = new DockerSource({ ...options, sink: far, log: silentLogger })
       asked.start()
       const says = () => {
-        const { connected, endpoint, reason, mend } = asked.state
-        return connected && far.there.size > 0 ? `answers at ${endpoint}` : reason && `${reason}; ${mend}`
+        const { connected, endpoint, reason, hint } = asked.state
+        return connected && far.there.size > 0 ? `answers at ${endpoint}` : reason && `${reason}; ${hint}`
       }
       try {
         await until(`${who} ${JSON.stringify(env)} settles`, 30_000, () => says() !== '')
@@ -164,7 +164,7 @@ test('a Docker daemon', { skip: withoutDocker }, async t => {
     await dockerd.end('SIGKILL')
     await until('the loss is known', 30_000, () => !source.state.connected)
     assert.match(source.state.reason, /lost|nobody listens/)
-    assert.notEqual(source.state.mend, '')
+    assert.notEqual(source.state.hint, '')
     assert.deepEqual([...told.there.keys()].sort(), [early, doomed].sort(), 'what was known is kept')
     await dockerd.run()
     await dockerd.docker('rm', '-f', doomed)

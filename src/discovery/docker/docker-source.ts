@@ -33,30 +33,30 @@ function faultOf(place: EnginePlace, error: unknown, wasReached: boolean): Fault
   if (isTls)
     return {
       reason: `the daemon at ${name} cannot be asked over TLS: ${message}`,
-      mend: 'put ca.pem, cert.pem and key.pem of a client into the directory that DOCKER_CERT_PATH names',
+      hint: 'put ca.pem, cert.pem and key.pem of a client into the directory that DOCKER_CERT_PATH names',
     }
   if (code === 'EACCES' || code === 'EPERM')
     return {
       reason: `this process may not open ${name} (${code})`,
-      mend: 'run svc as root, or add its user to the group of the socket (docker)',
+      hint: 'run svc as root, or add its user to the group of the socket (docker)',
     }
   if (code === 'ECONNREFUSED' || code === 'ENOENT')
     return {
       reason: `nobody listens at ${name} (${code})`,
-      mend: wasReached
+      hint: wasReached
         ? startAgain
         : place.socketPath === ''
           ? 'start Docker, or correct DOCKER_HOST or agent.discovery.docker.endpoint'
           : 'start Docker or Podman, or delete the socket that it left behind',
     }
-  if (wasReached) return { reason: `the daemon at ${name} was lost: ${message}`, mend: startAgain }
+  if (wasReached) return { reason: `the daemon at ${name} was lost: ${message}`, hint: startAgain }
   if (place.socketPath === '')
     return {
       reason: `the daemon at ${name} does not answer as Docker does: ${message}`,
-      mend: 'correct DOCKER_HOST or agent.discovery.docker.endpoint; of a daemon with TLS set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH',
+      hint: 'correct DOCKER_HOST or agent.discovery.docker.endpoint; of a daemon with TLS set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH',
     }
   return {
     reason: `the daemon at ${name} does not answer as Docker does: ${message}`,
-    mend: 'see whether "docker ps" or "podman ps" answers on this host, and correct agent.discovery.docker.endpoint',
+    hint: 'see whether "docker ps" or "podman ps" answers on this host, and correct agent.discovery.docker.endpoint',
   }
 }

@@ -23,22 +23,22 @@ async function host(t: TestContext, ...sockets: string[]): Promise<string> {
 test('the daemon that the environment names is asked first, then each usual socket once', async t => {
   const rootfs = await host(t, 'run/docker.sock', 'run/podman/podman.sock', 'run/mine.sock')
   const check = (DOCKER_HOST: string, want: readonly string[]) => {
-    const { places, mend } = findEngines('', rootfs, { DOCKER_HOST })
+    const { places, hint } = findEngines('', rootfs, { DOCKER_HOST })
     assert.deepEqual(
       places.map(({ name }) => name.replace(rootfs, '')),
       want,
     )
-    assert.equal(mend, '')
+    assert.equal(hint, '')
   }
   const usual = ['/run/docker.sock', '/run/podman/podman.sock']
   check('', usual)
   check(`unix://${rootfs}/run/mine.sock`, ['/run/mine.sock', ...usual])
   check(`unix://${rootfs}/var/run/docker.sock`, ['/var/run/docker.sock', '/run/podman/podman.sock'])
   check('tcp://10.0.0.5', ['http://10.0.0.5:2375', ...usual])
-  const { places, reason, mend } = findEngines('', rootfs, { DOCKER_HOST: 'unix:///nowhere/docker.sock' })
+  const { places, reason, hint } = findEngines('', rootfs, { DOCKER_HOST: 'unix:///nowhere/docker.sock' })
   assert.equal(places.length, 2)
   assert.equal(reason, 'there is no socket /nowhere/docker.sock, which DOCKER_HOST names')
-  assert.equal(mend, 'start Docker or Podman, or correct DOCKER_HOST')
+  assert.equal(hint, 'start Docker or Podman, or correct DOCKER_HOST')
 })
 
 test('TLS is as the client of Docker has it', t => {

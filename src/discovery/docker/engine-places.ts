@@ -31,11 +31,11 @@ export function findEngines(
     if (!seen.has(real) && isSocketThere(path)) places.push(socket(path))
     seen.add(real)
   }
-  if (meant.mend !== '' || places.length > 0) return { ...meant, places }
-  return { places, reason: 'no Docker or Podman socket is there', mend: '' }
+  if (meant.hint !== '' || places.length > 0) return { ...meant, places }
+  return { places, reason: 'no Docker or Podman socket is there', hint: '' }
 }
 
-const nothing: FoundPlaces<EnginePlace> = { places: [], reason: '', mend: '' }
+const nothing: FoundPlaces<EnginePlace> = { places: [], reason: '', hint: '' }
 
 /** An address that somebody wrote. */
 function named(written: string, key: string, env: Environment): FoundPlaces<EnginePlace> {
@@ -43,15 +43,15 @@ function named(written: string, key: string, env: Environment): FoundPlaces<Engi
   const shown = shownDockerAddress(written)
   if ('instead' in address) {
     const { reason, instead } = address
-    return { places: [], reason: `${key} is ${shown}: ${reason}`, mend: `set ${key} to ${instead}` }
+    return { places: [], reason: `${key} is ${shown}: ${reason}`, hint: `set ${key} to ${instead}` }
   }
   const place = { ...enginePlace(address, env), isMeant: true }
   if (place.socketPath === '' || isSocketThere(place.socketPath))
-    return { places: [place], reason: '', mend: '' }
+    return { places: [place], reason: '', hint: '' }
   return {
     places: [],
     reason: `there is no socket ${place.socketPath}, which ${key} names`,
-    mend: `start Docker or Podman, or correct ${key}`,
+    hint: `start Docker or Podman, or correct ${key}`,
   }
 }
 

@@ -109,7 +109,7 @@ async function fails(t: TestContext, prepare: (daemon: FakeDaemon) => void, reas
     () => found.source.state.reason !== '',
   )
   assert.match(found.source.state.reason, reason)
-  assert.notEqual(found.source.state.mend, '')
+  assert.notEqual(found.source.state.hint, '')
   assert.equal(found.source.state.connected, false)
   return found
 }
@@ -182,16 +182,16 @@ test('a socket that is not there is a reason, and one that somebody left behind 
   writeFileSync(join(dir, 'file'), '')
   const state = (endpoint: string, rootfs = dir) => {
     const { source, logged } = follow(t, endpoint, { rootfs })
-    const { reason, mend } = source.state
+    const { reason, hint } = source.state
     source.stop()
-    return { reason, mend, warned: logged.length }
+    return { reason, hint, warned: logged.length }
   }
   assert.deepEqual(state(join(dir, 'file')), {
     reason: `there is no socket ${dir}/file, which agent.discovery.docker.endpoint names`,
-    mend: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
+    hint: 'start Docker or Podman, or correct agent.discovery.docker.endpoint',
     warned: 1,
   })
-  assert.deepEqual(state(''), { reason: 'no Docker or Podman socket is there', mend: '', warned: 0 })
+  assert.deepEqual(state(''), { reason: 'no Docker or Podman socket is there', hint: '', warned: 0 })
 })
 
 test('an address that svc cannot ask is told with its name and what to write, beside who answers', async t => {
@@ -204,11 +204,11 @@ test('an address that svc cannot ask is told with its name and what to write, be
     'run/docker.sock',
   )
   await until('it is told', 20_000, () => told.there.size === 1)
-  const { connected, reason, mend } = source.state
+  const { connected, reason, hint } = source.state
   assert.equal(connected, true)
   assert.equal(reason, 'DOCKER_HOST is ssh://[REDACTED]@far: svc does not speak ssh')
   assert.match(
-    mend,
+    hint,
     /^set DOCKER_HOST to unix:\/\/\/run\/svc\/far\.sock, and forward the socket there: ssh -N -L /,
   )
   assert.equal(logged.length, 1)
@@ -259,12 +259,12 @@ test('a daemon at a port that refuses, or that is meant and silent while another
   const alone = follow(t, '', { env, rootfs: '/nonexistent' })
   await until('there is a reason', 20_000, () => alone.source.state.reason !== '')
   assert.equal(alone.source.state.reason, `nobody listens at http://127.0.0.1:${port} (ECONNREFUSED)`)
-  assert.match(alone.source.state.mend, /DOCKER_HOST/)
+  assert.match(alone.source.state.hint, /DOCKER_HOST/)
   alone.source.stop()
   const beside = await scene(t, () => undefined, { endpoint: '', env }, 'run/docker.sock')
   await until('the other answers', 20_000, () => beside.source.state.connected)
   assert.match(beside.source.state.reason, /^nobody listens at http:/)
-  assert.notEqual(beside.source.state.mend, '')
+  assert.notEqual(beside.source.state.hint, '')
 })
 
 test('a daemon that comes later is found, and one that goes is found again', async t => {
@@ -286,7 +286,7 @@ test('a daemon that comes later is found, and one that goes is found again', asy
   const end = await start()
   await until('both are told', 20_000, () => told.there.size === 2)
   await end()
-  await until('the loss is known', 20_000, () => !source.state.connected && source.state.mend !== '')
+  await until('the loss is known', 20_000, () => !source.state.connected && source.state.hint !== '')
   assert.equal(told.there.size, 2)
   daemon.ids = [idOf(2), idOf(3)]
   const endAgain = await start()

@@ -61,7 +61,7 @@ async function run(
       pod: ({ name }) => pods.push(name),
       podGone: () => undefined,
     },
-    warn: (reason, mend) => warnings.push(`${reason}; ${mend}`),
+    warn: (reason, hint) => warnings.push(`${reason}; ${hint}`),
     environment: { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT_HTTPS: String(api.port) },
     timing,
     ...options(api),
@@ -96,7 +96,7 @@ test('a pod asks with the account that it was given, over TLS', () => {
   )
 })
 
-test('a token that the server does not know is told with a mend', () => {
+test('a token that the server does not know is told with a hint', () => {
   const serviceAccountDirectory = account('wrong')
   return run(
     { tls },
@@ -108,7 +108,7 @@ test('a token that the server does not know is told with a mend', () => {
         source.state.reason,
         /^the API server https:\/\/127\.0\.0\.1:\d+ does not know us \(401\)$/,
       )
-      assert.equal(source.state.mend, 'renew the token or the certificate of the account')
+      assert.equal(source.state.hint, 'renew the token or the certificate of the account')
       writeFileSync(join(serviceAccountDirectory, 'token'), 'right')
       await until('the pod is told', waitMs, () => pods.length === 1)
     },
@@ -123,7 +123,7 @@ test('a server that the authority does not vouch for is not asked, until the aut
     async ({ api, source, pods }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(source.state.reason, /^cannot reach the API server https:.*: unable to (verify|get)/)
-      assert.match(source.state.mend, /certificate-authority/)
+      assert.match(source.state.hint, /certificate-authority/)
       assert.deepEqual(api.asked, [])
       writeFileSync(join(serviceAccountDirectory, 'ca.crt'), certificates.text('ca.pem'))
       await until('the pod is told', waitMs, () => pods.length === 1)
@@ -139,7 +139,7 @@ test('files that are missing are waited for', () => {
     async ({ source, pods, warnings }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(source.state.reason, /^cannot read the token .*later\/token: ENOENT/)
-      assert.equal(source.state.mend, 'set automountServiceAccountToken: true for the pod of svc')
+      assert.equal(source.state.hint, 'set automountServiceAccountToken: true for the pod of svc')
       mkdirSync(serviceAccountDirectory)
       writeFileSync(join(serviceAccountDirectory, 'ca.crt'), certificates.text('ca.pem'))
       writeFileSync(join(serviceAccountDirectory, 'token'), 't')
@@ -221,7 +221,7 @@ test('a node that has no pods, and was only guessed, is pointed out', () => {
   return run({ tls }, options, async ({ source }) => {
     await until('it is connected', waitMs, () => source.state.connected)
     assert.match(source.state.reason, /^the cluster has no pod on a node called "/)
-    assert.match(source.state.mend, /agent\.discovery\.kubernetes\.node_name/)
+    assert.match(source.state.hint, /agent\.discovery\.kubernetes\.node_name/)
   })
 })
 
@@ -232,7 +232,7 @@ test('outside of a cluster, and without a kubeconfig, nothing is asked and nothi
     async ({ api, source, warnings }) => {
       await until('the state says so', waitMs, () => source.state.reason !== '')
       assert.match(source.state.reason, /^this is no pod \(KUBERNETES_SERVICE_HOST is not set\)/)
-      assert.equal(source.state.mend, '')
+      assert.equal(source.state.hint, '')
       assert.equal(source.state.inCluster, false)
       assert.deepEqual([api.asked, warnings], [[], []])
     },
@@ -283,11 +283,11 @@ test('a kubeconfig says where the server is and who we are', () => {
 
 test('a kubeconfig that cannot be used says why, and what to do', () => {
   const server = { server: 'https://a' }
-  const check = (text: string, reason: RegExp, mend = /^correct k$/) =>
+  const check = (text: string, reason: RegExp, hint = /^correct k$/) =>
     assert.throws(
       () => parseKubeconfig(text, 'k'),
       (error: AccessError) =>
-        error instanceof AccessError && reason.test(error.message) && mend.test(error.mend),
+        error instanceof AccessError && reason.test(error.message) && hint.test(error.hint),
     )
   check('{', /no YAML/)
   check('just text', /no YAML/)

@@ -28,10 +28,10 @@ export interface ClusterAccess {
 /** Why the cluster cannot be asked, and what to do about it; '' where nothing is to be done. */
 export class AccessError extends Error {
   override readonly name = 'AccessError'
-  readonly mend: string
+  readonly hint: string
 
-  constructor(reason: string, mend: string, cause?: unknown) {
+  constructor(reason: string, hint: string, cause?: unknown) {
     super(reason, { cause })
-    this.mend = mend
+    this.hint = hint
   }
 }

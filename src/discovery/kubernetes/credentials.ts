@@ -53,16 +53,16 @@ export class Credentials {
     if ('text' in material) return material.text
     const { file } = material
     const inPod = this.access.kubeconfig === ''
-    const mend = inPod
+    const hint = inPod
       ? 'set automountServiceAccountToken: true for the pod of svc'
       : `make ${file} readable for svc, or correct ${this.access.kubeconfig}`
     let text: string
     try {
       text = (await readSmallFile(file, maxFileBytes)).toString('utf8')
     } catch (error) {
-      throw new AccessError(`cannot read the ${what} ${file}: ${(error as Error).message}`, mend, error)
+      throw new AccessError(`cannot read the ${what} ${file}: ${(error as Error).message}`, hint, error)
     }
-    if (text.trim() === '') throw new AccessError(`the ${what} ${file} is empty`, mend)
+    if (text.trim() === '') throw new AccessError(`the ${what} ${file} is empty`, hint)
     return text
   }
 }

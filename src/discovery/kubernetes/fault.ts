@@ -5,7 +5,7 @@ import { FormatError } from './list-reader.ts'
 /** Why something cannot be known, and what to do about it. */
 export interface Fault {
   readonly reason: string
-  readonly mend: string
+  readonly hint: string
   /** How long the server wants to be left alone; 0: it does not say. */
   readonly retryAfterMs: number
   /** The server is there, and what it says cannot be used. */
@@ -27,11 +27,11 @@ export function explain(error: unknown, question: Question): Fault {
   const { place, verb, resource } = question
   const cannot = `cannot ${verb} ${resource} at ${place}`
   if (error instanceof AccessError)
-    return { reason: error.message, mend: error.mend, retryAfterMs: 0, isAnswer: false }
+    return { reason: error.message, hint: error.hint, retryAfterMs: 0, isAnswer: false }
   if (error instanceof FormatError)
     return {
       reason: `${cannot}: ${error.message}`,
-      mend: 'look whether this address is the API server itself, rather than a proxy that answers for it',
+      hint: 'look whether this address is the API server itself, rather than a proxy that answers for it',
       retryAfterMs: 0,
       isAnswer: true,
     }
@@ -42,7 +42,7 @@ export function explain(error: unknown, question: Question): Fault {
   return {
     // Without what was asked for: a server that is away is one fault.
     reason: isUnread ? `${cannot}: ${message}` : `cannot reach the API server ${place}: ${message}`,
-    mend: isTls
+    hint: isTls
       ? 'look whether certificate-authority and server of the kubeconfig (in a pod: its ca.crt) are those of this cluster'
       : 'look whether the API server runs and this host reaches it',
     retryAfterMs: 0,
@@ -58,7 +58,7 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
   if (status === 401)
     return {
       reason: `the API server ${place} does not know us (401)`,
-      mend: 'renew the token or the certificate of the account',
+      hint: 'renew the token or the certificate of the account',
       ...whole,
     }
   if (status === 403) {
@@ -67,19 +67,19 @@ function refusal({ status, retryAfterMs, user }: ApiError, question: Question): 
     const verbs = verb === 'get' ? 'get' : 'get, list and watch'
     return {
       reason: `${user || 'the service account'} may not ${verb} ${resource}${where} (403)`,
-      mend: `grant it ${verbs} on ${resource}${where} by a ${role}`,
+      hint: `grant it ${verbs} on ${resource}${where} by a ${role}`,
       ...whole,
     }
   }
   if (status === 429 || status === 503)
     return {
       reason: `the API server ${place} is too busy (${status})`,
-      mend: 'wait: it is asked again',
+      hint: 'wait: it is asked again',
       ...whole,
     }
   return {
     reason: `cannot ${verb} ${resource} at ${place}: it answers HTTP ${status}`,
-    mend: 'look whether this address is the API server itself, and what its log says',
+    hint: 'look whether this address is the API server itself, and what its log says',
     ...whole,
   }
 }

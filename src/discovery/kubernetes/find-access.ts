@@ -12,11 +12,11 @@ export interface AccessOptions {
   readonly kubeconfig: string
   readonly environment: NodeJS.ProcessEnv
   readonly serviceAccountDirectory: string
-  /** Under which a kubeconfig is named in the configuration, for those who mend it. */
+  /** Under which a kubeconfig is named in the configuration, for those who fix it. */
   readonly key?: string
 }
 
-/** Rejects with an `AccessError`, one without a mend where there is no cluster to ask. */
+/** Rejects with an `AccessError`, one without a hint where there is no cluster to ask. */
 export async function findAccess(options: AccessOptions): Promise<ClusterAccess> {
   return options.kubeconfig === ''
     ? await ofPod(options)

@@ -102,7 +102,7 @@ test('whatever a kubeconfig holds, it is refused in words that show none of its 
       assert.ok(host !== '' && Number.isInteger(port) && port >= 0 && port <= 65_535, `${host} ${port}`)
     } catch (error) {
       assert.ok(error instanceof AccessError, String(error))
-      assert.ok(!`${error.message} ${error.mend}`.includes(secret), error.message)
+      assert.ok(!`${error.message} ${error.hint}`.includes(secret), error.message)
     }
   }
   // JSON is YAML.

@@ -33,8 +33,8 @@ export async function readKubeconfig(path: string, key = usualKey): Promise<Clus
 
 /** Throws an `AccessError`. Files that it names are looked for beside it. */
 export function parseKubeconfig(text: string, path: string, key = usualKey): ClusterAccess {
-  const fail = (fault: string, mend = `correct ${path}`): never => {
-    throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, mend)
+  const fail = (fault: string, hint = `correct ${path}`): never => {
+    throw new AccessError(`cannot use the kubeconfig ${path}: ${fault}`, hint)
   }
   const document = text.length > maxBytes ? undefined : parseYaml(text)
   if (document === undefined) return fail('it is no YAML, or too large')

@@ -80,7 +80,7 @@ function start(options: Partial<KubernetesSourceOptions> = {}): KubernetesSource
     labels: [],
     annotations: [],
     sink: notes,
-    warn: (reason, mend) => warnings.push(`${reason}; ${mend}`),
+    warn: (reason, hint) => warnings.push(`${reason}; ${hint}`),
     environment: {},
     timing,
     ...options,
@@ -183,7 +183,7 @@ test('cluster, node, namespace and counts stand in the state', async () => {
   assert.deepEqual(running.state, {
     connected: true,
     reason: '',
-    mend: '',
+    hint: '',
     inCluster: true,
     cluster: 'lab',
     namespace: 'ours',
@@ -234,7 +234,7 @@ test('a pod of a Job waits until it is known whether a CronJob made that', async
   assert.deepEqual([...notes.told].sort(), ['b:Job/backup-291,CronJob/backup', 'o:Job/once', 'x:Job/deleted'])
 })
 
-test('where owners may not be looked up, the rule for names stays, and the mend names the rights', async () => {
+test('where owners may not be looked up, the rule for names stays, and the hint names the rights', async () => {
   api.conduct.forbidden.add('get replicasets').add('get jobs')
   const owner = { kind: 'ReplicaSet', name: 'cart-5d4f', uid: 'rs-1' }
   api.put('pods', podObject({ name: 'p', owner, labels: { 'pod-template-hash': '5d4f' } }))
@@ -312,7 +312,7 @@ test('a server that is away is waited for, and what happened meanwhile is made u
   api.put('pods', podObject({ name: 'b' }))
   await until('the state says so', waitMs, () => !running.state.connected)
   assert.match(running.state.reason, /^cannot reach the API server http:\/\/127\.0\.0\.1:\d+: .*ECONNREFUSED/)
-  assert.match(running.state.mend, /look whether the API server runs/)
+  assert.match(running.state.hint, /look whether the API server runs/)
   await api.listen(port)
   await hasPods('a,b')
   await connected()
@@ -381,7 +381,7 @@ test('a refusal names the account, the verbs and the resource', async () => {
     running.state.reason,
     'system:serviceaccount:svc:agent may not list pods in the namespace shop (403)',
   )
-  assert.equal(running.state.mend, 'grant it get, list and watch on pods in the namespace shop by a Role')
+  assert.equal(running.state.hint, 'grant it get, list and watch on pods in the namespace shop by a Role')
   api.put('pods', podObject({ name: 'a' }))
   api.put('pods', podObject({ name: 'elsewhere', namespace: 'other' }))
   api.conduct.forbidden.clear()
@@ -430,7 +430,7 @@ test('answers that are no lists, and lines that are no events, end nothing', asy
   const running = start()
   await until('the state says so', waitMs, () => running.state.reason !== '')
   assert.match(running.state.reason, /^cannot list pods at http/)
-  assert.match(running.state.mend, /a proxy that answers for it/)
+  assert.match(running.state.hint, /a proxy that answers for it/)
   await hasPods('a')
   await connected()
   const odd = [

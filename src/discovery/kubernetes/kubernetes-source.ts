@@ -34,7 +34,7 @@ export interface KubernetesSourceOptions {
   readonly sink: EntitySink
   /** For pods and services; without it there is no bound in bytes. */
   readonly room?: ByteRoom
-  readonly warn: (reason: string, mend: string) => void
+  readonly warn: (reason: string, hint: string) => void
   readonly environment?: NodeJS.ProcessEnv
   readonly serviceAccountDirectory?: string
   readonly timing?: Partial<Timing>
@@ -85,11 +85,11 @@ export class KubernetesSource {
 
   get state(): KubernetesState {
     const connected = this.podWatches.length > 0 && this.podWatches.every(watch => watch.connected)
-    const { reason = '', mend = '' } = this.worst ?? (connected ? this.emptyNode : undefined) ?? {}
+    const { reason = '', hint = '' } = this.worst ?? (connected ? this.emptyNode : undefined) ?? {}
     return {
       connected,
       reason,
-      mend,
+      hint,
       inCluster: this.access !== undefined,
       cluster: this.access?.cluster ?? '',
       namespace: this.access?.namespace ?? '',
@@ -147,9 +147,9 @@ export class KubernetesSource {
         this.report('access', undefined)
         return access
       } catch (error) {
-        const { message, mend } = error as AccessError
-        this.report('access', { reason: message, mend, retryAfterMs: 0, isAnswer: false })
-        if (mend === '') return undefined
+        const { message, hint } = error as AccessError
+        this.report('access', { reason: message, hint, retryAfterMs: 0, isAnswer: false })
+        if (hint === '') return undefined
         await pause(this.timing.backoff.maxMs, stop)
       }
     }
@@ -257,11 +257,11 @@ export class KubernetesSource {
   }
 
   /** A node that we only believe to be ours has no pods. */
-  private get emptyNode(): Pick<Fault, 'reason' | 'mend'> | undefined {
+  private get emptyNode(): Pick<Fault, 'reason' | 'hint'> | undefined {
     if (!this.nodeIsGuess || this.pods.size > 0 || this.options.namespaces.length > 0) return undefined
     return {
       reason: `the cluster has no pod on a node called "${this.node}"`,
-      mend: 'set agent.discovery.kubernetes.node_name, or NODE_NAME from spec.nodeName by the downward API',
+      hint: 'set agent.discovery.kubernetes.node_name, or NODE_NAME from spec.nodeName by the downward API',
     }
   }
 
@@ -272,13 +272,13 @@ export class KubernetesSource {
       return
     }
     this.faults.set(subject, fault)
-    const { reason, mend } = fault
+    const { reason, hint } = fault
     const now = performance.now()
     const isKnown = now - (this.lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
     if (this.lastAtMs.size >= 64) this.lastAtMs.clear()
     this.lastAtMs.set(reason, now)
-    // Where there is nothing to mend, nothing is wrong.
-    if (mend === '' || isKnown || this.stopping.signal.aborted) return
-    this.options.warn(reason, mend)
+    // Where there is nothing to fix, nothing is wrong.
+    if (hint === '' || isKnown || this.stopping.signal.aborted) return
+    this.options.warn(reason, hint)
   }
 }

@@ -7,12 +7,12 @@ export type FaultReason = 'disk_full' | 'disk_read_only' | 'disk_error'
 /** What stands in the way of the queue on disk. */
 export interface DiskFault {
   readonly reason: FaultReason
-  /** What happened and how to mend it. */
+  /** What happened and how to fix it. */
   readonly words: string
-  readonly mend: string
+  readonly hint: string
 }
 
-const mends: Readonly<Record<string, (directory: string) => readonly [reason: FaultReason, mend: string]>> = {
+const hints: Readonly<Record<string, (directory: string) => readonly [reason: FaultReason, hint: string]>> = {
   ENOSPC: directory => ['disk_full', `free bytes or inodes on the file system of ${directory} (df, df -i)`],
   EDQUOT: directory => ['disk_full', `raise the disk quota of svc's user on the file system of ${directory}`],
   EROFS: directory => [
@@ -34,9 +34,9 @@ const mends: Readonly<Record<string, (directory: string) => readonly [reason: Fa
 export function faultOf(error: unknown, directory: string): DiskFault {
   const code = errorCode(error)
   if (error instanceof LockedByAnother)
-    return { reason: 'disk_error', words: error.message, mend: 'then restart svc' }
-  const [reason, mend] = mends[code]?.(directory) ?? ['disk_error', `look after ${directory}`]
-  return { reason, words: errorText(error), mend }
+    return { reason: 'disk_error', words: error.message, hint: 'then restart svc' }
+  const [reason, hint] = hints[code]?.(directory) ?? ['disk_error', `look after ${directory}`]
+  return { reason, words: errorText(error), hint }
 }
 
 function errorCode(error: unknown): string {

@@ -376,7 +376,7 @@ test('of a directory that somebody removes, what is in memory goes on in a new o
   await after.store.close()
 })
 
-test('a directory that cannot be used is refused with what is wrong and how to mend it', t => {
+test('a directory that cannot be used is refused with what is wrong and how to fix it', t => {
   const directory = queueDirectory(t)
   const file = join(directory, 'file')
   writeFileSync(file, '')
@@ -401,7 +401,7 @@ test('the signal whose directory cannot be used is named', t => {
   )
 })
 
-test('a directory without rights is refused with the mend', { skip: withoutRoot }, t => {
+test('a directory without rights is refused with the hint', { skip: withoutRoot }, t => {
   const directory = queueDirectory(t)
   const logs = join(directory, 'v1/default/logs')
   mkdirSync(logs, { recursive: true })

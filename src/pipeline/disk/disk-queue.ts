@@ -314,7 +314,7 @@ export class DiskQueue implements BatchQueue {
     }
   }
 
-  /** The log gives a record up where that does not mend itself. */
+  /** The log gives a record up where that does not pass by itself. */
   #waitToRead(error: unknown): void {
     this.#unreadable = { fault: faultOf(error, this.#options.directory), wait: true }
     this.#options.space.changed()
@@ -453,7 +453,7 @@ export class DiskQueue implements BatchQueue {
     this.#degrade({
       reason: 'disk_error',
       words,
-      mend: 'svc makes it anew where it may; what was in it is no longer its own',
+      hint: 'svc makes it anew where it may; what was in it is no longer its own',
     })
   }
 

@@ -38,7 +38,7 @@ export interface DiskStoreOptions {
 export interface DiskState {
   /** `degraded`: batches of at least one signal are kept in memory, or cannot be read, until the disk works again. */
   readonly state: 'ok' | 'degraded'
-  /** What is wrong and how to mend it; '' where nothing is. */
+  /** What is wrong and how to fix it; '' where nothing is. */
   readonly reason: string
   /** Since when the state is as it is, milliseconds since the Unix epoch. */
   readonly sinceMs: number
@@ -81,8 +81,8 @@ export function openDiskStore(options: DiskStoreOptions): DiskStore {
   } catch (error) {
     lock?.release()
     const code = error instanceof Error && 'code' in error
-    const mend = code ? `; ${faultOf(error, directory).mend}` : ''
-    throw new Error(`cannot open the queue in ${directory}: ${errorText(error)}${mend}`, { cause: error })
+    const hint = code ? `; ${faultOf(error, directory).hint}` : ''
+    throw new Error(`cannot open the queue in ${directory}: ${errorText(error)}${hint}`, { cause: error })
   }
 }
 
@@ -134,7 +134,7 @@ export class DiskStore {
     }
     return {
       state: this.#fault ? 'degraded' : 'ok',
-      reason: this.#fault ? `${this.#fault.words}; ${this.#fault.mend}` : '',
+      reason: this.#fault ? `${this.#fault.words}; ${this.#fault.hint}` : '',
       sinceMs: this.#sinceMs,
       bytes: this.#bytes,
       maxBytes: this.#maxBytes,
@@ -191,8 +191,8 @@ export class DiskStore {
         opened.push(shelf)
         return shelf
       } catch (error) {
-        const { mend } = faultOf(error, directory)
-        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${mend}`, {
+        const { hint } = faultOf(error, directory)
+        throw new Error(`cannot use its directory of ${signal}: ${errorText(error)}; ${hint}`, {
           cause: error,
         })
       }
@@ -285,7 +285,7 @@ export class DiskStore {
       return {
         reason: 'disk_error',
         words: `the queue in ${directory} is full, and its oldest files cannot be removed`,
-        mend: "give svc's user the rights to remove them; the log says which",
+        hint: "give svc's user the rights to remove them; the log says which",
       }
     const { free, total } = this.#files.space(directory)
     const kept = reserve(total)
@@ -293,7 +293,7 @@ export class DiskStore {
     return {
       reason: 'disk_full',
       words: `the file system of ${directory} has ${mebibytes(free)} MiB free, and svc leaves ${mebibytes(kept)} MiB to others`,
-      mend: `free ${mebibytes(kept - free + bytes)} MiB there, or set pipeline.export.queue.directory to another file system`,
+      hint: `free ${mebibytes(kept - free + bytes)} MiB there, or set pipeline.export.queue.directory to another file system`,
     }
   }
 
@@ -357,7 +357,7 @@ export class DiskStore {
     const afterSeconds = Math.round((Date.now() - this.#sinceMs) / 1000)
     this.#sinceMs = Date.now()
     if (fault) {
-      const fields = { signal: failing[0], directory, error: fault.words, mend: fault.mend }
+      const fields = { signal: failing[0], directory, error: fault.words, hint: fault.hint }
       const sentence =
         'The queue on disk is degraded: what comes is kept in memory until the disk works again.'
       this.#repeat('warn', 'degraded', sentence, fields)

@@ -18,7 +18,7 @@ export type FetchFault =
   | 'memory'
   | 'stopped'
 
-/** A page, or a list of targets, that could not be had. The message names it, the cause and, where known, the mend. */
+/** A page, or a list of targets, that could not be had. The message names it, the cause and, where known, the hint. */
 export class FetchError extends Error {
   readonly type: FetchFault
   /** Of HTTP, 0: none came. */

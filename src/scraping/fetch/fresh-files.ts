@@ -36,7 +36,7 @@ export class FreshFiles {
       () => {
         entry.underWay = false
       },
-      // Who asks now hears of it; the next ones may find it mended.
+      // Who asks now hears of it; the next ones may find it fixed.
       () => this.#known.delete(path),
     )
     return entry.text

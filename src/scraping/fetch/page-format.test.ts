@@ -22,16 +22,16 @@ test('the media type tells the format, whatever its version', () => {
 })
 
 test('what tells no format is a fault, unless there is something to fall back to', () => {
-  const mend = ': set fallback_scrape_protocol, or mend the target'
-  check('', `the target sends no Content-Type${mend}`)
+  const hint = ': set fallback_scrape_protocol, or fix the target'
+  check('', `the target sends no Content-Type${hint}`)
   check('', 'text: the target sends no Content-Type; the page is read as text format 0.0.4', 'text')
-  check('text/html', `the target's Content-Type "text/html" is none of metrics${mend}`)
+  check('text/html', `the target's Content-Type "text/html" is none of metrics${hint}`)
   check(
     'text/html',
     'openmetrics: the target\'s Content-Type "text/html" is none of metrics; the page is read as OpenMetrics',
     'openmetrics',
   )
-  check('text', `the target's Content-Type "text" is none of metrics${mend}`)
+  check('text', `the target's Content-Type "text" is none of metrics${hint}`)
   for (const text of [
     'invalid/',
     '/',

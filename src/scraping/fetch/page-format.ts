@@ -34,7 +34,7 @@ export function formatOf(contentType: string, fallback: PageFormat | ''): Format
         : `the target's Content-Type ${said} is none of metrics`
   if (fallback !== '')
     return { format: fallback, guessed: `${guessed}; the page is read as ${names[fallback]}` }
-  return { fault: `${guessed}: set fallback_scrape_protocol, or mend the target` }
+  return { fault: `${guessed}: set fallback_scrape_protocol, or fix the target` }
 }
 
 const told = {

@@ -347,11 +347,11 @@ export class TargetClient {
 
   #fail(place: TargetPlace, fault: AnswerFault | undefined): FetchError {
     const { type, cause } = fault ?? { type: 'broken', cause: 'it gave no answer' }
-    const mend =
+    const hint =
       type === 'body_too_large'
         ? `; body_size_limit of ${this.#options.owner} is ${this.#bodyBytes} bytes`
         : ''
-    return failure(place, type, cause + mend)
+    return failure(place, type, cause + hint)
   }
 
   #refusal(place: TargetPlace, { head, reader }: Answer, isOrigin: boolean): FetchError {
@@ -369,10 +369,10 @@ export class TargetClient {
         `${name}: it redirects, and follow_redirects of ${owner} is off`,
         status,
       )
-    return failure(place, 'http_status', `${name}${said}${this.#mend(status, isOrigin)}`, status)
+    return failure(place, 'http_status', `${name}${said}${this.#hint(status, isOrigin)}`, status)
   }
 
-  #mend(status: number, isOrigin: boolean): string {
+  #hint(status: number, isOrigin: boolean): string {
     const { access, owner } = this.#options
     if (status === 407) return `: the proxy wants other credentials; see proxy_url of ${owner}`
     if (status === 404) return `: is metrics_path of ${owner} right?`

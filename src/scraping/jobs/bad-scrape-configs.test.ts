@@ -159,7 +159,7 @@ const cases: readonly (readonly [entry: string, key: string, message: RegExp])[]
   ['<<: 5', '<<', /no such key/],
 ]
 
-test('what is wrong is told with its key and the mend', () => {
+test('what is wrong is told with its key and the hint', () => {
   assert.ok(cases.length >= 60)
   for (const [entry, key, message] of cases) {
     const { problems } = readScraping(`scrape_configs: [{job_name: j, ${entry}}]`)

@@ -18,7 +18,7 @@ export interface JobFault {
   /** The key, such as `collectors.prometheus.scrape_configs[2].scrape_timeout`. */
   readonly path: string
   readonly message: string
-  readonly mend: string
+  readonly hint: string
   /** Undefined: it was read from no text. */
   readonly place?: Place | undefined
 }

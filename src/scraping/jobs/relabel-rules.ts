@@ -22,8 +22,8 @@ const rule = form(fields, {
     if (!isFaults(compiled)) return
     // What an action needs cannot be said of one that is none.
     const ofAction = compiled.filter(({ field }) => field === 'action')
-    for (const { field, message, mend } of ofAction.length > 0 ? ofAction : compiled)
-      fault(field, `${message}; ${mend}`)
+    for (const { field, message, hint } of ofAction.length > 0 ? ofAction : compiled)
+      fault(field, `${message}; ${hint}`)
   },
 })
 

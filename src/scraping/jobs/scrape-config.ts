@@ -162,7 +162,7 @@ export function jobOf(
     faults.push({
       path: `${at}.scrape_timeout`,
       message: `is ${formatDuration(timeoutMs)}, and the interval is ${formatDuration(intervalMs)}${written.scrape_interval ? '' : ` (${root}.scrape_interval)`}`,
-      mend: 'a scrape must end before the next; make it shorter',
+      hint: 'a scrape must end before the next; make it shorter',
       place: placeOf(written, 'scrape_timeout'),
     })
   const usual = usualLimits(defaults)

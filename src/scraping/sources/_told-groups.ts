@@ -15,7 +15,7 @@ const rememberedFaults = 64
 /** What is in the way of a source, in words, and what to do about it. */
 export interface SourceFault {
   readonly reason: string
-  readonly mend: string
+  readonly hint: string
 }
 
 /** The groups of one source, and whether they can be believed. Tells of them when they have changed. */
@@ -42,7 +42,7 @@ export class ToldGroups {
     return {
       connected: this.updatedMs > 0 && fault === undefined,
       reason: fault?.reason ?? '',
-      mend: fault?.mend ?? '',
+      hint: fault?.hint ?? '',
       groups: Math.max(0, this.toldGroups),
       targets: this.toldTargets,
       updatedMs: this.updatedMs,
@@ -87,7 +87,7 @@ export class ToldGroups {
       return
     }
     this.faults.set(subject, fault)
-    const { reason, mend } = fault
+    const { reason, hint } = fault
     const now = performance.now()
     const isKnown = now - (this.lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
     if (this.lastAtMs.size >= rememberedFaults) this.lastAtMs.clear()
@@ -96,7 +96,7 @@ export class ToldGroups {
     this.options.log.warn('targets cannot be discovered, the last known ones stay', {
       source: this.kind,
       reason,
-      mend,
+      hint,
     })
   }
 
@@ -136,7 +136,7 @@ export class ToldGroups {
 function tooMany(leftOut: number): SourceFault {
   return {
     reason: `there are more than ${maxTargets} targets, ${leftOut} of them are left out`,
-    mend: 'divide them among several entries, or narrow them down by namespaces and selectors',
+    hint: 'divide them among several entries, or narrow them down by namespaces and selectors',
   }
 }
 

@@ -89,7 +89,7 @@ test('a name without records has no targets, and one that cannot be asked for ke
     source,
     /cannot look up the A records of shop\.test\.: 127.*answered with an error \(ESERVFAIL\)/,
   )
-  assert.match(source.state.mend, /resolv\.conf/)
+  assert.match(source.state.hint, /resolv\.conf/)
   delete server.zone['shop.test']
   await told.has('', source)
   await until('it is well', 20_000, () => source.state.connected)

@@ -125,7 +125,7 @@ export class DnsTargets implements TargetSource {
     }
     this.told.report(name, {
       reason: `cannot look up the ${type} records of ${name}: ${causeOf(fault, resolver)}`,
-      mend: `look whether the servers in ${resolverFile} answer, and the name in dns_sd is right`,
+      hint: `look whether the servers in ${resolverFile} answer, and the name in dns_sd is right`,
     })
     return true
   }

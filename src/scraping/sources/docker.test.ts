@@ -140,11 +140,11 @@ test('containers are targets by their ports and networks', async t => {
   assert.equal(source.state.connected, true)
 })
 
-test('what is no daemon has a reason and a mend', async t => {
-  const check = async (host: string, reason: RegExp, mend: RegExp) => {
+test('what is no daemon has a reason and a hint', async t => {
+  const check = async (host: string, reason: RegExp, hint: RegExp) => {
     const { source } = start(t, host)
     await isAtFault(source, reason)
-    assert.match(source.state.mend, mend)
+    assert.match(source.state.hint, hint)
   }
   await check('ssh://host', /svc does not speak ssh/, /unix:\/\/\/run\/svc\/far\.sock/)
   await check('unix:///nowhere/docker.sock', /ENOENT|no such/i, /start Docker/)
@@ -177,5 +177,5 @@ test('a real daemon tells its containers', { skip: withoutDocker }, async t => {
   await dockerd.docker('rm', '-f', id)
   await told.has('', source)
   await dockerd.end()
-  await until('it is wrong', 20_000, () => !source.state.connected && source.state.mend.includes('Docker'))
+  await until('it is wrong', 20_000, () => !source.state.connected && source.state.hint.includes('Docker'))
 })

@@ -45,7 +45,7 @@ class DockerTargets implements TargetSource {
     if ('instead' in address) {
       this.told.report('', {
         reason: `cannot ask the Docker daemon at "${shownDockerAddress(host)}": ${address.reason}`,
-        mend: `set host of docker_sd to ${address.instead}`,
+        hint: `set host of docker_sd to ${address.instead}`,
       })
       return
     }
@@ -56,7 +56,7 @@ class DockerTargets implements TargetSource {
     const failed = (error: unknown) =>
       this.told.report('', {
         reason: `cannot ask the Docker daemon at ${host}: ${(error as Error).message}`,
-        mend: mendOf(error, host),
+        hint: hintOf(error, host),
       })
     void refresh(this.settings.refreshMs, this.stopping.signal, ask, failed)
   }
@@ -99,7 +99,7 @@ export const dockerSource: SourceKind<'docker'> = {
   open: (settings, options) => new DockerTargets(settings, options),
 }
 
-function mendOf(error: unknown, host: string): string {
+function hintOf(error: unknown, host: string): string {
   const { code = '', status = 0 } = error instanceof EngineError ? error : {}
   if (code === 'EACCES') return `let svc read and write ${host}, as by the group docker`
   if (code === 'ENOENT' || code === 'ECONNREFUSED') return 'start Docker, or correct host of docker_sd'

@@ -62,7 +62,7 @@ test('JSON and YAML say the same, and each target knows its file', async () => {
   )
   const { updatedMs, ...state } = source.state
   assert.ok(updatedMs > 0)
-  assert.deepEqual(state, { connected: true, reason: '', mend: '', groups: 3, targets: 4 })
+  assert.deepEqual(state, { connected: true, reason: '', hint: '', groups: 3, targets: 4 })
 })
 
 test('files that change, come and go are seen by the watch', async () => {
@@ -118,7 +118,7 @@ test('what cannot be used keeps the last targets, and is told with its place', a
     write('a.json', text)
     await isAtFault(source, reason)
     assert.match(source.state.reason, /a\.json/)
-    assert.match(source.state.mend, /correct .*a\.json; until then its 1 targets/)
+    assert.match(source.state.hint, /correct .*a\.json; until then its 1 targets/)
     assert.equal(source.state.connected, false)
     assert.equal(told.addresses, 'a:1,b:1')
   }

@@ -144,7 +144,7 @@ class FileTargets implements TargetSource {
       } catch (error) {
         this.told.report(directory, {
           reason: `cannot look for files of targets in ${directory}: ${directoryCause(error)}`,
-          mend: `make ${directory} a directory that svc may read, or correct the files of file_sd`,
+          hint: `make ${directory} a directory that svc may read, or correct the files of file_sd`,
         })
         for (const each of this.stamps.keys()) if (dirname(each) === directory) paths.add(each)
       }
@@ -155,7 +155,7 @@ class FileTargets implements TargetSource {
       isTooMany
         ? {
             reason: `more than ${maxFiles} files of targets are named, and the others are left out`,
-            mend: 'put more targets into each file',
+            hint: 'put more targets into each file',
           }
         : undefined,
     )
@@ -186,13 +186,13 @@ class FileTargets implements TargetSource {
     const cause = error.code === undefined ? error.message : fileCause(error)
     const kept = this.told.targetsOf(path)
     const isThere = error.code !== 'ENOENT'
-    const mend =
+    const hint =
       error.code === undefined
         ? `correct ${path}`
         : `${isThere ? `make ${path} readable for svc` : `write ${path}`}, or correct file_sd`
     this.told.report(path, {
       reason: `cannot read targets from ${path}: ${cause}`,
-      mend: kept === 0 ? mend : `${mend}; until then its ${kept} targets from before stay`,
+      hint: kept === 0 ? hint : `${hint}; until then its ${kept} targets from before stay`,
     })
   }
 

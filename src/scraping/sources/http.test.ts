@@ -75,7 +75,7 @@ test('what is no list keeps the last targets, and has a reason without secrets',
     answer = how
     await isAtFault(source, reason)
     assert.doesNotMatch(source.state.reason, /secret/)
-    assert.notEqual(source.state.mend, '')
+    assert.notEqual(source.state.hint, '')
     assert.equal(source.state.connected, false)
     assert.equal(told.addresses, 'a:1')
   }

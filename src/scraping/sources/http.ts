@@ -68,7 +68,7 @@ class HttpTargets implements TargetSource {
         error instanceof FetchError
           ? error.message
           : `cannot use the targets of ${shown(url)}: ${(error as Error).message}`,
-      mend: 'look whether the service of http_sd runs, and what it answers there',
+      hint: 'look whether the service of http_sd runs, and what it answers there',
     })
   }
 

@@ -59,14 +59,14 @@ test('a fault is warned of once, and shown until it is away', async t => {
   const log = createLogger({ level: 'warn', format: 'json', write: line => logged.push(line) })
   const told = new ToldGroups('test', { log, onGroups: () => undefined, now: () => 1234 })
   t.after(() => told.close())
-  for (let i = 0; i < 5; i++) told.report('a', { reason: 'it broke', mend: 'mend it' })
+  for (let i = 0; i < 5; i++) told.report('a', { reason: 'it broke', hint: 'fix it' })
   assert.equal(logged.length, 1)
-  assert.match(logged[0]!, /the last known ones stay.*"source":"test","reason":"it broke","mend":"mend it"/)
+  assert.match(logged[0]!, /the last known ones stay.*"source":"test","reason":"it broke","hint":"fix it"/)
   told.known()
   assert.deepEqual(told.state, {
     connected: false,
     reason: 'it broke',
-    mend: 'mend it',
+    hint: 'fix it',
     groups: 0,
     targets: 0,
     updatedMs: 1234,

@@ -26,7 +26,7 @@ export const agentAlerts: RuleGroup = {
       'SvcQueueFillsUp',
       'warning',
       '10m',
-      // A full queue grows no more, for what is oldest is thrown away: it must not look mended.
+      // A full queue grows no more, for what is oldest is thrown away: it must not look fixed.
       'svc_disk_queue_bytes > 0.2 * svc_disk_queue_max_bytes and predict_linear(svc_disk_queue_bytes[30m], 4 * 3600) > svc_disk_queue_max_bytes or svc_disk_queue_bytes > 0.9 * svc_disk_queue_max_bytes',
       {
         summary: `the queue of svc on ${on} is full, or will be within 4 hours`,
@@ -66,7 +66,7 @@ export const agentAlerts: RuleGroup = {
     alert('SvcDegraded', 'warning', '15m', 'svc_degraded{subsystem!~"export.*|queue"} > 0', {
       summary: `svc on ${on} does less than asked: {{ $labels.subsystem }}`,
       description:
-        'A part did not start or is limited. svc status on the host tells the reason and the mend.',
+        'A part did not start or is limited. svc status on the host tells the reason and the hint.',
     }),
     alert('SvcReloadFailed', 'warning', '5m', 'svc_config_last_reload_successful == 0', {
       summary: `svc on ${on} refused its new configuration`,

@@ -40,7 +40,7 @@ const glance: Row = {
     stat('Items waiting', 'Items that wait for export.', 'short', 'sum(svc_export_queue_size{AGENT})'),
     stat(
       'Parts degraded',
-      'Subsystems that do not work, or do less than asked. svc status tells which, and the mend.',
+      'Subsystems that do not work, or do less than asked. svc status tells which, and the hint.',
       'short',
       orNone('sum(svc_degraded{AGENT})'),
       { bad: 1 },

@@ -44,11 +44,11 @@ function Report({ run }: { readonly run: number }) {
             { name: 'State', value: ({ state }) => state, cell: ({ state }) => <Pill level={state} /> },
             {
               name: 'Found',
-              cell: ({ detail, lose, mend }) => (
+              cell: ({ detail, lose, hint }) => (
                 <>
                   {detail}
                   {lose === '' ? null : <p class="soft">You lose: {lose}</p>}
-                  {mend.map(each => (
+                  {hint.map(each => (
                     <p key={each}>
                       <Command text={each} />
                     </p>

@@ -174,9 +174,9 @@ export class KubernetesTargets implements TargetSource {
         this.told.report('access', undefined)
         return access
       } catch (error) {
-        const { message: reason, mend } = error as AccessError
+        const { message: reason, hint } = error as AccessError
         const run = 'run svc in a pod, or name a kubeconfig in kubeconfig_file'
-        this.told.report('access', { reason, mend: mend || run })
+        this.told.report('access', { reason, hint: hint || run })
         await pause(this.timing.backoff.maxMs, stop)
       }
     }
@@ -223,7 +223,7 @@ export class KubernetesTargets implements TargetSource {
   private full(resource: Resource): void {
     this.told.report(`full ${resource}`, {
       reason: `there are more than ${maxObjects} ${resource}, and the others are left out`,
-      mend: 'narrow them down by namespaces and selectors',
+      hint: 'narrow them down by namespaces and selectors',
     })
   }
 
@@ -287,7 +287,7 @@ function tooLarge(resource: Resource, keys: ReadonlySet<string>): SourceFault | 
   const others = keys.size === 1 ? '' : ` and ${keys.size - 1} others`
   return {
     reason: `${resource} ${first}${others} stand for more targets than fit, of which some are left out`,
-    mend: 'leave them out by namespaces or selectors, or give them fewer addresses and ports',
+    hint: 'leave them out by namespaces or selectors, or give them fewer addresses and ports',
   }
 }
 
