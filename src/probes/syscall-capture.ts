@@ -18,6 +18,7 @@ import { type MapHandle, mapType, type Native, type PollHandle } from '../kernel
 import { tracepointFields } from '../kernel/tracepoints.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Turn } from '../lib/turn.ts'
+import type { WallClock } from '../lib/wall-clock.ts'
 import { Segment } from '../model/stream.ts'
 import type {
   Backlog,
@@ -90,6 +91,7 @@ export class SyscallCapture implements Capture {
   private readonly native: Native
   private readonly object: BpfObject
   private readonly sink: CaptureSink
+  private readonly clock: WallClock | undefined
   private readonly records: Records
   private readonly poll: PollHandle | undefined
   private readonly turns: DrainTurns
@@ -128,6 +130,7 @@ export class SyscallCapture implements Capture {
     this.native = native
     this.backend = backend
     this.sink = sink
+    this.clock = options.clock
     try {
       native.bumpMemlock()
     } catch {
@@ -259,11 +262,6 @@ export class SyscallCapture implements Capture {
     return probes
   }
 
-  /** Microseconds since the Unix epoch of a time of the monotonic clock. */
-  microseconds(timeNs: number): number {
-    return this.reader.microseconds(timeNs)
-  }
-
   /** Detaches, and hands on all records. */
   detach(): void {
     if (this.detached) return
@@ -381,7 +379,7 @@ export class SyscallCapture implements Capture {
 
   private setClock(): void {
     const { monotonicNs, realtimeUs } = this.native.clock()
-    this.reader.setClock(monotonicNs, realtimeUs)
+    this.clock?.set(monotonicNs, realtimeUs)
     this.clockAt = performance.now()
   }
 
