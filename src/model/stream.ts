@@ -1,6 +1,6 @@
 import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
+import { Call } from './call.ts'
 import { CapturedHead, Connection } from './connection.ts'
-import { Call } from './exchange.ts'
 
 /** The bytes of one call on a connection (a part of them, where there were many). Reused: nothing of it may be kept. */
 export class Segment {

@@ -7,7 +7,7 @@ import { Interner } from '../lib/interner.ts'
 import { counted, small } from '../lib/small-tables.ts'
 import { SyscallNames } from '../lib/syscall-names.ts'
 import { Attributes } from '../model/attributes.ts'
-import type { DurationDesc } from '../model/exchange.ts'
+import type { DurationDesc } from '../model/call.ts'
 
 /** The end of a call is looked at first, so that no call is left without it. */
 const programs: Readonly<Record<Build, readonly string[]>> = {

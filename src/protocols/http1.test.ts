@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type GivenOperation, kernelOperation } from '../../test/helpers/kernel-operation.ts'
-import type { Call } from '../model/exchange.ts'
+import type { Call } from '../model/call.ts'
 import type { Operation } from '../model/stream.ts'
 import { http1 } from './http1.ts'
 
