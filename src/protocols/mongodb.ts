@@ -3,13 +3,12 @@ import type { ByteFlow } from '../lib/byte-flow.ts'
 import { small } from '../lib/small-tables.ts'
 import type { Protocol, ProtocolUnit } from '../model/protocol.ts'
 import type { Operation, StreamConnection, StreamDecoder } from '../model/stream.ts'
-import { brokenOff } from './broken-off.ts'
 import { describeDatabaseCall, describeDatabaseError } from './database-call.ts'
-import { fail } from './in-order.ts'
+import { brokenOff, fail } from './failure.ts'
 import { Command } from './mongodb/command.ts'
 import { Reply } from './mongodb/reply.ts'
 import { headBytes, messageBegins, messageLength, opcode } from './mongodb/wire.ts'
-import { mark, Numbered, type NumberedOwner } from './numbered.ts'
+import { mark, Numbered } from './numbered.ts'
 import { type MessageReader, SizedMessages } from './sized-messages.ts'
 
 /**
@@ -85,7 +84,7 @@ class Mongodb implements Protocol {
     const { failed, code } = this.reply
     if (!failed || operation.call.error !== '') return
     if (code > 0) describeDatabaseError(operation.call, this.codeText(code))
-    else fail(operation, '_OTHER')
+    else fail(operation.call, '_OTHER')
   }
 
   private codeText(code: number): string {
@@ -112,61 +111,41 @@ class Mongodb implements Protocol {
   }
 }
 
-/** Marks of operations: its name and attributes are known as far as they will be, and nobody answers it. */
+/** Mark of an operation: its name and attributes are known as far as they will be. */
 const described = 1
-const unanswered = 2
 
-class MongodbStream implements StreamDecoder, NumberedOwner {
-  private readonly protocol: Mongodb
-  private readonly numbered: Numbered
-  private readonly requests: SizedMessages
-  private readonly responses: SizedMessages
-  /** When the server spoke last. */
-  private answers: ByteFlow | undefined
+class MongodbStream extends Numbered {
+  protected readonly requests: SizedMessages
+  protected readonly answers: SizedMessages
+  readonly #protocol: Mongodb
 
   constructor(protocol: Mongodb, connection: StreamConnection) {
-    this.protocol = protocol
-    this.numbered = new Numbered(connection, this)
-    this.requests = new SizedMessages(new Requests(protocol, this.numbered))
-    this.responses = new SizedMessages(new Responses(protocol, this.numbered))
+    super(connection)
+    this.#protocol = protocol
+    this.requests = new SizedMessages(this, new Requests(protocol, this))
+    this.answers = new SizedMessages(this, new Responses(protocol, this))
   }
 
-  read(flow: ByteFlow): void {
-    // The conventions know clients of databases only.
-    if (this.numbered.connection.server) this.numbered.refuse()
-    if (this.numbered.refused) flow.at = flow.end
-    else this.of(flow).read(flow)
+  override end(operation: Operation): void {
+    this.#protocol.complete(operation, this.connection)
+    super.end(operation)
   }
 
-  lost(flow: ByteFlow): void {
-    this.of(flow).lost(flow)
+  protected unseen(operation: Operation): void {
+    operation.endNs = Math.max(operation.startNs, this.spokeNs)
+    this.end(operation)
   }
 
-  close(): void {
-    this.numbered.close()
-  }
-
-  unseen(operation: Operation): void {
-    operation.endNs = Math.max(operation.startNs, this.answers?.nowNs ?? 0)
-    this.protocol.complete(operation, this.numbered.connection)
-    this.numbered.end(operation)
-  }
-
-  broken(operation: Operation): void {
+  protected broken(operation: Operation): void {
+    const { errno } = this.connection
     // Unread, the last command of a connection is its driver's endSessions as a rule, whose answer nobody awaits.
-    const compressed = (operation.mark & mark.oneWay) !== 0 && this.numbered.connection.errno === 0
+    const compressed = (operation.mark & mark.oneWay) !== 0 && errno === 0
     if (compressed || (operation.mark & described) === 0) {
-      this.numbered.drop(operation)
+      this.drop(operation)
       return
     }
-    fail(operation, brokenOff(this.numbered.connection.errno))
-    this.numbered.end(operation)
-  }
-
-  private of(flow: ByteFlow): SizedMessages {
-    if (flow.request) return this.requests
-    this.answers = flow
-    return this.responses
+    fail(operation.call, brokenOff(errno))
+    this.end(operation)
   }
 }
 
@@ -175,11 +154,11 @@ class Messages {
   readonly headBytes = headBytes
   readonly bodyBytes = 4_096
   protected readonly protocol: Mongodb
-  protected readonly numbered: Numbered
+  protected readonly stream: MongodbStream
 
-  constructor(protocol: Mongodb, numbered: Numbered) {
+  constructor(protocol: Mongodb, stream: MongodbStream) {
     this.protocol = protocol
-    this.numbered = numbered
+    this.stream = stream
   }
 
   length(bytes: Buffer, at: number): number {
@@ -196,50 +175,37 @@ class Requests extends Messages implements MessageReader {
   }
 
   opened(flow: ByteFlow, length: number): void {
-    const { numbered } = this
+    const { stream } = this
     const { bytes, at } = flow
     // Drivers send the next command when they have the answer to the one before.
-    numbered.settle(mark.unseen)
+    stream.settle(mark.unseen)
     const compressed = bytes.readInt32LE(at + 12) === opcode.compressed
-    const operation = numbered.begin(flow, bytes.readInt32LE(at + 4), compressed ? mark.oneWay : 0)
+    const operation = stream.begin(flow, bytes.readInt32LE(at + 4), compressed ? mark.oneWay : 0)
     if (operation !== undefined) operation.requestBytes = length
   }
 
   body(bytes: Buffer, start: number, end: number): void {
-    const { numbered, protocol } = this
+    const { stream, protocol } = this
     const { command } = protocol
-    const operation = numbered.sending
+    const operation = stream.sending
     if (operation === undefined) return
     command.read(bytes, start, end)
-    if (command.oneWay) operation.mark |= unanswered
+    if (command.oneWay) operation.mark |= mark.unanswered
     if (!command.compressed) operation.mark &= ~mark.oneWay
     if (command.silent || (command.oneWay && command.name === '')) operation.mark |= mark.silent
     // Whoever sends such a command speaks the protocol, and nobody may ever answer it.
-    if (command.oneWay && command.database !== '') numbered.confirmed = true
-    protocol.describe(operation, numbered.connection)
-    numbered.asked(operation)
+    if (command.oneWay && command.database !== '') stream.confirmed = true
+    protocol.describe(operation, stream.connection)
+    stream.asked(operation)
   }
 
   tail(bytes: Buffer, start: number, end: number): void {
-    const operation = this.numbered.sending
+    const operation = this.stream.sending
     if (operation !== undefined) this.protocol.describeTail(operation, bytes, start, end)
   }
 
   closed(flow: ByteFlow): void {
-    const { numbered, protocol } = this
-    const operation = numbered.sending
-    numbered.sending = undefined
-    if (operation === undefined || (operation.mark & unanswered) === 0) return
-    numbered.take(operation)
-    operation.endNs = flow.nowNs
-    protocol.complete(operation, numbered.connection)
-    numbered.end(operation)
-  }
-
-  missed(_flow: ByteFlow): void {}
-
-  strange(inStep: boolean): void {
-    this.numbered.strange(inStep)
+    this.stream.sent(flow)
   }
 }
 
@@ -257,43 +223,31 @@ class Responses extends Messages implements MessageReader {
     const { bytes, at } = flow
     this.id = bytes.readInt32LE(at + 4)
     this.more = false
-    this.numbered.answered(flow, bytes.readInt32LE(at + 8))
-    const operation = this.numbered.answering
+    this.stream.answered(flow, bytes.readInt32LE(at + 8))
+    const operation = this.stream.answering
     if (operation !== undefined) operation.responseBytes += length
   }
 
   body(bytes: Buffer, start: number, end: number): void {
     const { protocol } = this
-    const operation = this.numbered.answering
+    const operation = this.stream.answering
     if (operation === undefined) return
     protocol.reply.read(bytes, start, end)
     this.more = protocol.reply.moreToCome
-    protocol.complete(operation, this.numbered.connection)
+    protocol.complete(operation, this.stream.connection)
     protocol.describeReply(operation)
   }
 
-  tail(_bytes: Buffer, _start: number, _end: number): void {}
-
   closed(flow: ByteFlow): void {
-    const { numbered, protocol } = this
-    const operation = numbered.answering
-    numbered.answering = undefined
+    const { stream } = this
+    const operation = stream.answering
+    stream.answering = undefined
     if (operation === undefined) return
     if (this.more) {
-      numbered.again(operation, this.id)
+      stream.again(operation, this.id)
       return
     }
     operation.endNs = flow.nowNs
-    protocol.complete(operation, numbered.connection)
-    numbered.end(operation)
-  }
-
-  missed(_flow: ByteFlow): void {
-    this.numbered.doubt()
-  }
-
-  strange(inStep: boolean): void {
-    this.numbered.doubt()
-    this.numbered.strange(inStep)
+    stream.end(operation)
   }
 }

@@ -1,4 +1,5 @@
-import type { ByteFlow } from '../lib/byte-flow.ts'
+import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
+import type { Numbered } from './numbered.ts'
 
 /** What a protocol makes of the messages of one direction, each of which begins with its length. Never throws. */
 export interface MessageReader {
@@ -17,13 +18,9 @@ export interface MessageReader {
   /** Its first bytes. Left out where they were not captured. */
   body(bytes: Buffer, start: number, end: number): void
   /** The last bytes of a message that is longer, or some of them. */
-  tail(bytes: Buffer, start: number, end: number): void
+  tail?(bytes: Buffer, start: number, end: number): void
   /** Its last byte has passed. */
   closed(flow: ByteFlow): void
-  /** Messages may have passed that nobody saw. */
-  missed(flow: ByteFlow): void
-  /** Bytes were passed over, in which no message was found. `inStep`: where one had to begin. */
-  strange(inStep: boolean): void
 }
 
 const atHead = 0
@@ -31,7 +28,8 @@ const inBody = 1
 const inTail = 2
 
 /** Frames one direction of a connection. A gap inside of a message does no harm to those behind it. */
-export class SizedMessages {
+export class SizedMessages implements FlowReader {
+  private readonly framing: Numbered
   private readonly reader: MessageReader
   private state = atHead
   private length = 0
@@ -40,7 +38,8 @@ export class SizedMessages {
   /** While framing is lost: bytes that were left of an earlier call, at whose start a message may begin. */
   private begun = 0
 
-  constructor(reader: MessageReader) {
+  constructor(framing: Numbered, reader: MessageReader) {
+    this.framing = framing
     this.reader = reader
   }
 
@@ -51,7 +50,7 @@ export class SizedMessages {
   lost(flow: ByteFlow): void {
     this.begun = 0
     if (this.state === atHead) {
-      this.reader.missed(flow)
+      this.missed(flow)
       return
     }
     const left = this.leftOf(flow.received)
@@ -63,7 +62,7 @@ export class SizedMessages {
     }
     this.state = atHead
     this.reader.closed(flow)
-    if (left < 0) this.reader.missed(flow)
+    if (left < 0) this.missed(flow)
   }
 
   /** False: more bytes are needed. */
@@ -78,9 +77,8 @@ export class SizedMessages {
     if (flow.end - flow.at < reader.headBytes) return false
     const length = reader.length(flow.bytes, flow.at)
     if (length === 0) {
-      flow.broken = true
-      this.passOver(flow, true)
-      return false
+      this.missed(flow)
+      return this.framing.fault(flow)
     }
     this.state = inBody
     this.length = length
@@ -103,13 +101,13 @@ export class SizedMessages {
       if (begins === undefined) this.begun = flow.end - flow.at
       if (begins !== false) return begins === true
     }
-    this.passOver(flow, false)
-    return false
+    this.missed(flow)
+    return this.framing.passOver(flow)
   }
 
-  private passOver(flow: ByteFlow, inStep: boolean): void {
-    flow.at = flow.end
-    this.reader.strange(inStep)
+  /** Messages may have passed unseen. */
+  private missed(flow: ByteFlow): void {
+    if (!flow.request) this.framing.doubt()
   }
 
   private readBody(flow: ByteFlow): boolean {
@@ -132,7 +130,7 @@ export class SizedMessages {
     const left = this.leftOf(flow.offset)
     if (flow.end - flow.at < left) return false
     if (left > 0) {
-      this.reader.tail(flow.bytes, flow.at, flow.at + left)
+      this.reader.tail?.(flow.bytes, flow.at, flow.at + left)
       flow.at += left
     }
     this.state = atHead

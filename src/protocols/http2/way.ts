@@ -1,6 +1,6 @@
 import { HpackDecoder } from '../../lib/hpack.ts'
 import type { Operation } from '../../model/stream.ts'
-import { Passage } from '../passage.ts'
+import { Passage } from '../framing.ts'
 import { HeaderBlock } from './header-block.ts'
 
 /** One direction of a connection. */

@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { soak } from '../../../test/helpers/soak.ts'
-import { Operation } from '../../model/stream.ts'
-import { UnderWay } from './under-way.ts'
+import { soak } from '../../test/helpers/soak.ts'
+import { Operation } from '../model/stream.ts'
+import { ConfirmedRequests } from './requests-in-flight.ts'
 
 const most = 8
 
 /** Adds as its user does. Returns what had to make room, and whether it was added. */
-function add(underWay: UnderWay, tag: number, operation: Operation): { out: Operation[]; added: boolean } {
+function add(requests: ConfirmedRequests, tag: number, operation: Operation): { out: Operation[]; added: boolean } {
   const out: Operation[] = []
-  for (let old = underWay.crowdedOut(tag); old !== undefined; old = underWay.crowdedOut(tag)) out.push(old)
-  return { out, added: underWay.add(tag, operation) }
+  for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag)) out.push(old)
+  return { out, added: requests.add(tag, operation) }
 }
 
-test('operations come back by their tags, whatever the order, and each once', () => {
+test('operations come back by their numbers, whatever the order, and each once', () => {
   const command = fc.record({
     kind: fc.constantFrom('add', 'add', 'take', 'takeUpTo'),
     step: fc.integer({ min: 0, max: 12 }),
   })
   fc.assert(
     fc.property(fc.array(command, { maxLength: 200 }), commands => {
-      const underWay = new UnderWay(most)
+      const requests = new ConfirmedRequests(most)
       const model = new Map<number, Operation>()
       let next = 1
       for (const { kind, step } of commands) {
         if (kind === 'add') {
           next += 1 + (step % 4)
           const operation = new Operation()
-          const { out, added } = add(underWay, next, operation)
+          const { out, added } = add(requests, next, operation)
           for (const old of out) {
             const [tag, oldest] = [...model][0]!
             assert.equal(old, oldest)
@@ -37,18 +37,18 @@ test('operations come back by their tags, whatever the order, and each once', ()
           assert.equal(added, true)
           model.set(next, operation)
         } else if (kind === 'take') {
-          assert.equal(underWay.take(next - step), model.get(next - step))
+          assert.equal(requests.take(next - step), model.get(next - step))
           model.delete(next - step)
         } else {
           for (const [tag, operation] of [...model])
             if (tag <= next - step) {
-              assert.equal(underWay.takeUpTo(next - step), operation)
+              assert.equal(requests.takeUpTo(next - step), operation)
               model.delete(tag)
             }
-          assert.equal(underWay.takeUpTo(next - step), undefined)
+          assert.equal(requests.takeUpTo(next - step), undefined)
         }
-        assert.equal(underWay.size, model.size)
-        assert.ok(underWay.size <= most)
+        assert.equal(requests.size, model.size)
+        assert.ok(requests.size <= most)
       }
     }),
     { numRuns: soak ? 20_000 : 500 },
@@ -56,21 +56,21 @@ test('operations come back by their tags, whatever the order, and each once', ()
 })
 
 test('a tag that was there before, or is older than all, is not added', () => {
-  const underWay = new UnderWay(most)
-  assert.equal(add(underWay, 5, new Operation()).added, true)
-  assert.equal(add(underWay, 5, new Operation()).added, false)
-  assert.equal(add(underWay, 4, new Operation()).added, false)
+  const requests = new ConfirmedRequests(most)
+  assert.equal(add(requests, 5, new Operation()).added, true)
+  assert.equal(add(requests, 5, new Operation()).added, false)
+  assert.equal(add(requests, 4, new Operation()).added, false)
 })
 
 test('tags beyond what a double counts exactly do no harm', () => {
-  const underWay = new UnderWay(most)
+  const requests = new ConfirmedRequests(most)
   let out = 0
   let added = 0
   for (const tag of [2 ** 60, 2 ** 60 + 1, 2 ** 63, 3, 2 ** 64]) {
-    const result = add(underWay, tag, new Operation())
+    const result = add(requests, tag, new Operation())
     out += result.out.length
     if (result.added) added++
   }
-  while (underWay.takeUpTo(Number.POSITIVE_INFINITY) !== undefined) out++
+  while (requests.takeUpTo(Number.POSITIVE_INFINITY) !== undefined) out++
   assert.equal(out, added)
 })
