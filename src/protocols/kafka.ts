@@ -26,7 +26,7 @@ import { errorName } from './kafka/errors.ts'
 import { Groups } from './kafka/groups.ts'
 import { describeMessage, type MessageOperation } from './message-call.ts'
 import { mark, Numbered } from './numbered.ts'
-import { type MessageReader, SizedMessages } from './sized-messages.ts'
+import { MessageReader, SizedMessages } from './sized-messages.ts'
 import { Texts } from './texts.ts'
 
 /**
@@ -149,8 +149,8 @@ class KafkaStream extends Numbered {
   /** Of the connection's latest requests; '' as long as they told none. */
   client = ''
   private group = ''
-  protected readonly requests = new SizedMessages(this, new Requests(this))
-  protected readonly answers = new SizedMessages(this, new Responses(this))
+  protected readonly requests = new SizedMessages(new Requests(this))
+  protected readonly answers = new SizedMessages(new Responses(this))
 
   constructor(protocol: Kafka, connection: StreamConnection) {
     super(connection)
@@ -203,15 +203,8 @@ class KafkaStream extends Numbered {
   }
 }
 
-class Requests implements MessageReader {
+class Requests extends MessageReader<KafkaStream> {
   readonly headBytes = requestHeadBytes
-  readonly bodyBytes = 4_096
-  readonly tailBytes = 1
-  private readonly stream: KafkaStream
-
-  constructor(stream: KafkaStream) {
-    this.stream = stream
-  }
 
   length(bytes: Buffer, at: number): number {
     return requestLength(bytes, at)
@@ -274,15 +267,8 @@ class Requests implements MessageReader {
   }
 }
 
-class Responses implements MessageReader {
+class Responses extends MessageReader<KafkaStream> {
   readonly headBytes = responseHeadBytes
-  readonly bodyBytes = 4_096
-  readonly tailBytes = 1
-  private readonly stream: KafkaStream
-
-  constructor(stream: KafkaStream) {
-    this.stream = stream
-  }
 
   length(bytes: Buffer, at: number): number {
     return responseLength(bytes, at)

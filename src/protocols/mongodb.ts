@@ -9,7 +9,7 @@ import { Command } from './mongodb/command.ts'
 import { Reply } from './mongodb/reply.ts'
 import { headBytes, messageBegins, messageLength, opcode } from './mongodb/wire.ts'
 import { mark, Numbered } from './numbered.ts'
-import { type MessageReader, SizedMessages } from './sized-messages.ts'
+import { MessageReader, SizedMessages } from './sized-messages.ts'
 
 /**
  * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), told in the database conventions 1.44, on the client's
@@ -115,19 +115,17 @@ class Mongodb implements Protocol {
 const described = 1
 
 class MongodbStream extends Numbered {
-  protected readonly requests: SizedMessages
-  protected readonly answers: SizedMessages
-  readonly #protocol: Mongodb
+  readonly protocol: Mongodb
+  protected readonly requests = new SizedMessages(new Requests(this))
+  protected readonly answers = new SizedMessages(new Responses(this))
 
   constructor(protocol: Mongodb, connection: StreamConnection) {
     super(connection)
-    this.#protocol = protocol
-    this.requests = new SizedMessages(this, new Requests(protocol, this))
-    this.answers = new SizedMessages(this, new Responses(protocol, this))
+    this.protocol = protocol
   }
 
   override end(operation: Operation): void {
-    this.#protocol.complete(operation, this.connection)
+    this.protocol.complete(operation, this.connection)
     super.end(operation)
   }
 
@@ -150,25 +148,17 @@ class MongodbStream extends Numbered {
 }
 
 /** One direction: what both have in common. */
-class Messages {
+abstract class Messages extends MessageReader<MongodbStream> {
   readonly headBytes = headBytes
-  readonly bodyBytes = 4_096
-  protected readonly protocol: Mongodb
-  protected readonly stream: MongodbStream
-
-  constructor(protocol: Mongodb, stream: MongodbStream) {
-    this.protocol = protocol
-    this.stream = stream
-  }
 
   length(bytes: Buffer, at: number): number {
     return messageLength(bytes, at)
   }
 }
 
-class Requests extends Messages implements MessageReader {
+class Requests extends Messages {
   /** Names of databases have 63 bytes at most, and seldom more than 40. */
-  readonly tailBytes = 64
+  override readonly tailBytes = 64
 
   begins(bytes: Buffer, at: number, end: number): boolean | undefined {
     return messageBegins(bytes, at, end, false)
@@ -185,7 +175,8 @@ class Requests extends Messages implements MessageReader {
   }
 
   body(bytes: Buffer, start: number, end: number): void {
-    const { stream, protocol } = this
+    const { stream } = this
+    const { protocol } = stream
     const { command } = protocol
     const operation = stream.sending
     if (operation === undefined) return
@@ -199,9 +190,9 @@ class Requests extends Messages implements MessageReader {
     stream.asked(operation)
   }
 
-  tail(bytes: Buffer, start: number, end: number): void {
-    const operation = this.stream.sending
-    if (operation !== undefined) this.protocol.describeTail(operation, bytes, start, end)
+  override tail(bytes: Buffer, start: number, end: number): void {
+    const { protocol, sending: operation } = this.stream
+    if (operation !== undefined) protocol.describeTail(operation, bytes, start, end)
   }
 
   closed(flow: ByteFlow): void {
@@ -209,8 +200,7 @@ class Requests extends Messages implements MessageReader {
   }
 }
 
-class Responses extends Messages implements MessageReader {
-  readonly tailBytes = 1
+class Responses extends Messages {
   /** Number of the answer that is passing, and whether others follow it. */
   private id = 0
   private more = false
@@ -229,8 +219,7 @@ class Responses extends Messages implements MessageReader {
   }
 
   body(bytes: Buffer, start: number, end: number): void {
-    const { protocol } = this
-    const operation = this.stream.answering
+    const { protocol, answering: operation } = this.stream
     if (operation === undefined) return
     protocol.reply.read(bytes, start, end)
     this.more = protocol.reply.moreToCome

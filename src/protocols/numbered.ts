@@ -1,8 +1,7 @@
-import type { ByteFlow } from '../lib/byte-flow.ts'
+import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
 import type { Operation, StreamConnection } from '../model/stream.ts'
 import { Framing, type Patience } from './framing.ts'
 import { NumberedRequests } from './requests-in-flight.ts'
-import type { SizedMessages } from './sized-messages.ts'
 
 /** Marks of operations; the lower bits are the protocol's. */
 export const mark = {
@@ -30,8 +29,8 @@ export abstract class Numbered extends Framing {
   sending: Operation | undefined = undefined
   /** The request whose answer's bytes are passing; it is no longer in flight. */
   answering: Operation | undefined = undefined
-  protected abstract readonly requests: SizedMessages
-  protected abstract readonly answers: SizedMessages
+  protected abstract readonly requests: FlowReader
+  protected abstract readonly answers: FlowReader
   /** With room for the one whose answer is passing and may go on under another number. */
   readonly #inFlight = new NumberedRequests(most + 1)
   /** That of the server. */
@@ -173,7 +172,7 @@ export abstract class Numbered extends Framing {
     this.#inFlight.drain(operation => this.drop(operation))
   }
 
-  #side(flow: ByteFlow): SizedMessages {
+  #side(flow: ByteFlow): FlowReader {
     if (flow.request) return this.requests
     this.#spoken = flow
     return this.answers

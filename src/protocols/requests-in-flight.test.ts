@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { soak } from '../../test/helpers/soak.ts'
 import { Operation } from '../model/stream.ts'
-import { ConfirmedRequests } from './requests-in-flight.ts'
+import { RisingRequests } from './requests-in-flight.ts'
 
 const most = 8
 
 /** Adds as its user does. Returns what had to make room, and whether it was added. */
-function add(requests: ConfirmedRequests, tag: number, operation: Operation): { out: Operation[]; added: boolean } {
+function add(requests: RisingRequests, tag: number, operation: Operation): { out: Operation[]; added: boolean } {
   const out: Operation[] = []
   for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag)) out.push(old)
   return { out, added: requests.add(tag, operation) }
@@ -21,7 +21,7 @@ test('operations come back by their numbers, whatever the order, and each once',
   })
   fc.assert(
     fc.property(fc.array(command, { maxLength: 200 }), commands => {
-      const requests = new ConfirmedRequests(most)
+      const requests = new RisingRequests(most)
       const model = new Map<number, Operation>()
       let next = 1
       for (const { kind, step } of commands) {
@@ -56,14 +56,14 @@ test('operations come back by their numbers, whatever the order, and each once',
 })
 
 test('a tag that was there before, or is older than all, is not added', () => {
-  const requests = new ConfirmedRequests(most)
+  const requests = new RisingRequests(most)
   assert.equal(add(requests, 5, new Operation()).added, true)
   assert.equal(add(requests, 5, new Operation()).added, false)
   assert.equal(add(requests, 4, new Operation()).added, false)
 })
 
 test('tags beyond what a double counts exactly do no harm', () => {
-  const requests = new ConfirmedRequests(most)
+  const requests = new RisingRequests(most)
   let out = 0
   let added = 0
   for (const tag of [2 ** 60, 2 ** 60 + 1, 2 ** 63, 3, 2 ** 64]) {

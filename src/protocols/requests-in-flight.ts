@@ -120,12 +120,12 @@ export class RequestsInFlight<T = Operation> {
 }
 
 /** Requests whose answers name them by a number, in whatever order they come. */
-export class NumberedRequests extends RequestsInFlight {
+export class NumberedRequests<T = Operation> extends RequestsInFlight<T> {
   #numbers = noNumbers
 
   /** False: there is no room. */
-  add(number: number, operation: Operation): boolean {
-    if (!this.push(operation)) return false
+  add(number: number, request: T): boolean {
+    if (!this.push(request)) return false
     this.#numbers[this.slotOf(this.size - 1)] = number
     return true
   }
@@ -144,7 +144,12 @@ export class NumberedRequests extends RequestsInFlight {
     return this.indexOf(number) >= 0
   }
 
-  take(number: number): Operation | undefined {
+  get(number: number): T | undefined {
+    const index = this.indexOf(number)
+    return index < 0 ? undefined : this.at(index)
+  }
+
+  take(number: number): T | undefined {
     const index = this.indexOf(number)
     return index < 0 ? undefined : this.remove(index)
   }
@@ -163,21 +168,21 @@ export class NumberedRequests extends RequestsInFlight {
   }
 }
 
-/** Requests with rising numbers, which are confirmed one by one or all up to a number. */
-export class ConfirmedRequests extends NumberedRequests {
+/** Requests whose numbers rise, so that there may be many. They are answered one by one, or all up to a number. */
+export class RisingRequests<T = Operation> extends NumberedRequests<T> {
   /** Takes out one that has to make room for that of `number`. To be called until there is none. */
-  crowdedOut(number: number): Operation | undefined {
+  crowdedOut(number: number): T | undefined {
     return this.takeUpTo(number - this.most)
   }
 
   /** False where there is no room, or where the number is no later one than all before. */
-  override add(number: number, operation: Operation): boolean {
+  override add(number: number, request: T): boolean {
     if (this.size > 0 && number <= this.numberAt(this.size - 1)) return false
-    return super.add(number, operation)
+    return super.add(number, request)
   }
 
   /** Takes out the oldest of those whose number is not above `number`. */
-  takeUpTo(number: number): Operation | undefined {
+  takeUpTo(number: number): T | undefined {
     return this.size > 0 && this.numberAt(0) <= number ? this.shift() : undefined
   }
 

@@ -2,25 +2,36 @@ import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
 import type { Numbered } from './numbered.ts'
 
 /** What a protocol makes of the messages of one direction, each of which begins with its length. Never throws. */
-export interface MessageReader {
+export abstract class MessageReader<S extends Numbered = Numbered> {
+  readonly stream: S
   /** From so many bytes a message's length is known. */
-  readonly headBytes: number
+  abstract readonly headBytes: number
   /** Of a longer message so many bytes are shown at once, and not the rest. At most what a flow keeps. */
-  readonly bodyBytes: number
+  readonly bodyBytes: number = 4_096
   /** Of a longer message the last ones are shown, too: 1 at least, so that its end is noticed when it comes. */
-  readonly tailBytes: number
+  readonly tailBytes: number = 1
+
+  constructor(stream: S) {
+    this.stream = stream
+  }
+
   /** Length of the message whose head is at `at`; 0: there is none. */
-  length(bytes: Buffer, at: number): number
+  abstract length(bytes: Buffer, at: number): number
+
   /** Whether a message begins there, beyond doubt, while framing is lost. Undefined: too few bytes to tell. */
-  begins(bytes: Buffer, at: number, end: number): boolean | undefined
+  abstract begins(bytes: Buffer, at: number, end: number): boolean | undefined
+
   /** A message begins at `flow.at`. */
-  opened(flow: ByteFlow, length: number): void
+  abstract opened(flow: ByteFlow, length: number): void
+
   /** Its first bytes. Left out where they were not captured. */
-  body(bytes: Buffer, start: number, end: number): void
+  abstract body(bytes: Buffer, start: number, end: number): void
+
   /** The last bytes of a message that is longer, or some of them. */
-  tail?(bytes: Buffer, start: number, end: number): void
+  tail(_bytes: Buffer, _start: number, _end: number): void {}
+
   /** Its last byte has passed. */
-  closed(flow: ByteFlow): void
+  abstract closed(flow: ByteFlow): void
 }
 
 const atHead = 0
@@ -29,7 +40,6 @@ const inTail = 2
 
 /** Frames one direction of a connection. A gap inside of a message does no harm to those behind it. */
 export class SizedMessages implements FlowReader {
-  private readonly framing: Numbered
   private readonly reader: MessageReader
   private state = atHead
   private length = 0
@@ -38,8 +48,7 @@ export class SizedMessages implements FlowReader {
   /** While framing is lost: bytes that were left of an earlier call, at whose start a message may begin. */
   private begun = 0
 
-  constructor(framing: Numbered, reader: MessageReader) {
-    this.framing = framing
+  constructor(reader: MessageReader) {
     this.reader = reader
   }
 
@@ -78,7 +87,7 @@ export class SizedMessages implements FlowReader {
     const length = reader.length(flow.bytes, flow.at)
     if (length === 0) {
       this.missed(flow)
-      return this.framing.fault(flow)
+      return reader.stream.fault(flow)
     }
     this.state = inBody
     this.length = length
@@ -102,12 +111,12 @@ export class SizedMessages implements FlowReader {
       if (begins !== false) return begins === true
     }
     this.missed(flow)
-    return this.framing.passOver(flow)
+    return reader.stream.passOver(flow)
   }
 
   /** Messages may have passed unseen. */
   private missed(flow: ByteFlow): void {
-    if (!flow.request) this.framing.doubt()
+    if (!flow.request) this.reader.stream.doubt()
   }
 
   private readBody(flow: ByteFlow): boolean {
@@ -130,7 +139,7 @@ export class SizedMessages implements FlowReader {
     const left = this.leftOf(flow.offset)
     if (flow.end - flow.at < left) return false
     if (left > 0) {
-      this.reader.tail?.(flow.bytes, flow.at, flow.at + left)
+      this.reader.tail(flow.bytes, flow.at, flow.at + left)
       flow.at += left
     }
     this.state = atHead

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Operation } from '../../model/stream.ts'
-import { ConfirmedRequests, RequestsInFlight, type Tally } from '../requests-in-flight.ts'
+import { RequestsInFlight, RisingRequests, type Tally } from '../requests-in-flight.ts'
 
 /** Somebody who takes the messages of a queue. */
 export interface Consumer {
@@ -55,8 +55,8 @@ export class Channel {
   readonly sent = new Content()
   readonly received = new Content()
   /** Publishes without their confirmation, deliveries that are not acknowledged. */
-  readonly published: ConfirmedRequests
-  readonly delivered: ConfirmedRequests
+  readonly published: RisingRequests
+  readonly delivered: RisingRequests
   /** basic.get without its answer; undefined where there was no room for its operation. */
   readonly gets: RequestsInFlight
   /** The server confirms what is published; the tag that it gives the next message. */
@@ -73,8 +73,8 @@ export class Channel {
 
   constructor(tally: Tally) {
     this.tally = tally
-    this.published = new ConfirmedRequests(mostWaiting, tally)
-    this.delivered = new ConfirmedRequests(mostWaiting, tally)
+    this.published = new RisingRequests(mostWaiting, tally)
+    this.delivered = new RisingRequests(mostWaiting, tally)
     this.gets = new RequestsInFlight(mostAsked, tally)
     tally.bytes += channelBytes
   }

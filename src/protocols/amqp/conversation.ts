@@ -4,7 +4,7 @@ import { SpanKind } from '../../model/span.ts'
 import type { Operation, StreamConnection } from '../../model/stream.ts'
 import type { BrokerStream } from '../broker-stream.ts'
 import { fail } from '../failure.ts'
-import { type ConfirmedRequests, Tally } from '../requests-in-flight.ts'
+import { type RisingRequests, Tally } from '../requests-in-flight.ts'
 import { Channel, type Content } from './channel.ts'
 import type { Messages } from './messages.ts'
 import { errorOfReply, method } from './methods.ts'
@@ -323,7 +323,7 @@ export class Conversation {
   }
 
   /** The operation lasts until its tag is acknowledged. */
-  private wait(requests: ConfirmedRequests, tag: number, operation: Operation, nowNs: number): void {
+  private wait(requests: RisingRequests, tag: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
     for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag))
       this.settle(old, '', old.endNs)
@@ -331,7 +331,7 @@ export class Conversation {
     else this.waiting++
   }
 
-  private settleUpTo(requests: ConfirmedRequests, tag: number, error: string, nowNs: number): void {
+  private settleUpTo(requests: RisingRequests, tag: number, error: string, nowNs: number): void {
     for (;;) {
       const operation = requests.takeUpTo(tag)
       if (operation === undefined) return
@@ -387,7 +387,7 @@ export class Conversation {
 }
 
 /** The oldest of those published to a destination that has to be routed, and did not fail yet. */
-function returnedOf(published: ConfirmedRequests, destination: string): Operation | undefined {
+function returnedOf(published: RisingRequests, destination: string): Operation | undefined {
   for (let i = 0; i < Math.min(returnable, published.size); i++) {
     const operation = published.at(i)!
     const { call, mark } = operation

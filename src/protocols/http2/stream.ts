@@ -5,12 +5,10 @@ import { Ending } from './ending.ts'
 import { fields, grpcStatusOf, isTrailer, Said, saysGrpc, statusOf } from './fields.ts'
 import { Flag, FrameHead, FrameType, frameHeadBytes, numberAt, preface, prefaceLength } from './frames.ts'
 import { bytesBefore } from './header-block.ts'
-import { type OpenStream, StreamTable } from './open-stream.ts'
+import { maxStreams, type OpenStream, StreamTable } from './open-stream.ts'
 import { findFrame } from './resync.ts'
 import { Way } from './way.ts'
 
-/** Streams that are open at a time, at most. */
-const maxStreams = 4_096
 /** Pieces without a frame before any was seen, and frames that cannot be, before the connection is given up. */
 const maxMisses = 255
 const maxFaults = 16
@@ -100,7 +98,7 @@ export class Http2Stream implements StreamDecoder {
       if (certain) {
         this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
       } else {
-        this.streams.delete(stream.id)
+        this.streams.take(stream.id)
         this.calls.forget(stream, this.connection)
       }
     }
@@ -346,11 +344,7 @@ export class Http2Stream implements StreamDecoder {
   private abandonAll(): void {
     this.missedRequests = false
     this.doubtful = 0
-    // Once given back, a stream is another connection's: it must not be in this table any more.
-    for (const stream of this.streams.select(() => true)) {
-      this.streams.delete(stream.id)
-      this.calls.abandon(stream, this.connection)
-    }
+    this.streams.drain(stream => this.calls.abandon(stream, this.connection))
   }
 
   private blockFrameEnds(flow: ByteFlow, way: Way): void {
@@ -399,7 +393,7 @@ export class Http2Stream implements StreamDecoder {
       return
     }
     const stream = this.calls.open(id, begun, this.connection)
-    this.streams.add(stream)
+    this.streams.add(id, stream)
     this.connection.asked(begun)
   }
 
@@ -442,7 +436,7 @@ export class Http2Stream implements StreamDecoder {
 
   private end(stream: OpenStream, endNs: number, how: Ending): void {
     // The end of another one may have ended it, when it was silent for long.
-    if (!this.streams.delete(stream.id)) return
+    if (this.streams.take(stream.id) === undefined) return
     if (stream.doubtNs > 0) this.doubtful--
     stream.operation.endNs = endNs
     const grpc = this.isGrpc(stream)
