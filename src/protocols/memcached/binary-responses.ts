@@ -11,7 +11,7 @@ export class BinaryResponses extends ResponseReader {
   private atEnd = false
   /** Further responses to the same request follow (statistics). */
   private more = false
-  /** It answers the first request that is under way. */
+  /** It answers the first request in flight. */
   private matches = false
   private startOffset = 0
 

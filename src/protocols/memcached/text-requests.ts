@@ -18,7 +18,7 @@ const longestData = 2 ** 31
 /** Of the text protocol: lines, and behind those that store something the data. */
 export class TextRequests extends RequestReader {
   private readonly words: Interner
-  /** A request is under way: in a line that is passed over, or at the line end behind its data. */
+  /** A request is being read: in a line that is passed over, or at the line end behind its data. */
   private inLine = false
   private atEnd = false
   private answered = true
