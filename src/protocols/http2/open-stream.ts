@@ -1,6 +1,6 @@
 import type { Operation } from '../../model/stream.ts'
 import type { KeptHead } from '../http1/kept-heads.ts'
-import { RisingRequests } from '../requests-in-flight.ts'
+import type { RisingRequests } from '../requests-in-flight.ts'
 import { Said } from './fields.ts'
 
 /** A request of HTTP/2 whose response is not whole yet. Used again. */
@@ -25,22 +25,19 @@ export class OpenStream {
   doubtNs = 0
 }
 
-/** Streams that are open at a time, at most. */
-export const maxStreams = 4_096
-
 /** Streams that are open, by number: a client's numbers are odd and rise. */
-export class StreamTable extends RisingRequests<OpenStream> {
-  constructor() {
-    super(maxStreams)
-  }
+export type StreamTable = RisingRequests<OpenStream>
 
-  /** The first `most` streams that `wanted` says yes to, by number. Makes a list: not for each message. */
-  select(wanted: (stream: OpenStream) => boolean, most = Number.POSITIVE_INFINITY): OpenStream[] {
-    const list: OpenStream[] = []
-    for (let i = 0; i < this.size && list.length < most; i++) {
-      const stream = this.at(i)!
-      if (wanted(stream)) list.push(stream)
-    }
-    return list
+/** The first `most` streams that `wanted` says yes to, by number. Makes a list: not for each message. */
+export function selectStreams(
+  streams: StreamTable,
+  wanted: (stream: OpenStream) => boolean,
+  most = Number.POSITIVE_INFINITY,
+): OpenStream[] {
+  const list: OpenStream[] = []
+  for (let i = 0; i < streams.size && list.length < most; i++) {
+    const stream = streams.at(i)!
+    if (wanted(stream)) list.push(stream)
   }
+  return list
 }

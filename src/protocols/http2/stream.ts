@@ -1,14 +1,17 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../model/stream.ts'
+import { RisingRequests } from '../requests-in-flight.ts'
 import type { Http2Calls } from './calls.ts'
 import { Ending } from './ending.ts'
 import { fields, grpcStatusOf, isTrailer, Said, saysGrpc, statusOf } from './fields.ts'
 import { Flag, FrameHead, FrameType, frameHeadBytes, numberAt, preface, prefaceLength } from './frames.ts'
 import { bytesBefore } from './header-block.ts'
-import { maxStreams, type OpenStream, StreamTable } from './open-stream.ts'
+import { type OpenStream, type StreamTable, selectStreams } from './open-stream.ts'
 import { findFrame } from './resync.ts'
 import { Way } from './way.ts'
 
+/** Streams that are open at a time, at most. */
+const maxStreams = 4_096
 /** Pieces without a frame before any was seen, and frames that cannot be, before the connection is given up. */
 const maxMisses = 255
 const maxFaults = 16
@@ -30,7 +33,7 @@ export class Http2Stream implements StreamDecoder {
   private readonly connection: StreamConnection
   private readonly request: Way
   private readonly response: Way
-  private readonly streams = new StreamTable()
+  private readonly streams: StreamTable = new RisingRequests(maxStreams)
   /** The newest stream of the client. */
   private newest = 0
   /** The client's preface was there. */
@@ -93,7 +96,7 @@ export class Http2Stream implements StreamDecoder {
   closeSome(most: number): boolean {
     this.endGone(most)
     const certain = (this.opened || this.response.seen) && !this.connection.leaving
-    for (const stream of this.streams.select(() => true, most)) {
+    for (const stream of selectStreams(this.streams, () => true, most)) {
       const unseen = stream.doubtNs > 0 && this.connection.errno === 0
       if (certain) {
         this.end(stream, stream.doubtNs, ending.set(-1, false, !unseen, unseen))
@@ -207,7 +210,7 @@ export class Http2Stream implements StreamDecoder {
       this.missedRequests = true
       return
     }
-    for (const stream of this.streams.select(({ doubtNs: since }) => since === 0)) {
+    for (const stream of selectStreams(this.streams, ({ doubtNs: since }) => since === 0)) {
       stream.doubtNs = flow.nowNs
       this.doubtful++
     }
@@ -429,7 +432,7 @@ export class Http2Stream implements StreamDecoder {
   /** Ends those that the server said it does not look at: some at a time, as there may be thousands. */
   private endGone(most: number): void {
     if (this.goneNs === 0) return
-    const gone = this.streams.select(({ id }) => id > this.goneAbove, most)
+    const gone = selectStreams(this.streams, ({ id }) => id > this.goneAbove, most)
     for (const stream of gone) this.end(stream, this.goneNs, ending.set(refusedStream, false, false, false))
     if (gone.length < most) this.goneNs = 0
   }
@@ -457,7 +460,8 @@ export class Http2Stream implements StreamDecoder {
   private endDoubtful(nowNs: number): void {
     if (nowNs - this.lookedNs < doubtNs / 4) return
     this.lookedNs = nowNs
-    const doubtful = this.streams.select(
+    const doubtful = selectStreams(
+      this.streams,
       ({ doubtNs: since }) => since > 0 && nowNs - since > doubtNs,
       mostAtOnce,
     )
