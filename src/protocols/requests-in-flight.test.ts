@@ -8,7 +8,11 @@ import { NumberedRequests, RequestsInFlight, RisingRequests, Tally } from './req
 const most = 8
 
 /** Adds as its user does. Returns what had to make room, and whether it was added. */
-function add(requests: RisingRequests, tag: number, operation: Operation): { out: Operation[]; added: boolean } {
+function add(
+  requests: RisingRequests,
+  tag: number,
+  operation: Operation,
+): { out: Operation[]; added: boolean } {
   const out: Operation[] = []
   for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag)) out.push(old)
   return { out, added: requests.add(tag, operation) }
@@ -115,7 +119,10 @@ test('an answer finds the oldest request of its number', () => {
   assert.deepEqual([requests.indexOf(7), requests.indexOf(7, 1), requests.indexOf(8)], [0, 2, -1])
   assert.equal(requests.take(5), 'b')
   assert.deepEqual([requests.take(7), requests.take(7), requests.take(7)], ['a', 'c', undefined])
-  assert.deepEqual([requests.has(-1), requests.get(-1), requests.numberAt(0), requests.size], [true, 'd', -1, 1])
+  assert.deepEqual(
+    [requests.has(-1), requests.get(-1), requests.numberAt(0), requests.size],
+    [true, 'd', -1, 1],
+  )
 })
 
 test('tables that share a tally are counted together, and give back what they no longer need', () => {

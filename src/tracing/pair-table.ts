@@ -58,11 +58,7 @@ export class PairTable<T extends Pair<T>> {
   }
 }
 
-function sameFrom<T extends Pair<T>>(
-  first: T | undefined,
-  sequence: number,
-  ports: number,
-): T | undefined {
+function sameFrom<T extends Pair<T>>(first: T | undefined, sequence: number, ports: number): T | undefined {
   let entry = first
   while (entry !== undefined && (entry.sequence !== sequence || entry.ports !== ports)) entry = entry.chain
   return entry

@@ -1,7 +1,7 @@
 import type { ByteFlow } from '../../lib/byte-flow.ts'
 import { describeDatabaseCall } from '../database-call.ts'
 import { RequestReader } from '../in-order-readers.ts'
-import { Code, headerBytes, headerBegins, isHeader, opcodes, requestMagic } from './binary.ts'
+import { Code, headerBegins, headerBytes, isHeader, opcodes, requestMagic } from './binary.ts'
 
 /** Bit of an operation's `mark` above the opcode: its answer may be silence. */
 export const quietBit = 0x100

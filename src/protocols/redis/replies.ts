@@ -256,8 +256,7 @@ export class Replies extends ResponseReader {
     if (!this.inChunks) return this.fault(flow)
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
-    if (found === Line.bad || line.streamed || line.value < 0 || line.value > longest)
-      return this.fault(flow)
+    if (found === Line.bad || line.streamed || line.value < 0 || line.value > longest) return this.fault(flow)
     flow.at = line.next
     if (line.value > 0) {
       flow.skip(line.value)

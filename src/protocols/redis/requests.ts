@@ -116,8 +116,7 @@ export class Requests extends RequestReader {
     const found = line.read(bytes, at + 1, end)
     if (found === Line.part) return false
     const length = line.value
-    if (found === Line.bad || line.streamed || length < 0 || length > longestArgument)
-      return this.fault(flow)
+    if (found === Line.bad || line.streamed || length < 0 || length > longestArgument) return this.fault(flow)
     const index = this.count - this.left
     if (length <= longestWord && this.matters(index)) {
       if (line.next + length > end) return false
