@@ -18,16 +18,16 @@ export const trafficRow: Row = {
   panels: [
     device('Network Traffic by Bytes', 'Bytes in and out by device.', 'Bps', 'bytes'),
     device('Network Traffic by Packets', 'Packets in and out by device.', 'pps', 'packets'),
-    device('Network Traffic Errors', 'Packets that were broken.', 'pps', 'errs'),
-    device('Network Traffic Drop', 'Packets that were thrown away.', 'pps', 'drop'),
-    device('Network Traffic Fifo', 'Packets that found no room in the device.', 'pps', 'fifo'),
-    device('Network Traffic Compressed', 'Packets that were compressed.', 'pps', 'compressed'),
-    lines('Network Traffic Multicast', 'Packets to groups.', 'pps', {
+    device('Network Traffic Errors', 'Corrupt packets.', 'pps', 'errs'),
+    device('Network Traffic Drop', 'Dropped packets.', 'pps', 'drop'),
+    device('Network Traffic Fifo', 'Packets lost because a device buffer was full.', 'pps', 'fifo'),
+    device('Network Traffic Compressed', 'Compressed packets.', 'pps', 'compressed'),
+    lines('Network Traffic Multicast', 'Multicast packets.', 'pps', {
       'Rx {{device}}': 'rate(node_network_receive_multicast_total{HOST}[RATE])',
     }),
     lines(
       'Network Traffic Frame, Carrier, Colls',
-      'Frames that were broken, carriers that were lost, collisions.',
+      'Corrupt frames, carrier losses, collisions.',
       'pps',
       {
         'Frame {{device}}': 'rate(node_network_receive_frame_total{HOST}[RATE])',
@@ -37,7 +37,7 @@ export const trafficRow: Row = {
     ),
     lines(
       'NF Conntrack',
-      'Connections that netfilter tracks, and how many it can.',
+      'Connections tracked by netfilter, and the limit.',
       'short',
       {
         Entries: 'node_nf_conntrack_entries{HOST}',
@@ -59,12 +59,12 @@ export const trafficRow: Row = {
       { '{{device}}': 'node_network_mtu_bytes{HOST}' },
       { min: 0 },
     ),
-    lines('Speed', 'Speed of each device, where it tells one.', 'Bps', {
+    lines('Speed', 'Speed of each device, if it reports one.', 'Bps', {
       '{{device}}': 'node_network_speed_bytes{HOST}',
     }),
     lines(
       'Softnet Packets',
-      'Packets that CPUs took from devices, and those that found no room.',
+      'Packets that CPUs received from devices, and packets dropped because a queue was full.',
       'pps',
       {
         'CPU {{cpu}} processed': 'rate(node_softnet_processed_total{HOST}[RATE])',
