@@ -14,7 +14,7 @@ svc: status of the service: systemctl status svc
 END
 `
 
-/** Makes the user; by hand where there is no systemd-sysusers. Somebody else's of that name is told of. */
+/** Creates the user, without systemd-sysusers by hand. Warns if another user has that name. */
 const user = `if command -v systemd-sysusers >/dev/null; then
   systemd-sysusers ${basename(paths.user)}
 elif ! getent passwd svc >/dev/null; then

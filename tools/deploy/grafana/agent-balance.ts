@@ -13,7 +13,7 @@ const each = (legend: string, expr: (items: string, signal: string) => string) =
 const orNone = (expr: string) => `(${expr} or vector(0))`
 const rate = (name: string, by: string) => `sum by (${by}) (rate(svc_${name}{AGENT}[RATE]))`
 
-/** What was collected or found in the queue, less what left it and what is in it. */
+/** Items collected or found in the queue, minus items that left it and items in it. */
 const unaccounted = (items: string, signal: string) =>
   [
     `sum(svc_${items}_collected_total{AGENT}) + ${orNone(`sum(svc_export_queue_recovered_total{signal_type="${signal}",AGENT})`)}`,

@@ -1,4 +1,4 @@
-// What the agent takes from the kernel, and what it does with it before it is sent.
+// Data from the kernel, and its processing before export.
 import type { Row } from './dashboard.ts'
 import { lines, table } from './panel-kinds.ts'
 

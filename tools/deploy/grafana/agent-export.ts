@@ -1,4 +1,4 @@
-// How the agent sends, and what waits.
+// Export and queues of the agent.
 import type { Row } from './dashboard.ts'
 import { lines } from './panel-kinds.ts'
 

@@ -1,4 +1,4 @@
-// The agent itself: whether all that it collected arrives, and what that costs.
+// The agent itself: delivery of the collected data, and its cost.
 import { balanceRows } from './agent-balance.ts'
 import { captureRow } from './agent-capture.ts'
 import { costRows } from './agent-cost.ts'

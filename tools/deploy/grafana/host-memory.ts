@@ -1,4 +1,4 @@
-// What the kernel tells of memory in /proc/meminfo and /proc/vmstat.
+// Memory, from /proc/meminfo and /proc/vmstat.
 import type { Row } from './dashboard.ts'
 import type { Panel, Queries } from './panel.ts'
 import { lines } from './panel-kinds.ts'

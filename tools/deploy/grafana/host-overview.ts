@@ -1,4 +1,4 @@
-// What is seen first of a host: its state in numbers, then processor, memory, network and disks.
+// Overview of a host: its state in numbers, then processor, memory, network and disks.
 import type { Row } from './dashboard.ts'
 import { gauge, lines, stat } from './panel-kinds.ts'
 

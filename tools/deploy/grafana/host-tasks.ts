@@ -1,4 +1,4 @@
-// What tasks wait for, and processes.
+// Pressure (PSI), and processes.
 import type { Row } from './dashboard.ts'
 import { lines } from './panel-kinds.ts'
 

@@ -3,7 +3,7 @@ import type { Row } from './dashboard.ts'
 import type { Panel, Queries } from './panel.ts'
 import { lines } from './panel-kinds.ts'
 
-/** What a device counts, in and out. */
+/** Counters of a device, in and out. */
 function device(title: string, description: string, unit: string, name: string, factor = ''): Panel {
   const both: Queries = {
     'Rx {{device}}': `rate(node_network_receive_${name}_total{HOST}[RATE])${factor}`,

@@ -6,7 +6,7 @@ import { lines, table } from './panel-kinds.ts'
 const rate = (name: string, by: string) => `sum by (${by}) (rate(traces_service_graph_request_${name}[RATE]))`
 const copied = (expr: string, to: string, from: string) =>
   `label_replace(${expr}, "${to}", "$1", "${from}", "(.*)")`
-/** Every service once, whether it asks or is asked: how often it is asked. */
+/** Every service once, as caller or callee: its incoming requests. */
 const asked = copied(rate('total', 'server'), 'id', 'server')
 const asking = copied(`0 * ${rate('total', 'client')}`, 'id', 'client')
 const nodes = copied(`sum by (id) (${asked} or ${asking})`, 'title', 'id')

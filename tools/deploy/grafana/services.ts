@@ -1,4 +1,4 @@
-// Services: how often they are asked, how that ends, how long it takes, and who asks whom.
+// Services: rate, errors and duration of their requests, and the service map.
 import { choiceVariable, type Dashboard, queryVariable, type Row, sourceVariable } from './dashboard.ts'
 import { heatmap, lines, stat, table } from './panel-kinds.ts'
 import { callRows } from './services-calls.ts'
@@ -11,7 +11,7 @@ const buckets = `http_server_request_duration_seconds_bucket{${service}}`
 const rate = (series: string, by = '') => `sum${by === '' ? '' : ` by (${by})`} (rate(${series}[RATE]))`
 const quantile = (part: number, by = '') =>
   `histogram_quantile(${part}, ${rate(buckets, by === '' ? 'le' : `le, ${by}`)})`
-/** Nothing failed, where nothing is told of failures. */
+/** No failures if there is no series of failures. */
 const errors = (by = '') => `(${rate(failed, by)} or 0 * ${rate(count, by)}) / (${rate(count, by)} > 0)`
 
 const overview: Row = {
