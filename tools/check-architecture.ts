@@ -18,7 +18,7 @@ export function checkArchitecture(root: string): string[] {
   if (packages.length > most)
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
   const files = filesOf(root)
-  const words = refusedWords(readFileSync(resolve(root, wordsPage), 'latin1'))
+  const words = refusedWords(readFileSync(resolve(root, wordsPage), 'utf8'))
   // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
   const isUnit = (file: string) => {
     const area = units.exec(file)?.[0]

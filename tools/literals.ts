@@ -10,8 +10,9 @@ export interface Literal {
 const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y
 /** Without an end on its line it is an apostrophe of TSX. */
 const string = /(['"])((?:(?!\1)[^\\\n]|\\[\s\S])*)\1/y
-/** Between tags: several words up to the next tag or brace, without a comment. */
-const between = /(?=[^<>{}=;]*[a-z] [a-z])(?:(?!\/[/*])[^<>{}=;])+(?=[<{])/iy
+/** Between tags: several words up to the next tag or brace, without a comment, and no declaration. */
+const between =
+  /(?!\s*(?:export|import|async|function|const|let|class|interface|type)\b)(?=[^<>{}=;]*[a-z] [a-z])(?:(?!\/[/*])[^<>{}=;])+(?=[<{])/iy
 const regexp = /\/(?![/*])(?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*/y
 /** Code before a regular expression; after any other code a slash divides. */
 const beforeRegexp = /(?:[(,=:[!&|?{;+\-*%~^<>]|\b(?:return|typeof|case|of|in|void|await|yield))\s*$/

@@ -7,16 +7,22 @@ export const wordsPage = 'docs/develop/words.md'
 /** Files with texts for users. Each is in one of the two lists below: a file in neither is a fault. */
 const read = /\.md$|^deploy\/|^(?:src|ui|tools\/(?:deploy|package))\/.*(?<!\.test)\.tsx?$/
 
-/** Areas without refused words. An area moves here from the other list once its texts are rewritten. */
+/** Areas without refused words, but for those of the next list. */
 const finished: readonly RegExp[] = [
   /^[^/]+\.md$/,
-  /^docs\/(?!reference\/|troubleshooting\.md$)/,
+  /^docs\//,
   /^deploy\//,
+  /^(?:src|ui)\//,
   /^tools\/(?:deploy|package)\//,
 ]
 
-/** Areas whose texts are still to be rewritten. */
-const unfinished: readonly RegExp[] = [/^docs\/(?:reference\/|troubleshooting\.md$)/, /^(?:src|ui)\//]
+/** Areas whose texts are still to be rewritten. An area is removed from here once that is done. */
+const unfinished: readonly RegExp[] = [
+  /^docs\/(?:reference\/|troubleshooting\.md$)/,
+  /^src\/(?:agent|api|cli|collectors|config|discovery|entities|gpu)\//,
+  /^src\/(?:kernel|logs|model|pipeline|profiling|scraping|unwinders)\//,
+  /^ui\/(?:main\.tsx$|pages\/|parts\/)/,
+]
 
 /** A refused word of a text, or why the file is not checked; `index`: where in the text. */
 export interface Refused {

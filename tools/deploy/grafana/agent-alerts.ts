@@ -55,8 +55,7 @@ export const agentAlerts: RuleGroup = {
       'rate(svc_ebpf_ringbuf_lost_total[5m]) / (rate(svc_ebpf_ringbuf_events_total[5m]) + rate(svc_ebpf_ringbuf_lost_total[5m])) > 0.01',
       {
         summary: `svc on ${on} loses ${value.percent} of the kernel's records`,
-        description:
-          'The ring buffer is full: spans are missing. Request metrics still count these calls.',
+        description: 'The ring buffer is full: spans are missing. Request metrics still count these calls.',
       },
     ),
     alert('SvcMemoryHigh', 'warning', '15m', `svc_process_resident_memory_bytes > 0.9 * ${memoryLimit}`, {
@@ -70,7 +69,8 @@ export const agentAlerts: RuleGroup = {
     }),
     alert('SvcReloadFailed', 'warning', '5m', 'svc_config_last_reload_successful == 0', {
       summary: `svc on ${on} rejected its new configuration`,
-      description: 'The previous configuration is still active. svc validate reports each mistake with its line.',
+      description:
+        'The previous configuration is still active. svc validate reports each mistake with its line.',
     }),
   ],
 }

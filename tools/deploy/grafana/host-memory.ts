@@ -43,16 +43,11 @@ const meminfo: Row = {
       'AnonHugePages',
     ]),
     fields('Memory Kernel / CPU', 'Kernel stacks, and per-CPU data.', ['KernelStack', 'Percpu']),
-    lines(
-      'Memory HugePages Counter',
-      'Huge pages that are free, reserved, or surplus.',
-      'short',
-      {
-        Free: 'node_memory_HugePages_Free{HOST}',
-        Reserved: 'node_memory_HugePages_Rsvd{HOST}',
-        Surplus: 'node_memory_HugePages_Surp{HOST}',
-      },
-    ),
+    lines('Memory HugePages Counter', 'Huge pages that are free, reserved, or surplus.', 'short', {
+      Free: 'node_memory_HugePages_Free{HOST}',
+      Reserved: 'node_memory_HugePages_Rsvd{HOST}',
+      Surplus: 'node_memory_HugePages_Surp{HOST}',
+    }),
     lines('Memory HugePages Size', 'Total size of huge pages, in bytes.', 'bytes', {
       Total: 'node_memory_HugePages_Total{HOST} * node_memory_Hugepagesize_bytes{HOST}',
     }),
