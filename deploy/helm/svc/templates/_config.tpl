@@ -97,7 +97,7 @@ self_telemetry: {auth: {enabled: true, bearer_token: {{ include "svc.auth.token"
 {{- fail "collectors.prometheus is off, and a collector does nothing else: set collector.enabled=false, or write it below agent.config for the agent only" -}}
 {{- end -}}
 {{- if or (hasKey $config "mode") (ne "{}" (include "svc.at" (list $config "collectors.prometheus.shard"))) -}}
-{{- fail "mode and collectors.prometheus.shard of the collector are set by the chart: use collector.replicas and collector.replicasPerTarget instead" -}}
+{{- fail "mode and collectors.prometheus.shard of the collector are set by the chart: set collector.replicas and collector.replicasPerTarget instead" -}}
 {{- end -}}
 {{- $shard := dict "index" -1 "count" (int .Values.collector.replicas) "replicas" (int .Values.collector.replicasPerTarget) -}}
 {{- include "svc.merge" (list $config (dict "mode" "collector" "collectors" (dict "prometheus" (dict "shard" $shard)))) -}}
