@@ -98,7 +98,7 @@ export abstract class Framing implements StreamDecoder {
   protected abstract release(): void
 }
 
-/** Announced bytes of one direction that nobody reads. They pass by position, so that gaps among them do no harm. */
+/** Announced bytes of one direction that are not read. They pass by position, so that gaps among them do no harm. */
 export class Passage {
   /** How many are still to come. */
   left = 0

@@ -63,7 +63,7 @@ abstract class Reader implements FlowReader {
     return true
   }
 
-  /** Passes over the rest of a line. True: its end, too. */
+  /** Passes over the rest of a line. False: its end is not here yet. */
   protected restOfLine(flow: ByteFlow): boolean {
     const feed = lineFeedAt(flow.bytes, flow.at, flow.end)
     const ends = feed < flow.end
@@ -123,7 +123,7 @@ export abstract class ResponseReader extends Reader {
     this.reset()
   }
 
-  /** What answers no request that was seen cannot be told from the middle of a message. */
+  /** A response to a request that was not seen looks like the middle of a message. */
   protected override get findable(): boolean {
     return this.order.expects && !this.order.blind
   }

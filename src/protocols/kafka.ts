@@ -30,7 +30,7 @@ import { MessageReader, SizedMessages } from './sized-messages.ts'
 import { Texts } from './texts.ts'
 
 /**
- * Kafka's protocol, told in the messaging conventions 1.44, on the client's side.
+ * Kafka's protocol, reported in the messaging conventions 1.44, on the client's side.
  *
  * - A Produce request is one span `send {topic}`, with or without acknowledgement.
  * - A Fetch request is one span `poll {topic}` when records came or it failed. One that waited in vain is none, and
@@ -62,7 +62,7 @@ const poll: MessageOperation = { ...send, name: 'poll', type: 'receive', kind: S
 
 /** Marks of operations. Above them stand the request's key and version. */
 const described = 1
-/** What the answer holds is known. */
+/** The contents of the answer are known. */
 const read = 2
 /** It brought records, or failed. */
 const fruitful = 4
@@ -146,7 +146,7 @@ class Kafka implements Protocol {
 /** One connection: what its two directions share. */
 class KafkaStream extends Numbered {
   readonly protocol: Kafka
-  /** Of the connection's latest requests; '' as long as they told none. */
+  /** Of the connection's latest requests; '' as long as they had none. */
   client = ''
   private group = ''
   protected readonly requests = new SizedMessages(new Requests(this))
@@ -175,7 +175,7 @@ class KafkaStream extends Numbered {
     this.protocol.groups.learn(this.connection.clientAddress, this.client, group)
   }
 
-  /** Whether a Fetch brought something cannot be told without its answer; a Produce was one. */
+  /** Without its answer it is unknown if a Fetch brought records; a Produce sent some. */
   protected unseen(operation: Operation): void {
     if (keyOf(operation) !== api.produce) {
       this.abandon(operation)
@@ -259,7 +259,7 @@ class Requests extends MessageReader<KafkaStream> {
     const acks = readProduceRequest(cursor, version, topics, contents)
     if (!Number.isNaN(acks)) operation.mark &= ~mark.oneWay
     if (acks === 0) operation.mark |= mark.unanswered
-    // Framed to the byte, with batches of records in it: nothing else looks so, and nobody may ever answer it.
+    // Framed to the byte, with batches of records in it: nothing else looks like that, and it has no answer.
     if (acks === 0 && contents.whole && cursor.at === cursor.end && contents.messages > 0)
       stream.confirmed = true
     stream.describe(operation)

@@ -12,11 +12,11 @@ import { mark, Numbered } from './numbered.ts'
 import { MessageReader, SizedMessages } from './sized-messages.ts'
 
 /**
- * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), told in the database conventions 1.44, on the client's
+ * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), reported in the database conventions 1.44, on the client's
  * side.
  *
  * - A command is one span, `{command} {collection}`, else `{command} {database}`. What a driver does for itself (hello,
- *   sign-in, endSessions) and the requests of before OP_MSG that nobody answers are none.
+ *   sign-in, endSessions) and the requests of before OP_MSG without an answer are none.
  * - `db.response.status_code` and `error.type` are the server's number of the error: of a command that failed (`ok: 0`),
  *   else of the first write or the write concern that did. `_OTHER` where it said no number.
  * - A compressed command is a span named `mongodb`: neither its name nor its outcome can be read. There is none of the
@@ -72,7 +72,7 @@ class Mongodb implements Protocol {
     dimensions.add('db.namespace', database)
   }
 
-  /** Of a command whose bytes were not seen only the connection can be told. */
+  /** Of a command whose bytes were not seen only the connection is known. */
   complete(operation: Operation, connection: StreamConnection): void {
     if ((operation.mark & described) !== 0) return
     this.command.clear()
@@ -136,7 +136,7 @@ class MongodbStream extends Numbered {
 
   protected broken(operation: Operation): void {
     const { errno } = this.connection
-    // Unread, the last command of a connection is its driver's endSessions as a rule, whose answer nobody awaits.
+    // Unread, the last command of a connection is its driver's endSessions as a rule, and it does not wait for the answer.
     const compressed = (operation.mark & mark.oneWay) !== 0 && errno === 0
     if (compressed || (operation.mark & described) === 0) {
       this.drop(operation)
@@ -184,7 +184,7 @@ class Requests extends Messages {
     if (command.oneWay) operation.mark |= mark.unanswered
     if (!command.compressed) operation.mark &= ~mark.oneWay
     if (command.silent || (command.oneWay && command.name === '')) operation.mark |= mark.silent
-    // Whoever sends such a command speaks the protocol, and nobody may ever answer it.
+    // Only the protocol has such a command, and it has no answer.
     if (command.oneWay && command.database !== '') stream.confirmed = true
     protocol.describe(operation, stream.connection)
     stream.asked(operation)

@@ -63,7 +63,7 @@ export abstract class Numbered extends Framing {
     return operation
   }
 
-  /** The request is known. While nothing confirms the protocol, others are not told of it. */
+  /** The request is known. The connection does not learn of it before the peer confirms the protocol. */
   asked(operation: Operation): void {
     if ((operation.mark & (mark.asked | mark.silent)) !== 0 || !this.confirmed) return
     operation.mark |= mark.asked
@@ -108,7 +108,7 @@ export abstract class Numbered extends Framing {
     this.#inFlight.add(id, operation)
   }
 
-  /** The answer is complete. Nobody may use the operation from now on. */
+  /** The answer is complete. The operation must not be used any more. */
   end(operation: Operation): void {
     this.asked(operation)
     if ((operation.mark & mark.asked) !== 0 && (operation.mark & mark.silent) === 0)

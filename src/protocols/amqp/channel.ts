@@ -2,7 +2,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Operation } from '../../model/stream.ts'
 import { RequestsInFlight, RisingRequests, type Tally } from '../requests-in-flight.ts'
 
-/** Somebody who takes the messages of a queue. */
+/** A client's subscription to a queue. */
 export interface Consumer {
   /** '' where the server named it. */
   readonly queue: string

@@ -27,7 +27,7 @@ const likely = 4
  *
  * A publish ends with its last byte, or with the server's confirmation where the channel is in confirm mode; what the
  * server refuses by closing the channel has ended before where there are no confirmations. A delivery is processed until
- * the client acknowledges it, and at once where nobody is to acknowledge it.
+ * the client acknowledges it, and ends at once if it needs no acknowledgement.
  */
 export class Conversation {
   private readonly messages: Messages
@@ -81,8 +81,8 @@ export class Conversation {
     const { header } = this.messages
     const { operation } = content
     // What a message carries names who processes it, not who fetches it.
-    const told = operation?.call.kind === SpanKind.client ? undefined : operation?.context
-    header.read(bytes, start, end, told)
+    const context = operation?.call.kind === SpanKind.client ? undefined : operation?.context
+    header.read(bytes, start, end, context)
     content.headed = true
     content.size = header.bodySize
     if (operation === undefined) return
@@ -235,7 +235,7 @@ export class Conversation {
     this.stream.end(operation, flow.nowNs)
   }
 
-  /** Nobody took the message: told of the oldest one of the same destination that was to be taken. */
+  /** The message has no queue: the oldest mandatory one of the same destination failed. */
   private returned(channel: Channel, flow: ByteFlow): void {
     const { tag, exchange, key, messages } = this
     const { fields } = messages

@@ -34,7 +34,7 @@ const message = new Message()
 const lookNs = 1e9
 const mostLooks = 64
 
-/** The sockets whose lookups wait for an answer: that a socket of UDP is closed, nobody tells. */
+/** The sockets whose lookups wait for an answer: the end of a UDP socket is not reported. */
 export class Unanswered {
   private readonly streams = new Set<DnsStream>()
   private lookedNs = 0
@@ -98,11 +98,11 @@ export class DnsStream extends Framing {
     return this.transport === Transport.stream
   }
 
-  /** By the first call's bytes: a length that fits, and a header behind it. */
+  /** By the first call's bytes: a possible length, and a header behind it. */
   private transportOf(flow: ByteFlow): 0 | 1 | 2 {
     const { bytes, at, end } = flow
     const length = end - at
-    // Some write the length by itself. No datagram is that short.
+    // Some write the length by a call of its own. No datagram is that short.
     if (length < shortest) return length >= 2 ? Transport.stream : Transport.unknown
     const framed = bytes.readUInt16BE(at)
     if (framed >= shortest) {
@@ -206,7 +206,7 @@ export class DnsStream extends Framing {
     return -1
   }
 
-  /** Ends the lookups that nobody waits for any more. */
+  /** Ends the lookups that have waited too long. */
   giveUpOld(nowNs: number): void {
     while (this.lookups.size > 0 && nowNs - this.lookups.first!.startNs > longestNs) this.giveUpFirst(nowNs)
   }

@@ -91,7 +91,7 @@ export class Http1Stream implements StreamDecoder {
     return this.pending.size > 0
   }
 
-  /** The response that is under way ends here. */
+  /** The response that is being read ends here. */
   private breakOff(): void {
     const { connection, response } = this
     const { errno } = connection

@@ -70,7 +70,7 @@ export class BinaryResponses extends ResponseReader {
     return true
   }
 
-  /** Ends the quiet commands before the one that is answered. False: nobody asked that. */
+  /** Ends the quiet commands before the one that is answered. False: it answers no request. */
   private find(code: number, opaque: number): boolean {
     for (;;) {
       const { first } = this.order

@@ -145,7 +145,7 @@ export class TextResponses extends ResponseReader {
       first !== undefined && first.mark !== Quiet.no;
       first = this.order.first
     ) {
-      // An error names nobody.
+      // An error names no request.
       if (kind === Kind.error) return
       if (token < 0) token = tokenIn(bytes, start, stop, kind === Kind.metaValue ? 2 : 1)
       if (first.id !== 0 ? first.id === token : speaks(first, bytes, start)) return

@@ -27,7 +27,7 @@ class Side extends BrokerSide {
   aliases: (Destination | undefined)[] | undefined = undefined
   /** Bytes were lost, and messages may have been among them; messages that ended before their answer. */
   gaps = false
-  untold = 0
+  endedEarly = 0
   /** Aliases that are known. */
   known = 0
 
@@ -185,7 +185,7 @@ export class MqttStream extends BrokerStream<Side> {
     const old = waiting.take(id)
     if (old !== undefined) this.end(old, nowNs)
     if (waiting.add(id, message)) return
-    side.untold++
+    side.endedEarly++
     this.end(message, nowNs)
   }
 
@@ -234,7 +234,7 @@ export class MqttStream extends BrokerStream<Side> {
 
   /** A message is answered that was not seen: a loss, now that it shows. */
   private unseen(flow: ByteFlow, side: Side): void {
-    if (side.untold > 0) side.untold--
+    if (side.endedEarly > 0) side.endedEarly--
     else if (side.gaps && this.confirmed) {
       const operation = this.connection.begin(flow)
       if (operation !== undefined) this.connection.abandon(operation)
@@ -258,17 +258,17 @@ export class MqttStream extends BrokerStream<Side> {
     let error = ''
     const first = this.level === 5 ? endOfProperties(bytes, start + 2, end) : start + 2
     for (let at = first; at < end && error === ''; at++) error = errorOfReason(bytes[at]!)
-    this.told(operation, error, nowNs)
+    this.settleRequest(operation, error, nowNs)
   }
 
   private connected(error: string, nowNs: number): void {
     const operation = this.connect
     this.connect = undefined
-    if (operation !== undefined) this.told(operation, error, nowNs)
+    if (operation !== undefined) this.settleRequest(operation, error, nowNs)
   }
 
   /** Only a refusal is an operation. */
-  private told(operation: Operation, error: string, nowNs: number): void {
+  private settleRequest(operation: Operation, error: string, nowNs: number): void {
     if (error === '') {
       this.connection.release(operation)
       return
@@ -337,7 +337,7 @@ function endOfProperties(bytes: Buffer, at: number, end: number): number {
   return width <= 0 ? end : at + width + lengthAt(bytes, at, width)
 }
 
-/** How many bytes of a PUBLISH come before its payload, as far as they can be told; -1 where it is none. */
+/** How many bytes of a PUBLISH come before its payload, as far as that is known; -1 where it is none. */
 function publishHead(
   bytes: Buffer,
   start: number,

@@ -243,18 +243,18 @@ export class MysqlStream extends SqlStream {
     this.ask(flow, Expect.prepared, statement, this.texts.preparationOf(statement), total)
   }
 
-  /** `told`: what the operation says of the statement. */
+  /** `reported`: the statement that the span describes. */
   private ask(
     flow: ByteFlow,
     expect: Expect,
     statement: SqlStatement,
-    told: SqlStatement,
+    reported: SqlStatement,
     total: number,
   ): void {
     const operation = this.begin(flow)
     if (operation !== undefined) {
       operation.requestBytes = total
-      describeSqlCall(operation.call, this.connection, this.system, this.namespace, told)
+      describeSqlCall(operation.call, this.connection, this.system, this.namespace, reported)
       this.connection.asked(operation)
     }
     this.enqueue(expect, operation, statement)
@@ -337,7 +337,7 @@ export class MysqlStream extends SqlStream {
     const at = flow.at + headBytes
     const { requests } = this
     this.responseGoesOn = length === fullPacket
-    // An EOF behind what was prepared, or a farewell: nobody asked for it.
+    // An EOF behind what was prepared, or a farewell: no request asked for it.
     if (requests.size === 0) return true
     if (!inStep && bytes[at] !== 0xff && requests.kind !== Expect.login) return this.fault(flow)
     const outcome = this.response.packet(

@@ -112,7 +112,7 @@ export class NatsStream extends BrokerStream<Side> {
       if (!this.over) flow.at = feed + 1
       return true
     }
-    // An acknowledgement is told by its payload, any other message by its headers.
+    // An acknowledgement is known by its payload, any other message by its headers.
     const needed = Math.min(maxRead, Math.max(line.headerBytes, Math.min(5, line.payloadBytes)))
     if (end - feed - 1 < needed) return false
     this.wellFormed(flow)

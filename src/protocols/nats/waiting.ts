@@ -12,7 +12,7 @@ const most = 1_024
 const mostConsumers = 256
 /** Bytes of an entry of the table (measured). */
 const entryBytes = 80
-/** Nanoseconds after which nobody waits for an answer any more: no client does for so long unless told to. */
+/** Nanoseconds after which no answer is expected any more: no client waits that long by default. */
 const patienceNs = 60e9
 
 /** Places of the stream's and the consumer's name in the subject of an acknowledgement (NATS ADR-15, ADR-47). */
@@ -49,7 +49,7 @@ export class Waiting {
     this.requests.add(key, operation)
   }
 
-  /** A message for a request's subject. Without a request it is nobody's. */
+  /** A message for a request's subject. Without a request it is ignored. */
   answer(bytes: Buffer, subject: ByteRange, status: number, size: number, flow: ByteFlow): void {
     const operation = this.requests.take(this.keyOf(bytes, subject))
     if (operation === undefined) return

@@ -57,7 +57,7 @@ const longest = 2 ** 40
 /** Aggregates of unknown length inside of each other, at most. */
 const mostStreams = 8
 
-/** What a server sends. Only the outermost level of a message is told; what it holds is counted and passed over. */
+/** What a server sends. Only the outermost level of a message is read; values inside it are counted and passed over. */
 export class Replies extends ResponseReader {
   private readonly telling: Telling
   private readonly conversation: Conversation
