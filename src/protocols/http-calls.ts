@@ -8,8 +8,8 @@ import type { Connection } from '../model/connection.ts'
 import type { ProtocolOptions, RouteOf } from '../model/protocol.ts'
 import { SpanKind } from '../model/span.ts'
 import type { Operation } from '../model/stream.ts'
-import { brokenOff } from './broken-off.ts'
 import { httpClient, httpServer } from './durations.ts'
+import { brokenOff } from './failure.ts'
 
 /** RFC 9110, PATCH (RFC 5789) and QUERY. */
 const standardMethods = [

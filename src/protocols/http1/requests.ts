@@ -25,7 +25,7 @@ export class Pending {
 /** Fills an operation's call from the kept head, the first `length` bytes; false where it is no HTTP. */
 export type ReadHead = (operation: Operation, bytes: Buffer, length: number) => boolean
 
-/** Requests under way on all connections: what is kept of each, and how it ends. */
+/** Requests in flight on all connections: what is kept of each, and how it ends. */
 export class Http1Requests {
   private readonly read: ReadHead
   private readonly captureBytes: number
