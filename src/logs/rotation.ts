@@ -3,8 +3,8 @@
 import { realpathSync, type Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
+import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
-import type { Slices } from './slices.ts'
 
 /** The clock of a file system goes in steps: a file may be said to be older by one of them than it is. */
 export const tickMs = 20
@@ -38,7 +38,7 @@ export function isCompressed(path: string): boolean {
  */
 export async function siblings(
   path: string,
-  slices: Slices,
+  turn: Turn,
   isHeld: HoldsPath,
   isMeant: (stats: Stats) => boolean = () => true,
 ): Promise<Sibling[]> {
@@ -50,7 +50,7 @@ export async function siblings(
   try {
     for await (const entry of await opendir(directory, { bufferSize: 256 })) {
       if (++entries > maxEntries) break
-      await slices.rest()
+      await turn.rest()
       const { name } = entry
       const suffix = suffixOf(name, base)
       // No rotator makes links, and whoever else does could have any file read.
@@ -65,7 +65,7 @@ export async function siblings(
   const found: Sibling[] = []
   for (const { name, suffix } of names) {
     if (found.length >= maxSiblings) break
-    await slices.rest()
+    await turn.rest()
     const path = `${directory}/${name}`
     const stats = isHeld(path, true) ? undefined : statsOf(path)
     if (!stats?.isFile() || !isMeant(stats)) continue

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
+import { Turn } from '../lib/turn.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
 import { readIterator, runIterator } from '../kernel/iterator.ts'
@@ -120,12 +120,11 @@ export class NetworkProbe {
     if (performance.now() >= this.nextFilesMs) await this.runFiles()
     if (this.closed) return
     this.looks++
-    let sinceMs = performance.now()
+    const turn = new Turn(workMs)
     for (const _ of this.batches(take)) {
-      if (performance.now() - sinceMs < workMs) continue
-      await setImmediate()
+      if (!turn.isOver) continue
+      await turn.next()
       if (this.closed) return
-      sinceMs = performance.now()
     }
   }
 

@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Turn } from '../../lib/turn.ts'
 import { allListeners, isListenedAt, listenersAt } from '../../entities/listening-ports.ts'
 import { nearest } from '../../lib/nearest.ts'
 import type { Container } from '../../model/entity.ts'
@@ -93,7 +94,7 @@ async function named(parts: UiParts, word: string): Promise<Target> {
 async function byOwnName(parts: UiParts, word: string, names: Set<string>): Promise<Meant[]> {
   const services: Meant[] = []
   const programs: Meant[] = []
-  const pause = pauses()
+  const turn = new Turn(workMs)
   for (const pid of pidsOf()) {
     const attributes = parts.processes.known(pid)?.attributes
     const comm = commOf(pid)
@@ -106,7 +107,7 @@ async function byOwnName(parts: UiParts, word: string, names: Set<string>): Prom
       services.push({ pid, port: 0 })
     else if (comm.toLowerCase() === word || executableOf(pid).toLowerCase() === word)
       programs.push({ pid, port: 0 })
-    await pause()
+    await turn.rest()
   }
   return services.length > 0 ? services : programs
 }
@@ -149,11 +150,11 @@ function containersNamed(
 async function processesIn(containers: readonly Container[]): Promise<Meant[]> {
   if (containers.length === 0) return []
   const found: Meant[] = []
-  const pause = pauses()
+  const turn = new Turn(workMs)
   for (const pid of pidsOf()) {
     const groups = textOf(`${procDir}/${pid}/cgroup`)
     if (containers.some(({ id }) => groups.includes(id))) found.push({ pid, port: 0 })
-    await pause()
+    await turn.rest()
   }
   return found
 }
@@ -199,16 +200,5 @@ function textOf(path: string): string {
     return readFileSync(path, 'utf8')
   } catch {
     return '' // it ended
-  }
-}
-
-/** To be awaited after each step: lets others work every two milliseconds. */
-function pauses(): () => Promise<void> | undefined {
-  let sinceMs = performance.now()
-  return () => {
-    if (performance.now() - sinceMs < workMs) return undefined
-    return nextTurn().then(() => {
-      sinceMs = performance.now()
-    })
   }
 }

@@ -1,4 +1,4 @@
-import { pause } from '../../discovery/kubernetes/turns.ts'
+import { pause } from '../../lib/pause.ts'
 import { Backoff } from '../../lib/backoff.ts'
 
 const firstRetryMs = 1_000
