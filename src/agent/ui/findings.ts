@@ -1,5 +1,6 @@
 // What a person should know of this host, its services and svc, in sentences.
 
+import { bytesText } from '../../lib/number-text.ts'
 import type { OverviewLine } from '../../api/ui/documents.ts'
 import { dropReasons } from '../../model/drop-reasons.ts'
 import { signals } from '../../model/signal.ts'
@@ -307,15 +308,4 @@ function secondsText(ms: number): string {
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${seconds} s`
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
-}
-
-function bytesText(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
-  let value = bytes
-  let unit = 0
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000
-    unit++
-  }
-  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
 }

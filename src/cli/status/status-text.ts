@@ -2,7 +2,7 @@ import type { ExportDocument, QueueDocument, ReadinessChecks, StatusDocument } f
 import type { PipelineLine } from '../../api/ui/documents.ts'
 import { fillOf } from '../bars.ts'
 import { type Loss, lossesOf, meaningOf } from '../losses.ts'
-import { counted, countText, grouped, partText, sizeText } from '../number-text.ts'
+import { counted, countText, grouped, partText, sizeText } from '../../lib/number-text.ts'
 import type { Look, Pen } from '../pen.ts'
 import { leftIn, rightIn, shownText } from '../shown-text.ts'
 import { wrapped } from '../terminal.ts'
