@@ -1,3 +1,4 @@
+import { u64 } from '../lib/u64.ts'
 import type { Native } from '../kernel/native.ts'
 import { nativeForNetlink } from '../kernel/netlink.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
@@ -147,7 +148,7 @@ export function shownStatistics(
     const family = name === '' ? undefined : known(plainName(name))
     if (family === undefined) continue
     const at = statistics.header + i * statistics.bytes
-    const value = values.readUInt32LE(at + 4) * 2 ** 32 + values.readUInt32LE(at)
+    const value = u64(values, at)
     shown.set(family.name, shown.has(family.name) ? undefined : [family, value])
   }
   return [...shown.values()].filter(one => one !== undefined)

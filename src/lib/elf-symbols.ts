@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import { u64 } from './u64.ts'
 import {
   ElfError,
   headerBytes,
@@ -16,7 +17,6 @@ import {
   sectionType,
   segmentBytes,
   segmentType,
-  u64,
 } from './elf/elf-format.ts'
 
 /** A function of an ELF file. */

@@ -1,4 +1,5 @@
 import { constants } from 'node:os'
+import { u64 } from '../lib/u64.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, svcProcessEvent, svcProcessKind } from '../kernel/gen/process.ts'
 import { loadObject } from '../kernel/load-object.ts'
@@ -367,8 +368,4 @@ function counter(name: string, description: string, attributes: readonly string[
 
 function sum({ name, description, unit }: MetricDeclaration, points: NumberPoint[]): Metric {
   return { kind: 'sum', name, description, unit, monotonic: true, integer: true, points }
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { u64 } from '../lib/u64.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import {
@@ -449,8 +450,4 @@ function overCpus(value: Buffer, offset: number): number {
   let total = 0
   for (let at = offset; at < value.length; at += svcRed.size) total += u64(value, at)
   return total
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 4294967296
 }

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, readFileSync } from 'node:fs'
+import { u64 } from '../lib/u64.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import {
@@ -474,8 +475,4 @@ function words(...values: readonly number[]): Buffer {
   const bytes = Buffer.alloc(4 * values.length)
   for (const [i, value] of values.entries()) bytes.writeUInt32LE(value >>> 0, 4 * i)
   return bytes
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
 }

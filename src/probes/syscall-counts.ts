@@ -1,4 +1,5 @@
 import { constants } from 'node:os'
+import { u64 } from '../lib/u64.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcSyscall, svcSyscallKey } from '../kernel/gen/syscount.ts'
 import { type Build, loadObject } from '../kernel/load-object.ts'
@@ -261,8 +262,4 @@ function sumOf(values: Buffer, at: number, slotSize: number): number {
   for (let from = at + svcSyscall.sumNs; from < at + slotSize; from += svcSyscall.size)
     total += u64(values, from)
   return total
-}
-
-function u64(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * twoTo32
 }
