@@ -1,5 +1,6 @@
 // The agent's host metrics: the collectors, the endpoint that serves them, the export of the same readings.
 
+import { errorCode } from '../lib/error-code.ts'
 import { ownNames } from '../api/host-names.ts'
 import { MetricsEndpoint } from '../api/metrics-endpoint.ts'
 import { type MetricsServer, startMetricsServer } from '../api/metrics-server.ts'
@@ -75,7 +76,7 @@ export class HostMetrics {
     try {
       server = await startMetricsServer({ settings, endpoint, log, duplicate })
     } catch (error) {
-      const taken = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE'
+      const taken = errorCode(error) === 'EADDRINUSE'
       // Whoever wrote that they are to be served means this port.
       if (!taken || loaded.origins.has(enabledKey)) {
         metrics.close()

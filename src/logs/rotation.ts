@@ -1,8 +1,9 @@
 // What a log's files are called after they were rotated, and in which order they were written.
 
-import { realpathSync, type Stats } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
+import { realPath } from '../lib/real-path.ts'
 import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 
@@ -42,7 +43,7 @@ export async function siblings(
   isHeld: HoldsPath,
   isMeant: (stats: Stats) => boolean = () => true,
 ): Promise<Sibling[]> {
-  const real = realPath(path)
+  const real = realPath(path, path)
   const directory = dirname(real)
   const base = basename(real)
   const names: { readonly name: string; readonly suffix: string }[] = []
@@ -112,13 +113,4 @@ function suffixOf(name: string, base: string): string | undefined {
 function sequence(suffix: string): number {
   const number = /^\d{1,4}(?!\d)/.exec(suffix)
   return number ? Number(number[0]) : 0
-}
-
-/** Where a path leads; itself where that cannot be told. */
-export function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
 }

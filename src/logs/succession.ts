@@ -3,11 +3,12 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { realPath } from '../lib/real-path.ts'
 import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'
 import type { LogPositions, Position } from './log-positions.ts'
-import { byAge, realPath, type Sibling, siblings, tickMs } from './rotation.ts'
+import { byAge, type Sibling, siblings, tickMs } from './rotation.ts'
 
 /** Files that are kept open before their turn comes: what a rotator removes can still be read. */
 const maxKeptOpen = 32
@@ -77,7 +78,7 @@ function stoodStill(beforeMs: number, afterMs: number): boolean {
 
 /** When a name in the directory of the log was last made, changed or taken away, which nobody can set; 0: not known. */
 function directoryChangedMs({ path, isHeld }: Question): number {
-  const directory = dirname(realPath(path))
+  const directory = dirname(realPath(path, path))
   return isHeld(directory) ? 0 : (statsOf(directory)?.ctimeMs ?? 0)
 }
 

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { errorCode } from '../../lib/error-code.ts'
 import { type OtlpOptions, openSender, otlpOptions } from '../../agent/otlp-options.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
 import type { Finding } from '../../kernel/need.ts'
@@ -174,7 +175,7 @@ const statusFaults: Readonly<Record<string, ReceiverFault>> = {
 }
 
 function faultOf(error: unknown, detail: string): ReceiverFault {
-  const code = codeOf(error)
+  const code = errorCode(error)
   const known = certificateFaults[code]
   if (known !== undefined) return known
   if (/alert (certificate required|bad certificate|unknown ca|handshake failure)/i.test(detail))
@@ -187,17 +188,6 @@ function faultOf(error: unknown, detail: string): ReceiverFault {
   if (/^the connection was lost/.test(detail)) return 'lost'
   const type = error instanceof SendError ? error.type : ''
   return statusFaults[type] ?? 'refused'
-}
-
-/** The first code of the system or of OpenSSL among an error and its causes. */
-function codeOf(error: unknown): string {
-  let cause = error
-  for (let depth = 0; cause instanceof Error && depth < 8; depth++) {
-    const { code } = cause as NodeJS.ErrnoException
-    if (typeof code === 'string') return code
-    cause = cause.cause
-  }
-  return ''
 }
 
 function speaksTls({ host, port }: Endpoint, timeoutMs: number): Promise<boolean> {

@@ -1,5 +1,6 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { realPath } from '../../lib/real-path.ts'
 import { authority, type TlsOptions } from '../../lib/dialer.ts'
 import { type DockerAddress, parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
 import type { FoundPlaces } from '../_runtime-source.ts'
@@ -24,10 +25,11 @@ export function findEngines(
   if (endpoint !== '') return named(endpoint, endpointKey, env)
   const { DOCKER_HOST: told = '' } = env
   const meant = told === '' ? nothing : named(told, 'DOCKER_HOST', env)
-  const seen = new Set(meant.places.map(({ socketPath }) => realPath(socketPath)))
+  const seen = new Set(meant.places.map(({ socketPath }) => realPath(socketPath, socketPath)))
   const places = [...meant.places]
   for (const path of usual.map(each => join(rootfs, each))) {
-    const real = realPath(path)
+    // `/var/run` is a link to `/run` nearly everywhere.
+    const real = realPath(path, path)
     if (!seen.has(real) && isSocketThere(path)) places.push(socket(path))
     seen.add(real)
   }
@@ -90,14 +92,5 @@ function dockerTls(env: Environment, isHttps: boolean): TlsOptions | undefined {
     keyFile: ifThere(file('key.pem')),
     serverName: '',
     insecureSkipVerify: DOCKER_TLS_VERIFY === '' && DOCKER_TLS !== '',
-  }
-}
-
-/** `/var/run` is a link to `/run` nearly everywhere. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path // It went away, or may not be looked at.
   }
 }

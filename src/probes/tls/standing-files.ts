@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { realPath } from '../../lib/real-path.ts'
 import { FarPaths, parseMounts } from '../../kernel/mounts.ts'
 import { knownPrograms, type LibraryName, libraryAt, libraryDirectories } from './libraries.ts'
 
@@ -26,8 +27,8 @@ export function standingFiles(
   const found = new Map<string, LibraryName>()
   const add = (path: string, isProgram: boolean) => {
     const library = libraryAt(path, isProgram)
-    const real = library && realPath(path)
-    if (real !== undefined && near(real)) found.set(real, library!)
+    const real = library === undefined ? '' : realPath(path)
+    if (real !== '' && near(real)) found.set(real, library!)
   }
   for (const directory of directories) for (const name of names(directory)) add(join(directory, name), false)
   for (const program of programs) add(program, true)
@@ -52,13 +53,5 @@ function names(directory: string): string[] {
     return readdirSync(directory)
   } catch {
     return [] // most distributions have some of the folders only
-  }
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path)
-  } catch {
-    return undefined // a link to nothing
   }
 }
