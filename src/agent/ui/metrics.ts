@@ -178,7 +178,7 @@ async function reading(parts: UiParts, name: string, isOwn: boolean): Promise<Fa
 }
 
 function ownFamily(parts: UiParts, name: string): MeasuredFamily | undefined {
-  return ownFamilies(parts.registry).find(family => family.name === name)
+  return ownFamilies(parts.registry, name)[0]
 }
 
 /** Whether there is such a metric of the host, there was one, or a collector that is on may show it. */
