@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { HttpAnswer } from '../lib/http-client.ts'
+import type { HttpAnswer } from './otlp-http-client.ts'
 import { type Receipt, SendError } from '../model/batch.ts'
 import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'

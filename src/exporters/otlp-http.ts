@@ -1,6 +1,6 @@
+import { HttpError, OtlpHttpClient } from './otlp-http-client.ts'
 import { authority, type TlsOptions } from '../lib/dialer.ts'
 import { parseEndpoint, requestPath } from '../lib/endpoint.ts'
-import { HttpClient, HttpError } from '../lib/http-client.ts'
 import type { ProxyChoice } from '../lib/proxy.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
@@ -61,7 +61,7 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
   }
   checkPath(options)
   const tls = secure ? options.tls : undefined
-  const client = new HttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
+  const client = new OtlpHttpClient({ host, port, tls, proxy, connectTimeoutMs, maxAnswerBytes, keptConnections })
   const fallback = new ZstdFallback()
 
   const pathOf = (signal: Signal) => requestPath(options.endpoint, options.ownEndpoint, paths[signal])

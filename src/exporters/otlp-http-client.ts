@@ -1,11 +1,11 @@
-import { Agent, type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { gunzip } from 'node:zlib'
-import { authority, ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
-import { GatheredBytes } from './gathered-bytes.ts'
+import { authority, ConnectError, Dialer, type DialerOptions } from '../lib/dialer.ts'
+import { bodyOf, type HttpFault, headOf, isNoHttp } from '../lib/http-answer.ts'
 
-export interface HttpClientOptions extends DialerOptions {
+export interface OtlpHttpClientOptions extends DialerOptions {
   /** What is beyond this, compressed or not, is not read. */
   readonly maxAnswerBytes: number
   /** Each request that runs has a connection of its own, and afterwards so many are kept for others. */
@@ -48,15 +48,15 @@ export class HttpError extends Error {
 
 const idleMs = 60_000
 
-/** POST over HTTP/1.1 to one server, on connections that are kept. */
-export class HttpClient {
-  readonly #options: HttpClientOptions
+/** Posts over HTTP/1.1 to one server, on connections that are kept. */
+export class OtlpHttpClient {
+  readonly #options: OtlpHttpClientOptions
   readonly #dialer: Dialer
   readonly #agent: DialingAgent
   readonly #host: string
   #closed = false
 
-  constructor(options: HttpClientOptions) {
+  constructor(options: OtlpHttpClientOptions) {
     const { host, port, tls } = options
     this.#options = options
     this.#dialer = new Dialer(options, ['http/1.1'])
@@ -91,126 +91,70 @@ export class HttpClient {
     this.#agent.destroy()
   }
 
-  #attempt(wanted: HttpRequest, deadline: number, stop: AbortSignal): Promise<HttpAnswer> {
-    if (this.#closed) return Promise.reject(new HttpError('the client is closed', 'connect'))
-    if (stop.aborted) return Promise.reject(new HttpError('the request was stopped', 'cancelled'))
-    return new Promise((resolve, reject) => {
-      const { host, port, maxAnswerBytes } = this.#options
-      const { path, headers, body, timeoutMs } = wanted
-      const call = request({
-        agent: this.#agent,
-        host,
-        port,
-        method: 'POST',
-        path,
-        headers: {
-          ...headers,
-          host: this.#host,
-          'accept-encoding': 'gzip',
-          'content-length': String(body.length),
-        },
-      })
-      const exchange = new Exchange(call, maxAnswerBytes, end => {
-        clearTimeout(timer)
-        stop.removeEventListener('abort', stopped)
-        if (end instanceof Error) reject(end)
-        else resolve(end)
-      })
-      const stopped = (): void => exchange.end(new HttpError('the request was stopped', 'cancelled'))
-      const late = (): void =>
-        exchange.end(
-          exchange.connected
-            ? new HttpError(`no answer within ${timeoutMs} ms`, 'deadline_exceeded')
-            : new HttpError(`no connection within ${timeoutMs} ms`, 'connect'),
-        )
-      const timer = setTimeout(late, Math.max(0, deadline - performance.now()))
-      stop.addEventListener('abort', stopped)
-      call.end(body)
+  async #attempt(wanted: HttpRequest, deadline: number, stop: AbortSignal): Promise<HttpAnswer> {
+    if (this.#closed) throw new HttpError('the client is closed', 'connect')
+    if (stop.aborted) throw new HttpError('the request was stopped', 'cancelled')
+    const { host, port, maxAnswerBytes } = this.#options
+    const { path, headers, body, timeoutMs } = wanted
+    const call = request({
+      agent: this.#agent,
+      host,
+      port,
+      method: 'POST',
+      path,
+      headers: {
+        ...headers,
+        host: this.#host,
+        'accept-encoding': 'gzip',
+        'content-length': String(body.length),
+      },
     })
+    let connected = false
+    call.once('socket', () => {
+      connected = true
+    })
+    const leftMs = () => Math.max(0, deadline - performance.now())
+    const answer = await headOf(call, { timeoutMs: leftMs(), stop, body }).catch((fault: HttpFault) => {
+      throw failure(fault, connected, timeoutMs)
+    })
+    const { statusCode: status = 0, headers: fields } = answer
+    // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
+    if (status === 408 && fields.connection?.toLowerCase() === 'close' && call.reusedSocket) {
+      call.destroy()
+      throw new HttpError('the server gave up the connection (HTTP 408)', 'unavailable', { stale: true })
+    }
+    try {
+      const packed = await bodyOf(answer, maxAnswerBytes, leftMs())
+      // A server may answer before it has read all, and the rest would keep the connection from the next request.
+      if (!call.writableFinished) call.destroy()
+      const plain = await inflate(packed, fields['content-encoding'], maxAnswerBytes)
+      return { status, headers: fields, body: plain, fault: '' }
+    } catch (error) {
+      // With the head of an answer the server has spoken, and that is the outcome.
+      const { why, message } = error as HttpFault
+      const isStopped = stop.aborted && why === 'lost'
+      const fault = isStopped ? 'the request was stopped' : why === 'late' ? silence(timeoutMs) : message
+      return { status, headers: fields, body: Buffer.alloc(0), fault }
+    }
   }
 }
 
-/** One request and its answer. */
-class Exchange {
-  readonly #call: ClientRequest
-  readonly #maxBytes: number
-  readonly #settle: (end: HttpAnswer | HttpError) => void
-  readonly #body: GatheredBytes
-  #message: IncomingMessage | undefined
-  #done = false
-  /** The request has a connection. */
-  connected = false
+function failure({ why, message, stale, cause }: HttpFault, connected: boolean, timeoutMs: number): HttpError {
+  if (why === 'stopped') return new HttpError('the request was stopped', 'cancelled')
+  if (why === 'late')
+    return connected
+      ? new HttpError(silence(timeoutMs), 'deadline_exceeded')
+      : new HttpError(`no connection within ${timeoutMs} ms`, 'connect')
+  if (cause instanceof ConnectError) return new HttpError(cause.message, cause.type, { cause })
+  if (cause === undefined) return new HttpError(message, 'unavailable')
+  const text = isNoHttp(cause as Error)
+    ? `the server answers no HTTP/1.1 (${(cause as Error).message}): is it the port of gRPC?`
+    : `the connection was lost: ${message}`
+  return new HttpError(text, 'unavailable', { stale, cause })
+}
 
-  constructor(call: ClientRequest, maxBytes: number, settle: (end: HttpAnswer | HttpError) => void) {
-    this.#call = call
-    this.#maxBytes = maxBytes
-    this.#body = new GatheredBytes(maxBytes)
-    this.#settle = settle
-    call.once('socket', () => {
-      this.connected = true
-    })
-    call.once('response', message => this.#read(message))
-    call.on('error', error => this.end(this.#failure(error)))
-    // Without an error before it, as when the agent is destroyed.
-    call.once('close', () => this.end(new HttpError('the connection was lost', 'unavailable')))
-  }
-
-  /** Ends it, if it has not ended. With the head of an answer the server has spoken, and that is the outcome. */
-  end(error: HttpError): void {
-    if (this.#done) return
-    this.#done = true
-    if (this.#message) this.#settle(this.#answer(Buffer.alloc(0), error.message))
-    else this.#settle(error)
-    this.#call.destroy()
-  }
-
-  #read(message: IncomingMessage): void {
-    // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
-    const farewell = message.statusCode === 408 && message.headers.connection?.toLowerCase() === 'close'
-    if (farewell && this.#call.reusedSocket) {
-      this.end(new HttpError('the server gave up the connection (HTTP 408)', 'unavailable', { stale: true }))
-      return
-    }
-    this.#message = message
-    message.on('data', (chunk: Buffer) => {
-      if (!this.#body.add(chunk)) this.end(new HttpError(tooLarge(this.#maxBytes), 'unavailable'))
-    })
-    message.on('error', error =>
-      this.end(new HttpError(`it broke off: ${faultText(error)}`, 'unavailable', { cause: error })),
-    )
-    message.once('end', () => {
-      if (this.#done) return
-      this.#done = true
-      // A server may answer before it has read all, and the rest would keep the connection from the next request.
-      if (!this.#call.writableFinished) this.#call.destroy()
-      const body = this.#body.bytes
-      inflate(body, message.headers['content-encoding'], this.#maxBytes).then(
-        plain => this.#settle(this.#answer(plain, '')),
-        (error: Error) => this.#settle(this.#answer(Buffer.alloc(0), error.message)),
-      )
-    })
-  }
-
-  #answer(body: Uint8Array, fault: string): HttpAnswer {
-    const { statusCode = 0, headers } = this.#message!
-    return { status: statusCode, headers, body, fault }
-  }
-
-  #failure(error: NodeJS.ErrnoException): HttpError {
-    if (error instanceof ConnectError) return new HttpError(error.message, error.type, { cause: error })
-    if (error.code?.startsWith('HPE_') && error.code !== 'HPE_HEADER_OVERFLOW')
-      return new HttpError(
-        `the server answers no HTTP/1.1 (${error.message}): is it the port of gRPC?`,
-        'unavailable',
-        {
-          cause: error,
-        },
-      )
-    return new HttpError(`the connection was lost: ${faultText(error)}`, 'unavailable', {
-      stale: this.#call.reusedSocket,
-      cause: error,
-    })
-  }
+function silence(timeoutMs: number): string {
+  return `no answer within ${timeoutMs} ms`
 }
 
 function inflate(body: Buffer, encoding: string | undefined, maxBytes: number): Promise<Uint8Array> {
@@ -222,14 +166,10 @@ function inflate(body: Buffer, encoding: string | undefined, maxBytes: number): 
     gunzip(body, { maxOutputLength: maxBytes }, (error, plain) => {
       if (!error) resolve(plain)
       else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE')
-        reject(new Error(tooLarge(maxBytes)))
+        reject(new Error(`it is larger than ${maxBytes} bytes`))
       else reject(new Error(`it is no valid gzip: ${error.message}`))
     })
   })
-}
-
-function tooLarge(maxBytes: number): string {
-  return `it is larger than ${maxBytes} bytes`
 }
 
 /** Node's keeper of connections, with ours in place of its own, and an age at which they are given up. */
@@ -238,7 +178,7 @@ class DialingAgent extends Agent {
   readonly #maxAgeMs: number
   readonly #replaceAt = new Map<Socket, number>()
 
-  constructor(dialer: Dialer, { keptConnections, maxAgeMs = 30 * 60_000 }: HttpClientOptions) {
+  constructor(dialer: Dialer, { keptConnections, maxAgeMs = 30 * 60_000 }: OtlpHttpClientOptions) {
     super({ keepAlive: true, maxFreeSockets: keptConnections, timeout: idleMs })
     this.#dialer = dialer
     this.#maxAgeMs = maxAgeMs
