@@ -1,3 +1,4 @@
+import { within } from '../lib/within.ts'
 import type { ShareLosses } from '../lib/fair-share.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
 import { Turn } from '../lib/turn.ts'
@@ -8,7 +9,6 @@ import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-
 import type { LogPositions, Position } from './log-positions.ts'
 import { LogTurns } from './log-turns.ts'
 import type { LeftOut } from './source-files.ts'
-import { within } from './within.ts'
 
 export interface LogFollowerOptions {
   readonly sources: readonly LogSource[]
@@ -151,12 +151,9 @@ export class LogFollower {
     await this.running
     await this.looking
     // A file system that has not answered since may keep a search waiting.
-    await within(stopMs, () => this.found.idle())
+    await within(stopMs, this.found.idle())
     for (const log of this.found.logs.values()) log.flush(true)
-    await within(stopMs, async () => {
-      await this.committing
-      await this.commit()
-    })
+    await within(stopMs, Promise.resolve(this.committing).then(() => this.commit()))
     this.found.close()
     this.options.far.close()
   }

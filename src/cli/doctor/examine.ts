@@ -1,5 +1,6 @@
 import { arch, cpus, hostname, release, userInfo } from 'node:os'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { within } from '../../lib/within.ts'
 import type { Degradation, StatusDocument } from '../../api/types.ts'
 import type { Config, LoadedConfig } from '../../config/index.ts'
 import { type Install, installOf } from '../../kernel/install.ts'
@@ -210,16 +211,10 @@ function whyOff(topic: Topic, { mode, agent }: Config): string | undefined {
   return enabled && network.enabled && isAny ? undefined : 'agent.ebpf is off'
 }
 
-async function bounded<T>(work: () => Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms / 1000} s`)), ms)
+function bounded<T>(work: () => Promise<T>, ms: number): Promise<T> {
+  return within(ms, work(), () => {
+    throw new Error(`no answer within ${ms / 1000} s`)
   })
-  try {
-    return await Promise.race([work(), late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 function host(): Host {

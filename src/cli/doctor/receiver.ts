@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
+import { within } from '../../lib/within.ts'
 import { errorCode } from '../../lib/error-code.ts'
 import { type OtlpOptions, openSender, otlpOptions } from '../../agent/otlp-options.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
@@ -93,11 +94,6 @@ async function tryReceiver(
 /** Names are looked up first by themselves: the system's resolver waits longer than anybody wants to. */
 async function nameFault(host: string, timeoutMs: number): Promise<Found | undefined> {
   if (isIP(host) !== 0) return undefined
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<Found>(resolve => {
-    const finding: Found = { fault: 'name', detail: `no name server tells the address of ${host}` }
-    timer = setTimeout(resolve, timeoutMs, finding)
-  })
   const found = lookup(host).then(
     () => undefined,
     (error: NodeJS.ErrnoException): Found => ({
@@ -105,11 +101,11 @@ async function nameFault(host: string, timeoutMs: number): Promise<Found | undef
       detail: `the name ${host} does not resolve (${error.code})`,
     }),
   )
-  try {
-    return await Promise.race([found, late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return within(
+    timeoutMs,
+    found,
+    (): Found => ({ fault: 'name', detail: `no name server tells the address of ${host}` }),
+  )
 }
 
 async function trySignal(

@@ -1,5 +1,6 @@
 // Which files have the programs at their functions: a bounded number, shared by those who bring them.
 
+import { within } from '../../lib/within.ts'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
 import type { UprobeHandle } from '../../kernel/native.ts'
 import { FairShare, isSameOwner, type Owner, ownerText } from '../../lib/fair-share.ts'
@@ -86,15 +87,7 @@ export class ProbedFiles {
     }
     target.waits = false
     target.reason = 'the kernel is still at it'
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, attachMs)
-    })
-    try {
-      await Promise.race([this.#link(target), late])
-    } finally {
-      clearTimeout(timer)
-    }
+    await within(attachMs, this.#link(target))
   }
 
   /** Lets a file go. The kernel takes a few hundredths of a second for it, in which nothing waits. */
