@@ -1,6 +1,6 @@
 // Which files are logs, of what form, and of whom they tell.
 
-import { realPath } from '../lib/real-path.ts'
+import { realPath } from '../lib/if-there.ts'
 import type { Config } from '../config/index.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'

@@ -2,7 +2,7 @@
 
 import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { realPath } from '../lib/real-path.ts'
+import { realPath } from '../lib/if-there.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
 

@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { basename, dirname, extname } from 'node:path'
-import { realPath } from '../lib/real-path.ts'
+import { realPath } from '../lib/if-there.ts'
 import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 

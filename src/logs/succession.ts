@@ -3,7 +3,7 @@
 import type { Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { realPath } from '../lib/real-path.ts'
+import { realPath } from '../lib/if-there.ts'
 import type { Turn } from '../lib/turn.ts'
 import { type HoldsPath, statsOf } from './file-finder.ts'
 import { type Fingerprint, type LineBuffer, LogFile } from './log-file.ts'

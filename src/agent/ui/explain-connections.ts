@@ -1,6 +1,7 @@
 // What connections a process has, and whether anything went over them.
 
 import { readlinkSync } from 'node:fs'
+import { linkText } from '../../lib/if-there.ts'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
 import { namesIn } from '../../lib/directory-names.ts'
 import { linesOf } from '../../lib/file-lines.ts'
@@ -57,11 +58,7 @@ async function socketsOf(procDir: string, pid: number, turn: Turn): Promise<Read
 }
 
 function namespaceOf(procDir: string, pid: string): string {
-  try {
-    return readlinkSync(`${procDir}/${pid}/ns/net`)
-  } catch {
-    return ''
-  }
+  return linkText(`${procDir}/${pid}/ns/net`)
 }
 
 /** SOCK_DIAG_BY_FAMILY of sock_diag(7), and the attribute that has a `tcp_info`. */

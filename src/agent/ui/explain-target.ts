@@ -1,8 +1,8 @@
 // What is meant by a number or a name.
 
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { linkText, namesIn, textOfFile } from '../../lib/if-there.ts'
 import { Turn } from '../../lib/turn.ts'
 import { allListeners, isListenedAt, listenersAt } from '../../entities/listening-ports.ts'
 import { nearest } from '../../lib/nearest.ts'
@@ -152,7 +152,7 @@ async function processesIn(containers: readonly Container[]): Promise<Meant[]> {
   const found: Meant[] = []
   const turn = new Turn(workMs)
   for (const pid of pidsOf()) {
-    const groups = textOf(`${procDir}/${pid}/cgroup`)
+    const groups = textOfFile(`${procDir}/${pid}/cgroup`)
     if (containers.some(({ id }) => groups.includes(id))) found.push({ pid, port: 0 })
     await turn.rest()
   }
@@ -160,19 +160,15 @@ async function processesIn(containers: readonly Container[]): Promise<Meant[]> {
 }
 
 function pidsOf(): number[] {
-  try {
-    return readdirSync(procDir)
-      .filter(name => /^\d+$/.test(name))
-      .slice(0, maxProcesses)
-      .map(Number)
-  } catch {
-    return []
-  }
+  return namesIn(procDir)
+    .filter(name => /^\d+$/.test(name))
+    .slice(0, maxProcesses)
+    .map(Number)
 }
 
 /** '' where there is no such process. */
 function commOf(pid: number): string {
-  return textOf(`${procDir}/${pid}/comm`).trimEnd()
+  return textOfFile(`${procDir}/${pid}/comm`).trimEnd()
 }
 
 /** PF_KTHREAD of linux/sched.h, in the ninth field of /proc/PID/stat. */
@@ -180,7 +176,7 @@ const kernelThread = 0x00200000
 
 /** Whether it is the kernel's own, with no program. */
 export function isKernelThread(pid: number): boolean {
-  const stat = textOf(`${procDir}/${pid}/stat`)
+  const stat = textOfFile(`${procDir}/${pid}/stat`)
   // The second field is a name, which may hold anything.
   const flags = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 7)[6]
   return (Number(flags) & kernelThread) !== 0
@@ -188,17 +184,5 @@ export function isKernelThread(pid: number): boolean {
 
 /** Without its folders; '' for threads of the kernel, and where it may not be known. */
 function executableOf(pid: number): string {
-  try {
-    return basename(readlinkSync(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
-  } catch {
-    return ''
-  }
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return '' // it ended
-  }
+  return basename(linkText(`${procDir}/${pid}/exe`)).replace(/ \(deleted\)$/, '')
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { realPath } from '../../lib/real-path.ts'
+import { realPath } from '../../lib/if-there.ts'
 import { authority, type TlsOptions } from '../../lib/dialer.ts'
 import { type DockerAddress, parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
 import type { FoundPlaces } from '../_runtime-source.ts'
