@@ -6,10 +6,11 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { dirname, resolve } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { hostPort, bareHost } from '../lib/host-port.ts'
 import type { Config } from '../config/index.ts'
 import { type HttpFault, headOf, isNoHttp, startOf } from '../lib/http-answer.ts'
 import { LineSplitter } from '../lib/line-splitter.ts'
-import { addressText, parseListenAddress } from '../lib/listen-address.ts'
+import { parseListenAddress } from '../lib/listen-address.ts'
 import { checkOwnDirectory } from '../lib/own-directory.ts'
 import { listeningUsers, portHolder } from '../lib/port-holder.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
@@ -142,7 +143,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   const { host = '0.0.0.0', port } = at
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
-  const address = `${tls.enabled ? 'https' : 'http'}://${addressText(local, port)}`
+  const address = `${tls.enabled ? 'https' : 'http'}://${hostPort(local, port)}`
   // Without TLS nothing proves that it is the agent, and while that is down anybody of this host may listen there.
   const stranger = own !== undefined && !token && !tls.enabled ? strangerAt(port, local) : ''
   if (stranger !== '')
@@ -209,7 +210,7 @@ function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | 
   const url = new URL(text)
   if (url.username !== '' || url.password !== '')
     throw usage('it holds a user name or password; set the token as SVC_TOKEN')
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const host = bareHost(url.hostname)
   const secure = url.protocol === 'https:'
   const port = Number(url.port || (secure ? 443 : 80))
   return {

@@ -1,4 +1,5 @@
 import { type RequestOptions, request } from 'node:http'
+import { bareHost } from '../lib/host-port.ts'
 import { bodyOf, headOf } from '../lib/http-answer.ts'
 import { text } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
@@ -81,7 +82,7 @@ function targetOf(url: string): RequestOptions {
   if (protocol === 'unix:') return { socketPath: decodeURIComponent(pathname), path: '/RPC2', host: 'unix' }
   return {
     protocol,
-    hostname: hostname.replace(/^\[(.*)\]$/, '$1'),
+    hostname: bareHost(hostname),
     path: `${pathname}${search}`,
     ...(port === '' ? {} : { port }),
     ...(username === '' ? {} : { auth: `${decodeURIComponent(username)}:${decodeURIComponent(password)}` }),

@@ -2,7 +2,8 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { gunzip } from 'node:zlib'
-import { authority, ConnectError, Dialer, type DialerOptions } from '../lib/dialer.ts'
+import { hostPort } from '../lib/host-port.ts'
+import { ConnectError, Dialer, type DialerOptions } from '../lib/dialer.ts'
 import { bodyOf, type HttpFault, headOf, isNoHttp } from '../lib/http-answer.ts'
 
 export interface OtlpHttpClientOptions extends DialerOptions {
@@ -62,7 +63,7 @@ export class OtlpHttpClient {
     this.#dialer = new Dialer(options, ['http/1.1'])
     this.#agent = new DialingAgent(this.#dialer, options)
     this.#host =
-      port === (tls ? 443 : 80) ? authority(host, port).replace(/:\d+$/, '') : authority(host, port)
+      port === (tls ? 443 : 80) ? hostPort(host, port).replace(/:\d+$/, '') : hostPort(host, port)
   }
 
   get connected(): boolean {

@@ -1,5 +1,6 @@
+import { hostPort } from '../lib/host-port.ts'
 import { HttpError, OtlpHttpClient } from './otlp-http-client.ts'
-import { authority, type TlsOptions } from '../lib/dialer.ts'
+import { type TlsOptions } from '../lib/dialer.ts'
 import { parseEndpoint, requestPath } from '../lib/endpoint.ts'
 import type { ProxyChoice } from '../lib/proxy.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../model/batch.ts'
@@ -54,7 +55,7 @@ export function otlpHttp(options: OtlpHttpOptions): Sender & { readonly connecte
   const { compression, proxy, timeoutMs } = options
   const json = options.protocol === 'http/json'
   const { host, port, secure } = parseEndpoint(options.endpoint, options.insecure, 'http')
-  const endpoint = authority(host, port)
+  const endpoint = hostPort(host, port)
   const headers = {
     ...requestHeaders(options.headers, options.version, 'HTTP'),
     'content-type': json ? 'application/json' : 'application/x-protobuf',

@@ -1,4 +1,5 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
+import { bareHost } from './host-port.ts'
 import { bodyOf, type HttpFault, headOf } from './http-answer.ts'
 
 export interface MetadataServiceOptions {
@@ -82,7 +83,7 @@ export class MetadataService {
   constructor({ endpoint, timeoutMs }: MetadataServiceOptions) {
     const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
     this.origin = url?.origin ?? ''
-    this.#host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
+    this.#host = bareHost(url?.hostname ?? '')
     this.#port = Number(url?.port || 80)
     this.#prefix = url?.pathname.replace(/\/+$/, '') ?? ''
     this.#fault = url?.protocol === 'http:' ? '' : 'it is no http:// address'

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { authority, ConnectError, Dialer, type DialerOptions } from '../../lib/dialer.ts'
+import { hostPort } from '../../lib/host-port.ts'
+import { ConnectError, Dialer, type DialerOptions } from '../../lib/dialer.ts'
 import { errorCode } from '../../lib/error-code.ts'
 import { bodyOf, dialed, type HttpFault, headOf, startOf } from '../../lib/http-answer.ts'
 import { parseObject, textOf } from '../../lib/json-fields.ts'
@@ -71,7 +72,7 @@ export class EngineClient {
 
   constructor({ host, port, socketPath, tls }: EnginePlace) {
     this.dialer = new Dialer({ host, port, socketPath, tls, connectTimeoutMs }, ['http/1.1'])
-    this.host = socketPath === '' ? authority(host, port) : host
+    this.host = socketPath === '' ? hostPort(host, port) : host
     // Every question listens to it.
     setMaxListeners(0, this.closing.signal)
   }

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { hostPort } from '../../lib/host-port.ts'
 import { realPath } from '../../lib/if-there.ts'
-import { authority, type TlsOptions } from '../../lib/dialer.ts'
+import { type TlsOptions } from '../../lib/dialer.ts'
 import { type DockerAddress, parseDockerAddress, shownDockerAddress } from '../../lib/docker-address.ts'
 import type { FoundPlaces } from '../_runtime-source.ts'
 import { isSocketThere } from '../_socket.ts'
@@ -64,7 +65,7 @@ export function enginePlace(address: DockerAddress, env: Environment): EnginePla
   const tls = dockerTls(env, scheme === 'https')
   const usualPort = scheme === 'tcp' ? [2375, 2376] : [80, 443]
   const port = address.port || usualPort[tls === undefined ? 0 : 1]!
-  const name = `${tls === undefined ? 'http' : 'https'}://${authority(host, port)}`
+  const name = `${tls === undefined ? 'http' : 'https'}://${hostPort(host, port)}`
   return { name, host, port, socketPath: '', tls, isMeant: false }
 }
 

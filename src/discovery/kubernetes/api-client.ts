@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { isIP } from 'node:net'
+import { hostPort } from '../../lib/host-port.ts'
 import { faultText } from '../../lib/dialer.ts'
 import { bodyOf, HttpFault, headOf } from '../../lib/http-answer.ts'
 import { type JsonObject, parseObject, textOf } from '../../lib/json-fields.ts'
@@ -67,7 +67,7 @@ export class ApiClient {
   /** Where the API server is, for people. */
   get place(): string {
     const { host, port, secure } = this.access
-    return `${secure ? 'https' : 'http'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+    return `${secure ? 'https' : 'http'}://${hostPort(host, port)}`
   }
 
   /**

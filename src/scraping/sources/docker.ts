@@ -1,3 +1,4 @@
+import { hostPort } from '../../lib/host-port.ts'
 import { EngineClient, EngineError } from '../../discovery/docker/engine-client.ts'
 import { enginePlace } from '../../discovery/docker/engine-places.ts'
 import { meetEngine } from '../../discovery/docker/engine-session.ts'
@@ -6,7 +7,7 @@ import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../lib/j
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SettingsOf, SourceKind, SourceOptions, TargetSource, TargetSourceState } from '../source.ts'
 import { jsonElements } from './_json-list.ts'
-import { hostPort, labelPart } from './_labels.ts'
+import { labelPart } from './_labels.ts'
 import { refresh } from './_refresh.ts'
 import { ToldGroups } from './_told-groups.ts'
 
