@@ -8,7 +8,7 @@ import { decodeReceipt, decodeStatus } from './otlp/response.ts'
 const retryable = new Set([429, 502, 503, 504])
 
 /** Those that mean the same over gRPC have its name, so that what is done about them is the same. */
-const types: Readonly<Record<number, string>> = {
+const types: Readonly<Record<number, SendError['type']>> = {
   401: 'unauthenticated',
   403: 'permission_denied',
   404: 'unimplemented',

@@ -1,3 +1,5 @@
+import type { SendFault } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Signal } from '../model/signal.ts'
 import type { SignalTypeName } from '../model/signal-types.ts'
 
@@ -45,7 +47,7 @@ export class Account {
   }
 
   /** Counts items that were collected and are lost. */
-  drop(reason: string, items: number): void {
+  drop(reason: DropReasonName | SendFault, items: number): void {
     if (items === 0) return
     this.#droppedTotal += items
     this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + items)

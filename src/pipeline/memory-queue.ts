@@ -1,3 +1,4 @@
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import { type Batch, plainBatch } from '../model/batch.ts'
 import type { Signal } from '../model/signal.ts'
 import type { BatchQueue, Dropped, Entry } from './batch-queue.ts'
@@ -162,7 +163,7 @@ export class MemoryQueue implements BatchQueue {
   /** Memory has no room for what nobody takes. */
   bury(): void {}
 
-  clear(reason: string): void {
+  clear(reason: DropReasonName): void {
     const items = this.#items
     this.#waiting = []
     this.#head = 0

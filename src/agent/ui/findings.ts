@@ -2,7 +2,7 @@
 
 import { bytesText } from '../../lib/number-text.ts'
 import type { OverviewLine } from '../../api/ui/documents.ts'
-import { dropReasons } from '../../model/drop-reasons.ts'
+import { reasonNamed } from '../../model/drop-reasons.ts'
 import { signals } from '../../model/signal.ts'
 import { printable } from '../../profiling/frame-text.ts'
 import type { Vitals } from '../../window/vitals.ts'
@@ -175,7 +175,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
 }
 
 export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
-  const why = dropReasons[reason]?.means
+  const why = reasonNamed(reason)?.means
   return {
     level: 'bad',
     text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
