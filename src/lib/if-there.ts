@@ -7,8 +7,8 @@ export function textOfFile(path: string): string {
   return ifThere(() => readFileSync(path, 'utf8'), '')
 }
 
-/** The names in a directory; none where it cannot be read. */
-export function namesIn(directory: string): string[] {
+/** The names in a directory, sorted; none where it cannot be read. */
+export function sortedNames(directory: string): string[] {
   return ifThere(() => readdirSync(directory), [])
 }
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { linkText, namesIn, textOfFile } from './if-there.ts'
+import { linkText, sortedNames, textOfFile } from './if-there.ts'
 
 /** The process that listens on a TCP port. */
 export interface PortHolder {
@@ -15,10 +15,10 @@ export function portHolder(port: number, proc = '/proc'): PortHolder | undefined
     for (const { inode } of listeners(textOfFile(`${proc}/net/${table}`), port)) sockets.add(`socket:[${inode}]`)
   }
   if (sockets.size === 0) return undefined
-  for (const pid of namesIn(proc)) {
+  for (const pid of sortedNames(proc)) {
     if (!/^\d+$/.test(pid)) continue
     const fds = `${proc}/${pid}/fd`
-    if (!namesIn(fds).some(fd => sockets.has(linkText(`${fds}/${fd}`)))) continue
+    if (!sortedNames(fds).some(fd => sockets.has(linkText(`${fds}/${fd}`)))) continue
     return { pid: Number(pid), name: textOfFile(`${proc}/${pid}/comm`).trim() || 'unknown' }
   }
   return undefined

@@ -2,7 +2,7 @@
 
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { linkText, namesIn, textOfFile } from '../../lib/if-there.ts'
+import { linkText, sortedNames, textOfFile } from '../../lib/if-there.ts'
 import { Turn } from '../../lib/turn.ts'
 import { allListeners, isListenedAt, listenersAt } from '../../entities/listening-ports.ts'
 import { nearest } from '../../lib/nearest.ts'
@@ -160,7 +160,7 @@ async function processesIn(containers: readonly Container[]): Promise<Meant[]> {
 }
 
 function pidsOf(): number[] {
-  return namesIn(procDir)
+  return sortedNames(procDir)
     .filter(name => /^\d+$/.test(name))
     .slice(0, maxProcesses)
     .map(Number)
