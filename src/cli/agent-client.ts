@@ -11,7 +11,7 @@ import type { Config } from '../config/index.ts'
 import { type HttpFault, headOf, isNoHttp, startOf } from '../lib/http-answer.ts'
 import { LineSplitter } from '../lib/line-splitter.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
-import { checkOwnDirectory } from '../lib/own-directory.ts'
+import { checkOwnDirectory, isTrusted } from '../lib/own-directory.ts'
 import { listeningUsers, portHolder } from '../lib/port-holder.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'
 
@@ -187,10 +187,6 @@ export function strangerAtSocket(path: string): string {
   } catch {
     return '' // it has gone: nobody answers there any more
   }
-}
-
-function isTrusted(user: number): boolean {
-  return user === 0 || user === process.geteuid?.()
 }
 
 /** From /proc/PID/status: unlike the owner of /proc/PID, no process can change what that says. */
