@@ -1,5 +1,7 @@
 // Metrics kept in memory and written in the Prometheus text format 0.0.4 or as OpenMetrics 1.0.
 
+import { escapedHelp, labelText } from './label-text.ts'
+
 export type MetricType = 'counter' | 'gauge' | 'histogram'
 
 /** Adds one series of a family that is computed when it is read; label values in the order of their names. */
@@ -217,18 +219,7 @@ function check(desc: Description): void {
 
 function header(desc: Description, openMetrics: boolean): string {
   const name = openMetrics && desc.type === 'counter' ? desc.name.slice(0, -'_total'.length) : desc.name
-  let help = desc.help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
-  if (openMetrics) help = help.replaceAll('"', '\\"')
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${desc.type}\n`
-}
-
-function labelText(names: readonly string[], values: readonly string[]): string {
-  if (names.length === 0) return ''
-  return `{${names.map((name, i) => `${name}="${escapeLabel(values[i] ?? '')}"`).join(',')}}`
-}
-
-function escapeLabel(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
+  return `# HELP ${name} ${escapedHelp(desc.help, openMetrics)}\n# TYPE ${name} ${desc.type}\n`
 }
 
 /** What stands before each number of a series, so that writing a page is adding strings and numbers. */

@@ -1,6 +1,7 @@
 // Metrics as they were read last: those of the host from the page, svc's own from its registry.
 
-import { labelText, type Series } from '../../exposition/page.ts'
+import { labelText } from '../../lib/label-text.ts'
+import type { Series } from '../../exposition/page.ts'
 import type { Registry } from '../../lib/registry.ts'
 import { gauge } from '../../model/collector.ts'
 import type { HostReadings } from '../host-metrics-push.ts'
