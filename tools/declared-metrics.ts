@@ -41,7 +41,12 @@ export function declaredMetrics(): readonly DeclaredMetric[] {
     ...families.filter(({ type }) => type !== 'summary').map(sentHostMetric),
     // Nothing is asked of the source before a page is written.
     ...selfMetrics('svc', {} as never).registry.declared.map(
-      ({ desc: { name, type, labelNames } }): DeclaredMetric => ({ name, type, labels: labelNames, from: 'agent' }),
+      ({ desc: { name, type, labelNames } }): DeclaredMetric => ({
+        name,
+        type,
+        labels: labelNames,
+        from: 'agent',
+      }),
     ),
     ...sentMetrics.map((metric): DeclaredMetric => sent(metric)),
     ...reportMetrics.map(

@@ -1,6 +1,5 @@
 // The agent's host metrics: the collectors, the endpoint that serves them, the export of the same readings.
 
-import { errorCode } from '../lib/error-code.ts'
 import { ownNames } from '../api/host-names.ts'
 import { MetricsEndpoint } from '../api/metrics-endpoint.ts'
 import { type MetricsServer, startMetricsServer } from '../api/metrics-server.ts'
@@ -14,6 +13,7 @@ import type { ScrapeCounts } from '../exposition/exporter-metrics.ts'
 import { duplicate } from '../kernel/duplicate.ts'
 import { build } from '../lib/build.ts'
 import type { Change } from '../lib/change.ts'
+import { errorCode } from '../lib/error-code.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, StartError } from '../lib/start-error.ts'
 import type { Pipeline } from '../pipeline/pipeline.ts'

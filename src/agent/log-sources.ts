@@ -1,9 +1,9 @@
 // Which files are logs, of what form, and of whom they tell.
 
-import { realPath } from '../lib/if-there.ts'
 import type { Config } from '../config/index.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
+import { realPath } from '../lib/if-there.ts'
 import { errorText } from '../lib/logger.ts'
 import { SearchPattern } from '../lib/search-pattern.ts'
 import type { EmitRecord, FollowedFile, LogSource } from '../logs/line-reader.ts'

@@ -2,9 +2,9 @@
 
 import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { realPath } from '../lib/if-there.ts'
 import type { ContainerPlace } from '../entities/container-place.ts'
 import type { Entities } from '../entities/entities.ts'
+import { realPath } from '../lib/if-there.ts'
 
 /** Whose a record is that was just read. */
 export type PlaceOf = () => ContainerPlace

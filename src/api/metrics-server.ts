@@ -1,8 +1,8 @@
 // The agent's endpoint of host metrics on its address, with TLS where that is configured.
 
 import type { AddressInfo } from 'node:net'
-import { hostPort } from '../lib/host-port.ts'
 import type { Change } from '../lib/change.ts'
+import { hostPort } from '../lib/host-port.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'

@@ -1,8 +1,8 @@
 // The management API's server. Every answer, also to a request that is no HTTP, is a document of the API.
 
 import type { AddressInfo } from 'node:net'
-import { hostPort } from '../lib/host-port.ts'
 import type { Change } from '../lib/change.ts'
+import { hostPort } from '../lib/host-port.ts'
 import { parseListenAddress } from '../lib/listen-address.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { ExitCode, exitCodeOf, StartError } from '../lib/start-error.ts'

@@ -1,5 +1,5 @@
-import { counted } from '../lib/number-text.ts'
 import { type LoadedConfig, notBuiltFeatures } from '../config/index.ts'
+import { counted } from '../lib/number-text.ts'
 import { ExitCode } from '../lib/start-error.ts'
 import type { Arguments } from './arguments.ts'
 import { configurationOf, exitOf, sayProblems } from './configuration.ts'

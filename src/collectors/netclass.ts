@@ -1,5 +1,5 @@
-import { Turn } from '../lib/turn.ts'
 import { linearRegExp } from '../lib/linear-regexp.ts'
+import { Turn } from '../lib/turn.ts'
 import { boolean, regex } from '../schema/kinds.ts'
 import { key } from '../schema/tree.ts'
 import { bytesPerMegabit, linkInfo, links } from './_link-properties.ts'

@@ -1,6 +1,6 @@
 import { closeSync, readSync } from 'node:fs'
-import { u64 } from '../lib/u64.ts'
 import { loadNative, type Native, Unsupported } from '../kernel/native.ts'
+import { u64 } from '../lib/u64.ts'
 import type { OtelName } from '../model/collector.ts'
 import { list } from '../schema/collections.ts'
 import { boolean, someText, text } from '../schema/kinds.ts'

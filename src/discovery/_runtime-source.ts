@@ -85,7 +85,13 @@ export interface FaultWords {
 }
 
 /** The fault of a place by the code of the system, '' where there is none, and the text of the error. */
-export function faultOf(name: string, code: string, text: string, wasReached: boolean, words: FaultWords): Fault {
+export function faultOf(
+  name: string,
+  code: string,
+  text: string,
+  wasReached: boolean,
+  words: FaultWords,
+): Fault {
   if (code === 'EACCES' || code === 'EPERM') return words.denied
   const { startAgain } = words
   if (code === 'ECONNREFUSED' || code === 'ENOENT')

@@ -1,6 +1,6 @@
-import { linkText } from '../lib/if-there.ts'
 import { namesIn } from '../lib/directory-names.ts'
 import { linesOf } from '../lib/file-lines.ts'
+import { linkText } from '../lib/if-there.ts'
 import { Turn } from '../lib/turn.ts'
 
 /** State of a socket that listens, in /proc/net/tcp (include/net/tcp_states.h). */

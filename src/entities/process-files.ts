@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
-import { linkText } from '../lib/if-there.ts'
 import { processStrings, type StringReader } from '../kernel/process-strings.ts'
+import { linkText } from '../lib/if-there.ts'
 import { ownText } from '../lib/own-text.ts'
 import { isEnding, statFields } from '../lib/process-stat.ts'
 import type { ProcessFacts } from './service-name.ts'

@@ -1,6 +1,6 @@
 import { readSync } from 'node:fs'
-import { linkText } from '../lib/if-there.ts'
 import { closeForeign, openForeign } from '../lib/foreign-file.ts'
+import { linkText } from '../lib/if-there.ts'
 
 const maxBytes = 1024 * 1024
 const lookAgainMs = 60_000

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http'
-import type { HttpAnswer } from './otlp-http-client.ts'
 import { type Receipt, SendError } from '../model/batch.ts'
 import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'
+import type { HttpAnswer } from './otlp-http-client.ts'
 
 /** OTLP specification, "OTLP/HTTP Response", retryable response codes. */
 const retryable = new Set([429, 502, 503, 504])

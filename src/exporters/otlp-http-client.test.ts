@@ -6,7 +6,12 @@ import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { soak } from '../../test/helpers/soak.ts'
-import { OtlpHttpClient, type OtlpHttpClientOptions, HttpError, type HttpRequest } from './otlp-http-client.ts'
+import {
+  HttpError,
+  type HttpRequest,
+  OtlpHttpClient,
+  type OtlpHttpClientOptions,
+} from './otlp-http-client.ts'
 
 const never = new AbortController().signal
 const request: HttpRequest = { path: '/', headers: {}, body: Buffer.from('question'), timeoutMs: 20_000 }

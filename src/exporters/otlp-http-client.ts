@@ -2,8 +2,8 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { gunzip } from 'node:zlib'
-import { hostPort } from '../lib/host-port.ts'
 import { ConnectError, Dialer, type DialerOptions } from '../lib/dialer.ts'
+import { hostPort } from '../lib/host-port.ts'
 import { bodyOf, type HttpFault, headOf, isNoHttp } from '../lib/http-answer.ts'
 
 export interface OtlpHttpClientOptions extends DialerOptions {
@@ -62,8 +62,7 @@ export class OtlpHttpClient {
     this.#options = options
     this.#dialer = new Dialer(options, ['http/1.1'])
     this.#agent = new DialingAgent(this.#dialer, options)
-    this.#host =
-      port === (tls ? 443 : 80) ? hostPort(host, port).replace(/:\d+$/, '') : hostPort(host, port)
+    this.#host = port === (tls ? 443 : 80) ? hostPort(host, port).replace(/:\d+$/, '') : hostPort(host, port)
   }
 
   get connected(): boolean {
@@ -140,7 +139,11 @@ export class OtlpHttpClient {
   }
 }
 
-function failure({ why, message, stale, cause }: HttpFault, connected: boolean, timeoutMs: number): HttpError {
+function failure(
+  { why, message, stale, cause }: HttpFault,
+  connected: boolean,
+  timeoutMs: number,
+): HttpError {
   if (why === 'stopped') return new HttpError('the request was stopped', 'cancelled')
   if (why === 'late')
     return connected

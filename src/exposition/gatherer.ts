@@ -1,7 +1,7 @@
 // One scrape: waits for the collectors that wait, for no longer than it may, then lets all of them read in one turn.
 
-import { within } from '../lib/within.ts'
 import { errorText, type Logger, limitRepeats } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import { NoData, type Reader } from '../model/collector.ts'
 import type { Page, Source } from './page.ts'
 

@@ -1,5 +1,4 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { u64 } from './u64.ts'
 import {
   ElfError,
   headerBytes,
@@ -18,6 +17,7 @@ import {
   segmentBytes,
   segmentType,
 } from './elf/elf-format.ts'
+import { u64 } from './u64.ts'
 
 /** A function of an ELF file. */
 export interface ElfSymbol {

@@ -30,7 +30,10 @@ export interface HeadOptions {
  * Sends a request. Resolves with the answer of any status when its head is there; its body is to be read or destroyed.
  * Rejects with an `HttpFault`.
  */
-export function headOf(call: ClientRequest, { timeoutMs, stop, body }: HeadOptions): Promise<IncomingMessage> {
+export function headOf(
+  call: ClientRequest,
+  { timeoutMs, stop, body }: HeadOptions,
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const end = (fault: HttpFault) => {
       // At once: a connection that is still being made says nothing of it.

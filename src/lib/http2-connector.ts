@@ -1,7 +1,7 @@
 import type { ClientHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { hostPort } from './host-port.ts'
 import { ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
+import { hostPort } from './host-port.ts'
 
 /** Without TLS it is plain HTTP/2 with prior knowledge. */
 export interface Http2ConnectorOptions extends DialerOptions {

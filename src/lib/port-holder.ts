@@ -12,7 +12,8 @@ export interface PortHolder {
 export function portHolder(port: number, proc = '/proc'): PortHolder | undefined {
   const sockets = new Set<string>()
   for (const table of ['tcp', 'tcp6']) {
-    for (const { inode } of listeners(textOfFile(`${proc}/net/${table}`), port)) sockets.add(`socket:[${inode}]`)
+    for (const { inode } of listeners(textOfFile(`${proc}/net/${table}`), port))
+      sockets.add(`socket:[${inode}]`)
   }
   if (sockets.size === 0) return undefined
   for (const pid of sortedNames(proc)) {

@@ -2,9 +2,9 @@
 // their file system answers a question of svc-probe.
 
 import { readFileSync } from 'node:fs'
-import { within } from '../lib/within.ts'
 import type { FarFiles } from '../kernel/far-files.ts'
 import { FarPaths, type Mount, parseMounts } from '../kernel/mounts.ts'
+import { within } from '../lib/within.ts'
 
 /** So long a round of reading waits for answers, and a mount without one is still taken for well. */
 const patienceMs = 250

@@ -169,11 +169,7 @@ export class FileFinder {
     if (stats === undefined) return undefined
     const user = step.user || (stats.uid === 0 ? '' : logOwner(directory, stats.uid))
     const owner = user || directory || '/'
-    const listing = await this.listings.list(
-      { directory, owner, changedMs: stats.mtimeMs, name },
-      anew,
-      turn,
-    )
+    const listing = await this.listings.list({ directory, owner, changedMs: stats.mtimeMs, name }, anew, turn)
     if (listing.isCut) {
       this.leftOut.directories++
       this.over ||= `names in directories beyond ${this.limits.entries}, such as in ${directory}`

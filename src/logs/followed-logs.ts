@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs'
-import { UnderWay } from '../lib/under-way.ts'
 import { Turn } from '../lib/turn.ts'
+import { UnderWay } from '../lib/under-way.ts'
 import type { FarLogs } from './far-logs.ts'
 import { type FoundFile, fileKey, type HoldsPath, statsOf } from './file-finder.ts'
 import { FileOwners } from './file-owners.ts'

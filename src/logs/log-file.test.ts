@@ -11,8 +11,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { Turn } from '../lib/turn.ts'
 import { loadNative, Unsupported } from '../kernel/native.ts'
+import { Turn } from '../lib/turn.ts'
 import { LogFile, lineBuffer } from './log-file.ts'
 import { siblings } from './rotation.ts'
 

@@ -1,7 +1,7 @@
-import { within } from '../lib/within.ts'
 import type { ShareLosses } from '../lib/fair-share.ts'
 import { TokenBucket } from '../lib/token-bucket.ts'
 import { Turn } from '../lib/turn.ts'
+import { within } from '../lib/within.ts'
 import type { FarLogs } from './far-logs.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
@@ -153,7 +153,10 @@ export class LogFollower {
     // A file system that has not answered since may keep a search waiting.
     await within(stopMs, this.found.idle())
     for (const log of this.found.logs.values()) log.flush(true)
-    await within(stopMs, Promise.resolve(this.committing).then(() => this.commit()))
+    await within(
+      stopMs,
+      Promise.resolve(this.committing).then(() => this.commit()),
+    )
     this.found.close()
     this.options.far.close()
   }

@@ -163,9 +163,7 @@ export async function copyBefore(
   sinceMs: number,
 ): Promise<LogFile | undefined> {
   if (was.length === 0) return undefined
-  const found = await siblings(question.path, question.turn, question.isHeld, stats =>
-    isOwn(question, stats),
-  )
+  const found = await siblings(question.path, question.turn, question.isHeld, stats => isOwn(question, stats))
   const remembered = { fingerprint: was.digest, fingerprintLength: was.length, offset }
   const file = copyOf(question, found, remembered, sinceMs - clockMs)?.[1]
   if (file === undefined || file.size > offset) return file

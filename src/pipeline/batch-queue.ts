@@ -1,5 +1,5 @@
-import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Batch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 
 /** A batch in a queue. Times are milliseconds of `performance.now()`, which no clock change touches. */
 export interface Entry {

@@ -1,5 +1,5 @@
-import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Batch } from '../model/batch.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { MetricTemplate, PreparedMetric, Sent } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
 import type { Account } from './ledger.ts'

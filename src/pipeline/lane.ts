@@ -267,7 +267,14 @@ export class Lane<T> {
 
   /** Whether all that was cut so far is in the queue within so many milliseconds. */
   async #packed(ms: number): Promise<boolean> {
-    return this.#packer.items === 0 || within(ms, this.#packer.done.then(() => true), () => false)
+    return (
+      this.#packer.items === 0 ||
+      within(
+        ms,
+        this.#packer.done.then(() => true),
+        () => false,
+      )
+    )
   }
 
   /** Raises `stop` where the receiver fails, or takes nothing for a while. */

@@ -1,7 +1,7 @@
-import { u64 } from '../lib/u64.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { svcCounter } from '../kernel/gen/syscalls.ts'
 import type { Native } from '../kernel/native.ts'
+import { u64 } from '../lib/u64.ts'
 import type { CaptureCounter } from './capture.ts'
 
 /** What the kernel side counted, over all CPUs (bpf/include/layout.h, svc_counter). */

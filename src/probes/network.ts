@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { Turn } from '../lib/turn.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../kernel/gen/net.ts'
 import { readIterator, runIterator } from '../kernel/iterator.ts'
@@ -16,6 +15,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { counted, small } from '../lib/small-tables.ts'
+import { Turn } from '../lib/turn.ts'
 import { connectBounds, NetworkPair, rttBounds } from '../model/network-pair.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const

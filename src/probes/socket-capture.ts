@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { u64 } from '../lib/u64.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import {
@@ -24,6 +23,7 @@ import {
   type ObjectHandle,
   type RingHandle,
 } from '../kernel/native.ts'
+import { u64 } from '../lib/u64.ts'
 import { Exchange } from '../model/exchange.ts'
 import { Segment } from '../model/stream.ts'
 import {

@@ -1,6 +1,6 @@
-import { u64 } from '../lib/u64.ts'
 import { svcFileRecord, svcRuntimeRecord, svcStackRecord, svcStackRecordKind } from '../kernel/gen/profile.ts'
 import type { Interner } from '../lib/interner.ts'
+import { u64 } from '../lib/u64.ts'
 import { type StackSink, stackEnds } from '../model/raw-stack.ts'
 
 const frameBytes = 8
@@ -76,10 +76,7 @@ function offsetsOf(bytes: Buffer, from: number, count: number): Float64Array {
 function readKernelStack(bytes: Buffer, at: number, size: number, sink: StackSink): void {
   const held = Math.floor((size - svcStackRecord.frame) / frameBytes)
   const count = Math.min(held, bytes.readUInt16LE(at + svcStackRecord.frames))
-  sink.kernelStack(
-    u64(bytes, at + svcStackRecord.hash),
-    offsetsOf(bytes, at + svcStackRecord.frame, count),
-  )
+  sink.kernelStack(u64(bytes, at + svcStackRecord.hash), offsetsOf(bytes, at + svcStackRecord.frame, count))
 }
 
 function readFile(bytes: Buffer, at: number, sink: StackSink): void {

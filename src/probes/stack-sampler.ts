@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { u64 } from '../lib/u64.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import {
   bss,
@@ -23,6 +22,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { Interner } from '../lib/interner.ts'
 import { pageSizeBytes } from '../lib/page-size.ts'
 import { small } from '../lib/small-tables.ts'
+import { u64 } from '../lib/u64.ts'
 import {
   type FileIdentity,
   type RuntimeSettings,

@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto'
 import { closeSync, readFileSync } from 'node:fs'
-import { u64 } from '../lib/u64.ts'
 import { findAsset } from '../kernel/assets.ts'
 import { BpfObject } from '../kernel/bpf-object.ts'
 import {
@@ -19,6 +18,7 @@ import { type MapHandle, mapType, type Native, type PollHandle } from '../kernel
 import { tracepointFields } from '../kernel/tracepoints.ts'
 import { ipText } from '../lib/ip-text.ts'
 import { Turn } from '../lib/turn.ts'
+import { u64 } from '../lib/u64.ts'
 import { Segment } from '../model/stream.ts'
 import type {
   Backlog,

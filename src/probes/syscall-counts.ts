@@ -1,5 +1,4 @@
 import { constants } from 'node:os'
-import { u64 } from '../lib/u64.ts'
 import type { BpfObject } from '../kernel/bpf-object.ts'
 import { bss, rodata, svcSyscall, svcSyscallKey } from '../kernel/gen/syscount.ts'
 import { type Build, loadObject } from '../kernel/load-object.ts'
@@ -7,6 +6,7 @@ import { batchCursor, batchDone, type MapHandle, type Native } from '../kernel/n
 import { Interner } from '../lib/interner.ts'
 import { counted, small } from '../lib/small-tables.ts'
 import { SyscallNames } from '../lib/syscall-names.ts'
+import { u64 } from '../lib/u64.ts'
 import { Attributes } from '../model/attributes.ts'
 import type { DurationDesc } from '../model/exchange.ts'
 

@@ -1,6 +1,6 @@
-import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { Logger } from '../lib/logger.ts'
 import type { Attributes } from '../model/attributes.ts'
+import type { DropReasonName } from '../model/drop-reasons.ts'
 import type { LogRecord } from '../model/log.ts'
 import type { Metric } from '../model/metric.ts'
 import type { Profile } from '../model/profile.ts'

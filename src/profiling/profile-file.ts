@@ -1,5 +1,5 @@
-import { Turn } from '../lib/turn.ts'
 import type { ProfileFile } from '../lib/profile-file.ts'
+import { Turn } from '../lib/turn.ts'
 import type { ProfileFormat, TakenProfile } from '../model/taken-profile.ts'
 import { type Asked, flameGraph, titleOf, wholeProfile } from './flame-graph.ts'
 import { jsonParts } from './flame-json.ts'

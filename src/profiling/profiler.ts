@@ -1,5 +1,5 @@
-import { Turn } from '../lib/turn.ts'
 import { errorText } from '../lib/logger.ts'
+import { Turn } from '../lib/turn.ts'
 import type { Frame, Profile, SpanLink } from '../model/profile.ts'
 import type { RawStack, SampleKind, StackCount, StackSink } from '../model/raw-stack.ts'
 import type { Resource } from '../model/resource.ts'

@@ -1,8 +1,8 @@
 import { closeSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { within } from '../lib/within.ts'
 import { errorText } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
 
 /** Of V8's heap: tables and symbols are outside of it. */

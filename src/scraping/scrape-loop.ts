@@ -1,5 +1,5 @@
-import { within } from '../lib/within.ts'
 import { errorText } from '../lib/logger.ts'
+import { within } from '../lib/within.ts'
 import { FetchError, type Fetched } from './fetch/target-client.ts'
 import { PageError } from './page-error.ts'
 import type { PageRoom } from './page-room.ts'

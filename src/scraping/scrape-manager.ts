@@ -1,6 +1,6 @@
-import { within } from '../lib/within.ts'
 import { errorText, type Logger } from '../lib/logger.ts'
 import { Turn } from '../lib/turn.ts'
+import { within } from '../lib/within.ts'
 import type { PageRoom } from './page-room.ts'
 import type { ScrapeJob, TargetGroup } from './scrape-job.ts'
 import { type LoopState, type PageSource, type ScrapeCounts, ScrapeLoop } from './scrape-loop.ts'

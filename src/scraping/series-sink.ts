@@ -1,7 +1,7 @@
-import type { MappingLoss } from './mapping/mapped-family.ts'
 import type { Metric } from '../model/metric.ts'
 import type { PreparedIntake } from '../model/prepared-metric.ts'
 import type { Resource, Scope } from '../model/resource.ts'
+import type { MappingLoss } from './mapping/mapped-family.ts'
 import type { Target } from './target.ts'
 
 /** Where the metrics of targets go. */

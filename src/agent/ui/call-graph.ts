@@ -1,7 +1,7 @@
 // Who asks whom, as people are told: of what the window knows of edges.
 
-import { hostPort } from '../../lib/host-port.ts'
 import type { MapLine } from '../../api/ui/documents.ts'
+import { hostPort } from '../../lib/host-port.ts'
 import type { Resource } from '../../model/resource.ts'
 import { protocols } from '../../protocols/index.ts'
 import { durationBuckets } from '../../window/duration-counts.ts'

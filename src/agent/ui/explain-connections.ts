@@ -1,10 +1,10 @@
 // What connections a process has, and whether anything went over them.
 
 import { readlinkSync } from 'node:fs'
-import { linkText } from '../../lib/if-there.ts'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
 import { namesIn } from '../../lib/directory-names.ts'
 import { linesOf } from '../../lib/file-lines.ts'
+import { linkText } from '../../lib/if-there.ts'
 import { Turn } from '../../lib/turn.ts'
 
 /** A TCP connection that is open. */

@@ -2,10 +2,10 @@
 
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { linkText, sortedNames, textOfFile } from '../../lib/if-there.ts'
-import { Turn } from '../../lib/turn.ts'
 import { allListeners, isListenedAt, listenersAt } from '../../entities/listening-ports.ts'
+import { linkText, sortedNames, textOfFile } from '../../lib/if-there.ts'
 import { nearest } from '../../lib/nearest.ts'
+import { Turn } from '../../lib/turn.ts'
 import type { Container } from '../../model/entity.ts'
 import type { UiParts } from './parts.ts'
 

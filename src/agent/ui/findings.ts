@@ -1,7 +1,7 @@
 // What a person should know of this host, its services and svc, in sentences.
 
-import { bytesText } from '../../lib/number-text.ts'
 import type { OverviewLine } from '../../api/ui/documents.ts'
+import { bytesText } from '../../lib/number-text.ts'
 import { reasonNamed } from '../../model/drop-reasons.ts'
 import { signals } from '../../model/signal.ts'
 import { printable } from '../../profiling/frame-text.ts'

@@ -1,9 +1,9 @@
 // Log records of the window, and those that come.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Turn } from '../../lib/turn.ts'
 import type { LogsLine } from '../../api/ui/documents.ts'
 import type { Live, LogsQuery } from '../../api/ui/source.ts'
+import { Turn } from '../../lib/turn.ts'
 import type { LogSearch } from '../../logs/log-search.ts'
 import type { NumberedLog, RecentLogQuery } from '../../model/recent-log.ts'
 import type { UiParts } from './parts.ts'

@@ -1,7 +1,7 @@
 // Metrics as they were read last: those of the host from the page, svc's own from its registry.
 
-import { labelText } from '../../lib/label-text.ts'
 import type { Series } from '../../exposition/page.ts'
+import { labelText } from '../../lib/label-text.ts'
 import type { Registry } from '../../lib/registry.ts'
 import { gauge } from '../../model/collector.ts'
 import type { HostReadings } from '../host-metrics-push.ts'
@@ -92,7 +92,16 @@ export function ownFamilies(registry: Registry, only?: string): MeasuredFamily[]
     })
     if (series.length === 0) continue
     const { unit } = gauge(name, help)
-    found.push({ name, collector: 'svc', otelName: '', help, type, unit, isCounted: type !== 'gauge', series })
+    found.push({
+      name,
+      collector: 'svc',
+      otelName: '',
+      help,
+      type,
+      unit,
+      isCounted: type !== 'gauge',
+      series,
+    })
   }
   return found
 }

@@ -1,11 +1,11 @@
 // What this host and svc itself measure: all metrics, and one of them over time.
 
-import { labelText } from '../../lib/label-text.ts'
 import type { MetricsDocument, SeriesLine } from '../../api/ui/documents.ts'
 import type { Live } from '../../api/ui/source.ts'
 import type { Family } from '../../collectors/collector.ts'
 import { beyond, collectors } from '../../collectors/index.ts'
 import { numberText } from '../../exposition/number-text.ts'
+import { labelText } from '../../lib/label-text.ts'
 import { errorText } from '../../lib/logger.ts'
 import { type Measured, type MeasuredFamily, measuredOf, ownFamilies } from './measured.ts'
 import type { UiParts } from './parts.ts'

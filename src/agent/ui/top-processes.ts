@@ -2,9 +2,9 @@
 
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { Turn } from '../../lib/turn.ts'
 import { pageSizeBytes } from '../../lib/page-size.ts'
 import { Scanner } from '../../lib/scanner.ts'
+import { Turn } from '../../lib/turn.ts'
 import { utf8Text } from '../../lib/utf8-text.ts'
 
 export interface TopProcess {

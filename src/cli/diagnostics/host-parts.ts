@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readlinkSync, readSync } from 'node:fs'
 import { cpus, freemem, loadavg, machine, release, totalmem, uptime, version } from 'node:os'
-import { sortedNames } from '../../lib/if-there.ts'
 import { installOf } from '../../kernel/install.ts'
+import { sortedNames } from '../../lib/if-there.ts'
 import { errorText } from '../../lib/logger.ts'
 import { portHolder } from '../../lib/port-holder.ts'
 import type { Part } from './part.ts'

@@ -1,11 +1,11 @@
 // The replaced exporter's work: collectors, page and server, from flags to the signal that ends it.
 
 import type { AddressInfo } from 'node:net'
-import { hostPort } from '../../lib/host-port.ts'
 import { SystemMetrics } from '../../agent/system-metrics.ts'
 import { Listener, listen, listenOnDescriptor } from '../../api/listeners.ts'
 import { MetricsEndpoint, metricsSubject } from '../../api/metrics-endpoint.ts'
 import { build } from '../../lib/build.ts'
+import { hostPort } from '../../lib/host-port.ts'
 import { parseListenAddress } from '../../lib/listen-address.ts'
 import { errorText, type Logger, limitRepeats } from '../../lib/logger.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'

@@ -1,5 +1,5 @@
-import { grouped } from '../../lib/number-text.ts'
 import type { FlameDocument } from '../../api/schemas.ts'
+import { grouped } from '../../lib/number-text.ts'
 import { kindTitles, printable, shareText, valueText } from '../../profiling/frame-text.ts'
 
 const mostFunctions = 30

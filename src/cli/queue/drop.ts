@@ -1,10 +1,10 @@
 import { lchownSync, readdirSync, statSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
-import { counted } from '../../lib/number-text.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 import { parseDuration } from '../../lib/duration.ts'
 import { errorText } from '../../lib/logger.ts'
+import { counted } from '../../lib/number-text.ts'
 import { ExitCode, exitCodeOf, StartError } from '../../lib/start-error.ts'
 import { signals as allSignals, type Signal } from '../../model/signal.ts'
 import { deadLetterDirectory } from '../../pipeline/disk/dead-letters.ts'
@@ -179,7 +179,9 @@ function wordsOf(plans: readonly Plan[], directory: string, dead: boolean): stri
     .filter(({ pile }) => pile.batches > 0)
     .map(({ signal, pile }) => `${counted(pile.items, 'item')} of ${signal}`)
   const batches = plans.reduce((sum, { pile }) => sum + pile.batches, 0)
-  const what = dead ? counted(batches, 'refused batch', 'refused batches') : counted(batches, 'batch', 'batches')
+  const what = dead
+    ? counted(batches, 'refused batch', 'refused batches')
+    : counted(batches, 'batch', 'batches')
   return `${what}${parts.length > 0 ? ` (${parts.join(', ')})` : ''} in ${directory}`
 }
 

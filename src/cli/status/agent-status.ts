@@ -1,6 +1,6 @@
-import { hostPort } from '../../lib/host-port.ts'
 import type { ExportDocument, StatusDocument } from '../../api/types.ts'
 import type { PipelineLine } from '../../api/ui/documents.ts'
+import { hostPort } from '../../lib/host-port.ts'
 import { parseListenAddress } from '../../lib/listen-address.ts'
 import { ExitCode, StartError } from '../../lib/start-error.ts'
 import type { AgentClient } from '../agent-client.ts'

@@ -1,5 +1,11 @@
 import { errorText } from '../../lib/logger.ts'
-import { type Fault, faultOf, type Runtime, RuntimeSource, type RuntimeSourceOptions } from '../_runtime-source.ts'
+import {
+  type Fault,
+  faultOf,
+  type Runtime,
+  RuntimeSource,
+  type RuntimeSourceOptions,
+} from '../_runtime-source.ts'
 import { EngineError, type EnginePlace } from './engine-client.ts'
 import { findEngines } from './engine-places.ts'
 import { EngineSession } from './engine-session.ts'

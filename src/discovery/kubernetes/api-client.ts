@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { hostPort } from '../../lib/host-port.ts'
 import { faultText } from '../../lib/dialer.ts'
+import { hostPort } from '../../lib/host-port.ts'
 import { bodyOf, HttpFault, headOf } from '../../lib/http-answer.ts'
 import { type JsonObject, parseObject, textOf } from '../../lib/json-fields.ts'
 import type { ClusterAccess } from './access.ts'

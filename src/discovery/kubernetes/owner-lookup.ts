@@ -1,6 +1,6 @@
-import { pause } from '../../lib/pause.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { objectOf } from '../../lib/json-fields.ts'
+import { pause } from '../../lib/pause.ts'
 import { small } from '../../lib/small-tables.ts'
 import type { Owner } from '../../model/entity.ts'
 import { type ApiClient, ApiError, metadataOnly } from './api-client.ts'

@@ -1,10 +1,10 @@
 // Which files have the programs at their functions: a bounded number, shared by those who bring them.
 
-import { within } from '../../lib/within.ts'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
 import type { UprobeHandle } from '../../kernel/native.ts'
 import { FairShare, isSameOwner, type Owner, ownerText } from '../../lib/fair-share.ts'
 import { errorText, type Logger } from '../../lib/logger.ts'
+import { within } from '../../lib/within.ts'
 import { Gone, type Plan } from './examine.ts'
 import { tlsFunctions } from './libraries.ts'
 import type { TlsPrograms } from './programs.ts'

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { realPath, sortedNames } from '../../lib/if-there.ts'
 import { FarPaths, parseMounts } from '../../kernel/mounts.ts'
+import { realPath, sortedNames } from '../../lib/if-there.ts'
 import { knownPrograms, type LibraryName, libraryAt, libraryDirectories } from './libraries.ts'
 
 /** A file of the host that programs may come to map at any time. */
@@ -30,7 +30,8 @@ export function standingFiles(
     const real = library === undefined ? '' : realPath(path)
     if (real !== '' && near(real)) found.set(real, library!)
   }
-  for (const directory of directories) for (const name of sortedNames(directory)) add(join(directory, name), false)
+  for (const directory of directories)
+    for (const name of sortedNames(directory)) add(join(directory, name), false)
   for (const program of programs) add(program, true)
   return { stamp: now, files: [...found].map(([path, library]) => ({ path, library })) }
 }

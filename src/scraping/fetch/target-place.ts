@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { hostPort, bareHost } from '../../lib/host-port.ts'
+import { bareHost, hostPort } from '../../lib/host-port.ts'
 import { printable } from './fetch-error.ts'
 
 /** A redirect may be as long as a head. */

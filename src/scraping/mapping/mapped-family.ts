@@ -1,5 +1,5 @@
-import type { ReasonAt } from '../../model/drop-reasons.ts'
 import type { Attributes } from '../../model/attributes.ts'
+import type { ReasonAt } from '../../model/drop-reasons.ts'
 import type { Metric } from '../../model/metric.ts'
 import type { Scope } from '../../model/resource.ts'
 import type { Family, LineExemplar } from '../exposition.ts'

@@ -1,5 +1,5 @@
-import { pause } from '../../lib/pause.ts'
 import { Backoff } from '../../lib/backoff.ts'
+import { pause } from '../../lib/pause.ts'
 
 const firstRetryMs = 1_000
 

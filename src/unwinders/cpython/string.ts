@@ -1,5 +1,5 @@
-import { u64 } from '../../lib/u64.ts'
 import { type ProcessMemory, pointerAt } from '../../kernel/process-memory.ts'
+import { u64 } from '../../lib/u64.ts'
 import type { PythonLayout } from './layout.ts'
 
 const mostCharacters = 1024
