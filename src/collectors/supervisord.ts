@@ -96,7 +96,9 @@ async function post(target: RequestOptions, document: string, signal: AbortSigna
   const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
   const call = send({ ...target, method: 'POST', headers, agent: false })
   const answer = await headOf(call, { stop: signal, body: document })
-  const body = await bodyOf(answer, mostBytes)
+  const body = await bodyOf(answer, mostBytes).catch((fault: Error) => {
+    throw new Error(`its answer ${fault.message.replace(/^it /, '')}`, { cause: fault })
+  })
   if (answer.statusCode !== 200) throw new Error(`it answered with status ${answer.statusCode}`)
   return body.toString('utf8')
 }
