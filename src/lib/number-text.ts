@@ -32,7 +32,7 @@ export function countText(count: number): string {
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
 
-/** Bytes in a sentence: `812 B`, `4.2 MiB`. The live page writes them the same way. */
+/** Bytes in a sentence: `812 B`, `4.20 MiB`. The live page writes no zeros at the end. */
 export function bytesText(bytes: number): string {
   return scaledText(bytes, 1024, byteUnits)
 }
@@ -46,7 +46,7 @@ export function scaledText(value: number, step: number, units: readonly string[]
     unit++
   }
   const digits = unit === 0 || left >= 100 ? 0 : left >= 10 ? 1 : 2
-  return `${Number(left.toFixed(digits))} ${units[unit]}`
+  return `${left.toFixed(digits)} ${units[unit]}`
 }
 
 const sizes = ['B', 'K', 'M', 'G', 'T', 'P']
