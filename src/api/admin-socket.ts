@@ -20,8 +20,8 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
     new Error(`cannot listen on ${path} (self_telemetry.admin_socket): ${why}`, { cause })
   const there = statOf(path)
   if (there !== undefined) {
-    if (!there.isSocket()) throw fault('there is a file that is no socket; remove it, or choose another path')
-    if (await answers(path)) throw fault('another agent answers there; give each its own path')
+    if (!there.isSocket()) throw fault('the path exists and is not a socket; remove it, or choose another path')
+    if (await answers(path)) throw fault('another agent uses it; give each agent its own path')
   }
   const directory = dirname(path)
   let own: string | undefined
@@ -30,7 +30,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
     own = mkdtempSync(join(directory, '.svc-'))
     const made = join(own, 's')
     if (Buffer.byteLength(made) > mostPathBytes)
-      throw new Error('its directory is too long; choose a shorter path')
+      throw new Error('its directory path is too long; choose a shorter one')
     await listen(server, made)
     chmodSync(made, 0o600)
     const { dev, ino } = lstatSync(made)

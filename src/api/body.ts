@@ -58,12 +58,12 @@ export function bodyFault(target: string, request: IncomingMessage, body: Buffer
   const [key] = Object.keys(value.object)
   if (key === undefined) return undefined
   const name = key.slice(0, 64)
-  return failure(400, `cannot ${target}: it takes no body, and "${name}" is in it`, { key: name })
+  return failure(400, `cannot ${target}: unexpected key "${name}"; send no body`, { key: name })
 }
 
 /** The object that the body of a POST is, or what is wrong with it. */
 export function bodyObject(target: string, request: IncomingMessage, body: Buffer): BodyObject {
-  const what = 'an object in JSON'
+  const what = 'a JSON object'
   return readJson(target, request, body, { form: `${what} with Content-Type: application/json`, what })
 }
 
@@ -76,18 +76,18 @@ function readJson(
   { form, what }: { readonly form: string; readonly what: string },
 ): BodyObject {
   if (!jsonType.test(headers['content-type'] ?? '') || headers['content-encoding'] !== undefined)
-    return { fault: failure(415, `cannot ${target}: it takes ${form}`) }
+    return { fault: failure(415, `cannot ${target}: send ${form}`) }
   const text = body.toString()
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     const position = faultPosition(text)
-    const why = `the body is no JSON, see character ${position + 1}`
+    const why = `the body is not valid JSON, see character ${position + 1}`
     return { fault: failure(400, `cannot ${target}: ${why}`, { position }) }
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return { fault: failure(400, `cannot ${target}: it takes ${what}`) }
+    return { fault: failure(400, `cannot ${target}: send ${what}`) }
   return { object: value as Record<string, unknown> }
 }
 

@@ -76,7 +76,7 @@ const retryAfterSeconds = '5'
 
 /** What somebody else can do. */
 const asOthers =
-  'use sudo, open the page by the link that "sudo svc ui" prints, or set self_telemetry.auth and show its token'
+  'use sudo, open the link that "sudo svc ui" prints, or set self_telemetry.auth and send its token'
 
 const nothing = Buffer.alloc(0)
 const serverMethods = 'GET, HEAD, POST, OPTIONS'
@@ -189,7 +189,7 @@ export class Dispatcher {
       const seconds = rateLimit.take(exchange.client)
       if (seconds > 0) {
         this.refused.rate_limited++
-        const why = `cannot answer more than ${rateLimit.requestsPerSecond} requests a second of one address, or of one user of this host`
+        const why = `rate limit exceeded: ${rateLimit.requestsPerSecond} requests per second from one address, or one user of this host; try again later`
         return failure(429, why, {}, { 'Retry-After': String(seconds) })
       }
     }
@@ -201,7 +201,7 @@ export class Dispatcher {
     if (hasSecondHost(request.rawHeaders))
       return failure(400, 'cannot read the request: it has more than one Host header')
     if (headers.expect !== undefined && !/100-continue/i.test(headers.expect))
-      return failure(417, 'cannot meet the expectation: only 100-continue is known')
+      return failure(417, 'cannot meet the expectation: only 100-continue is supported')
 
     const methods = (debug ? this.#all : this.#plain).get(path)
     if (cors.enabled && method === 'OPTIONS') {
@@ -231,7 +231,7 @@ export class Dispatcher {
     const operation = methods[method === 'HEAD' ? 'GET' : (method as 'GET' | 'POST')]
     if (operation === undefined) {
       const allow = allowOf(methods)
-      const why = `cannot ${method} ${path}: allowed are ${allow}`
+      const why = `cannot ${method} ${path}: use ${allow}`
       return failure(405, why, { method, path }, { Allow: allow })
     }
     let isForeign = false
@@ -247,7 +247,7 @@ export class Dispatcher {
       (admitted === 'none' && (operation.access === 'open' || !guard.trusts(exchange.connection, headers)))
     if (exchange.isPublic && operation.access === 'private') {
       this.refused.unauthorized++
-      const why = `cannot answer ${path}: without a token it is for root and the user of svc, on this host; ${asOthers}`
+      const why = `cannot answer ${path}: without a token, only root and the user of svc on this host have access; ${asOthers}`
       return failure(401, why, { path, hint: asOthers }, { 'WWW-Authenticate': 'Bearer' })
     }
     if (operation.parameters !== undefined) {
@@ -267,7 +267,7 @@ export class Dispatcher {
     const { failure } = this
     const tooLarge = () => {
       response.shouldKeepAlive = false
-      this.#send(exchange, failure(413, `cannot take the request: its body is over ${bodyBytes} bytes`))
+      this.#send(exchange, failure(413, `cannot accept the request: its body is larger than ${bodyBytes} bytes`))
     }
     const waits = request.headers.expect !== undefined
     const most = 16 * bodyBytes
@@ -320,18 +320,18 @@ export class Dispatcher {
     }
     const post = operation.method === 'POST' && !operation.anyBody
     const tooMany = (which: string) => {
-      const why = `cannot answer ${exchange.path}: too many requests of ${which} are under way`
+      const why = `cannot answer ${exchange.path}: too many requests ${which} in progress; try again later`
       return this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds })
     }
     if ((costly && this.#costly >= mostCostly) || (post && this.#posts >= mostPosts)) {
-      this.#send(exchange, tooMany('its kind'))
+      this.#send(exchange, tooMany('of this kind'))
       return
     }
     let made: Answer | Promise<Answer>
     try {
       made = this.#probes.has(exchange.path)
         ? operation.handle(exchange)
-        : (this.#inTurn(exchange, operation) ?? tooMany('this client'))
+        : (this.#inTurn(exchange, operation) ?? tooMany('from this client'))
     } catch (error) {
       made = this.#failed(exchange, error)
     }
@@ -378,8 +378,8 @@ export class Dispatcher {
   }
 
   #failed({ path }: Exchange, error: unknown): Answer {
-    this.#log('error', path, `cannot answer a request of ${this.#options.subject}`, { path, error })
-    return this.failure(500, `cannot answer ${path}: an internal error, see the agent's log`, { path })
+    this.#log('error', path, `cannot answer a request to ${this.#options.subject}`, { path, error })
+    return this.failure(500, `cannot answer ${path}: internal error; see the agent's log`, { path })
   }
 
   #send(exchange: Exchange, made: Answer): void {
@@ -433,7 +433,7 @@ export class Dispatcher {
   #bounded(path: string, made: Answer): Answer {
     if (made.live === undefined || !this.#followers.full) return made
     made.live.close?.()
-    const why = `cannot answer ${path}: too many answers go on at a time; close a page or a command`
+    const why = `cannot answer ${path}: too many open streams; close a page or a command`
     return this.failure(503, why, {}, { 'Retry-After': retryAfterSeconds })
   }
 
@@ -441,7 +441,7 @@ export class Dispatcher {
     const why =
       !this.#policy.debug && path.startsWith('/debug/')
         ? 'debug mode is off; set self_telemetry.debug: true'
-        : 'there is no such path'
+        : 'path not found'
     return this.failure(404, `cannot answer ${path}: ${why}`, { path })
   }
 }

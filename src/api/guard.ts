@@ -124,7 +124,7 @@ export class Guard {
     if (this.#names === undefined || authority === undefined) return undefined
     const host = hostOf(authority)
     if (this.#names.has(host)) return undefined
-    return `its Host, "${host.slice(0, 253)}", is no name of this host that svc knows; ask by an address, or add the name to self_telemetry.allowed_hosts`
+    return `Host "${host.slice(0, 253)}" is not a known name of this host; use an IP address, or add the name to self_telemetry.allowed_hosts`
   }
 
   /**
@@ -137,11 +137,11 @@ export class Guard {
     if (origin !== undefined) {
       const authority = authorityOf(url) ?? headers.host
       if (this.#cors.names(origin) || this.#isOwn(origin, authority, tls, port)) return undefined
-      return 'it comes from a web page of another origin; name that in self_telemetry.cors.allowed_origins, or set self_telemetry.auth'
+      return 'the request comes from a web page of another origin; add it to self_telemetry.cors.allowed_origins, or set self_telemetry.auth'
     }
     const site = headers['sec-fetch-site']
     return site === 'cross-site' || site === 'same-site'
-      ? 'it comes from a web page of another origin; set self_telemetry.auth'
+      ? 'the request comes from a web page of another origin; set self_telemetry.auth'
       : undefined
   }
 

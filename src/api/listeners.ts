@@ -91,7 +91,7 @@ export class Listener {
     server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
       // The runtime has handed the connection over, and minds neither its errors nor what comes on it.
       socket.removeAllListeners('data')
-      const why = 'cannot CONNECT: this is no proxy'
+      const why = 'cannot CONNECT: this is not a proxy'
       if (!leaves(socket)) {
         end(socket, dispatcher.failure(405, why, {}, { Allow: 'GET, HEAD, POST, OPTIONS' }))
         return
@@ -279,12 +279,12 @@ function listenFailure(
     case 'EADDRINUSE': {
       const holder = portHolder(port)
       const who = holder ? `${holder.name} (pid ${holder.pid})` : 'another process'
-      return [`the port is taken by ${who}; stop it or choose another port`, ExitCode.general]
+      return [`the port is in use by ${who}; stop it or choose another port`, ExitCode.general]
     }
     case 'EACCES':
       return [`ports below 1024 need root or CAP_NET_BIND_SERVICE; choose another port`, ExitCode.permission]
     case 'EADDRNOTAVAIL':
-      return ['the address is none of this host; choose one of `ip address`', ExitCode.general]
+      return ['the address is not one of this host; choose one from `ip address`', ExitCode.general]
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return ['the host name has no address', ExitCode.general]

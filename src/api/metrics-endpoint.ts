@@ -186,7 +186,7 @@ export class MetricsEndpoint {
     const links = new Map([[path, 'Metrics']])
     if (extended !== undefined) {
       const pages: readonly (readonly [path: string, what: string, handle: () => Answer])[] = [
-        ['/metrics/description', 'What the metrics are', () => json(200, extended.description())],
+        ['/metrics/description', 'Metric descriptions', () => json(200, extended.description())],
         ['/health', 'Health', () => json(200, this.#health())],
         ['/ready', 'Readiness', () => this.#ready()],
         ['/live', 'Liveness', () => answer(200, prose, Buffer.from('OK'))],

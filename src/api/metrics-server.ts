@@ -59,7 +59,7 @@ export async function startMetricsServer({
   const { listen_address } = settings
   const address = parseListenAddress(listen_address)
   if (address === undefined)
-    throw unusable(`${key}.listen_address is "${listen_address}", and ":9100" or "127.0.0.1:9100" is meant`)
+    throw unusable(`${key}.listen_address is "${listen_address}"; write it as ":9100" or "127.0.0.1:9100"`)
   const tls = settings.tls.enabled ? await import('./tls-files.ts') : undefined
   const materialOf = (next: MetricsServerSettings): TlsMaterial | undefined => {
     if (tls === undefined || !next.tls.enabled) return undefined

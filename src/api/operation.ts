@@ -100,7 +100,7 @@ export function operationTable(operations: readonly Route[]): Routes {
   for (const operation of operations) {
     const methods = table.get(operation.path) ?? {}
     if (methods[operation.method])
-      throw new Error(`cannot serve the metrics at ${operation.path}: that path has another page`)
+      throw new Error(`cannot serve the metrics at ${operation.path}: another page uses that path`)
     methods[operation.method] = operation
     table.set(operation.path, methods)
   }
@@ -134,7 +134,7 @@ export function readParameters(
       const near = nearest(name, names)
       return wrong(
         name,
-        `there is no parameter "${name}"; ${near ? `did you mean ${near}?` : `it takes ${names.join(' and ')}`}`,
+        `unknown parameter "${name}"; ${near ? `did you mean ${near}?` : `known parameters: ${names.join(', ')}`}`,
       )
     }
     if (seen.has(name)) return wrong(name, `"${name}" is given twice`)

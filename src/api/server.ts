@@ -86,7 +86,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
   const address = parseListenAddress(settings.listen)
   if (!address) {
     throw unusable(
-      `self_telemetry.listen is "${settings.listen}", and ":19090", "127.0.0.1:19090" or "[::1]:19090" is meant`,
+      `self_telemetry.listen is "${settings.listen}"; write it as ":19090", "127.0.0.1:19090" or "[::1]:19090"`,
     )
   }
   const tls = settings.tls.enabled ? await import('./tls-files.ts') : undefined

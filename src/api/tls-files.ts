@@ -58,7 +58,7 @@ export function readTlsFiles(settings: TlsSettings, where: string, now: number =
   checkDates(leaf!, now, certFault)
   if (!leaf!.checkPrivateKey(privateKeyIn(key, keyFault)))
     throw keyFault(
-      `it is not the key of the certificate in ${where}.cert_file (${settings.cert_file}); write both anew`,
+      `it does not match the certificate in ${where}.cert_file (${settings.cert_file}); install a matching pair`,
     )
   let ca: string | undefined
   if (settings.client_ca_file !== '') {
@@ -69,7 +69,7 @@ export function readTlsFiles(settings: TlsSettings, where: string, now: number =
   try {
     createSecureContext(context)
   } catch (error) {
-    throw certFault(`OpenSSL refuses it: ${errorText(error)}`, error)
+    throw certFault(`OpenSSL rejects it: ${errorText(error)}`, error)
   }
   return ca === undefined ? context : { ...context, clients: verifiedClients }
 }

@@ -66,8 +66,8 @@ function reloadOf(parts: UiParts): AgentDocument['reload'] {
   const { reloads, lastSuccessful, lastAttemptMs, requiresRestart } = parts.reloads()
   const at = new Date(lastAttemptMs).toISOString()
   const last = lastSuccessful
-    ? `${at}: taken up`
-    : `${at}: refused; still running the previous configuration (reason above)`
+    ? `${at}: applied`
+    : `${at}: rejected; previous configuration still active (reason above)`
   return { last: reloads === 0 ? '' : last, waiting: [...requiresRestart] }
 }
 
@@ -100,7 +100,7 @@ function attachmentsOf({ tracing }: UiParts): AgentDocument['attachments'] {
   const tls = tracing instanceof Tracing ? tracing.tls : undefined
   return attachedFiles(tracing).map(({ path, library, symbols, inode }) => ({
     path,
-    what: `TLS by ${library}: ${symbols.join(', ')}`,
+    what: `TLS (${library}): ${symbols.join(', ')}`,
     pids: [...(tls?.usersOf(inode) ?? [])],
   }))
 }

@@ -20,7 +20,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
       {
         topic,
         state: 'note',
-        text: 'it is svc itself, which never traces itself',
+        text: 'this is svc, which never traces itself',
         hint: '',
         cause: 'agent',
         hides: true,
@@ -31,7 +31,7 @@ export function selectionFindings(parts: UiParts, subject: Subject): Finding[] {
       {
         topic,
         state: 'note',
-        text: 'it is a thread of the kernel: it calls nobody by system calls, and has no program to look into',
+        text: 'a kernel thread: it makes no requests by system calls, and has no program to probe',
         hint: '',
         cause: 'kernel_thread',
         hides: true,
@@ -50,14 +50,14 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
       topic,
       state: 'limited',
       text: reason,
-      hint: 'nothing: switch its own SDK off if svc is to make its spans',
+      hint: 'no action needed; to have svc make its spans, disable its SDK',
       cause: 'instrumented',
     }
   const common = { topic, state: 'missing', cause: 'not_selected', hides: true } as const
   if (!reason.startsWith('no entry')) {
     const index = Number(/\[(\d+)\]/.exec(reason)?.[1])
     const entry = entryText(discovery.exclude[index])
-    const hint = `take ${entry} out of discovery.exclude`
+    const hint = `remove ${entry} from discovery.exclude`
     return { ...common, text: `not selected: ${reason}, by ${entry}`, hint }
   }
   const value = valuesOf(parts, view)
@@ -65,7 +65,7 @@ function unselected(parts: UiParts, { view }: Subject): Finding {
     .slice(0, mostEntries)
     .map((entry, index) => mismatch(entry, `discovery.instrument[${index}]`, value, view.listening))
   const more = discovery.instrument.length - misses.length
-  const others = more > 0 ? `; ${more} further entries do not mean it either` : ''
+  const others = more > 0 ? `; ${more} more entries do not match either` : ''
   return { ...common, text: `not selected: ${misses.join('; ')}${others}`, hint: hintOf(view) }
 }
 
@@ -116,12 +116,12 @@ function mismatch(entry: Selector, path: string, value: Values, listening: reado
   }
   const listens = listening.some(port => ports.some(({ from, to }) => port >= from && port <= to))
   if (ports.length > 0 && !listens) {
-    const own = listening.length === 0 ? 'listens on none' : `listens on ${listening.join(',')}`
+    const own = listening.length === 0 ? 'listens on no port' : `listens on ${listening.join(',')}`
     return `${path}.open_ports is ${portsText(ports)}; this process ${own}`
   }
   return Object.keys(labels).length > 0
-    ? `${path}.k8s_pod_labels is not among the labels of its pod`
-    : `${path} does not mean it`
+    ? `${path}.k8s_pod_labels does not match the labels of its pod`
+    : `${path} does not match`
 }
 
 function portsText(ranges: readonly PortRange[]): string {
@@ -155,7 +155,7 @@ export function leavesOut(
   const path = 'agent.ebpf.network'
   if (exclude_ports.includes(port)) {
     const key = `${path}.exclude_ports`
-    return { key, text: `${key} has ${port}, at which it listens`, hint: `take ${port} out of ${key}` }
+    return { key, text: `${key} has ${port}, on which it listens`, hint: `remove ${port} from ${key}` }
   }
   if (include_ports.length === 0 || include_ports.includes(port)) return undefined
   const key = `${path}.include_ports`

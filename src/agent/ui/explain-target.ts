@@ -59,19 +59,19 @@ export async function targetOf(parts: UiParts, word: string): Promise<Target> {
 
 const emptyWord: Target = {
   ...nothing,
-  hint: 'nothing was asked for: give a port, a pid, or the name of a service, an executable, a container or a pod',
+  hint: 'no target: give a port, a pid, or the name of a service, executable, container or pod',
 }
 
 async function hintOfNumber(value: number, kind: string): Promise<string> {
   const isPort = kind !== 'pid' && value <= maxPort
   const looked = [
-    ...(isPort ? [`nothing listens at TCP port ${value}`] : []),
-    ...(kind === 'port' ? [] : [`there is no process ${value}`]),
+    ...(isPort ? [`nothing listens on TCP port ${value}`] : []),
+    ...(kind === 'port' ? [] : [`there is no process with pid ${value}`]),
   ].join(', and ')
   const ports = new Set([...(await allListeners(procDir)).values()].flat())
   const near = [...ports].sort((a, b) => Math.abs(a - value) - Math.abs(b - value)).slice(0, 5)
   if (!isPort || near.length === 0) return looked
-  return `${looked}; the nearest ports at which somebody listens are ${near.join(', ')}`
+  return `${looked}; the nearest ports in use are ${near.join(', ')}`
 }
 
 async function named(parts: UiParts, word: string): Promise<Target> {
@@ -85,7 +85,7 @@ async function named(parts: UiParts, word: string): Promise<Target> {
   const described = await byDescription(parts, word.toLowerCase(), names)
   if (described.length > 0) return { ...nothing, processes: described }
   const near = nearest(word, names)
-  const looked = `there is no service, executable, container or pod "${parts.shown(word)}" among the processes that svc can see`
+  const looked = `no service, executable, container or pod "${parts.shown(word)}" found among the processes that svc can see`
   return { ...nothing, hint: near === undefined ? looked : `${looked}; did you mean ${near}?` }
 }
 

@@ -35,8 +35,8 @@ export async function explain(parts: UiParts, target: string): Promise<ExplainDo
 
 function hintOf({ processes, hint }: Target, explained: number): string {
   const more = processes.length - mostSubjects
-  if (more > 0) return `${more} more processes are meant: ask for one by its pid`
-  return processes.length > 0 && explained === 0 ? 'it has ended meanwhile' : hint
+  if (more > 0) return `${more} more processes match; select one by its pid`
+  return processes.length > 0 && explained === 0 ? 'the process has ended' : hint
 }
 
 async function explainedProcess(parts: UiParts, { pid, port }: Meant): Promise<Explained | undefined> {
@@ -74,7 +74,7 @@ function probeFindings(parts: UiParts): Finding[] {
   const topic = 'probes'
   if (!(tracing instanceof Tracing)) {
     const { reason, hint } = whyNoTracing(parts)!
-    const text = `tracing does not run: ${reason}`
+    const text = `tracing is not running: ${reason}`
     return [
       {
         topic,
@@ -90,7 +90,7 @@ function probeFindings(parts: UiParts): Finding[] {
   const ok: Finding = {
     topic,
     state: 'ok',
-    text: `socket calls by ${backend.name}; ${socketsFound} sockets were open when it began`,
+    text: `socket calls, captured by ${backend.name}; ${socketsFound} sockets were open at the start`,
     hint: '',
   }
   return [
@@ -159,11 +159,11 @@ function unseen(
   // It ended meanwhile, or the numbers of /proc are not those of the kernel.
   const apart = apartFinding(parts)
   if (hiddenPort !== 0) {
-    const text = `somebody listens at TCP port ${hiddenPort}, and no process that svc can see does`
+    const text = `TCP port ${hiddenPort} is in use, but not by a process that svc can see`
     const rights: Finding = {
       topic: 'selected',
       state: 'missing',
-      text: `${text}: it belongs to a user whose descriptors svc may not read, or to the kernel`,
+      text: `${text}: it belongs to a user whose descriptors svc cannot read, or to the kernel`,
       hint: 'run svc as root, or with the capabilities SYS_PTRACE and DAC_READ_SEARCH: svc doctor processes',
       cause: 'permission',
       hides: true,
@@ -175,9 +175,9 @@ function unseen(
     const { name, id, state } = container
     const text =
       state === 'running' || state === ''
-        ? `none of its processes can be seen${apart === undefined ? '' : `: ${apart.text}`}`
-        : `it is ${state}, so that it has no process`
-    const hint = apart?.hint ?? (state === 'running' ? 'svc doctor processes' : 'start it')
+        ? `none of its processes is visible${apart === undefined ? '' : `: ${apart.text}`}`
+        : `it is ${state} and has no process`
+    const hint = apart?.hint ?? (state === 'running' ? 'svc doctor processes' : 'start the container')
     const finding: Finding = {
       topic: 'selected',
       state: 'missing',
@@ -220,7 +220,7 @@ function runtimeFindings(parts: UiParts): Finding[] {
   return parts.discovery.faults.map(({ subsystem, reason, hint }) => ({
     topic: 'selected',
     state: 'missing' as const,
-    text: `nobody knows it, and ${subsystem.replace('discovery: ', '')}, which may, does not answer: ${reason}`,
+    text: `unknown name; ${subsystem.replace('discovery: ', '')} may know it, but does not answer: ${reason}`,
     hint,
     cause: 'container_not_visible' as const,
     hides: true,

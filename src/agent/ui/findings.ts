@@ -67,22 +67,22 @@ export function ofHost(vitals: Vitals): Finding[] {
   if (available < 5)
     findings.push({
       level: 'bad',
-      text: `Memory is nearly full: ${percent(available)} of ${bytesText(memoryBytes)} can still be taken.`,
+      text: `Memory is nearly full: ${percent(available)} of ${bytesText(memoryBytes)} available.`,
       link,
       command: '',
     })
   const mean = (id: Parameters<Vitals['mean']>[0]) => vitals.mean(id, pressureSeconds)
   const waits = [
     ['memory', mean('pressureMemory'), 10, 30],
-    ['input and output', mean('pressureIo'), 40, 80],
+    ['I/O', mean('pressureIo'), 40, 80],
     // Much work is no fault by itself.
-    ['a CPU', mean('pressureCpu'), 70, Number.POSITIVE_INFINITY],
+    ['CPU', mean('pressureCpu'), 70, Number.POSITIVE_INFINITY],
   ] as const
   for (const [what, value, warn, bad] of waits)
     if (value >= warn)
       findings.push({
         level: value >= bad ? 'bad' : 'warn',
-        text: `Tasks waited for ${what} in ${percent(value)} of the last ${pressureSeconds} seconds.`,
+        text: `Tasks waited for ${what} during ${percent(value)} of the last ${pressureSeconds} seconds.`,
         link,
         command: '',
       })
@@ -90,7 +90,7 @@ export function ofHost(vitals: Vitals): Finding[] {
   if (stolen >= 10)
     findings.push({
       level: 'warn',
-      text: `The hypervisor gives ${percent(stolen)} of this host's CPU time to others.`,
+      text: `The hypervisor gives ${percent(stolen)} of this host's CPU time to other guests.`,
       link,
       command: '',
     })
@@ -98,7 +98,7 @@ export function ofHost(vitals: Vitals): Finding[] {
   if (refused > 0)
     findings.push({
       level: 'warn',
-      text: `New TCP connections are refused, ${rateText(refused)} a second: a server accepts them too slowly for its queue.`,
+      text: `New TCP connections are refused, ${rateText(refused)}/s: a server accepts them too slowly and its queue is full.`,
       link,
       command: 'ss -ltn',
     })
@@ -115,14 +115,14 @@ export function ofServices(services: readonly ServicePast[]): Finding[] {
     if (errors_percent >= 5)
       findings.push({
         level: errors_percent >= 25 ? 'bad' : 'warn',
-        text: `${percent(errors_percent)} of what ${printable(name)} ${serves ? 'answers' : 'asks'} fails.`,
+        text: `${printable(name)}: ${percent(errors_percent)} of ${serves ? 'requests' : 'outgoing requests'} fail.`,
         link: `/ui/traces?service=${encodeURIComponent(name)}&errors=1`,
         command: '',
       })
     if (p95_ms !== null && usualP95Ms !== null && usualP95Ms > 0 && p95_ms >= 4 * usualP95Ms)
       findings.push({
         level: 'warn',
-        text: `${printable(name)} is slow: its p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median of the window.`,
+        text: `${printable(name)} is slow: p95 is ${millisText(p95_ms)}, ${Math.round(p95_ms / usualP95Ms)}× its median in this window.`,
         link,
         command: '',
       })
@@ -166,7 +166,7 @@ function ofSubsystems(parts: UiParts): Finding[] {
     text:
       limited.length === 1
         ? sentence(`${first.subsystem}: ${first.reason}; ${first.hint}`)
-        : `${limited.length} features are limited: ${listText(names)}.`,
+        : `${limited.length} features are degraded: ${listText(names)}.`,
     link: '/ui/agent',
     command: 'svc doctor',
   })
@@ -177,7 +177,7 @@ export function ofLoss({ signal, reason, perSecond }: Loss): Finding {
   const why = dropReasons[reason]?.means
   return {
     level: 'bad',
-    text: `${sentence(`${signal} are lost, ${rateText(perSecond)} a second: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
+    text: `${sentence(`${signal} lost, ${rateText(perSecond)}/s: ${reason}${why === undefined ? '' : `, ${why}`}`)}`,
     link: '/ui/pipeline',
     command: 'svc status',
   }
@@ -191,7 +191,7 @@ function ofQueues({ outlets: { pipeline } }: UiParts): Finding[] {
     return [
       {
         level: filled >= 90 ? ('bad' as const) : ('warn' as const),
-        text: `The queue of ${signal} is ${percent(filled)} full; its oldest batch has waited ${secondsText(oldestMs)}.`,
+        text: `The ${signal} queue is ${percent(filled)} full; its oldest batch has waited ${secondsText(oldestMs)}.`,
         link: '/ui/pipeline',
         command: durable ? 'svc queue' : 'svc status',
       },
@@ -205,7 +205,7 @@ function ofExport({ outlets, window }: UiParts): Finding[] {
   return [
     {
       level: 'note',
-      text: `Nothing is exported: what is seen stays in memory, for ${secondsText(window.windowMs)} at most. Set otlp.endpoint to send it on.`,
+      text: `No exporter configured: data stays in memory, for ${secondsText(window.windowMs)} at most. Set otlp.endpoint to export it.`,
       link: '/ui/pipeline',
       command: '',
     },
@@ -222,7 +222,7 @@ export function ofFileSystem({ mountPoint, sizeBytes, availableBytes }: FileSyst
   const full = 100 - (100 * availableBytes) / sizeBytes
   return {
     level: full >= 99 ? 'bad' : 'warn',
-    text: `${printable(mountPoint)} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} are left.`,
+    text: `${printable(mountPoint)} is ${percent(full)} full: ${bytesText(availableBytes)} of ${bytesText(sizeBytes)} left.`,
     link: '/ui/metrics',
     command: `du -xh --max-depth=2 ${shellWord(mountPoint)}`,
   }

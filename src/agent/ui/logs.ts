@@ -115,23 +115,23 @@ function queryOf({ service, min_severity, q, trace_id, pid, limit }: LogsQuery):
 function reasonFor({ loaded, logs }: UiParts): string {
   const { mode, agent } = loaded().config
   const { enabled, container_logs, journald, paths } = agent.logs
-  if (mode !== 'agent') return 'A collector reads no logs of its host: set mode: agent there.'
-  if (!enabled) return 'Logs are switched off: set agent.logs.enabled: true.'
+  if (mode !== 'agent') return 'In mode collector, svc reads no logs of its host: set mode: agent.'
+  if (!enabled) return 'Log collection is off: set agent.logs.enabled: true.'
   const [fault] = logs.faults
-  if (fault !== undefined) return `Logs are not read as they should be: ${fault.reason}; ${fault.hint}.`
+  if (fault !== undefined) return `Log collection is degraded: ${fault.reason}; ${fault.hint}.`
   const { status } = logs
-  if (!status.enabled) return 'Logs are not read yet: look again in a moment.'
+  if (!status.enabled) return 'Log collection has not started yet: try again in a moment.'
   if (!container_logs && !journald && paths.length === 0)
-    return 'There is nothing to read: set agent.logs.container_logs: true, agent.logs.journald: true, or agent.logs.paths.'
+    return 'No log source is configured: set agent.logs.container_logs: true, agent.logs.journald: true, or agent.logs.paths.'
   if (status.files > 0)
-    return `${followed(status.files)} followed, and nothing was written there since svc began.`
-  if (journald) return 'The journal is followed, and nothing was written there since svc began.'
+    return `Following ${followed(status.files)}; nothing was written since svc started.`
+  if (journald) return 'Following the journal; nothing was written since svc started.'
   const others = 'set agent.logs.paths to files of this host, or agent.logs.journald: true.'
   return paths.length > 0
-    ? `No file is there that agent.logs.paths names${container_logs ? ', and no log of a container' : ''}: ls shows what is; or set agent.logs.journald: true.`
-    : `No container writes logs on this host. For others, ${others}`
+    ? `No file matches agent.logs.paths${container_logs ? ', and no container writes logs' : ''}: check the paths with ls, or set agent.logs.journald: true.`
+    : `No container on this host writes logs. For other logs, ${others}`
 }
 
 function followed(files: number): string {
-  return files === 1 ? 'One file is' : `${files} files are`
+  return files === 1 ? 'one file' : `${files} files`
 }

@@ -19,7 +19,7 @@ const everyMs = 2000
 /** Series that are shown of one metric. */
 const mostSeries = 50
 const off =
-  'The host metrics are off: set agent.nodeexporter.enabled: true. Only what svc measures of itself is here.'
+  'Host metrics are off: set agent.nodeexporter.enabled: true. Only the metrics of svc itself are shown.'
 
 interface Unit {
   readonly name: string
@@ -59,7 +59,7 @@ export async function metrics(parts: UiParts): Promise<MetricsDocument> {
     return {
       at_ms: Date.now(),
       sections: [own],
-      off: `The host metrics cannot be read: ${errorText(error)}; svc diagnostics has the log.`,
+      off: `Cannot read host metrics: ${errorText(error)}; svc diagnostics has the log.`,
     }
   }
 }

@@ -135,7 +135,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   const facts = [
     fact('waiting', state.queued),
     fact('bytes', state.durable ? state.queuedBytes : `${state.queuedBytes} of ${state.capacityBytes}`),
-    fact('kept', state.durable ? 'on disk' : 'in memory'),
+    fact('stored', state.durable ? 'on disk' : 'in memory'),
     ...(store instanceof DiskStore
       ? [fact('all signals on disk', `${store.state.bytes} of ${store.state.maxBytes}`)]
       : []),
@@ -143,11 +143,11 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
   ]
   const node = { id: `queue:${signal}`, kind: 'queue', name: signal, signals: [signal], facts } as const
   if (state.destination === undefined)
-    return { ...node, state: 'off', reason: 'nothing is sent, so nothing waits: set otlp.endpoint' }
+    return { ...node, state: 'off', reason: 'no exporter configured, so nothing is queued: set otlp.endpoint' }
   if (store instanceof DiskStore && store.state.state !== 'ok')
     return { ...node, state: 'failed', reason: store.state.reason }
   if (fill >= nearlyFull) {
-    const share = `${Math.round(100 * fill)} % full, and what finds no room is lost`
+    const share = `${Math.round(100 * fill)} % full; new items are dropped once it is full`
     return {
       ...node,
       state: 'limited',
@@ -158,7 +158,7 @@ function queueOf(parts: UiParts, signal: Signal, state: LaneState): PipelineNode
     return {
       ...node,
       state: 'limited',
-      reason: `in memory, so that a crash loses it: ${store}: ${queueHint}`,
+      reason: `kept in memory, so a crash loses its items: ${store}: ${queueHint}`,
     }
   return { ...node, state: 'ok', reason: '' }
 }
@@ -211,7 +211,7 @@ function exporterOf(
   const fault = outlets.faults.find(each => each.signal === signal)
   if (destination === undefined)
     return fault === undefined
-      ? { state: 'off', reason: 'nothing leaves this host: set otlp.endpoint', facts: [] }
+      ? { state: 'off', reason: 'no exporter configured: set otlp.endpoint', facts: [] }
       : { state: 'failed', reason: sentence(fault.reason, fault.hint), facts: [] }
   const facts =
     requests === 0
@@ -219,11 +219,11 @@ function exporterOf(
       : [
           fact(`${signal} requests`, requests),
           fact(`${signal} failed`, failedRequests),
-          fact(`${signal} sent again`, retries),
+          fact(`${signal} retries`, retries),
         ]
   const { lastError, lastWarning } = destination
   if (lastError !== null)
-    return { state: 'failed', reason: `${signal}: ${lastError}: svc doctor export tries it`, facts }
+    return { state: 'failed', reason: `${signal}: ${lastError}: run svc doctor export to test it`, facts }
   if (lastWarning !== null) return { state: 'limited', reason: `${signal}: ${lastWarning}`, facts }
   return { state: 'ok', reason: '', facts }
 }

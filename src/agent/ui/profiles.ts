@@ -68,7 +68,7 @@ function lineOf(
     to_ms: toMs,
     intervals: joined(intervals).map(each => ({ from_ms: each.fromMs, to_ms: each.toMs, value: each.value })),
     services: services.slice(0, mostServices),
-    off: off === '' && intervals.length === 0 ? `No process of ${service} was met in this window.` : off,
+    off: off === '' && intervals.length === 0 ? `${service} has no samples in this window.` : off,
   }
 }
 
@@ -103,20 +103,20 @@ function unitOf(kind: ProfileKind): string {
 function reasonFor(parts: UiParts, kind: ProfileKind): string {
   const { mode, agent } = parts.loaded().config
   const { profiling, ebpf } = agent
-  if (mode !== 'agent') return 'A collector takes no profiles: set mode: agent on the host to be profiled.'
-  if (!profiling.enabled) return 'Profiles are switched off: set agent.profiling.enabled: true.'
-  if (!ebpf.enabled) return 'Profiles need eBPF, which is switched off: set agent.ebpf.enabled: true.'
+  if (mode !== 'agent') return 'In mode collector, svc takes no profiles: set mode: agent on the host to profile.'
+  if (!profiling.enabled) return 'Profiling is off: set agent.profiling.enabled: true.'
+  if (!ebpf.enabled) return 'Profiling needs eBPF, which is off: set agent.ebpf.enabled: true.'
   const [fault] = parts.profiling.faults
   if (parts.profiling.profiler === undefined)
-    return `Profiles do not run: ${fault?.reason ?? 'they have not begun yet'}; ${fault?.hint ?? 'look again in a moment'}.`
+    return `Profiling is not running: ${fault?.reason ?? 'it has not started yet'}; ${fault?.hint ?? 'try again in a moment'}.`
   if (!profiling[kind]) return `${kindTitles[kind]} is not sampled: set agent.profiling.${kind}: true.`
-  if (fault !== undefined) return `Profiles run with less than was asked for: ${fault.reason}; ${fault.hint}.`
+  if (fault !== undefined) return `Profiling is degraded: ${fault.reason}; ${fault.hint}.`
   const seconds = Math.ceil(profiling.interval / 1000)
-  return `No profile was made in this window. The first one comes some seconds after the start, then one every ${seconds} s, of whoever was running.`
+  return `No profiles in this window. The first one appears a few seconds after the start, then one every ${seconds} s, of all processes that ran.`
 }
 
 const kindTitles = {
-  cpu: 'Time on the CPU',
-  off_cpu: 'Time off the CPU',
+  cpu: 'CPU time',
+  off_cpu: 'Off-CPU time',
   memory: 'Memory',
 } as const

@@ -64,7 +64,7 @@ export class RulesTrial {
 
   /** What becomes of an item. Throws where there are problems. */
   run({ summary, body }: Caught): TriedItem {
-    if (this.#trial === undefined) throw new Error('cannot try rules that are wrong')
+    if (this.#trial === undefined) throw new Error('cannot try rules with errors')
     this.#fates.length = 0
     this.#items++
     const sent = this.#trial.run(body, this.#items)
@@ -114,7 +114,7 @@ function changesOf(fate: Fate): Changed[] {
   const { of: kind, title } = fate
   const of = kind === 'resource' ? 'resource' : kind === 'point' ? cut(title) : ''
   if (fate.fate === 'dropped') return [{ of, field: '', before: reasonOf([fate]), after: null }]
-  if (fate.fate === 'added') return [{ of, field: '', before: null, after: 'made by the rules' }]
+  if (fate.fate === 'added') return [{ of, field: '', before: null, after: 'created by the rules' }]
   return fate.changes.map(({ key, before, after }) => ({
     of,
     field: cut(key),

@@ -143,5 +143,5 @@ function whyNone(parts: UiParts): string {
   const { ratio, always_errors, always_slow } = parts.loaded().config.agent.ebpf.network.sampling
   return ratio > 0 || always_errors || always_slow
     ? ''
-    : 'requests are counted and no trace is kept: agent.ebpf.network.sampling.ratio is 0; set it to 1'
+    : 'Requests are counted, but no traces are kept: agent.ebpf.network.sampling.ratio is 0; set it to 1.'
 }

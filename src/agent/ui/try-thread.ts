@@ -23,7 +23,7 @@ export class TryThread {
 
   /** Ends after `mostMs`, whatever it does. */
   constructor(order: TryOrder, mostMs: number) {
-    if (entry === undefined) throw new Error('cannot find try-worker.cjs: install the package anew')
+    if (entry === undefined) throw new Error('cannot find try-worker.cjs: reinstall the package')
     this.#worker = new Worker(entry, {
       workerData: order,
       env: {},
@@ -37,10 +37,10 @@ export class TryThread {
     })
     this.#worker.on('error', error => {
       const { code, message } = error as NodeJS.ErrnoException
-      const memory = `the rules take more than ${heapMb} MiB of memory`
+      const memory = `the rules need more than ${heapMb} MiB of memory`
       this.#fail(code === 'ERR_WORKER_OUT_OF_MEMORY' ? memory : message)
     })
-    this.#worker.on('exit', () => this.#fail('the rules were given up'))
+    this.#worker.on('exit', () => this.#fail('the trial of the rules was stopped'))
     this.#timer = setTimeout(() => {
       this.#fail(`the rules take longer than ${mostMs / 1000} s`)
       void this.#worker.terminate()

@@ -47,14 +47,14 @@ async function tried(
   try {
     // Both at a time; rules that are wrong need no items.
     const { problems } = await thread.answer('rules')
-    if (problems.length > 0) return { ...nothing, problems, off: 'the rules are wrong, so none was tried' }
+    if (problems.length > 0) return { ...nothing, problems, off: 'not tried: the rules have errors' }
     const { caught, skipped } = await wait.over
     const waited_ms = performance.now() - startMs
     if (left.aborted) return nothing
     thread.send({ caught, forMs: tryMs })
     const { items, notes } = await thread.answer('items')
     const untried = caught.length - items.length
-    const late = `${untried} of ${caught.length} items were not tried: the rules took ${tryMs / 1000} s for the others`
+    const late = `${untried} of ${caught.length} items were not tried: the others took ${tryMs / 1000} s`
     return {
       ...nothing,
       items,
@@ -64,7 +64,7 @@ async function tried(
       off: items.length === 0 ? whyNone(signal, skipped) : '',
     }
   } catch (error) {
-    return { ...nothing, off: `${errorText(error)}; try fewer or simpler ones` }
+    return { ...nothing, off: `${errorText(error)}; use fewer or simpler rules` }
   } finally {
     left.removeEventListener('abort', leave)
     wait.end()
@@ -127,13 +127,13 @@ function whyNone(signal: SignalName, skipped: number): string {
   const seconds = waitMs / 1000
   if (skipped > 0) {
     const kib = mostItemBytes / 1024
-    return `all ${skipped} ${signal} that came by within ${seconds} s are larger than ${kib} KiB`
+    return `all ${skipped} ${signal} that arrived within ${seconds} s are larger than ${kib} KiB`
   }
   const hints: Readonly<Record<SignalName, string>> = {
-    traces: 'they come with requests; svc explain PORT tells why there are none',
-    metrics: 'they come every agent.nodeexporter.otlp.interval; svc doctor host tells why there are none',
-    logs: 'they come as they are written; svc doctor logs tells why there are none',
-    profiles: 'they come every agent.profiling.interval; svc doctor profiles tells why there are none',
+    traces: 'they arrive with requests; svc explain PORT shows why there are none',
+    metrics: 'they arrive every agent.nodeexporter.otlp.interval; svc doctor host shows why there are none',
+    logs: 'they arrive as they are written; svc doctor logs shows why there are none',
+    profiles: 'they arrive every agent.profiling.interval; svc doctor profiles shows why there are none',
   }
-  return `no ${signal} came by within ${seconds} s: ${hints[signal]}`
+  return `no ${signal} arrived within ${seconds} s: ${hints[signal]}`
 }

@@ -11,7 +11,7 @@ export function whyNoTracing({
   const { mode, agent } = loaded().config
   if (mode !== 'agent')
     return {
-      reason: `with mode: ${mode} svc observes nothing on this host`,
+      reason: `in mode ${mode}, svc observes nothing on this host`,
       hint: 'set mode: agent and restart svc',
     }
   for (const [key, isOn] of [
@@ -20,7 +20,7 @@ export function whyNoTracing({
   ] as const)
     if (!isOn) return { reason: `${key} is false`, hint: `set ${key}: true and restart svc` }
   return {
-    reason: 'it was off when svc started, and the configuration was changed since',
+    reason: 'it was off when svc started, and the configuration has changed since',
     hint: 'restart svc',
   }
 }
@@ -29,5 +29,5 @@ export function whyNoTracing({
 export function tracingOff(parts: Pick<UiParts, 'tracing' | 'loaded'>): string {
   const fault = whyNoTracing(parts)
   if (fault === undefined) return ''
-  return `tracing does not run: ${fault.reason}; ${fault.hint || 'see svc doctor traces'}`
+  return `Tracing is not running: ${fault.reason}; ${fault.hint || 'run svc doctor traces'}.`
 }

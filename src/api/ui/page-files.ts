@@ -58,7 +58,7 @@ export function noPage(): Operation[] {
 
 const notBuilt = failure(
   503,
-  'cannot show the page: its files are missing; build them with "bash tools/setup", or install svc anew',
+  'cannot show the page: its files are missing; build them with "bash tools/setup", or reinstall svc',
   {},
   { 'Retry-After': '60' },
 )
