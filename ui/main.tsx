@@ -38,7 +38,7 @@ async function open(entry: PageEntry): Promise<void> {
     const { default: View } = await entry.load()
     if (entryOf(page.peek()) === entry) loaded.value = { id: entry.id, View }
   } catch {
-    fault.value = 'A part of the page did not load. Was svc updated meanwhile? Load the page anew.'
+    fault.value = 'A part of it failed to load, perhaps because svc was updated; refresh the page.'
   }
 }
 
@@ -58,7 +58,7 @@ function App() {
   return (
     <>
       <a class="unseen" href="#main">
-        Skip to the content
+        Skip to content
       </a>
       <div class="shell">
         <Rail current={entry} />
@@ -66,7 +66,7 @@ function App() {
         <main class="main" id="main" tabIndex={-1}>
           <Admission />
           {fault.value !== '' ? (
-            <Failed what="the page" error={fault.value} />
+            <Failed what="the page" error={fault.value} isRetried={false} />
           ) : shown === undefined ? (
             <Loading what="the page" />
           ) : (
@@ -90,9 +90,9 @@ function Rail({ current }: { readonly current: PageEntry }) {
       <ul>
         {pages
           .filter(({ listed }) => listed)
-          .map(({ id, title, question }) => (
+          .map(({ id, title, subtitle }) => (
             <li key={id}>
-              <a href={hrefOf(id)} title={question} {...(id === current.id && { 'aria-current': 'page' })}>
+              <a href={hrefOf(id)} title={subtitle} {...(id === current.id && { 'aria-current': 'page' })}>
                 {title}
               </a>
             </li>
@@ -143,12 +143,11 @@ function Top() {
       </button>
       <button
         type="button"
-        aria-pressed={paused.value}
         onClick={() => {
           paused.value = !paused.value
         }}
       >
-        {paused.value ? 'Paused' : 'Pause'}
+        {paused.value ? 'Resume updates' : 'Pause updates'}
       </button>
       <button
         type="button"
@@ -169,15 +168,15 @@ function Foot() {
   return (
     <footer class="foot">
       <span>svc {host?.version}</span>
-      <span>{percent(agent?.cpu_percent)} of a core</span>
-      <span>{bytes(agent?.rss_bytes)}</span>
+      <span>CPU {percent(agent?.cpu_percent)} of a core</span>
+      <span>memory {bytes(agent?.rss_bytes)}</span>
       <span class={agent && agent.dropped > 0 ? 'bad-text' : ''}>
         {agent === undefined ? '' : `${whole(agent.dropped)} items lost`}
       </span>
       <span>
-        {agent === undefined ? '' : `window ${bytes(agent.window_bytes)} of ${bytes(agent.window_max_bytes)}`}
+        {agent === undefined ? '' : `data window ${bytes(agent.window_bytes)} of ${bytes(agent.window_max_bytes)}`}
       </span>
-      {host?.redacted ? <span>personal data is redacted</span> : null}
+      {host?.redacted ? <span>personal data redacted</span> : null}
     </footer>
   )
 }

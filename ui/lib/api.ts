@@ -92,7 +92,7 @@ async function ask(path: string, signal: AbortSignal, method = 'GET', body?: obj
   })
   if (response.ok) return response
   const said = (await response.json().catch(() => ({}))) as { message?: string }
-  const message = said.message ?? `the agent answered ${response.status}`
+  const message = said.message ?? `the agent answered with status ${response.status}`
   // Elsewhere, as for a reload that is switched off, it concerns that alone.
   if ((response.status === 401 || response.status === 403) && path.startsWith('/ui/api/')) {
     deniedWhy.value = message

@@ -40,7 +40,7 @@ export const windowSeconds = computed(() => {
 /** Why nothing of this host is seen, where that is by its mode; else ''. */
 export const unobserving = computed(() =>
   overview.value?.start.host.mode === 'collector'
-    ? 'A collector observes nothing on its host: set mode: agent there, and restart svc.'
+    ? 'In mode collector, svc observes nothing on its host: set mode: agent, and restart svc.'
     : '',
 )
 

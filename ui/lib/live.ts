@@ -144,6 +144,6 @@ function failed<T>(value: T | undefined, error: unknown): Reading<T> {
   const words =
     error instanceof ApiError
       ? error.message
-      : 'the agent does not answer; it may have been stopped or restarted'
+      : 'The agent does not answer; it may have stopped or restarted'
   return { state: 'error', value, error: words, missing }
 }

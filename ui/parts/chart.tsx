@@ -109,18 +109,18 @@ function told({ series, unit }: ChartProps, at: number): string {
 
 /** Range, last value and trend of the whole. */
 function summaryOf({ times, series, unit, stacked }: ChartProps): string {
-  if (times.length === 0 || series.length === 0) return 'Nothing is known yet.'
+  if (times.length === 0 || series.length === 0) return 'No data yet.'
   const isKnown = (i: number) => series.some(({ values }) => values[i] != null)
   const sums = stacked
     ? times.flatMap((_, i) =>
         isKnown(i) ? [series.reduce((sum, { values }) => sum + (values[i] ?? 0), 0)] : [],
       )
     : (series[0]!.values.filter(value => value !== null) as number[])
-  if (sums.length === 0) return 'Nothing is known yet.'
+  if (sums.length === 0) return 'No data yet.'
   const last = sums.at(-1)!
   const lowest = sums.reduce((a, b) => Math.min(a, b))
   const highest = sums.reduce((a, b) => Math.max(a, b))
-  const what = stacked ? 'All together' : series[0]!.label
+  const what = stacked ? 'Total' : series[0]!.label
   const half = sums.length >> 1
   const mean = (part: readonly number[]) => part.reduce((a, b) => a + b, 0) / Math.max(1, part.length)
   const [before, after] = [mean(sums.slice(0, half)), mean(sums.slice(half))]

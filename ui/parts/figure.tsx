@@ -26,12 +26,11 @@ export function Figure({ title, summary, aside, children, table }: FigureProps) 
         <button
           type="button"
           class="quiet"
-          aria-pressed={asTable.value}
           onClick={() => {
             asTable.value = !asTable.value
           }}
         >
-          {asTable.value ? 'as picture' : 'as table'}
+          {asTable.value ? 'Show as graphic' : 'Show as table'}
         </button>
       </figcaption>
       <p class="summary">{summary}</p>

@@ -8,7 +8,7 @@ export function ServiceChoice({ services }: { readonly services: readonly string
   return (
     <Field label="Service">
       <select value={service} onChange={event => setParameters({ service: event.currentTarget.value })}>
-        <option value="">all</option>
+        <option value="">All</option>
         {names.map(name => (
           <option key={name} value={name}>
             {name}

@@ -27,19 +27,27 @@ export function Empty({ title, why, command, children }: EmptyProps) {
 export function Loading({ what }: { readonly what: string }) {
   return (
     <div class="empty" aria-busy="true">
-      <p>Reading {what} …</p>
+      <p>Loading {what} …</p>
       <div class="skeleton" />
       <div class="skeleton" />
     </div>
   )
 }
 
-export function Failed({ what, error }: { readonly what: string; readonly error: string }) {
+export function Failed({
+  what,
+  error,
+  isRetried = true,
+}: {
+  readonly what: string
+  readonly error: string
+  readonly isRetried?: boolean
+}) {
   return (
     <div class="empty" role="alert">
-      <h2>Cannot read {what}</h2>
+      <h2>Cannot load {what}</h2>
       <p>{error}</p>
-      <p>It is tried again by itself.</p>
+      {isRetried ? <p>Retrying automatically.</p> : null}
     </div>
   )
 }
@@ -66,7 +74,7 @@ export function Reading({
     <>
       {of.state === 'error' ? (
         <p class="notice" role="status">
-          {of.error}; what is shown is the last that was read.
+          {of.error}; showing the last data received.
         </p>
       ) : null}
       {children()}

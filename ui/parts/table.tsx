@@ -78,7 +78,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, most = 200, empty, 
         </tbody>
       </table>
       {rows.length === 0 ? empty : null}
-      {rows.length > most ? <p class="note">{rows.length - most} more are not shown.</p> : null}
+      {rows.length > most ? <p class="note">{rows.length - most} more not shown.</p> : null}
     </div>
   )
 }

@@ -79,24 +79,24 @@ export function Records({
     setParameters({ record: id === open ? '' : id })
   }
   return (
-    <section class="card stack" aria-label="Records">
-      <h2 class="unseen">Records</h2>
+    <section class="card stack" aria-label="Log records">
+      <h2 class="unseen">Log records</h2>
       <div class="row">
         <p class="note grow">
-          {whole(read.length)} records{fold ? `, ${whole(rows.length)} rows` : ''}, the newest at the bottom
-          {skipped > 0 ? `; ${whole(skipped)} came faster than they can be shown` : ''}.
+          {whole(read.length)} records{fold ? `, ${whole(rows.length)} rows` : ''}, newest at the bottom
+          {skipped > 0 ? `; ${whole(skipped)} skipped, as they came too fast to show` : ''}.
         </p>
         {held.value === undefined ? (
           <span class="soft">following</span>
         ) : (
           <button type="button" onClick={jump}>
-            {news > 0 ? `${whole(news)} new ↓` : 'To the newest ↓'}
+            {news > 0 ? `Show ${whole(news)} new ↓` : 'Jump to newest ↓'}
           </button>
         )}
       </div>
       {first > 0 ? (
         <button type="button" class="quiet" onClick={() => leaf(Math.max(mostRows, first), true)}>
-          {whole(first)} earlier rows
+          Show earlier rows ({whole(first)})
         </button>
       ) : null}
       <ol
@@ -104,7 +104,7 @@ export function Records({
         class={`records${wrap ? ' wrap' : ''}`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keys scroll it
         tabIndex={0}
-        aria-label="Records, the newest at the bottom. Up and down move, Enter opens one."
+        aria-label="Log records, newest at the bottom. Up and down move, Enter opens one."
         onScroll={scrolled}
         onKeyDown={move}
       >
@@ -123,7 +123,7 @@ export function Records({
           class="quiet"
           onClick={() => leaf(Math.min(rows.length, end + mostRows), false)}
         >
-          {whole(rows.length - end)} later rows
+          Show later rows ({whole(rows.length - end)})
         </button>
       ) : null}
     </section>
@@ -186,7 +186,7 @@ class RecordRow extends Component<RowProps> {
           </span>
         </button>
         {record.trace_id === '' ? null : (
-          <a class="record-trace" href={traceLink(record)} tabIndex={-1} aria-label="Its trace">
+          <a class="record-trace" href={traceLink(record)} tabIndex={-1} aria-label="Show the trace of this record">
             trace
           </a>
         )}
@@ -223,13 +223,13 @@ function Details({ row: { record, first, count } }: { readonly row: Fold }) {
       <dl class="facts">
         {count > 1 ? (
           <>
-            <dt>Alike</dt>
+            <dt>Duplicates</dt>
             <dd>
-              {whole(count)} since {time(first.time_ms)}; this is the last
+              {whole(count)} since {time(first.time_ms)}; this is the latest
             </dd>
           </>
         ) : null}
-        <dt>Written</dt>
+        <dt>Time</dt>
         <dd>{new Date(record.time_ms).toISOString()}</dd>
         <dt>Level</dt>
         <dd>
@@ -265,9 +265,9 @@ function Details({ row: { record, first, count } }: { readonly row: Fold }) {
                 <code>{record.trace_id}</code>
               </a>
             </dd>
-            <dt>Its logs</dt>
+            <dt>Related logs</dt>
             <dd>
-              <a href={hrefOf('logs', { trace_id: record.trace_id })}>all records of this trace</a>
+              <a href={hrefOf('logs', { trace_id: record.trace_id })}>All records of this trace</a>
             </dd>
           </>
         ) : null}

@@ -31,7 +31,7 @@ export const examples: readonly Example[] = [
 `,
   },
   {
-    name: 'Redact numbers of orders',
+    name: 'Redact order numbers',
     rules: `pii_redaction:
   enabled: true
   scan_span_names: true

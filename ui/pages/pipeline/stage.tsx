@@ -26,10 +26,10 @@ export function Stage({ node: { name, kind, state, reason, facts, signals } }: {
           <dd key={`${what} is`}>{value}</dd>,
         ])}
       </dl>
-      <h3>Tap: items as they leave the processors</h3>
+      <h3>Tap: items after all processors</h3>
       <Choice
         label="Signal to tap"
-        values={[['', 'none'], ...signals.map(each => [each, each] as const)]}
+        values={[['', 'None'], ...signals.map(each => [each, each] as const)]}
         value={tapped.value}
         onChoose={signal => {
           tapped.value = signal
@@ -75,7 +75,7 @@ function Tapped({ signal }: { readonly signal: Signal }) {
               </li>
             ))}
           </ol>
-          {value.skipped > 0 ? <p class="note">{value.skipped} more came by.</p> : null}
+          {value.skipped > 0 ? <p class="note">{value.skipped} more not shown.</p> : null}
         </>
       )}
     </>

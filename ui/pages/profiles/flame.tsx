@@ -40,7 +40,7 @@ export interface FlameProps {
 export function Flame(props: FlameProps) {
   const reading = useDocument<FlameDocument>(props.url)
   return (
-    <Reading of={reading} what="the stacks">
+    <Reading of={reading} what="the flame graph">
       {() => <Stacks {...props} flame={reading.value!} />}
     </Reading>
   )
@@ -85,7 +85,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const told = (node: number) =>
     [
       tree.names[tree.name[node]!],
-      `${share(tree.sum[node]!)} in all, ${share(tree.self[node]!)} by itself`,
+      `total ${share(tree.sum[node]!)}, self ${share(tree.self[node]!)}`,
       compared ? changeText(tree.sum[node]!, tree.base![node]!, unit) : '',
       `level ${tree.depth[node]! + 1}`,
     ]
@@ -102,14 +102,14 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
     return (
       <div class="card">
         <Empty
-          title="Nothing was sampled here"
-          why="In these intervals this service did not run, or not long enough to be met. Choose more intervals, or all services."
+          title="No samples"
+          why="In these intervals this service did not run, or not long enough to be sampled. Select more intervals, or all services."
         />
       </div>
     )
   const top = functions.rows[0]
-  const summary = `${withUnit(shown, unit)}${zoom > 0 ? `, ${share(shown)} of all` : ''}${
-    top === undefined ? '' : `; most by itself: ${top.name} with ${share(top.self, shown)}`
+  const summary = `${withUnit(shown, unit)}${zoom > 0 ? `, ${share(shown)} of the total` : ''}${
+    top === undefined ? '' : `; top self ${unit === 'bytes' ? 'memory' : 'time'}: ${top.name} with ${share(top.self, shown)}`
   }.`
   return (
     <>
@@ -119,20 +119,20 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
           <span>
             {calls === undefined ? (
               <>
-                <code>{focus}</code> is not in these intervals: all is shown.
+                <code>{focus}</code> is not in these intervals; showing everything.
               </>
             ) : (
               <>
-                Only what <code>{focus}</code> calls, from all of its callers.
+                Showing only calls below <code>{focus}</code>, from all of its callers.
               </>
             )}
           </span>
           <button type="button" onClick={() => setParameters({ focus: '', at: '' })}>
-            Show all
+            Remove focus
           </button>
         </p>
       ) : null}
-      <h2 class="unseen">Where it went</h2>
+      <h2 class="unseen">Flame graph</h2>
       <div class="columns profile">
         <Figure title={title} summary={summary} table={table}>
           <div class="tools">
@@ -147,26 +147,26 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
               <Choice
                 label="Colours"
                 values={[
-                  ['kind', 'by kind'],
-                  ['package', 'by package'],
+                  ['kind', 'By kind'],
+                  ['package', 'By package'],
                 ]}
                 value={byPackage ? 'package' : 'kind'}
                 onChoose={by => setParameters({ by: by === 'package' ? by : '' })}
               />
             )}
             <button type="button" disabled={zoom === 0} onClick={() => zoomTo(tree.parent[zoom]!)}>
-              Out
+              Zoom out
             </button>
             <button type="button" disabled={zoom === 0} onClick={() => zoomTo(0)}>
-              Reset
+              Reset zoom
             </button>
           </div>
           <p class="found soft" role="status">
             {matches === undefined
               ? ''
               : matches.functions === 0
-                ? `Nothing here is called ${q.startsWith('"') ? q : `“${q}”`}.`
-                : `${matches.functions === 1 ? 'One function matches' : `${matches.functions} functions match`}, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of what is shown.`}
+                ? `No function matches ${q.startsWith('"') ? q : `“${q}”`}.`
+                : `${matches.functions === 1 ? 'One function matches' : `${matches.functions} functions match`}, with ${withUnit(matches.sum, unit)}: ${share(matches.sum, shown)} of the graph.`}
           </p>
           <Details tree={tree} zoom={zoom} chosen={chosen} hovered={hovered} unit={unit} share={share} />
           <Icicle
@@ -185,16 +185,16 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
           <Cut flame={flame} share={share} />
         </Figure>
         <section class="card stack" key={focus}>
-          <h3>Functions{zoom > 0 ? ' below the zoom' : ''}</h3>
+          <h3>Functions{zoom > 0 ? ' in the zoomed part' : ''}</h3>
           {table()}
         </section>
       </div>
       <div class="row">
         <button type="button" onClick={() => download(`${fileName}.folded`, folded(tree, zoom))}>
-          Download what is shown as folded text
+          Download folded text
         </button>
         <a href={recording} download="">
-          Record 10 s anew, as pprof
+          Record a new profile (10 s, pprof)
         </a>
       </div>
     </>
@@ -234,7 +234,7 @@ function Details({
         <bdi class="mono">{name}</bdi>
       </p>
       <p class="soft">
-        {withUnit(sum, unit)} in all ({share(sum)}), {withUnit(self, unit)} by itself ({share(self)})
+        total {withUnit(sum, unit)} ({share(sum)}), self {withUnit(self, unit)} ({share(self)})
         {base === undefined ? '' : `; before ${withUnit(base, unit)}: ${changeText(sum, base, unit)}`}
       </p>
       <p class="soft">
@@ -281,7 +281,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
     <details class="notice">
       <summary>
         Some frames have no names: {flame.missing[0]!.reason}
-        {flame.missing.length > 1 ? ` (${flame.missing.length} reasons in all)` : ''}.
+        {flame.missing.length > 1 ? ` (${flame.missing.length} reasons)` : ''}.
       </summary>
       <ul class="stack">
         {flame.missing.map(({ reason, value }) => (
@@ -310,10 +310,10 @@ function Cut({
   if (!(flame.cut > 0)) return null
   return (
     <p class="note row">
-      {share(flame.cut, flame.total)} is in stacks too small to be told here.
+      {share(flame.cut, flame.total)} is in stacks too small to show.
       {parameter('all') === '1' ? null : (
         <button type="button" class="quiet" onClick={() => setParameters({ all: 1 })}>
-          Show more of them
+          Show more stacks
         </button>
       )}
     </p>

@@ -192,7 +192,7 @@ export function Icicle(props: IcicleProps) {
       tabIndex={0}
       role="application"
       aria-roledescription="flame graph"
-      aria-label="Flame graph, the root on top. Arrow keys go to the caller, what it calls and what stands beside it; Enter zooms, Escape goes out."
+      aria-label="Flame graph, root on top. Arrow keys move to callers, callees and neighbours; Enter zooms in, Escape zooms out."
       onKeyDown={press}
       onScroll={paintSoon}
       onPointerDown={event => {

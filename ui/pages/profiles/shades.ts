@@ -95,7 +95,7 @@ function shaded(tree: FlameTree, shadeOf: (node: number) => number, titleOf: (no
     else sum.value += tree.self[node]!
   }
   const legend = [...sums]
-    .map(([title, sum]) => ({ title: title === '' ? 'not known' : title, ...sum }))
+    .map(([title, sum]) => ({ title: title === '' ? 'unknown' : title, ...sum }))
     .sort((a, b) => b.value - a.value)
   return { shade, legend: legend.slice(0, mostTitles) }
 }

@@ -27,8 +27,8 @@ export function gapWords({ spans }: Tree, { span, from, to }: Stretch): string {
   const long = duration(to - from)
   const inside = spans[span]
   return inside === undefined
-    ? `${long} in which nothing that svc sees runs`
-    : `${long} in ${inside.name} of ${inside.service} itself, without a call`
+    ? `${long} without observed activity`
+    : `${long} in ${inside.name} of ${inside.service}, without a call`
 }
 
 /** What a span was asked for, where its name does not tell; '' where nothing is known. */
@@ -49,11 +49,11 @@ export function oddityWords(tree: Tree, i: number): string {
   const span = tree.spans[i]!
   switch (tree.oddity[i]) {
     case 'lost':
-      return 'its parent is not kept here'
+      return 'parent missing'
     case 'circle':
-      return 'its parents go in a circle, which is opened here'
+      return 'cycle of parents, broken here'
     case 'early':
-      return 'it begins before its parent: their clocks differ'
+      return 'starts before its parent: clocks differ'
     default:
       return span.estimated_parent ? 'estimated parent' : ''
   }

@@ -36,11 +36,11 @@ export function TraceView({ id }: { readonly id: string }) {
   if (reading.missing && value === undefined)
     return (
       <>
-        <Head title="Trace" question={id} />
+        <Head title="Trace" subtitle={id} />
         <div class="card">
           <Empty
-            title="This trace is not in the window"
-            why="The window keeps the last, the slow and the failed for a while, and this one went, was never seen on this host, or its ID is another. How long and how much is kept: self_telemetry.ui.window and self_telemetry.ui.max_memory."
+            title="Trace not in the window"
+            why="The window retains the latest, slow and failed traces for a while. This one has been removed, was never seen on this host, or has another ID. To retain more, raise self_telemetry.ui.window and self_telemetry.ui.max_memory."
           >
             <a href={hrefOf('traces')}>All traces</a>
           </Empty>
@@ -66,7 +66,7 @@ function Trace({ trace }: { readonly trace: TraceDocument }) {
     <>
       <Head
         title={<bdi>{first?.name || 'Trace'}</bdi>}
-        question={`Where did ${duration(trace.duration_ms)} go?`}
+        subtitle={`Trace of ${duration(trace.duration_ms)}`}
       >
         <a href={hrefOf('traces')}>All traces</a>
         <a href={hrefOf('logs', { trace_id: trace.trace_id })}>Logs of this trace</a>
@@ -97,7 +97,7 @@ function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
         <dd>
           <code>{trace.trace_id}</code> <Copy text={trace.trace_id} what="the trace ID" />
         </dd>
-        <dt>Began</dt>
+        <dt>Start</dt>
         <dd>{exactTime(trace.start_ms)}</dd>
         <dt>Spans</dt>
         <dd>
@@ -114,14 +114,14 @@ function Facts({ drawn: { trace, tree, gaps } }: { readonly drawn: Drawn }) {
       </dl>
       {lost > 0 ? (
         <p class="notice">
-          {lost === 1 ? 'One span has a parent' : `${whole(lost)} spans have parents`} that{' '}
-          {lost === 1 ? 'is' : 'are'} not kept here: made on another host, or no longer in the window.
+          {lost === 1 ? 'The parent of one span is' : `The parents of ${whole(lost)} spans are`} missing: created
+          on another host, or no longer in the window.
         </p>
       ) : null}
       {early > 0 ? (
         <p class="notice">
-          {early === 1 ? 'One span begins' : `${whole(early)} spans begin`} before the parent: the clocks of
-          those who told them differ.
+          {early === 1 ? 'One span starts' : `${whole(early)} spans start`} before the parent: the clocks of
+          their sources differ.
         </p>
       ) : null}
     </div>
@@ -132,9 +132,9 @@ function summaryOf({ trace, critical }: Drawn): string {
   let longest = -1
   for (const [span, ms] of critical) if (longest < 0 || ms > critical.get(longest)!) longest = span
   const span = trace.spans[longest]
-  if (span === undefined) return 'Nothing of it took any time.'
+  if (span === undefined) return 'No span took any time.'
   const share = Math.round((critical.get(longest)! / trace.duration_ms) * 100)
-  return `Of ${duration(trace.duration_ms)}, the largest part of the critical path, ${share} %, is ${span.name} of ${span.service}.`
+  return `Largest part of the critical path: ${span.name} of ${span.service}, ${share} % of ${duration(trace.duration_ms)}.`
 }
 
 /** Who took part, in the order of their first span. */
@@ -168,7 +168,7 @@ function SpanTable({ drawn: { tree, critical, trace } }: { readonly drawn: Drawn
     { name: 'Service', value: i => spans[i]!.service, cell: i => spans[i]!.service },
     { name: 'Kind', value: i => spans[i]!.kind, cell: i => spans[i]!.kind },
     { name: 'Depth', number: true, value: i => depth[i]!, cell: i => depth[i]! },
-    { name: 'Begins', number: true, value: i => spans[i]!.start_ms, cell: i => duration(spans[i]!.start_ms) },
+    { name: 'Start', number: true, value: i => spans[i]!.start_ms, cell: i => duration(spans[i]!.start_ms) },
     {
       name: 'Duration',
       number: true,
@@ -176,7 +176,7 @@ function SpanTable({ drawn: { tree, critical, trace } }: { readonly drawn: Drawn
       cell: i => duration(spans[i]!.duration_ms),
     },
     {
-      name: 'Critical',
+      name: 'Critical path',
       number: true,
       value: i => critical.get(i) ?? 0,
       cell: i => duration(critical.get(i) ?? 0),

@@ -102,7 +102,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
     <>
       <div class="row">
         <button type="button" class="quiet" onClick={() => (closedIds.value = new Set())}>
-          Open all
+          Expand all
         </button>
         <button
           type="button"
@@ -115,7 +115,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
             ))
           }
         >
-          Close all
+          Collapse all
         </button>
       </div>
       <Axis durationMs={trace.duration_ms} />
@@ -124,7 +124,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
         class="waterfall"
         role="tree"
         tabIndex={0}
-        aria-label="Spans. Up and down move, left and right close and open."
+        aria-label="Spans. Up and down move, left and right collapse and expand."
         {...(seen.includes(chosen) && { 'aria-activedescendant': `${id}-${chosen}` })}
         onKeyDown={key}
         onScroll={event => {
@@ -254,7 +254,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
           {subject === '' ? null : <bdi class="mono">{subject} · </bdi>}
           {odd !== '' ? `${odd} · ` : ''}
           {span.service} · {span.kind}
-          {closed ? ` · ${below} below` : ''}
+          {closed ? ` · ${below} collapsed` : ''}
         </small>
       </span>
       <span class="span-track">
@@ -279,7 +279,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
         <span class={`span-told${inside ? ' inside' : ''}`} style={told}>
           {duration(span.duration_ms)}
           <span class="unseen">
-            , begins at {duration(span.start_ms)}
+            , starts at {duration(span.start_ms)}
             {critical.has(at) ? ', on the critical path' : ''}
           </span>
         </span>
