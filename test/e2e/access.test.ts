@@ -233,8 +233,8 @@ test('commands tell a user without rights what to do', { skip }, async () => {
   const asNobody = (...command: string[]) =>
     svc([...command, '--config', agent.file], { uid: nobody, cwd: '/' })
   for (const [command, want] of [
-    [['ui'], /cannot print a link to the page: .*without a token it is for root .* use sudo/],
-    [['tap', 'traces'], /without a token it is for root .* use sudo/],
+    [['ui'], /cannot print a link to the page: .*without a token, only root .* use sudo/],
+    [['tap', 'traces'], /without a token, only root .* use sudo/],
   ] as const) {
     const { code, talk } = await asNobody(...command)
     assert.equal(code, 4, talk)

@@ -159,7 +159,7 @@ function unseen(
   // It ended meanwhile, or the numbers of /proc are not those of the kernel.
   const apart = apartFinding(parts)
   if (hiddenPort !== 0) {
-    const text = `TCP port ${hiddenPort} is in use, but not by a process that svc can see`
+    const text = `TCP port ${hiddenPort} is in use, but by no process that svc can see`
     const rights: Finding = {
       topic: 'selected',
       state: 'missing',

@@ -72,7 +72,7 @@ test('a line is told at once, and then whenever there is another profile', async
   })
   assert.deepEqual(await live.next(), [])
   const other = await lineOf(profiles(parts, 'cpu', 'cart'))
-  assert.deepEqual([other.intervals, other.off], [[], 'No process of cart was met in this window.'])
+  assert.deepEqual([other.intervals, other.off], [[], 'cart has no samples in this window.'])
 })
 
 test('there are never too many intervals for a line, and none is left out', async () => {
