@@ -249,7 +249,7 @@ test('where spans are lost on their way is told, and that none are', { skip }, a
   await several()
   // Spans are counted when they are made, calls when they are exported.
   const isSeen = ({ lines }: Subject) =>
-    lines.some(({ topic, text }) => topic === 'seen' && /^[1-9]\d* calls? at port/.test(text))
+    lines.some(({ topic, text }) => topic === 'seen' && /^[1-9]\d* calls? on port/.test(text))
   const fine = await explained(agent, port, '', () => ask(port), isSeen)
   assert.equal(fine.verdict, 'observed')
   lineOf(fine, 'export', new RegExp(`^to ${endpoint}, `))
