@@ -72,7 +72,7 @@ export function publicExport(document: ExportDocument): ExportDocument {
 }
 
 function withheld(words: string): string {
-  return words === '' ? 'visible to root and the user of svc only: run "sudo svc status"' : 'for root and the user of svc alone: "sudo svc status" shows it'
+  return words === '' ? '' : 'visible to root and the user of svc only: run "sudo svc status"'
 }
 
 function nameOf(path: string): string {

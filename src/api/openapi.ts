@@ -28,7 +28,7 @@ const failures: Readonly<Record<number, readonly [description: string, header?: 
 
 const headers: Readonly<Record<string, JsonSchema>> = {
   'WWW-Authenticate': { description: 'RFC 6750.', required: true, schema: { const: 'Bearer' } },
-  Allow: { description: 'Methods that the path takes.', required: true, schema: { type: 'Supported methods.' } },
+  Allow: { description: 'Supported methods.', required: true, schema: { type: 'string' } },
   'Retry-After': {
     description: 'Seconds to wait.',
     required: true,
