@@ -51,7 +51,7 @@ function App() {
   const { value } = loaded
   const shown = value?.id === entry.id ? value : undefined
   useEffect(() => {
-    // Those who hear the page are told where they are.
+    // Moves screen readers to the new page.
     if (shown !== undefined && document.activeElement === document.body)
       document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
   }, [shown])
@@ -182,7 +182,7 @@ function Foot() {
 }
 
 enter()
-// A link with a key that is opened where the page is open already only changes what stands behind the #.
+// Opening a link with a key in a tab that already shows the page changes only the part behind the #.
 addEventListener('hashchange', enter)
 followLinks()
 render(<App />, document.getElementById('app')!)

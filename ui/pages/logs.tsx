@@ -1,4 +1,4 @@
-// Logs: what was written, as it comes.
+// Logs: recent records, and new ones as they arrive.
 
 import './logs.css'
 import type { LogsLine } from '../../src/api/ui/documents.ts'
@@ -27,7 +27,7 @@ const levels = [
   ['21', 'Fatal'],
 ] as const
 
-/** Records that are asked for at first; the API tells no more. */
+/** Records to load first; the limit of the API. */
 const firstRecords = 1000
 
 export default function LogsPage() {

@@ -166,7 +166,7 @@ function graphNode(node: MapNode, folded: number | undefined): GraphNode {
   const rate = `${short(requests_per_s)}/s`
   const bad = errors_percent >= badPercent
   const note = [
-    // What most are need not be said where there is something else to say.
+    // The usual kind is omitted if there is something else to show.
     ...(folded !== undefined ? [`+${folded}`] : kind === 'service' && requests_per_s > 0 ? [] : [kind]),
     ...(requests_per_s > 0 ? [rate] : []),
     ...(bad ? [`✕ ${percent(errors_percent)}`] : p95_ms === null ? [] : [duration(p95_ms)]),

@@ -48,7 +48,7 @@ export default function MetricsPage() {
   )
 }
 
-/** Changes every few seconds while somebody looks. */
+/** Changes every few seconds while the page is visible. */
 function useAgain(): number {
   const again = useSignal(0)
   useEffect(() => {
@@ -137,7 +137,7 @@ function Sections({
   const isSilent = ({ section }: Fit) => section.families.length === 0
   const entries = [
     { name: '', title: 'All', count: all, fault: '' },
-    // Those that tell nothing stand last.
+    // Collectors without data come last.
     ...[...fits.filter(fit => !isSilent(fit)), ...fits.filter(isSilent)].map(({ section, families }) => ({
       name: section.name,
       title: section.name,

@@ -144,7 +144,7 @@ function Profiles({
   )
 }
 
-/** The flame graph of a time, when the choice has come to rest. */
+/** The flame graph of a time range, once the selection has settled. */
 function Between({
   kind,
   service,

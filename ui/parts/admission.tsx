@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { denied, deniedWhy, hasToken, refusedLink, setToken } from '../lib/api.ts'
 
-/** Asks for a token where the agent wants one, and says what stands in the way where it does not. */
+/** Asks for a token if the agent requires one, or explains why access is denied. */
 export function Admission() {
   const token = useSignal('')
   if (denied.value === '') return null

@@ -1,4 +1,4 @@
-// Lines or bands over time, on uPlot's canvas, with words and a table beside it.
+// Lines or bands over time, on uPlot's canvas, with a summary in words and a table.
 
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
@@ -22,7 +22,7 @@ export interface ChartProps {
   /** Seconds since the Unix epoch, rising. */
   readonly times: readonly number[]
   readonly series: readonly ChartSeries[]
-  /** Values are put upon each other, as parts of one whole. */
+  /** Stacks the series, as parts of one whole. */
   readonly stacked?: boolean
   /** Of the axis; from the values where it is left out. */
   readonly most?: number
@@ -50,7 +50,7 @@ export function Chart(props: ChartProps) {
   )
 }
 
-/** A component of its own, for it comes and goes with the table. */
+/** A separate component, because the table replaces it. */
 function Plot(props: ChartProps) {
   const { title, unit, times, series, stacked = false, heightPx = 140 } = props
   const box = useRef<HTMLDivElement>(null)
@@ -171,7 +171,7 @@ function ValuesTable({ title, times, series, unit }: ChartProps) {
 function dataOf({ times, series, stacked }: ChartProps): uPlot.AlignedData {
   const columns = series.map(({ values }) => values as (number | null)[])
   if (!stacked) return [times as number[], ...columns]
-  // The first series lies at the bottom: each band goes from the sum of those below it to its own.
+  // The first series is at the bottom: each band reaches from the sum of the lower ones to its own.
   // Where nothing is known there is a gap.
   const isKnown = times.map((_, i) => columns.some(column => column[i] != null))
   const sums: (number | null)[][] = []

@@ -1,7 +1,7 @@
 import { parameter, setParameters } from '../lib/route.ts'
 import { Field } from './small.tsx'
 
-/** Chooses the `service` of the URL, of those that there are; the one that is chosen stays though it has gone. */
+/** Selects the `service` of the URL from the known ones; a selected service stays listed after it has gone. */
 export function ServiceChoice({ services }: { readonly services: readonly string[] }) {
   const service = parameter('service')
   const names = service === '' || services.includes(service) ? services : [service, ...services]

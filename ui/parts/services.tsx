@@ -10,7 +10,7 @@ type Row = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
 /** Above this an error rate is marked. */
 const badPercent = 5
 
-/** Services with what they did in the last minute, in the given order. */
+/** Services with their activity in the last minute, in the given order. */
 export function Services({ rows }: { readonly rows: readonly Row[] }) {
   return (
     <Table

@@ -60,7 +60,7 @@ export function ServiceLink({ name }: { readonly name: string }) {
   )
 }
 
-/** A small line without axes. It says the last values to those who do not see it. */
+/** A small line without axes. Its label gives the last value to screen readers. */
 export function Spark({
   values,
   label,

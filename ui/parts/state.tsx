@@ -1,4 +1,4 @@
-// What stands where there is nothing to show: that it comes, why it does not, what to do.
+// Empty, loading and error states: what is coming, why there is nothing, and what to do.
 
 import type { ComponentChildren } from 'preact'
 import { Command } from './command.tsx'
@@ -7,7 +7,7 @@ export interface EmptyProps {
   readonly title: string
   /** Why it is empty, in a sentence. */
   readonly why: ComponentChildren
-  /** What to do about it: a command to be copied. */
+  /** A command to copy. */
   readonly command?: string | undefined
   readonly children?: ComponentChildren
 }
@@ -23,7 +23,7 @@ export function Empty({ title, why, command, children }: EmptyProps) {
   )
 }
 
-/** The shape of what comes. */
+/** A placeholder while data loads. */
 export function Loading({ what }: { readonly what: string }) {
   return (
     <div class="empty" aria-busy="true">
@@ -58,7 +58,7 @@ export interface Readable {
   readonly error: string
 }
 
-/** A reading in its states: `children` where there is a value; a failure is told above it. */
+/** A reading in its states: `children` if there is a value, with any error above it. */
 export function Reading({
   of,
   what,

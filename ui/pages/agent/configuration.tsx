@@ -8,7 +8,7 @@ import { Table } from '../../parts/table.tsx'
 
 type Key = AgentDocument['config'][number]
 
-/** The effective configuration: each key with its value, whence it comes, and what it would be by itself. */
+/** The effective configuration: each key with its value, origin and default. */
 export function Configuration({
   agent: { config, reload },
   onReload,
@@ -102,7 +102,7 @@ function Reload({ onReload }: { readonly onReload: () => void }) {
   )
 }
 
-/** Keys with their paths, each with whence it comes: YAML that svc reads. */
+/** Keys with their paths and origins, as YAML that svc can read. */
 function yamlOf(rows: readonly Key[]): string {
   const lines: string[] = []
   let open: readonly string[] = []

@@ -7,7 +7,7 @@ import { Pill } from '../../parts/small.tsx'
 import { Reading } from '../../parts/state.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** What `svc doctor` finds; it tries things, so it runs when it is asked to. */
+/** The checks of `svc doctor`, run on request, because they try things. */
 export function Doctor() {
   const runs = useSignal(0)
   return (

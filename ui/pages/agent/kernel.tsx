@@ -2,7 +2,7 @@ import type { AgentDocument } from '../../../src/api/ui/documents.ts'
 import { duration, whole } from '../../lib/format.ts'
 import { Table } from '../../parts/table.tsx'
 
-/** What svc has in the kernel and in the code of programs. */
+/** eBPF programs and maps of svc, and files with probes. */
 export function Kernel({ agent }: { readonly agent: AgentDocument }) {
   return (
     <>

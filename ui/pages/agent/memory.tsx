@@ -4,7 +4,7 @@ import { Table } from '../../parts/table.tsx'
 
 type MemoryTable = AgentDocument['memory']['tables']['largest'][number]
 
-/** What each pressure means, as `limits.memory` has it. */
+/** Effects of each pressure level, as for `limits.memory`. */
 const pressures = [
   'Enough memory.',
   'Memory is getting short: caches shrink.',
@@ -18,11 +18,11 @@ const kinds: Readonly<Record<MemoryTable['kind'], string>> = {
   intake: 'last: needed to create data',
 }
 
-/** Part of what it may hold, in percent; null: a key of its own bounds it. */
+/** Fill level in percent; null if a key of its own limits the table. */
 const fullOf = ({ bytes, limit }: MemoryTable) =>
   limit === 0 ? null : Math.round((1000 * bytes) / limit) / 10
 
-/** Who holds how much of the agent's memory. */
+/** Memory of the agent by table. */
 export function Memory({ memory }: { readonly memory: AgentDocument['memory'] }) {
   const { limit, resident, anonymous, heap, pressure, shortages, tables } = memory
   const facts: readonly (readonly [string, string])[] = [

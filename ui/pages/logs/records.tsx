@@ -1,4 +1,4 @@
-// The records, the newest at the bottom. Whoever scrolls up reads in peace: what comes is counted until they come back.
+// The records, newest at the bottom. Scrolling up stops the updates; new records are counted until the user returns.
 
 import { useSignal } from '@preact/signals'
 import { Component } from 'preact'
@@ -52,7 +52,7 @@ export function Records({
   const hold = (to?: number) => {
     held.value = { records: read, end: to ?? held.value?.end }
   }
-  /** Reading goes on where the other rows begin. */
+  /** Turns to other rows, starting at their near end. */
   const leaf = (to: number, earlier: boolean) => {
     hold(to)
     turned.current = earlier ? 'bottom' : 'top'
@@ -163,7 +163,7 @@ interface RowProps {
   readonly onTurn: (id: number) => void
 }
 
-/** Rows do not change but by what is folded into them: the others are left alone when further ones come. */
+/** A row changes only when records are folded into it; all others are not rendered again. */
 class RecordRow extends Component<RowProps> {
   override shouldComponentUpdate({ row, open }: RowProps): boolean {
     return (
@@ -200,7 +200,7 @@ function traceLink({ trace_id, span_id }: LogRecord): string {
   return hrefOf('traces', { trace: trace_id, span: span_id })
 }
 
-/** Without what colours terminals. */
+/** Removes terminal colours. */
 function plain(body: string): string {
   return body.includes('\u001b[') ? body.replace(/\u001b\[[0-9;]{0,20}m/g, '') : body
 }

@@ -36,7 +36,7 @@ export function valueText(value: number | null, { name, unit }: Family): string 
   return withUnit(value, unit)
 }
 
-/** One metric over time, with all that is known of it. */
+/** One metric over time, with all its details. */
 export function Metric({ name, section }: { readonly name: string; readonly section: Section | undefined }) {
   const seconds = windowSeconds.value
   const reading = useLive<SeriesLine, OverTime | undefined>(apiUrl('series', { name }), (before, line) =>
@@ -102,7 +102,7 @@ function Known({ known, section }: { readonly known: OverTime; readonly section:
   )
 }
 
-/** What the URL asks for, as far as these series have it. */
+/** The selection in the URL, as far as it matches these series. */
 function wantedOf(labels: readonly Label[]): Wanted {
   const split = parameter('split')
   const text = parameter('only')

@@ -4,7 +4,7 @@ import { Table } from '../../parts/table.tsx'
 
 type Signal = PipelineLine['signals'][number]
 
-/** What came is what went, what was lost, and what waits: of each signal. */
+/** The item balance of each signal: received, exported, rejected, dropped and queued. */
 export function Ledger({ signals }: { readonly signals: readonly Signal[] }) {
   return (
     <section class="card stack" aria-label="Totals">

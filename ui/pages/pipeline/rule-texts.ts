@@ -1,4 +1,4 @@
-// Texts of rules: what they look like, and where they go.
+// Texts of rules: examples, and their place in the configuration file.
 
 export interface Example {
   readonly name: string

@@ -12,7 +12,7 @@ type Node = PipelineLine['nodes'][number]
 type Signal = Node['signals'][number]
 type Item = Extract<TapLine, { kind: 'item' }>
 
-/** One part, with what it says of itself and what comes by. */
+/** One stage with its details and live items. */
 export function Stage({ node: { name, kind, state, reason, facts, signals } }: { readonly node: Node }) {
   const tapped = useSignal<Signal | ''>('')
   return (

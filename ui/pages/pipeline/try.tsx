@@ -26,7 +26,7 @@ const signals = [
 type Signal = (typeof signals)[number][0]
 
 const mostItems = 20
-/** What comes rarely is asked for again: metrics and profiles come every 10 to 60 s. */
+/** Rare items need repeated requests: metrics and profiles arrive every 10 to 60 s. */
 const mostTries = 25
 
 /** Kept while other pages are looked at. */
@@ -34,7 +34,7 @@ const rules = signal(examples[0]!.rules)
 
 interface Result {
   readonly document: TryDocument
-  /** What was tried, which may have been changed since. */
+  /** The rules of this trial; the text may have changed since. */
   readonly rules: string
 }
 
@@ -174,7 +174,7 @@ function Trial() {
   )
 }
 
-/** What comes rarely takes more than one question, each of which waits for 3 s; and others may be trying rules. */
+/** Rare items need several requests of 3 s each; another trial may also be in progress. */
 async function untilItems(
   of: Signal,
   text: string,
@@ -264,7 +264,7 @@ function Problems({ problems, tried }: Pick<TryDocument, 'problems'> & { readonl
 }
 
 const levels = { same: 'off', changed: 'note', dropped: 'bad' } as const
-/** What the rules touch comes first. */
+/** Items that the rules affect come first. */
 const fates: readonly Item['fate'][] = ['dropped', 'changed', 'same']
 
 function Items({ items }: { readonly items: readonly Item[] }) {

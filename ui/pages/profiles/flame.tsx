@@ -28,11 +28,11 @@ import { changeText, TopTable } from './top-table.tsx'
 export interface FlameProps {
   readonly url: string
   readonly title: string
-  /** By which what it is compared with is multiplied, so that both are of the same time. */
+  /** Factor for the profile to compare with, so that both cover the same time. */
   readonly baseFactor: number
   /** Of a file that is downloaded. */
   readonly fileName: string
-  /** Where a fresh recording comes from. */
+  /** Path that records a new profile. */
   readonly recording: string
 }
 
@@ -70,7 +70,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const hovered = useSignal(-1)
   const last = useRef(tree)
   useLayoutEffect(() => {
-    // What is chosen stays so in the next document.
+    // The selected node stays selected in the next document.
     const path = last.current.path[chosen.peek()]
     chosen.value = path === undefined ? -1 : nodeOfPath(tree, path)
     hovered.value = -1
@@ -217,7 +217,7 @@ function Details({
   readonly unit: string
   readonly share: (value: number, of?: number) => string
 }) {
-  // Both may still be those of the tree before.
+  // Both may still be nodes of the previous tree.
   const node = [hovered.value, chosen.value].find(at => at >= 0 && at < tree.count) ?? zoom
   const name = tree.names[tree.name[node]!]!
   const file = tree.files[tree.file[node]!]!
@@ -297,7 +297,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
   )
 }
 
-/** More nodes than are told at first. */
+/** Larger node limit, on request. */
 export const allNodes = 200_000
 
 function Cut({

@@ -21,12 +21,12 @@ export interface IcicleProps {
   /** The node that is as wide as the picture. */
   readonly zoom: number
   readonly shades: Shades
-  /** Shades tell what became of a bar. */
+  /** Shades show changes. */
   readonly changes: boolean
   readonly matches: Uint8Array | undefined
-  /** What stands in a bar. */
+  /** Text in a bar. */
   readonly label: (node: number) => string
-  /** The same for those who cannot see it. */
+  /** Text for screen readers. */
   readonly told: (node: number) => string
   /** -1: none. */
   readonly chosen: Signal<number>
@@ -40,10 +40,10 @@ const arrows: Readonly<Record<string, Direction>> = {
   ArrowLeft: 'left',
   ArrowRight: 'right',
 }
-/** What moves less far is a click. */
+/** Shorter moves are clicks. */
 const dragPx = 4
 
-/** A flame graph with the root on top, on a canvas. Arrow keys move from frame to frame, Enter zooms, Escape goes out. */
+/** A flame graph on a canvas, root on top. Arrow keys move between frames, Enter zooms in, Escape zooms out. */
 export function Icicle(props: IcicleProps) {
   const { tree, zoom, chosen, hovered } = props
   const box = useRef<HTMLDivElement>(null)

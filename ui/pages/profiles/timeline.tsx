@@ -10,7 +10,7 @@ export interface TimelineProps {
   readonly title: string
   readonly line: ProfilesLine
   readonly chosen: Chosen
-  /** What it is compared with. */
+  /** The intervals to compare with. */
   readonly before: Chosen | undefined
   /** Undefined: the last ones. `done`: the choice is made, and not under way. */
   readonly onChoose: (chosen: Chosen | undefined, done: boolean) => void

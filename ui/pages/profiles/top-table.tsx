@@ -12,7 +12,7 @@ export interface TopTableProps {
   readonly compared: boolean
 }
 
-/** The functions that took most, by themselves and with what they called. A press finds one in the picture. */
+/** The largest functions by self and total value. Pressing one finds it in the flame graph. */
 export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   const share = (value: number) => percent(total > 0 ? (100 * value) / total : 0)
   const lines = (upper: string, lower: string) => (

@@ -23,7 +23,7 @@ const sorts = [
 ] as const
 type Sort = (typeof sorts)[number][0]
 
-/** What a chosen interval is asked for again: traces may still be added to its end. */
+/** Refresh period of a selected interval: traces may still be added to its end. */
 const againMs = 5000
 
 function number(name: string): number {
@@ -112,7 +112,7 @@ export function FoundTraces() {
   )
 }
 
-/** How far back an interval reaches, with something to spare: it is asked for with the agent's clock. */
+/** The interval relative to the agent's clock, with a margin. */
 function reachOf({ fromMs, toMs }: Chosen) {
   const now = Math.floor(agentNow() / againMs) * againMs
   return {
@@ -122,7 +122,7 @@ function reachOf({ fromMs, toMs }: Chosen) {
   }
 }
 
-/** What began within the interval. */
+/** Traces that started within the interval. */
 function within(line: TracesLine, { fromMs, toMs, minMs, maxMs }: Chosen): TracesLine {
   const traces = line.traces.filter(
     ({ start_ms, duration_ms }) =>

@@ -1,5 +1,5 @@
 // The heatmap as a picture: time to the right, duration upwards, the fuller the stronger; failed requests have a dot.
-// Dragging, a click, or shift and the arrow keys choose a part of it.
+// Dragging, a click, or Shift and the arrow keys select a part of it.
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -59,7 +59,7 @@ interface PictureProps extends Omit<HeatmapProps, 'line' | 'seconds'> {
 function Picture({ grid, choice, onChoose }: PictureProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const widthPx = useSignal(0)
-  /** Time and row of the cursor: it stays where it is when time goes on. */
+  /** Time and row of the cursor, which does not move with new data. */
   const cursor = useSignal<{ readonly atMs: number; readonly row: number } | undefined>(undefined)
   /** Where dragging or choosing with shift began. */
   const anchor = useRef<Cell | undefined>(undefined)

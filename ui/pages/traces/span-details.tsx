@@ -7,7 +7,7 @@ import { Pill, ServiceLink } from '../../parts/small.tsx'
 import { type Drawn, oddityWords } from './drawn.ts'
 import { selfMs } from './waterfall.ts'
 
-/** Logs are asked for so much before and after the span. */
+/** Logs are shown from this long before to this long after the span. */
 const aroundMs = 1000
 
 export function SpanDetails({

@@ -17,7 +17,7 @@ import { type Drawn, drawnOf, gapWords } from './drawn.ts'
 import { SpanDetails } from './span-details.tsx'
 import { WaterfallRows } from './waterfall-rows.tsx'
 
-/** Spans of a trace that ended less than this ago may still come: each comes after its own end, those of peers later. */
+/** A trace may still grow for this long after its end: spans arrive after they end, spans of peers even later. */
 const growsMs = 15_000
 const againMs = 2000
 
@@ -28,7 +28,7 @@ export function TraceView({ id }: { readonly id: string }) {
   const waits = paused.value || hidden.value || reading.state !== 'live'
   useEffect(() => {
     if (waits || value === undefined) return
-    // A clock of somebody else may be ahead.
+    // The clock of another host may be ahead.
     if (Math.abs(agentNow() - value.start_ms - value.duration_ms) > growsMs) return
     const timer = setTimeout(() => setAgain(times => times + 1), againMs)
     return () => clearTimeout(timer)
@@ -137,7 +137,7 @@ function summaryOf({ trace, critical }: Drawn): string {
   return `Largest part of the critical path: ${span.name} of ${span.service}, ${share} % of ${duration(trace.duration_ms)}.`
 }
 
-/** Who took part, in the order of their first span. */
+/** Services of the trace, in the order of their first span. */
 function Legend({ trace }: { readonly trace: TraceDocument }) {
   const counts = new Map<string, number>()
   for (const { service } of trace.spans) counts.set(service, (counts.get(service) ?? 0) + 1)
